@@ -1,0 +1,1 @@
+//! calorimeter-benches

@@ -1,0 +1,42 @@
+//! Which kernels: GPU code of known quality, for programs that want something better, or better known, than what their
+//! framework launches.
+//!
+//! Without a feature the crate holds only small types that need no GPU:
+//!
+//! ```
+//! use calorimeter_kernels::FloatKind;
+//!
+//! let weights = 4096 * 4096 * FloatKind::BF16.bytes();
+//! assert_eq!(weights, 32 << 20);
+//! assert_eq!(FloatKind::BF16.to_string(), "bf16");
+//! ```
+//!
+//! The feature `cuda` adds the module `native`: matrix products by cuBLASLt, layer normalisation and activations as
+//! CUDA C++ compiled by NVRTC for the GPU at hand, on one stream of its own, whose events a stopwatch can use. It builds on a
+//! machine without CUDA; a library or GPU that is missing at run time is an error value.
+//!
+#![cfg_attr(feature = "cuda", doc = "```no_run")]
+#![cfg_attr(not(feature = "cuda"), doc = "```ignore")]
+//! use calorimeter_kernels::FloatKind;
+//! use calorimeter_kernels::native::{Linear, LinearShape, Machine, NativeError};
+//!
+//! fn main() -> Result<(), NativeError> {
+//!     let machine = Machine::open(0)?;
+//!     let linear = Linear::new(&machine, FloatKind::BF16, LinearShape { m: 1024, k: 4096, n: 4096 })?;
+//!     let x = machine.upload(&vec![0; linear.x_bytes()])?;
+//!     let w = machine.upload(&vec![0; linear.w_bytes()])?;
+//!     let mut y = machine.allocate(linear.y_bytes())?;
+//!
+//!     linear.enqueue(&x, &w, &mut y)?;
+//!     machine.synchronize()?;
+//!     println!("{} bytes on {} by {}", y.download()?.len(), machine.name(), linear.algorithm());
+//!     Ok(())
+//! }
+//! ```
+#![deny(unsafe_code)]
+
+mod float_kind;
+#[cfg(feature = "cuda")]
+pub mod native;
+
+pub use float_kind::FloatKind;

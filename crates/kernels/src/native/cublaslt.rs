@@ -1,0 +1,289 @@
+//! cuBLASLt: the handle and one matrix product.
+
+use std::{ffi::c_void, mem, ptr, sync::Arc};
+
+use cudarc::{
+    cublaslt::{
+        result::{self, CublasError},
+        sys::{
+            self, cublasComputeType_t as Compute, cublasLtMatmulAlgoConfigAttributes_t as Config,
+            cublasLtMatmulDescAttributes_t as DescAttribute, cublasLtMatmulHeuristicResult_t as Candidate,
+            cublasLtMatmulPreferenceAttributes_t as PreferenceAttribute, cublasLtReductionScheme_t as Reduction,
+            cudaDataType_t as DataType,
+        },
+    },
+    driver::{CudaContext, CudaStream},
+};
+
+use super::{LinearShape, NativeError, driver::Memory, driver::failed, libraries::Library};
+use crate::FloatKind;
+
+/// `CUBLAS_OP_T`, which the bindings keep with cuBLAS.
+const TRANSPOSE: i32 = 1;
+
+/// A cuBLASLt handle for one device.
+#[derive(Debug)]
+pub(super) struct Handle {
+    raw: sys::cublasLtHandle_t,
+    context: Arc<CudaContext>,
+}
+
+// SAFETY: a cuBLASLt handle may be used from several threads at once; each product names its own stream.
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
+impl Handle {
+    pub(super) fn create(context: &Arc<CudaContext>) -> Result<Self, NativeError> {
+        Library::CublasLt.require()?;
+        context.bind_to_thread().map_err(failed("selecting the device"))?;
+        let raw = result::create_handle().map_err(refused("creating a cuBLASLt handle"))?;
+        Ok(Self { raw, context: context.clone() })
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.context.record_err(self.context.bind_to_thread());
+        // SAFETY: created by `create` and destroyed once. Nothing can be done about a refusal.
+        let _ = unsafe { result::destroy_handle(self.raw) };
+    }
+}
+
+/// The product y = x wᵀ of row-major matrices, with the algorithm that will compute it.
+///
+/// cuBLASLt counts in columns: our row-major y[m, n] is its column-major n × m, which is the transpose of w[n, k] (its
+/// k × n) times x[m, k] (its k × m).
+#[derive(Debug)]
+pub(super) struct Product {
+    shape: LinearShape,
+    kind: FloatKind,
+    operation: Owned<sys::cublasLtMatmulDesc_t>,
+    w: Owned<sys::cublasLtMatrixLayout_t>,
+    x: Owned<sys::cublasLtMatrixLayout_t>,
+    y: Owned<sys::cublasLtMatrixLayout_t>,
+    chosen: Candidate,
+    candidates: usize,
+}
+
+// SAFETY: the descriptors are plain host memory that nothing changes once the product is made.
+unsafe impl Send for Product {}
+// SAFETY: as above.
+unsafe impl Sync for Product {}
+
+impl Product {
+    /// How many algorithms to ask for, which tells how much choice there was. The first usable one is taken: they come
+    /// in the order of their estimated time.
+    const CANDIDATES: usize = 8;
+
+    pub(super) fn plan(
+        handle: &Handle,
+        kind: FloatKind,
+        shape: LinearShape,
+        workspace_bytes: usize,
+    ) -> Result<Self, NativeError> {
+        let doing = format!("planning a {kind} product of {shape}");
+        let refused = refused(doing);
+        handle.context.bind_to_thread().map_err(failed("selecting the device"))?;
+
+        // Plain COMPUTE_32F keeps f32 inputs whole; rounding them to TF32 is another compute type.
+        let operation = owned(
+            result::create_matmul_desc(Compute::CUBLAS_COMPUTE_32F, DataType::CUDA_R_32F),
+            result::destroy_matmul_desc,
+        )
+        .map_err(&refused)?;
+        // SAFETY: a live descriptor, and this attribute is a 32-bit integer.
+        unsafe {
+            result::set_matmul_desc_attribute(
+                operation.raw,
+                DescAttribute::CUBLASLT_MATMUL_DESC_TRANSA,
+                ptr::from_ref(&TRANSPOSE).cast(),
+                size_of_val(&TRANSPOSE),
+            )
+        }
+        .map_err(&refused)?;
+
+        let layout = |rows: usize, columns: usize| {
+            let layout = result::create_matrix_layout(data_type(kind), rows as u64, columns as u64, rows as i64);
+            owned(layout, result::destroy_matrix_layout).map_err(&refused)
+        };
+        let LinearShape { m, k, n } = shape;
+        let (w, x, y) = (layout(k, n)?, layout(k, m)?, layout(n, m)?);
+
+        let preference = owned(result::create_matmul_pref(), result::destroy_matmul_pref).map_err(&refused)?;
+        let workspace_limit = workspace_bytes as u64;
+        // Partial sums of a split k are added in f32 too, never in the output's type.
+        let reductions = Reduction::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32;
+        // SAFETY: a live preference; the first attribute is a 64-bit integer and the second a 32-bit mask.
+        unsafe {
+            result::set_matmul_pref_attribute(
+                preference.raw,
+                PreferenceAttribute::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                ptr::from_ref(&workspace_limit).cast(),
+                size_of_val(&workspace_limit),
+            )
+            .map_err(&refused)?;
+            result::set_matmul_pref_attribute(
+                preference.raw,
+                PreferenceAttribute::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                ptr::from_ref(&reductions).cast(),
+                size_of_val(&reductions),
+            )
+            .map_err(&refused)?;
+        }
+
+        // SAFETY: integers, a float and a status whose zero is success: all zeros is a value of it.
+        let mut candidates: [Candidate; Self::CANDIDATES] = unsafe { mem::zeroed() };
+        let mut found = 0;
+        // SAFETY: every descriptor is live, and the array has room for as many results as are asked for.
+        let answer = unsafe {
+            sys::cublasLtMatmulAlgoGetHeuristic(
+                handle.raw,
+                operation.raw,
+                w.raw,
+                x.raw,
+                y.raw,
+                y.raw,
+                preference.raw,
+                Self::CANDIDATES as i32,
+                candidates.as_mut_ptr(),
+                &mut found,
+            )
+        };
+        let found = found.clamp(0, Self::CANDIDATES as i32) as usize;
+        let usable = |candidate: &Candidate| {
+            candidate.state == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS && candidate.workspaceSize <= workspace_bytes
+        };
+        let no_algorithm =
+            |status: &str| NativeError::NoAlgorithm { kind, shape, workspace_bytes, status: status.to_string() };
+        match answer.result() {
+            Ok(()) => {}
+            Err(CublasError(sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED)) => {
+                return Err(no_algorithm("CUBLAS_STATUS_NOT_SUPPORTED"));
+            }
+            Err(error) => return Err(refused(error)),
+        }
+        let chosen =
+            candidates[..found].iter().copied().find(usable).ok_or_else(|| no_algorithm("none was offered"))?;
+        Ok(Self { shape, kind, operation, w, x, y, chosen, candidates: found })
+    }
+
+    pub(super) fn enqueue(
+        &self,
+        handle: &Handle,
+        stream: &Arc<CudaStream>,
+        workspace: &Memory,
+        [x, w, y]: [&Memory; 3],
+    ) -> Result<(), NativeError> {
+        let workspace_bytes = self.chosen.workspaceSize;
+        let workspace = workspace.address("workspace", stream, workspace_bytes)?;
+        let x = x.address("x", stream, self.shape.x_bytes(self.kind))?;
+        let w = w.address("w", stream, self.shape.w_bytes(self.kind))?;
+        let y = y.address("y", stream, self.shape.y_bytes(self.kind))?;
+        stream.context().bind_to_thread().map_err(failed("selecting the device"))?;
+        let (one, zero) = (1f32, 0f32);
+        // SAFETY: the descriptors are live and describe memory of exactly the sizes just checked; the factors are read
+        // before the call returns; the stream orders this work with every other use of the memory.
+        unsafe {
+            result::matmul(
+                handle.raw,
+                self.operation.raw,
+                ptr::from_ref(&one).cast(),
+                ptr::from_ref(&zero).cast(),
+                w as *const c_void,
+                self.w.raw,
+                x as *const c_void,
+                self.x.raw,
+                y as *const c_void,
+                self.y.raw,
+                y as *mut c_void,
+                self.y.raw,
+                &self.chosen.algo,
+                workspace as *mut c_void,
+                workspace_bytes,
+                stream.cu_stream().cast(),
+            )
+        }
+        .map_err(|error| refused(format!("the {} product of {}", self.kind, self.shape))(error))
+    }
+
+    /// The choice in the library's own numbers, as far as it tells them. The numbers are those of the enumerations in
+    /// its header.
+    pub(super) fn describe(&self) -> String {
+        // SAFETY: takes nothing and returns a number.
+        let version = unsafe { sys::cublasLtGetVersion() };
+        let settings = [
+            ("algo", Config::CUBLASLT_ALGO_CONFIG_ID, 4),
+            ("tile", Config::CUBLASLT_ALGO_CONFIG_TILE_ID, 4),
+            ("stages", Config::CUBLASLT_ALGO_CONFIG_STAGES_ID, 4),
+            ("split_k", Config::CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 4),
+            ("reduction", Config::CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 4),
+            ("swizzle", Config::CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, 4),
+            ("custom", Config::CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, 4),
+            ("inner", Config::CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, 2),
+            ("cluster", Config::CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, 2),
+        ];
+        let settings: String = settings
+            .into_iter()
+            .filter_map(|(name, attribute, bytes)| Some(format!(" {name}={}", self.setting(attribute, bytes)?)))
+            .collect();
+        let Candidate { workspaceSize: workspace, wavesCount: waves, .. } = self.chosen;
+        let candidates = self.candidates;
+        format!("cuBLASLt {version}{settings} workspace={workspace} waves={waves:.2} (first usable of {candidates})")
+    }
+
+    /// One setting of the algorithm, of 2 or 4 bytes; `None` if this version does not tell it.
+    fn setting(&self, attribute: Config, bytes: usize) -> Option<u32> {
+        // Read little-endian into a zeroed word, which is right for both sizes on every machine that CUDA runs on.
+        let mut value = 0u32;
+        let mut written = 0;
+        // SAFETY: `value` has room for the `bytes` that are allowed to be written.
+        unsafe {
+            sys::cublasLtMatmulAlgoConfigGetAttribute(
+                &self.chosen.algo,
+                attribute,
+                ptr::from_mut(&mut value).cast(),
+                bytes,
+                &mut written,
+            )
+        }
+        .result()
+        .ok()?;
+        (written == bytes).then_some(value)
+    }
+}
+
+fn data_type(kind: FloatKind) -> DataType {
+    match kind {
+        FloatKind::F32 => DataType::CUDA_R_32F,
+        FloatKind::F16 => DataType::CUDA_R_16F,
+        FloatKind::BF16 => DataType::CUDA_R_16BF,
+    }
+}
+
+/// Names the action in an error of the library.
+fn refused(doing: impl Into<String>) -> impl Fn(CublasError) -> NativeError {
+    let doing = doing.into();
+    move |error| NativeError::CublasLt { doing: doing.clone(), status: error.to_string() }
+}
+
+/// A descriptor with the function that destroys it.
+#[derive(Debug)]
+struct Owned<T: Copy> {
+    raw: T,
+    destroy: unsafe fn(T) -> Result<(), CublasError>,
+}
+
+fn owned<T: Copy>(
+    raw: Result<T, CublasError>,
+    destroy: unsafe fn(T) -> Result<(), CublasError>,
+) -> Result<Owned<T>, CublasError> {
+    Ok(Owned { raw: raw?, destroy })
+}
+
+impl<T: Copy> Drop for Owned<T> {
+    fn drop(&mut self) {
+        // SAFETY: `raw` came from the matching create function and is destroyed once. Nothing can be done about a refusal.
+        let _ = unsafe { (self.destroy)(self.raw) };
+    }
+}

@@ -1,0 +1,47 @@
+// The element type of one compilation (ELEMENT_F32, ELEMENT_F16 or ELEMENT_BF16) and a piece of WIDTH elements, which is
+// what one memory access moves. Arithmetic is in float.
+//
+// The conversions are written out here because NVRTC does not bring cuda_fp16.h and cuda_bf16.h with it, and a machine
+// that runs these kernels need not have the CUDA headers.
+#pragma once
+
+typedef unsigned long long u64;
+
+#if defined(ELEMENT_F32)
+
+typedef float element;
+__device__ __forceinline__ float widen(element value) { return value; }
+__device__ __forceinline__ element narrow(float value) { return value; }
+
+#elif defined(ELEMENT_F16)
+
+typedef unsigned short element;
+__device__ __forceinline__ float widen(element value) {
+    float wide;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(value));
+    return wide;
+}
+__device__ __forceinline__ element narrow(float value) {
+    element half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
+    return half;
+}
+
+#elif defined(ELEMENT_BF16)
+
+typedef unsigned short element;
+__device__ __forceinline__ float widen(element value) { return __uint_as_float((unsigned)value << 16); }
+__device__ __forceinline__ element narrow(float value) {
+    if (value != value) return 0x7fff;
+    const unsigned bits = __float_as_uint(value);
+    // To nearest, ties to even: just under half a unit, and the rest of it if the kept part is odd.
+    return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+}
+
+#else
+#error "define ELEMENT_F32, ELEMENT_F16 or ELEMENT_BF16"
+#endif
+
+struct __align__(WIDTH * sizeof(element)) piece {
+    element parts[WIDTH];
+};

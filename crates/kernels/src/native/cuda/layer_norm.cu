@@ -1,0 +1,131 @@
+// Layer normalisation of each row, without weights: y = (x - mean) / sqrt(variance + EPSILON), with the variance of the
+// population.
+//
+// A block is THREADS threads (whole warps) for each of ROWS rows. Each thread keeps PIECES pieces of its row in registers,
+// so that memory is read once; with PIECES 0, for rows too long for that, it is read three times.
+//
+// The statistics take two passes: a mean, then the sums of the differences from it and of their squares. The first of
+// these would be zero in exact arithmetic; it corrects what rounding did to the mean, which matters when the mean is
+// large and the spread is not.
+#include "element.cuh"
+
+constexpr int WARPS = THREADS / 32;
+
+__device__ __forceinline__ float2 warp_sum(float2 value) {
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) {
+        value.x += __shfl_xor_sync(0xffffffffu, value.x, distance);
+        value.y += __shfl_xor_sync(0xffffffffu, value.y, distance);
+    }
+    return value;
+}
+
+// The sum over all threads of a row, given to each of them. Every thread of the block must call it.
+__device__ __forceinline__ float2 row_sum(float2 value, float2 (&shared)[ROWS][WARPS]) {
+    value = warp_sum(value);
+    if (WARPS == 1) return value;
+    const int lane = threadIdx.x % 32;
+    if (lane == 0) shared[threadIdx.y][threadIdx.x / 32] = value;
+    __syncthreads();
+    return warp_sum(lane < WARPS ? shared[threadIdx.y][lane] : make_float2(0.0f, 0.0f));
+}
+
+struct statistics {
+    float mean;
+    float scale;
+};
+
+__device__ __forceinline__ statistics from_sums(float rough_mean, float2 differences, float count) {
+    const float correction = differences.x / count;
+    const float variance = fmaxf(differences.y / count - correction * correction, 0.0f);
+    return {rough_mean + correction, 1.0f / sqrtf(variance + EPSILON)};
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS * ROWS)
+    KERNEL(const element *__restrict__ x, element *__restrict__ y, u64 rows, u64 columns) {
+    __shared__ float2 sums[ROWS][WARPS];
+    __shared__ float2 differences[ROWS][WARPS];
+
+    const u64 row = (u64)blockIdx.x * ROWS + threadIdx.y;
+    // Threads beyond the last row own nothing, but stay for the barriers.
+    const u64 pieces = row < rows ? columns / WIDTH : 0;
+    const piece *from = reinterpret_cast<const piece *>(x + row * columns);
+    piece *to = reinterpret_cast<piece *>(y + row * columns);
+    const float count = (float)columns;
+
+#if PIECES > 0
+
+    float values[PIECES][WIDTH];
+    float2 sum = make_float2(0.0f, 0.0f);
+#pragma unroll
+    for (int p = 0; p < PIECES; p++) {
+        const u64 at = p * THREADS + threadIdx.x;
+        if (at < pieces) {
+            const piece loaded = from[at];
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) {
+                values[p][i] = widen(loaded.parts[i]);
+                sum.x += values[p][i];
+            }
+        }
+    }
+    const float rough_mean = row_sum(sum, sums).x / count;
+
+    sum = make_float2(0.0f, 0.0f);
+#pragma unroll
+    for (int p = 0; p < PIECES; p++) {
+        if (p * THREADS + threadIdx.x < pieces) {
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) {
+                const float difference = values[p][i] - rough_mean;
+                sum.x += difference;
+                sum.y += difference * difference;
+            }
+        }
+    }
+    const statistics row_is = from_sums(rough_mean, row_sum(sum, differences), count);
+
+#pragma unroll
+    for (int p = 0; p < PIECES; p++) {
+        const u64 at = p * THREADS + threadIdx.x;
+        if (at < pieces) {
+            piece result;
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) result.parts[i] = narrow((values[p][i] - row_is.mean) * row_is.scale);
+            to[at] = result;
+        }
+    }
+
+#else
+
+    float2 sum = make_float2(0.0f, 0.0f);
+    for (u64 at = threadIdx.x; at < pieces; at += THREADS) {
+        const piece loaded = from[at];
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) sum.x += widen(loaded.parts[i]);
+    }
+    const float rough_mean = row_sum(sum, sums).x / count;
+
+    sum = make_float2(0.0f, 0.0f);
+    for (u64 at = threadIdx.x; at < pieces; at += THREADS) {
+        const piece loaded = from[at];
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) {
+            const float difference = widen(loaded.parts[i]) - rough_mean;
+            sum.x += difference;
+            sum.y += difference * difference;
+        }
+    }
+    const statistics row_is = from_sums(rough_mean, row_sum(sum, differences), count);
+
+    for (u64 at = threadIdx.x; at < pieces; at += THREADS) {
+        piece loaded = from[at];
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) {
+            loaded.parts[i] = narrow((widen(loaded.parts[i]) - row_is.mean) * row_is.scale);
+        }
+        to[at] = loaded;
+    }
+
+#endif
+}

@@ -1,0 +1,114 @@
+//! What can go wrong, in sentences for the person who can act.
+
+use super::{DriverVersion, LinearShape};
+use crate::FloatKind;
+
+/// Why a native kernel could not be prepared or run.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NativeError {
+    /// A shared library could not be loaded.
+    #[error("{file} was not found or could not be loaded (tried {tried}); {advice}")]
+    LibraryMissing {
+        /// Usual name of the file.
+        file: &'static str,
+        /// The names that were tried.
+        tried: String,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// The installed driver lacks functions that are called here.
+    #[error("the NVIDIA driver supports CUDA {found}, but at least {needed} is needed; update the driver")]
+    DriverTooOld {
+        /// What the driver supports.
+        found: DriverVersion,
+        /// What is needed.
+        needed: DriverVersion,
+    },
+    /// There is no GPU with that number.
+    #[error("there is no CUDA device {ordinal}: {count} visible (CUDA_VISIBLE_DEVICES can hide devices)")]
+    NoSuchDevice {
+        /// The number asked for.
+        ordinal: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// The GPU has no room for a buffer.
+    #[error("out of GPU memory: {asked} bytes asked, {free} bytes free; use a smaller shape or free buffers first")]
+    OutOfMemory {
+        /// Bytes asked for.
+        asked: usize,
+        /// Bytes that were free just after the refusal.
+        free: usize,
+    },
+    /// The CUDA driver refused a call, or reports that earlier work failed.
+    #[error("{doing} failed: {name} ({text})")]
+    Driver {
+        /// The action, as a noun.
+        doing: &'static str,
+        /// Name of the status, `CUDA_ERROR_…`.
+        name: String,
+        /// The driver's own description.
+        text: String,
+    },
+    /// cuBLASLt refused a call.
+    #[error("{doing} failed: cuBLASLt answered {status}")]
+    CublasLt {
+        /// The action, as a noun.
+        doing: String,
+        /// Name of the status, `CUBLAS_STATUS_…`.
+        status: String,
+    },
+    /// cuBLASLt has no algorithm for a product.
+    #[error(
+        "cuBLASLt has no {kind} algorithm for {shape} within {workspace_bytes} bytes of workspace ({status}); \
+         try row lengths (k, n) that are multiples of 16 bytes"
+    )]
+    NoAlgorithm {
+        /// Element type.
+        kind: FloatKind,
+        /// The product.
+        shape: LinearShape,
+        /// The limit on workspace.
+        workspace_bytes: usize,
+        /// Name of the status, `CUBLAS_STATUS_…`.
+        status: String,
+    },
+    /// NVRTC did not accept one of our sources.
+    #[error("NVRTC could not compile {source_name} with {options}: {status}\n{log}")]
+    Compile {
+        /// File of the source.
+        source_name: &'static str,
+        /// Options of the compiler.
+        options: String,
+        /// Name of the status, `NVRTC_ERROR_…`.
+        status: String,
+        /// What the compiler wrote.
+        log: String,
+    },
+    /// A shape that means nothing.
+    #[error("{what} must be between 1 and {limit}, not {value}")]
+    InvalidSize {
+        /// Which size.
+        what: &'static str,
+        /// The largest allowed value.
+        limit: usize,
+        /// What was given.
+        value: usize,
+    },
+    /// A buffer does not hold what the operation touches.
+    #[error("buffer {what} holds {found} bytes, but the operation needs {needed}")]
+    BufferSize {
+        /// Which argument.
+        what: &'static str,
+        /// Bytes that the operation touches.
+        needed: usize,
+        /// Bytes that the buffer holds.
+        found: usize,
+    },
+    /// A buffer was allocated on another machine than the plan it is given to.
+    #[error("buffer {what} belongs to another Machine than the operation; allocate it on the same one")]
+    OtherMachine {
+        /// Which argument.
+        what: &'static str,
+    },
+}

@@ -1,0 +1,105 @@
+//! Launching one of our own kernels.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
+
+use super::{
+    Machine, NativeError,
+    driver::{Memory, failed},
+    nvrtc::Source,
+};
+use crate::FloatKind;
+
+/// A compiled kernel with its sizes.
+///
+/// Every kernel of this crate has the signature `(const element *x, element *y, u64 rows, u64 columns)`, reads nothing
+/// but the first `rows * columns` elements of `x` and writes nothing but those of `y`, whatever the launch's sizes.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    function: CudaFunction,
+    stream: Arc<CudaStream>,
+    launch: LaunchConfig,
+    rows: u64,
+    columns: u64,
+    bytes: usize,
+}
+
+/// How a kernel is cut up: blocks, and threads in the two directions of a block.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Geometry {
+    pub(super) blocks: u32,
+    pub(super) threads: (u32, u32),
+}
+
+impl Kernel {
+    pub(super) fn prepare(
+        machine: &Machine,
+        source: Source,
+        name: &str,
+        macros: Vec<String>,
+        kind: FloatKind,
+        (rows, columns): (usize, usize),
+        geometry: Geometry,
+    ) -> Result<Self, NativeError> {
+        let module = machine.module(source, macros)?;
+        Ok(Self {
+            function: module.load_function(name).map_err(failed("looking up a compiled kernel"))?,
+            stream: machine.stream().clone(),
+            launch: LaunchConfig {
+                grid_dim: (geometry.blocks, 1, 1),
+                block_dim: (geometry.threads.0, geometry.threads.1, 1),
+                shared_mem_bytes: 0,
+            },
+            rows: rows as u64,
+            columns: columns as u64,
+            bytes: rows * columns * kind.bytes(),
+        })
+    }
+
+    /// Bytes of the input, and of the output.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// From `x` to `y`.
+    pub(super) fn enqueue(&self, x: &Memory, y: &mut Memory) -> Result<(), NativeError> {
+        self.launch(x.address("x", &self.stream, self.bytes)?, y.address("y", &self.stream, self.bytes)?)
+    }
+
+    /// From `x` to itself. Only for kernels whose every thread reads what it will write before it writes it.
+    pub(super) fn enqueue_in_place(&self, x: &mut Memory) -> Result<(), NativeError> {
+        let address = x.address("x", &self.stream, self.bytes)?;
+        self.launch(address, address)
+    }
+
+    fn launch(&self, x: u64, y: u64) -> Result<(), NativeError> {
+        let mut launch = self.stream.launch_builder(&self.function);
+        launch.arg(&x).arg(&y).arg(&self.rows).arg(&self.columns);
+        // SAFETY: the arguments are those of the signature above; both addresses were checked to cover the bytes that
+        // the kernel touches, on the stream that orders their uses and outlives this work.
+        unsafe { launch.launch(self.launch) }.map_err(failed("launching a kernel"))?;
+        Ok(())
+    }
+}
+
+/// What every source needs to know: the element type, how many of them one access moves, and what to call the kernel.
+pub(super) fn common_macros(name: &str, kind: FloatKind, width: usize) -> Vec<String> {
+    let element = match kind {
+        FloatKind::F32 => "ELEMENT_F32",
+        FloatKind::F16 => "ELEMENT_F16",
+        FloatKind::BF16 => "ELEMENT_BF16",
+    };
+    vec![element.to_string(), format!("WIDTH={width}"), format!("KERNEL={name}")]
+}
+
+/// Elements in one access of 16 bytes, the widest there is.
+pub(super) fn widest(kind: FloatKind) -> usize {
+    16 / kind.bytes()
+}
+
+/// Checks that there are between 1 and 2³¹-1 of something, which every size of a grid and of cuBLASLt must be.
+pub(super) fn checked_size(what: &'static str, value: usize) -> Result<usize, NativeError> {
+    let limit = i32::MAX as usize;
+    if (1..=limit).contains(&value) { Ok(value) } else { Err(NativeError::InvalidSize { what, limit, value }) }
+}

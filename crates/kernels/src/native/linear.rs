@@ -1,0 +1,105 @@
+//! Matrix products.
+
+use std::{fmt, sync::Arc};
+
+use super::{Buffer, Machine, NativeError, cublaslt::Product, kernel::checked_size, machine::WORKSPACE_BYTES};
+use crate::FloatKind;
+
+/// The sizes of y[m, n] = x[m, k] · w[n, k]ᵀ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LinearShape {
+    /// Rows of the input and of the output.
+    pub m: usize,
+    /// Length of a row of the input and of the weight.
+    pub k: usize,
+    /// Rows of the weight, length of a row of the output.
+    pub n: usize,
+}
+
+impl LinearShape {
+    pub(super) fn x_bytes(self, kind: FloatKind) -> usize {
+        self.m * self.k * kind.bytes()
+    }
+
+    pub(super) fn w_bytes(self, kind: FloatKind) -> usize {
+        self.n * self.k * kind.bytes()
+    }
+
+    pub(super) fn y_bytes(self, kind: FloatKind) -> usize {
+        self.m * self.n * kind.bytes()
+    }
+
+    /// Sizes that cuBLASLt can take, and whose products cannot overflow.
+    fn checked(self) -> Result<Self, NativeError> {
+        Ok(Self { m: checked_size("m", self.m)?, k: checked_size("k", self.k)?, n: checked_size("n", self.n)? })
+    }
+}
+
+impl fmt::Display for LinearShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "m={} k={} n={}", self.m, self.k, self.n)
+    }
+}
+
+/// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ with row-major matrices and sums in f32; f32 inputs are not rounded to TF32.
+///
+/// The algorithm is the first of eight that cuBLASLt's heuristic proposes within 64 MiB of workspace. Nothing is tried
+/// out: what is measured is what a framework that trusts the heuristic gets.
+#[derive(Debug)]
+pub struct Linear {
+    product: Product,
+    machine: Arc<Machine>,
+    kind: FloatKind,
+    shape: LinearShape,
+}
+
+impl Linear {
+    /// Chooses the algorithm.
+    pub fn new(machine: &Arc<Machine>, kind: FloatKind, shape: LinearShape) -> Result<Self, NativeError> {
+        let shape = shape.checked()?;
+        let product = Product::plan(machine.cublaslt(), kind, shape, WORKSPACE_BYTES)?;
+        Ok(Self { product, machine: machine.clone(), kind, shape })
+    }
+
+    /// Bytes of the input.
+    pub fn x_bytes(&self) -> usize {
+        self.shape.x_bytes(self.kind)
+    }
+
+    /// Bytes of the weight.
+    pub fn w_bytes(&self) -> usize {
+        self.shape.w_bytes(self.kind)
+    }
+
+    /// Bytes of the output.
+    pub fn y_bytes(&self) -> usize {
+        self.shape.y_bytes(self.kind)
+    }
+
+    /// Enqueues one run.
+    pub fn enqueue(&self, x: &Buffer, w: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
+        let memory = [&x.memory, &w.memory, &y.memory];
+        self.product.enqueue(self.machine.cublaslt(), self.machine.stream(), self.machine.workspace(), memory)
+    }
+
+    /// Which algorithm was chosen, in cuBLASLt's own numbers.
+    pub fn algorithm(&self) -> String {
+        self.product.describe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_counted_in_bytes_and_checked() {
+        let shape = LinearShape { m: 3, k: 5, n: 7 };
+        let kind = FloatKind::BF16;
+        assert_eq!((shape.x_bytes(kind), shape.w_bytes(kind), shape.y_bytes(kind)), (30, 70, 42));
+        assert!(shape.checked().is_ok());
+        let error = LinearShape { k: 0, ..shape }.checked().unwrap_err();
+        assert_eq!(error.to_string(), "k must be between 1 and 2147483647, not 0");
+        assert!(LinearShape { n: 1 << 31, ..shape }.checked().is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! One GPU, ready to work.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use cudarc::{
+    driver::{CudaContext, CudaModule, CudaStream},
+    nvrtc::Ptx,
+};
+
+use super::{
+    Buffer, ComputeCapability, DriverVersion, GpuInfo, NativeError,
+    cublaslt::Handle,
+    driver::{Memory, failed},
+    nvrtc::{self, Source},
+    probe,
+};
+
+/// One GPU with one stream of its own, in the device's primary context, which other libraries in the process share.
+///
+/// The stream does not wait for theirs, nor they for it: synchronise before sharing the device.
+#[derive(Debug)]
+pub struct Machine {
+    info: GpuInfo,
+    cublaslt: Handle,
+    workspace: Memory,
+    modules: Mutex<Modules>,
+    stream: Arc<CudaStream>,
+}
+
+/// Compiled sources by their macros.
+type Modules = HashMap<(Source, Vec<String>), Arc<CudaModule>>;
+
+/// What every product may use as scratch; the amount that NVIDIA advises for its newest GPUs is half of it.
+pub(super) const WORKSPACE_BYTES: usize = 64 << 20;
+
+impl Machine {
+    /// Takes the GPU with that number: its primary context, a stream, a cuBLASLt handle and 64 MiB of workspace.
+    pub fn open(ordinal: usize) -> Result<Arc<Self>, NativeError> {
+        let mut gpus = probe()?;
+        if ordinal >= gpus.len() {
+            return Err(NativeError::NoSuchDevice { ordinal, count: gpus.len() });
+        }
+        let info = gpus.swap_remove(ordinal);
+        let context = CudaContext::new(ordinal).map_err(failed("creating a context"))?;
+        let stream = context.new_stream().map_err(failed("creating a stream"))?;
+        let cublaslt = Handle::create(&context)?;
+        let workspace = Memory::allocate(&stream, WORKSPACE_BYTES)?;
+        Ok(Arc::new(Self { info, cublaslt, workspace, modules: Mutex::default(), stream }))
+    }
+
+    /// Everything that can be said of the GPU without asking it again.
+    pub fn info(&self) -> &GpuInfo {
+        &self.info
+    }
+
+    /// Marketing name.
+    pub fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    /// The identity that NVML uses, `GPU-…`.
+    pub fn uuid(&self) -> &str {
+        &self.info.uuid
+    }
+
+    /// Memory in bytes.
+    pub fn total_memory(&self) -> u64 {
+        self.info.total_memory
+    }
+
+    /// Bytes that can be allocated now, by this or any other process.
+    pub fn free_memory(&self) -> Result<u64, NativeError> {
+        let (free, _) = self.stream.context().mem_get_info().map_err(failed("asking for free memory"))?;
+        Ok(free as u64)
+    }
+
+    /// The newest CUDA that the driver supports.
+    pub fn driver_version(&self) -> DriverVersion {
+        self.info.driver_version
+    }
+
+    /// Instruction-set generation.
+    pub fn compute_capability(&self) -> ComputeCapability {
+        self.info.compute_capability
+    }
+
+    /// Size of the L2 cache in bytes.
+    pub fn l2_bytes(&self) -> u64 {
+        self.info.l2_bytes
+    }
+
+    /// A new buffer of at least one byte; its content is whatever was there.
+    pub fn allocate(&self, bytes: usize) -> Result<Buffer, NativeError> {
+        if bytes == 0 {
+            return Err(NativeError::InvalidSize { what: "a buffer's length", limit: isize::MAX as usize, value: 0 });
+        }
+        Ok(Buffer { memory: Memory::allocate(&self.stream, bytes)? })
+    }
+
+    /// A new buffer with this content.
+    pub fn upload(&self, bytes: &[u8]) -> Result<Buffer, NativeError> {
+        let mut buffer = self.allocate(bytes.len())?;
+        buffer.upload(bytes)?;
+        Ok(buffer)
+    }
+
+    /// The stream that everything of this machine runs on, for a stopwatch that brackets work with events.
+    pub fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    /// Waits until everything enqueued has finished; an error of that work is returned here.
+    pub fn synchronize(&self) -> Result<(), NativeError> {
+        self.stream.synchronize().map_err(failed("waiting for the device"))
+    }
+
+    pub(super) fn cublaslt(&self) -> &Handle {
+        &self.cublaslt
+    }
+
+    pub(super) fn workspace(&self) -> &Memory {
+        &self.workspace
+    }
+
+    /// The source compiled for this GPU with these macros; compiled once.
+    pub(super) fn module(&self, source: Source, macros: Vec<String>) -> Result<Arc<CudaModule>, NativeError> {
+        // A panic elsewhere cannot leave the map half changed.
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (source, macros);
+        if let Some(module) = modules.get(&key) {
+            return Ok(module.clone());
+        }
+        let image = nvrtc::compile(source, self.compute_capability(), &key.1)?;
+        let context = self.stream.context();
+        let module = context.load_module(Ptx::from_binary(image)).map_err(failed("loading a compiled kernel"))?;
+        modules.insert(key, module.clone());
+        Ok(module)
+    }
+}

@@ -1,0 +1,32 @@
+//! CUDA: cuBLASLt, and our own CUDA C++ compiled by NVRTC.
+//!
+//! A [`Machine`] is one GPU with one stream; everything made from it runs on that stream in the order it was enqueued.
+//! Plans ([`Linear`], [`LayerNorm`], [`Activation`]) choose and compile when they are made, so that `enqueue` only
+//! launches. A plan and the buffers it is given must come from the same machine; this is checked at each launch.
+
+mod activation;
+mod buffer;
+#[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
+mod cublaslt;
+#[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
+mod driver;
+mod error;
+mod gpu;
+#[allow(unsafe_code, reason = "launching a kernel")]
+mod kernel;
+mod layer_norm;
+#[allow(unsafe_code, reason = "loading a library runs its initialisers")]
+mod libraries;
+mod linear;
+mod machine;
+#[allow(unsafe_code, reason = "the bindings of NVRTC")]
+mod nvrtc;
+
+pub use activation::{Activation, ActivationFunction};
+pub use buffer::Buffer;
+pub use error::NativeError;
+pub use gpu::{ComputeCapability, DriverVersion, GpuInfo, probe};
+pub use layer_norm::LayerNorm;
+pub use libraries::{LibraryStatus, libraries};
+pub use linear::{Linear, LinearShape};
+pub use machine::Machine;

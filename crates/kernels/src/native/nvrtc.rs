@@ -1,0 +1,140 @@
+//! Compiling our CUDA C++ with NVRTC.
+
+use std::{
+    ffi::{CStr, CString, c_char},
+    ptr,
+};
+
+use cudarc::nvrtc::{
+    result::{self, NvrtcError},
+    sys,
+};
+
+use super::{ComputeCapability, NativeError, libraries::Library};
+
+/// The CUDA C++ files of this crate. A closed set, because the safety of a launch rests on what they do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Source {
+    LayerNorm,
+    Activation,
+}
+
+impl Source {
+    fn name(self) -> &'static str {
+        match self {
+            Self::LayerNorm => "layer_norm.cu",
+            Self::Activation => "activation.cu",
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::LayerNorm => include_str!("cuda/layer_norm.cu"),
+            Self::Activation => include_str!("cuda/activation.cu"),
+        }
+    }
+}
+
+const HEADER: (&CStr, &str) = (c"element.cuh", include_str!("cuda/element.cuh"));
+
+/// Compiles to machine code, not PTX: a driver older than the compiler can then still load it.
+///
+/// `macros` are definitions such as `WIDTH=8`.
+pub(super) fn compile(source: Source, target: ComputeCapability, macros: &[String]) -> Result<Vec<u8>, NativeError> {
+    Library::Nvrtc.require()?;
+    let mut options = vec![format!("--gpu-architecture={}", target.target()), "--std=c++17".to_string()];
+    options.extend(macros.iter().map(|definition| format!("-D{definition}")));
+    let failed = |status: NvrtcError, log: String| NativeError::Compile {
+        source_name: source.name(),
+        options: options.join(" "),
+        status: status.to_string(),
+        log,
+    };
+    let program = Program::create(source).map_err(|status| failed(status, String::new()))?;
+    program.compile(&options).map_err(|status| failed(status, program.log()))?;
+    program.machine_code().map_err(|status| failed(status, program.log()))
+}
+
+/// An NVRTC program, destroyed on drop.
+struct Program {
+    raw: sys::nvrtcProgram,
+}
+
+impl Program {
+    fn create(source: Source) -> Result<Self, NvrtcError> {
+        let text = c_string(source.text());
+        let name = c_string(source.name());
+        let header = c_string(HEADER.1);
+        let mut raw = ptr::null_mut();
+        // SAFETY: every string is terminated and outlives the call, which copies them; there is one header with one
+        // name; `raw` is only used if the call succeeded.
+        unsafe {
+            sys::nvrtcCreateProgram(&mut raw, text.as_ptr(), name.as_ptr(), 1, &header.as_ptr(), &HEADER.0.as_ptr())
+        }
+        .result()?;
+        Ok(Self { raw })
+    }
+
+    fn compile(&self, options: &[String]) -> Result<(), NvrtcError> {
+        // SAFETY: `raw` is a live program. The call panics on an option with a zero byte, and ours have none.
+        unsafe { result::compile_program(self.raw, options) }
+    }
+
+    fn log(&self) -> String {
+        // SAFETY: `raw` is a live program.
+        let bytes = unsafe { result::get_program_log(self.raw) }.unwrap_or_default();
+        let bytes: Vec<u8> = bytes.into_iter().map(|byte: c_char| byte as u8).collect();
+        String::from_utf8_lossy(&bytes).trim_end_matches(['\0', '\n']).to_string()
+    }
+
+    fn machine_code(&self) -> Result<Vec<u8>, NvrtcError> {
+        let mut len = 0;
+        // SAFETY: `raw` is a live program, and the second call writes exactly as many bytes as the first one promised.
+        unsafe {
+            sys::nvrtcGetCUBINSize(self.raw, &mut len).result()?;
+            let mut code = vec![0u8; len];
+            sys::nvrtcGetCUBIN(self.raw, code.as_mut_ptr().cast()).result()?;
+            Ok(code)
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: created by `create` and destroyed once. Nothing can be done about a refusal.
+        let _ = unsafe { sys::nvrtcDestroyProgram(&mut self.raw) };
+    }
+}
+
+/// For text that is part of this crate.
+fn c_string(text: &str) -> CString {
+    CString::new(text).expect("the sources and their names hold no zero byte")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Compiles for a GPU that need not be there. Says so when NVRTC itself is not.
+    pub(in crate::native) fn assert_compiles(source: Source, macros: &[String]) {
+        if Library::Nvrtc.require().is_err() {
+            println!("NVRTC is not installed: {} was not compiled", source.name());
+            return;
+        }
+        let hopper = ComputeCapability { major: 9, minor: 0 };
+        let image = compile(source, hopper, macros).unwrap_or_else(|error| panic!("{error}"));
+        assert!(image.starts_with(b"\x7fELF"));
+    }
+
+    #[test]
+    fn a_source_that_does_not_compile_comes_back_with_the_compilers_log() {
+        let error = compile(Source::Activation, ComputeCapability { major: 9, minor: 0 }, &[]).unwrap_err();
+        if Library::Nvrtc.require().is_err() {
+            assert!(error.to_string().contains("libnvrtc.so"), "{error}");
+            return;
+        }
+        let text = error.to_string();
+        assert!(text.contains("activation.cu") && text.contains("NVRTC_ERROR_COMPILATION"), "{text}");
+        assert!(text.contains("element.cuh"), "the log names the place: {text}");
+    }
+}

@@ -1,0 +1,396 @@
+//! The native kernels against 64-bit arithmetic on the host.
+//!
+//! With `CALORIMETER_TEST_DEVICE=cuda` they run on the first GPU, whose absence is then a failure; without it, every
+//! test but the first says that it needs one. Use `-- --nocapture` to see which happened, and the times.
+#![cfg(feature = "cuda")]
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use calorimeter_kernels::{
+    FloatKind,
+    native::{
+        Activation, ActivationFunction, Buffer, LayerNorm, Linear, LinearShape, Machine, NativeError, libraries, probe,
+    },
+};
+use half::{bf16, f16};
+
+/// One test at a time on the GPU: they print times, and one of them fills the memory.
+fn gpu() -> Option<(Arc<Machine>, MutexGuard<'static, ()>)> {
+    static TURN: Mutex<()> = Mutex::new(());
+    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+        println!("no GPU was used: set CALORIMETER_TEST_DEVICE=cuda to run this test on one");
+        return None;
+    }
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let machine = Machine::open(0).unwrap_or_else(|error| panic!("CALORIMETER_TEST_DEVICE=cuda: {error}"));
+    println!("running on {} ({})", machine.name(), machine.uuid());
+    Some((machine, turn))
+}
+
+#[test]
+fn what_is_missing_is_an_error_that_says_what_to_do() {
+    for library in libraries() {
+        println!("{}: {}", library.name, library.why.as_deref().unwrap_or("found"));
+        assert_eq!(library.loaded, library.why.is_none());
+    }
+    let has_driver = libraries()[0].loaded;
+    match probe() {
+        Ok(gpus) => {
+            println!("the driver lists {} GPUs: {gpus:#?}", gpus.len());
+            assert!(has_driver);
+            let error = Machine::open(gpus.len()).unwrap_err();
+            assert_eq!(error, NativeError::NoSuchDevice { ordinal: gpus.len(), count: gpus.len() });
+        }
+        Err(error) => {
+            println!("the driver lists no GPUs: {error}");
+            assert_eq!(Machine::open(0).unwrap_err(), error);
+            if !has_driver {
+                assert!(error.to_string().contains("install the NVIDIA driver"), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_machine_describes_its_gpu() {
+    let Some((machine, _turn)) = gpu() else { return };
+    println!("{:#?}", machine.info());
+    assert_eq!(machine.uuid().len(), "GPU-00112233-4455-6677-8899-aabbccddeeff".len());
+    assert!(machine.free_memory().unwrap() < machine.total_memory());
+    assert!(machine.l2_bytes() > 0);
+    assert_eq!(machine.info(), &probe().unwrap()[0]);
+}
+
+#[test]
+fn a_buffer_keeps_its_bytes_and_gives_its_memory_back() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let bytes: Vec<u8> = (0..100_003u32).map(|i| (i % 251) as u8).collect();
+    let mut buffer = machine.upload(&bytes).unwrap();
+    assert_eq!(buffer.download().unwrap(), bytes);
+    buffer.fill(0xa5).unwrap();
+    assert!(buffer.download().unwrap().iter().all(|&byte| byte == 0xa5));
+    assert!(matches!(buffer.upload(&bytes[1..]), Err(NativeError::BufferSize { .. })));
+    assert!(matches!(machine.allocate(0), Err(NativeError::InvalidSize { .. })));
+
+    let large = machine.allocate(1 << 30).unwrap();
+    let with = machine.free_memory().unwrap();
+    drop(large);
+    assert!(machine.free_memory().unwrap() >= with + (1 << 30));
+}
+
+#[test]
+fn buffers_of_another_machine_or_size_are_refused() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let other = Machine::open(0).unwrap();
+    let linear = Linear::new(&machine, FloatKind::F32, LinearShape { m: 16, k: 16, n: 16 }).unwrap();
+    let x = machine.allocate(linear.x_bytes()).unwrap();
+    let foreign = other.allocate(linear.w_bytes()).unwrap();
+    let mut y = machine.allocate(linear.y_bytes()).unwrap();
+    assert_eq!(linear.enqueue(&x, &foreign, &mut y).unwrap_err(), NativeError::OtherMachine { what: "w" });
+    let mut short = machine.allocate(linear.y_bytes() - 1).unwrap();
+    assert_eq!(
+        linear.enqueue(&x, &x, &mut short).unwrap_err(),
+        NativeError::BufferSize { what: "y", needed: 1024, found: 1023 }
+    );
+    let norm = LayerNorm::new(&machine, FloatKind::F32, 16, 17).unwrap();
+    assert!(matches!(norm.enqueue(&x, &mut y), Err(NativeError::BufferSize { what: "x", .. })));
+}
+
+#[test]
+fn linear_is_within_the_error_of_f32_sums() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let shapes = [
+        (1, 4096, 4096),
+        (512, 512, 512),
+        (127, 256, 129),
+        // Rows that are no multiple of 16 bytes: supported, or refused with a reason.
+        (64, 33, 17),
+        (17, 1025, 33),
+        (1, 1, 1),
+    ];
+    for kind in FloatKind::ALL {
+        for (m, k, n) in shapes {
+            let shape = LinearShape { m, k, n };
+            let linear = match Linear::new(&machine, kind, shape) {
+                Ok(linear) => linear,
+                Err(error @ NativeError::NoAlgorithm { .. }) if !(k * kind.bytes()).is_multiple_of(16) => {
+                    println!("{kind} {shape}: {error}");
+                    continue;
+                }
+                Err(error) => panic!("{error}"),
+            };
+            println!("{kind} {shape}: {}", linear.algorithm());
+            let x = values(m * k, 1, kind);
+            let w = values(n * k, 2, kind);
+            let mut y = poisoned(&machine, linear.y_bytes());
+            linear
+                .enqueue(
+                    &machine.upload(&encode(&x, kind)).unwrap(),
+                    &machine.upload(&encode(&w, kind)).unwrap(),
+                    &mut y,
+                )
+                .unwrap();
+            let y = decode(&y.download().unwrap(), kind);
+            // Tensor cores cut partial sums off instead of rounding them. TF32 would be outside the f32 tolerance.
+            let roundings = if kind == FloatKind::F32 { 8.0 } else { 16.0 };
+            let sums = roundings * f64::from(f32::EPSILON) * (k as f64).sqrt();
+            for i in 0..m {
+                for j in 0..n {
+                    let (row, column) = (&x[i * k..(i + 1) * k], &w[j * k..(j + 1) * k]);
+                    let (mut exact, mut squares) = (0.0, 0.0);
+                    for (a, b) in row.iter().zip(column) {
+                        let term = a * b;
+                        exact += term;
+                        squares += term * term;
+                    }
+                    let tolerance = epsilon(kind) * exact.abs() + sums * squares.sqrt();
+                    assert_close(y[i * n + j], exact, tolerance, || format!("{kind} {shape} at [{i}, {j}]"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn linear_plans_the_largest_shapes() {
+    let Some((machine, _turn)) = gpu() else { return };
+    for kind in FloatKind::ALL {
+        let shape = LinearShape { m: 65536, k: 65536, n: 65536 };
+        println!("{kind} {shape}: {}", Linear::new(&machine, kind, shape).unwrap().algorithm());
+    }
+    let error = Linear::new(&machine, FloatKind::F32, LinearShape { m: 0, k: 1, n: 1 }).unwrap_err();
+    assert!(error.to_string().contains("m must be between 1"), "{error}");
+}
+
+#[test]
+fn layer_norm_of_rows_with_a_large_mean_keeps_its_digits() {
+    let Some((machine, _turn)) = gpu() else { return };
+    for kind in FloatKind::ALL {
+        for columns in [1, 31, 33, 257, 768, 1000, 1025, 4096, 32768, 65536, 70001] {
+            let rows = 5;
+            let mut x: Vec<f64> =
+                values(rows * columns, 3, kind).into_iter().map(|value| round(100.0 + value, kind)).collect();
+            // A row without any spread must not divide by zero.
+            x[..columns].fill(100.0);
+            let norm = LayerNorm::new(&machine, kind, rows, columns).unwrap();
+            println!("{kind} {columns}: {}", norm.algorithm());
+            let mut y = poisoned(&machine, norm.bytes());
+            norm.enqueue(&machine.upload(&encode(&x, kind)).unwrap(), &mut y).unwrap();
+            let y = decode(&y.download().unwrap(), kind);
+            for row in 0..rows {
+                let x = &x[row * columns..(row + 1) * columns];
+                let mean = x.iter().sum::<f64>() / columns as f64;
+                let variance = x.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / columns as f64;
+                let scale = 1.0 / (variance + f64::from(LayerNorm::EPSILON)).sqrt();
+                for (column, value) in x.iter().enumerate() {
+                    let exact = (value - mean) * scale;
+                    // The mean is a float near 100, so it is off by up to half of its last digit.
+                    let tolerance = epsilon(kind) * exact.abs() + 100.0 * f64::from(f32::EPSILON) * scale;
+                    let at = || format!("{kind} {columns} columns at [{row}, {column}]");
+                    assert_close(y[row * columns + column], exact, tolerance, at);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn activations_are_right_everywhere_and_to_the_last_element() {
+    let Some((machine, _turn)) = gpu() else { return };
+    for kind in FloatKind::ALL {
+        let (smallest, largest) = extremes(kind);
+        let mut x = vec![0.0, -0.0, smallest, -smallest, 3.0 * smallest, largest, -largest];
+        x.extend([0.5, 1.0, 3.0, 6.0, 20.0, 88.0, 100.0, 1000.0, 60000.0].iter().flat_map(|v| [*v, -*v]));
+        x.extend((-800..=800).map(|i| f64::from(i) / 100.0));
+        let mut x: Vec<f64> = x.into_iter().map(|value| round(value, kind)).collect();
+        for function in ActivationFunction::ALL {
+            // One less each time, so that every tail is met.
+            x.pop();
+            let activation = Activation::new(&machine, kind, function, x.len()).unwrap();
+            let input = machine.upload(&encode(&x, kind)).unwrap();
+            let mut output = poisoned(&machine, activation.bytes());
+            activation.enqueue(&input, &mut output).unwrap();
+            let bytes = output.download().unwrap();
+            for (&x, y) in x.iter().zip(decode(&bytes, kind)) {
+                let exact = round(reference(function, x), kind);
+                let tolerance = match function {
+                    ActivationFunction::Relu | ActivationFunction::Relu6 => 0.0,
+                    _ => {
+                        let rounding = epsilon(kind) + 4.0 * f64::from(f32::EPSILON);
+                        rounding * exact.abs() + 1e-6 * x.abs().min(10.0) + smallest
+                    }
+                };
+                assert_close(y, exact, tolerance, || format!("{function} {kind} of {x:e}"));
+            }
+            let mut in_place = input;
+            activation.enqueue_in_place(&mut in_place).unwrap();
+            assert_eq!(in_place.download().unwrap(), bytes, "{function} {kind} in place");
+        }
+        for length in 1..=9 {
+            let activation = Activation::new(&machine, kind, ActivationFunction::Relu, length).unwrap();
+            let mut output = machine.upload(&vec![0xff; activation.bytes() + 16]).unwrap();
+            activation.enqueue(&machine.upload(&encode(&x[7..7 + length], kind)).unwrap(), &mut output).unwrap();
+            let bytes = output.download().unwrap();
+            assert!(bytes[activation.bytes()..].iter().all(|&byte| byte == 0xff), "{kind}: wrote past {length}");
+            assert!(
+                decode(&bytes[..activation.bytes()], kind).iter().all(|y| *y >= 0.0),
+                "{kind}: left some of {length}"
+            );
+        }
+        let nan = machine.upload(&[0xff; 64]).unwrap();
+        for function in ActivationFunction::ALL {
+            let activation = Activation::new(&machine, kind, function, 64 / kind.bytes()).unwrap();
+            let mut output = machine.allocate(64).unwrap();
+            activation.enqueue(&nan, &mut output).unwrap();
+            assert!(decode(&output.download().unwrap(), kind).iter().all(|y| y.is_nan()), "{function} {kind} of NaN");
+        }
+    }
+}
+
+#[test]
+fn running_out_of_memory_is_an_error_and_work_goes_on() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let error = machine.allocate(1 << 40).unwrap_err();
+    println!("{error}");
+    let NativeError::OutOfMemory { asked, free } = error else { panic!("{error}") };
+    assert_eq!(asked, 1 << 40);
+    assert!(free > 0 && free < 1 << 40);
+
+    let linear = Linear::new(&machine, FloatKind::F32, LinearShape { m: 8, k: 8, n: 8 }).unwrap();
+    let ones = machine.upload(&encode(&[1.0; 64], FloatKind::F32)).unwrap();
+    let mut y = poisoned(&machine, linear.y_bytes());
+    linear.enqueue(&ones, &ones, &mut y).unwrap();
+    assert_eq!(decode(&y.download().unwrap(), FloatKind::F32), [8.0; 64]);
+}
+
+#[test]
+fn marks_measure_the_device_and_know_their_order() {
+    let Some((machine, _turn)) = gpu() else { return };
+    for n in [4096usize, 8192] {
+        let linear = Linear::new(&machine, FloatKind::BF16, LinearShape { m: n, k: n, n }).unwrap();
+        let random = machine.upload(&encode(&values(n * n, 4, FloatKind::BF16), FloatKind::BF16)).unwrap();
+        let mut y = machine.allocate(linear.y_bytes()).unwrap();
+        let nanos = time(&machine, 20, || linear.enqueue(&random, &random, &mut y));
+        let tflops = 2.0 * (n as f64).powi(3) / nanos / 1e3;
+        println!("linear bf16 {n}^3: {:.1} us, {tflops:.0} TFLOP/s, {}", nanos / 1e3, linear.algorithm());
+    }
+    let (rows, columns) = (32768, 4096);
+    for kind in FloatKind::ALL {
+        let norm = LayerNorm::new(&machine, kind, rows, columns).unwrap();
+        let x = machine.upload(&vec![0x3f; norm.bytes()]).unwrap();
+        let mut y = machine.allocate(norm.bytes()).unwrap();
+        let nanos = time(&machine, 20, || norm.enqueue(&x, &mut y));
+        println!("{}: {:.0} GB/s", norm.algorithm(), 2.0 * norm.bytes() as f64 / nanos);
+        let gelu = Activation::new(&machine, kind, ActivationFunction::Gelu, rows * columns).unwrap();
+        let nanos = time(&machine, 20, || gelu.enqueue(&x, &mut y));
+        println!("{}: {:.0} GB/s", gelu.algorithm(), 2.0 * gelu.bytes() as f64 / nanos);
+    }
+}
+
+/// Mean nanoseconds of one of `count` runs, after as many to warm up.
+fn time(machine: &Machine, count: usize, mut run: impl FnMut() -> Result<(), NativeError>) -> f64 {
+    (0..count).for_each(|_| run().unwrap());
+    machine.synchronize().unwrap();
+    let start = std::time::Instant::now();
+    (0..count).for_each(|_| run().unwrap());
+    machine.synchronize().unwrap();
+    start.elapsed().as_nanos() as f64 / count as f64
+}
+
+fn poisoned(machine: &Machine, bytes: usize) -> Buffer {
+    let mut buffer = machine.allocate(bytes).unwrap();
+    buffer.fill(0xff).unwrap();
+    buffer
+}
+
+fn assert_close(found: f64, exact: f64, tolerance: f64, place: impl FnOnce() -> String) {
+    let same = found == exact || (found - exact).abs() <= tolerance;
+    assert!(same, "{}: {found:e} instead of {exact:e}, tolerance {tolerance:e}", place());
+}
+
+/// Numbers between -1 and 1 that the kind can hold.
+fn values(count: usize, seed: u64, kind: FloatKind) -> Vec<f64> {
+    let mut state = seed;
+    let mut next = || {
+        // The 64-bit generator of Knuth's MMIX.
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        round((state >> 32) as f64 / f64::from(1u32 << 31) - 1.0, kind)
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn round(value: f64, kind: FloatKind) -> f64 {
+    match kind {
+        FloatKind::F32 => f64::from(value as f32),
+        FloatKind::F16 => f16::from_f64(value).to_f64(),
+        FloatKind::BF16 => bf16::from_f64(value).to_f64(),
+    }
+}
+
+fn encode(values: &[f64], kind: FloatKind) -> Vec<u8> {
+    match kind {
+        FloatKind::F32 => values.iter().flat_map(|value| (*value as f32).to_le_bytes()).collect(),
+        FloatKind::F16 => values.iter().flat_map(|value| f16::from_f64(*value).to_le_bytes()).collect(),
+        FloatKind::BF16 => values.iter().flat_map(|value| bf16::from_f64(*value).to_le_bytes()).collect(),
+    }
+}
+
+fn decode(bytes: &[u8], kind: FloatKind) -> Vec<f64> {
+    let element = |bytes: &[u8]| match kind {
+        FloatKind::F32 => f64::from(f32::from_le_bytes(bytes.try_into().unwrap())),
+        FloatKind::F16 => f16::from_le_bytes(bytes.try_into().unwrap()).to_f64(),
+        FloatKind::BF16 => bf16::from_le_bytes(bytes.try_into().unwrap()).to_f64(),
+    };
+    bytes.chunks_exact(kind.bytes()).map(element).collect()
+}
+
+/// The distance from 1 to the next larger number.
+fn epsilon(kind: FloatKind) -> f64 {
+    match kind {
+        FloatKind::F32 => f64::from(f32::EPSILON),
+        FloatKind::F16 => f16::EPSILON.to_f64(),
+        FloatKind::BF16 => bf16::EPSILON.to_f64(),
+    }
+}
+
+/// The smallest subnormal and the largest finite number.
+fn extremes(kind: FloatKind) -> (f64, f64) {
+    match kind {
+        FloatKind::F32 => (f64::from(f32::from_bits(1)), f64::from(f32::MAX)),
+        FloatKind::F16 => (f16::from_bits(1).to_f64(), f16::MAX.to_f64()),
+        FloatKind::BF16 => (bf16::from_bits(1).to_f64(), bf16::MAX.to_f64()),
+    }
+}
+
+fn reference(function: ActivationFunction, x: f64) -> f64 {
+    match function {
+        ActivationFunction::Relu => x.max(0.0),
+        ActivationFunction::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+        ActivationFunction::LeakyRelu => x.max(0.01 * x),
+        ActivationFunction::Relu6 => x.clamp(0.0, 6.0),
+        ActivationFunction::Gelu => x * normal_cdf(x),
+        ActivationFunction::Silu => x / (1.0 + (-x).exp()),
+        ActivationFunction::HardSwish => x * ((x + 3.0).clamp(0.0, 6.0) / 6.0),
+    }
+}
+
+/// The normal distribution function, by the series that has no cancellation: 1/2 + pdf(x) (x + x³/3 + x⁵/15 + …).
+fn normal_cdf(x: f64) -> f64 {
+    if x.abs() > 10.0 {
+        return if x > 0.0 { 1.0 } else { 0.0 };
+    }
+    let (mut term, mut sum, mut odd) = (x, x, 1.0);
+    while term.abs() > 1e-18 * sum.abs() && term != 0.0 {
+        odd += 2.0;
+        term *= x * x / odd;
+        sum += term;
+    }
+    0.5 + sum * (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt()
+}
+
+#[test]
+fn the_reference_for_gelu_is_itself_right() {
+    for (x, exact) in [(0.0, 0.5), (1.0, 0.8413447460685429), (-2.0, 0.022750131948179195), (4.0, 0.9999683287581669)] {
+        assert_close(normal_cdf(x), exact, 1e-15, || format!("the distribution function at {x}"));
+    }
+}

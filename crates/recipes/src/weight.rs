@@ -1,0 +1,50 @@
+//! A weight on the host, as every recipe takes it.
+
+use crate::Dtype;
+use std::sync::Arc;
+
+/// The weight of a linear layer: one row of `k` values for each of `n` output channels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Weight {
+    n: usize,
+    k: usize,
+    values: Arc<[f32]>,
+    dtype: Dtype,
+}
+
+impl Weight {
+    /// A weight from row-major values, rounded to `dtype`.
+    ///
+    /// # Panics
+    /// If there are not `n * k` values.
+    pub fn new(n: usize, k: usize, mut values: Vec<f32>, dtype: Dtype) -> Self {
+        assert_eq!(values.len(), n * k, "a weight of {n} x {k} has {} values", n * k);
+        values.iter_mut().for_each(|value| *value = dtype.round(*value));
+        Self { n, k, values: values.into(), dtype }
+    }
+
+    /// Output channels.
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Input features.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// The type its values are exact in.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// All values, row by row.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// The values of one output channel.
+    pub fn row(&self, channel: usize) -> &[f32] {
+        &self.values[channel * self.k..(channel + 1) * self.k]
+    }
+}

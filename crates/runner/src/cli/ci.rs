@@ -1,0 +1,29 @@
+//! `calorimeter ci`: a run whose result is the dashboard's JSON.
+
+use super::CliError;
+use super::options::CiArguments;
+use super::run::{read, report, start};
+use crate::Exit;
+use crate::devices;
+use crate::progress::{Format, Terminal};
+use crate::run::Request;
+use calorimeter_sinks::dashboard;
+use calorimeter_sinks::terminal::Colour;
+
+pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
+    // An output that cannot be written costs nothing when it is known first.
+    dashboard::write(&arguments.output, &[], "unknown")?;
+    let sources = read(&[&arguments.config])?;
+    let prepared = Request { sources, overrides: arguments.overrides.into() }.prepare()?;
+    let mut terminal = Terminal::new(Format::Table, Colour::Never, false);
+    let outcome = start(&prepared, arguments.out.as_deref(), &mut terminal);
+    terminal.finish();
+    let outcome = outcome?;
+    let device = prepared.plan().devices().first().copied();
+    let arch = device
+        .and_then(|device| devices::present(device).ok())
+        .map_or_else(|| "unknown".to_owned(), |found| found.name);
+    dashboard::write(&arguments.output, &outcome.records, &arch)?;
+    eprintln!("wrote {}", arguments.output.display());
+    Ok(report(&outcome, false))
+}

@@ -1,0 +1,52 @@
+//! `calorimeter doctor`: what is here, which clock will be used, how to get what is missing.
+
+use crate::clocks;
+use crate::devices;
+use crate::environment;
+use calorimeter_zoo::Device;
+use std::fmt::Write;
+
+pub fn doctor() -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "calorimeter {}, burn 0.21.0, cubecl 0.10.0", env!("CARGO_PKG_VERSION"));
+    if let Some(bytes) = environment::available_memory() {
+        let _ = writeln!(text, "memory available: {:.1} GB\n", bytes as f64 / 1e9);
+    }
+    let _ = writeln!(text, "Devices, the best first:");
+    for found in devices::discover() {
+        let software = if found.software { ", software: never chosen by `auto`" } else { "" };
+        let _ = writeln!(text, "  {:<10} {} ({}{software})", found.device.to_string(), found.name, found.driver);
+        let _ = writeln!(text, "  {:<10} clock: {}", "", clocks::expected(found.device));
+    }
+    let has = |wanted: fn(Device) -> bool| devices::discover().iter().any(|found| wanted(found.device));
+    libraries(&mut text, has(|device| matches!(device, Device::Cuda(_))));
+    if cfg!(feature = "wgpu") && !has(|device| matches!(device, Device::Vulkan(_) | Device::Metal(_))) {
+        let _ =
+            writeln!(text, "\nNo Vulkan adapter: install the GPU's Vulkan driver and a loader (Debian: libvulkan1,");
+        let _ = writeln!(text, "and mesa-vulkan-drivers for AMD, Intel or a software adapter).");
+    }
+    text
+}
+
+#[cfg(feature = "cuda")]
+fn libraries(text: &mut String, gpu: bool) {
+    let _ = writeln!(text, "\nCUDA libraries, looked for on the loader's path:");
+    for library in calorimeter_kernels::native::libraries() {
+        let state = if library.loaded { "loaded" } else { "missing" };
+        let need = if library.required { "" } else { ", optional" };
+        let _ = writeln!(text, "  {:<12} {state:<8} {}{need}", library.name, library.purpose);
+        if let (Some(why), true) = (&library.why, gpu) {
+            let _ = writeln!(text, "               {why}");
+        }
+    }
+    match calorimeter_kernels::native::probe() {
+        Ok(gpus) if gpus.is_empty() => drop(writeln!(text, "The CUDA driver is here and finds no GPU.")),
+        Ok(_) => {}
+        Err(error) => drop(writeln!(text, "No CUDA device: {error}")),
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn libraries(text: &mut String, _: bool) {
+    let _ = writeln!(text, "\nThis build has no CUDA; build with `--features cuda`.");
+}

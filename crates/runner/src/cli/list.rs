@@ -1,0 +1,61 @@
+//! `calorimeter list`.
+
+use super::options::Listing;
+use crate::devices;
+use calorimeter_recipes::Recipe;
+use calorimeter_zoo::{Implementation, Model};
+use std::fmt::Write;
+
+pub fn list(what: Option<Listing>) -> String {
+    let all = [Listing::Recipes, Listing::Models, Listing::Shapes, Listing::Implementations];
+    match what {
+        Some(what) => section(what),
+        // Devices are asked for by name: looking for them loads drivers.
+        None => all.map(|what| format!("{}:\n{}", title(what), section(what))).join("\n"),
+    }
+}
+
+fn title(what: Listing) -> &'static str {
+    match what {
+        Listing::Recipes => "Recipes",
+        Listing::Models => "Models",
+        Listing::Shapes => "Shape generators",
+        Listing::Implementations => "Implementations",
+        Listing::Devices => "Devices",
+    }
+}
+
+fn section(what: Listing) -> String {
+    match what {
+        Listing::Recipes => lines(Recipe::known().into_iter().map(|info| (info.name, info.about.to_owned()))),
+        Listing::Models => lines(Model::known().into_iter().map(|info| (info.name, info.about.to_owned()))),
+        Listing::Implementations => lines(Implementation::ALL.map(|i| (i.to_string(), i.about().to_owned()))),
+        Listing::Devices => lines(devices::discover().iter().map(|found| {
+            let software = if found.software { ", software" } else { "" };
+            (found.device.to_string(), format!("{} ({}{software})", found.name, found.driver))
+        })),
+        Listing::Shapes => shapes(),
+    }
+}
+
+fn shapes() -> String {
+    let mut text = String::new();
+    for generator in calorimeter_shapes::known() {
+        let _ = writeln!(text, "  {:<20} {}", generator.name, generator.about);
+        for parameter in generator.parameters {
+            let default = match parameter.kind.default_text() {
+                Some(default) => format!(" [default: {default}]"),
+                None if parameter.kind.required() => " (required)".to_owned(),
+                None => String::new(),
+            };
+            let _ = writeln!(text, "      {}: {}{default}", parameter.name, parameter.about);
+        }
+    }
+    text
+}
+
+fn lines(items: impl IntoIterator<Item = (String, String)>) -> String {
+    let items: Vec<(String, String)> = items.into_iter().collect();
+    let width = items.iter().map(|(name, _)| name.len()).filter(|&len| len <= 40).max().unwrap_or(0);
+    items.iter().map(|(name, about)| format!("  {name:<width$}  {about}\n")).collect()
+}

@@ -1,0 +1,72 @@
+//! The command line.
+
+mod ci;
+mod doctor;
+mod list;
+mod options;
+mod run;
+
+use crate::Exit;
+use crate::run::RunError;
+use clap::{CommandFactory, Parser};
+use options::{Cli, Command};
+use std::io::Write;
+
+/// Reads the command line and does what it says.
+pub fn main() -> Exit {
+    match dispatch(Cli::parse()) {
+        Ok(exit) => exit,
+        Err(error) => {
+            eprintln!("error: {error}");
+            Exit::Usage
+        }
+    }
+}
+
+/// An error of the command line's own, or of the run.
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    Sink(#[from] calorimeter_sinks::SinkError),
+    #[error("{0}")]
+    Usage(String),
+}
+
+fn dispatch(cli: Cli) -> Result<Exit, CliError> {
+    match cli.command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Ci(arguments) => ci::ci(arguments),
+        Command::List { what } => Ok(print(&list::list(what))),
+        Command::Doctor => Ok(print(&doctor::doctor())),
+        Command::Schema => Ok(print(&crate::config::schema())),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "calorimeter", &mut script);
+            Ok(print(&String::from_utf8_lossy(&script)))
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            let rendered = clap_mangen::Man::new(Cli::command()).render(&mut page);
+            rendered.map_err(|error| CliError::Usage(format!("cannot make the manual page: {error}")))?;
+            Ok(print(&String::from_utf8_lossy(&page)))
+        }
+    }
+}
+
+/// Prints to standard output; a reader that has gone away ends the printing quietly.
+fn print(text: &str) -> Exit {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Exit::Fine
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,163 @@
+//! Every command and option.
+
+use crate::config::{ImplementationName, Overrides, Share, Span, Timing, Wanted};
+use crate::progress::Format;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "Exit codes:
+  0    every case that can run here ran
+  2    usage, configuration or environment, also a filter that matches nothing
+  3    an output was wrong
+  4    --strict: an interval stayed wider than asked for
+  5    a case failed, crashed or timed out
+  130  interrupted; what was measured is kept, go on with --resume";
+
+/// Measures what quantisation, fusion and better kernels really buy on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "calorimeter", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure the cases of configuration files
+    Run(RunArguments),
+    /// Measure a configuration file and write the dashboard's JSON
+    Ci(CiArguments),
+    /// List what configuration files can name
+    List {
+        /// What to list; everything without it
+        #[arg(value_enum)]
+        what: Option<Listing>,
+    },
+    /// Say which devices, libraries and clocks are here, and how to get what is missing
+    Doctor,
+    /// Print the JSON Schema of configuration files, for editors
+    Schema,
+    /// Print a completion script
+    Completions {
+        /// The shell to complete in
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Listing {
+    /// Ways to quantise
+    Recipes,
+    /// Computations
+    Models,
+    /// Shape generators with their parameters
+    Shapes,
+    /// Whose kernels run
+    Implementations,
+    /// Devices of this machine
+    Devices,
+}
+
+/// Measure the cases of configuration files.
+///
+/// Every case ends as one record: measured, or the reason why not. Records go to DIR/journal.jsonl as they come; at the
+/// end results.csv and results.parquet are made from it, and a CSV that scripts for torchao read.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub struct RunArguments {
+    /// Configuration files
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// A configuration file, as torchao's runner takes it
+    #[arg(long, value_name = "FILE")]
+    pub config: Vec<PathBuf>,
+    #[command(flatten)]
+    pub overrides: OverrideArguments,
+    /// Folder for the results [default: a new one under the file's output_dir]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Go on with the run in this folder; the configuration is taken from its journal if no FILE is given
+    #[arg(long, value_name = "DIR", conflicts_with = "out")]
+    pub resume: Option<PathBuf>,
+    /// Print what would be measured, and touch no device
+    #[arg(long)]
+    pub dry_run: bool,
+    /// How to print records on standard output
+    #[arg(long, value_enum, default_value = "table")]
+    pub format: Format,
+    /// Fail with exit code 4 when an interval stays wider than asked for
+    #[arg(long)]
+    pub strict: bool,
+    #[command(flatten)]
+    pub colour: ColourArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct CiArguments {
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Where the dashboard's JSON goes
+    #[arg(long, value_name = "FILE", default_value = "benchmark_results.json")]
+    pub output: PathBuf,
+    /// Folder for the journal and the other results [default: a new one under the file's output_dir]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub overrides: OverrideArguments,
+}
+
+/// What the command line sets over every file.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Over the files")]
+pub struct OverrideArguments {
+    /// Run everything on this device: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu
+    #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE")]
+    pub device: Option<Wanted>,
+    /// Run these implementations: eager, fused, cube, native
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub implementations: Option<Vec<ImplementationName>>,
+    /// Only cases whose id matches this regular expression, and the baselines they are compared with
+    #[arg(long, value_name = "REGEX")]
+    pub filter: Option<String>,
+    /// Stop a case when its interval is this narrow, e.g. 1%
+    #[arg(long, value_name = "SHARE")]
+    pub precision: Option<Share>,
+    /// Stop a case after measuring it for this long, e.g. 5s
+    #[arg(long, value_name = "TIME")]
+    pub max_time: Option<Span>,
+    /// End a case that takes longer than this, tuning included, e.g. 300s
+    #[arg(long, value_name = "TIME")]
+    pub timeout: Option<Span>,
+    /// Seed of inputs and weights
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+impl From<OverrideArguments> for Overrides {
+    fn from(arguments: OverrideArguments) -> Self {
+        let OverrideArguments { device, implementations, filter, precision, max_time, timeout, seed } = arguments;
+        let timing = Timing { precision, max_time, ..Timing::default() };
+        Self { device, implementations, timing, timeout, seed, filter }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct ColourArguments {
+    /// When to colour the table
+    #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
+    pub color: ColourChoice,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ColourChoice {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}

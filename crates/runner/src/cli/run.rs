@@ -1,0 +1,153 @@
+//! `calorimeter run`.
+
+use super::options::{ColourArguments, ColourChoice, RunArguments};
+use super::{CliError, print};
+use crate::Exit;
+use crate::config::Source;
+use crate::progress::{Format, Terminal, listen_for_interrupts};
+use crate::run::{Outcome, Place, Prepared, Request, RunError, now, run_id};
+use crate::worker::Subprocess;
+use calorimeter_sinks::Case;
+use calorimeter_sinks::journal::check_writable;
+use calorimeter_sinks::terminal::{Colour, summary};
+use serde::Serialize;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+pub fn run(arguments: RunArguments) -> Result<Exit, CliError> {
+    let files: Vec<&PathBuf> = arguments.config.iter().chain(&arguments.files).collect();
+    let request = match (&files[..], &arguments.resume) {
+        ([], None) => return Err(CliError::Usage("no configuration file; try configs/quickstart.yml".into())),
+        ([], Some(dir)) => Request::of_journal(dir)?,
+        (files, _) => Request { sources: read(files)?, overrides: arguments.overrides.into() },
+    };
+    let prepared = request.prepare()?;
+    if arguments.dry_run {
+        return Ok(dry_run(&prepared, arguments.format));
+    }
+    let colour = colour(&arguments.colour);
+    let mut terminal = Terminal::new(arguments.format, colour, false);
+    let outcome = match &arguments.resume {
+        Some(dir) => {
+            let place = Place { dir: dir.clone(), output_dir: dir.clone() };
+            listen_for_interrupts();
+            prepared.resume(&place, &mut Subprocess::new(tuning_cache()), &mut terminal)
+        }
+        None => start(&prepared, arguments.out.as_deref(), &mut terminal),
+    };
+    terminal.finish();
+    let outcome = outcome?;
+    if arguments.format == Format::Table {
+        print(&format!("\n{}\n", summary(&outcome.records, colour)));
+    }
+    Ok(report(&outcome, arguments.strict))
+}
+
+/// Starts a prepared run in a folder that is known to be writable.
+pub fn start(prepared: &Prepared, out: Option<&Path>, terminal: &mut Terminal) -> Result<Outcome, RunError> {
+    let place = place(prepared, out);
+    check_writable(&place.dir)?;
+    listen_for_interrupts();
+    prepared.start(&place, &mut Subprocess::new(tuning_cache()), terminal)
+}
+
+/// With `--out` everything goes there; else a folder of its own under the file's `output_dir`.
+fn place(prepared: &Prepared, out: Option<&Path>) -> Place {
+    if let Some(out) = out {
+        return Place { dir: out.to_owned(), output_dir: out.to_owned() };
+    }
+    let output_dir = prepared.output_dir.clone().unwrap_or_else(|| "results".into());
+    let id = run_id(&now());
+    let names = std::iter::once(id.clone()).chain((2..).map(|n| format!("{id}-{n}")));
+    let dir = names.map(|name| output_dir.join(name)).find(|dir| !dir.exists()).unwrap_or_else(|| output_dir.join(&id));
+    Place { dir, output_dir }
+}
+
+pub fn read(files: &[&PathBuf]) -> Result<Vec<Source>, RunError> {
+    files.iter().map(|file| Ok(Source::read(file)?)).collect()
+}
+
+/// Says what was written and what could not be, on standard error, and answers the exit code.
+pub fn report(outcome: &Outcome, strict: bool) -> Exit {
+    for note in &outcome.notes {
+        eprintln!("note: {note}");
+    }
+    for path in &outcome.paths {
+        eprintln!("wrote {}", path.display());
+    }
+    for error in &outcome.errors {
+        eprintln!("error: {error}");
+    }
+    if outcome.interrupted {
+        return Exit::Interrupted;
+    }
+    if outcome.errors.is_empty() { Exit::of(&outcome.records, strict) } else { Exit::Usage }
+}
+
+/// A line of the plan: what will be measured, or why it cannot be.
+#[derive(Serialize)]
+struct Line {
+    #[serde(flatten)]
+    case: Case,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+fn dry_run(prepared: &Prepared, format: Format) -> Exit {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut print = || -> std::io::Result<()> {
+        for (case, supported) in prepared.plan().cases() {
+            let reason = supported.err();
+            match format {
+                Format::Jsonl => {
+                    let status = reason.as_ref().map(|_| "unsupported");
+                    serde_json::to_writer(&mut out, &Line { case, status, reason })?;
+                    writeln!(out)?;
+                }
+                Format::Table => {
+                    let [gflop, traffic, memory] =
+                        [case.flops, case.bytes, case.memory_bytes].map(|n| n.unwrap_or(0) as f64);
+                    let note = reason.map_or_else(String::new, |reason| format!("  unsupported: {reason}"));
+                    let id = case.id;
+                    let (gflop, traffic, memory) = (gflop / 1e9, traffic / 1e6, memory / 1e6);
+                    writeln!(
+                        out,
+                        "{id:<76} {gflop:>12.3} GFLOP {traffic:>10.2} MB moved {memory:>10.2} MB needed{note}"
+                    )?;
+                }
+            }
+        }
+        out.flush()
+    };
+    // A reader that has gone away has seen enough.
+    let _ = print();
+    if format == Format::Table {
+        let plan = prepared.plan();
+        eprintln!("{} cases in {} groups", plan.len(), plan.groups().len());
+    }
+    Exit::Fine
+}
+
+pub fn colour(arguments: &ColourArguments) -> Colour {
+    let wanted = match arguments.color {
+        ColourChoice::Always => true,
+        ColourChoice::Never => false,
+        ColourChoice::Auto => {
+            let off = ["NO_COLOR"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
+            let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+            let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+            !off && (forced || (std::io::stdout().is_terminal() && !dumb))
+        }
+    };
+    if wanted { Colour::Always } else { Colour::Never }
+}
+
+/// Where tuned kernels are kept from run to run: tuning one shape takes seconds.
+pub fn tuning_cache() -> Option<PathBuf> {
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
+    Some(base.join("calorimeter").join("tuning"))
+}

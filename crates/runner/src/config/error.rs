@@ -1,0 +1,54 @@
+//! What can be wrong with a configuration, said where it is.
+
+use std::path::PathBuf;
+
+/// Errors of reading and resolving configuration files.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {cause}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The file does not say anything that can be run.
+    #[error("{}{place}: {message}", .path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// `:line:column`, where one is known.
+        place: String,
+        /// What is wrong and how to mend it.
+        message: String,
+    },
+}
+
+impl ConfigError {
+    /// From what the YAML reader says: position first, a suggestion for a misspelt key.
+    pub fn yaml(path: PathBuf, error: &serde_yaml::Error) -> Self {
+        let place = error.location().map_or_else(String::new, |at| format!(":{}:{}", at.line(), at.column()));
+        let mut message = error.to_string();
+        if let Some(at) = error.location() {
+            message = message.replace(&format!(" at line {} column {}", at.line(), at.column()), "");
+        }
+        Self::Invalid { path, place, message: suggest(message) }
+    }
+
+    /// Without a position: the value is right by itself but not with the others.
+    pub fn invalid(path: PathBuf, message: impl Into<String>) -> Self {
+        Self::Invalid { path, place: String::new(), message: message.into() }
+    }
+}
+
+/// Adds the nearest known key to serde's sentence about an unknown one.
+fn suggest(message: String) -> String {
+    let Some((before, rest)) = message.split_once("unknown field `") else { return message };
+    let Some((key, known)) = rest.split_once('`') else { return message };
+    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    let close = |known: &&&str| strsim::damerau_levenshtein(key, known) <= (known.len() / 3).max(1);
+    let nearest = known.iter().filter(close).min_by_key(|known| strsim::damerau_levenshtein(key, known));
+    let hint = nearest.map_or_else(String::new, |nearest| format!("; did you mean {nearest:?}?"));
+    format!("{before}unknown key {key:?}{hint}; known: {}", known.join(", "))
+}

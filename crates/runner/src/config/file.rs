@@ -1,0 +1,204 @@
+//! A configuration file as it is written: torchao's keys of every age, and ours.
+
+use super::units::{Share, Span};
+use super::words::{CompileMode, ImplementationName, ModelName, Wanted};
+use crate::mock::Rule;
+use calorimeter_recipes::{Dtype, Recipe, Sparsity};
+use calorimeter_shapes::ShapeSource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What to do with the models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Forward passes.
+    #[default]
+    Inference,
+    /// Forward and backward passes.
+    Training,
+}
+
+/// How long and how precisely to measure. What is absent comes from the level above.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Timing {
+    /// Stop when every interval's half-width is at most this share of its median (1%).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub precision: Option<Share>,
+    /// Never stop before this many windows (30).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_windows: Option<u32>,
+    /// Never measure more windows than this (2000).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_windows: Option<u32>,
+    /// Never stop before a case was measured for this long (300ms).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_time: Option<Span>,
+    /// Give up on precision after this long per case (5s).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_time: Option<Span>,
+    /// A window holds as many launches as it takes to last this long (1ms).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Span>,
+    /// Warm up for at least this long (200ms).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<Span>,
+    /// Warm up for at most this long (3s).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_warm_up: Option<Span>,
+    /// A speed-up whose whole interval lies within this share of 1 is no difference (2%).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub margin: Option<Share>,
+}
+
+impl Timing {
+    /// Takes what `over` sets, and keeps the rest.
+    pub fn overwrite(&self, over: &Self) -> Self {
+        Self {
+            precision: over.precision.or(self.precision),
+            min_windows: over.min_windows.or(self.min_windows),
+            max_windows: over.max_windows.or(self.max_windows),
+            min_time: over.min_time.or(self.min_time),
+            max_time: over.max_time.or(self.max_time),
+            window: over.window.or(self.window),
+            warm_up: over.warm_up.or(self.warm_up),
+            max_warm_up: over.max_warm_up.or(self.max_warm_up),
+            margin: over.margin.or(self.margin),
+        }
+    }
+}
+
+/// Declares the keys that may stand at the top of a file, as defaults, and in each of its models.
+macro_rules! shared_keys {
+    ($($(#[$meta:meta])* $key:ident: $type:ty,)+) => {
+        /// One entry of `models`: a model at several shapes.
+        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Entry {
+            /// A name for its cases, in the tables and in torchao's CSV.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub name: Option<String>,
+            /// Where its shapes come from.
+            #[serde(alias = "matrix_shapes", skip_serializing_if = "Option::is_none")]
+            pub shapes: Option<Vec<ShapeSource>>,
+            $($(#[$meta])* #[serde(skip_serializing_if = "Option::is_none")] pub $key: Option<$type>,)+
+        }
+
+        impl Entry {
+            /// Takes what `over` sets, and keeps the rest.
+            pub fn overwrite(self, over: &Self) -> Self {
+                Self {
+                    name: over.name.clone().or(self.name),
+                    shapes: over.shapes.clone().or(self.shapes),
+                    timing: Some(self.timing.unwrap_or_default().overwrite(&over.timing.unwrap_or_default())),
+                    ..Self { $($key: over.$key.clone().or(self.$key),)+ ..Self::default() }
+                }
+            }
+        }
+
+        /// A configuration file of `calorimeter run`.
+        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct File {
+            /// `inference`; `training` is known and refused.
+            #[serde(alias = "benchmark_mode")]
+            pub mode: Mode,
+            /// Quantisation recipes, each measured beside the baseline.
+            #[serde(alias = "quantization_config_recipe_names", alias = "quantizations")]
+            pub recipes: Vec<Recipe>,
+            /// Sparsities, paired with the recipes that can take them.
+            #[serde(alias = "sparsity_config_recipe_names")]
+            pub sparsities: Vec<Option<Sparsity>>,
+            /// Where results go.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub output_dir: Option<String>,
+            /// The models: a list, or one map.
+            #[serde(alias = "model_params", deserialize_with = "one_or_many")]
+            #[schemars(schema_with = "one_or_many_schema")]
+            pub models: Vec<Entry>,
+            /// Read from training files, which are refused by their mode.
+            #[serde(skip_serializing)]
+            pub scaling_type_input: Option<String>,
+            /// Read from training files, which are refused by their mode.
+            #[serde(skip_serializing)]
+            pub scaling_type_weight: Option<String>,
+            /// Read from training files, which are refused by their mode.
+            #[serde(skip_serializing)]
+            pub scaling_type_grad_output: Option<String>,
+            /// Read from training files, which are refused by their mode.
+            #[serde(skip_serializing)]
+            pub scaling_granularity: Option<String>,
+            /// Read from training files, which are refused by their mode.
+            #[serde(skip_serializing)]
+            pub use_fast_accum: Option<bool>,
+            /// Read from training files, which are refused by their mode.
+            #[serde(skip_serializing)]
+            pub repeat_n: Option<u64>,
+            $($(#[$meta])* #[serde(skip_serializing_if = "Option::is_none")] pub $key: Option<$type>,)+
+        }
+
+        impl File {
+            /// The defaults that its models start from.
+            pub fn defaults(&self) -> Entry {
+                Entry { $($key: self.$key.clone(),)+ ..Entry::default() }
+            }
+        }
+    };
+}
+
+shared_keys! {
+    /// The float type of the unquantised model (bf16).
+    #[serde(alias = "high_precision_dtype", alias = "precision")]
+    dtype: Dtype,
+    /// Which model (linear).
+    #[serde(alias = "model_type")]
+    model: ModelName,
+    /// Where to run (auto).
+    device: Wanted,
+    /// Whose kernels run; without it, what `torch_compile_mode` stands for.
+    implementations: Vec<ImplementationName>,
+    /// torch's word for what to compile: default is eager and fused, max-autotune is all implementations.
+    #[serde(alias = "compile")]
+    torch_compile_mode: CompileMode,
+    /// false is eager alone.
+    use_torch_compile: bool,
+    /// Whether to keep a trace; recorded, without effect in this version.
+    enable_profiler: bool,
+    /// Whether to keep memory snapshots; recorded, without effect in this version.
+    enable_memory_profiler: bool,
+    /// How long and how precisely to measure.
+    timing: Timing,
+    /// A case is ended after this long, tuning included (300s).
+    timeout: Span,
+    /// Seed of inputs and weights (42).
+    seed: u64,
+    /// What the mock device does, rule by rule; the first that matches a case's id applies.
+    mock: Vec<Rule>,
+}
+
+/// torchao's documents write one map where its code takes a list.
+fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D::Error> {
+    struct OneOrMany;
+    impl<'de> serde::de::Visitor<'de> for OneOrMany {
+        type Value = Vec<Entry>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a list of models, or one model")
+        }
+
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, models: A) -> Result<Vec<Entry>, A::Error> {
+            Vec::deserialize(serde::de::value::SeqAccessDeserializer::new(models))
+        }
+
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, model: A) -> Result<Vec<Entry>, A::Error> {
+            Entry::deserialize(serde::de::value::MapAccessDeserializer::new(model)).map(|entry| vec![entry])
+        }
+    }
+    deserializer.deserialize_any(OneOrMany)
+}
+
+fn one_or_many_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let (one, many) = (generator.subschema_for::<Entry>(), generator.subschema_for::<Vec<Entry>>());
+    schemars::json_schema!({ "anyOf": [many, one] })
+}

@@ -1,0 +1,17 @@
+//! Configuration: files of several dialects read strictly into one model.
+//!
+//! Precedence, by field-wise overwrite: built-in, top of the file, entry of `models`, command line.
+
+mod error;
+mod file;
+mod resolve;
+mod schema;
+mod units;
+mod words;
+
+pub use error::ConfigError;
+pub use file::{Entry, File, Mode, Timing};
+pub use resolve::{Overrides, Resolved, ResolvedEntry, Source, resolve};
+pub use schema::schema;
+pub use units::{Share, Span};
+pub use words::{CompileMode, ImplementationName, ModelName, Wanted};

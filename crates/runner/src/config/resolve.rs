@@ -1,0 +1,212 @@
+//! From files and command line to what will be run.
+
+use super::{CompileMode, ConfigError, Entry, File, ImplementationName, Mode, Timing, Wanted};
+use crate::devices;
+use crate::mock::Rule;
+use calorimeter_recipes::{Dtype, Recipe, Sparsity, pair};
+use calorimeter_shapes::NamedShape;
+use calorimeter_timing::Options;
+use calorimeter_zoo::{Device, Implementation, Model};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A configuration file with its text, so that a run can be resumed without it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Where it was read from.
+    pub path: PathBuf,
+    /// What it said.
+    pub text: String,
+}
+
+/// What the command line sets over every file.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Overrides {
+    /// Instead of every file's device.
+    pub device: Option<Wanted>,
+    /// Instead of every entry's implementations.
+    pub implementations: Option<Vec<ImplementationName>>,
+    /// Over every entry's timing.
+    pub timing: Timing,
+    /// Instead of every entry's timeout.
+    pub timeout: Option<super::Span>,
+    /// Instead of every entry's seed.
+    pub seed: Option<u64>,
+    /// Only cases whose id matches this expression.
+    pub filter: Option<String>,
+}
+
+/// What will be run.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// The entries of all files, in order.
+    pub entries: Vec<ResolvedEntry>,
+    /// Where results go, if a file says so.
+    pub output_dir: Option<PathBuf>,
+}
+
+/// An entry with every default filled in.
+#[derive(Debug, Clone)]
+pub struct ResolvedEntry {
+    /// The name that its cases carry, if one was given.
+    pub name: Option<String>,
+    /// What is done with the model.
+    pub mode: &'static str,
+    /// The model.
+    pub model: Model,
+    /// Its shapes.
+    pub shapes: Vec<NamedShape>,
+    /// Its float type.
+    pub dtype: Dtype,
+    /// Where it runs.
+    pub device: Device,
+    /// Recipes with their sparsities, in the order of the file.
+    pub pairs: Vec<(Recipe, Option<Sparsity>)>,
+    /// Whether the baseline is among the pairs only because the others are compared with it.
+    pub implied_baseline: bool,
+    /// Whose kernels run.
+    pub implementations: Vec<Implementation>,
+    /// torch's word, for the compatible CSV.
+    pub compile_mode: Option<CompileMode>,
+    /// Whether a trace was asked for.
+    pub profiler: bool,
+    /// Whether memory snapshots were asked for.
+    pub memory_profiler: bool,
+    /// How to measure.
+    pub timing: Options,
+    /// When to give up on a case.
+    pub timeout: Duration,
+    /// Seed of its tensors.
+    pub seed: u64,
+    /// What the mock device does.
+    pub mock: Vec<Rule>,
+}
+
+impl Source {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Self { path: path.to_owned(), text }),
+            Err(cause) => Err(ConfigError::Read { path: path.to_owned(), cause }),
+        }
+    }
+
+    fn parse(&self) -> Result<File, ConfigError> {
+        serde_yaml::from_str(&self.text).map_err(|error| ConfigError::yaml(self.path.clone(), &error))
+    }
+}
+
+/// Resolves files under the command line's overrides. A device that is not there is an error.
+pub fn resolve(sources: &[Source], overrides: &Overrides) -> Result<Resolved, ConfigError> {
+    let mut resolved = Resolved { entries: Vec::new(), output_dir: None };
+    for source in sources {
+        let file = source.parse()?;
+        let invalid = |message: String| ConfigError::invalid(source.path.clone(), message);
+        if file.mode == Mode::Training {
+            return Err(invalid("benchmark_mode training is not available in this version; only inference is".into()));
+        }
+        if file.models.is_empty() {
+            return Err(invalid("models (or model_params) is missing or empty: nothing to run".into()));
+        }
+        if file.recipes.is_empty() && file.sparsities.iter().all(Option::is_none) {
+            let keys = "recipes (or quantization_config_recipe_names)";
+            return Err(invalid(format!("{keys} is missing or empty; write for example [baseline, int8wo]")));
+        }
+        resolved.output_dir = resolved.output_dir.or_else(|| file.output_dir.clone().map(PathBuf::from));
+        let over = overriding(overrides);
+        for (index, entry) in file.models.iter().enumerate() {
+            let entry = file.defaults().overwrite(entry).overwrite(&over);
+            let at = |message: String| invalid(format!("models[{index}]: {message}"));
+            resolved.entries.push(fill(&file, entry, &source.path).map_err(at)?);
+        }
+    }
+    Ok(resolved)
+}
+
+/// The command line as an entry over every other.
+fn overriding(overrides: &Overrides) -> Entry {
+    Entry {
+        device: overrides.device,
+        implementations: overrides.implementations.clone(),
+        timing: Some(overrides.timing),
+        timeout: overrides.timeout,
+        seed: overrides.seed,
+        ..Entry::default()
+    }
+}
+
+fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String> {
+    let sources = entry.shapes.unwrap_or_default();
+    if sources.is_empty() {
+        return Err("shapes (or matrix_shapes) is missing or empty".into());
+    }
+    let base = path.parent().unwrap_or(Path::new("."));
+    let mut shapes = Vec::new();
+    for source in &sources {
+        shapes.extend(source.shapes_in(base).map_err(|error| error.to_string())?);
+    }
+    let sparsities: Vec<Sparsity> = file.sparsities.iter().flatten().copied().collect();
+    let mut pairs = pair(&file.recipes, &sparsities);
+    // torchao added the baseline itself for as long as it had this key.
+    let listed = pairs.contains(&(Recipe::BASELINE, None));
+    let always = entry.use_torch_compile.is_some();
+    pairs.retain(|pair| *pair != (Recipe::BASELINE, None));
+    pairs.insert(0, (Recipe::BASELINE, None));
+    let compile_mode = match (entry.torch_compile_mode, entry.use_torch_compile) {
+        (_, Some(false)) => Some(CompileMode::Off),
+        (mode, _) => mode,
+    };
+    let implementations = match entry.implementations {
+        Some(names) if names.is_empty() => return Err("implementations is an empty list".into()),
+        Some(names) => {
+            let mut unique: Vec<Implementation> = names.into_iter().map(|name| name.0).collect();
+            unique.sort_unstable();
+            unique.dedup();
+            unique
+        }
+        None => compile_mode.unwrap_or(CompileMode::Default).implementations(),
+    };
+    let device = devices::resolve(entry.device.unwrap_or_default()).map_err(|error| error.to_string())?;
+    Ok(ResolvedEntry {
+        name: entry.name,
+        mode: "inference",
+        model: entry.model.map_or_else(|| "linear".parse(), |name| Ok(name.0)).map_err(|e| e.to_string())?,
+        shapes,
+        dtype: entry.dtype.unwrap_or(Dtype::Bf16),
+        device,
+        pairs,
+        implied_baseline: !listed && !always,
+        implementations,
+        compile_mode,
+        profiler: entry.enable_profiler.unwrap_or(false),
+        memory_profiler: entry.enable_memory_profiler.unwrap_or(false),
+        timing: options(&entry.timing.unwrap_or_default())?,
+        timeout: entry.timeout.map_or(Duration::from_secs(300), |span| span.0),
+        seed: entry.seed.unwrap_or(42),
+        mock: entry.mock.unwrap_or_default(),
+    })
+}
+
+fn options(timing: &Timing) -> Result<Options, String> {
+    let default = Options::default();
+    let span = |span: Option<super::Span>, default: Duration| span.map_or(default, |span| span.0);
+    let options = Options {
+        precision: timing.precision.map_or(default.precision, |share| share.0),
+        min_windows: timing.min_windows.unwrap_or(default.min_windows),
+        max_windows: timing.max_windows.unwrap_or(default.max_windows),
+        min_time: span(timing.min_time, default.min_time),
+        max_time: span(timing.max_time, default.max_time),
+        window: span(timing.window, default.window),
+        warm_up: span(timing.warm_up, default.warm_up),
+        max_warm_up: span(timing.max_warm_up, default.max_warm_up),
+        margin: timing.margin.map_or(default.margin, |share| share.0),
+        ..default
+    };
+    if options.min_windows > options.max_windows || options.max_windows == 0 {
+        let (min, max) = (options.min_windows, options.max_windows);
+        return Err(format!("timing: min_windows {min} is above max_windows {max}, or max_windows is 0"));
+    }
+    Ok(Options { min_time: options.min_time.min(options.max_time), ..options })
+}

@@ -1,0 +1,138 @@
+//! Durations and shares as people write them.
+
+use std::borrow::Cow;
+use std::time::Duration;
+use std::{fmt, str::FromStr};
+
+/// A duration such as `300ms`, `5s`, `2m`, or a number of seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span(pub Duration);
+
+/// A share such as `1%` or `0.01`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share(pub f64);
+
+const UNITS: [(&str, f64); 6] = [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (number, unit) =
+            text.trim().split_at(text.trim().find(|c: char| c.is_alphabetic()).unwrap_or(text.trim().len()));
+        let scale =
+            if unit.is_empty() { Some(1.0) } else { UNITS.iter().find(|(name, _)| *name == unit).map(|(_, s)| *s) };
+        let seconds = number.trim().parse::<f64>().ok().zip(scale).map(|(number, scale)| number * scale);
+        seconds
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .map(Self)
+            .ok_or_else(|| format!("{text:?} is no duration; write for example 300ms, 5s or 2m"))
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (number, scale) = text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |number| (number, 0.01));
+        let share = number.trim().parse::<f64>().map(|number| number * scale);
+        share
+            .ok()
+            .filter(|share| *share > 0.0 && *share < 1.0)
+            .map(Self)
+            .ok_or_else(|| format!("{text:?} is no share above 0 and below 1; write for example 1% or 0.01"))
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.0 * 100.0)
+    }
+}
+
+/// Serde and JSON Schema for a quantity written as text or as a bare number.
+macro_rules! quantity {
+    ($type:ident, $expecting:literal) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Quantity;
+                impl serde::de::Visitor<'_> for Quantity {
+                    type Value = $type;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($expecting)
+                    }
+
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(E::custom)
+                    }
+
+                    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<$type, E> {
+                        self.visit_str(&number.to_string())
+                    }
+
+                    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<$type, E> {
+                        self.visit_str(&number.to_string())
+                    }
+
+                    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<$type, E> {
+                        self.visit_str(&number.to_string())
+                    }
+                }
+                deserializer.deserialize_any(Quantity)
+            }
+        }
+
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": ["string", "number"], "description": $expecting })
+            }
+        }
+    };
+}
+
+quantity!(Span, "a duration such as 300ms, 5s or 2m; a bare number is seconds");
+quantity!(Share, "a share such as 1% or 0.01");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_as_people_write_them() {
+        for (text, nanos) in [
+            ("5s", 5_000_000_000),
+            ("300ms", 300_000_000),
+            ("2m", 120_000_000_000),
+            ("0.5", 500_000_000),
+            ("7us", 7_000),
+        ] {
+            assert_eq!(text.parse::<Span>().unwrap().0.as_nanos(), nanos, "{text}");
+        }
+        for (text, share) in [("1%", 0.01), ("0.02", 0.02), ("2.5 %", 0.025)] {
+            assert!((text.parse::<Share>().unwrap().0 - share).abs() < 1e-12, "{text}");
+        }
+        for text in ["", "s", "-1s", "5 parsecs", "1e400s", "nan"] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+        for text in ["", "0", "100%", "-1%", "x"] {
+            assert!(text.parse::<Share>().is_err(), "{text}");
+        }
+    }
+}

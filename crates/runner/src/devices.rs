@@ -1,0 +1,114 @@
+//! Which devices are here, found without opening any.
+
+use crate::config::Wanted;
+use calorimeter_zoo::Device;
+use std::sync::OnceLock;
+
+/// A device that could run cases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its handle.
+    pub device: Device,
+    /// What its maker calls it.
+    pub name: String,
+    /// Driver and versions.
+    pub driver: String,
+    /// Tells it from any other: kernels tuned on one are not used on another.
+    pub identity: String,
+    /// Whether it is a processor that imitates a GPU: never chosen unasked.
+    pub software: bool,
+    intel: bool,
+}
+
+/// Why a device cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceError {
+    /// It is not there.
+    #[error("device {wanted} is not here; found: {found}. Choose one with --device, or see `calorimeter doctor`")]
+    Missing {
+        /// What was asked for.
+        wanted: String,
+        /// What is there.
+        found: String,
+    },
+}
+
+/// Every device of this machine, the best first. Looked up once.
+pub fn discover() -> &'static [Found] {
+    static FOUND: OnceLock<Vec<Found>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let mut found = Vec::new();
+        #[cfg(feature = "cuda")]
+        found.extend(cuda());
+        #[cfg(feature = "wgpu")]
+        found.extend(graphics());
+        found.push(cpu());
+        found
+    })
+}
+
+/// What a word of the configuration means here. A named device is taken at its word; see [`present`].
+pub fn resolve(wanted: Wanted) -> Result<Device, DeviceError> {
+    let pick = |suits: fn(&Found) -> bool| discover().iter().find(|found| suits(found)).map(|found| found.device);
+    match wanted {
+        Wanted::This(device) => Ok(device),
+        Wanted::Auto => Ok(pick(|found| !found.software).unwrap_or(Device::Cpu)),
+        Wanted::Xpu => pick(|found| found.intel).ok_or_else(|| missing(wanted)),
+    }
+}
+
+/// The device as it was found, or an error that says what is there.
+pub fn present(device: Device) -> Result<Found, DeviceError> {
+    if device == Device::Mock {
+        let (name, driver, identity) = ("mock".to_owned(), String::new(), "mock".to_owned());
+        return Ok(Found { device, name, driver, identity, software: false, intel: false });
+    }
+    discover().iter().find(|found| found.device == device).cloned().ok_or_else(|| missing(device))
+}
+
+fn missing(wanted: impl ToString) -> DeviceError {
+    let names: Vec<String> = discover().iter().map(|found| format!("{} ({})", found.device, found.name)).collect();
+    DeviceError::Missing { wanted: wanted.to_string(), found: names.join(", ") }
+}
+
+#[cfg(feature = "cuda")]
+fn cuda() -> Vec<Found> {
+    let gpus = calorimeter_kernels::native::probe().unwrap_or_default();
+    gpus.into_iter()
+        .map(|gpu| Found {
+            device: Device::Cuda(gpu.ordinal as u16),
+            driver: format!("CUDA {}, compute capability {}", gpu.driver_version, gpu.compute_capability),
+            identity: format!("{} {}", gpu.name, gpu.uuid),
+            name: gpu.name,
+            software: false,
+            intel: false,
+        })
+        .collect()
+}
+
+#[cfg(feature = "wgpu")]
+fn graphics() -> Vec<Found> {
+    use calorimeter_zoo::backends::wgpu::{INTEL, adapters};
+    let device = |index: usize| {
+        if cfg!(target_os = "macos") { Device::Metal(index as u16) } else { Device::Vulkan(index as u16) }
+    };
+    adapters()
+        .into_iter()
+        .enumerate()
+        .map(|(index, adapter)| Found {
+            device: device(index),
+            identity: format!("{} {}", adapter.name, adapter.driver),
+            name: adapter.name,
+            driver: adapter.driver,
+            software: adapter.software,
+            intel: adapter.vendor == INTEL && !adapter.software,
+        })
+        .collect()
+}
+
+fn cpu() -> Found {
+    let name = crate::environment::cpu_name();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let driver = format!("{threads} threads");
+    Found { device: Device::Cpu, identity: name.clone(), name, driver, software: false, intel: false }
+}

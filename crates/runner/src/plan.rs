@@ -1,0 +1,217 @@
+//! What will be measured, in which order: a pure function of the configuration.
+
+use crate::config::{Resolved, ResolvedEntry};
+use calorimeter_recipes::{Recipe, Sparsity};
+use calorimeter_shapes::{NamedShape, Shape};
+use calorimeter_sinks::Case;
+use calorimeter_zoo::{Device, Implementation, Model, Problem, support};
+use regex::Regex;
+use std::collections::{HashMap, HashSet};
+
+/// Every case of a run, in groups of cases that are compared with each other.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    entries: Vec<ResolvedEntry>,
+    groups: Vec<Group>,
+}
+
+/// The arms of one workload at one shape: measured together, because a speed-up is worth something only when its two
+/// sides alternate in one process.
+#[derive(Debug, Clone)]
+pub struct Group {
+    entry: usize,
+    shape: usize,
+    arms: Vec<Arm>,
+}
+
+/// One way to compute a group's workload.
+#[derive(Debug, Clone, Copy)]
+struct Arm {
+    recipe: Recipe,
+    sparsity: Option<Sparsity>,
+    implementation: Implementation,
+    /// How many equal cases stand before this one in the plan.
+    repeat: u32,
+    implied: bool,
+}
+
+/// The regime of this version: one set of buffers, used again and again.
+pub const REGIME: &str = "device-hot";
+
+impl Plan {
+    /// Plans resolved entries; a filter keeps the cases whose id it matches, and the baselines they are compared with.
+    pub fn new(resolved: Resolved, filter: Option<&Regex>) -> Self {
+        let mut plan = Self { entries: resolved.entries, groups: Vec::new() };
+        let mut seen: HashMap<(Model, Shape, u8, Device), Vec<(Recipe, Option<Sparsity>, Implementation, u32)>> =
+            HashMap::new();
+        for (index, entry) in plan.entries.iter().enumerate() {
+            for (shape_index, shape) in entry.shapes.iter().enumerate() {
+                let before = seen.entry((entry.model, shape.shape, entry.dtype as u8, entry.device)).or_default();
+                let mut arms = Vec::with_capacity(entry.pairs.len() * entry.implementations.len());
+                for &(recipe, sparsity) in &entry.pairs {
+                    let implied = entry.implied_baseline && recipe == Recipe::BASELINE && sparsity.is_none();
+                    for &implementation in &entry.implementations {
+                        let key = (recipe, sparsity, implementation);
+                        let repeat = match before.iter_mut().find(|(r, s, i, _)| (*r, *s, *i) == key) {
+                            Some((_, _, _, count)) => {
+                                *count += 1;
+                                *count
+                            }
+                            None => {
+                                before.push((recipe, sparsity, implementation, 0));
+                                0
+                            }
+                        };
+                        arms.push(Arm { recipe, sparsity, implementation, repeat, implied });
+                    }
+                }
+                plan.groups.push(Group { entry: index, shape: shape_index, arms });
+            }
+        }
+        if let Some(filter) = filter {
+            plan.keep(filter);
+        }
+        plan
+    }
+
+    fn keep(&mut self, filter: &Regex) {
+        let mut groups = std::mem::take(&mut self.groups);
+        for group in &mut groups {
+            let wanted: Vec<bool> = group.arms.iter().map(|arm| filter.is_match(&self.id(group, arm))).collect();
+            let needed: HashSet<usize> =
+                (0..wanted.len()).filter(|&i| wanted[i]).filter_map(|i| baseline(&group.arms, i)).collect();
+            let mut index = 0;
+            group.arms.retain_mut(|arm| {
+                let (wanted, needed) = (wanted[index], needed.contains(&index));
+                arm.implied |= needed && !wanted;
+                index += 1;
+                wanted || needed
+            });
+        }
+        groups.retain(|group| !group.arms.is_empty());
+        self.groups = groups;
+    }
+
+    /// The groups in the order in which they are measured.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The number of cases.
+    pub fn len(&self) -> usize {
+        self.groups.iter().map(|group| group.arms.len()).sum()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Every case in order, each with the reason if it is known that it cannot run.
+    pub fn cases(&self) -> impl Iterator<Item = (Case, Result<(), String>)> {
+        self.groups
+            .iter()
+            .flat_map(|group| (0..group.arms.len()).map(|arm| (self.case(group, arm), self.supported(group, arm))))
+    }
+
+    /// The entry that a group belongs to.
+    pub fn entry(&self, group: &Group) -> &ResolvedEntry {
+        &self.entries[group.entry]
+    }
+
+    /// The devices that cases run on.
+    pub fn devices(&self) -> Vec<Device> {
+        let mut devices: Vec<Device> = self.groups.iter().map(|group| self.entry(group).device).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        devices
+    }
+
+    /// Whether the combination exists; known without touching a device.
+    pub fn supported(&self, group: &Group, arm: usize) -> Result<(), String> {
+        let (entry, arm) = (self.entry(group), &group.arms[arm]);
+        support(&self.problem(group), arm.recipe, arm.sparsity, arm.implementation, entry.device)
+            .map_err(|e| e.to_string())
+    }
+
+    /// The arm that an arm is compared with: the same implementation of the baseline, else the eager baseline.
+    pub fn against(&self, group: &Group, arm: usize) -> Option<usize> {
+        baseline(&group.arms, arm)
+    }
+
+    fn shape(&self, group: &Group) -> &NamedShape {
+        &self.entries[group.entry].shapes[group.shape]
+    }
+
+    fn problem(&self, group: &Group) -> Problem {
+        let entry = self.entry(group);
+        Problem { model: entry.model, shape: self.shape(group).shape, dtype: entry.dtype, seed: entry.seed }
+    }
+
+    fn id(&self, group: &Group, arm: &Arm) -> String {
+        let ResolvedEntry { mode, model, dtype, device, .. } = self.entry(group);
+        let Arm { recipe, sparsity, implementation, repeat, .. } = arm;
+        let sparsity = sparsity.map_or_else(String::new, |sparsity| format!("+{sparsity}"));
+        let repeat = if *repeat == 0 { String::new() } else { format!("#{}", repeat + 1) };
+        let shape = self.shape(group).shape;
+        format!("{mode}/{model}/{recipe}{sparsity}/{implementation}/{device}/{dtype}/{shape}{repeat}")
+    }
+
+    /// One case as it is written to plans and records.
+    pub fn case(&self, group: &Group, arm: usize) -> Case {
+        let (entry, arm) = (self.entry(group), &group.arms[arm]);
+        let NamedShape { name: shape_name, shape } = self.shape(group);
+        let problem = self.problem(group);
+        let (m, k, n) = (shape.m(), shape.k(), shape.n());
+        let name = entry
+            .name
+            .clone()
+            .unwrap_or_else(|| format!("benchmark_{}_{}_m{m}_k{k}_n{n}_compile", arm.recipe, entry.model));
+        Case {
+            id: self.id(group, arm),
+            mode: entry.mode.into(),
+            name,
+            workload: entry.model.to_string(),
+            recipe: arm.recipe.to_string(),
+            sparsity: arm.sparsity.map(|sparsity| sparsity.to_string()),
+            implementation: arm.implementation.to_string(),
+            device: entry.device.to_string(),
+            dtype: entry.dtype.to_string(),
+            shape_name: shape_name.to_string(),
+            shape: [("m", m), ("k", k), ("n", n)].into(),
+            regime: REGIME.into(),
+            flops: Some(problem.flops()),
+            bytes: Some(problem.bytes(arm.recipe)),
+            memory_bytes: Some(problem.memory(arm.recipe)),
+            implied: arm.implied,
+            compile_mode: entry.compile_mode.map(|mode| mode.to_string()),
+            profiler: entry.profiler,
+            memory_profiler: entry.memory_profiler,
+        }
+    }
+}
+
+impl Group {
+    /// The number of cases.
+    pub fn len(&self) -> usize {
+        self.arms.len()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.arms.is_empty()
+    }
+}
+
+fn baseline(arms: &[Arm], index: usize) -> Option<usize> {
+    let find = |implementation| {
+        let is = |arm: &Arm| {
+            arm.recipe == Recipe::BASELINE && arm.sparsity.is_none() && arm.implementation == implementation
+        };
+        arms.iter().position(is).filter(|&found| found != index)
+    };
+    let arm = &arms[index];
+    let plain = arm.recipe == Recipe::BASELINE && arm.sparsity.is_none();
+    let same = (!plain).then(|| find(arm.implementation)).flatten();
+    same.or_else(|| find(Implementation::Eager))
+}

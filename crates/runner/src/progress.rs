@@ -1,0 +1,107 @@
+//! What the terminal shows while a run goes on: records on standard output, progress on standard error.
+
+use crate::run::Show;
+use crate::worker::Stage;
+use calorimeter_sinks::Record;
+use calorimeter_sinks::terminal::{Colour, LiveTable};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How records are printed as they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// A table for people.
+    Table,
+    /// One JSON object a line.
+    Jsonl,
+}
+
+/// Set by Ctrl-C; a second one ends the program at once.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Begins to listen for Ctrl-C.
+pub fn listen_for_interrupts() {
+    let heard = ctrlc::set_handler(|| {
+        if INTERRUPTED.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+        eprintln!("\ninterrupted: finishing the journal; once more to quit at once");
+    });
+    if let Err(error) = heard {
+        eprintln!("warning: cannot listen for Ctrl-C: {error}");
+    }
+}
+
+/// A terminal, or whatever the output goes to.
+pub struct Terminal {
+    format: Format,
+    table: LiveTable,
+    bar: ProgressBar,
+    drawn: Instant,
+    quiet: bool,
+}
+
+/// How often the bar's text changes.
+const REDRAW: Duration = Duration::from_millis(100);
+
+impl Terminal {
+    /// Progress is shown only where standard error is a terminal.
+    pub fn new(format: Format, colour: Colour, quiet: bool) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        Self { format, table: LiveTable::new(colour), bar, drawn: Instant::now(), quiet }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn print(&self, text: &str) {
+        self.bar.suspend(|| {
+            // A reader that has gone away, such as `head`, is no reason to stop measuring.
+            let _ = writeln!(std::io::stdout(), "{text}");
+        });
+    }
+}
+
+impl Show for Terminal {
+    fn start(&mut self, cases: usize, already: usize) {
+        let template = "{bar:30} {pos}/{len} cases, {elapsed_precise} gone, about {eta} left  {wide_msg}";
+        self.bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        self.bar.set_length(cases as u64);
+        self.bar.set_position(already as u64);
+        self.bar.reset_eta();
+        if already > 0 && !self.quiet {
+            eprintln!("{already} of {cases} cases are done already");
+        }
+    }
+
+    fn touch(&mut self, id: &str, stage: Stage) {
+        let tuning = stage == Stage::Tune || stage == Stage::Open;
+        if tuning || self.drawn.elapsed() >= REDRAW {
+            self.drawn = Instant::now();
+            self.bar.set_message(format!("{stage} {id}"));
+        }
+    }
+
+    fn record(&mut self, record: &Record) {
+        match self.format {
+            Format::Table => {
+                let text = self.table.show(record);
+                self.print(&text);
+            }
+            Format::Jsonl => {
+                if let Ok(line) = serde_json::to_string(record) {
+                    self.print(&line);
+                }
+            }
+        }
+        self.bar.inc(1);
+    }
+
+    fn interrupted(&self) -> bool {
+        INTERRUPTED.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,333 @@
+//! A run: the plan's groups one after the other, each record on disk before anything else happens.
+
+use crate::config::{ConfigError, Overrides, Source, resolve};
+use crate::devices::{self, DeviceError, Found};
+use crate::environment;
+use crate::fingerprint::fnv1a;
+use crate::plan::{Group, Plan};
+use crate::worker::{Assignment, Executor, Stage, Watch, WorkerError};
+use calorimeter_sinks::journal::{self, Header, JournalContents, Resumed, Summary, count_by_status};
+use calorimeter_sinks::{Journal, Record, Run, SinkError, Status, write_all};
+use calorimeter_zoo::Device;
+use chrono::{DateTime, Local};
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Why a run cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A configuration file is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A device is not there.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// Results cannot be written or read.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// Workers cannot be had.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    /// The filter is no regular expression.
+    #[error("--filter {pattern:?} is no regular expression: {cause}")]
+    Filter {
+        /// What was given.
+        pattern: String,
+        /// What is wrong with it.
+        cause: regex::Error,
+    },
+    /// The filter leaves nothing.
+    #[error("--filter {pattern:?} matches none of the {cases} cases; see their ids with --dry-run")]
+    NothingMatches {
+        /// What was given.
+        pattern: String,
+        /// How many cases there are without it.
+        cases: usize,
+    },
+    /// The journal to resume holds no configuration of ours.
+    #[error("the journal in {} does not hold the configuration it was made from: {cause}; give the file again", .dir.display())]
+    NoConfig {
+        /// The run's directory.
+        dir: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
+}
+
+/// Everything that decides what a run does; kept in the journal, so that a run can be resumed without its files.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Request {
+    /// The configuration files.
+    pub sources: Vec<Source>,
+    /// What the command line set over them.
+    pub overrides: Overrides,
+}
+
+/// A run whose configuration, plan and devices are known to be right.
+pub struct Prepared {
+    request: Request,
+    plan: Plan,
+    /// What the files say of where results go.
+    pub output_dir: Option<PathBuf>,
+}
+
+/// Where a run writes.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The folder of the journal and of our derived files.
+    pub dir: PathBuf,
+    /// The folder below which scripts written for torchao look for its CSV.
+    pub output_dir: PathBuf,
+}
+
+/// What to show while a run goes on.
+pub trait Show {
+    /// The run begins.
+    fn start(&mut self, _cases: usize, _already: usize) {}
+    /// A case of a group is being worked on.
+    fn touch(&mut self, _id: &str, _stage: Stage) {}
+    /// Rounds of the current group so far.
+    fn round(&mut self, _rounds: u32) {}
+    /// A case has ended; its record is on disk.
+    fn record(&mut self, _record: &Record) {}
+    /// Whether to stop.
+    fn interrupted(&self) -> bool {
+        false
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Every record, those of an earlier part of a resumed run included, in the order of the plan.
+    pub records: Vec<Record>,
+    /// Files written.
+    pub paths: Vec<PathBuf>,
+    /// Derived files that could not be written; the journal is complete all the same.
+    pub errors: Vec<SinkError>,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+}
+
+impl Request {
+    /// Resolves and plans; no device is opened.
+    pub fn prepare(self) -> Result<Prepared, RunError> {
+        let resolved = resolve(&self.sources, &self.overrides)?;
+        let output_dir = resolved.output_dir.clone();
+        let filter = match &self.overrides.filter {
+            Some(pattern) => {
+                Some(Regex::new(pattern).map_err(|cause| RunError::Filter { pattern: pattern.clone(), cause })?)
+            }
+            None => None,
+        };
+        let cases = resolved.entries.iter().map(|e| e.shapes.len() * e.pairs.len() * e.implementations.len()).sum();
+        let plan = Plan::new(resolved, filter.as_ref());
+        if let Some(pattern) = self.overrides.filter.clone().filter(|_| plan.is_empty()) {
+            return Err(RunError::NothingMatches { pattern, cases });
+        }
+        Ok(Prepared { request: self, plan, output_dir })
+    }
+
+    /// The request that the journal of an earlier run holds.
+    pub fn of_journal(dir: &Path) -> Result<Self, RunError> {
+        let header = journal::read(dir)?.header;
+        serde_json::from_value(header.config)
+            .map_err(|error| RunError::NoConfig { dir: dir.to_owned(), cause: error.to_string() })
+    }
+
+    /// Tells runs of different content apart: a journal is resumed only by its own request.
+    fn fingerprint(&self, plan: &Plan) -> String {
+        let devices: Vec<String> = plan.devices().iter().map(ToString::to_string).collect();
+        // Where a file lies does not matter, what it says does.
+        let texts: Vec<&str> = self.sources.iter().map(|source| source.text.as_str()).collect();
+        let content = serde_json::to_vec(&(texts, &self.overrides, devices)).unwrap_or_default();
+        format!("{:016x}", fnv1a(&content))
+    }
+}
+
+impl Prepared {
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Runs the plan in a new directory.
+    pub fn start(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
+        let header = self.header(&self.devices()?);
+        let journal = Journal::create(&place.dir, &header)?;
+        let contents = JournalContents { header, records: vec![], resumed: vec![], summary: None, warnings: vec![] };
+        self.go(journal, contents, place, executor, show)
+    }
+
+    /// Goes on with a run that stopped early.
+    pub fn resume(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
+        let resumed = Resumed { time: now().to_rfc3339(), argv: std::env::args().collect() };
+        let (journal, contents) = Journal::resume(&place.dir, &self.request.fingerprint(&self.plan), &resumed)?;
+        self.go(journal, contents, place, executor, show)
+    }
+
+    fn devices(&self) -> Result<Vec<Found>, DeviceError> {
+        self.plan.devices().into_iter().map(devices::present).collect()
+    }
+
+    fn header(&self, devices: &[Found]) -> Header {
+        let now = now();
+        Header {
+            run_id: run_id(&now),
+            started: now.to_rfc3339(),
+            argv: std::env::args().collect(),
+            config: serde_json::to_value(&self.request).unwrap_or_default(),
+            config_fingerprint: self.request.fingerprint(&self.plan),
+            plan_cases: self.plan.len() as u64,
+            environment: environment::describe(devices),
+        }
+    }
+
+    fn go(
+        &self,
+        mut journal: Journal,
+        contents: JournalContents,
+        place: &Place,
+        executor: &mut dyn Executor,
+        show: &mut dyn Show,
+    ) -> Result<Outcome, RunError> {
+        let JournalContents { header, mut records, warnings, .. } = contents;
+        let devices: HashMap<Device, Found> = self.devices()?.into_iter().map(|found| (found.device, found)).collect();
+        let finished: HashMap<String, Status> = records.iter().map(|r| (r.case.id.clone(), r.status)).collect();
+        show.start(self.plan.len(), finished.len());
+        for group in self.plan.groups() {
+            let assignment = self.assignment(group);
+            let before: Vec<Option<Status>> =
+                assignment.cases.iter().map(|case| finished.get(&case.id).copied()).collect();
+            if before.iter().all(Option::is_some) {
+                continue;
+            }
+            let (journal, records) = (&mut journal, &mut records);
+            let mut watching =
+                Watching { assignment: &assignment, before: &before, journal, records, show, error: None };
+            self.refuse(group, &mut watching);
+            // What was measured is measured again beside the rest: arms must alternate to be compared.
+            let again = |arm: &usize| before[*arm].is_none_or(|status| status == Status::Ok);
+            let arms: Vec<usize> =
+                (0..group.len()).filter(again).filter(|&arm| self.plan.supported(group, arm).is_ok()).collect();
+            let entry = self.plan.entry(group);
+            let mut translated = Translated { positions: &arms, inner: &mut watching };
+            executor.run(&assignment.only(&arms), &devices[&entry.device], entry.timeout, &mut translated)?;
+            if let Some(error) = watching.error {
+                return Err(error.into());
+            }
+            if show.interrupted() {
+                break;
+            }
+        }
+        let interrupted = show.interrupted();
+        let notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        self.sort(&mut records);
+        let counts = count_by_status(&records);
+        journal.finish(&Summary { finished: now().to_rfc3339(), interrupted, counts, notes: notes.clone() })?;
+        let run = Run { dir: place.dir.clone(), output_dir: place.output_dir.clone(), header, records };
+        let written = write_all(&run);
+        Ok(Outcome { records: run.records, paths: written.paths, errors: written.errors, interrupted, notes })
+    }
+
+    fn sort(&self, records: &mut [Record]) {
+        let order: HashMap<String, usize> =
+            self.plan.cases().enumerate().map(|(index, (case, _))| (case.id, index)).collect();
+        records.sort_by_key(|record| order.get(&record.case.id).copied().unwrap_or(usize::MAX));
+    }
+
+    fn assignment(&self, group: &Group) -> Assignment {
+        let entry = self.plan.entry(group);
+        Assignment {
+            cases: (0..group.len()).map(|arm| self.plan.case(group, arm)).collect(),
+            against: (0..group.len()).map(|arm| self.plan.against(group, arm)).collect(),
+            timing: entry.timing.clone(),
+            seed: entry.seed,
+            mock: entry.mock.clone(),
+        }
+    }
+
+    /// Records what is known not to run without asking a device.
+    fn refuse(&self, group: &Group, watching: &mut Watching<'_>) {
+        for (arm, case) in watching.assignment.cases.iter().enumerate() {
+            if let Err(reason) = self.plan.supported(group, arm) {
+                watching.record(arm, Record { reason: Some(reason), ..Record::new(case.clone(), Status::Unsupported) });
+            }
+        }
+    }
+}
+
+/// The folder name of a run that starts now.
+pub fn run_id(now: &DateTime<Local>) -> String {
+    now.format("%Y%m%d-%H%M%S").to_string()
+}
+
+/// The time here.
+pub fn now() -> DateTime<Local> {
+    Local::now()
+}
+
+/// Puts each record on disk, then shows it.
+struct Watching<'a> {
+    assignment: &'a Assignment,
+    before: &'a [Option<Status>],
+    journal: &'a mut Journal,
+    records: &'a mut Vec<Record>,
+    show: &'a mut dyn Show,
+    error: Option<SinkError>,
+}
+
+impl Watch for Watching<'_> {
+    fn touch(&mut self, case: usize, stage: Stage) {
+        self.show.touch(&self.assignment.cases[case].id, stage);
+    }
+
+    fn round(&mut self, rounds: u32) {
+        self.show.round(rounds);
+    }
+
+    fn record(&mut self, case: usize, record: Record) {
+        if self.before[case].is_some() || self.error.is_some() {
+            return;
+        }
+        match self.journal.append(&record) {
+            Ok(()) => {
+                self.show.record(&record);
+                self.records.push(record);
+            }
+            Err(error) => self.error = Some(error),
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.error.is_some() || self.show.interrupted()
+    }
+}
+
+/// Positions of a part of an assignment, in the whole.
+struct Translated<'a, 'b> {
+    positions: &'a [usize],
+    inner: &'a mut Watching<'b>,
+}
+
+impl Watch for Translated<'_, '_> {
+    fn touch(&mut self, case: usize, stage: Stage) {
+        self.inner.touch(self.positions[case], stage);
+    }
+
+    fn round(&mut self, rounds: u32) {
+        self.inner.round(rounds);
+    }
+
+    fn record(&mut self, case: usize, record: Record) {
+        self.inner.record(self.positions[case], record);
+    }
+
+    fn interrupted(&self) -> bool {
+        self.inner.interrupted()
+    }
+}

@@ -1,0 +1,52 @@
+//! Workers: the processes that touch devices, and the part of a run that looks after them.
+
+mod bench;
+mod in_process;
+mod panics;
+mod process;
+mod protocol;
+mod subprocess;
+
+pub use in_process::InProcess;
+pub use process::serve_if_worker;
+pub use protocol::{Assignment, Event, Stage};
+pub use subprocess::Subprocess;
+
+use crate::devices::Found;
+use calorimeter_sinks::Record;
+use std::time::Duration;
+
+/// Watches an assignment being worked on.
+pub trait Watch {
+    /// The case at this position is about to be touched.
+    fn touch(&mut self, case: usize, stage: Stage);
+    /// So many rounds are done.
+    fn round(&mut self, rounds: u32);
+    /// The case at this position has ended.
+    fn record(&mut self, case: usize, record: Record);
+    /// Whether to stop: cases without a record are left for another time.
+    fn interrupted(&self) -> bool;
+}
+
+/// Works on assignments. Every case of an assignment gets a record, unless the watch interrupts it.
+pub trait Executor {
+    /// Measures one assignment on its device.
+    fn run(
+        &mut self,
+        assignment: &Assignment,
+        device: &Found,
+        timeout: Duration,
+        watch: &mut dyn Watch,
+    ) -> Result<(), WorkerError>;
+}
+
+/// Why workers cannot be had at all; what happens to one case is a record, not an error.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// The program cannot start itself again.
+    #[error("cannot start a worker process: {0}")]
+    Spawn(std::io::Error),
+    /// Worker after worker ends before it touches a case.
+    #[error("worker processes end before they touch a case; the last one said: {0}")]
+    Stillborn(String),
+}

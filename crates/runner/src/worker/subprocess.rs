@@ -1,0 +1,265 @@
+//! The run's side: worker processes started, watched, ended and replaced.
+
+use super::process::WORKER;
+use super::protocol::{Assignment, Event, Order};
+use super::{Executor, Watch, WorkerError};
+use crate::devices::Found;
+use calorimeter_sinks::{Record, Status};
+use calorimeter_zoo::Device;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often the run looks up from its workers.
+const GLANCE: Duration = Duration::from_millis(50);
+/// A worker that is silent for so long is frozen: it beats every second.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How much of a worker's standard error is kept.
+const TAIL: usize = 4096;
+/// Workers that may end in a row without touching a case.
+const STILLBORN: u32 = 3;
+
+/// Measures in worker processes, one at a time: this program, started again.
+pub struct Subprocess {
+    tuning: Option<PathBuf>,
+    worker: Option<Worker>,
+}
+
+/// A running worker.
+struct Worker {
+    device: Device,
+    child: Child,
+    orders: ChildStdin,
+    events: Receiver<Event>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+}
+
+/// How a worker's work on an assignment came to an end.
+enum Ending {
+    Done,
+    Interrupted,
+    Poisoned { case: usize, reason: String },
+    TimedOut { case: usize },
+    Frozen { case: Option<usize> },
+    Gone { case: Option<usize> },
+}
+
+impl Subprocess {
+    /// Kernels tuned on a device are kept in a folder of its own under `tuning`, if there is one.
+    pub fn new(tuning: Option<PathBuf>) -> Self {
+        Self { tuning, worker: None }
+    }
+
+    fn worker(&mut self, device: &Found) -> Result<&mut Worker, WorkerError> {
+        if self.worker.as_ref().is_some_and(|worker| worker.device != device.device) {
+            self.worker = None;
+        }
+        match &mut self.worker {
+            Some(worker) => Ok(worker),
+            none => Ok(none.insert(Worker::start(device, self.tuning.as_deref())?)),
+        }
+    }
+}
+
+impl Executor for Subprocess {
+    fn run(
+        &mut self,
+        assignment: &Assignment,
+        device: &Found,
+        timeout: Duration,
+        watch: &mut dyn Watch,
+    ) -> Result<(), WorkerError> {
+        let mut done = vec![false; assignment.cases.len()];
+        let mut stillborn = 0;
+        loop {
+            let left: Vec<usize> = (0..done.len()).filter(|&case| !done[case]).collect();
+            if left.is_empty() || watch.interrupted() {
+                return Ok(());
+            }
+            let worker = self.worker(device)?;
+            let ending = worker.work(&assignment.only(&left), &left, timeout, &mut done, watch);
+            let (case, status, reason) = match ending {
+                Ending::Done => continue,
+                Ending::Interrupted => {
+                    self.worker = None;
+                    return Ok(());
+                }
+                Ending::Poisoned { case, reason } => (Some(case), Status::Failed, reason),
+                Ending::TimedOut { case } => (Some(case), Status::Timeout, format!("took longer than {timeout:?}")),
+                Ending::Frozen { case } => {
+                    (case, Status::Crashed, format!("its worker process gave no sign of life for {SILENCE:?}"))
+                }
+                Ending::Gone { case } => (case, Status::Crashed, String::new()),
+            };
+            let (exit, stderr_tail) = self.worker.take().map(Worker::end).unwrap_or_default();
+            let reason =
+                if reason.is_empty() { format!("its worker process {}", exit.unwrap_or_default()) } else { reason };
+            match case {
+                Some(case) => {
+                    stillborn = 0;
+                    done[left[case]] = true;
+                    let identity = assignment.cases[left[case]].clone();
+                    watch.record(
+                        left[case],
+                        Record { reason: Some(reason), stderr_tail, ..Record::new(identity, status) },
+                    );
+                }
+                None => {
+                    stillborn += 1;
+                    if stillborn == STILLBORN {
+                        return Err(WorkerError::Stillborn(stderr_tail.unwrap_or(reason)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Worker {
+    fn start(device: &Found, tuning: Option<&std::path::Path>) -> Result<Self, WorkerError> {
+        let program = std::env::current_exe().map_err(WorkerError::Spawn)?;
+        let mut child = Command::new(program)
+            .arg(WORKER)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Kernel compilers recurse deeply on threads that the runtime starts.
+            .env("RUST_MIN_STACK", (64u32 << 20).to_string())
+            // Ctrl-C is for the run, which then ends its worker in order.
+            .process_group(0)
+            .spawn()
+            .map_err(WorkerError::Spawn)?;
+        let missing = || WorkerError::Spawn(std::io::Error::other("a pipe is missing"));
+        let (orders, stdout) = (child.stdin.take().ok_or_else(missing)?, child.stdout.take().ok_or_else(missing)?);
+        let mut errors = child.stderr.take().ok_or_else(missing)?;
+
+        let (sender, events) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                // A line cut short by a crash is the crash's business.
+                if let Ok(event) = serde_json::from_str(&line)
+                    && sender.send(event).is_err()
+                {
+                    break;
+                }
+            }
+        });
+        let stderr = Arc::new(Mutex::new(Vec::new()));
+        let kept = stderr.clone();
+        std::thread::spawn(move || {
+            let mut chunk = [0; 1024];
+            while let Ok(read @ 1..) = errors.read(&mut chunk) {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(&chunk[..read]);
+                let excess = kept.len().saturating_sub(TAIL);
+                kept.drain(..excess);
+            }
+        });
+
+        let mut worker = Self { device: device.device, child, orders, events, stderr };
+        let tuning = tuning.map(|root| root.join(folder_name(&device.identity)));
+        worker.order(&Order::Hello { tuning });
+        Ok(worker)
+    }
+
+    /// Gives an order; a worker that is gone shows it by its events ending.
+    fn order(&mut self, order: &Order) {
+        let mut line = serde_json::to_vec(order).unwrap_or_default();
+        line.push(b'\n');
+        let _ = self.orders.write_all(&line);
+    }
+
+    fn work(
+        &mut self,
+        assignment: &Assignment,
+        left: &[usize],
+        timeout: Duration,
+        done: &mut [bool],
+        watch: &mut dyn Watch,
+    ) -> Ending {
+        self.order(&Order::Measure(Box::new(assignment.clone())));
+        let mut spent = vec![Duration::ZERO; assignment.cases.len()];
+        let mut touched: Option<(usize, Instant)> = None;
+        let mut heard = Instant::now();
+        loop {
+            if watch.interrupted() {
+                return Ending::Interrupted;
+            }
+            let event = match self.events.recv_timeout(GLANCE) {
+                Ok(event) => Some(event),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return Ending::Gone { case: touched.map(|(case, _)| case) },
+            };
+            if event.is_some() {
+                heard = Instant::now();
+            }
+            match event {
+                Some(Event::Touch { case, phase }) => {
+                    if let Some((before, since)) = touched.replace((case, heard)) {
+                        spent[before] += heard - since;
+                    }
+                    watch.touch(left[case], phase);
+                }
+                Some(Event::Round(rounds)) => watch.round(rounds),
+                Some(Event::Record { case, record }) => {
+                    done[left[case]] = true;
+                    watch.record(left[case], *record);
+                }
+                Some(Event::Poisoned { case, reason }) => return Ending::Poisoned { case, reason },
+                Some(Event::Done) => return Ending::Done,
+                Some(Event::Beat) | None => {}
+            }
+            if heard.elapsed() > SILENCE {
+                return Ending::Frozen { case: touched.map(|(case, _)| case) };
+            }
+            if let Some((case, since)) = touched
+                && spent[case] + since.elapsed() > timeout
+                && !done[left[case]]
+            {
+                return Ending::TimedOut { case };
+            }
+        }
+    }
+
+    /// Ends the process and says how it ended, and what it last wrote to standard error.
+    fn end(mut self) -> (Option<String>, Option<String>) {
+        // One that is about to end by itself has a more telling status than one that is killed.
+        let patience = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && patience.elapsed() < Duration::from_millis(200) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let exit = self.child.try_wait().ok().flatten().map(describe);
+        drop(self.child.kill());
+        drop(self.child.wait());
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let tail = String::from_utf8_lossy(&stderr).trim().to_owned();
+        (exit, (!tail.is_empty()).then_some(tail))
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How a process ended, as the end of a sentence.
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (_, Some(6)) => "aborted (signal 6)".into(),
+        (_, Some(9)) => "was killed (signal 9), which the system does when memory runs out".into(),
+        (_, Some(11)) => "crashed with a segmentation fault (signal 11)".into(),
+        (_, Some(signal)) => format!("was ended by signal {signal}"),
+        _ => "ended".into(),
+    }
+}
+
+fn folder_name(identity: &str) -> String {
+    identity.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
+}

@@ -1,0 +1,165 @@
+//! `csv`: one shape per row of a file with the columns m, k and n in any order, and a name if there is a column for it.
+
+use super::Generator;
+use crate::parameter::{Kind, Parameter};
+use crate::{MAX_SHAPES, NamedShape, Shape, ShapeError};
+use ::csv::{ReaderBuilder, StringRecord, Trim};
+use std::fs;
+use std::path::Path;
+
+const PATH: Parameter = Parameter {
+    name: "path",
+    about: "a CSV file with the columns m, k, n and optionally name; relative to the configuration file",
+    kind: Kind::Path,
+};
+
+const COLUMNS: [&str; 4] = ["m", "k", "n", "name"];
+
+pub(super) const GENERATORS: &[Generator] = &[Generator {
+    name: "csv",
+    about: "one shape per row of a file",
+    parameters: &[PATH],
+    count: |_| Ok(None),
+    shapes: |settings, base| read(&base.join(settings.path(&PATH))),
+}];
+
+fn read(path: &Path) -> Result<Vec<NamedShape>, ShapeError> {
+    let unreadable = |cause: String| ShapeError::Unreadable { path: path.into(), cause };
+    let at = |line, cause| ShapeError::Line { path: path.into(), line, cause: Box::new(cause) };
+    let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+
+    let mut reader = ReaderBuilder::new().trim(Trim::All).flexible(true).from_reader(text.as_bytes());
+    let columns = reader.headers().map_err(|error| unreadable(error.to_string()))?;
+    let columns = Columns::find(columns).map_err(|cause| at(1, cause))?;
+    let mut made: Vec<NamedShape> = Vec::new();
+    let mut row = StringRecord::new();
+    while reader.read_record(&mut row).map_err(|error| unreadable(error.to_string()))? {
+        if made.len() as u64 == MAX_SHAPES {
+            let count = u128::from(MAX_SHAPES) + 1 + reader.byte_records().count() as u128;
+            let narrow = "split the file".to_owned();
+            return Err(ShapeError::TooMany { what: path.display().to_string(), count, narrow });
+        }
+        let named = columns.read(&row, made.len()).map_err(|cause| at(line_of(&text, &row), cause))?;
+        made.push(named);
+    }
+    if made.is_empty() {
+        return Err(at(1, ShapeError::Fields("a header and no rows: add a shape".into())));
+    }
+    Ok(made)
+}
+
+/// The line a row starts on. The reader's own count is taken before blank lines and before the second half of `\r\n`.
+fn line_of(text: &str, row: &StringRecord) -> u64 {
+    let from = row.position().map_or(0, |position| position.byte() as usize);
+    let bytes = text.as_bytes();
+    let blank = bytes[from..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    1 + bytes[..from + blank].iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+/// Where in a row each column is.
+struct Columns {
+    len: usize,
+    sizes: [usize; 3],
+    name: Option<usize>,
+}
+
+impl Columns {
+    fn find(header: &StringRecord) -> Result<Self, ShapeError> {
+        let header: Vec<String> = header.iter().map(str::to_lowercase).collect();
+        if let Some(found) = header.iter().find(|cell| !COLUMNS.contains(&cell.as_str())) {
+            return Err(ShapeError::Unknown { what: "column", found: found.clone(), known: COLUMNS.to_vec() });
+        }
+        let place = |column: &str| {
+            let mut places = (0..header.len()).filter(|&i| header[i] == column);
+            match (places.next(), places.next()) {
+                (_, Some(_)) => Err(ShapeError::GivenTwice { name: column.to_owned() }),
+                (place, None) => Ok(place),
+            }
+        };
+        let size = |column: &str| {
+            place(column)?.ok_or_else(|| {
+                ShapeError::Fields(format!("no column {column:?}: the header is m,k,n and optionally name"))
+            })
+        };
+        Ok(Self { len: header.len(), sizes: [size("m")?, size("k")?, size("n")?], name: place("name")? })
+    }
+
+    fn read(&self, row: &StringRecord, index: usize) -> Result<NamedShape, ShapeError> {
+        if row.len() != self.len {
+            return Err(ShapeError::Fields(format!("found {} fields where the header has {}", row.len(), self.len)));
+        }
+        let [m, k, n] = self.sizes.map(|place| &row[place]);
+        let shape = Shape::new(size("m", m)?, size("k", k)?, size("n", n)?)?;
+        let name = self.name.map(|place| &row[place]).filter(|name| !name.is_empty());
+        Ok(NamedShape { name: name.map_or_else(|| format!("csv_{index}"), str::to_owned).into(), shape })
+    }
+}
+
+fn size(axis: &str, cell: &str) -> Result<u64, ShapeError> {
+    cell.parse().map_err(|_| crate::shape::size_of(axis).reject(format_args!("{cell:?}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ShapeSource;
+
+    /// The shapes of a file with that text, or the error without the folder it names.
+    fn shapes_of(text: &str) -> Result<Vec<String>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("shapes.csv"), text).unwrap();
+        let source: ShapeSource = serde_yaml::from_str("{name: csv, path: shapes.csv}").unwrap();
+        assert_eq!(source.count(), None);
+        let made = source
+            .shapes_in(folder.path())
+            .map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))?;
+        Ok(made.iter().map(|s| format!("{} {}", s.name, s.shape)).collect())
+    }
+
+    #[test]
+    fn columns_come_in_any_order_and_a_name_is_optional() {
+        for (text, expected) in [
+            ("m,k,n\n1,2,3\n4,5,6\n", ["csv_0 m1-k2-n3", "csv_1 m4-k5-n6"]),
+            ("n, K ,m\r\n3,2,1\r\n\r\n 6 ,5,4", ["csv_0 m1-k2-n3", "csv_1 m4-k5-n6"]),
+            ("\u{feff}name,m,k,n\nmlp.up,1,2,3\n,4,5,6\n", ["mlp.up m1-k2-n3", "csv_1 m4-k5-n6"]),
+        ] {
+            assert_eq!(shapes_of(text).unwrap(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_row_names_its_line() {
+        for (text, expected) in [
+            ("m,k,n\n1,2,3\n1,0,3\n", "shapes.csv:3: k is 0: it must be a whole number from 1 to 2147483648"),
+            ("m,k,n\n\n1,x,3\n", "shapes.csv:3: k is \"x\": it must be a whole number from 1 to 2147483648"),
+            (
+                "\u{feff}m,k,n\r\n1,2,3\r\n\r\n1,x,3\r\n",
+                "shapes.csv:4: k is \"x\": it must be a whole number from 1 to 2147483648",
+            ),
+            ("m,k,n\n1,2\n", "shapes.csv:2: found 2 fields where the header has 3"),
+            ("m,k,n\n1,2,3.5\n", "shapes.csv:2: n is \"3.5\": it must be a whole number from 1 to 2147483648"),
+            ("m,k\n1,2\n", "shapes.csv:1: no column \"n\": the header is m,k,n and optionally name"),
+            ("m,k,n,nam\n", "shapes.csv:1: unknown column \"nam\"; did you mean \"name\"? known: m, k, n, name"),
+            ("m,k,n,m\n", "shapes.csv:1: m is given twice: keep one"),
+            ("m,k,n\n", "shapes.csv:1: a header and no rows: add a shape"),
+        ] {
+            assert_eq!(shapes_of(text).unwrap_err(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let source: ShapeSource = serde_yaml::from_str("{name: csv, path: nowhere.csv}").unwrap();
+        let error = source.shapes_in(Path::new("/no/folder")).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read /no/folder/nowhere.csv: "), "{error}");
+    }
+
+    #[test]
+    fn a_file_with_too_many_rows_is_counted_and_refused() {
+        let text = format!("m,k,n\n{}", "1,1,1\n".repeat(1_000_007));
+        assert_eq!(
+            shapes_of(&text).unwrap_err(),
+            "shapes.csv would make 1000007 entries, more than 1000000: split the file"
+        );
+    }
+}

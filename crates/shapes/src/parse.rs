@@ -1,0 +1,426 @@
+//! Reading and writing shapes and sources. Every error is raised inside a visitor, where the format still knows the
+//! line and column, and the parameters come from the generators' tables.
+
+use crate::generators::{self, Generator};
+use crate::parameter::{Kind, Parameter, Value, check_known};
+use crate::shape::size_of;
+use crate::{Shape, ShapeError, ShapeSource};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+impl Serialize for Shape {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        [self.m(), self.k(), self.n()].serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ShapeVisitor)
+    }
+}
+
+struct ShapeVisitor;
+
+impl<'de> Visitor<'de> for ShapeVisitor {
+    type Value = Shape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a shape [m, k, n]")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Shape, A::Error> {
+        let mut sizes = [0; 3];
+        for (index, axis) in ["m", "k", "n"].into_iter().enumerate() {
+            sizes[index] = seq
+                .next_element_seed(size_of(axis))?
+                .ok_or(ShapeError::Arity { found: index })
+                .map_err(Error::custom)?;
+        }
+        let mut found = 3;
+        while seq.next_element::<IgnoredAny>()?.is_some() {
+            found += 1;
+        }
+        if found != 3 {
+            return Err(Error::custom(ShapeError::Arity { found }));
+        }
+        let [m, k, n] = sizes;
+        Shape::new(m, k, n).map_err(Error::custom)
+    }
+}
+
+impl Serialize for ShapeSource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", self.generator().name)?;
+        for (name, value) in self.settings().given() {
+            match value {
+                Value::Power(power) => map.serialize_entry(name, power)?,
+                Value::Sizes(sizes) => map.serialize_entry(name, sizes)?,
+                Value::Names(names) => map.serialize_entry(name, names)?,
+                Value::Shapes(shapes) => map.serialize_entry(name, shapes)?,
+                Value::Path(path) => map.serialize_entry(name, path)?,
+            }
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for ShapeSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(SourceVisitor)
+    }
+}
+
+struct SourceVisitor;
+
+impl<'de> Visitor<'de> for SourceVisitor {
+    type Value = ShapeSource;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a shape source such as {name: llama}")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ShapeSource, A::Error> {
+        let mut generator = None;
+        let mut given: Vec<(&'static str, Value)> = Vec::new();
+        while let Some(key) = map.next_key_seed(KeySeed { generator, given: &given })? {
+            match key {
+                Key::Name => generator = Some(map.next_value_seed(GeneratorSeed)?),
+                Key::Parameter(parameter) => given.push((parameter.name, map.next_value_seed(parameter)?)),
+            }
+        }
+        let generator = generator.ok_or_else(|| ShapeError::NoGenerator { known: generators::names() });
+        generator.and_then(|generator| ShapeSource::build(generator, given)).map_err(Error::custom)
+    }
+}
+
+/// A key of a source: the generator's name, or one of its parameters.
+enum Key {
+    Name,
+    Parameter(&'static Parameter),
+}
+
+struct KeySeed<'a> {
+    /// Unknown as long as `name` has not been read: keys may come in any order.
+    generator: Option<&'static Generator>,
+    given: &'a [(&'static str, Value)],
+}
+
+impl KeySeed<'_> {
+    fn find(&self, key: &str) -> Result<Key, ShapeError> {
+        let twice = self.given.iter().any(|(name, _)| *name == key) || key == "name" && self.generator.is_some();
+        match (key, self.generator) {
+            _ if twice => Err(ShapeError::GivenTwice { name: key.to_owned() }),
+            ("name", _) => Ok(Key::Name),
+            (_, Some(generator)) => generator.parameter(key).map(Key::Parameter),
+            (_, None) => generators::parameter_anywhere(key).map(Key::Parameter),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
+    type Value = Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for KeySeed<'_> {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("name or a parameter of the generator")
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<Key, E> {
+        self.find(key).map_err(E::custom)
+    }
+}
+
+struct GeneratorSeed;
+
+impl<'de> DeserializeSeed<'de> for GeneratorSeed {
+    type Value = &'static Generator;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for GeneratorSeed {
+    type Value = &'static Generator;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a shape generator, one of {}", generators::names().join(", "))
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
+        generators::find(name).map_err(E::custom)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &'static Parameter {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        match self.kind {
+            Kind::Power { .. } => self.power().deserialize(deserializer).map(Value::Power),
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for &'static Parameter {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} as {}", self.name, self.kind.expects())
+    }
+
+    fn visit_str<E: Error>(self, found: &str) -> Result<Value, E> {
+        match self.kind {
+            Kind::Path => Ok(Value::Path(PathBuf::from(found))),
+            _ => Err(E::invalid_type(serde::de::Unexpected::Str(found), &self)),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let value = match self.kind {
+            Kind::Sizes { .. } => {
+                let mut sizes = Vec::new();
+                while let Some(size) = seq.next_element_seed(size_of(self.name))? {
+                    sizes.push(size);
+                }
+                Value::Sizes(sizes)
+            }
+            Kind::Names { what, known } => {
+                let mut names = Vec::new();
+                while let Some(name) = seq.next_element_seed(KnownName { what, known })? {
+                    names.push(name);
+                }
+                Value::Names(names)
+            }
+            Kind::Shapes => {
+                let mut shapes = Vec::new();
+                while let Some(shape) = seq.next_element()? {
+                    shapes.push(shape);
+                }
+                Value::Shapes(shapes)
+            }
+            Kind::Power { .. } | Kind::Path => {
+                return Err(Error::invalid_type(serde::de::Unexpected::Seq, &self));
+            }
+        };
+        self.check(&value).map_err(Error::custom)?;
+        Ok(value)
+    }
+}
+
+struct KnownName {
+    what: &'static str,
+    known: &'static [&'static str],
+}
+
+impl<'de> DeserializeSeed<'de> for KnownName {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for KnownName {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a {}, one of {}", self.what, self.known.join(", "))
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<String, E> {
+        check_known(self.what, self.known, name).map_err(E::custom)?;
+        Ok(name.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MAX_POWER, MAX_SIZE};
+    use proptest::prelude::*;
+    use proptest::sample::subsequence;
+
+    /// The error of a list of sources: it starts with the place in the list and ends with the line and column.
+    fn error_of(yaml: &str) -> String {
+        let error = serde_yaml::from_str::<Vec<ShapeSource>>(yaml).unwrap_err().to_string();
+        // serde_yaml writes a top-level list as `.[0]`, and one below a key as `key[0]`.
+        error.trim_start_matches('.').to_owned()
+    }
+
+    #[test]
+    fn every_mistake_names_its_line_and_column() {
+        for (yaml, expected) in [
+            (
+                "- name: llama\n- name: pow3\n",
+                "[1].name: unknown shape generator \"pow3\"; did you mean \"pow2\"? known: custom, llama, pow2, \
+                 pow2_extended, small_sweep, sweep, llama4, deepseek_v3_236b, deepseek_v3_671b, qwen3_32b, \
+                 gemma3_27b, decode, \
+                 csv at line 2 column 9",
+            ),
+            (
+                "- name: custom\n  shapes:\n    - [1, 2, 3]\n    - [1024, 1024]\n",
+                "[0].shapes[1]: a shape is [m, k, n]: found 2 numbers at line 4 column 7",
+            ),
+            (
+                "- {name: custom, shapes: [[1, 2, 3, 4]]}",
+                "[0].shapes[0]: a shape is [m, k, n]: found 4 numbers at line 1 column 27",
+            ),
+            (
+                "- name: custom\n  shapes:\n    - [1, 2, 3]\n    - [16, 0, 32]\n",
+                "[0].shapes[1][1]: k is 0: it must be a whole number from 1 to 2147483648 at line 4 column 12",
+            ),
+            (
+                "- name: custom\n  shapes: [[16, 8, -3]]\n",
+                "[0].shapes[0][2]: n is -3: it must be a whole number from 1 to 2147483648 at line 2 column 20",
+            ),
+            (
+                "- name: custom\n  shapes: [[1.5, 8, 3]]\n",
+                "[0].shapes[0][0]: m is 1.5: it must be a whole number from 1 to 2147483648 at line 2 column 13",
+            ),
+            (
+                "- name: custom\n  shapes: [[1, \"8\", 3]]\n",
+                "[0].shapes[0][1]: k is \"8\": it must be a whole number from 1 to 2147483648 at line 2 column 16",
+            ),
+            (
+                "- name: custom\n  shapes: [[1, 8, 99999999999999999999]]\n",
+                "[0].shapes[0][2]: n is 99999999999999999999: it must be a whole number from 1 to 2147483648, \
+                 so that the operations of a shape can be counted in 64 bits at line 2 column 19",
+            ),
+            (
+                "- name: pow2\n  min_powr: 3\n",
+                "[0]: pow2 does not take \"min_powr\"; did you mean \"min_power\"? it takes: min_power, \
+                 max_power at line 2 column 3",
+            ),
+            ("- name: llama\n  m: 3\n", "[0]: llama does not take \"m\"; it takes no parameters at line 2 column 3"),
+            (
+                "- min_powr: 3\n  name: pow2\n",
+                "[0]: a shape source does not take \"min_powr\"; did you mean \"min_power\"? it takes: name, \
+                 shapes, min_power, max_power, models, m, path at line 1 column 3",
+            ),
+            (
+                "- name: pow2\n  max_power: 5\n",
+                "[0]: pow2: min_power 10 is above max_power 5, which leaves no shapes: raise max_power or lower \
+                 min_power at line 1 column 3",
+            ),
+            (
+                "- name: pow2\n  max_power: 5\n  max_power: 6\n",
+                "[0]: max_power is given twice: keep one at line 3 column 3",
+            ),
+            (
+                "- name: pow2\n  max_power: -1\n",
+                "[0].max_power: max_power is -1: it must be a whole number from 0 to 20 at line 2 column 14",
+            ),
+            (
+                "- name: pow2\n  max_power: [1]\n",
+                "[0].max_power: max_power is a list: it must be a whole number from 0 to 20 at line 2 column 14",
+            ),
+            (
+                "- name: custom\n",
+                "[0]: custom needs shapes: the shapes as a list of [m, k, n], made in that order at line 1 \
+                 column 3",
+            ),
+            (
+                "- name: custom\n  shapes: []\n",
+                "[0].shapes: shapes is an empty list: give it at least one entry or leave it out at line 2 \
+                 column 11",
+            ),
+            (
+                "- name: custom\n  shapes: 8\n",
+                "[0].shapes: invalid type: integer `8`, expected shapes as a list of shapes [m, k, n] at line 2 \
+                 column 11",
+            ),
+            (
+                "- name: decode\n  models: [llama3_8b, qwen_32b]\n",
+                "[0].models[1]: unknown model of decode \"qwen_32b\"; did you mean \"qwen3_32b\"? known: \
+                 llama3_8b, llama3_70b, \
+                 qwen3_32b, gemma3_27b, deepseek_v3 at line 2 column 23",
+            ),
+            ("- name: decode\n  m: [1, 1]\n", "[0].m: m lists 1 twice: keep one at line 2 column 6"),
+            (
+                "- llama\n",
+                "[0]: invalid type: string \"llama\", expected a shape source such as {name: llama} at line 1 \
+                 column 3",
+            ),
+            (
+                "- {max_power: 3}\n",
+                "[0]: a shape source needs a name, such as {name: llama}; known: custom, llama, pow2, \
+                 pow2_extended, small_sweep, sweep, llama4, deepseek_v3_236b, deepseek_v3_671b, qwen3_32b, \
+                 gemma3_27b, decode, csv \
+                 at line 1 column 3",
+            ),
+        ] {
+            assert_eq!(error_of(yaml), expected, "{yaml}");
+        }
+    }
+
+    #[test]
+    fn keys_come_in_any_order() {
+        let sorted: ShapeSource = serde_yaml::from_str("{max_power: 12, min_power: 11, name: pow2}").unwrap();
+        let usual: ShapeSource = serde_yaml::from_str("{name: pow2, min_power: 11, max_power: 12}").unwrap();
+        assert_eq!(sorted, usual);
+        assert_eq!(serde_json::to_string(&sorted).unwrap(), r#"{"name":"pow2","min_power":11,"max_power":12}"#);
+    }
+
+    fn sources() -> impl Strategy<Value = ShapeSource> {
+        // Half the bits of each axis, so that the operations always fit.
+        let shape = (1..1u64 << 20, 1..1u64 << 20, 1..1u64 << 20).prop_map(|(m, k, n)| Shape::new(m, k, n).unwrap());
+        let powers =
+            (prop::sample::select(vec!["pow2", "pow2_extended", "small_sweep", "sweep"]), 0..=MAX_POWER, 0..=MAX_POWER)
+                .prop_map(|(name, a, b)| {
+                    ShapeSource::new(
+                        name,
+                        [("max_power", Value::Power(a.max(b))), ("min_power", Value::Power(a.min(b)))],
+                    )
+                });
+        let models = subsequence(vec!["llama3_8b", "qwen3_32b", "deepseek_v3"], 1..=3);
+        let rows = prop::collection::btree_set(1..=MAX_SIZE, 1..8);
+        prop_oneof![
+            prop::collection::vec(shape, 1..8)
+                .prop_map(|shapes| ShapeSource::new("custom", [("shapes", Value::Shapes(shapes))])),
+            powers,
+            (models, rows).prop_map(|(models, rows)| {
+                let models = models.into_iter().map(String::from).collect();
+                ShapeSource::new(
+                    "decode",
+                    [("models", Value::Names(models)), ("m", Value::Sizes(rows.into_iter().collect()))],
+                )
+            }),
+            "[a-z]{1,8}\\.csv".prop_map(|path| ShapeSource::new("csv", [("path", Value::Path(path.into()))])),
+            Just(ShapeSource::new("llama", [])),
+        ]
+        .prop_map(Result::unwrap)
+    }
+
+    proptest! {
+        #[test]
+        fn a_source_is_written_as_it_is_read(source in sources()) {
+            let yaml = serde_yaml::to_string(&source).unwrap();
+            prop_assert_eq!(&serde_yaml::from_str::<ShapeSource>(&yaml).unwrap(), &source);
+            let json = serde_json::to_string(&source).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<ShapeSource>(&json).unwrap(), &source);
+            // Through a value, which sorts the keys.
+            let value = serde_json::to_value(&source).unwrap();
+            prop_assert_eq!(serde_json::from_value::<ShapeSource>(value).unwrap(), source);
+        }
+
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "[a-z0-9_:,{}\\[\\] .\\-\n]{0,60}") {
+            let _ = serde_yaml::from_str::<ShapeSource>(&text);
+            let _ = serde_yaml::from_str::<ShapeSource>(&format!("name: custom\nshapes: {text}"));
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! The values of an axis: one, a list, or a range.
+
+use crate::{MAX_SHAPES, ShapeError};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::iter::successors;
+
+/// How a range goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// Each value is the one before times this, which is at least 2.
+    Multiply(u64),
+    /// Each value is the one before plus this, which is at least 1.
+    Add(u64),
+}
+
+/// Values from `start` to `end`, which is included when it is reached: `{start: 1, end: 64, multiplier: 2}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Range {
+    start: u64,
+    end: u64,
+    step: Step,
+}
+
+impl Range {
+    /// Checks that the range ends, and before [`MAX_SHAPES`] values.
+    pub fn new(start: u64, end: u64, step: Step) -> Result<Self, ShapeError> {
+        if start > end {
+            return Err(ShapeError::RangeReversed { start, end });
+        }
+        let stuck = |step, wayout| Err(ShapeError::RangeStuck { start, step, wayout });
+        match step {
+            Step::Multiply(by @ (0 | 1)) => return stuck(format!("multiplier {by}"), "multiply by 2 or more"),
+            Step::Multiply(by) if start == 0 => {
+                return stuck(format!("multiplier {by}"), "start at 1 or more, or use increment");
+            }
+            Step::Add(0) => return stuck("increment 0".to_owned(), "add 1 or more"),
+            _ => {}
+        }
+        let range = Self { start, end, step };
+        if range.count() > MAX_SHAPES {
+            return Err(ShapeError::TooMany {
+                what: format!("a range from {start} to {end}"),
+                count: range.wide_count(),
+                narrow: "raise its step or lower its end".to_owned(),
+            });
+        }
+        Ok(range)
+    }
+
+    /// How many values there are; at least one.
+    pub fn count(self) -> u64 {
+        u64::try_from(self.wide_count()).unwrap_or(u64::MAX)
+    }
+
+    /// From 0 to `u64::MAX` in ones is one more than a u64 holds.
+    fn wide_count(self) -> u128 {
+        match self.step {
+            Step::Multiply(_) => self.iter().count() as u128,
+            Step::Add(by) => u128::from((self.end - self.start) / by) + 1,
+        }
+    }
+
+    /// The values, ascending.
+    pub fn iter(self) -> impl Iterator<Item = u64> {
+        successors(Some(self.start), move |value| match self.step {
+            Step::Multiply(by) => value.checked_mul(by),
+            Step::Add(by) => value.checked_add(by),
+        })
+        .take_while(move |value| *value <= self.end)
+    }
+}
+
+/// One value, a list of them, or a range, as a configuration file may write any of the three.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(untagged)]
+pub enum Values {
+    /// One value.
+    One(u64),
+    /// These values, in this order.
+    List(Vec<u64>),
+    /// The values of a range.
+    Range(Range),
+}
+
+impl From<Range> for Vec<u64> {
+    fn from(range: Range) -> Self {
+        range.iter().collect()
+    }
+}
+
+impl From<Values> for Vec<u64> {
+    fn from(values: Values) -> Self {
+        match values {
+            Values::One(value) => vec![value],
+            Values::List(values) => values,
+            Values::Range(range) => range.into(),
+        }
+    }
+}
+
+impl Serialize for Range {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("start", &self.start)?;
+        map.serialize_entry("end", &self.end)?;
+        match self.step {
+            Step::Multiply(by) => map.serialize_entry("multiplier", &by)?,
+            Step::Add(by) => map.serialize_entry("increment", &by)?,
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Range {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(RangeVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Values {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValuesVisitor)
+    }
+}
+
+/// The fields as they are written, before they are checked together.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    start: u64,
+    end: u64,
+    multiplier: Option<u64>,
+    #[serde(alias = "increase_by")]
+    increment: Option<u64>,
+}
+
+struct RangeVisitor;
+
+impl<'de> Visitor<'de> for RangeVisitor {
+    type Value = Range;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a range such as {start: 1, end: 64, multiplier: 2}")
+    }
+
+    // Inside the visitor an error still gets its line and column.
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Range, A::Error> {
+        let fields = Fields::deserialize(MapAccessDeserializer::new(map))?;
+        let step = match (fields.multiplier, fields.increment) {
+            (Some(by), None) => Ok(Step::Multiply(by)),
+            (None, Some(by)) => Ok(Step::Add(by)),
+            (Some(_), Some(_)) => Err(ShapeError::RangeStep { found: "both" }),
+            (None, None) => Err(ShapeError::RangeStep { found: "neither" }),
+        };
+        step.and_then(|step| Range::new(fields.start, fields.end, step)).map_err(Error::custom)
+    }
+}
+
+struct ValuesVisitor;
+
+impl<'de> Visitor<'de> for ValuesVisitor {
+    type Value = Values;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number, a list of them, or a range such as {start: 1, end: 64, multiplier: 2}")
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Values, E> {
+        Ok(Values::One(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Values, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = seq.next_element()? {
+            values.push(value);
+        }
+        if values.is_empty() {
+            return Err(Error::custom(ShapeError::EmptyList { name: "an axis".to_owned() }));
+        }
+        Ok(Values::List(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Values, A::Error> {
+        RangeVisitor.visit_map(map).map(Values::Range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn read(yaml: &str) -> Result<Vec<u64>, String> {
+        let mut axes: BTreeMap<String, Values> = serde_yaml::from_str(yaml).map_err(|error| error.to_string())?;
+        Ok(axes.remove("m").unwrap().into())
+    }
+
+    #[test]
+    fn an_end_that_is_reached_is_included() {
+        for (yaml, expected) in [
+            ("m: 128", &[128][..]),
+            ("m: [4, 2, 4]", &[4, 2, 4]),
+            ("m: {start: 1, end: 8, multiplier: 2}", &[1, 2, 4, 8]),
+            ("m: {start: 3, end: 8, multiplier: 2}", &[3, 6]),
+            ("m: {start: 0, end: 6, increment: 3}", &[0, 3, 6]),
+            ("m: {start: 5, end: 10, increase_by: 4}", &[5, 9]),
+            ("m: {start: 7, end: 7, multiplier: 9}", &[7]),
+            ("m: {start: 9223372036854775808, end: 18446744073709551615, multiplier: 2}", &[1 << 63]),
+        ] {
+            assert_eq!(read(yaml).unwrap(), expected, "{yaml}");
+        }
+    }
+
+    #[test]
+    fn a_range_that_makes_no_sense_says_so_and_where() {
+        for (yaml, expected) in [
+            (
+                "m: {start: 8, end: 1, multiplier: 2}",
+                "m: a range from start 8 to end 1 is empty: end must not be below start at line 1 column 4",
+            ),
+            (
+                "m: {start: 1, end: 8}",
+                "m: a range takes either multiplier or increment: found neither at line 1 column 4",
+            ),
+            (
+                "m: {start: 1, end: 8, multiplier: 2, increment: 1}",
+                "m: a range takes either multiplier or increment: found both at line 1 column 4",
+            ),
+            (
+                "m: {start: 1, end: 8, multiplier: 1}",
+                "m: a range from 1 with multiplier 1 never grows: multiply by 2 or more at line 1 column 4",
+            ),
+            (
+                "m: {start: 0, end: 8, multiplier: 2}",
+                "m: a range from 0 with multiplier 2 never grows: start at 1 or more, or use increment at line \
+                 1 column 4",
+            ),
+            (
+                "m: {start: 1, end: 8, increment: 0}",
+                "m: a range from 1 with increment 0 never grows: add 1 or more at line 1 column 4",
+            ),
+            (
+                "m: {start: 0, end: 18446744073709551615, increment: 1}",
+                "m: a range from 0 to 18446744073709551615 would make 18446744073709551616 entries, more than \
+                 1000000: raise its step or lower its end at line 1 column 4",
+            ),
+            (
+                "m:\n  start: 1\n  end: 8\n  multipler: 2",
+                "m: unknown field `multipler`, expected one of `start`, `end`, `multiplier`, `increase_by`, \
+                 `increment` at line 4 column 3",
+            ),
+            (
+                "m: {start: 1, end: 8, multiplier: 1.5}",
+                "m.multiplier: invalid type: floating point `1.5`, expected u64 at line 1 column 35",
+            ),
+            ("m: []", "m: an axis is an empty list: give it at least one entry or leave it out at line 1 column 4"),
+            (
+                "m: many",
+                "m: invalid type: string \"many\", expected a whole number, a list of them, or a range such as \
+                 {start: 1, end: 64, multiplier: 2} at line 1 column 4",
+            ),
+        ] {
+            assert_eq!(read(yaml).unwrap_err(), expected, "{yaml}");
+        }
+    }
+
+    fn ranges() -> impl Strategy<Value = Range> {
+        let step = prop_oneof![
+            (2..u64::MAX).prop_map(Step::Multiply),
+            (2..9u64).prop_map(Step::Multiply),
+            (1..u64::MAX).prop_map(Step::Add)
+        ];
+        (1..u64::MAX, 1..u64::MAX, step)
+            .prop_filter_map("too many values", |(a, b, step)| Range::new(a.min(b), a.max(b), step).ok())
+    }
+
+    proptest! {
+        #[test]
+        fn a_range_ascends_within_its_ends_and_is_counted(range in ranges()) {
+            let values: Vec<u64> = range.iter().collect();
+            prop_assert_eq!(values.len() as u64, range.count());
+            prop_assert_eq!(values[0], range.start);
+            prop_assert!(values.is_sorted_by(|a, b| a < b));
+            prop_assert!(values.iter().all(|value| *value <= range.end));
+            let next = match range.step {
+                Step::Multiply(by) => values[values.len() - 1].checked_mul(by),
+                Step::Add(by) => values[values.len() - 1].checked_add(by),
+            };
+            prop_assert!(next.is_none_or(|next| next > range.end));
+        }
+
+        #[test]
+        fn values_are_written_as_they_are_read(range in ranges(), list in prop::collection::vec(any::<u64>(), 1..5)) {
+            for values in [Values::Range(range), Values::One(list[0]), Values::List(list)] {
+                let yaml = serde_yaml::to_string(&values).unwrap();
+                prop_assert_eq!(serde_yaml::from_str::<Values>(&yaml).unwrap(), values);
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! JSON Schemas, from the same tables as the reader, so that editors complete names and parameters.
+
+use crate::generators::{Generator, known};
+use crate::parameter::{Kind, MAX_POWER, Parameter};
+use crate::{MAX_SIZE, Range, Shape, ShapeSource, Values};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+impl JsonSchema for Shape {
+    fn schema_name() -> Cow<'static, str> {
+        "Shape".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A shape [m, k, n].",
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1, "maximum": MAX_SIZE},
+            "minItems": 3,
+            "maxItems": 3,
+        })
+    }
+}
+
+impl JsonSchema for ShapeSource {
+    fn schema_name() -> Cow<'static, str> {
+        "ShapeSource".into()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let generators: Vec<Schema> = known().map(|generator| of_generator(generator, schemas)).collect();
+        json_schema!({"description": "Where shapes come from.", "oneOf": generators})
+    }
+}
+
+fn of_generator(generator: &Generator, schemas: &mut SchemaGenerator) -> Schema {
+    let name = json_schema!({"const": generator.name, "description": generator.about});
+    let parameters = generator.parameters.iter().map(|p| (p.name, of_parameter(p, schemas)));
+    let properties: BTreeMap<&str, Schema> = parameters.chain([("name", name)]).collect();
+    let needed = generator.parameters.iter().filter(|p| p.kind.required()).map(|p| p.name);
+    let required: Vec<&str> = ["name"].into_iter().chain(needed).collect();
+    json_schema!({
+        "title": generator.name,
+        "description": generator.about,
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn of_parameter(parameter: &Parameter, schemas: &mut SchemaGenerator) -> Schema {
+    let about = parameter.about;
+    match parameter.kind {
+        Kind::Power { default } => json_schema!({
+            "description": about, "type": "integer", "minimum": 0, "maximum": MAX_POWER, "default": default,
+        }),
+        Kind::Sizes { default } => json_schema!({
+            "description": about,
+            "type": "array",
+            "items": {"type": "integer", "minimum": 1, "maximum": MAX_SIZE},
+            "minItems": 1,
+            "uniqueItems": true,
+            "default": default,
+        }),
+        Kind::Names { known, .. } => json_schema!({
+            "description": about,
+            "type": "array",
+            "items": {"enum": known},
+            "minItems": 1,
+            "uniqueItems": true,
+            "default": known,
+        }),
+        Kind::Shapes => {
+            let shape = schemas.subschema_for::<Shape>();
+            json_schema!({"description": about, "type": "array", "items": shape, "minItems": 1})
+        }
+        Kind::Path => json_schema!({"description": about, "type": "string"}),
+    }
+}
+
+impl JsonSchema for Range {
+    fn schema_name() -> Cow<'static, str> {
+        "Range".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let step = |name: &str, from: u64, about: &str| {
+            json_schema!({
+                "type": "object",
+                "properties": {
+                    "start": {"type": "integer", "minimum": 0, "description": "The first value."},
+                    "end": {"type": "integer", "minimum": 0, "description": "The last value allowed, included."},
+                    name: {"type": "integer", "minimum": from, "description": about},
+                },
+                "required": ["start", "end", name],
+                "additionalProperties": false,
+            })
+        };
+        let steps = [
+            step("multiplier", 2, "Each value is the one before times this."),
+            step("increment", 1, "Each value is the one before plus this."),
+            step("increase_by", 1, "Another word for increment."),
+        ];
+        json_schema!({"description": "Values from start to end.", "oneOf": steps})
+    }
+}
+
+impl JsonSchema for Values {
+    fn schema_name() -> Cow<'static, str> {
+        "Values".into()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let value = json_schema!({"type": "integer", "minimum": 0});
+        let range = schemas.subschema_for::<Range>();
+        json_schema!({
+            "description": "The values of an axis: one, a list, or a range.",
+            "anyOf": [value, {"type": "array", "items": value, "minItems": 1}, range],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn the_schema_completes_every_generator_and_parameter() {
+        let schema = serde_json::to_value(schemars::schema_for!(ShapeSource)).unwrap();
+        let branches = schema["oneOf"].as_array().unwrap();
+        assert_eq!(branches.len(), known().count());
+        for (branch, generator) in branches.iter().zip(known()) {
+            assert_eq!(branch["properties"]["name"]["const"], generator.name);
+            assert_eq!(branch["additionalProperties"], false);
+            for parameter in generator.parameters {
+                let property = &branch["properties"][parameter.name];
+                assert_eq!(property["description"], parameter.about);
+                assert_eq!(property.get("default").is_some(), !parameter.kind.required(), "{}", parameter.name);
+                let required = branch["required"].as_array().unwrap();
+                assert_eq!(required.contains(&Value::from(parameter.name)), parameter.kind.required());
+            }
+        }
+        assert_eq!(schema["$defs"]["Shape"]["minItems"], 3);
+    }
+
+    #[test]
+    fn a_range_takes_one_kind_of_step() {
+        let schema = serde_json::to_value(schemars::schema_for!(Values)).unwrap();
+        let steps = schema["$defs"]["Range"]["oneOf"].as_array().unwrap();
+        let required: Vec<&Value> = steps.iter().map(|step| &step["required"][2]).collect();
+        assert_eq!(required, [&json!("multiplier"), &json!("increment"), &json!("increase_by")]);
+    }
+}

@@ -1,0 +1,139 @@
+//! The sizes of one matrix product.
+
+use crate::ShapeError;
+use crate::number::WholeNumber;
+use std::borrow::Cow;
+use std::fmt;
+use std::num::NonZeroU64;
+
+/// The largest size of one axis, 2^31: the product of any two axes stays far within 64 bits.
+pub const MAX_SIZE: u64 = 1 << 31;
+
+/// `[m, k] x [k, n]`: every axis is from 1 to [`MAX_SIZE`] and the 2·m·k·n operations fit 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Shape {
+    m: NonZeroU64,
+    k: NonZeroU64,
+    n: NonZeroU64,
+}
+
+impl Shape {
+    /// Checks the sizes; an error names the axis and its value.
+    pub fn new(m: u64, k: u64, n: u64) -> Result<Self, ShapeError> {
+        let shape = Self { m: size("m", m)?, k: size("k", k)?, n: size("n", n)? };
+        if shape.operations() > u128::from(u64::MAX) {
+            return Err(ShapeError::too_large(shape));
+        }
+        Ok(shape)
+    }
+
+    /// Rows of the input: tokens in flight.
+    pub fn m(self) -> u64 {
+        self.m.get()
+    }
+
+    /// The axis summed over: input features.
+    pub fn k(self) -> u64 {
+        self.k.get()
+    }
+
+    /// Columns of the output: output features.
+    pub fn n(self) -> u64 {
+        self.n.get()
+    }
+
+    /// `[m, k, n]` as indices.
+    pub fn dims(self) -> [usize; 3] {
+        // 2^31 fits a usize of 32 bits.
+        [self.m() as usize, self.k() as usize, self.n() as usize]
+    }
+
+    /// Operations of one product: a multiplication and an addition for each m, k and n.
+    pub fn flops(self) -> u64 {
+        2 * self.m() * self.k() * self.n()
+    }
+
+    fn operations(self) -> u128 {
+        2 * u128::from(self.m()) * u128::from(self.k()) * u128::from(self.n())
+    }
+}
+
+/// What a size of the axis `name` must be.
+pub(crate) fn size_of(name: &str) -> WholeNumber<'_> {
+    WholeNumber { name, from: 1, to: MAX_SIZE }
+}
+
+fn size(axis: &str, value: u64) -> Result<NonZeroU64, ShapeError> {
+    let value = size_of(axis).check(value)?;
+    Ok(NonZeroU64::new(value).expect("a size that passed its check is at least 1"))
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Padded, so that tables line up.
+        f.pad(&format!("m{}-k{}-n{}", self.m, self.k, self.n))
+    }
+}
+
+/// A shape and what it is called in tables; names need not be unique.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NamedShape {
+    /// The name, such as `llama_attn.wqkv`.
+    pub name: Cow<'static, str>,
+    /// The sizes.
+    pub shape: Shape,
+}
+
+impl NamedShape {
+    /// Checks the sizes and puts a name on them.
+    pub fn new(name: impl Into<Cow<'static, str>>, [m, k, n]: [u64; 3]) -> Result<Self, ShapeError> {
+        Ok(Self { name: name.into(), shape: Shape::new(m, k, n)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_bad_size_names_its_axis_and_value() {
+        for (sizes, expected) in [
+            ([0, 1, 1], "m is 0: it must be a whole number from 1 to 2147483648"),
+            ([1, 0, 1], "k is 0: it must be a whole number from 1 to 2147483648"),
+            (
+                [1, 1, (1 << 31) + 1],
+                "n is 2147483649: it must be a whole number from 1 to 2147483648, so that the operations of a \
+                 shape can be counted in 64 bits",
+            ),
+            (
+                [1 << 21; 3],
+                "m2097152-k2097152-n2097152 has more than 2^64 operations, so they cannot be counted: make an \
+                 axis smaller",
+            ),
+        ] {
+            let [m, k, n] = sizes;
+            assert_eq!(Shape::new(m, k, n).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn the_display_is_the_case_name() {
+        let shape = Shape::new(1024, 512, 1).unwrap();
+        assert_eq!(format!("{shape}|{shape:16}|"), "m1024-k512-n1|m1024-k512-n1   |");
+    }
+
+    proptest! {
+        #[test]
+        fn an_accepted_shape_counts_its_operations_exactly(m in 1..=MAX_SIZE, k in 1..=MAX_SIZE, n in 1..=MAX_SIZE) {
+            let exact = 2 * u128::from(m) * u128::from(k) * u128::from(n);
+            match Shape::new(m, k, n) {
+                Ok(shape) => {
+                    prop_assert_eq!(u128::from(shape.flops()), exact);
+                    prop_assert_eq!(shape.dims(), [m as usize, k as usize, n as usize]);
+                }
+                Err(_) => prop_assert!(exact > u128::from(u64::MAX)),
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Where shapes come from: a generator and what it was told.
+
+use crate::generators::{self, Generator};
+use crate::parameter::{Settings, Value};
+use crate::{MAX_SHAPES, NamedShape, ShapeError};
+use std::path::Path;
+use std::str::FromStr;
+
+/// A generator and its parameters, checked; in a configuration file `{name: pow2, max_power: 12}`.
+#[derive(Debug, Clone)]
+pub struct ShapeSource {
+    generator: &'static Generator,
+    settings: Settings,
+}
+
+impl ShapeSource {
+    /// A source built in code.
+    ///
+    /// ```
+    /// use calorimeter_shapes::{Shape, ShapeSource, Value};
+    ///
+    /// let cubes = ShapeSource::new("pow2", [("max_power", Value::Power(12))])?;
+    /// assert_eq!(cubes.count(), Some(3));
+    /// let one = ShapeSource::new("custom", [("shapes", Value::Shapes(vec![Shape::new(8, 4096, 4096)?]))])?;
+    /// assert_eq!(one.shapes()?[0].shape.to_string(), "m8-k4096-n4096");
+    /// # Ok::<(), calorimeter_shapes::ShapeError>(())
+    /// ```
+    pub fn new<'a>(name: &str, parameters: impl IntoIterator<Item = (&'a str, Value)>) -> Result<Self, ShapeError> {
+        Self::build(generators::find(name)?, parameters)
+    }
+
+    /// Checks the values alone, then together, then how many shapes they make.
+    pub(crate) fn build<'a>(
+        generator: &'static Generator,
+        given: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> Result<Self, ShapeError> {
+        let mut values: Vec<(&'static str, Value)> = Vec::new();
+        for (name, value) in given {
+            let parameter = generator.parameter(name)?;
+            if values.iter().any(|(seen, _)| *seen == name) {
+                return Err(ShapeError::GivenTwice { name: name.to_owned() });
+            }
+            parameter.check(&value)?;
+            values.push((parameter.name, value));
+        }
+        let given = |name| values.iter().any(|(seen, _)| *seen == name);
+        if let Some(absent) = generator.parameters.iter().find(|p| p.kind.required() && !given(p.name)) {
+            return Err(ShapeError::MissingParameter {
+                generator: generator.name,
+                parameter: absent.name,
+                about: absent.about,
+            });
+        }
+        // Equal sources are equal however their keys were ordered.
+        values.sort_by_key(|(name, _)| generator.parameters.iter().position(|p| p.name == *name));
+        let source = Self { generator, settings: Settings::new(values) };
+        match (generator.count)(&source.settings)? {
+            Some(count) if count > MAX_SHAPES => Err(ShapeError::TooMany {
+                what: generator.name.to_owned(),
+                count: count.into(),
+                narrow: format!(
+                    "narrow {}",
+                    generator.parameters.iter().map(|p| p.name).collect::<Vec<_>>().join(" or ")
+                ),
+            }),
+            _ => Ok(source),
+        }
+    }
+
+    /// The generator.
+    pub fn generator(&self) -> &'static Generator {
+        self.generator
+    }
+
+    /// What the generator was told.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// How many shapes it makes, without making them; `None` when only a file can tell.
+    pub fn count(&self) -> Option<u64> {
+        (self.generator.count)(&self.settings).ok().flatten()
+    }
+
+    /// The shapes, in the generator's order; relative paths start at the working directory.
+    pub fn shapes(&self) -> Result<Vec<NamedShape>, ShapeError> {
+        self.shapes_in(Path::new("."))
+    }
+
+    /// The shapes, in the generator's order; relative paths start at `base`, usually the configuration's folder.
+    pub fn shapes_in(&self, base: &Path) -> Result<Vec<NamedShape>, ShapeError> {
+        (self.generator.shapes)(&self.settings, base)
+    }
+}
+
+impl PartialEq for ShapeSource {
+    fn eq(&self, other: &Self) -> bool {
+        self.generator.name == other.generator.name && self.settings == other.settings
+    }
+}
+
+impl Eq for ShapeSource {}
+
+/// A generator's name alone, for one that can run on its defaults.
+impl FromStr for ShapeSource {
+    type Err = ShapeError;
+
+    fn from_str(name: &str) -> Result<Self, ShapeError> {
+        Self::new(name, [])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Shape;
+
+    #[test]
+    fn a_source_built_in_code_is_checked_like_one_that_was_read() {
+        let shape = Shape::new(1, 2, 3).unwrap();
+        for (name, parameters, expected) in [
+            ("lama", vec![], "unknown shape generator \"lama\"; did you mean \"llama\"? known: custom, llama, pow2, "),
+            ("llama", vec![("m", Value::Sizes(vec![1]))], "llama does not take \"m\"; it takes no parameters"),
+            ("custom", vec![], "custom needs shapes: the shapes as a list of [m, k, n]"),
+            ("custom", vec![("shapes", Value::Shapes(vec![]))], "shapes is an empty list: give it at least one entry"),
+            ("pow2", vec![("min_power", Value::Shapes(vec![shape]))], "min_power takes an exponent of two, not shapes"),
+            ("pow2", vec![("max_power", Value::Power(21))], "max_power is 21: it must be a whole number from 0 to 20"),
+            (
+                "sweep",
+                vec![("min_power", Value::Power(16))],
+                "sweep: min_power 16 is above max_power 15, which leaves no shapes: raise max_power or lower min_power",
+            ),
+            ("decode", vec![("m", Value::Sizes(vec![8, 1, 8]))], "m lists 8 twice: keep one"),
+            (
+                "decode",
+                vec![("models", Value::Names(vec!["llama_8b".into()]))],
+                "unknown model of decode \"llama_8b\"; did you mean \"llama3_8b\"? known: llama3_8b, llama3_70b, ",
+            ),
+            (
+                "decode",
+                vec![("m", Value::Sizes((1..=100_000).collect()))],
+                "decode would make 2500000 entries, more than 1000000: narrow models or m",
+            ),
+            (
+                "pow2",
+                vec![("max_power", Value::Power(12)), ("max_power", Value::Power(13))],
+                "max_power is given twice: keep one",
+            ),
+        ] {
+            let error = ShapeSource::new(name, parameters).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_name_alone_is_a_source_with_its_defaults() {
+        assert_eq!("pow2".parse::<ShapeSource>().unwrap().count(), Some(5));
+        assert!("csv".parse::<ShapeSource>().unwrap_err().to_string().starts_with("csv needs path: "));
+    }
+}

@@ -1,0 +1,114 @@
+//! Derived files appear whole or not at all: written beside their place, synced, then renamed over it.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::SinkError;
+
+/// Puts `bytes` at `path`, making its folder if need be. A reader sees the old file or the new one, never a part.
+///
+/// A link, a device or a pipe, such as `/dev/stdout`, is not replaced by a file but written directly, without that promise.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), SinkError> {
+    put(path, bytes).map_err(|cause| SinkError::write(path, cause))
+}
+
+fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return fs::write(path, bytes);
+    }
+    let dir = folder_of(path);
+    fs::create_dir_all(dir)?;
+    let mut temporary = temporary_in(dir)?;
+    temporary.write_all(bytes)?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(path)?;
+    sync_folder(dir);
+    Ok(())
+}
+
+/// A file in `dir` that vanishes unless it is persisted. It gets the permissions that any new file would get, because
+/// the private ones usual for temporary files would stay on after the renaming.
+pub(crate) fn temporary_in(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(".calorimeter-")
+        .suffix(".tmp")
+        .append(true)
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(dir)
+}
+
+/// Makes a renaming survive a power cut. Not every file system can, and the file is right without it.
+pub(crate) fn sync_folder(dir: &Path) {
+    let _ = File::open(dir).and_then(|dir| dir.sync_all());
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<String> {
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_new_content_replaces_the_old_and_nothing_is_left_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep/er/results.csv");
+        write(&path, b"old, and longer").unwrap();
+        write(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(path.parent().unwrap()), ["results.csv"]);
+    }
+
+    #[test]
+    fn a_file_is_as_readable_as_one_made_by_hand() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ours, plain) = (dir.path().join("ours"), dir.path().join("plain"));
+        write(&ours, b"x").unwrap();
+        fs::write(&plain, b"x").unwrap();
+        let mode = |path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&ours), mode(&plain));
+    }
+
+    #[test]
+    fn a_failure_names_the_path_and_leaves_no_temporary_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let taken = dir.path().join("taken");
+        fs::create_dir(&taken).unwrap();
+        fs::write(taken.join("content"), b"x").unwrap();
+        let error = write(&taken, b"x").unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot write {}: ", taken.display())), "{error}");
+        assert_eq!(names(dir.path()), ["taken"]);
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (link, target) = (dir.path().join("latest.json"), dir.path().join("run-7.json"));
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        write(&link, b"x").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&target).unwrap(), b"x");
+    }
+
+    #[test]
+    fn a_device_is_written_directly_and_a_full_one_is_named() {
+        let full = Path::new("/dev/full");
+        if !full.exists() {
+            return; // macOS has none
+        }
+        let error = write(full, b"x").unwrap_err();
+        assert!(matches!(error, SinkError::DiskFull { .. }), "{error}");
+        assert!(error.to_string().contains("/dev/full") && error.to_string().contains("full; free some space"));
+        write(Path::new("/dev/null"), b"x").unwrap();
+    }
+}

@@ -1,0 +1,364 @@
+//! `journal.jsonl`: everything that a run found out, on disk before the next case starts.
+//!
+//! The first line is the [`Header`]; then comes one line per finished case, `{"record": {…}}`; a run that was continued has
+//! `{"resumed": {…}}` where that happened; the last line is `{"summary": {…}}`, so that a run cut short can be told from a
+//! finished one. Readers ignore fields that they do not know. Where a case has several records, the last one counts, and so
+//! it is with summaries.
+//!
+//! A killed writer can leave an incomplete last line. It costs that one record: [`read`] passes over it and
+//! [`Journal::resume`] cuts it off, both with a [`JournalWarning`]. Anything else that is wrong is an error that names the
+//! line, because a reader that skips over damage hides it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Record, Status};
+use crate::{SinkError, atomic};
+
+/// The name of the journal in the folder of its run.
+pub const JOURNAL_FILE: &str = "journal.jsonl";
+
+const SCHEMA: &str = "calorimeter-journal";
+const VERSION: u32 = 1;
+
+/// Where a run comes from: all that is needed to repeat it and to judge its figures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Tells this run from every other.
+    pub run_id: String,
+    /// When it started: RFC 3339, local time with its offset.
+    pub started: String,
+    /// The command line.
+    pub argv: Vec<String>,
+    /// The configuration after all defaults and overrides.
+    pub config: serde_json::Value,
+    /// A hash of all that decides which cases there are and how they are measured; a run continues only under the same.
+    pub config_fingerprint: String,
+    /// How many cases the plan has.
+    pub plan_cases: u64,
+    /// Machine, drivers, versions.
+    pub environment: serde_json::Value,
+}
+
+/// A run was taken up again here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumed {
+    /// When, as RFC 3339.
+    pub time: String,
+    /// The command line that did it.
+    pub argv: Vec<String>,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// When, as RFC 3339.
+    pub finished: String,
+    /// Stopped before the plan was through.
+    pub interrupted: bool,
+    /// How many cases ended how, over the whole journal.
+    pub counts: BTreeMap<Status, u64>,
+    /// What else a reader should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// How many records have which status; one that none has is not listed.
+pub fn count_by_status(records: &[Record]) -> BTreeMap<Status, u64> {
+    let mut counts = BTreeMap::new();
+    for record in records {
+        *counts.entry(record.status).or_default() += 1;
+    }
+    counts
+}
+
+/// All that a journal holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JournalContents {
+    /// The first line.
+    pub header: Header,
+    /// The last record of each case, in the order in which the cases first ended.
+    pub records: Vec<Record>,
+    /// When the run was taken up again.
+    pub resumed: Vec<Resumed>,
+    /// The last summary, if the run came to an end after the last resume.
+    pub summary: Option<Summary>,
+    /// What was passed over.
+    pub warnings: Vec<JournalWarning>,
+}
+
+/// Something in a journal that was passed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JournalWarning {
+    /// The last line has no end, as a killed writer leaves it.
+    IncompleteLastLine {
+        /// The line, counted from 1.
+        line: usize,
+        /// Its length.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for JournalWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JournalWarning::IncompleteLastLine { line, bytes } => {
+                write!(
+                    f,
+                    "the journal's last line ({line}, {bytes} bytes) is incomplete and was left out; its case has to run again"
+                )
+            }
+        }
+    }
+}
+
+/// The open journal of a running run. As long as it lives, no other process can write it.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    /// The length up to the last complete line.
+    length: u64,
+}
+
+impl Journal {
+    /// Starts the journal of a new run in `dir`. A journal that is there already is never touched.
+    pub fn create(dir: &Path, header: &Header) -> Result<Journal, SinkError> {
+        check_writable(dir)?;
+        let path = dir.join(JOURNAL_FILE);
+        let line = encode(&path, &FirstLine { schema: SCHEMA.into(), version: VERSION, header })?;
+        // The file gets its name only with its header in it and its lock on it, so nobody ever meets half a journal.
+        let mut temporary = atomic::temporary_in(dir).map_err(|cause| SinkError::write(&path, cause))?;
+        lock(temporary.as_file(), &path)?;
+        temporary.write_all(&line).map_err(|cause| SinkError::write(&path, cause))?;
+        temporary.as_file().sync_all().map_err(|cause| SinkError::write(&path, cause))?;
+        let file = temporary.persist_noclobber(&path).map_err(|failed| match failed.error.kind() {
+            io::ErrorKind::AlreadyExists => SinkError::JournalExists { path: path.clone() },
+            _ => SinkError::write(&path, failed.error),
+        })?;
+        atomic::sync_folder(dir);
+        Ok(Journal { path, file, length: line.len() as u64 })
+    }
+
+    /// Takes the run in `dir` up again and notes so in its journal. The configuration must have the fingerprint of then.
+    pub fn resume(dir: &Path, fingerprint: &str, resumed: &Resumed) -> Result<(Journal, JournalContents), SinkError> {
+        let path = dir.join(JOURNAL_FILE);
+        let file = File::options().read(true).append(true).open(&path).map_err(|cause| match cause.kind() {
+            io::ErrorKind::NotFound => SinkError::JournalMissing { path: path.clone() },
+            _ => SinkError::Write { path: path.clone(), cause },
+        })?;
+        lock(&file, &path)?;
+        let (mut contents, length) = read_from(&file, &path)?;
+        let found = &contents.header.config_fingerprint;
+        if found != fingerprint {
+            return Err(SinkError::OtherConfig { path, found: found.clone(), given: fingerprint.into() });
+        }
+        file.set_len(length).map_err(|cause| SinkError::write(&path, cause))?;
+        let mut journal = Journal { path, file, length };
+        journal.append_line(&LineOut::Resumed(resumed))?;
+        contents.resumed.push(resumed.clone());
+        contents.summary = None;
+        Ok((journal, contents))
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds the record of a finished case; when this returns, the system has it.
+    pub fn append(&mut self, record: &Record) -> Result<(), SinkError> {
+        self.append_line(&LineOut::Record(record))
+    }
+
+    /// Adds the summary, makes sure that all of it is on the disk, and lets the lock go.
+    pub fn finish(mut self, summary: &Summary) -> Result<(), SinkError> {
+        self.append_line(&LineOut::Summary(summary))?;
+        self.file.sync_all().map_err(|cause| SinkError::write(&self.path, cause))
+    }
+
+    fn append_line(&mut self, line: &LineOut<'_>) -> Result<(), SinkError> {
+        let bytes = encode(&self.path, line)?;
+        match self.file.write_all(&bytes) {
+            Ok(()) => {
+                self.length += bytes.len() as u64;
+                Ok(())
+            }
+            Err(cause) => {
+                // Part of the line may be there, and the next record must not be glued to it.
+                let _ = self.file.set_len(self.length);
+                Err(SinkError::write(&self.path, cause))
+            }
+        }
+    }
+}
+
+/// Reads the journal in `dir`, finished or not, even while it is being written.
+pub fn read(dir: &Path) -> Result<JournalContents, SinkError> {
+    let path = dir.join(JOURNAL_FILE);
+    let file = File::open(&path).map_err(|cause| match cause.kind() {
+        io::ErrorKind::NotFound => SinkError::JournalMissing { path: path.clone() },
+        _ => SinkError::Read { path: path.clone(), cause },
+    })?;
+    Ok(read_from(&file, &path)?.0)
+}
+
+/// Makes the folder and tries a file in it, so that a run fails before it has measured anything.
+pub fn check_writable(dir: &Path) -> Result<(), SinkError> {
+    let probe = || {
+        fs::create_dir_all(dir)?;
+        atomic::temporary_in(dir)?.write_all(b"probe\n")
+    };
+    probe().map_err(|cause| SinkError::NotWritable { dir: dir.to_owned(), cause })
+}
+
+#[derive(Serialize)]
+struct FirstLine<'a> {
+    schema: String,
+    version: u32,
+    #[serde(flatten)]
+    header: &'a Header,
+}
+
+/// What the first line of every version has.
+#[derive(Deserialize)]
+struct Signature {
+    schema: String,
+    version: u32,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum LineOut<'a> {
+    Record(&'a Record),
+    Resumed(&'a Resumed),
+    Summary(&'a Summary),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum LineIn {
+    Record(Box<Record>),
+    Resumed(Resumed),
+    Summary(Summary),
+}
+
+fn encode(path: &Path, line: &impl Serialize) -> Result<Vec<u8>, SinkError> {
+    let mut bytes = serde_json::to_vec(line).map_err(|cause| SinkError::format(path, cause))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), SinkError> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(SinkError::Locked { path: path.to_owned() }),
+        // Some network file systems have no locks. The lock guards against a slip, so a run goes on without it there.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    }
+}
+
+/// The contents and the length up to the last complete line.
+fn read_from(file: &File, path: &Path) -> Result<(JournalContents, u64), SinkError> {
+    let mut lines =
+        CompleteLines { reader: BufReader::new(file), path, number: 0, length: 0, rest: 0, line: Vec::new() };
+    let header = match lines.next()? {
+        Some((number, line)) => parse_header(line, number, path)?,
+        None => return Err(SinkError::NotAJournal { path: path.to_owned() }),
+    };
+    let mut contents =
+        JournalContents { header, records: Vec::new(), resumed: Vec::new(), summary: None, warnings: Vec::new() };
+    let mut place_of: HashMap<String, usize> = HashMap::new();
+    while let Some((number, line)) = lines.next()? {
+        let line = serde_json::from_slice(line).map_err(|cause| bad_line(path, number, cause))?;
+        match line {
+            LineIn::Record(record) => match place_of.get(&record.case.id) {
+                Some(&place) => contents.records[place] = *record,
+                None => {
+                    place_of.insert(record.case.id.clone(), contents.records.len());
+                    contents.records.push(*record);
+                }
+            },
+            LineIn::Resumed(resumed) => {
+                contents.summary = None;
+                contents.resumed.push(resumed);
+            }
+            LineIn::Summary(summary) => contents.summary = Some(summary),
+        }
+    }
+    if lines.rest > 0 {
+        contents.warnings.push(JournalWarning::IncompleteLastLine { line: lines.number + 1, bytes: lines.rest });
+    }
+    Ok((contents, lines.length))
+}
+
+fn parse_header(line: &[u8], number: usize, path: &Path) -> Result<Header, SinkError> {
+    match serde_json::from_slice::<Signature>(line) {
+        Ok(signature) if signature.schema == SCHEMA && signature.version > VERSION => {
+            Err(SinkError::NewerVersion { path: path.to_owned(), found: signature.version, known: VERSION })
+        }
+        Ok(signature) if signature.schema == SCHEMA => {
+            serde_json::from_slice(line).map_err(|cause| bad_line(path, number, cause))
+        }
+        _ => Err(SinkError::NotAJournal { path: path.to_owned() }),
+    }
+}
+
+fn bad_line(path: &Path, line: usize, cause: serde_json::Error) -> SinkError {
+    SinkError::BadLine { path: path.to_owned(), line, cause }
+}
+
+/// Lines that end in a line feed, one at a time: a journal with all its windows may be large.
+struct CompleteLines<'a> {
+    reader: BufReader<&'a File>,
+    path: &'a Path,
+    /// How many there were so far, and their length together.
+    number: usize,
+    length: u64,
+    /// The length of what follows the last line feed, known at the end.
+    rest: u64,
+    line: Vec<u8>,
+}
+
+impl CompleteLines<'_> {
+    fn next(&mut self) -> Result<Option<(usize, &[u8])>, SinkError> {
+        self.line.clear();
+        let bytes = self
+            .reader
+            .read_until(b'\n', &mut self.line)
+            .map_err(|cause| SinkError::Read { path: self.path.to_owned(), cause })? as u64;
+        if self.line.pop_if(|last| *last == b'\n').is_none() {
+            self.rest = bytes;
+            return Ok(None);
+        }
+        self.number += 1;
+        self.length += bytes;
+        Ok(Some((self.number, &self.line)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Case;
+
+    #[test]
+    fn a_full_disk_is_named_and_its_way_out() {
+        let path = Path::new("/dev/full");
+        if !path.exists() {
+            return; // macOS has none
+        }
+        let file = File::options().append(true).open(path).unwrap();
+        let mut journal = Journal { path: path.into(), file, length: 0 };
+        let error = journal.append(&Record::new(Case::default(), Status::Ok)).unwrap_err();
+        assert!(matches!(error, SinkError::DiskFull { .. }), "{error}");
+        assert_eq!(
+            error.to_string(),
+            "cannot write /dev/full: the disk or the quota is full; free some space and continue with --resume"
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! Where benchmark results go: one schema for them, a journal that survives crashes, and the files made from it.
+//!
+//! The records come first. A run appends each [`Record`] to its [`Journal`] before the next case starts, and whatever else
+//! is shown, as a table on the terminal, CSV, Parquet or JSON, is derived from those records and can be made again from the
+//! journal alone. The crate knows nothing of how anything is measured, so any benchmark can store its results with it.
+//!
+//! ```
+//! use calorimeter_sinks::journal::{self, Header, Journal};
+//! use calorimeter_sinks::record::{Case, Estimate, Record, Status};
+//! use calorimeter_sinks::terminal::{Colour, LiveTable};
+//! # let header = Header { run_id: "1".into(), started: "2026-03-09T07:05:01+02:00".into(), argv: vec![],
+//! #     config: serde_json::json!({}), config_fingerprint: "f".into(), plan_cases: 1, environment: serde_json::json!({}) };
+//! # let dir = tempfile::tempdir()?;
+//! # let dir = dir.path();
+//! let case = Case { id: "linear/int8wo".into(), recipe: "int8wo".into(), implementation: "eager".into(), ..Case::default() };
+//! let mut record = Record::new(case, Status::Ok);
+//! record.time_ns = Some(Estimate { median: 12_340.0, lo: Some(12_300.0), hi: Some(12_380.0) });
+//!
+//! let mut journal = Journal::create(dir, &header)?;
+//! journal.append(&record)?;
+//!
+//! let contents = journal::read(dir)?;
+//! assert_eq!(contents.records, [record]);
+//! let mut table = LiveTable::new(Colour::Never);
+//! for record in &contents.records {
+//!     println!("{}", table.show(record));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What is where:
+//!
+//! - [`record`]: the schema, a [`Case`] and what became of it
+//! - [`journal`]: `journal.jsonl`, written line by line, read back, continued
+//! - [`table`]: the records as a data frame, which [`csv`] and [`parquet`] write
+//! - [`torchao`] and [`dashboard`]: the files of torchao's micro-benchmarks
+//! - [`terminal`]: the live table and the summary
+//! - [`sink`]: the trait, the list of sinks and [`write_all`]
+//! - [`atomic`]: how every derived file is put in its place
+//!
+//! A new sink is a file with a type that implements [`Sink`], and a line in [`sinks`].
+
+pub mod atomic;
+pub mod csv;
+pub mod dashboard;
+mod error;
+pub mod journal;
+pub mod parquet;
+mod pivot;
+pub mod record;
+pub mod sink;
+pub mod table;
+pub mod terminal;
+pub mod torchao;
+
+pub use error::SinkError;
+pub use journal::Journal;
+pub use record::{Case, Record, Status};
+pub use sink::{Run, Sink, sinks, write_all};

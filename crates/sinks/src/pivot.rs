@@ -1,0 +1,112 @@
+//! From one record per implementation to one row per recipe and shape, with eager, compiled and baseline side by side:
+//! the form of the torchao micro-benchmarks, whose CSV and dashboard files are both made from it.
+//!
+//! `eager` fills the eager column. The compiled column takes the fastest of the other implementations, because that is what
+//! a compiler chooses among. Only records with the status `ok` count. The baseline of a row is the recipe `baseline` without
+//! sparsity under the same entry name, workload, dtype, device, shape and regime, so no row ever mixes two regimes.
+
+use std::collections::HashMap;
+
+use crate::record::{Axes, Case, Record, Status, finite};
+
+/// One recipe at one shape, as the user listed it.
+pub(crate) struct Row<'a> {
+    /// What the arms have in common; its implementation is that of the first.
+    pub(crate) case: &'a Case,
+    pub(crate) m: u64,
+    pub(crate) k: u64,
+    pub(crate) n: u64,
+    pub(crate) eager: Arm<'a>,
+    pub(crate) compiled: Arm<'a>,
+    pub(crate) baseline_eager: Arm<'a>,
+    pub(crate) baseline_compiled: Arm<'a>,
+}
+
+/// The record that stands for one way of running, if any of them succeeded.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Arm<'a>(pub(crate) Option<&'a Record>);
+
+impl<'a> Arm<'a> {
+    pub(crate) fn milliseconds(self) -> Option<f64> {
+        nanos(self.0?).map(|nanos| nanos / 1e6)
+    }
+
+    /// How many times faster than `other` this is, rounded to two decimals as torchao stores it.
+    pub(crate) fn speedup_over(self, other: Arm<'a>) -> Option<f64> {
+        let ratio = finite(other.milliseconds()? / self.milliseconds()?)?;
+        format!("{ratio:.2}").parse().ok()
+    }
+
+    fn or_faster(self, record: &'a Record) -> Arm<'a> {
+        match self.0 {
+            Some(best) if nanos(best) <= nanos(record) => self,
+            _ => Arm(Some(record)),
+        }
+    }
+}
+
+/// The kind of a device without its index: `cuda` for `cuda:0`.
+pub(crate) fn device_kind(device: &str) -> &str {
+    device.split(':').next().unwrap_or(device)
+}
+
+/// The rows in the order of their first records. Baselines that nobody listed and shapes without m, k and n give none.
+pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
+    let mut arms: HashMap<ArmsKey, (Arm, Arm)> = HashMap::new();
+    for record in records.iter().filter(|record| record.status == Status::Ok && nanos(record).is_some()) {
+        let (eager, compiled) = arms.entry(ArmsKey::of(&record.case)).or_default();
+        let arm = if record.case.implementation == "eager" { eager } else { compiled };
+        *arm = arm.or_faster(record);
+    }
+    let arms_of = |key: &ArmsKey| arms.get(key).copied().unwrap_or_default();
+
+    let mut rows = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for case in records.iter().map(|record| &record.case).filter(|case| !case.implied) {
+        let key = ArmsKey::of(case);
+        let (Some(m), Some(k), Some(n)) = (case.shape.get("m"), case.shape.get("k"), case.shape.get("n")) else {
+            continue;
+        };
+        if !seen.insert((key, &case.shape_name)) {
+            continue;
+        }
+        let (eager, compiled) = arms_of(&key);
+        let (baseline_eager, baseline_compiled) = arms_of(&ArmsKey { recipe: "baseline", sparsity: None, ..key });
+        rows.push(Row { case, m, k, n, eager, compiled, baseline_eager, baseline_compiled });
+    }
+    rows
+}
+
+fn nanos(record: &Record) -> Option<f64> {
+    record.time_ns.and_then(|time| finite(time.median))
+}
+
+/// What records must share to be arms of one row.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct ArmsKey<'a> {
+    mode: &'a str,
+    name: &'a str,
+    workload: &'a str,
+    dtype: &'a str,
+    device: &'a str,
+    shape: &'a Axes,
+    regime: &'a str,
+    recipe: &'a str,
+    sparsity: Option<&'a str>,
+}
+
+impl<'a> ArmsKey<'a> {
+    fn of(case: &'a Case) -> ArmsKey<'a> {
+        ArmsKey {
+            mode: &case.mode,
+            name: &case.name,
+            workload: &case.workload,
+            dtype: &case.dtype,
+            device: &case.device,
+            shape: &case.shape,
+            regime: &case.regime,
+            recipe: &case.recipe,
+            sparsity: case.sparsity.as_deref(),
+        }
+    }
+}

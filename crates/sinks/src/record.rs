@@ -1,0 +1,403 @@
+//! The schema: one [`Case`] is a line of the plan, one [`Record`] is what became of it.
+//!
+//! Three rules hold for every field. Absent means *not measured*: an `Option` that is `None` is left out of the JSON, and
+//! zero is never put in its place. JSON has no infinities and no NaN, so a float that is not finite is left out as well
+//! (see [`finite`]); the SQNR of an exact result is infinite, which reads as no `sqnr_db` beside a `rel_l2` of 0.
+//! Unknown fields are ignored on reading, so that a newer writer does not lock an older reader out.
+
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// What is to be measured: the identity of a case and the facts known before it runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct Case {
+    /// Readable and unique within a run, e.g. `inference/linear/int8wo/fused/cuda:0/bf16/m1024-k1024-n1024`.
+    pub id: String,
+    /// `inference`, `training`, …
+    pub mode: String,
+    /// The name of the config entry that asked for the case.
+    pub name: String,
+    /// Which computation: `linear`, `ln_linear_relu`, …
+    pub workload: String,
+    /// Which arithmetic: `baseline`, `int8wo`, …
+    pub recipe: String,
+    /// The sparsity laid over the recipe, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sparsity: Option<String>,
+    /// Which kernels: `eager`, `fused`, `cube`, `native`.
+    pub implementation: String,
+    /// The device with its index, e.g. `cuda:0`.
+    pub device: String,
+    /// The high-precision type, in short: `bf16`, `f16`, `f32`.
+    pub dtype: String,
+    /// The name that the shape generator gave the shape, e.g. `llama_ffn.w2`.
+    pub shape_name: String,
+    /// The named axes, e.g. m, k and n.
+    pub shape: Axes,
+    /// What the time means: `device-cold`, `device-hot`, `graph`, `host-e2e`, `host-enqueue`.
+    pub regime: String,
+    /// Floating-point operations of one run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops: Option<u64>,
+    /// Bytes that one run must move at least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Estimate of the device memory that the case needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// A baseline that nobody listed, added because the other cases are compared with it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub implied: bool,
+    /// The `torch.compile` mode of the config entry, kept for the torchao-compatible CSV.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compile_mode: Option<String>,
+    /// The config entry asks for a trace.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub profiler: bool,
+    /// The config entry asks for memory figures.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub memory_profiler: bool,
+}
+
+/// What became of a case: measured, or the reason why not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct Record {
+    /// The case, whose fields stand beside the others in the JSON object.
+    #[serde(flatten)]
+    pub case: Case,
+    /// How it ended.
+    pub status: Status,
+    /// Why it is not `ok`, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The clock that the times were read from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopwatch: Option<String>,
+    /// The kernel that ran, where it can be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// The time of one run in nanoseconds.
+    #[serde(default, skip_serializing_if = "Estimate::is_absent")]
+    pub time_ns: Option<Estimate>,
+    /// The raw measurements that `time_ns` was computed from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<Window>,
+    /// Whether the interval became as narrow as asked before the time was up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub converged: Option<bool>,
+    /// The comparison with the baseline.
+    #[serde(default, skip_serializing_if = "Speedup::is_absent")]
+    pub speedup: Option<Speedup>,
+    /// Arithmetic rate in 10¹² operations per second.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub tflops: Option<f64>,
+    /// Memory rate in 10⁹ bytes per second.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub gbps: Option<f64>,
+    /// Where the case stands against the machine's measured peaks.
+    #[serde(default, skip_serializing_if = "Roofline::is_absent")]
+    pub roofline: Option<Roofline>,
+    /// How far the output is from the reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<Accuracy>,
+    /// Bytes of the weights with their scales, as stored by the recipe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_bytes: Option<u64>,
+    /// Bytes of the same weights in the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_weight_bytes: Option<u64>,
+    /// Peak of the device memory in use during the case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_bytes: Option<u64>,
+    /// Time spent compiling, tuning and warming up before the first window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prime_ns: Option<u64>,
+    /// Autotuning seen while priming.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<Tuning>,
+    /// The smallest step of the stopwatch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granularity_ns: Option<u64>,
+    /// The last lines that the worker wrote to stderr.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_tail: Option<String>,
+    /// What a reader of the figure should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+impl Record {
+    /// A record of `case` with nothing measured yet; fill in the rest with struct update syntax.
+    pub fn new(case: Case, status: Status) -> Record {
+        Record {
+            case,
+            status,
+            reason: None,
+            stopwatch: None,
+            kernel: None,
+            time_ns: None,
+            windows: Vec::new(),
+            converged: None,
+            speedup: None,
+            tflops: None,
+            gbps: None,
+            roofline: None,
+            accuracy: None,
+            weight_bytes: None,
+            baseline_weight_bytes: None,
+            peak_bytes: None,
+            prime_ns: None,
+            tuning: None,
+            granularity_ns: None,
+            stderr_tail: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// How a case ended. Only `ok` has a time that may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Measured, and the output was right.
+    Ok,
+    /// The output was wrong, so it was not timed.
+    Mismatch,
+    /// The recipe or workload does not exist for this implementation or device.
+    Unsupported,
+    /// Not run, for a reason that lies outside the case.
+    Skipped,
+    /// Ended with an error.
+    Failed,
+    /// Took longer than allowed.
+    Timeout,
+    /// Took its worker process with it.
+    Crashed,
+}
+
+impl Status {
+    /// Every status, in the order in which summaries count them.
+    pub const ALL: [Status; 7] = [
+        Status::Ok,
+        Status::Mismatch,
+        Status::Failed,
+        Status::Timeout,
+        Status::Crashed,
+        Status::Unsupported,
+        Status::Skipped,
+    ];
+
+    /// The word used in the JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Mismatch => "mismatch",
+            Status::Unsupported => "unsupported",
+            Status::Skipped => "skipped",
+            Status::Failed => "failed",
+            Status::Timeout => "timeout",
+            Status::Crashed => "crashed",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A figure with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The middle value.
+    pub median: f64,
+    /// Lower end of the 95 % interval.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub lo: Option<f64>,
+    /// Upper end of the 95 % interval.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub hi: Option<f64>,
+}
+
+impl Estimate {
+    fn is_absent(this: &Option<Estimate>) -> bool {
+        no_number(&this.map(|estimate| estimate.median))
+    }
+}
+
+/// One raw measurement: `launches` runs took `nanos` together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// Runs inside the window.
+    pub launches: u32,
+    /// Nanoseconds from its opening to its closing.
+    pub nanos: u64,
+}
+
+/// The comparison with another case, measured in alternation with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Speedup {
+    /// The id of the case compared with.
+    pub vs: String,
+    /// How many times faster than that case; below 1 is slower.
+    pub ratio: f64,
+    /// Lower end of the interval of the ratio.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub lo: Option<f64>,
+    /// Upper end of the interval of the ratio.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub hi: Option<f64>,
+    /// `FASTER`, `SLOWER`, `SAME` or `INCONCLUSIVE`.
+    pub verdict: String,
+}
+
+impl Speedup {
+    fn is_absent(this: &Option<Speedup>) -> bool {
+        no_number(&this.as_ref().map(|speedup| speedup.ratio))
+    }
+}
+
+/// Where a case stands against the machine's peaks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Roofline {
+    /// What limits the case: `compute` or `memory`.
+    pub bound: String,
+    /// Percent of that limit reached.
+    pub percent: f64,
+}
+
+impl Roofline {
+    fn is_absent(this: &Option<Roofline>) -> bool {
+        no_number(&this.as_ref().map(|roofline| roofline.percent))
+    }
+}
+
+/// How far the output is from the unquantised model, and the kernel from its own reference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Accuracy {
+    /// Signal to quantisation noise in dB. Infinite, so left out, when the output is exact.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub sqnr_db: Option<f64>,
+    /// L2 norm of the error over that of the reference.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub rel_l2: Option<f64>,
+    /// The largest absolute error of one element.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub max_abs: Option<f64>,
+    /// Cosine of the angle between output and reference.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub cosine: Option<f64>,
+    /// Relative L2 error against the same quantised operands: the error of the kernel alone.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub kernel_rel_l2: Option<f64>,
+}
+
+impl Accuracy {
+    /// The output equals the reference, which makes the SQNR infinite and hence absent.
+    pub fn is_exact(&self) -> bool {
+        self.rel_l2 == Some(0.0)
+    }
+}
+
+/// Autotuning that took place while priming.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tuning {
+    /// Nanoseconds spent on it.
+    pub nanos: u64,
+    /// How many times something was tuned.
+    pub events: u64,
+}
+
+/// Named sizes in the order given, a JSON object: `{"m": 1024, "k": 1024, "n": 1024}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Axes(Vec<(String, u64)>);
+
+impl Axes {
+    /// The size of the axis called `name`.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.iter().find(|(axis, _)| *axis == name).map(|(_, size)| size)
+    }
+
+    /// The axes in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(name, size)| (name.as_str(), *size))
+    }
+}
+
+impl<S: Into<String>> FromIterator<(S, u64)> for Axes {
+    /// A name that comes twice keeps its place and takes the later size.
+    fn from_iter<I: IntoIterator<Item = (S, u64)>>(axes: I) -> Axes {
+        let mut list: Vec<(String, u64)> = Vec::new();
+        for (name, size) in axes {
+            let name = name.into();
+            match list.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, old)) => *old = size,
+                None => list.push((name, size)),
+            }
+        }
+        Axes(list)
+    }
+}
+
+impl<S: Into<String>, const N: usize> From<[(S, u64); N]> for Axes {
+    fn from(axes: [(S, u64); N]) -> Axes {
+        axes.into_iter().collect()
+    }
+}
+
+impl fmt::Display for Axes {
+    /// As in a case's id: `m1024-k1024-n1024`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (name, size)) in self.iter().enumerate() {
+            let dash = if index == 0 { "" } else { "-" };
+            write!(f, "{dash}{name}{size}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Axes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Axes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Axes, D::Error> {
+        struct AxesVisitor;
+        impl<'de> Visitor<'de> for AxesVisitor {
+            type Value = Axes;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of axis names and sizes")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Axes, M::Error> {
+                let mut axes = Vec::new();
+                while let Some(entry) = map.next_entry::<String, u64>()? {
+                    axes.push(entry);
+                }
+                Ok(axes.into_iter().collect())
+            }
+        }
+        deserializer.deserialize_map(AxesVisitor)
+    }
+}
+
+/// The one place where infinities and NaN become absent.
+pub fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+fn no_number(value: &Option<f64>) -> bool {
+    value.and_then(finite).is_none()
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}

@@ -1,0 +1,58 @@
+//! What derives a file from the records of a run, and the list of all that do.
+
+use std::path::PathBuf;
+
+use crate::SinkError;
+use crate::csv::Csv;
+use crate::journal::Header;
+use crate::parquet::Parquet;
+use crate::record::Record;
+use crate::torchao::Torchao;
+
+/// A run as the derived files see it: nothing that could not be read back from its journal.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The folder of the run, where its journal lies.
+    pub dir: PathBuf,
+    /// The folder that the configuration names for results; the torchao-compatible files go below it.
+    pub output_dir: PathBuf,
+    /// The first line of the journal.
+    pub header: Header,
+    /// The records in the order of the plan.
+    pub records: Vec<Record>,
+}
+
+/// Derives files from a run.
+pub trait Sink {
+    /// What it is called on the command line.
+    fn name(&self) -> &'static str;
+
+    /// Writes the files, each atomically, and says where they are. Without anything to say it writes none.
+    fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError>;
+}
+
+/// Every sink. A new one is its file and its line here.
+pub fn sinks() -> &'static [&'static dyn Sink] {
+    &[&Csv, &Parquet, &Torchao]
+}
+
+/// What [`write_all`] wrote, and what it could not.
+#[derive(Debug, Default)]
+pub struct Written {
+    /// The files that are there now.
+    pub paths: Vec<PathBuf>,
+    /// Why others are not.
+    pub errors: Vec<SinkError>,
+}
+
+/// Runs every sink. One that fails does not take the others with it.
+pub fn write_all(run: &Run) -> Written {
+    let mut written = Written::default();
+    for sink in sinks() {
+        match sink.write(run) {
+            Ok(paths) => written.paths.extend(paths),
+            Err(error) => written.errors.push(error),
+        }
+    }
+    written
+}

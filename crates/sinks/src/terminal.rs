@@ -1,0 +1,222 @@
+//! The table that grows while a run goes on, and the summary at its end. Pure functions from records to text.
+//!
+//! Columns have fixed widths, so that a row can be printed as soon as its case is done, and a line has at most
+//! [`WIDTH`] characters. Colour only underlines what the words say. No text ends in a line feed.
+
+mod live;
+mod summary;
+mod text;
+
+pub use live::{LiveTable, heading, row};
+pub use summary::summary;
+
+use crate::record::{Axes, Case};
+
+/// The longest line, in characters. Only a name that is longer by itself can exceed it.
+pub const WIDTH: usize = 120;
+
+const RECIPE_WIDTH: usize = 20;
+
+/// Whether to write ANSI colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colour {
+    /// Plain text.
+    Never,
+    /// Bold heads, green and red verdicts, yellow statuses.
+    Always,
+}
+
+fn bold(text: &str, colour: Colour) -> String {
+    paint(text, "1", colour)
+}
+
+fn paint(text: &str, code: &str, colour: Colour) -> String {
+    match colour {
+        Colour::Never => text.into(),
+        Colour::Always => format!("\x1b[{code}m{text}\x1b[0m"),
+    }
+}
+
+/// What cases share that are shown under one heading and compared with each other.
+fn group(case: &Case) -> ([&str; 7], &Axes) {
+    let Case { mode, name, workload, dtype, device, shape_name, regime, .. } = case;
+    ([mode, name, workload, dtype, device, shape_name, regime], &case.shape)
+}
+
+fn recipe_with_sparsity(case: &Case) -> String {
+    match &case.sparsity {
+        Some(sparsity) => format!("{}+{sparsity}", case.recipe),
+        None => case.recipe.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Accuracy, Estimate, Record, Speedup, Status};
+
+    fn case(recipe: &str, implementation: &str) -> Case {
+        Case {
+            id: format!("{recipe}/{implementation}"),
+            workload: "linear".into(),
+            recipe: recipe.into(),
+            implementation: implementation.into(),
+            device: "cuda:0".into(),
+            dtype: "bf16".into(),
+            shape_name: "llama_ffn.w2".into(),
+            shape: [("m", 1024), ("k", 1024), ("n", 1024)].into(),
+            regime: "device-hot".into(),
+            ..Case::default()
+        }
+    }
+
+    fn ok(recipe: &str, implementation: &str, median: f64) -> Record {
+        Record {
+            time_ns: Some(Estimate { median, lo: Some(median * 0.996), hi: Some(median * 1.004) }),
+            stopwatch: Some("cupti".into()),
+            ..Record::new(case(recipe, implementation), Status::Ok)
+        }
+    }
+
+    fn against(verdict: &str, ratio: f64, record: Record) -> Record {
+        let vs = "baseline/eager".into();
+        let speedup = Speedup { vs, ratio, lo: Some(ratio * 0.9), hi: Some(ratio * 1.1), verdict: verdict.into() };
+        Record { speedup: Some(speedup), ..record }
+    }
+
+    fn failed(status: Status, recipe: &str, implementation: &str, reason: &str) -> Record {
+        Record { reason: Some(reason.into()), ..Record::new(case(recipe, implementation), status) }
+    }
+
+    fn records() -> Vec<Record> {
+        let exact = Some(Accuracy { rel_l2: Some(0.0), ..Accuracy::default() });
+        let coarse = Some(Accuracy { sqnr_db: Some(44.149), rel_l2: Some(0.006), ..Accuracy::default() });
+        vec![
+            Record {
+                tflops: Some(723.44),
+                accuracy: exact,
+                weight_bytes: Some(2 << 20),
+                ..ok("baseline", "eager", 12_340.4)
+            },
+            Record {
+                accuracy: coarse,
+                gbps: Some(4100.0),
+                weight_bytes: Some(1 << 40),
+                converged: Some(false),
+                ..against("FASTER", 1.7333, ok("int8wo", "native", 999_960.0))
+            },
+            against("SLOWER", 0.04321, ok("int8wo", "fused", 3.2e12)),
+            against("INCONCLUSIVE", 1.01, ok("int8dq", "fused", 50.5)),
+            Record {
+                stopwatch: Some("timestamp queries".into()),
+                converged: Some(false),
+                ..against("SAME", 1.0, ok("int8_dynamic_activation_intx_weight-4-32-true", "cube", 1e6))
+            },
+            failed(Status::Unsupported, "int4wo-32", "native", "there is no native kernel for groups of 32"),
+            failed(Status::Crashed, "float8dq-row", "cube", &"the worker\nended by signal 11 ".repeat(9)),
+            Record::new(case("marlin", "eager"), Status::Timeout),
+        ]
+    }
+
+    #[test]
+    fn the_live_table_is_this_to_the_digit() {
+        let mut table = LiveTable::new(Colour::Never);
+        let lines: Vec<String> = records().iter().map(|record| table.show(record)).collect();
+        assert_eq!(
+            lines.join("\n"),
+            "\
+linear  bf16  cuda:0  m1024-k1024-n1024 (llama_ffn.w2)  device-hot
+recipe               impl        time ±       speed-up ±      verdict    TFLOP/s   SQNR    weights  stopwatch
+baseline             eager   12.34 µs ±0.4%          -                     723.4  exact  2.000 MiB  cupti
+int8wo               native  1.000 ms ±0.4%     1.733x ±10%   FASTER   4100 GB/s   44.1  1048576 MiB
+    cupti, not converged
+int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER           -      -          -  cupti
+int8dq               fused   50.50 ns ±0.4%     1.010x ±10%   UNCLEAR          -      -          -  cupti
+int8_dynamic_activation_intx_weight-4-32-true
+                     cube    1.000 ms ±0.4%     1.000x ±10%   SAME             -      -          -
+    timestamp queries, not converged
+int4wo-32            native  unsupported: there is no native kernel for groups of 32
+float8dq-row         cube    crashed
+    the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal
+    11 the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal 11 the worker ended by
+    signal 11 the worker ended by signal 11
+marlin               eager   timeout"
+        );
+        assert!(lines.iter().flat_map(|text| text.lines()).all(|line| line.chars().count() <= WIDTH));
+    }
+
+    #[test]
+    fn a_new_group_gets_a_new_heading() {
+        let mut table = LiveTable::new(Colour::Never);
+        let first = ok("baseline", "eager", 1.0);
+        let mut second = first.clone();
+        second.case.shape_name = String::new();
+        second.case.shape = [("batch", 2)].into();
+        let headings = [&first, &first, &second].map(|record| table.show(record).lines().count());
+        assert_eq!(headings, [3, 1, 4]);
+        assert!(
+            table.show(&first).starts_with("\nlinear  bf16  cuda:0  m1024-k1024-n1024 (llama_ffn.w2)  device-hot\n")
+        );
+    }
+
+    #[test]
+    fn colour_changes_no_word_and_no_column() {
+        let strip = |text: String| {
+            ["0", "1", "31", "32", "33"].iter().fold(text, |text, code| text.replace(&format!("\x1b[{code}m"), ""))
+        };
+        for record in records() {
+            assert_eq!(strip(row(&record, Colour::Always)), row(&record, Colour::Never));
+            assert_eq!(strip(heading(&record.case, Colour::Always)), heading(&record.case, Colour::Never));
+        }
+        assert_eq!(strip(summary(&records(), Colour::Always)), summary(&records(), Colour::Never));
+        assert!(row(&records()[1], Colour::Always).contains(" \x1b[32mFASTER\x1b[0m "));
+        assert!(row(&records()[2], Colour::Always).contains(" \x1b[31mSLOWER\x1b[0m "));
+        assert!(row(&records()[5], Colour::Always).contains(" \x1b[33munsupported\x1b[0m: there"));
+    }
+
+    #[test]
+    fn the_summary_counts_names_the_winners_and_gathers_like_causes() {
+        let mut records = records();
+        records.push(ok("int8wo", "eager", 5.0));
+        for index in 0..12 {
+            let mut wrong = failed(Status::Mismatch, "int4wo-32", "cube", "element 17 is NaN");
+            wrong.case.id = format!("wrong/{index}");
+            wrong.warnings.push("the clock was throttled".into());
+            records.push(wrong);
+        }
+        assert_eq!(
+            summary(&records, Colour::Never),
+            "\
+21 cases: 6 ok, 12 mismatch, 1 timeout, 1 crashed, 1 unsupported
+fastest implementation, by number of shapes
+  int8wo               eager 1
+not measured
+  mismatch, 12 cases
+    element 17 is NaN
+      wrong/0
+      wrong/1
+      wrong/2
+      wrong/3
+      wrong/4
+      wrong/5
+      wrong/6
+      wrong/7
+      wrong/8
+      wrong/9
+      and 2 more
+  timeout, 1 case
+      marlin/eager
+  crashed, 1 case
+    the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal
+    11 the worker ended by signal 11 the worker ended by signal 11 the worker ended by signal 11 the worker ended by
+    signal 11 the worker ended by signal 11
+      float8dq-row/cube
+  unsupported, 1 case
+    there is no native kernel for groups of 32
+      int4wo-32/native
+warnings
+  12 × the clock was throttled"
+        );
+        assert_eq!(summary(&[], Colour::Never), "0 cases");
+    }
+}

@@ -1,0 +1,181 @@
+//! Rows that can be printed as they come.
+
+use super::text::{four_digits, indented, interval, mebibytes, nanoseconds, wrap};
+use super::{Colour, RECIPE_WIDTH, WIDTH, bold, group, paint, recipe_with_sparsity};
+use crate::record::{Case, Record, Status, finite};
+
+const IMPLEMENTATION_WIDTH: usize = 6;
+
+/// Prints a heading whenever the group changes.
+#[derive(Clone, Debug)]
+pub struct LiveTable {
+    colour: Colour,
+    last: Option<Case>,
+}
+
+impl LiveTable {
+    /// A table with nothing in it yet.
+    pub fn new(colour: Colour) -> LiveTable {
+        LiveTable { colour, last: None }
+    }
+
+    /// The lines to print for this record.
+    pub fn show(&mut self, record: &Record) -> String {
+        let row = row(record, self.colour);
+        if self.last.as_ref().is_some_and(|last| group(last) == group(&record.case)) {
+            return row;
+        }
+        let gap = if self.last.is_some() { "\n" } else { "" };
+        self.last = Some(record.case.clone());
+        format!("{gap}{}\n{row}", heading(&record.case, self.colour))
+    }
+}
+
+/// The two lines above a group: what its cases have in common, and the names of the columns.
+pub fn heading(case: &Case, colour: Colour) -> String {
+    let shape = match case.shape_name.as_str() {
+        "" => case.shape.to_string(),
+        name => format!("{} ({name})", case.shape),
+    };
+    let group = [&case.workload, &case.dtype, &case.device, &shape, &case.regime].map(String::as_str).join("  ");
+    let columns = Cells {
+        recipe: "recipe",
+        implementation: "impl",
+        time: "time",
+        time_interval: "±",
+        speedup: "speed-up",
+        speedup_interval: "±",
+        verdict: "verdict".into(),
+        rate: "TFLOP/s",
+        sqnr: "SQNR",
+        weights: "weights",
+    };
+    format!("{}\n{}", bold(&group, colour), bold(&format!("{}  stopwatch", columns.line()), colour))
+}
+
+/// One case. A measured one is a line of figures; another one says its status and the reason.
+///
+/// The interval of a figure is half its width, in percent of the figure. Rates are TFLOP/s, or GB/s where it is said. SQNR
+/// is in dB, `exact` where the output equals the reference. `-` was not measured. `UNCLEAR` is the verdict INCONCLUSIVE.
+pub fn row(record: &Record, colour: Colour) -> String {
+    let recipe = recipe_with_sparsity(&record.case);
+    let too_long = recipe.chars().count() > RECIPE_WIDTH;
+    let cell = if too_long { "" } else { &recipe };
+    let row = match record.status {
+        Status::Ok => measured(record, cell, colour),
+        _ => not_measured(record, cell, colour),
+    };
+    if too_long { format!("{recipe}\n{row}") } else { row }
+}
+
+fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
+    let cells = Cells {
+        recipe,
+        implementation: &record.case.implementation,
+        time: &record.time_ns.map_or("-".into(), |time| nanoseconds(time.median)),
+        time_interval: &record.time_ns.and_then(|t| interval(t.median, t.lo, t.hi)).unwrap_or_default(),
+        speedup: &record.speedup.as_ref().map_or("-".into(), |s| format!("{}x", four_digits(s.ratio))),
+        speedup_interval: &record.speedup.as_ref().and_then(|s| interval(s.ratio, s.lo, s.hi)).unwrap_or_default(),
+        verdict: record.speedup.as_ref().map_or("".into(), |s| verdict(&s.verdict, colour)),
+        rate: &rate(record),
+        sqnr: &sqnr(record),
+        weights: &record.weight_bytes.map_or("-".into(), mebibytes),
+    };
+    let mut notes: Vec<&str> = record.stopwatch.as_deref().into_iter().collect();
+    if record.converged == Some(false) {
+        notes.push("not converged");
+    }
+    let notes = notes.join(", ");
+    let line = cells.line();
+    let width = line.chars().count() - cells.verdict.invisible;
+    if notes.is_empty() {
+        line
+    } else if width + 2 + notes.chars().count() <= WIDTH {
+        format!("{line}  {notes}")
+    } else {
+        format!("{line}\n{}", indented(&notes, 4))
+    }
+}
+
+fn not_measured(record: &Record, recipe: &str, colour: Colour) -> String {
+    let head = format!("{recipe:RECIPE_WIDTH$} {:IMPLEMENTATION_WIDTH$}  ", record.case.implementation);
+    let word = record.status.as_str();
+    let status = paint(word, "33", colour);
+    let Some(reason) = &record.reason else { return format!("{head}{status}") };
+    let room = WIDTH.saturating_sub(head.chars().count() + word.len() + 2);
+    match wrap(reason, room.max(1)).as_slice() {
+        [line] => format!("{head}{status}: {line}"),
+        _ => format!("{head}{status}\n{}", indented(reason, 4)),
+    }
+}
+
+/// The columns of a measured row up to the notes. The verdict comes with its colour, the rest is plain.
+struct Cells<'a> {
+    recipe: &'a str,
+    implementation: &'a str,
+    time: &'a str,
+    time_interval: &'a str,
+    speedup: &'a str,
+    speedup_interval: &'a str,
+    verdict: Painted,
+    rate: &'a str,
+    sqnr: &'a str,
+    weights: &'a str,
+}
+
+impl Cells<'_> {
+    fn line(&self) -> String {
+        let verdict_width = 7 + self.verdict.invisible;
+        format!(
+            "{:RECIPE_WIDTH$} {:IMPLEMENTATION_WIDTH$}  {:>8} {:<6}  {:>8} {:<6} {:verdict_width$}  {:>9}  {:>5}  {:>9}",
+            self.recipe,
+            self.implementation,
+            self.time,
+            self.time_interval,
+            self.speedup,
+            self.speedup_interval,
+            self.verdict.text,
+            self.rate,
+            self.sqnr,
+            self.weights,
+        )
+    }
+}
+
+/// Text with characters that take no room.
+struct Painted {
+    text: String,
+    invisible: usize,
+}
+
+impl From<&str> for Painted {
+    fn from(text: &str) -> Painted {
+        Painted { text: text.into(), invisible: 0 }
+    }
+}
+
+fn verdict(verdict: &str, colour: Colour) -> Painted {
+    let word = if verdict == "INCONCLUSIVE" { "UNCLEAR" } else { verdict };
+    let text = match verdict {
+        "FASTER" => paint(word, "32", colour),
+        "SLOWER" => paint(word, "31", colour),
+        _ => word.into(),
+    };
+    Painted { invisible: text.len() - word.len(), text }
+}
+
+fn rate(record: &Record) -> String {
+    match (record.tflops.and_then(finite), record.gbps.and_then(finite)) {
+        (Some(tflops), _) => four_digits(tflops),
+        (None, Some(gbps)) => format!("{} GB/s", four_digits(gbps)),
+        (None, None) => "-".into(),
+    }
+}
+
+fn sqnr(record: &Record) -> String {
+    match record.accuracy {
+        Some(accuracy) if accuracy.is_exact() => "exact".into(),
+        Some(accuracy) => accuracy.sqnr_db.and_then(finite).map_or("-".into(), |db| format!("{db:.1}")),
+        None => "-".into(),
+    }
+}

@@ -1,0 +1,152 @@
+//! What to say when a run is over.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::text::indented;
+use super::{Colour, RECIPE_WIDTH, bold, group, paint, recipe_with_sparsity};
+use crate::journal::count_by_status;
+use crate::record::{Record, Status};
+
+const MOST_LISTED: usize = 10;
+
+/// How the run went: counts, which implementation won how often, why cases are not `ok`, and what was warned of.
+pub fn summary(records: &[Record], colour: Colour) -> String {
+    let counts = count_by_status(records);
+    let parts: Vec<String> =
+        Status::ALL.iter().filter_map(|status| counts.get(status).map(|count| format!("{count} {status}"))).collect();
+    let noun = if records.len() == 1 { "case" } else { "cases" };
+    let head = match parts.as_slice() {
+        [] => format!("0 {noun}"),
+        _ => format!("{} {noun}: {}", records.len(), parts.join(", ")),
+    };
+    let mut lines = vec![bold(&head, colour)];
+    let winners = winners(records);
+    if !winners.is_empty() {
+        lines.push(bold("fastest implementation, by number of shapes", colour));
+        lines.extend(winners);
+    }
+    let causes = causes(records);
+    if !causes.is_empty() {
+        lines.push(bold("not measured", colour));
+        for cause in &causes {
+            lines.extend(cause.lines(colour));
+        }
+    }
+    let warnings = warnings(records);
+    if !warnings.is_empty() {
+        lines.push(bold("warnings", colour));
+        lines.extend(warnings.iter().take(MOST_LISTED).map(|(warning, n)| indented(&format!("{n} × {warning}"), 2)));
+        if warnings.len() > MOST_LISTED {
+            lines.push(format!("  and {} more", warnings.len() - MOST_LISTED));
+        }
+    }
+    lines.join("\n")
+}
+
+/// Which implementation was the fastest of several, how often, for each recipe.
+fn winners(records: &[Record]) -> Vec<String> {
+    let mut best: Vec<Contest> = Vec::new();
+    let mut place_of = HashMap::new();
+    for record in records.iter().filter(|record| record.status == Status::Ok) {
+        let Some(time) = record.time_ns else { continue };
+        let recipe = recipe_with_sparsity(&record.case);
+        let place = *place_of.entry((recipe.clone(), group(&record.case))).or_insert(best.len());
+        let implementation = record.case.implementation.as_str();
+        match best.get_mut(place) {
+            None => best.push(Contest { recipe, rivals: 1, implementation, nanos: time.median }),
+            Some(contest) => {
+                contest.rivals += 1;
+                if time.median < contest.nanos {
+                    (contest.implementation, contest.nanos) = (implementation, time.median);
+                }
+            }
+        }
+    }
+    let mut wins: Vec<(String, Vec<(&str, usize)>)> = Vec::new();
+    for contest in best.into_iter().filter(|contest| contest.rivals > 1) {
+        let row = position_or_push(&mut wins, contest.recipe);
+        let row = &mut wins[row].1;
+        let cell = position_or_push(row, contest.implementation);
+        row[cell].1 += 1;
+    }
+    let line = |(recipe, mut wins): (String, Vec<(&str, usize)>)| {
+        wins.sort_by_key(|(_, count)| Reverse(*count));
+        let wins: Vec<String> = wins.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        format!("  {recipe:RECIPE_WIDTH$} {}", wins.join(", "))
+    };
+    wins.into_iter().map(line).collect()
+}
+
+/// The implementations of one recipe at one shape, and the fastest of them so far.
+struct Contest<'a> {
+    recipe: String,
+    rivals: usize,
+    implementation: &'a str,
+    nanos: f64,
+}
+
+/// A map that keeps the order in which its keys came.
+fn position_or_push<K: PartialEq, V: Default>(list: &mut Vec<(K, V)>, key: K) -> usize {
+    list.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+        list.push((key, V::default()));
+        list.len() - 1
+    })
+}
+
+/// Cases that ended alike.
+struct Cause<'a> {
+    status: Status,
+    reason: &'a str,
+    ids: Vec<&'a str>,
+}
+
+impl Cause<'_> {
+    fn lines(&self, colour: Colour) -> Vec<String> {
+        let mut lines = vec![format!("  {}, {}", paint(self.status.as_str(), "33", colour), cases(self.ids.len()))];
+        if !self.reason.is_empty() {
+            lines.push(indented(self.reason, 4));
+        }
+        lines.extend(self.ids.iter().take(MOST_LISTED).map(|id| format!("      {id}")));
+        if self.ids.len() > MOST_LISTED {
+            lines.push(format!("      and {} more", self.ids.len() - MOST_LISTED));
+        }
+        lines
+    }
+}
+
+fn cases(count: usize) -> String {
+    if count == 1 { "1 case".into() } else { format!("{count} cases") }
+}
+
+/// What went wrong comes first, what was never going to run after it; the more frequent before the rarer.
+fn causes(records: &[Record]) -> Vec<Cause<'_>> {
+    let mut causes: Vec<Cause> = Vec::new();
+    let mut place_of: HashMap<(Status, &str), usize> = HashMap::new();
+    for record in records.iter().filter(|record| record.status != Status::Ok) {
+        let reason = record.reason.as_deref().unwrap_or_default();
+        let place = *place_of.entry((record.status, reason)).or_insert(causes.len());
+        if place == causes.len() {
+            causes.push(Cause { status: record.status, reason, ids: Vec::new() });
+        }
+        causes[place].ids.push(&record.case.id);
+    }
+    let rank = |status| Status::ALL.iter().position(|known| *known == status);
+    causes.sort_by_key(|cause| (rank(cause.status), Reverse(cause.ids.len())));
+    causes
+}
+
+/// How often each was given, the most frequent first.
+fn warnings(records: &[Record]) -> Vec<(&str, usize)> {
+    let mut warnings: Vec<(&str, usize)> = Vec::new();
+    let mut place_of = HashMap::new();
+    for warning in records.iter().flat_map(|record| &record.warnings) {
+        let place = *place_of.entry(warning).or_insert(warnings.len());
+        if place == warnings.len() {
+            warnings.push((warning, 0));
+        }
+        warnings[place].1 += 1;
+    }
+    warnings.sort_by_key(|(_, count)| Reverse(*count));
+    warnings
+}

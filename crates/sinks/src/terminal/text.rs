@@ -1,0 +1,114 @@
+//! Figures and sentences as text.
+
+use super::WIDTH;
+use crate::record::finite;
+
+pub(super) fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", four_digits(bytes as f64 / f64::from(1 << 20)))
+}
+
+pub(super) fn interval(middle: f64, lo: Option<f64>, hi: Option<f64>) -> Option<String> {
+    let percent = finite(100.0 * (hi? - lo?) / 2.0 / middle)?;
+    let decimals = match percent {
+        ..0.095 => 2,
+        ..9.95 => 1,
+        _ => 0,
+    };
+    Some(format!("±{percent:.decimals$}%"))
+}
+
+pub(super) fn nanoseconds(nanos: f64) -> String {
+    // Rounded first, so that 999.96 ns is 1.000 µs.
+    let rounded = format!("{nanos:.3e}").parse().unwrap_or(nanos);
+    let (scale, unit) = match rounded {
+        ..1e3 => (1.0, "ns"),
+        ..1e6 => (1e3, "µs"),
+        ..1e9 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    format!("{} {unit}", four_digits(rounded / scale))
+}
+
+/// Four significant digits, more where the integer part has them and fewer below a thousandth.
+pub(super) fn four_digits(value: f64) -> String {
+    let scientific = format!("{value:.3e}");
+    let exponent: i32 = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
+    let decimals = (3 - exponent).clamp(0, 6) as usize;
+    format!("{value:.decimals$}")
+}
+
+pub(super) fn indented(text: &str, indent: usize) -> String {
+    let margin = " ".repeat(indent);
+    let lines: Vec<String> = wrap(text, WIDTH - indent).iter().map(|line| format!("{margin}{line}")).collect();
+    lines.join("\n")
+}
+
+/// Lines of at most `width` characters, broken at blanks, and inside a word that is longer than that. Line feeds and control
+/// characters become blanks, because a reason may quote what a driver wrote to its terminal.
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut room = 0;
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        let letters: Vec<char> = word.chars().collect();
+        for (index, piece) in letters.chunks(width).enumerate() {
+            let piece_text: String = piece.iter().collect();
+            match lines.last_mut() {
+                Some(line) if index == 0 && piece.len() < room => {
+                    line.push(' ');
+                    line.push_str(&piece_text);
+                    room -= piece.len() + 1;
+                }
+                _ => {
+                    lines.push(piece_text);
+                    room = width - piece.len();
+                }
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_four_digits_and_the_unit_that_suits_them() {
+        for (value, text) in [
+            (0.25, "0.2500 ns"),
+            (1.0, "1.000 ns"),
+            (999.94, "999.9 ns"),
+            (999.96, "1.000 µs"),
+            (12_346.0, "12.35 µs"),
+            (999_960.0, "1.000 ms"),
+            (123_456_789.0, "123.5 ms"),
+            (4.2e9, "4.200 s"),
+            (3.2e12, "3200 s"),
+            (0.0, "0.000 ns"),
+        ] {
+            assert_eq!(nanoseconds(value), text);
+        }
+        for (value, text) in [(9.9996, "10.00"), (99.996, "100.0"), (0.04321, "0.04321"), (0.00000123, "0.000001")] {
+            assert_eq!(four_digits(value), text);
+        }
+        assert_eq!(mebibytes(1 << 40), "1048576 MiB");
+    }
+
+    #[test]
+    fn an_interval_is_half_its_width_in_percent() {
+        for (lo, hi, text) in
+            [(99.9, 100.1, "±0.1%"), (99.99, 100.01, "±0.01%"), (90.0, 110.0, "±10%"), (100.0, 100.0, "±0.00%")]
+        {
+            assert_eq!(interval(100.0, Some(lo), Some(hi)).as_deref(), Some(text));
+        }
+        assert_eq!(interval(0.0, Some(0.0), Some(1.0)), None);
+        assert_eq!(interval(1.0, None, Some(1.0)), None);
+    }
+
+    #[test]
+    fn long_text_is_wrapped_and_cleaned_of_control_characters() {
+        assert_eq!(wrap("a\u{1b}[33mbc\r\n  de ü", 6), ["a", "[33mbc", "de ü"]);
+        assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
+        assert_eq!(wrap("", 3), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,205 @@
+//! The CSV of torchao's micro-benchmarks, column for column and quote for quote, so that scripts made for it go on working.
+//!
+//! See [`to_csv`] for which number fills which column.
+
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, TimeZone};
+
+use crate::journal::JOURNAL_FILE;
+use crate::pivot::{self, Row, device_kind};
+use crate::record::Record;
+use crate::sink::{Run, Sink};
+use crate::{SinkError, atomic};
+
+/// The columns of the last schema that torchao had, in its spelling.
+pub const COLUMNS: [&str; 24] = [
+    "name",
+    "quantization",
+    "sparsity",
+    "m",
+    "k",
+    "n",
+    "high_precision_dtype",
+    "torch_compile_mode",
+    "device",
+    "model_type",
+    "output_dir",
+    "enable_profiler",
+    "enable_memory_profiler",
+    "baseline_model_eager_inference_time_in_ms",
+    "quantized_model_eager_inference_time_in_ms",
+    "baseline_model_compiled_inference_time_in_ms",
+    "quantized_model_compiled_inference_time_in_ms",
+    "eager speedup on baseline",
+    "compile speedup on baseline",
+    "eager vs compile speedup",
+    "profiler_json_path",
+    "memory_profile_path",
+    "memory_visualization_path",
+    "memory_stats",
+];
+
+/// Writes `<output_dir>/<mode>/results_<start>.csv`, one file per mode.
+pub struct Torchao;
+
+impl Sink for Torchao {
+    fn name(&self) -> &'static str {
+        "torchao"
+    }
+
+    fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
+        let started = DateTime::parse_from_rfc3339(&run.header.started).map_err(|cause| SinkError::BadTime {
+            journal: run.dir.join(JOURNAL_FILE),
+            started: run.header.started.clone(),
+            cause,
+        })?;
+        let rows = pivot::rows(&run.records);
+        let mut modes: Vec<&str> = Vec::new();
+        for row in &rows {
+            if !modes.contains(&row.case.mode.as_str()) {
+                modes.push(&row.case.mode);
+            }
+        }
+        let mut paths = Vec::new();
+        for mode in modes {
+            let path = file_path(&run.output_dir, mode, &started);
+            let rows = rows.iter().filter(|row| row.case.mode == mode);
+            atomic::write(&path, &encode(rows, &run.output_dir).map_err(|cause| SinkError::format(&path, cause))?)?;
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+}
+
+/// Where torchao would put the results of a run that started then: `<base>/<mode>/results_%d%m%Y_%H%M%S.csv`.
+pub fn file_path<Tz: TimeZone>(base: &Path, mode: &str, started: &DateTime<Tz>) -> PathBuf {
+    let started = started.naive_local().format("%d%m%Y_%H%M%S");
+    base.join(mode).join(format!("results_{started}.csv"))
+}
+
+/// The records as that CSV: a row for each recipe and shape that the user listed, baselines added for comparison left out.
+///
+/// Times are medians in milliseconds, of the regime that the records have; two regimes give two rows and are never mixed.
+/// The eager columns come from the implementation `eager`, the compiled ones from the fastest other implementation; the
+/// baseline columns from the recipe `baseline` in the same way. The speed-ups are the quotients of these cells, rounded to
+/// two decimals: baseline by quantised (eager), baseline by quantised (compiled), eager by compiled (quantised).
+/// `memory_stats` has the peak of the compiled arm, or of the eager one where that is unknown, in 10⁶ bytes.
+/// What was not measured is an empty cell, and a row of which nothing was measured is there all the same.
+pub fn to_csv(records: &[Record], base: &Path) -> Result<Vec<u8>, SinkError> {
+    encode(pivot::rows(records).iter(), base).map_err(|cause| SinkError::format(base, cause))
+}
+
+fn encode<'a>(rows: impl Iterator<Item = &'a Row<'a>>, base: &Path) -> Result<Vec<u8>, ::csv::Error> {
+    // Python's csv.writer ends lines like this on every system.
+    let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
+    writer.write_record(COLUMNS)?;
+    for row in rows {
+        writer.write_record(cells(row, base))?;
+    }
+    writer.into_inner().map_err(|failed| failed.into_error().into())
+}
+
+fn cells(row: &Row, base: &Path) -> [String; 24] {
+    let case = row.case;
+    let number = |value: Option<f64>| value.map(python_float).unwrap_or_default();
+    [
+        case.name.clone(),
+        case.recipe.clone(),
+        case.sparsity.clone().unwrap_or_default(),
+        row.m.to_string(),
+        row.k.to_string(),
+        row.n.to_string(),
+        torch_dtype(&case.dtype),
+        case.compile_mode.clone().unwrap_or_default(),
+        device_kind(&case.device).to_owned(),
+        case.workload.clone(),
+        base.join(&case.mode).display().to_string(),
+        python_bool(case.profiler),
+        python_bool(case.memory_profiler),
+        number(row.baseline_eager.milliseconds()),
+        number(row.eager.milliseconds()),
+        number(row.baseline_compiled.milliseconds()),
+        number(row.compiled.milliseconds()),
+        number(row.eager.speedup_over(row.baseline_eager)),
+        number(row.compiled.speedup_over(row.baseline_compiled)),
+        number(row.compiled.speedup_over(row.eager)),
+        String::new(),
+        String::new(),
+        String::new(),
+        memory_stats(row),
+    ]
+}
+
+/// As Python prints the dictionary, with the key under which torch reports the peak.
+fn memory_stats(row: &Row) -> String {
+    let peak = |record: Option<&Record>| record.and_then(|record| record.peak_bytes);
+    match peak(row.compiled.0).or(peak(row.eager.0)) {
+        Some(bytes) => format!("{{'allocated_bytes.all.peak': {}}}", python_float(bytes as f64 / 1e6)),
+        None => String::new(),
+    }
+}
+
+fn torch_dtype(dtype: &str) -> String {
+    let name = match dtype {
+        "bf16" => "bfloat16",
+        "f16" | "fp16" => "float16",
+        "f32" | "fp32" => "float32",
+        "f64" | "fp64" => "float64",
+        other => other,
+    };
+    format!("torch.{name}")
+}
+
+fn python_bool(value: bool) -> String {
+    if value { "True" } else { "False" }.to_owned()
+}
+
+/// The shortest digits that give the same float again, laid out as Python's `repr` does.
+fn python_float(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    // `{:e}` always has an exponent, and Rust and Python agree on the shortest digits.
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..16).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        _ => {
+            let plain = value.to_string();
+            if plain.contains('.') { plain } else { format!("{plain}.0") }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::FixedOffset;
+
+    #[test]
+    fn floats_are_laid_out_as_python_does() {
+        for (value, text) in [
+            (1.0, "1.0"),
+            (0.0, "0.0"),
+            (1.73, "1.73"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (0.0001, "0.0001"),
+            (0.00001234, "1.234e-05"),
+            (5e-324, "5e-324"),
+            (1e15, "1000000000000000.0"),
+            (1e16, "1e+16"),
+            (1.5e300, "1.5e+300"),
+        ] {
+            assert_eq!(python_float(value), text);
+        }
+    }
+
+    #[test]
+    fn the_file_is_named_by_the_local_time_of_the_start() {
+        let zone = FixedOffset::east_opt(2 * 3600).unwrap();
+        let started = zone.with_ymd_and_hms(2026, 3, 9, 7, 5, 1).unwrap();
+        let path = file_path(Path::new("results"), "inference", &started);
+        assert_eq!(path, Path::new("results/inference/results_09032026_070501.csv"));
+    }
+}

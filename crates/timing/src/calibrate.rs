@@ -1,0 +1,31 @@
+//! How many launches a window holds.
+
+use crate::{Arm, Failure, Stopwatch, TimingError, Work};
+use std::time::Duration;
+
+/// More launches than this fill any device's queue.
+const MOST: u32 = 100_000;
+
+/// The fewest launches whose window lasts at least as long as wanted.
+pub fn calibrate(arm: &mut Arm<'_>, window: Duration) -> Result<u32, TimingError> {
+    let wanted = (window.as_nanos() as u64).max(1);
+    let mut launches = 1;
+    loop {
+        let nanos = timed(arm.stopwatch, arm.work, launches)?;
+        if nanos >= wanted || launches == MOST {
+            return if nanos == 0 {
+                Err(TimingError::NoTime { clock: arm.stopwatch.name(), launches })
+            } else {
+                Ok(launches)
+            };
+        }
+        // Aim a little above, never more than tenfold at a time: short windows are mostly overhead.
+        let aim = (u64::from(launches) * wanted * 6 / 5).div_ceil(nanos.max(1));
+        launches = aim.clamp(u64::from(launches) + 1, u64::from(launches) * 10).min(u64::from(MOST)) as u32;
+    }
+}
+
+/// One window, waited for.
+pub fn timed(stopwatch: &mut dyn Stopwatch, work: &mut dyn Work, launches: u32) -> Result<u64, Failure> {
+    stopwatch.window(work, launches)?.resolve()
+}

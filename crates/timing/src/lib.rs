@@ -1,0 +1,53 @@
+//! How a benchmark is measured, for any code that can be launched and waited for.
+//!
+//! A [`Work`] is launched many times inside a *window*; a [`Stopwatch`] says how long the window took; [`measure`]
+//! calibrates windows, warms up, interleaves the windows of several arms in rounds, stops when the intervals are narrow
+//! enough, and answers with medians, exact order-statistic intervals and paired speed-ups. Nothing here knows of tensors.
+//!
+//! ```
+//! use calorimeter_timing::{Arm, Closure, Options, Quiet, WallClock, measure};
+//! use std::time::Duration;
+//!
+//! let (mut slow, mut fast) = (Closure::new(|| (0..2000u64).sum::<u64>()), Closure::new(|| (0..1000u64).sum::<u64>()));
+//! let (mut a, mut b) = (WallClock::synchronous(), WallClock::synchronous());
+//! let mut arms = [Arm::new(&mut slow, &mut a), Arm::new(&mut fast, &mut b).against(0)];
+//! let options = Options { max_time: Duration::from_millis(50), warm_up: Duration::ZERO, ..Options::default() };
+//! let outcome = measure(&mut arms, &options, &mut Quiet);
+//! let fast = outcome[1].as_ref().unwrap();
+//! println!("{:.1} ns, {:?}", fast.time.median, fast.comparison);
+//! ```
+
+mod calibrate;
+mod closure;
+mod estimate;
+mod failure;
+mod interval;
+mod mock;
+mod options;
+mod paired;
+mod rounds;
+mod silence;
+mod stop_rule;
+mod stopwatch;
+mod warm_up;
+
+#[cfg(feature = "cuda")]
+mod cuda_events;
+#[cfg(feature = "cubecl")]
+mod timestamps;
+
+pub use closure::Closure;
+#[cfg(feature = "cuda")]
+pub use cuda_events::CudaEvents;
+pub use estimate::{Estimate, Window};
+pub use failure::{Failure, TimingError};
+pub use interval::{Interval, median};
+pub use mock::{MockClock, MockWork, Script};
+pub use options::Options;
+pub use paired::{Comparison, Verdict, geometric_mean};
+pub use rounds::{Arm, Measurement, Observer, Phase, Quiet, measure};
+pub use silence::Silence;
+pub use stop_rule::StopRule;
+pub use stopwatch::{Granularity, Overhead, Reading, Stopwatch, WallClock, Work, granularity};
+#[cfg(feature = "cubecl")]
+pub use timestamps::Timestamps;

@@ -1,0 +1,337 @@
+//! Interleaved rounds: one window of every arm in random order, until the intervals are narrow.
+
+use crate::calibrate::{calibrate, timed};
+use crate::estimate::per_launch;
+use crate::warm_up::warm_up;
+use crate::{Comparison, Estimate, Failure, Options, Overhead, StopRule, Stopwatch, TimingError, Window, Work};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+/// One candidate of a comparison.
+pub struct Arm<'a> {
+    pub(crate) work: &'a mut dyn Work,
+    pub(crate) stopwatch: &'a mut dyn Stopwatch,
+    baseline: Option<usize>,
+}
+
+impl<'a> Arm<'a> {
+    /// An arm compared with nothing.
+    pub fn new(work: &'a mut dyn Work, stopwatch: &'a mut dyn Stopwatch) -> Self {
+        Self { work, stopwatch, baseline: None }
+    }
+
+    /// Compares this arm with the one at `baseline` in the same group.
+    pub fn against(mut self, baseline: usize) -> Self {
+        self.baseline = Some(baseline);
+        self
+    }
+}
+
+/// What is happening to an arm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Finding out how many launches a window holds.
+    Calibrate,
+    /// Launching until the times agree.
+    WarmUp,
+    /// Timing a window.
+    Measure,
+}
+
+/// Watches a measurement from outside; every method is called between windows, never inside one.
+pub trait Observer {
+    /// The arm is about to be launched.
+    fn touch(&mut self, _arm: usize, _phase: Phase) {}
+    /// Rounds done so far.
+    fn round(&mut self, _rounds: u32) {}
+    /// Whether to stop now and keep what there is.
+    fn interrupted(&mut self) -> bool {
+        false
+    }
+    /// Kernels compiled or tuned in this process so far: a window in which the count moves is void.
+    fn disturbances(&mut self) -> u64 {
+        0
+    }
+}
+
+/// Watches nothing.
+pub struct Quiet;
+impl Observer for Quiet {}
+
+/// What was measured of one arm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measurement {
+    /// Every window, in order of rounds.
+    pub windows: Vec<Window>,
+    /// Nanoseconds per launch.
+    pub time: Estimate,
+    /// The speed-up over the arm's baseline, if it has one that was measured too.
+    pub comparison: Option<Comparison>,
+    /// Whether time and speed-up are as precise as asked for.
+    pub converged: bool,
+    /// Whether successive windows agreed before measuring began.
+    pub settled: bool,
+    /// Windows thrown away because a kernel was compiled or tuned inside them.
+    pub discarded: u32,
+}
+
+/// What the rounds know of an arm.
+struct Lane {
+    launches: u32,
+    settled: bool,
+    windows: Vec<Window>,
+    lengths: Vec<u32>,
+    discarded: u32,
+    failure: Option<TimingError>,
+}
+
+/// Windows of these multiples of the calibrated length separate a fixed cost from the launches.
+const LENGTHS: [u32; 4] = [1, 2, 3, 4];
+/// Launches that prime an arm again after a disturbed window.
+const PRIMING: u32 = 3;
+
+/// Measures all arms together. An arm that fails drops out; the others go on.
+pub fn measure(
+    arms: &mut [Arm<'_>],
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Vec<Result<Measurement, TimingError>> {
+    let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
+    let mut lanes: Vec<Lane> = Vec::with_capacity(arms.len());
+    for (index, arm) in arms.iter_mut().enumerate() {
+        lanes.push(prepare(index, arm, options, observer));
+    }
+
+    let mut rule = StopRule::new(options, arms.len());
+    let start = now(arms, &lanes);
+    let mut order: Vec<usize> = (0..arms.len()).collect();
+    let mut rounds = 0;
+    while lanes.iter().any(|lane| lane.failure.is_none()) && !observer.interrupted() {
+        order.shuffle(&mut rng);
+        for &index in order.iter().filter(|&&index| lanes[index].failure.is_none()).collect::<Vec<_>>() {
+            observer.touch(index, Phase::Measure);
+            let alone = arms.len() == 1;
+            if let Err(failure) = round(&mut arms[index], &mut lanes[index], alone, &mut rng, observer) {
+                lanes[index].failure = Some(failure);
+            }
+        }
+        rounds += 1;
+        observer.round(rounds);
+        let elapsed = now(arms, &lanes).saturating_sub(start);
+        let enough = rule.looks(rounds, elapsed) && all_narrow(arms, &lanes, options, &rule);
+        if enough || rule.exhausted(rounds, elapsed) {
+            break;
+        }
+    }
+    conclude(arms, lanes, options)
+}
+
+fn now(arms: &[Arm<'_>], lanes: &[Lane]) -> std::time::Duration {
+    let alive = arms.iter().zip(lanes).find(|(_, lane)| lane.failure.is_none());
+    alive.map_or_else(Default::default, |(arm, _)| arm.stopwatch.now())
+}
+
+fn prepare(index: usize, arm: &mut Arm<'_>, options: &Options, observer: &mut dyn Observer) -> Lane {
+    let mut lane = Lane { launches: 1, settled: false, windows: vec![], lengths: vec![], discarded: 0, failure: None };
+    let mut steps = || -> Result<(), TimingError> {
+        observer.touch(index, Phase::Calibrate);
+        let guess = calibrate(arm, options.window)?;
+        observer.touch(index, Phase::WarmUp);
+        lane.settled = warm_up(arm, guess, options)?;
+        // Clocks rise while warming up: the window that was long enough before may be too short now.
+        lane.launches = calibrate(arm, options.window)?;
+        Ok(())
+    };
+    lane.failure = steps().err();
+    lane
+}
+
+fn round(
+    arm: &mut Arm<'_>,
+    lane: &mut Lane,
+    alone: bool,
+    rng: &mut ChaCha8Rng,
+    observer: &mut dyn Observer,
+) -> Result<(), TimingError> {
+    let length = next_length(arm.stopwatch.overhead(), lane, rng);
+    let mut primed = false;
+    loop {
+        if !alone {
+            // One untimed launch takes the cost of switching arms.
+            arm.work.launch()?;
+            arm.work.settle()?;
+        }
+        let before = observer.disturbances();
+        let launches = lane.launches.saturating_mul(length);
+        let nanos = timed(arm.stopwatch, arm.work, launches)?;
+        let events = observer.disturbances() - before;
+        if events == 0 {
+            lane.windows.push(Window { launches, nanos });
+            return Ok(());
+        }
+        lane.discarded += 1;
+        if primed {
+            return Err(TimingError::NotSilent { events });
+        }
+        prime(arm.work)?;
+        primed = true;
+    }
+}
+
+fn prime(work: &mut dyn Work) -> Result<(), Failure> {
+    for _ in 0..PRIMING {
+        work.launch()?;
+    }
+    work.settle()
+}
+
+fn next_length(overhead: Overhead, lane: &mut Lane, rng: &mut ChaCha8Rng) -> u32 {
+    if overhead == Overhead::Outside {
+        return 1;
+    }
+    if lane.lengths.is_empty() {
+        lane.lengths.extend(LENGTHS);
+        lane.lengths.shuffle(rng);
+    }
+    lane.lengths.pop().unwrap_or(1)
+}
+
+fn compare(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options) -> Option<Comparison> {
+    let baseline = arms[index].baseline.filter(|&b| b != index && lanes[b].failure.is_none())?;
+    let samples = |i: usize| per_launch(&lanes[i].windows, arms[i].stopwatch.overhead());
+    Comparison::of(&samples(baseline), &samples(index), options.margin)
+}
+
+fn all_narrow(arms: &[Arm<'_>], lanes: &[Lane], options: &Options, rule: &StopRule) -> bool {
+    (0..arms.len()).filter(|&i| lanes[i].failure.is_none()).all(|i| {
+        let time = Estimate::of(&lanes[i].windows, arms[i].stopwatch.overhead());
+        rule.narrow(time.and_then(|t| t.relative_half_width()))
+            && compare(arms, lanes, i, options).is_none_or(|c| rule.narrow(c.relative_half_width()))
+    })
+}
+
+fn conclude(arms: &[Arm<'_>], lanes: Vec<Lane>, options: &Options) -> Vec<Result<Measurement, TimingError>> {
+    let rule = StopRule::new(options, arms.len());
+    let comparisons: Vec<_> = (0..arms.len()).map(|i| compare(arms, &lanes, i, options)).collect();
+    lanes
+        .into_iter()
+        .zip(arms)
+        .zip(comparisons)
+        .map(|((lane, arm), comparison)| {
+            if let Some(failure) = lane.failure {
+                return Err(failure);
+            }
+            let time = Estimate::of(&lane.windows, arm.stopwatch.overhead()).ok_or(TimingError::Interrupted)?;
+            let converged = rule.narrow(time.relative_half_width())
+                && comparison.is_none_or(|c| rule.narrow(c.relative_half_width()));
+            let Lane { windows, settled, discarded, .. } = lane;
+            Ok(Measurement { windows, time, comparison, converged, settled, discarded })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MockClock, MockWork, Script, Verdict};
+    use std::time::Duration;
+
+    fn mock(nanos: f64, noise: f64, seed: u64) -> (MockWork, MockClock) {
+        let script = Script { nanos, noise, seed, ..Script::default() };
+        MockWork::pair(script)
+    }
+
+    #[test]
+    fn a_twice_faster_arm_is_found_faster_to_the_digit() {
+        let ((mut slow, mut slow_clock), (mut fast, mut fast_clock)) =
+            (mock(20_000.0, 0.01, 1), mock(10_000.0, 0.01, 2));
+        let mut arms = [Arm::new(&mut slow, &mut slow_clock), Arm::new(&mut fast, &mut fast_clock).against(0)];
+        let outcome = measure(&mut arms, &Options::default(), &mut Quiet);
+        let fast = outcome[1].as_ref().unwrap();
+        let comparison = fast.comparison.unwrap();
+        assert_eq!(comparison.verdict, Verdict::Faster);
+        assert!((comparison.ratio - 2.0).abs() < 0.02, "{comparison:?}");
+        assert!(fast.converged && fast.settled && fast.discarded == 0);
+        assert!(fast.windows.iter().all(|w| u64::from(w.launches) * 10_500 >= 1_000_000));
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_windows() {
+        let run = || {
+            let ((mut a, mut a_clock), (mut b, mut b_clock)) = (mock(5_000.0, 0.05, 3), mock(5_000.0, 0.05, 4));
+            let mut arms = [Arm::new(&mut a, &mut a_clock), Arm::new(&mut b, &mut b_clock).against(0)];
+            measure(&mut arms, &Options::default(), &mut Quiet).into_iter().map(Result::unwrap).collect::<Vec<_>>()
+        };
+        assert_eq!(run(), run());
+    }
+
+    #[test]
+    fn a_fixed_cost_per_window_is_removed_by_the_slope() {
+        let script = Script { nanos: 7_000.0, fixed: 40_000.0, noise: 0.002, ..Script::default() };
+        let (mut work, mut clock) = MockWork::pair(script);
+        let mut arms = [Arm::new(&mut work, &mut clock)];
+        let measured = measure(&mut arms, &Options::default(), &mut Quiet).remove(0).unwrap();
+        assert!((measured.time.median / 7_000.0 - 1.0).abs() < 0.003, "{:?}", measured.time);
+    }
+
+    #[test]
+    fn noise_beyond_the_precision_ends_at_the_cap_and_says_so() {
+        let (mut work, mut clock) = mock(50_000.0, 0.8, 5);
+        let mut arms = [Arm::new(&mut work, &mut clock)];
+        let options = Options { max_time: Duration::from_millis(400), precision: 0.001, ..Options::default() };
+        let measured = measure(&mut arms, &options, &mut Quiet).remove(0).unwrap();
+        assert!(!measured.converged && measured.windows.len() > 30);
+    }
+
+    #[test]
+    fn an_arm_that_fails_drops_out_and_the_others_go_on() {
+        let (mut good, mut good_clock) = mock(5_000.0, 0.01, 6);
+        let (mut bad, mut bad_clock) =
+            MockWork::pair(Script { nanos: 5_000.0, fails_after: Some(5_000), ..Script::default() });
+        let mut arms = [Arm::new(&mut good, &mut good_clock), Arm::new(&mut bad, &mut bad_clock).against(0)];
+        let outcome = measure(&mut arms, &Options::default(), &mut Quiet);
+        assert!(outcome[0].is_ok());
+        assert!(matches!(&outcome[1], Err(TimingError::Failed(_))), "{:?}", outcome[1]);
+    }
+
+    struct Compiler {
+        every: u32,
+        calls: u32,
+        events: u64,
+    }
+
+    impl Observer for Compiler {
+        fn disturbances(&mut self) -> u64 {
+            self.calls += 1;
+            self.events += u64::from(self.calls.is_multiple_of(self.every));
+            self.events
+        }
+    }
+
+    #[test]
+    fn a_window_in_which_a_kernel_was_compiled_is_thrown_away() {
+        let (mut work, mut clock) = mock(5_000.0, 0.01, 7);
+        let mut arms = [Arm::new(&mut work, &mut clock)];
+        let mut once = Compiler { every: 10, calls: 0, events: 0 };
+        let measured = measure(&mut arms, &Options::default(), &mut once).remove(0).unwrap();
+        assert!(measured.discarded > 0);
+    }
+
+    #[test]
+    fn an_arm_that_never_stops_compiling_has_no_time() {
+        let (mut work, mut clock) = mock(5_000.0, 0.01, 8);
+        let mut arms = [Arm::new(&mut work, &mut clock)];
+        let mut always = Compiler { every: 1, calls: 0, events: 0 };
+        let outcome = measure(&mut arms, &Options::default(), &mut always).remove(0);
+        assert!(matches!(outcome, Err(TimingError::NotSilent { .. })), "{outcome:?}");
+    }
+
+    #[test]
+    fn launches_that_take_no_time_are_an_error_not_a_speed() {
+        let (mut work, mut clock) = mock(0.0, 0.0, 9);
+        let mut arms = [Arm::new(&mut work, &mut clock)];
+        let outcome = measure(&mut arms, &Options::default(), &mut Quiet).remove(0);
+        assert!(matches!(outcome, Err(TimingError::NoTime { .. })), "{outcome:?}");
+    }
+}

@@ -1,0 +1,82 @@
+//! When enough windows have been measured.
+//!
+//! Looking after every window and stopping at the first pleasing one would bend the error rate; stopping on the width
+//! of the interval, looked at on a geometric schedule, leaves it near nominal.
+
+use crate::Options;
+use std::time::Duration;
+
+/// Decides after each round whether to look at the intervals, and when to give up.
+#[derive(Debug, Clone)]
+pub struct StopRule {
+    next_look: u32,
+    min_time: Duration,
+    max_time: Duration,
+    max_windows: u32,
+    precision: f64,
+}
+
+/// Fewer windows have no 95 % interval.
+const FEWEST: u32 = 6;
+
+impl StopRule {
+    /// The rule for a group of arms measured together.
+    pub fn new(options: &Options, arms: usize) -> Self {
+        let arms = arms.max(1) as u32;
+        Self {
+            next_look: options.min_windows.max(FEWEST),
+            min_time: options.min_time * arms,
+            max_time: options.max_time * arms,
+            max_windows: options.max_windows,
+            precision: options.precision,
+        }
+    }
+
+    /// Whether this is a round after which the widths are looked at.
+    pub fn looks(&mut self, rounds: u32, elapsed: Duration) -> bool {
+        if rounds < self.next_look || elapsed < self.min_time {
+            return false;
+        }
+        self.next_look = rounds + rounds.div_ceil(2);
+        true
+    }
+
+    /// Whether an interval's relative half-width is narrow enough.
+    pub fn narrow(&self, half_width: Option<f64>) -> bool {
+        half_width.is_some_and(|width| width <= self.precision)
+    }
+
+    /// Whether measuring must end whatever the widths. A few windows are always taken, unless they take very long.
+    pub fn exhausted(&self, rounds: u32, elapsed: Duration) -> bool {
+        rounds >= self.max_windows
+            || (elapsed >= self.max_time && rounds >= FEWEST)
+            || (elapsed >= self.max_time * 3 && rounds > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_are_on_a_geometric_schedule() {
+        let mut rule = StopRule::new(&Options { min_time: Duration::ZERO, ..Options::default() }, 1);
+        let looks: Vec<u32> = (1..=350).filter(|&n| rule.looks(n, Duration::ZERO)).collect();
+        assert_eq!(looks, [30, 45, 68, 102, 153, 230, 345]);
+    }
+
+    #[test]
+    fn nothing_stops_before_the_least_time() {
+        let mut rule = StopRule::new(&Options::default(), 2);
+        assert!(!rule.looks(500, Duration::from_millis(599)));
+        assert!(rule.looks(501, Duration::from_millis(600)));
+    }
+
+    #[test]
+    fn slow_work_still_gets_an_interval() {
+        let rule = StopRule::new(&Options::default(), 1);
+        assert!(!rule.exhausted(5, Duration::from_secs(6)));
+        assert!(rule.exhausted(6, Duration::from_secs(6)));
+        assert!(rule.exhausted(1, Duration::from_secs(15)));
+    }
+}

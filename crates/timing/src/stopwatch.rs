@@ -1,0 +1,119 @@
+//! Works, stopwatches, and the wall clock.
+
+use crate::Failure;
+use std::time::{Duration, Instant};
+
+/// Something that can be launched many times in a row and then waited for.
+pub trait Work: Send {
+    /// Enqueues one launch; on an asynchronous device it need not have run when this returns.
+    fn launch(&mut self) -> Result<(), Failure>;
+    /// Waits until everything launched has run.
+    fn settle(&mut self) -> Result<(), Failure>;
+}
+
+/// A window's duration, known now or once the device has caught up.
+pub enum Reading {
+    /// The duration in nanoseconds.
+    Now(u64),
+    /// A question to ask after the window, outside the timed path.
+    Later(Box<dyn FnOnce() -> Result<u64, Failure>>),
+}
+
+impl Reading {
+    /// The duration in nanoseconds, waiting for the device if need be.
+    pub fn resolve(self) -> Result<u64, Failure> {
+        match self {
+            Self::Now(nanos) => Ok(nanos),
+            Self::Later(ask) => ask(),
+        }
+    }
+}
+
+/// Whether a window's duration holds a fixed cost besides its launches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overhead {
+    /// The window is bracketed on the device, or its own cost is far below its granularity.
+    Outside,
+    /// Every window pays for a synchronisation: windows of several lengths are measured and the fixed part is removed.
+    Inside,
+}
+
+/// Times windows of launches.
+pub trait Stopwatch {
+    /// The name stored with every number read from it.
+    fn name(&self) -> &'static str;
+
+    /// Whether windows carry a fixed cost.
+    fn overhead(&self) -> Overhead;
+
+    /// Opens a window, enqueues the launches, closes it. What it took may be known only later.
+    fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure>;
+
+    /// Time since a fixed moment, for budgets: the host's clock, unless the stopwatch is scripted.
+    fn now(&self) -> Duration {
+        static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
+        START.elapsed()
+    }
+}
+
+/// The host's monotonic clock around a window that ends with a wait for the work.
+pub struct WallClock {
+    overhead: Overhead,
+}
+
+impl WallClock {
+    /// For work that has run when `launch` returns: a window costs nothing but its launches.
+    pub fn synchronous() -> Self {
+        Self { overhead: Overhead::Outside }
+    }
+
+    /// For work on a device that must be waited for: the cost of waiting is removed by the slope over window lengths.
+    pub fn slope() -> Self {
+        Self { overhead: Overhead::Inside }
+    }
+}
+
+impl Stopwatch for WallClock {
+    fn name(&self) -> &'static str {
+        match self.overhead {
+            Overhead::Outside => "wall",
+            Overhead::Inside => "slope",
+        }
+    }
+
+    fn overhead(&self) -> Overhead {
+        self.overhead
+    }
+
+    fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
+        if self.overhead == Overhead::Inside {
+            work.settle()?;
+        }
+        let start = Instant::now();
+        for _ in 0..launches {
+            work.launch()?;
+        }
+        work.settle()?;
+        Ok(Reading::Now(start.elapsed().as_nanos() as u64))
+    }
+}
+
+/// What a stopwatch can tell apart, measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Granularity {
+    /// The smallest difference between two empty windows that is not zero.
+    pub step_ns: u64,
+    /// The median duration of an empty window.
+    pub empty_ns: u64,
+}
+
+/// Measures what a stopwatch can tell apart, from empty windows.
+pub fn granularity(stopwatch: &mut dyn Stopwatch, work: &mut dyn Work, windows: u32) -> Result<Granularity, Failure> {
+    let mut empty = Vec::with_capacity(windows as usize);
+    for _ in 0..windows {
+        empty.push(stopwatch.window(work, 0)?.resolve()?);
+    }
+    empty.sort_unstable();
+    let step_ns = empty.windows(2).map(|pair| pair[1] - pair[0]).filter(|&step| step > 0).min().unwrap_or(1);
+    Ok(Granularity { step_ns, empty_ns: empty.get(empty.len() / 2).copied().unwrap_or(0) })
+}

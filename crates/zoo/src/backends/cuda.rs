@@ -1,0 +1,29 @@
+//! NVIDIA GPUs, through CubeCL.
+
+use crate::{Implementation, Problem, Tensors, Workload, ZooError, burn_workload};
+use burn::tensor::Tensor;
+use burn_cubecl::CubeBackend;
+use burn_fusion::Fusion;
+use calorimeter_recipes::Recipe;
+use cubecl::cuda::{CudaDevice, CudaRuntime};
+
+type Eager = CubeBackend<CudaRuntime, f32, i32, u8>;
+type Fused = Fusion<Eager>;
+
+pub(super) fn open(
+    problem: &Problem,
+    tensors: &Tensors,
+    recipe: Recipe,
+    implementation: Implementation,
+    index: u16,
+) -> Result<Box<dyn Workload>, ZooError> {
+    let device = CudaDevice::new(usize::from(index));
+    match implementation {
+        Implementation::Fused => burn_workload::build::<Fused>(problem, tensors, recipe, device, drain),
+        _ => burn_workload::build::<Eager>(problem, tensors, recipe, device, |_| ()),
+    }
+}
+
+fn drain(output: &Tensor<Fused, 2>) {
+    output.clone().into_primitive().tensor().client.sync(|| ());
+}

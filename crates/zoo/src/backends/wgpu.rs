@@ -1,0 +1,110 @@
+//! Vulkan and Metal adapters, through CubeCL on wgpu.
+
+use crate::{Device, Implementation, Problem, Tensors, Workload, ZooError, burn_workload};
+use burn::tensor::Tensor;
+use burn_cubecl::CubeBackend;
+use burn_fusion::Fusion;
+use calorimeter_recipes::Recipe;
+use cubecl::Runtime;
+use cubecl::client::ComputeClient;
+use cubecl::wgpu::{WgpuDevice, WgpuRuntime};
+use std::sync::Mutex;
+use wgpu::DeviceType;
+
+type Eager = CubeBackend<WgpuRuntime, f32, i32, u8>;
+type Fused = Fusion<Eager>;
+
+/// An adapter that a graphics driver offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adapter {
+    /// Its name.
+    pub name: String,
+    /// The driver and its version.
+    pub driver: String,
+    /// Whether it is a processor that imitates a GPU.
+    pub software: bool,
+    /// PCI vendor.
+    pub vendor: u32,
+    handle: WgpuDevice,
+}
+
+/// The PCI vendor of Intel, whose GPUs torch calls `xpu`.
+pub const INTEL: u32 = 0x8086;
+
+/// Every adapter of the platform's graphics API, hardware first; empty without a driver.
+pub fn adapters() -> Vec<Adapter> {
+    let backends = if cfg!(target_os = "macos") { wgpu::Backends::METAL } else { wgpu::Backends::VULKAN };
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = backends;
+    let instance = wgpu::Instance::new(descriptor);
+    let mut counts = [0; 3];
+    let mut next = |kind: usize| {
+        counts[kind] += 1;
+        counts[kind] - 1
+    };
+    let mut adapters: Vec<Adapter> = cubecl::future::block_on(instance.enumerate_adapters(backends))
+        .into_iter()
+        .filter_map(|adapter| {
+            let info = adapter.get_info();
+            let handle = match info.device_type {
+                DeviceType::DiscreteGpu => WgpuDevice::DiscreteGpu(next(0)),
+                DeviceType::IntegratedGpu => WgpuDevice::IntegratedGpu(next(1)),
+                DeviceType::VirtualGpu => WgpuDevice::VirtualGpu(next(2)),
+                DeviceType::Cpu => WgpuDevice::Cpu,
+                DeviceType::Other => return None,
+            };
+            let software = info.device_type == DeviceType::Cpu;
+            let driver = format!("{} {}", info.driver, info.driver_info).trim().to_owned();
+            Some(Adapter { name: info.name, driver, software, vendor: info.vendor, handle })
+        })
+        .collect();
+    adapters.sort_by_key(|adapter| adapter.software);
+    adapters
+}
+
+/// The adapter's runtime handle, set up for the platform's graphics API.
+fn handle(device: Device, index: u16) -> Result<WgpuDevice, ZooError> {
+    static READY: Mutex<Vec<(u16, WgpuDevice)>> = Mutex::new(Vec::new());
+    let mut ready = READY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some((_, handle)) = ready.iter().find(|(i, _)| *i == index) {
+        return Ok(handle.clone());
+    }
+    let found = adapters();
+    let adapter = found
+        .get(usize::from(index))
+        .ok_or_else(|| ZooError::Device(format!("{device} was not found; {} adapters are there", found.len())))?;
+    let options = cubecl::wgpu::RuntimeOptions::default();
+    #[cfg(not(target_os = "macos"))]
+    cubecl::wgpu::init_setup::<cubecl::wgpu::Vulkan>(&adapter.handle, options);
+    #[cfg(target_os = "macos")]
+    cubecl::wgpu::init_setup::<cubecl::wgpu::Metal>(&adapter.handle, options);
+    ready.push((index, adapter.handle.clone()));
+    Ok(adapter.handle.clone())
+}
+
+/// The runtime's client, for stopwatches and limits.
+pub fn client(device: Device) -> Result<ComputeClient<WgpuRuntime>, ZooError> {
+    let (Device::Vulkan(index) | Device::Metal(index)) = device else {
+        return Err(ZooError::Unsupported(format!("{device} is no wgpu device")));
+    };
+    Ok(WgpuRuntime::client(&handle(device, index)?))
+}
+
+pub(super) fn open(
+    problem: &Problem,
+    tensors: &Tensors,
+    recipe: Recipe,
+    implementation: Implementation,
+    device: Device,
+    index: u16,
+) -> Result<Box<dyn Workload>, ZooError> {
+    let handle = handle(device, index)?;
+    match implementation {
+        Implementation::Fused => burn_workload::build::<Fused>(problem, tensors, recipe, handle, drain),
+        _ => burn_workload::build::<Eager>(problem, tensors, recipe, handle, |_| ()),
+    }
+}
+
+fn drain(output: &Tensor<Fused, 2>) {
+    output.clone().into_primitive().tensor().client.sync(|| ());
+}

@@ -1,0 +1,197 @@
+//! Whether an output is right, and how far a scheme is from the unquantised model.
+
+use crate::{Output, Reference};
+use calorimeter_recipes::Dtype;
+
+/// How far a correct output may be from its reference.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tolerance {
+    /// Bound of the relative error in the Euclidean norm.
+    pub rel_l2: f64,
+    /// Bound of one element's error, relative to the larger of its reference and the reference's root mean square.
+    pub element: f64,
+}
+
+/// Unit roundoff of the accumulators: every implementation sums in f32.
+const ACCUMULATOR: f64 = 1.0 / (1u64 << 24) as f64;
+
+impl Tolerance {
+    /// For outputs rounded `roundings` times in a row to a dtype, after sums of `depth` products.
+    pub fn new(dtype: Dtype, roundings: u32, depth: u64) -> Self {
+        // Independent rounding errors add in quadrature; so do those of a sum's steps.
+        let rounding = dtype.unit_roundoff() * f64::from(roundings).sqrt();
+        let summing = ACCUMULATOR * (depth as f64).sqrt();
+        // An error is at most about three times its root mean square, one element among millions about twice that.
+        Self { rel_l2: 1.5 * rounding + 4.0 * summing, element: 4.0 * rounding + 16.0 * summing }
+    }
+}
+
+/// Why an output is wrong.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Mismatch {
+    /// Not the size it should have.
+    #[error("the output has {got} values instead of {expected}")]
+    Size {
+        /// Values found.
+        got: usize,
+        /// Values expected.
+        expected: usize,
+    },
+    /// Not a number, infinite, or never written: outputs are filled with NaN before the run.
+    #[error("{count} values are not finite; the first is {value} at row {row}, column {col}")]
+    NotFinite {
+        /// Row of the first.
+        row: usize,
+        /// Column of the first.
+        col: usize,
+        /// The first.
+        value: f32,
+        /// How many there are.
+        count: usize,
+    },
+    /// Too far from the reference in one place.
+    #[error(
+        "{count} of {compared} compared values are wrong; the first, at row {row}, column {col}, is {got:e} instead of {expected:e}"
+    )]
+    Element {
+        /// Row of the first.
+        row: usize,
+        /// Column of the first.
+        col: usize,
+        /// What it is.
+        got: f64,
+        /// What it should be.
+        expected: f64,
+        /// How many there are.
+        count: usize,
+        /// How many were compared.
+        compared: usize,
+    },
+    /// Too far from the reference overall.
+    #[error("the relative error is {got:.2e}, above {limit:.2e}")]
+    Norm {
+        /// What it is.
+        got: f64,
+        /// What it may be.
+        limit: f64,
+    },
+}
+
+/// Compares an output with what its own operands should give; answers the relative error.
+pub fn judge(output: &Output, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
+    let expected = output.rows * output.cols;
+    if output.values.len() != expected {
+        return Err(Mismatch::Size { got: output.values.len(), expected });
+    }
+    if let Some(first) = output.values.iter().position(|value| !value.is_finite()) {
+        let count = output.values.iter().filter(|value| !value.is_finite()).count();
+        let (row, col) = (first / output.cols, first % output.cols);
+        return Err(Mismatch::NotFinite { row, col, value: output.values[first], count });
+    }
+    let got = output.sampled(&reference.sample);
+    let scale = rms(&reference.values);
+    let wrong = |(got, expected): (&f64, &f64)| (got - expected).abs() > tolerance.element * expected.abs().max(scale);
+    let mut bad = (0..got.len()).filter(|&i| wrong((&got[i], &reference.values[i])));
+    if let Some(first) = bad.next() {
+        let (row, col) = reference.sample.position(first);
+        let (got, expected, compared) = (got[first], reference.values[first], got.len());
+        return Err(Mismatch::Element { row, col, got, expected, count: 1 + bad.count(), compared });
+    }
+    let error = accuracy(&got, &reference.values).rel_l2;
+    if error > tolerance.rel_l2 {
+        return Err(Mismatch::Norm { got: error, limit: tolerance.rel_l2 });
+    }
+    Ok(error)
+}
+
+/// How far an output is from the unquantised model's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Accuracy {
+    /// Signal over quantisation noise in decibels; infinite where there is no noise.
+    pub sqnr_db: f64,
+    /// Relative error in the Euclidean norm.
+    pub rel_l2: f64,
+    /// The largest error of one element.
+    pub max_abs: f64,
+    /// Cosine of the angle between the outputs.
+    pub cosine: f64,
+}
+
+/// The error of an output that was computed another way, element by element.
+pub fn accuracy(got: &[f64], reference: &[f64]) -> Accuracy {
+    let (mut noise, mut signal, mut power, mut dot, mut max_abs) = (0.0, 0.0, 0.0, 0.0, 0.0f64);
+    for (&got, &expected) in got.iter().zip(reference) {
+        let error = got - expected;
+        noise += error * error;
+        signal += expected * expected;
+        power += got * got;
+        dot += got * expected;
+        max_abs = max_abs.max(error.abs());
+    }
+    // Where nothing is expected and nothing came, there is no error.
+    let ratio = if noise == 0.0 { 0.0 } else { (noise / signal).sqrt() };
+    let cosine = if noise == 0.0 { 1.0 } else { dot / (signal * power).sqrt() };
+    Accuracy { sqnr_db: -20.0 * ratio.log10(), rel_l2: ratio, max_abs, cosine }
+}
+
+fn rms(values: &[f64]) -> f64 {
+    (values.iter().map(|v| v * v).sum::<f64>() / values.len().max(1) as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sample;
+
+    fn example() -> (Output, Reference, Tolerance) {
+        let values: Vec<f32> = (0..12).map(|i| (i as f32 - 5.5) / 3.0).collect();
+        let reference = values.iter().map(|&v| f64::from(v)).collect();
+        let sample = Sample { rows: (0..3).collect(), cols: (0..4).collect() };
+        (
+            Output { rows: 3, cols: 4, values },
+            Reference { sample, values: reference },
+            Tolerance::new(Dtype::F32, 1, 64),
+        )
+    }
+
+    #[test]
+    fn an_exact_output_passes_with_no_error() {
+        let (output, reference, tolerance) = example();
+        assert_eq!(judge(&output, &reference, &tolerance), Ok(0.0));
+        let accuracy = accuracy(&output.sampled(&reference.sample), &reference.values);
+        assert_eq!((accuracy.rel_l2, accuracy.sqnr_db, accuracy.cosine), (0.0, f64::INFINITY, 1.0));
+    }
+
+    #[test]
+    fn a_wrong_element_is_named_with_both_values() {
+        let (mut output, reference, tolerance) = example();
+        output.values[6] += 0.01;
+        let mismatch = judge(&output, &reference, &tolerance).unwrap_err();
+        assert!(matches!(mismatch, Mismatch::Element { row: 1, col: 2, count: 1, compared: 12, .. }), "{mismatch}");
+    }
+
+    #[test]
+    fn an_unwritten_element_is_not_finite_even_outside_the_sample() {
+        let (mut output, mut reference, tolerance) = example();
+        reference.sample = Sample { rows: vec![0], cols: vec![0] };
+        reference.values.truncate(1);
+        output.values[11] = f32::NAN;
+        let mismatch = judge(&output, &reference, &tolerance).unwrap_err();
+        assert!(matches!(mismatch, Mismatch::NotFinite { row: 2, col: 3, count: 1, .. }), "{mismatch}");
+    }
+
+    #[test]
+    fn small_errors_everywhere_fail_where_one_would_pass() {
+        let (mut output, reference, tolerance) = example();
+        let shift = (tolerance.element * 0.9) as f32;
+        output.values.iter_mut().for_each(|v| *v += shift);
+        assert!(matches!(judge(&output, &reference, &tolerance), Err(Mismatch::Norm { .. })));
+    }
+
+    #[test]
+    fn the_tolerance_grows_with_depth_and_shrinks_with_precision() {
+        let at = |dtype, depth| Tolerance::new(dtype, 1, depth).rel_l2;
+        assert!(at(Dtype::F32, 16384) > 8.0 * at(Dtype::F32, 64));
+        assert!(at(Dtype::F16, 64) < at(Dtype::Bf16, 64));
+    }
+}

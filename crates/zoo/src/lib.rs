@@ -1,0 +1,49 @@
+//! Which computation is measured: models as workloads, each with its FLOPs, its least traffic and a reference.
+//!
+//! A [`Problem`] is a model at a shape in a dtype with seeded tensors; [`open`] makes it runnable with a recipe, in an
+//! implementation, on a device; the [`gate`] says whether what it computes is right.
+//!
+//! ```
+//! use calorimeter_recipes::{Dtype, Recipe};
+//! use calorimeter_shapes::Shape;
+//! use calorimeter_zoo::{Device, Implementation, Machines, Problem, gate, open};
+//!
+//! let problem = Problem { model: "ln_linear_gelu".parse()?, shape: Shape::new(8, 32, 16)?, dtype: Dtype::F32, seed: 42 };
+//! let tensors = problem.tensors();
+//! let recipe: Recipe = "int8wo".parse()?;
+//! let mut workload = open(&problem, &tensors, recipe, Implementation::Eager, Device::Cpu, &mut Machines::default())?;
+//! let reference = problem.reference(&tensors, recipe);
+//! let accuracy = gate::judge(&workload.output()?, &reference, &problem.tolerance(recipe))?;
+//! println!("{} FLOP, relative error {:.1e}", problem.flops(), accuracy);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod backends;
+pub mod gate;
+pub mod models;
+
+mod activation;
+mod burn_workload;
+mod device;
+mod error;
+mod implementation;
+mod matrix;
+mod model;
+#[cfg(feature = "cuda")]
+mod native_workload;
+mod problem;
+mod reference;
+mod support;
+mod workload;
+
+pub use activation::Activation;
+pub use backends::{Machines, open};
+pub use device::Device;
+pub use error::ZooError;
+pub use implementation::Implementation;
+pub use matrix::Matrix;
+pub use model::{Definition, Forward, Layout, Model, ModelInfo};
+pub use problem::{Problem, Tensors};
+pub use reference::{Reference, Sample};
+pub use support::support;
+pub use workload::{Output, Workload};

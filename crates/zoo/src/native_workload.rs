@@ -1,0 +1,133 @@
+//! `linear` and `ln_linear_*` through cuBLASLt and CUDA C++, on a stream and in buffers of their own.
+
+use crate::{Activation, Layout, Model, Output, Problem, Tensors, Workload, ZooError};
+use calorimeter_kernels::FloatKind;
+use calorimeter_kernels::native::{
+    self, ActivationFunction, Buffer, LayerNorm, Linear, LinearShape, Machine, NativeError,
+};
+use calorimeter_recipes::Dtype;
+use half::{bf16, f16};
+use std::sync::Arc;
+
+/// The steps of a pass and the buffers between them.
+struct NativeWorkload {
+    machine: Arc<Machine>,
+    dtype: Dtype,
+    norm: Option<(LayerNorm, Buffer)>,
+    linear: Linear,
+    activation: Option<native::Activation>,
+    input: Buffer,
+    weight: Buffer,
+    output: Buffer,
+    size: (u64, u64),
+    weight_bytes: u64,
+}
+
+pub fn open(problem: &Problem, tensors: &Tensors, machine: Arc<Machine>) -> Result<Box<dyn Workload>, ZooError> {
+    let activation = match problem.model {
+        Model::LinearModel(_) => None,
+        Model::LnLinear(model) => Some(model.0),
+        other => return Err(ZooError::Unsupported(format!("`native` does not run {other}"))),
+    };
+    let kind = kind(problem.dtype);
+    let Layout { input: (m, k), output: size, .. } = problem.layout();
+    let (m, k, n) = (m as usize, k as usize, size.1 as usize);
+    let input = machine.upload(&bytes(&tensors.input.values, problem.dtype))?;
+    let weight = machine.upload(&bytes(tensors.weights[0].values(), problem.dtype))?;
+    let linear = Linear::new(&machine, kind, LinearShape { m, k, n })?;
+    let output = machine.allocate(linear.y_bytes())?;
+    let norm = match activation {
+        Some(_) => Some((LayerNorm::new(&machine, kind, m, k)?, machine.allocate(linear.x_bytes())?)),
+        None => None,
+    };
+    let activation = activation
+        .map(|activation| native::Activation::new(&machine, kind, function(activation), m * n))
+        .transpose()?;
+    let weight_bytes = linear.w_bytes() as u64;
+    let dtype = problem.dtype;
+    Ok(Box::new(NativeWorkload { machine, dtype, norm, linear, activation, input, weight, output, size, weight_bytes }))
+}
+
+impl Workload for NativeWorkload {
+    fn launch(&mut self) -> Result<(), ZooError> {
+        let x = match &mut self.norm {
+            Some((norm, normalised)) => {
+                norm.enqueue(&self.input, normalised)?;
+                &*normalised
+            }
+            None => &self.input,
+        };
+        self.linear.enqueue(x, &self.weight, &mut self.output)?;
+        if let Some(activation) = &self.activation {
+            activation.enqueue_in_place(&mut self.output)?;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), ZooError> {
+        Ok(self.machine.synchronize()?)
+    }
+
+    fn output(&mut self) -> Result<Output, ZooError> {
+        // All ones is a NaN in every float type.
+        self.output.fill(0xFF)?;
+        self.launch()?;
+        let values = floats(&self.output.download()?, self.dtype);
+        Ok(Output { rows: self.size.0 as usize, cols: self.size.1 as usize, values })
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        self.weight_bytes
+    }
+
+    fn kernel(&self) -> Option<String> {
+        Some(self.linear.algorithm())
+    }
+}
+
+impl From<NativeError> for ZooError {
+    fn from(error: NativeError) -> Self {
+        match error {
+            NativeError::LibraryMissing { .. } | NativeError::DriverTooOld { .. } | NativeError::NoAlgorithm { .. } => {
+                Self::Unsupported(error.to_string())
+            }
+            other => Self::Device(other.to_string()),
+        }
+    }
+}
+
+fn kind(dtype: Dtype) -> FloatKind {
+    match dtype {
+        Dtype::F32 => FloatKind::F32,
+        Dtype::F16 => FloatKind::F16,
+        Dtype::Bf16 => FloatKind::BF16,
+    }
+}
+
+fn function(activation: Activation) -> ActivationFunction {
+    match activation {
+        Activation::Relu => ActivationFunction::Relu,
+        Activation::Sigmoid => ActivationFunction::Sigmoid,
+        Activation::LeakyRelu => ActivationFunction::LeakyRelu,
+        Activation::Relu6 => ActivationFunction::Relu6,
+        Activation::Gelu => ActivationFunction::Gelu,
+        Activation::Silu => ActivationFunction::Silu,
+        Activation::HardSwish => ActivationFunction::HardSwish,
+    }
+}
+
+fn bytes(values: &[f32], dtype: Dtype) -> Vec<u8> {
+    match dtype {
+        Dtype::F32 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        Dtype::F16 => values.iter().flat_map(|&v| f16::from_f32(v).to_le_bytes()).collect(),
+        Dtype::Bf16 => values.iter().flat_map(|&v| bf16::from_f32(v).to_le_bytes()).collect(),
+    }
+}
+
+fn floats(bytes: &[u8], dtype: Dtype) -> Vec<f32> {
+    match dtype {
+        Dtype::F32 => bytes.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect(),
+        Dtype::F16 => bytes.as_chunks().0.iter().map(|&b| f16::from_le_bytes(b).to_f32()).collect(),
+        Dtype::Bf16 => bytes.as_chunks().0.iter().map(|&b| bf16::from_le_bytes(b).to_f32()).collect(),
+    }
+}

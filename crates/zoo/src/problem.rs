@@ -1,0 +1,112 @@
+//! A model at a shape in a dtype, with seeded tensors.
+
+use crate::gate::Tolerance;
+use crate::{Layout, Matrix, Model, Reference};
+use calorimeter_recipes::{Dtype, Recipe, Weight};
+use calorimeter_shapes::Shape;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
+
+/// What is computed, whatever computes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Problem {
+    /// The model.
+    pub model: Model,
+    /// Its sizes.
+    pub shape: Shape,
+    /// The type of its input, output and unquantised weights.
+    pub dtype: Dtype,
+    /// Seed of its tensors.
+    pub seed: u64,
+}
+
+/// A problem's input and weights on the host: every arm of a comparison gets the same bits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensors {
+    /// Standard normal values.
+    pub input: Matrix,
+    /// One weight for each linear layer, uniform within plus and minus 1 / sqrt(k).
+    pub weights: Vec<Weight>,
+}
+
+impl Problem {
+    /// The sizes of its tensors.
+    pub fn layout(&self) -> Layout {
+        self.model.layout(self.shape)
+    }
+
+    /// Twice the multiply-adds of its matrix products.
+    pub fn flops(&self) -> u64 {
+        self.model.flops(self.shape)
+    }
+
+    /// The least traffic: input and weights read once, output written once.
+    pub fn bytes(&self, recipe: Recipe) -> u64 {
+        let Layout { input, output, .. } = self.layout();
+        (input.0 * input.1 + output.0 * output.1) * self.dtype.bytes() + self.weight_bytes(recipe)
+    }
+
+    /// Bytes of its weights under a recipe.
+    pub fn weight_bytes(&self, recipe: Recipe) -> u64 {
+        self.layout().linears.iter().map(|&(n, k)| recipe.weight_bytes(n, k, self.dtype)).sum()
+    }
+
+    /// An estimate of the device memory that running it takes.
+    pub fn memory(&self, recipe: Recipe) -> u64 {
+        let Layout { input, output, linears, intermediate } = self.layout();
+        let quantised = recipe != Recipe::BASELINE;
+        // A quantised layer may hold its largest weight a second time in the model's dtype; two outputs overlap.
+        let unpacked = linears.iter().map(|(n, k)| n * k).max().filter(|_| quantised).unwrap_or(0);
+        let elements = input.0 * input.1 + 2 * output.0 * output.1 + intermediate + unpacked;
+        elements * self.dtype.bytes() + self.weight_bytes(recipe)
+    }
+
+    /// Its input and weights, the same for the same seed.
+    pub fn tensors(&self) -> Tensors {
+        let Layout { input: (rows, cols), linears, .. } = self.layout();
+        let round = |value: f32| self.dtype.round(value);
+        let values = filled(self.seed, rows * cols, |rng| round(StandardNormal.sample(rng)));
+        let input = Matrix { rows: rows as usize, cols: cols as usize, values: values.into() };
+        let weights = linears
+            .iter()
+            .enumerate()
+            .map(|(layer, &(n, k))| {
+                let bound = 1.0 / (k as f32).sqrt();
+                let seed = self.seed.wrapping_add(1 + layer as u64);
+                let values = filled(seed, n * k, |rng| rng.random_range(-bound..bound));
+                Weight::new(n as usize, k as usize, values, self.dtype)
+            })
+            .collect();
+        Tensors { input, weights }
+    }
+
+    /// What a correct implementation of the recipe computes from the operands that it really uses.
+    pub fn reference(&self, tensors: &Tensors, recipe: Recipe) -> Reference {
+        let sample = self.model.sample(self.shape);
+        let weights: Vec<Weight> = tensors.weights.iter().map(|weight| recipe.dequantised(weight)).collect();
+        let values = self.model.reference(self.shape, &tensors.input, &weights, &sample);
+        Reference { sample, values }
+    }
+
+    /// How far a correct implementation may be from the reference.
+    pub fn tolerance(&self, recipe: Recipe) -> Tolerance {
+        let Layout { linears, .. } = self.layout();
+        let depth = linears.iter().map(|&(_, k)| k).max().unwrap_or(1);
+        let roundings = self.model.roundings() + linears.len() as u32 * recipe.roundings();
+        Tolerance::new(self.dtype, roundings, depth)
+    }
+}
+
+/// Values drawn block by block, each block from its own stream, so that threads may share the work.
+fn filled(seed: u64, count: u64, draw: impl Fn(&mut ChaCha8Rng) -> f32 + Sync) -> Vec<f32> {
+    const BLOCK: usize = 1 << 16;
+    let mut values = vec![0.0; count as usize];
+    values.par_chunks_mut(BLOCK).enumerate().for_each(|(block, values)| {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(block as u64);
+        values.iter_mut().for_each(|value| *value = draw(&mut rng));
+    });
+    values
+}

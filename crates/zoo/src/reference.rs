@@ -1,0 +1,124 @@
+//! Outputs in double precision, of the whole output or of a sample of it.
+
+use calorimeter_recipes::Weight;
+use calorimeter_shapes::Shape;
+use rayon::prelude::*;
+
+/// The rows and columns of an output that are compared with the reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// Row indices, ascending.
+    pub rows: Vec<usize>,
+    /// Column indices, ascending.
+    pub cols: Vec<usize>,
+}
+
+/// More multiply-adds than this are sampled: the gate must stay cheap beside what it guards.
+const BUDGET: u64 = 1 << 28;
+/// Rows and columns that a sample has at least, where the output has them.
+const LEAST: u64 = 32;
+
+impl Sample {
+    /// Rows and columns of a product, all of them when that is cheap, else evenly spread with both edges.
+    pub fn of_product(shape: Shape) -> Self {
+        let (m, k, n) = (shape.m(), shape.k(), shape.n());
+        let dots = (BUDGET / k).max(LEAST * LEAST);
+        if m * n <= dots {
+            return Self { rows: (0..m as usize).collect(), cols: (0..n as usize).collect() };
+        }
+        let side = (dots as f64).sqrt() as u64;
+        let rows = m.min(side.max(dots / n));
+        let cols = n.min(dots / rows);
+        Self { rows: spread(m, rows), cols: spread(n, cols) }
+    }
+
+    /// Compared elements.
+    pub fn len(&self) -> usize {
+        self.rows.len() * self.cols.len()
+    }
+
+    /// Whether nothing is compared.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The row and column of the sample's `i`-th element.
+    pub fn position(&self, i: usize) -> (usize, usize) {
+        (self.rows[i / self.cols.len()], self.cols[i % self.cols.len()])
+    }
+}
+
+/// `count` indices below `size`, the first and last among them, jittered so that no period of a kernel's tiles hides.
+fn spread(size: u64, count: u64) -> Vec<usize> {
+    if count >= size {
+        return (0..size as usize).collect();
+    }
+    let step = (size - 1) as f64 / (count - 1).max(1) as f64;
+    let jitter = |i: u64| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as f64 / f64::from(1 << 24);
+    let at = |i: u64| match i {
+        0 => 0,
+        i if i == count - 1 => size as usize - 1,
+        i => ((i as f64 + jitter(i) - 0.5) * step).max(0.0) as usize,
+    };
+    let mut indices: Vec<usize> = (0..count).map(at).collect();
+    indices.dedup();
+    indices
+}
+
+/// What a correct output holds where it is sampled.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reference {
+    /// Where.
+    pub sample: Sample,
+    /// What, in the order of [`Sample::position`].
+    pub values: Vec<f64>,
+}
+
+/// The sampled entries of `input @ weight^T`; `row` gives an input row in double precision.
+pub fn products(sample: &Sample, row: impl Fn(usize) -> Vec<f64> + Sync, weight: &Weight) -> Vec<f64> {
+    let dots = |&r: &usize| -> Vec<f64> {
+        let x = row(r);
+        sample.cols.iter().map(|&c| dot(&x, weight.row(c))).collect()
+    };
+    sample.rows.par_iter().flat_map_iter(dots).collect()
+}
+
+/// All of `input @ weight^T`.
+pub fn dense(input: &[f64], weight: &Weight) -> Vec<f64> {
+    let rows: Vec<&[f64]> = input.chunks(weight.k()).collect();
+    let columns: Vec<Vec<f64>> =
+        (0..weight.n()).into_par_iter().map(|c| rows.iter().map(|x| dot(x, weight.row(c))).collect()).collect();
+    (0..rows.len()).flat_map(|r| columns.iter().map(move |column| column[r])).collect()
+}
+
+/// Eight partial sums: the compiler cannot reorder a floating-point sum on its own.
+fn dot(x: &[f64], w: &[f32]) -> f64 {
+    let mut sums = [0.0; 8];
+    let (x8, w8) = (x.chunks_exact(8), w.chunks_exact(8));
+    let tail: f64 = x8.remainder().iter().zip(w8.remainder()).map(|(x, &w)| x * f64::from(w)).sum();
+    for (x, w) in x8.zip(w8) {
+        for i in 0..8 {
+            sums[i] += x[i] * f64::from(w[i]);
+        }
+    }
+    sums.iter().sum::<f64>() + tail
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_outputs_are_compared_whole_and_large_ones_within_budget() {
+        let whole = Sample::of_product(Shape::new(64, 64, 64).unwrap());
+        assert_eq!(whole.len(), 64 * 64);
+        for (m, k, n) in [(16384, 16384, 16384), (1, 4096, 128_000), (128_000, 8192, 1024), (32768, 256, 1)] {
+            let sample = Sample::of_product(Shape::new(m, k, n).unwrap());
+            assert!(sample.len() as u64 * k <= BUDGET.max(LEAST * LEAST * k), "{m} {k} {n}: {}", sample.len());
+            assert!(sample.len() >= 1000 || sample.len() as u64 == m * n);
+            assert_eq!((sample.rows[0], *sample.rows.last().unwrap()), (0, m as usize - 1));
+            assert_eq!((sample.cols[0], *sample.cols.last().unwrap()), (0, n as usize - 1));
+            assert!(sample.rows.is_sorted() && sample.cols.is_sorted());
+        }
+    }
+}

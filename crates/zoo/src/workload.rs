@@ -1,0 +1,46 @@
+//! Something that can be launched, waited for and read.
+
+use crate::{Sample, ZooError};
+
+/// A problem made runnable. It knows nothing of clocks.
+pub trait Workload: Send {
+    /// Enqueues one forward pass.
+    fn launch(&mut self) -> Result<(), ZooError>;
+
+    /// Waits until every pass has run.
+    fn settle(&mut self) -> Result<(), ZooError>;
+
+    /// Runs one pass into memory filled with NaN and reads its output.
+    fn output(&mut self) -> Result<Output, ZooError>;
+
+    /// Bytes of its weights on the device.
+    fn weight_bytes(&self) -> u64;
+
+    /// Which kernel was chosen, where that is known.
+    fn kernel(&self) -> Option<String> {
+        None
+    }
+}
+
+/// An output read back to the host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+    /// Row-major values.
+    pub values: Vec<f32>,
+}
+
+impl Output {
+    /// The sampled values in double precision.
+    pub fn sampled(&self, sample: &Sample) -> Vec<f64> {
+        (0..sample.len())
+            .map(|i| {
+                let (row, col) = sample.position(i);
+                f64::from(self.values[row * self.cols + col])
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,109 @@
+//! Every model, recipe and dtype computes what its reference says, on every device that is here.
+
+use calorimeter_recipes::{Dtype, Recipe};
+use calorimeter_shapes::Shape;
+use calorimeter_zoo::{Device, Implementation, Machines, Model, Problem, ZooError, gate, open};
+
+/// Small sizes with odd edges; `k` is a multiple of 8 for the transformer's heads.
+const SHAPES: [(u64, u64, u64); 3] = [(1, 32, 8), (7, 40, 13), (33, 64, 65)];
+
+fn check(device: Device, implementations: &[Implementation], models: &[String], shapes: &[(u64, u64, u64)]) {
+    let mut machines = Machines::default();
+    let mut passed = 0;
+    for model in models {
+        let model: Model = model.parse().unwrap();
+        for dtype in Dtype::ALL {
+            for &(m, k, n) in shapes {
+                let problem = Problem { model, shape: Shape::new(m, k, n).unwrap(), dtype, seed: 7 };
+                let tensors = problem.tensors();
+                for recipe in ["baseline", "int8wo"] {
+                    let recipe: Recipe = recipe.parse().unwrap();
+                    let reference = problem.reference(&tensors, recipe);
+                    for &implementation in implementations {
+                        let what = format!("{model} {recipe} {implementation} {device} {dtype} {m} {k} {n}");
+                        let mut workload = match open(&problem, &tensors, recipe, implementation, device, &mut machines)
+                        {
+                            Ok(workload) => workload,
+                            Err(ZooError::Unsupported(why)) => {
+                                assert!(
+                                    dtype != Dtype::F32 || implementation == Implementation::Native,
+                                    "{what}: {why}"
+                                );
+                                continue;
+                            }
+                            Err(error) => panic!("{what}: {error}"),
+                        };
+                        let output = workload.output().unwrap_or_else(|e| panic!("{what}: {e}"));
+                        let error = gate::judge(&output, &reference, &problem.tolerance(recipe));
+                        error.unwrap_or_else(|mismatch| panic!("{what}: {mismatch}"));
+                        assert_eq!(workload.weight_bytes(), problem.weight_bytes(recipe), "{what}");
+                        passed += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(passed >= models.len() * shapes.len() * 2, "only {passed} cases ran on {device}");
+}
+
+fn every_model() -> Vec<String> {
+    Model::known().into_iter().map(|info| info.name).collect()
+}
+
+#[test]
+fn every_model_is_right_on_the_cpu() {
+    check(Device::Cpu, &[Implementation::Eager], &every_model(), &SHAPES);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_tensors_and_another_seed_gives_others() {
+    let shape = Shape::new(64, 96, 32).unwrap();
+    let problem = |seed| Problem { model: "linear".parse().unwrap(), shape, dtype: Dtype::Bf16, seed };
+    assert_eq!(problem(1).tensors(), problem(1).tensors());
+    assert_ne!(problem(1).tensors().input, problem(2).tensors().input);
+}
+
+#[test]
+fn a_weight_that_is_off_by_one_step_fails_the_gate() {
+    let problem = Problem {
+        model: "linear".parse().unwrap(),
+        shape: Shape::new(16, 256, 16).unwrap(),
+        dtype: Dtype::F32,
+        seed: 3,
+    };
+    let mut tensors = problem.tensors();
+    let reference = problem.reference(&tensors, Recipe::BASELINE);
+    let mut values = tensors.weights[0].values().to_vec();
+    values[5 * 256 + 17] *= 1.01;
+    tensors.weights[0] = calorimeter_recipes::Weight::new(16, 256, values, Dtype::F32);
+    let mut workload =
+        open(&problem, &tensors, Recipe::BASELINE, Implementation::Eager, Device::Cpu, &mut Machines::default())
+            .unwrap();
+    let verdict = gate::judge(&workload.output().unwrap(), &reference, &problem.tolerance(Recipe::BASELINE));
+    assert!(matches!(verdict, Err(gate::Mismatch::Element { col: 5, .. })), "{verdict:?}");
+}
+
+#[cfg(feature = "wgpu")]
+#[test]
+fn every_model_is_right_on_vulkan() {
+    if calorimeter_zoo::backends::wgpu::adapters().is_empty() {
+        assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver; none was found");
+        println!("no Vulkan adapter here: nothing was checked");
+        return;
+    }
+    // Each new shape is tuned for seconds, so few; and more than one row, since burn 0.21 fuses a vector-matrix product
+    // with what follows it wrongly (burn issue 5122), which runs report as a mismatch.
+    let models = ["linear", "ln_linear_gelu", "transformer_block"].map(str::to_owned);
+    check(Device::Vulkan(0), &[Implementation::Eager, Implementation::Fused], &models, &SHAPES[1..2]);
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn every_model_is_right_on_cuda() {
+    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        return;
+    }
+    let implementations = [Implementation::Eager, Implementation::Fused, Implementation::Native];
+    check(Device::Cuda(0), &implementations, &every_model(), &SHAPES[1..2]);
+}

@@ -1,4 +1,6 @@
-//! Sizes without anything to run on them: two named sets of shapes and a grid.
+//! `calorimeter-shapes` alone: sizes without anything to run on them, from two named sets and a grid.
+//!
+//! `cargo run -p calorimeter-examples --example shapes_only`
 
 use calorimeter_shapes::{Axis, Grid, Range, ShapeError, ShapeSource, Step, Value};
 

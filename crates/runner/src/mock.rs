@@ -3,9 +3,9 @@
 
 use calorimeter_timing::Script;
 use calorimeter_zoo::{Output, Workload, ZooError};
-use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What cases whose id matches do on the mock device.
@@ -13,7 +13,7 @@ use std::time::Duration;
 #[serde(deny_unknown_fields, default)]
 pub struct Rule {
     /// A regular expression over the case's id; empty matches every case.
-    #[serde(rename = "match")]
+    #[serde(rename = "match", deserialize_with = "expression")]
     pub pattern: String,
     /// Nanoseconds of one launch.
     pub nanos: f64,
@@ -27,6 +27,13 @@ pub struct Rule {
     pub after: u64,
     /// Real milliseconds that each launch sleeps.
     pub sleep_ms: u64,
+}
+
+/// An expression that is none is refused while its place in the file is known.
+fn expression<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let pattern = String::deserialize(deserializer)?;
+    crate::expression::parse(&pattern).map_err(serde::de::Error::custom)?;
+    Ok(pattern)
 }
 
 impl Default for Rule {
@@ -44,7 +51,7 @@ pub enum Fault {
     Error,
     /// The launch panics.
     Panic,
-    /// A device thread panics and everybody else is told that all is well.
+    /// A device thread panics and everybody else is told that all is well; every later output of the process is wrong.
     DevicePanic,
     /// The process aborts.
     Abort,
@@ -66,9 +73,8 @@ impl Rule {
     /// The rule for a case, or the default one; an expression that is none is an error.
     pub fn of(rules: &[Self], id: &str) -> Result<Self, ZooError> {
         for rule in rules {
-            let pattern = Regex::new(&rule.pattern).map_err(|error| {
-                ZooError::Unsupported(format!("mock rule {:?} is no regular expression: {error}", rule.pattern))
-            })?;
+            let pattern = crate::expression::parse(&rule.pattern)
+                .map_err(|error| ZooError::Unsupported(format!("mock rule: {error}")))?;
             if pattern.is_match(id) {
                 return Ok(rule.clone());
             }
@@ -82,6 +88,10 @@ impl Rule {
         Script { nanos: self.nanos, noise: self.noise, fixed: self.fixed, seed, ..Script::default() }
     }
 }
+
+/// Whether a device thread of this process has panicked: as on a real device, what is computed afterwards is wrong and
+/// nobody says so.
+static POISONED: AtomicBool = AtomicBool::new(false);
 
 /// A workload that computes nothing and goes wrong on cue.
 pub struct MockWorkload {
@@ -103,6 +113,7 @@ impl MockWorkload {
                 let body = || panic!("can't allocate buffer of 640000000000 bytes");
                 let thread = std::thread::Builder::new().name("DSD-9-0".into()).spawn(body);
                 let _ = thread.map(|thread: std::thread::JoinHandle<()>| thread.join());
+                POISONED.store(true, Ordering::SeqCst);
             }
             Fault::Abort => std::process::abort(),
             Fault::Exit => std::process::exit(0),
@@ -147,7 +158,7 @@ impl Workload for MockWorkload {
 
     fn output(&mut self) -> Result<Output, ZooError> {
         self.launch()?;
-        let wrong = self.rule.fault == Some(Fault::Mismatch);
+        let wrong = self.rule.fault == Some(Fault::Mismatch) || POISONED.load(Ordering::SeqCst);
         Ok(Output { rows: 1, cols: 1, values: vec![if wrong { f32::NAN } else { 1.0 }] })
     }
 

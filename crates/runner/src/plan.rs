@@ -163,14 +163,10 @@ impl Plan {
         let NamedShape { name: shape_name, shape } = self.shape(group);
         let problem = self.problem(group);
         let (m, k, n) = (shape.m(), shape.k(), shape.n());
-        let name = entry
-            .name
-            .clone()
-            .unwrap_or_else(|| format!("benchmark_{}_{}_m{m}_k{k}_n{n}_compile", arm.recipe, entry.model));
         Case {
             id: self.id(group, arm),
             mode: entry.mode.into(),
-            name,
+            name: entry.name.clone().unwrap_or_default(),
             workload: entry.model.to_string(),
             recipe: arm.recipe.to_string(),
             sparsity: arm.sparsity.map(|sparsity| sparsity.to_string()),

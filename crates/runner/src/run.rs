@@ -3,6 +3,7 @@
 use crate::config::{ConfigError, Overrides, Source, resolve};
 use crate::devices::{self, DeviceError, Found};
 use crate::environment;
+use crate::expression::{self, NoExpression};
 use crate::fingerprint::fnv1a;
 use crate::plan::{Group, Plan};
 use crate::worker::{Assignment, Executor, Stage, Watch, WorkerError};
@@ -10,7 +11,6 @@ use calorimeter_sinks::journal::{self, Header, JournalContents, Resumed, Summary
 use calorimeter_sinks::{Journal, Record, Run, SinkError, Status, write_all};
 use calorimeter_zoo::Device;
 use chrono::{DateTime, Local};
-use regex::Regex;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -31,13 +31,8 @@ pub enum RunError {
     #[error(transparent)]
     Worker(#[from] WorkerError),
     /// The filter is no regular expression.
-    #[error("--filter {pattern:?} is no regular expression: {cause}")]
-    Filter {
-        /// What was given.
-        pattern: String,
-        /// What is wrong with it.
-        cause: regex::Error,
-    },
+    #[error("--filter {0}")]
+    Filter(NoExpression),
     /// The filter leaves nothing.
     #[error("--filter {pattern:?} matches none of the {cases} cases; see their ids with --dry-run")]
     NothingMatches {
@@ -119,9 +114,7 @@ impl Request {
         let resolved = resolve(&self.sources, &self.overrides)?;
         let output_dir = resolved.output_dir.clone();
         let filter = match &self.overrides.filter {
-            Some(pattern) => {
-                Some(Regex::new(pattern).map_err(|cause| RunError::Filter { pattern: pattern.clone(), cause })?)
-            }
+            Some(pattern) => Some(expression::parse(pattern).map_err(RunError::Filter)?),
             None => None,
         };
         let cases = resolved.entries.iter().map(|e| e.shapes.len() * e.pairs.len() * e.implementations.len()).sum();
@@ -141,10 +134,10 @@ impl Request {
 
     /// Tells runs of different content apart: a journal is resumed only by its own request.
     fn fingerprint(&self, plan: &Plan) -> String {
-        let devices: Vec<String> = plan.devices().iter().map(ToString::to_string).collect();
-        // Where a file lies does not matter, what it says does.
+        // Where a file lies does not matter, what it says does; the cases also say what `auto` and a CSV of shapes meant.
         let texts: Vec<&str> = self.sources.iter().map(|source| source.text.as_str()).collect();
-        let content = serde_json::to_vec(&(texts, &self.overrides, devices)).unwrap_or_default();
+        let cases: Vec<String> = plan.cases().map(|(case, _)| case.id).collect();
+        let content = serde_json::to_vec(&(texts, &self.overrides, cases)).unwrap_or_default();
         format!("{:016x}", fnv1a(&content))
     }
 }
@@ -157,17 +150,19 @@ impl Prepared {
 
     /// Runs the plan in a new directory.
     pub fn start(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
-        let header = self.header(&self.devices()?);
+        let devices = self.devices()?;
+        let header = self.header(&devices);
         let journal = Journal::create(&place.dir, &header)?;
         let contents = JournalContents { header, records: vec![], resumed: vec![], summary: None, warnings: vec![] };
-        self.go(journal, contents, place, executor, show)
+        self.go(devices, journal, contents, place, executor, show)
     }
 
     /// Goes on with a run that stopped early.
     pub fn resume(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
+        let devices = self.devices()?;
         let resumed = Resumed { time: now().to_rfc3339(), argv: std::env::args().collect() };
         let (journal, contents) = Journal::resume(&place.dir, &self.request.fingerprint(&self.plan), &resumed)?;
-        self.go(journal, contents, place, executor, show)
+        self.go(devices, journal, contents, place, executor, show)
     }
 
     fn devices(&self) -> Result<Vec<Found>, DeviceError> {
@@ -189,6 +184,7 @@ impl Prepared {
 
     fn go(
         &self,
+        devices: Vec<Found>,
         mut journal: Journal,
         contents: JournalContents,
         place: &Place,
@@ -196,7 +192,7 @@ impl Prepared {
         show: &mut dyn Show,
     ) -> Result<Outcome, RunError> {
         let JournalContents { header, mut records, warnings, .. } = contents;
-        let devices: HashMap<Device, Found> = self.devices()?.into_iter().map(|found| (found.device, found)).collect();
+        let devices: HashMap<Device, Found> = devices.into_iter().map(|found| (found.device, found)).collect();
         let finished: HashMap<String, Status> = records.iter().map(|r| (r.case.id.clone(), r.status)).collect();
         show.start(self.plan.len(), finished.len());
         for group in self.plan.groups() {
@@ -224,7 +220,8 @@ impl Prepared {
                 break;
             }
         }
-        let interrupted = show.interrupted();
+        // One that came after the last record interrupted nothing.
+        let interrupted = show.interrupted() && records.len() < self.plan.len();
         let notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         self.sort(&mut records);
         let counts = count_by_status(&records);

@@ -18,7 +18,8 @@ pub struct Case {
     pub id: String,
     /// `inference`, `training`, …
     pub mode: String,
-    /// The name of the config entry that asked for the case.
+    /// The name of the config entry that asked for the case; empty if it has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Which computation: `linear`, `ln_linear_relu`, …
     pub workload: String,

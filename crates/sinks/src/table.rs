@@ -13,7 +13,7 @@ pub fn data_frame(records: &[Record]) -> PolarsResult<DataFrame> {
     let columns = vec![
         rows.text("id", |r| Some(&r.case.id)),
         rows.text("mode", |r| Some(&r.case.mode)),
-        rows.text("name", |r| Some(&r.case.name)),
+        rows.text("name", |r| Some(r.case.name.as_str()).filter(|name| !name.is_empty())),
         rows.text("workload", |r| Some(&r.case.workload)),
         rows.text("recipe", |r| Some(&r.case.recipe)),
         rows.text("sparsity", |r| r.case.sparsity.as_deref()),

@@ -104,7 +104,7 @@ fn cells(row: &Row, base: &Path) -> [String; 24] {
     let case = row.case;
     let number = |value: Option<f64>| value.map(python_float).unwrap_or_default();
     [
-        case.name.clone(),
+        name(row),
         case.recipe.clone(),
         case.sparsity.clone().unwrap_or_default(),
         row.m.to_string(),
@@ -129,6 +129,15 @@ fn cells(row: &Row, base: &Path) -> [String; 24] {
         String::new(),
         memory_stats(row),
     ]
+}
+
+/// The name that was given, or the one that torchao makes up.
+fn name(row: &Row) -> String {
+    let Row { case, m, k, n, .. } = row;
+    match case.name.as_str() {
+        "" => format!("benchmark_{}_{}_m{m}_k{k}_n{n}_compile", case.recipe, case.workload),
+        name => name.to_owned(),
+    }
 }
 
 /// As Python prints the dictionary, with the key under which torch reports the peak.

@@ -108,8 +108,7 @@ fn what_was_not_measured_is_not_in_the_json() {
     let json = serde_json::to_string(&bare("a/b")).unwrap();
     assert_eq!(
         json,
-        r#"{"id":"a/b","mode":"","name":"","workload":"","recipe":"","implementation":"","device":"","dtype":"","#
-            .to_owned()
+        r#"{"id":"a/b","mode":"","workload":"","recipe":"","implementation":"","device":"","dtype":"","#.to_owned()
             + r#""shape_name":"","shape":{"batch":8,"m":2},"regime":"","status":"crashed"}"#
     );
     assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), bare("a/b"));

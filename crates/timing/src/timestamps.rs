@@ -1,13 +1,19 @@
-//! The device's own timestamps around a window, through CubeCL.
+//! The device's own timestamps around each launch, through CubeCL.
 
-use crate::{Failure, Overhead, Reading, Stopwatch, Work};
-use cubecl::profile::TimingMethod;
+use crate::{Failure, Overhead, Reading, Stopwatch, Work, median};
+use cubecl::profile::{ProfileDuration, TimingMethod};
 use cubecl::{Runtime, client::ComputeClient, future};
 
-/// Timestamp queries at the edges of a window.
+/// Timestamp queries at the edges of each launch; a window is the sum over its launches, without the gaps between them.
+///
+/// The queries bracket one compute pass, and the runtime begins another pass after some number of kernels: work that
+/// needs more of them for one launch is not [covered](Self::covers).
 pub struct Timestamps<R: Runtime> {
     client: ComputeClient<R>,
 }
+
+/// Queries that may wait to be read: Metal has room for 28.
+const IN_FLIGHT: usize = 16;
 
 impl<R: Runtime> Timestamps<R> {
     /// The device's clock, or `None` where the runtime would answer with wall time.
@@ -15,6 +21,29 @@ impl<R: Runtime> Timestamps<R> {
         let (_, probe) = client.profile(|| (), "probe").ok()?;
         (probe.timing_method() == TimingMethod::Device).then_some(Self { client })
     }
+
+    /// Whether one launch fits into one compute pass: if it did not, three would seem to take no longer than one.
+    pub fn covers(&self, work: &mut dyn Work) -> Result<bool, Failure> {
+        let mut take = |launches| -> Result<f64, Failure> {
+            let times: Result<Vec<f64>, Failure> =
+                (0..5).map(|_| Ok(read(self.profile(work, launches)?) as f64)).collect();
+            Ok(median(&times?).unwrap_or(0.0))
+        };
+        let (one, three) = (take(1)?, take(3)?);
+        Ok(three > 1.3 * one)
+    }
+
+    fn profile(&self, work: &mut dyn Work, launches: u32) -> Result<ProfileDuration, Failure> {
+        let enqueue = || (0..launches).try_for_each(|_| work.launch());
+        let profiled = self.client.profile(enqueue, "window");
+        let (enqueued, duration) = profiled.map_err(|error| Failure::from(format!("{error:?}")))?;
+        enqueued?;
+        Ok(duration)
+    }
+}
+
+fn read(duration: ProfileDuration) -> u64 {
+    future::block_on(duration.resolve()).duration().as_nanos() as u64
 }
 
 impl<R: Runtime> Stopwatch for Timestamps<R> {
@@ -27,15 +56,14 @@ impl<R: Runtime> Stopwatch for Timestamps<R> {
     }
 
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
-        let enqueue = || -> Result<(), Failure> {
-            for _ in 0..launches {
-                work.launch()?;
+        let mut waiting = Vec::with_capacity(IN_FLIGHT);
+        let mut nanos = 0;
+        for _ in 0..launches {
+            waiting.push(self.profile(work, 1)?);
+            if waiting.len() == IN_FLIGHT {
+                nanos += waiting.drain(..).map(read).sum::<u64>();
             }
-            Ok(())
-        };
-        let (enqueued, profile) =
-            self.client.profile(enqueue, "window").map_err(|error| Failure::from(format!("{error:?}")))?;
-        enqueued?;
-        Ok(Reading::Later(Box::new(move || Ok(future::block_on(profile.resolve()).duration().as_nanos() as u64))))
+        }
+        Ok(Reading::Later(Box::new(move || Ok(nanos + waiting.into_iter().map(read).sum::<u64>()))))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{Forward, Layout, Output, Problem, Tensors, Workload, ZooError};
 use burn::tensor::{DType, Tensor, TensorData, backend::Backend};
-use calorimeter_recipes::Recipe;
+use calorimeter_recipes::{Dtype, Recipe};
 
 /// A forward pass with its last output, which is kept so that no backend finds it unused.
 struct BurnWorkload<B: Backend> {
@@ -13,15 +13,24 @@ struct BurnWorkload<B: Backend> {
     dtype: DType,
     output: [usize; 2],
     weight_bytes: u64,
+    tf32: bool,
 }
 
-/// Puts a problem's tensors on a device. `drain` makes a lazy backend enqueue what a pass has registered.
+/// What tells one burn backend from another here.
+pub struct Traits<B: Backend> {
+    /// Makes a lazy backend enqueue what a pass has registered.
+    pub drain: fn(&Tensor<B, 2>),
+    /// Whether its f32 products may run on tensor cores.
+    pub tf32: bool,
+}
+
+/// Puts a problem's tensors on a device.
 pub fn build<B: Backend>(
     problem: &Problem,
     tensors: &Tensors,
     recipe: Recipe,
     device: B::Device,
-    drain: fn(&Tensor<B, 2>),
+    traits: Traits<B>,
 ) -> Result<Box<dyn Workload>, ZooError> {
     let dtype = problem.dtype.burn();
     if !B::supports_dtype(&device, dtype) {
@@ -36,7 +45,9 @@ pub fn build<B: Backend>(
     let Layout { output: (rows, cols), .. } = problem.layout();
     let forward = problem.model.forward(problem.shape, linears, input);
     let output = [rows as usize, cols as usize];
-    Ok(Box::new(BurnWorkload { forward, drain, last: None, device, dtype, output, weight_bytes }))
+    let Traits { drain, tf32 } = traits;
+    let tf32 = tf32 && problem.dtype == Dtype::F32;
+    Ok(Box::new(BurnWorkload { forward, drain, last: None, device, dtype, output, weight_bytes, tf32 }))
 }
 
 impl<B: Backend> Workload for BurnWorkload<B> {
@@ -68,5 +79,9 @@ impl<B: Backend> Workload for BurnWorkload<B> {
 
     fn weight_bytes(&self) -> u64 {
         self.weight_bytes
+    }
+
+    fn may_use_tf32(&self) -> bool {
+        self.tf32
     }
 }

@@ -15,6 +15,9 @@ pub struct Tolerance {
 /// Unit roundoff of the accumulators: every implementation sums in f32.
 const ACCUMULATOR: f64 = 1.0 / (1u64 << 24) as f64;
 
+/// Unit roundoff of TF32, the f32 operand type of tensor cores.
+const TF32: f64 = 1.0 / (1u64 << 11) as f64;
+
 impl Tolerance {
     /// For outputs rounded `roundings` times in a row to a dtype, after sums of `depth` products.
     pub fn new(dtype: Dtype, roundings: u32, depth: u64) -> Self {
@@ -23,6 +26,12 @@ impl Tolerance {
         let summing = ACCUMULATOR * (depth as f64).sqrt();
         // An error is at most about three times its root mean square, one element among millions about twice that.
         Self { rel_l2: 1.5 * rounding + 4.0 * summing, element: 4.0 * rounding + 16.0 * summing }
+    }
+
+    /// The same where both operands of every product were rounded to TF32, in `products` layers in a row.
+    pub fn with_tf32(self, products: u32) -> Self {
+        let rounding = TF32 * f64::from(2 * products).sqrt();
+        Self { rel_l2: self.rel_l2 + 1.5 * rounding, element: self.element + 4.0 * rounding }
     }
 }
 

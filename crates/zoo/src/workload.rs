@@ -16,6 +16,11 @@ pub trait Workload: Send {
     /// Bytes of its weights on the device.
     fn weight_bytes(&self) -> u64;
 
+    /// Whether f32 operands may be rounded to TF32 on their way into tensor cores.
+    fn may_use_tf32(&self) -> bool {
+        false
+    }
+
     /// Which kernel was chosen, where that is known.
     fn kernel(&self) -> Option<String> {
         None

@@ -8,13 +8,15 @@ use crate::devices;
 use crate::progress::{Format, Terminal};
 use crate::run::Request;
 use calorimeter_sinks::dashboard;
+use calorimeter_sinks::journal::check_writable;
 use calorimeter_sinks::terminal::Colour;
+use std::path::Path;
 
 pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
-    // An output that cannot be written costs nothing when it is known first.
-    dashboard::write(&arguments.output, &[], "unknown")?;
     let sources = read(&[&arguments.config])?;
     let prepared = Request { sources, overrides: arguments.overrides.into() }.prepare()?;
+    // An output that cannot be written costs nothing when it is known first.
+    check_writable(folder_of(&arguments.output))?;
     let mut terminal = Terminal::new(Format::Table, Colour::Never, false);
     let outcome = start(&prepared, arguments.out.as_deref(), &mut terminal);
     terminal.finish();
@@ -26,4 +28,8 @@ pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
     dashboard::write(&arguments.output, &outcome.records, &arch)?;
     eprintln!("wrote {}", arguments.output.display());
     Ok(report(&outcome, false))
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -3,12 +3,11 @@
 use super::options::{ColourArguments, ColourChoice, RunArguments};
 use super::{CliError, print};
 use crate::Exit;
-use crate::config::Source;
+use crate::config::{Overrides, Source};
 use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError, now, run_id};
 use crate::worker::Subprocess;
 use calorimeter_sinks::Case;
-use calorimeter_sinks::journal::check_writable;
 use calorimeter_sinks::terminal::{Colour, summary};
 use serde::Serialize;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -18,7 +17,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, CliError> {
     let files: Vec<&PathBuf> = arguments.config.iter().chain(&arguments.files).collect();
     let request = match (&files[..], &arguments.resume) {
         ([], None) => return Err(CliError::Usage("no configuration file; try configs/quickstart.yml".into())),
-        ([], Some(dir)) => Request::of_journal(dir)?,
+        ([], Some(dir)) => continued(dir, arguments.overrides.into())?,
         (files, _) => Request { sources: read(files)?, overrides: arguments.overrides.into() },
     };
     let prepared = request.prepare()?;
@@ -29,9 +28,8 @@ pub fn run(arguments: RunArguments) -> Result<Exit, CliError> {
     let mut terminal = Terminal::new(arguments.format, colour, false);
     let outcome = match &arguments.resume {
         Some(dir) => {
-            let place = Place { dir: dir.clone(), output_dir: dir.clone() };
             listen_for_interrupts();
-            prepared.resume(&place, &mut Subprocess::new(tuning_cache()), &mut terminal)
+            prepared.resume(&place_of(&prepared, dir), &mut Subprocess::new(tuning_cache()), &mut terminal)
         }
         None => start(&prepared, arguments.out.as_deref(), &mut terminal),
     };
@@ -43,12 +41,16 @@ pub fn run(arguments: RunArguments) -> Result<Exit, CliError> {
     Ok(report(&outcome, arguments.strict))
 }
 
-/// Starts a prepared run in a folder that is known to be writable.
+/// The request of the run in a folder. Options that differ from those of then are an error, not passed over.
+fn continued(dir: &Path, overrides: Overrides) -> Result<Request, RunError> {
+    let request = Request::of_journal(dir)?;
+    Ok(if overrides == Overrides::default() { request } else { Request { overrides, ..request } })
+}
+
+/// Starts a prepared run in a new folder.
 pub fn start(prepared: &Prepared, out: Option<&Path>, terminal: &mut Terminal) -> Result<Outcome, RunError> {
-    let place = place(prepared, out);
-    check_writable(&place.dir)?;
     listen_for_interrupts();
-    prepared.start(&place, &mut Subprocess::new(tuning_cache()), terminal)
+    prepared.start(&place(prepared, out), &mut Subprocess::new(tuning_cache()), terminal)
 }
 
 /// With `--out` everything goes there; else a folder of its own under the file's `output_dir`.
@@ -56,11 +58,22 @@ fn place(prepared: &Prepared, out: Option<&Path>) -> Place {
     if let Some(out) = out {
         return Place { dir: out.to_owned(), output_dir: out.to_owned() };
     }
-    let output_dir = prepared.output_dir.clone().unwrap_or_else(|| "results".into());
+    let output_dir = output_dir(prepared);
     let id = run_id(&now());
     let names = std::iter::once(id.clone()).chain((2..).map(|n| format!("{id}-{n}")));
     let dir = names.map(|name| output_dir.join(name)).find(|dir| !dir.exists()).unwrap_or_else(|| output_dir.join(&id));
     Place { dir, output_dir }
+}
+
+/// Where the run in a folder was started to write: with `--out` it was there, else the folder lies in `output_dir`.
+fn place_of(prepared: &Prepared, dir: &Path) -> Place {
+    let output_dir = output_dir(prepared);
+    let within = dir.parent() == Some(output_dir.as_path());
+    Place { dir: dir.to_owned(), output_dir: if within { output_dir } else { dir.to_owned() } }
+}
+
+fn output_dir(prepared: &Prepared) -> PathBuf {
+    prepared.output_dir.clone().unwrap_or_else(|| "results".into())
 }
 
 pub fn read(files: &[&PathBuf]) -> Result<Vec<Source>, RunError> {

@@ -33,7 +33,7 @@ impl ConfigError {
         if let Some(at) = error.location() {
             message = message.replace(&format!(" at line {} column {}", at.line(), at.column()), "");
         }
-        Self::Invalid { path, place, message: suggest(message) }
+        Self::Invalid { path, place, message: shorten(suggest(message)) }
     }
 
     /// Without a position: the value is right by itself but not with the others.
@@ -42,8 +42,11 @@ impl ConfigError {
     }
 }
 
-/// Adds the nearest known key to serde's sentence about an unknown one.
+/// Serde's sentences about keys in the words of this program, with the nearest known key beside an unknown one.
 fn suggest(message: String) -> String {
+    if let Some((before, key)) = message.split_once("duplicate field `") {
+        return format!("{before}key {:?} is given twice, or by two of its names; keep one", key.trim_end_matches('`'));
+    }
     let Some((before, rest)) = message.split_once("unknown field `") else { return message };
     let Some((key, known)) = rest.split_once('`') else { return message };
     let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
@@ -52,3 +55,17 @@ fn suggest(message: String) -> String {
     let hint = nearest.map_or_else(String::new, |nearest| format!("; did you mean {nearest:?}?"));
     format!("{before}unknown key {key:?}{hint}; known: {}", known.join(", "))
 }
+
+/// Cuts the middle out of a message that repeats a very long value.
+fn shorten(message: String) -> String {
+    let characters = message.chars().count();
+    if characters <= 2 * KEPT {
+        return message;
+    }
+    let head: String = message.chars().take(KEPT).collect();
+    let tail: String = message.chars().skip(characters - KEPT).collect();
+    format!("{head} […] {tail}")
+}
+
+/// Characters kept at both ends of a message: enough for every list of known names.
+const KEPT: usize = 1000;

@@ -99,7 +99,7 @@ macro_rules! shared_keys {
 
         /// A configuration file of `calorimeter run`.
         #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-        #[serde(deny_unknown_fields, default)]
+        #[serde(deny_unknown_fields, default, expecting = "keys such as recipes and models")]
         pub struct File {
             /// `inference`; `training` is known and refused.
             #[serde(alias = "benchmark_mode")]
@@ -156,7 +156,7 @@ shared_keys! {
     model: ModelName,
     /// Where to run (auto).
     device: Wanted,
-    /// Whose kernels run; without it, what `torch_compile_mode` stands for.
+    /// Whose kernels run; without it, what `torch_compile_mode` stands for, or else eager, and fused where it exists.
     implementations: Vec<ImplementationName>,
     /// torch's word for what to compile: default is eager and fused, max-autotune is all implementations.
     #[serde(alias = "compile")]

@@ -158,6 +158,7 @@ fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String>
         (_, Some(false)) => Some(CompileMode::Off),
         (mode, _) => mode,
     };
+    let device = devices::resolve(entry.device.unwrap_or_default()).map_err(|error| error.to_string())?;
     let implementations = match entry.implementations {
         Some(names) if names.is_empty() => return Err("implementations is an empty list".into()),
         Some(names) => {
@@ -166,9 +167,13 @@ fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String>
             unique.dedup();
             unique
         }
-        None => compile_mode.unwrap_or(CompileMode::Default).implementations(),
+        None => match compile_mode {
+            Some(mode) => mode.implementations(),
+            // Nobody asked for what cannot run here.
+            None if matches!(device, Device::Cpu) => vec![Implementation::Eager],
+            None => vec![Implementation::Eager, Implementation::Fused],
+        },
     };
-    let device = devices::resolve(entry.device.unwrap_or_default()).map_err(|error| error.to_string())?;
     Ok(ResolvedEntry {
         name: entry.name,
         mode: "inference",

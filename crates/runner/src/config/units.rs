@@ -52,7 +52,8 @@ impl FromStr for Share {
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}%", self.0 * 100.0)
+        // Not in percent: reading it back must give the same number to the last digit.
+        self.0.fmt(f)
     }
 }
 
@@ -133,6 +134,14 @@ mod tests {
         }
         for text in ["", "0", "100%", "-1%", "x"] {
             assert!(text.parse::<Share>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_share_kept_in_a_journal_is_read_back_to_the_last_digit() {
+        for share in (1..10_000).map(|hundredths| format!("{}%", f64::from(hundredths) / 100.0)) {
+            let share: Share = share.parse().unwrap();
+            assert_eq!(share.to_string().parse(), Ok(share));
         }
     }
 }

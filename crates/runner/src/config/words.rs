@@ -111,12 +111,15 @@ impl FromStr for CompileMode {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let known = || MODES.map(|(_, name)| name).join(", ");
+        let names = MODES.map(|(_, name)| name);
+        let distance = |known: &&str| strsim::damerau_levenshtein(name, known);
+        let nearest = names.into_iter().filter(|known| distance(known) <= known.len() / 3).min_by_key(distance);
+        let hint = nearest.map_or_else(String::new, |nearest| format!("; did you mean {nearest:?}?"));
         MODES
             .iter()
             .find(|(_, spelling)| *spelling == name)
             .map(|(mode, _)| *mode)
-            .ok_or_else(|| format!("unknown compile mode {name:?}; known: {}", known()))
+            .ok_or_else(|| format!("unknown compile mode {name:?}{hint}; known: {}", names.join(", ")))
     }
 }
 

@@ -252,7 +252,15 @@ fn make_ready(
     record.prime_ns = Some(nanos);
     record.tuning = (events > 0).then_some(Tuning { nanos, events });
 
-    let kernel_error = gate::judge(&output, common.reference(recipe), &problem.tolerance(recipe));
+    let tolerance = problem.tolerance(recipe);
+    let mut kernel_error = gate::judge(&output, common.reference(recipe), &tolerance);
+    if kernel_error.is_err() && workload.may_use_tf32() {
+        let layers = problem.layout().linears.len() as u32;
+        kernel_error = gate::judge(&output, common.reference(recipe), &tolerance.with_tf32(layers));
+        if kernel_error.is_ok() {
+            record.warnings.push(TF32.into());
+        }
+    }
     let unquantised = common.reference(Recipe::BASELINE);
     let scheme = gate::accuracy(&output.sampled(&unquantised.sample), &unquantised.values);
     record.accuracy = Some(Accuracy {
@@ -271,16 +279,20 @@ fn make_ready(
         return Err(Box::new(record));
     }
 
-    let (mut stopwatch, remark) = stopwatch(device, implementation, &mut context.machines).map_err(refuse)?;
+    let mut job = Job(workload);
+    let broken = |error: Failure| end(Status::Failed, error.to_string());
+    let clock = stopwatch(device, implementation, &mut context.machines, &mut job);
+    let (mut stopwatch, remark) = clock.map_err(broken)?;
     record.warnings.extend(remark);
     record.stopwatch = Some(stopwatch.name().to_owned());
-    let mut job = Job(workload);
-    let step = granularity(stopwatch.as_mut(), &mut job, EMPTY_WINDOWS)
-        .map_err(|error| end(Status::Failed, error.to_string()))?;
+    let step = granularity(stopwatch.as_mut(), &mut job, EMPTY_WINDOWS).map_err(broken)?;
     record.granularity_ns = Some(step.step_ns);
     Ok(Ready { case, job, stopwatch, record })
 }
 
+/// Said where f32 was asked for and tensor cores computed something coarser.
+const TF32: &str =
+    "f32 operands were rounded to TF32 (10-bit mantissas) for tensor cores: not comparable with full f32";
 /// Launches after the first, so that lazy backends have settled on how they run.
 const PRIMING: u32 = 3;
 /// Empty windows from which a stopwatch's granularity is read.

@@ -1,6 +1,6 @@
 //! The run's side: worker processes started, watched, ended and replaced.
 
-use super::process::WORKER;
+use super::process::{BEAT, WORKER};
 use super::protocol::{Assignment, Event, Order};
 use super::{Executor, Watch, WorkerError};
 use crate::devices::Found;
@@ -16,8 +16,10 @@ use std::time::{Duration, Instant};
 
 /// How often the run looks up from its workers.
 const GLANCE: Duration = Duration::from_millis(50);
-/// A worker that is silent for so long is frozen: it beats every second.
+/// A worker that is silent for so long is frozen, whatever its cases may take.
 const SILENCE: Duration = Duration::from_secs(30);
+/// How long a worker that is done for may take to end by itself, and its last words to arrive.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How much of a worker's standard error is kept.
 const TAIL: usize = 4096;
 /// Workers that may end in a row without touching a case.
@@ -36,6 +38,8 @@ struct Worker {
     orders: ChildStdin,
     events: Receiver<Event>,
     stderr: Arc<Mutex<Vec<u8>>>,
+    /// Disconnected when all of standard error has been read.
+    drained: Receiver<()>,
 }
 
 /// How a worker's work on an assignment came to an end.
@@ -44,7 +48,7 @@ enum Ending {
     Interrupted,
     Poisoned { case: usize, reason: String },
     TimedOut { case: usize },
-    Frozen { case: Option<usize> },
+    Frozen { case: Option<usize>, silence: Duration },
     Gone { case: Option<usize> },
 }
 
@@ -90,15 +94,16 @@ impl Executor for Subprocess {
                 }
                 Ending::Poisoned { case, reason } => (Some(case), Status::Failed, reason),
                 Ending::TimedOut { case } => (Some(case), Status::Timeout, format!("took longer than {timeout:?}")),
-                Ending::Frozen { case } => {
-                    (case, Status::Crashed, format!("its worker process gave no sign of life for {SILENCE:?}"))
+                Ending::Frozen { case, silence } => {
+                    (case, Status::Crashed, format!("its worker process gave no sign of life for {silence:?}"))
                 }
                 Ending::Gone { case } => (case, Status::Crashed, String::new()),
             };
             let (exit, stderr_tail) = self.worker.take().map(Worker::end).unwrap_or_default();
-            let reason =
-                if reason.is_empty() { format!("its worker process {}", exit.unwrap_or_default()) } else { reason };
-            match case {
+            let ended = exit.unwrap_or_else(|| "closed its pipe and had to be ended".into());
+            let reason = if reason.is_empty() { format!("its worker process {ended}") } else { reason };
+            // A case may be touched again as another one's baseline; its record stands.
+            match case.filter(|&case| !done[left[case]]) {
                 Some(case) => {
                     stillborn = 0;
                     done[left[case]] = true;
@@ -150,7 +155,9 @@ impl Worker {
         });
         let stderr = Arc::new(Mutex::new(Vec::new()));
         let kept = stderr.clone();
+        let (reading, drained) = channel();
         std::thread::spawn(move || {
+            let _reading = reading;
             let mut chunk = [0; 1024];
             while let Ok(read @ 1..) = errors.read(&mut chunk) {
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,7 +167,7 @@ impl Worker {
             }
         });
 
-        let mut worker = Self { device: device.device, child, orders, events, stderr };
+        let mut worker = Self { device: device.device, child, orders, events, stderr, drained };
         let tuning = tuning.map(|root| root.join(folder_name(&device.identity)));
         worker.order(&Order::Hello { tuning });
         Ok(worker)
@@ -185,6 +192,8 @@ impl Worker {
         let mut spent = vec![Duration::ZERO; assignment.cases.len()];
         let mut touched: Option<(usize, Instant)> = None;
         let mut heard = Instant::now();
+        // A frozen case is told from a slow one while there is time for it, and never by a beat or two that came late.
+        let silence = SILENCE.min(timeout / 2).max(3 * BEAT);
         loop {
             if watch.interrupted() {
                 return Ending::Interrupted;
@@ -213,8 +222,8 @@ impl Worker {
                 Some(Event::Done) => return Ending::Done,
                 Some(Event::Beat) | None => {}
             }
-            if heard.elapsed() > SILENCE {
-                return Ending::Frozen { case: touched.map(|(case, _)| case) };
+            if heard.elapsed() > silence {
+                return Ending::Frozen { case: touched.map(|(case, _)| case), silence };
             }
             if let Some((case, since)) = touched
                 && spent[case] + since.elapsed() > timeout
@@ -229,12 +238,14 @@ impl Worker {
     fn end(mut self) -> (Option<String>, Option<String>) {
         // One that is about to end by itself has a more telling status than one that is killed.
         let patience = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && patience.elapsed() < Duration::from_millis(200) {
+        while matches!(self.child.try_wait(), Ok(None)) && patience.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(2));
         }
         let exit = self.child.try_wait().ok().flatten().map(describe);
         drop(self.child.kill());
         drop(self.child.wait());
+        // A process that the worker had started may hold the pipe open.
+        let _ = self.drained.recv_timeout(PATIENCE);
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let tail = String::from_utf8_lossy(&stderr).trim().to_owned();
         (exit, (!tail.is_empty()).then_some(tail))

@@ -1,6 +1,7 @@
 //! NVIDIA GPUs, through CubeCL.
 
-use crate::{Implementation, Problem, Tensors, Workload, ZooError, burn_workload};
+use crate::burn_workload::{self, Traits};
+use crate::{Implementation, Problem, Tensors, Workload, ZooError};
 use burn::tensor::Tensor;
 use burn_cubecl::CubeBackend;
 use burn_fusion::Fusion;
@@ -19,8 +20,10 @@ pub(super) fn open(
 ) -> Result<Box<dyn Workload>, ZooError> {
     let device = CudaDevice::new(usize::from(index));
     match implementation {
-        Implementation::Fused => burn_workload::build::<Fused>(problem, tensors, recipe, device, drain),
-        _ => burn_workload::build::<Eager>(problem, tensors, recipe, device, |_| ()),
+        Implementation::Fused => {
+            burn_workload::build::<Fused>(problem, tensors, recipe, device, Traits { drain, tf32: true })
+        }
+        _ => burn_workload::build::<Eager>(problem, tensors, recipe, device, Traits { drain: |_| (), tf32: true }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Vulkan and Metal adapters, through CubeCL on wgpu.
 
-use crate::{Device, Implementation, Problem, Tensors, Workload, ZooError, burn_workload};
+use crate::burn_workload::{self, Traits};
+use crate::{Device, Implementation, Problem, Tensors, Workload, ZooError};
 use burn::tensor::Tensor;
 use burn_cubecl::CubeBackend;
 use burn_fusion::Fusion;
@@ -100,8 +101,10 @@ pub(super) fn open(
 ) -> Result<Box<dyn Workload>, ZooError> {
     let handle = handle(device, index)?;
     match implementation {
-        Implementation::Fused => burn_workload::build::<Fused>(problem, tensors, recipe, handle, drain),
-        _ => burn_workload::build::<Eager>(problem, tensors, recipe, handle, |_| ()),
+        Implementation::Fused => {
+            burn_workload::build::<Fused>(problem, tensors, recipe, handle, Traits { drain, tf32: false })
+        }
+        _ => burn_workload::build::<Eager>(problem, tensors, recipe, handle, Traits { drain: |_| (), tf32: false }),
     }
 }
 

@@ -1,0 +1,87 @@
+//! What does an eager matmul on the CPU cost besides the product itself? It must stay within 10 % of `gemm`, the crate
+//! that burn-flex calls.
+//!
+//! All arms read the same values the same way, the weight as `[n, k]`, with the same threads. A launch makes a new
+//! output, as a forward pass must, so the arm that does so too is the one to compare with; the one that writes into
+//! the same output again shows what that costs.
+
+use calorimeter_recipes::{Dtype, Recipe};
+use calorimeter_shapes::Shape;
+use calorimeter_timing::{Arm, Closure, Comparison, Options, Quiet, WallClock, measure};
+use calorimeter_zoo::{Device, Implementation, Machines, Problem, Tensors, Workload, open};
+use criterion::{Criterion, Throughput};
+use gemm::{Parallelism, gemm};
+use std::error::Error;
+
+const SIDE: usize = 1024;
+const BAR: f64 = 0.10;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let shape = Shape::new(SIDE as u64, SIDE as u64, SIDE as u64)?;
+    let problem = Problem { model: "linear".parse()?, shape, dtype: Dtype::F32, seed: 42 };
+    let tensors = problem.tensors();
+    let mut eager =
+        open(&problem, &tensors, Recipe::BASELINE, Implementation::Eager, Device::Cpu, &mut Machines::default())?;
+    assert_eq!(eager.output()?.values, product(&tensors, Vec::new()), "the arms compute the same");
+
+    let mut criterion = Criterion::default().configure_from_args();
+    one_by_one(&mut criterion, &mut *eager, &tensors, problem.flops());
+    criterion.final_summary();
+    if std::env::args().any(|argument| argument == "--bench") {
+        in_turns(&mut *eager, &tensors)?;
+    }
+    Ok(())
+}
+
+fn one_by_one(criterion: &mut Criterion, eager: &mut dyn Workload, tensors: &Tensors, flops: u64) {
+    let mut group = criterion.benchmark_group("f32 1024x1024x1024");
+    group.throughput(Throughput::Elements(flops));
+    group.bench_function("eager", |bencher| bencher.iter(|| pass(eager)));
+    group.bench_function("gemm, new output", |bencher| bencher.iter(|| product(tensors, Vec::new())));
+    let mut output = Vec::new();
+    group.bench_function("gemm, same output", |bencher| {
+        bencher.iter(|| output = product(tensors, std::mem::take(&mut output)));
+    });
+    group.finish();
+}
+
+/// A machine that others use drifts by more than the bar between one arm and the next; in turns both meet the same.
+fn in_turns(eager: &mut dyn Workload, tensors: &Tensors) -> Result<(), Box<dyn Error>> {
+    let (mut clock, mut other_clock) = (WallClock::synchronous(), WallClock::synchronous());
+    let mut direct = Closure::new(|| product(tensors, Vec::new()));
+    let mut eager = Closure::new(|| pass(eager));
+    let mut arms = [Arm::new(&mut direct, &mut clock), Arm::new(&mut eager, &mut other_clock).against(0)];
+    let options = Options { margin: BAR, ..Options::default() };
+    for (name, measured) in ["gemm", "eager"].into_iter().zip(measure(&mut arms, &options, &mut Quiet)) {
+        let measured = measured?;
+        println!("in turns: {name:5} {:.3} ms", measured.time.median / 1e6);
+        if let Some(Comparison { ratio, lo: Some(lo), hi: Some(hi), verdict }) = measured.comparison {
+            let bar = BAR * 100.0;
+            println!("in turns: {name} has {ratio:.3} [{lo:.3}, {hi:.3}] of gemm's speed: {verdict} within {bar} %");
+        }
+    }
+    Ok(())
+}
+
+fn pass(eager: &mut dyn Workload) {
+    eager.launch().and_then(|()| eager.settle()).expect("a matmul in f32 runs on every CPU");
+}
+
+/// Input times transposed weight, into the memory of `output` if it suffices.
+fn product(tensors: &Tensors, mut output: Vec<f32>) -> Vec<f32> {
+    let (input, weight) = (&tensors.input.values, tensors.weights[0].values());
+    assert!(input.len() == SIDE * SIDE && weight.len() == SIDE * SIDE);
+    output.clear();
+    output.reserve_exact(SIDE * SIDE);
+    let row = SIDE as isize;
+    // SAFETY: all three matrices have SIDE rows of SIDE values, and the product writes every value of the output.
+    unsafe {
+        let (out, input, weight) = (output.as_mut_ptr(), input.as_ptr(), weight.as_ptr());
+        let threads = Parallelism::Rayon(0);
+        gemm(
+            SIDE, SIDE, SIDE, out, 1, row, false, input, 1, row, weight, row, 1, 0.0, 1.0, false, false, false, threads,
+        );
+        output.set_len(SIDE * SIDE);
+    }
+    output
+}

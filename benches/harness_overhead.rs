@@ -1,0 +1,70 @@
+//! What does measuring add to the host's work for one launch? It must stay below 2 us.
+//!
+//! All arms do the same one addition; the figure is the time per launch, the window's own costs included.
+
+use calorimeter_runner::mock::{MockWorkload, Rule};
+use calorimeter_timing::{Closure, Failure, Stopwatch, WallClock, Work};
+use calorimeter_zoo::Workload;
+use criterion::{Criterion, criterion_group, criterion_main};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Launches of one window.
+const LAUNCHES: u32 = 10_000;
+
+/// The way from a stopwatch to a workload inside a worker.
+struct Job(Box<dyn Workload>);
+
+impl Work for Job {
+    fn launch(&mut self) -> Result<(), Failure> {
+        Ok(self.0.launch()?)
+    }
+
+    fn settle(&mut self) -> Result<(), Failure> {
+        Ok(self.0.settle()?)
+    }
+}
+
+fn overhead(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("per launch");
+    let mut count = 0u64;
+    group.bench_function("a bare loop", |bencher| {
+        bencher.iter_custom(|launches| {
+            per_launch(launches, || {
+                for _ in 0..LAUNCHES {
+                    count = black_box(count.wrapping_add(1));
+                }
+            })
+        });
+    });
+    let mut closure = Closure::new(|| {
+        count = black_box(count.wrapping_add(1));
+        count
+    });
+    group.bench_function("a closure in windows", |bencher| {
+        bencher.iter_custom(|launches| per_launch(launches, || window(&mut closure)));
+    });
+    let mut job = Job(Box::new(MockWorkload::new(Rule::default())));
+    group.bench_function("a workload in windows", |bencher| {
+        bencher.iter_custom(|launches| per_launch(launches, || window(&mut job)));
+    });
+    group.finish();
+}
+
+fn window(work: &mut dyn Work) {
+    let reading = WallClock::synchronous().window(work, LAUNCHES).and_then(|reading| reading.resolve());
+    black_box(reading.expect("nothing here can fail"));
+}
+
+/// Whole windows for at least so many launches, scaled to just as many.
+fn per_launch(launches: u64, mut window: impl FnMut()) -> Duration {
+    let windows = launches.div_ceil(u64::from(LAUNCHES));
+    let start = Instant::now();
+    for _ in 0..windows {
+        window();
+    }
+    start.elapsed().mul_f64(launches as f64 / (windows * u64::from(LAUNCHES)) as f64)
+}
+
+criterion_group!(benches, overhead);
+criterion_main!(benches);

@@ -1,0 +1,50 @@
+//! What does the runner cost besides the measuring? 1,000 cases of the mock device, whose time is scripted, through
+//! a worker process, the journal and the derived files must stay below 5 s.
+
+use calorimeter_runner::config::{Overrides, Source};
+use calorimeter_runner::run::{Place, Prepared, Request, RunError, Show};
+use calorimeter_runner::worker::{Subprocess, serve_if_worker};
+use criterion::{BatchSize, Criterion, Throughput};
+use tempfile::TempDir;
+
+const CASES: u64 = 1000;
+
+/// 125 shapes, 2 recipes, 4 implementations.
+const TEXT: &str = "
+device: mock
+recipes: [baseline, int8wo]
+implementations: [eager, fused, cube, native]
+mock: [{noise: 0.01}]
+models: [{shapes: [{name: sweep, min_power: 6, max_power: 10}]}]
+";
+
+struct Silent;
+impl Show for Silent {}
+
+fn mock_run(criterion: &mut Criterion) -> Result<(), RunError> {
+    let source = Source { path: "inline.yml".into(), text: TEXT.into() };
+    let prepared = Request { sources: vec![source], overrides: Overrides::default() }.prepare()?;
+    let mut group = criterion.benchmark_group("mock run");
+    group.sample_size(10).throughput(Throughput::Elements(CASES));
+    group.bench_function("1,000 cases", |bencher| {
+        let folder = || tempfile::tempdir().expect("the temporary folder is writable");
+        bencher.iter_batched_ref(folder, |folder| run(&prepared, folder), BatchSize::PerIteration);
+    });
+    group.finish();
+    Ok(())
+}
+
+fn run(prepared: &Prepared, folder: &TempDir) {
+    let place = Place { dir: folder.path().to_owned(), output_dir: folder.path().to_owned() };
+    let outcome = prepared.start(&place, &mut Subprocess::new(None), &mut Silent).expect("the mock device is here");
+    assert!(outcome.records.len() as u64 == CASES && outcome.errors.is_empty(), "{:?}", outcome.errors);
+}
+
+fn main() -> Result<(), RunError> {
+    // The runner starts this program again as its worker, so the macro's main will not do.
+    serve_if_worker();
+    let mut criterion = Criterion::default().configure_from_args();
+    mock_run(&mut criterion)?;
+    criterion.final_summary();
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! How long does `run --dry-run --format jsonl` take from the text of a file to the last line? For 512 shapes under 6
+//! recipes it must stay below 50 ms, for 100,000 cases below 1 s.
+
+use calorimeter_runner::config::{Overrides, Source};
+use calorimeter_runner::run::{Request, RunError};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use std::hint::black_box;
+
+const SWEEP: &str = "
+device: mock
+recipes: [baseline, int8wo, int8dq, int4wo-128, float8wo, float8dq]
+implementations: [eager]
+models: [{shapes: [{name: sweep}]}]
+";
+
+/// 1,000 shapes, 5 recipes, 4 implementations, 5 models.
+const LARGE: &str = "
+device: mock
+recipes: [baseline, int8wo, int8dq, int4wo-128, float8wo]
+implementations: [eager, fused, cube, native]
+models:
+  - {model: linear, shapes: [{name: sweep, min_power: 6}]}
+  - {model: ln_linear_relu, shapes: [{name: sweep, min_power: 6}]}
+  - {model: ln_linear_gelu, shapes: [{name: sweep, min_power: 6}]}
+  - {model: ln_linear_silu, shapes: [{name: sweep, min_power: 6}]}
+  - {model: transformer_block, shapes: [{name: sweep, min_power: 6}]}
+";
+
+fn plan(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("plan");
+    group.sample_size(20);
+    for (name, text, cases) in [("512 shapes, 6 recipes", SWEEP, 3072), ("100,000 cases", LARGE, 100_000)] {
+        group.throughput(Throughput::Elements(cases));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let lines = lines(black_box(text)).expect("the file is right");
+                assert_eq!(lines, cases);
+            });
+        });
+    }
+    group.finish();
+}
+
+/// Writes every case that the text stands for as a line of JSON, and counts them.
+fn lines(text: &str) -> Result<u64, RunError> {
+    let source = Source { path: "inline.yml".into(), text: text.into() };
+    let prepared = Request { sources: vec![source], overrides: Overrides::default() }.prepare()?;
+    let (mut line, mut lines) = (Vec::new(), 0);
+    for (case, supported) in prepared.plan().cases() {
+        line.clear();
+        serde_json::to_writer(&mut line, &(case, supported.err())).expect("a case is plain data");
+        black_box(&line);
+        lines += 1;
+    }
+    Ok(lines)
+}
+
+criterion_group!(benches, plan);
+criterion_main!(benches);

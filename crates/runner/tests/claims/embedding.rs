@@ -1,0 +1,56 @@
+//! The runner as a library, without worker processes.
+
+use crate::scene::Scene;
+use calorimeter_runner::config::{Overrides, Source};
+use calorimeter_runner::run::{Place, Request, Show};
+use calorimeter_runner::worker::{InProcess, Stage};
+use calorimeter_sinks::{Record, Status};
+
+#[derive(Default)]
+struct Seen {
+    cases: usize,
+    touched: usize,
+    rounds: u32,
+    records: Vec<Record>,
+}
+
+impl Show for Seen {
+    fn start(&mut self, cases: usize, already: usize) {
+        assert_eq!(already, 0);
+        self.cases = cases;
+    }
+
+    fn touch(&mut self, id: &str, _: Stage) {
+        assert!(id.contains("/cpu/f32/"), "{id}");
+        self.touched += 1;
+    }
+
+    fn round(&mut self, rounds: u32) {
+        self.rounds = self.rounds.max(rounds);
+    }
+
+    fn record(&mut self, record: &Record) {
+        self.records.push(record.clone());
+    }
+}
+
+#[test]
+fn a_program_runs_cases_in_its_own_process() {
+    let scene = Scene::new();
+    let text = "recipes: [baseline, int8wo]
+device: cpu
+dtype: f32
+timing: {min_time: 0s, max_time: 1s, warm_up: 0s, min_windows: 6, max_windows: 6, window: 20us}
+models: [{shapes: [{name: custom, shapes: [[4, 32, 16]]}]}]";
+    let source = Source { path: "inline.yml".into(), text: text.into() };
+    let prepared = Request { sources: vec![source], overrides: Overrides::default() }.prepare().unwrap();
+    let place = Place { dir: scene.path("out"), output_dir: scene.path("out") };
+    let mut seen = Seen::default();
+    let outcome = prepared.start(&place, &mut InProcess::default(), &mut seen).unwrap();
+    assert!(!outcome.interrupted && outcome.errors.is_empty() && outcome.paths.len() == 3);
+    assert!(outcome.records.iter().all(|record| record.status == Status::Ok), "{:?}", outcome.records);
+    assert_eq!(outcome.records, seen.records);
+    assert_eq!((seen.cases, seen.records.len(), seen.rounds), (2, 2, 6));
+    assert!(seen.touched > 2 * 6);
+    assert_eq!(scene.journal("out").records, outcome.records);
+}

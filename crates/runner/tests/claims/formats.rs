@@ -1,0 +1,90 @@
+//! What other programs read.
+
+use crate::scene::{Scene, TIMING};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fs;
+
+fn scene() -> Scene {
+    Scene::with(&format!(
+        "recipes: [baseline, int8wo, fp6]
+device: mock
+{TIMING}
+models:
+  - {{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}
+  - {{name: block, model: transformer_block, shapes: [{{name: custom, shapes: [[2, 8, 8]]}}]}}
+mock: [{{match: 'int8wo/eager.*m16', fault: abort}}, {{match: 'int8wo/fused', nanos: 4000}}]
+"
+    ))
+}
+
+#[test]
+fn records_on_standard_output_are_those_of_the_journal() {
+    let scene = scene();
+    let ended = scene.run("run c.yml --out out --format jsonl");
+    ended.ended_with(5);
+    let journal = fs::read_to_string(scene.path("out/journal.jsonl")).unwrap();
+    let records: String = journal
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix("{\"record\":")?.strip_suffix('}')?.to_owned() + "\n"))
+        .collect();
+    assert_eq!(records.lines().count(), 18);
+    assert!(ended.stdout == records, "{}", ended.stdout);
+}
+
+#[test]
+fn the_plan_has_the_ids_and_facts_of_the_records() {
+    let scene = scene();
+    let plan = scene.run("run c.yml --dry-run --format jsonl");
+    let records = scene.run("run c.yml --out out --format jsonl").objects();
+    let records: HashMap<&str, &Value> = records.iter().map(|r| (r["id"].as_str().unwrap(), r)).collect();
+    let plan = plan.ended_with(0).objects();
+    assert_eq!(plan.len(), records.len());
+    for case in &plan {
+        let record = records[case["id"].as_str().unwrap()];
+        for (key, value) in case.as_object().unwrap() {
+            assert_eq!(&record[key], value, "{key} of {case}");
+        }
+        for key in ["mode", "workload", "recipe", "implementation", "device", "dtype", "regime"] {
+            assert!(case[key].is_string(), "{key} of {case}");
+        }
+        assert!(case["flops"].is_u64() && case["bytes"].is_u64() && case["shape"]["k"].is_u64(), "{case}");
+        assert_eq!(case["status"] == "unsupported", record["status"] == "unsupported");
+    }
+    assert!(!scene.path("cache").exists());
+}
+
+#[test]
+fn the_dashboard_has_four_facts_for_each_quantised_shape_less_those_unknown() {
+    let scene = scene();
+    scene.run("ci --config c.yml --output x.json --out out").ended_with(5);
+    let entries: Vec<Value> = serde_json::from_slice(&fs::read(scene.path("x.json")).unwrap()).unwrap();
+    let facts: Vec<String> = entries
+        .iter()
+        .filter(|entry| entry["benchmark"]["dtype"] == "int8wo")
+        .map(|entry| {
+            let (metric, model) = (&entry["metric"], &entry["model"]);
+            assert!(entry["benchmark"]["extra_info"]["device"] == "mock" && metric["target_value"] == 0.0);
+            let value = &metric["benchmark_values"];
+            format!("{} {} {value}", model["name"].as_str().unwrap(), metric["name"].as_str().unwrap())
+        })
+        .collect();
+    let expected: Vec<String> = ["8-8-8", "16-16-16", "2-8-8"]
+        .iter()
+        .flat_map(|shape| {
+            ["Fwd Speedup (x) [2.5]", "Bfloat16 Fwd Time (ms) [0.01]", "Quantized Fwd Time (ms) [0.004]"]
+                .map(|fact| format!("int8wo-{shape} {fact}"))
+        })
+        .collect();
+    assert_eq!(facts, expected);
+}
+
+#[test]
+fn cases_without_a_name_are_compared_with_their_baseline_in_the_table_of_torchao() {
+    let scene = scene();
+    scene.run("run c.yml --out out").ended_with(5);
+    let [_, _, torchao] = scene.derived("out");
+    let torchao = String::from_utf8(torchao).unwrap();
+    let row = torchao.lines().find(|line| line.starts_with("benchmark_int8wo_linear_m8_k8_n8_compile,")).unwrap();
+    assert!(row.contains(",0.01,0.01,0.01,0.004,1.0,2.5,2.5,"), "{row}");
+}

@@ -1,0 +1,43 @@
+//! Ctrl-C ends a run in order.
+
+use crate::scene::{Scene, TIMING};
+use rustix::process::Signal;
+
+fn config(sleep_ms: u32) -> String {
+    format!(
+        "recipes: [baseline, int8wo]
+device: mock
+dtype: f32
+{TIMING}
+models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16], [24, 24, 24]]}}]}}]
+mock: [{{match: int8wo, nanos: 5000, noise: 0.05, sleep_ms: {sleep_ms}}}, {{noise: 0.05, sleep_ms: {sleep_ms}}}]
+"
+    )
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_has_and_goes_on_to_the_same_files() {
+    let whole = Scene::with(&config(2));
+    whole.run("run c.yml --out out").ended_with(0);
+    for (signal, records) in [(Signal::INT, 4), (Signal::TERM, 8)] {
+        let scene = Scene::with(&config(2));
+        let mut running = scene.start("run c.yml --out out");
+        running.wait_for_records("out", records);
+        running.signal(signal);
+        let ended = running.end();
+        ended.ended_with(130);
+        assert!(ended.stderr.contains("interrupted: finishing the journal"), "{ended:?}");
+
+        let contents = scene.journal("out");
+        let summary = contents.summary.unwrap();
+        assert!(summary.interrupted);
+        assert_eq!(summary.counts.values().sum::<u64>() as usize, contents.records.len());
+        assert!(contents.records.len() >= records && contents.records.len() < 12, "{}", contents.records.len());
+        let csv = String::from_utf8(scene.derived("out")[0].clone()).unwrap();
+        assert_eq!(csv.lines().count(), 1 + contents.records.len());
+
+        scene.run("run --resume out").ended_with(0);
+        assert!(scene.derived("out") == whole.derived("out"));
+        assert!(!scene.journal("out").summary.unwrap().interrupted);
+    }
+}

@@ -1,0 +1,115 @@
+//! What goes wrong in one case stays in that case.
+
+use crate::scene::{Ended, Scene, TIMING, find, not_ok};
+use calorimeter_sinks::{Record, Status};
+use std::process::Command;
+
+/// Two groups of four cases, one of which goes wrong.
+fn scene(fault: &str) -> Scene {
+    Scene::with(&format!(
+        "recipes: [baseline, int8wo]
+device: mock
+dtype: f32
+{TIMING}
+models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]
+mock: [{{match: {VICTIM}, {fault}}}, {{match: int8wo, nanos: 5000}}]
+"
+    ))
+}
+
+const VICTIM: &str = "int8wo/eager/mock/f32/m8-";
+
+/// Runs, and hands out the one record that is not ok: every other case was measured, and compared with its baseline.
+fn victim(run: &mut Command) -> Record {
+    let ended = Ended::of(run);
+    let records = ended.records();
+    assert_eq!(records.len(), 8, "{ended:?}");
+    let victim = find(&records, VICTIM).clone();
+    assert_eq!(not_ok(&records), [&victim]);
+    for other in records.iter().filter(|record| record.status == Status::Ok) {
+        assert_eq!(other.windows.len(), 10);
+        let faster = other.speedup.as_ref().is_some_and(|speedup| speedup.verdict == "FASTER");
+        assert_eq!(faster, other.case.recipe == "int8wo", "{other:?}");
+    }
+    let code = if victim.status == Status::Mismatch { 3 } else { 5 };
+    ended.ended_with(code);
+    victim
+}
+
+const RUN: &str = "run c.yml --out out --format jsonl";
+
+#[test]
+fn whatever_goes_wrong_in_a_case_costs_that_case_alone() {
+    for (fault, status, reason, stderr) in [
+        ("error", Status::Failed, "the mock device reports an error", None),
+        ("panic", Status::Failed, "panicked: the mock workload panicked", Some("the mock workload panicked")),
+        ("device_panic", Status::Failed, "a panic on the device thread DSD-9-0", Some("can't allocate buffer")),
+        ("abort", Status::Crashed, "its worker process aborted (signal 6)", None),
+        ("exit", Status::Crashed, "its worker process ended with exit code 0", None),
+        ("kill", Status::Crashed, "its worker process was killed (signal 9)", None),
+        ("mismatch", Status::Mismatch, "wrong output", None),
+    ] {
+        // With the first launch, whose output is judged, and in the middle of the measurement.
+        for after in [0, 20] {
+            let victim = victim(&mut scene(&format!("fault: {fault}, after: {after}")).command(RUN));
+            assert_eq!(victim.status, status, "{fault} after {after}");
+            let said = victim.reason.unwrap_or_default();
+            assert!(said.starts_with(reason), "{fault} after {after}: {said}");
+            let tail = victim.stderr_tail.unwrap_or_default();
+            assert_eq!(stderr.is_some(), !tail.is_empty(), "{fault} after {after}: {tail}");
+            assert!(tail.contains(stderr.unwrap_or_default()), "{fault} after {after}: {tail}");
+            assert!(victim.time_ns.is_none() && victim.speedup.is_none() && victim.windows.is_empty());
+        }
+    }
+}
+
+/// The mock device is like a real one here: after such a panic every output of the process is wrong, so an arm that is
+/// measured in it would end as a mismatch.
+#[test]
+fn a_process_whose_device_thread_panicked_measures_nothing_more() {
+    for after in [0, 1, 5, 40] {
+        let victim = victim(&mut scene(&format!("fault: device_panic, after: {after}")).command(RUN));
+        assert_eq!(victim.status, Status::Failed, "after {after}");
+    }
+}
+
+#[test]
+fn a_hanging_case_ends_at_its_timeout() {
+    for after in [0, 20] {
+        let scene = scene(&format!("fault: hang, after: {after}"));
+        let victim = victim(&mut scene.command(&format!("{RUN} --timeout 1s")));
+        assert_eq!(victim.status, Status::Timeout);
+        assert_eq!(victim.reason.as_deref(), Some("took longer than 1s"));
+    }
+}
+
+/// A process that was stopped cannot even say that it lives, which is noticed before its case's time is up.
+#[test]
+fn a_frozen_worker_is_replaced() {
+    let victim = victim(&mut scene("fault: freeze, after: 20").command(&format!("{RUN} --timeout 8s")));
+    assert_eq!(victim.status, Status::Crashed);
+    assert_eq!(victim.reason.as_deref(), Some("its worker process gave no sign of life for 4s"));
+}
+
+/// Only Linux limits the address space of a process.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_case_that_exhausts_memory_leaves_enough_for_the_others() {
+    let scene = scene("fault: exhaust_memory");
+    let victim = victim(&mut scene.limited("ulimit -v 1000000", RUN));
+    assert_eq!(victim.status, Status::Crashed);
+    assert_eq!(victim.reason.as_deref(), Some("its worker process aborted (signal 6)"));
+    assert!(victim.stderr_tail.unwrap().contains("memory allocation of 67108864 bytes failed"));
+}
+
+#[test]
+fn without_its_baseline_a_case_is_measured_and_compared_with_nothing() {
+    let scene = scene("nanos: 5000");
+    let text = std::fs::read_to_string(scene.path("c.yml")).unwrap();
+    scene.write("c.yml", text.replace(&format!("{{match: {VICTIM}, nanos: 5000}}"), "{match: baseline, fault: kill}"));
+    let records = scene.run(RUN).ended_with(5).records();
+    let statuses = |recipe| records.iter().filter(move |r| r.case.recipe == recipe).map(|r| r.status);
+    assert!(statuses("baseline").all(|status| status == Status::Crashed));
+    assert!(statuses("int8wo").all(|status| status == Status::Ok));
+    assert!(records.iter().all(|record| record.speedup.is_none()));
+}

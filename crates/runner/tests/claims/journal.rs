@@ -1,0 +1,246 @@
+//! What was measured is never lost, and a run that goes on ends where it would have ended.
+
+use crate::scene::{Ended, Scene, TIMING, wait_until};
+use std::collections::HashMap;
+use std::fs;
+
+/// Four groups, in which something goes wrong on the way; `sleep_ms` of each launch make a run last.
+fn config(sleep_ms: u32) -> String {
+    format!(
+        "recipes: [baseline, int8wo, fp6]
+device: mock
+dtype: f32
+{TIMING}
+models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16], [24, 24, 24], [32, 32, 32]]}}]}}]
+mock:
+  - {{match: 'int8wo/eager.*m16', fault: abort, after: 20, sleep_ms: {sleep_ms}}}
+  - {{match: 'int8wo/fused.*m24', fault: error, after: 20, sleep_ms: {sleep_ms}}}
+  - {{match: 'baseline/fused.*m32', fault: mismatch, sleep_ms: {sleep_ms}}}
+  - {{match: int8wo, nanos: 5000, noise: 0.05, sleep_ms: {sleep_ms}}}
+  - {{nanos: 9000, noise: 0.05, sleep_ms: {sleep_ms}}}
+"
+    )
+}
+
+const RUN: &str = "run c.yml --out out --format jsonl";
+/// A wrong output is among the records.
+const CODE: i32 = 3;
+
+/// A finished run of the configuration.
+fn finished(sleep_ms: u32) -> Scene {
+    let scene = Scene::with(&config(sleep_ms));
+    scene.run(RUN).ended_with(CODE);
+    scene
+}
+
+#[test]
+fn a_run_killed_at_any_moment_goes_on_to_the_same_files() {
+    let whole = finished(2);
+    let expected = whole.derived("out");
+    // Before anything, after a crash, at the start of a group, and in the last one.
+    for records in [0, 9, 14, 21] {
+        let scene = Scene::with(&config(2));
+        let mut running = scene.start(RUN);
+        running.wait_for_records("out", records);
+        let workers = children(running.child.id());
+        running.child.kill().unwrap();
+        let killed = running.end();
+        wait_until("the orphaned worker to end", || workers.iter().all(|&worker| !alive(worker)));
+
+        let contents = scene.journal("out");
+        assert!(contents.summary.is_none() && contents.records.len() >= records);
+        for shown in killed.records() {
+            assert!(contents.records.contains(&shown), "{} was shown and is not on disk", shown.case.id);
+        }
+        let kept = contents.records.clone();
+
+        scene.run("run --resume out").ended_with(CODE);
+        assert!(scene.derived("out") == expected, "killed after {records} records");
+        let contents = scene.journal("out");
+        assert!(contents.summary.is_some_and(|summary| !summary.interrupted));
+        assert_eq!(contents.records[..kept.len()], kept[..]);
+        assert_eq!(scene.records_so_far("out"), 24, "no case is recorded twice");
+    }
+}
+
+/// It notices when it next says that it lives, whatever its case does.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_worker_that_hangs_ends_with_its_run() {
+    let scene = Scene::with(&config(0).replace("fault: abort", "fault: hang"));
+    let mut running = scene.start(RUN);
+    running.wait_for_records("out", 8);
+    let workers = children(running.child.id());
+    assert_eq!(workers.len(), 1);
+    running.child.kill().unwrap();
+    running.end();
+    wait_until("the orphaned worker to end", || !alive(workers[0]));
+}
+
+/// Processes that a process has started.
+#[cfg(target_os = "linux")]
+fn children(parent: u32) -> Vec<u32> {
+    let listed = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+    listed.split_whitespace().map(|id| id.parse().unwrap()).collect()
+}
+
+/// Elsewhere orphans are not looked for.
+#[cfg(not(target_os = "linux"))]
+fn children(_: u32) -> Vec<u32> {
+    vec![]
+}
+
+/// One that has ended may wait as a zombie for somebody to ask how.
+fn alive(process: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+}
+
+#[test]
+fn a_journal_cut_anywhere_after_its_header_goes_on_to_the_same_files() {
+    let whole = finished(0);
+    let (expected, journal) = (whole.derived("out"), fs::read(whole.path("out/journal.jsonl")).unwrap());
+    let header = journal.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    let cuts = (0..12).map(|part| header + (journal.len() - header) * part / 11);
+    for cut in cuts.chain([header + 1, journal.len() - 1]) {
+        let scene = Scene::with(&config(0));
+        fs::create_dir(scene.path("out")).unwrap();
+        scene.write("out/journal.jsonl", &journal[..cut]);
+        let ended = scene.run("run --resume out");
+        ended.ended_with(CODE);
+        let noted = ended.stderr.contains("incomplete and was left out");
+        assert_eq!(noted, journal[cut - 1] != b'\n', "cut at {cut}: {}", ended.stderr);
+        assert!(scene.derived("out") == expected, "cut at {cut}");
+    }
+}
+
+#[test]
+fn resuming_a_finished_run_changes_no_result() {
+    let scene = Scene::with(&config(0).replace("fault: mismatch, ", ""));
+    let first = scene.run(RUN);
+    let (derived, before) = (scene.derived("out"), scene.journal("out"));
+    for again in ["run --resume out --format jsonl", "run c.yml --resume out --format jsonl"] {
+        let second = scene.run(again);
+        assert_eq!((second.code, second.stdout.as_str()), (first.code, ""));
+        assert!(scene.derived("out") == derived);
+        assert_eq!(scene.journal("out").records, before.records);
+    }
+}
+
+#[test]
+fn a_run_started_in_a_folder_of_its_own_goes_on_in_the_same_places() {
+    let scene = Scene::with(&format!("output_dir: here\n{}", config(0)));
+    scene.run("run c.yml").ended_with(CODE);
+    let files = || {
+        let mut files: HashMap<_, _> = HashMap::new();
+        let mut folders = vec![scene.path("here")];
+        while let Some(folder) = folders.pop() {
+            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false if path.ends_with("journal.jsonl") => {}
+                    false => drop(files.insert(path.clone(), fs::read(path).unwrap())),
+                }
+            }
+        }
+        files
+    };
+    let before = files();
+    assert_eq!(before.len(), 3);
+    let run = fs::read_dir(scene.path("here")).unwrap().map(|entry| entry.unwrap().file_name());
+    let run = run.into_iter().find(|name| name != "inference").unwrap();
+    scene.run(&format!("run --resume here/{}", run.to_str().unwrap())).ended_with(CODE);
+    assert!(files() == before);
+}
+
+#[test]
+fn a_run_goes_on_only_as_what_it_was() {
+    let scene = finished(0);
+    let before = fs::read(scene.path("out/journal.jsonl")).unwrap();
+    scene.write("other.yml", config(0).replace("9000", "8000"));
+    let fingerprint = scene.journal("out").header.config_fingerprint;
+    for other in ["run other.yml --resume out", "run --resume out --seed 1", "run c.yml --resume out --filter baseline"]
+    {
+        let ended = scene.run(other);
+        let error = ended.error();
+        assert!(error.starts_with("out/journal.jsonl was started from a configuration with"), "{error}");
+        let named: Vec<&str> = error.split(|c: char| !c.is_ascii_hexdigit()).filter(|word| word.len() == 16).collect();
+        assert!(named.len() == 2 && named[0] == fingerprint && named[1] != fingerprint, "{error}");
+    }
+    assert!(fs::read(scene.path("out/journal.jsonl")).unwrap() == before);
+    // The same options given again are no others.
+    let scene = Scene::with(&config(0));
+    scene.run("run c.yml --out out --precision 0.57% --timeout 90s").ended_with(CODE);
+    scene.run("run --resume out").ended_with(CODE);
+    scene.run("run --resume out --precision 0.57% --timeout 90s").ended_with(CODE);
+}
+
+#[test]
+fn what_is_no_journal_of_ours_is_left_as_it_is() {
+    let journal = fs::read(finished(0).path("out/journal.jsonl")).unwrap();
+    let header = journal.iter().position(|&byte| byte == b'\n').unwrap();
+    let damaged = [&journal[..header + 1], b"{\"record\":{}}\n".as_slice()].concat();
+    for (content, says) in [
+        (&b""[..], "is not a calorimeter journal"),
+        (b"hello\n", "is not a calorimeter journal"),
+        (b"{\"schema\":\"other\",\"version\":1}\n", "is not a calorimeter journal"),
+        (&journal[..header / 2], "is not a calorimeter journal"),
+        (&damaged, ":2: not a journal line"),
+        (b"{\"schema\":\"calorimeter-journal\",\"version\":99}\n", "journal version 99"),
+    ] {
+        for resume in ["run --resume out", "run c.yml --resume out"] {
+            let scene = Scene::with(&config(0));
+            fs::create_dir(scene.path("out")).unwrap();
+            scene.write("out/journal.jsonl", content);
+            let ended = scene.run(resume);
+            assert!(ended.error().starts_with("out/journal.jsonl") && ended.error().contains(says), "{ended:?}");
+            assert!(fs::read(scene.path("out/journal.jsonl")).unwrap() == content);
+        }
+    }
+    let ended = Scene::new().run("run --resume nowhere");
+    assert!(ended.error().starts_with("nowhere/journal.jsonl does not exist"), "{ended:?}");
+}
+
+#[test]
+fn a_new_run_never_writes_over_an_old_one() {
+    let scene = finished(0);
+    let before = fs::read(scene.path("out/journal.jsonl")).unwrap();
+    let ended = scene.run("run c.yml --out out");
+    assert!(ended.error().starts_with("out/journal.jsonl already exists; continue that run with --resume"));
+    assert!(fs::read(scene.path("out/journal.jsonl")).unwrap() == before);
+}
+
+#[test]
+fn two_runs_never_write_one_journal() {
+    let scene = Scene::with(&config(5));
+    let mut running = scene.start(RUN);
+    running.wait_for_records("out", 1);
+    let ended = scene.run("run --resume out");
+    assert!(ended.error().contains("is being written by another process"), "{ended:?}");
+    running.child.kill().unwrap();
+    running.end();
+}
+
+/// A limit on the size of files does what a full disk does, on every machine and without rights.
+#[test]
+fn a_full_disk_ends_the_run_and_loses_nothing() {
+    let scene = Scene::with(&config(0));
+    let ended = Ended::of(&mut scene.limited("trap '' XFSZ && ulimit -f 16", RUN));
+    assert!(ended.error().starts_with("cannot write out/journal.jsonl: "), "{ended:?}");
+    let kept = scene.journal("out");
+    assert!(kept.warnings.is_empty() && kept.summary.is_none() && kept.records.len() < 24);
+    assert_eq!(kept.records, ended.records());
+    scene.run("run --resume out").ended_with(CODE);
+    assert!(scene.derived("out") == finished(0).derived("out"));
+}
+
+#[test]
+fn a_device_that_is_gone_leaves_a_journal_as_it_is() {
+    let scene = finished(0);
+    let journal = fs::read_to_string(scene.path("out/journal.jsonl")).unwrap();
+    let journal = journal.replace("device: mock", "device: cuda:97");
+    scene.write("out/journal.jsonl", &journal);
+    let ended = scene.run("run --resume out");
+    assert!(ended.error().starts_with("device cuda:97 is not here"), "{ended:?}");
+    assert!(fs::read_to_string(scene.path("out/journal.jsonl")).unwrap() == journal);
+}

@@ -1,0 +1,15 @@
+//! What the program promises, checked on the program itself: `calorimeter` is started as a process in a folder of its own,
+//! on the mock device where a case has to go wrong or to come out to the digit, on real devices where it has to be right.
+
+mod scene;
+
+mod bad_input;
+mod commands;
+mod embedding;
+mod formats;
+mod golden;
+mod interrupts;
+mod isolation;
+mod journal;
+mod real_devices;
+mod torchao_files;

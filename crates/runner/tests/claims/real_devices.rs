@@ -1,0 +1,84 @@
+//! Real devices at sizes that take no time.
+
+use crate::scene::{Scene, find};
+use calorimeter_sinks::Status;
+
+const SHORT: &str = "timing: {min_time: 0s, max_time: 1s, warm_up: 1us, max_warm_up: 1us, min_windows: 6, max_windows: 6, window: 20us}";
+
+#[test]
+fn on_the_cpu_every_model_is_right_in_both_precisions() {
+    let scene = Scene::with(&format!(
+        "recipes: [baseline, int8wo]
+device: cpu
+dtype: f32
+implementations: [eager]
+{SHORT}
+models:
+  - {{model: linear, shapes: [{{name: custom, shapes: [[1, 64, 32], [7, 33, 5]]}}]}}
+  - {{model: ln_linear_gelu, shapes: [{{name: custom, shapes: [[16, 64, 64]]}}]}}
+  - {{model: transformer_block, shapes: [{{name: custom, shapes: [[2, 64, 64]]}}]}}
+"
+    ));
+    let records = scene.run("run c.yml --out out --format jsonl").ended_with(0).records();
+    assert_eq!(records.len(), 8);
+    for record in &records {
+        let id = &record.case.id;
+        assert_eq!(record.status, Status::Ok, "{record:?}");
+        let accuracy = record.accuracy.unwrap();
+        let [kernel, rel_l2] = [accuracy.kernel_rel_l2, accuracy.rel_l2].map(Option::unwrap);
+        let [stored, unquantised] = [record.weight_bytes, record.baseline_weight_bytes].map(Option::unwrap);
+        assert!(kernel < 1e-6, "{id}: {kernel}");
+        assert!(accuracy.cosine.unwrap() > 0.999 && accuracy.max_abs.is_some(), "{id}: {accuracy:?}");
+        if record.case.recipe == "int8wo" {
+            let sqnr = accuracy.sqnr_db.unwrap();
+            assert!((30.0..60.0).contains(&sqnr), "{id}: {sqnr} dB");
+            assert!((1e-3..3e-2).contains(&rel_l2), "{id}: {rel_l2}");
+            assert!(stored * 3 < unquantised, "{id}: {stored} of {unquantised}");
+            assert_eq!(record.speedup.as_ref().unwrap().vs, id.replace("int8wo", "baseline"));
+        } else {
+            assert!(rel_l2 < 1e-6 && stored == unquantised && record.speedup.is_none(), "{id}");
+        }
+        assert_eq!((record.stopwatch.as_deref(), record.windows.len()), (Some("wall"), 6), "{id}");
+        let [lo, median, hi] = record.time_ns.map(|time| [time.lo.unwrap(), time.median, time.hi.unwrap()]).unwrap();
+        assert!(0.0 < lo && lo <= median && median <= hi, "{id}");
+        assert!(record.prime_ns.is_some() && record.granularity_ns.is_some() && record.tflops.is_some(), "{id}");
+    }
+    let text = std::fs::read_to_string(scene.path("out/journal.jsonl")).unwrap();
+    for line in text.lines().filter(|line| line.starts_with("{\"record\"")) {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        for window in line["record"]["windows"].as_array().unwrap() {
+            assert!(window["launches"].is_u64() && window["nanos"].is_u64(), "{window}");
+        }
+    }
+}
+
+#[test]
+fn a_case_is_the_same_alone_and_beside_others() {
+    let scene = Scene::with(&format!(
+        "recipes: [baseline, int8wo]\ndevice: cpu\ndtype: f32\nimplementations: [eager]\n{SHORT}
+models: [{{model: ln_linear_relu, shapes: [{{name: custom, shapes: [[4, 32, 32]]}}]}}]\n"
+    ));
+    let both = scene.run("run c.yml --out both --format jsonl").ended_with(0).records();
+    let alone = scene.run("run c.yml --out alone --format jsonl --filter baseline").ended_with(0).records();
+    assert_eq!(alone.len(), 1);
+    assert_eq!(alone[0].accuracy, find(&both, "baseline").accuracy);
+}
+
+/// Wherever there is a Vulkan adapter, a software one included, it has to be right; continuous integration installs one.
+#[test]
+fn on_vulkan_a_linear_layer_passes_its_gate() {
+    let scene = Scene::with(&format!(
+        "recipes: [baseline]\ndevice: vulkan\ndtype: f32\nimplementations: [eager]\n{SHORT}
+models: [{{shapes: [{{name: custom, shapes: [[16, 64, 32]]}}]}}]\n"
+    ));
+    if !scene.run("list devices").ended_with(0).stdout.contains("vulkan:0") {
+        assert!(std::env::var_os("CI").is_none(), "continuous integration must have a Vulkan adapter");
+        eprintln!("skipped: no Vulkan adapter here; see `calorimeter doctor`");
+        return;
+    }
+    let record = scene.run("run c.yml --out out --format jsonl").ended_with(0).records().remove(0);
+    assert_eq!(record.status, Status::Ok, "{record:?}");
+    assert!(record.accuracy.unwrap().kernel_rel_l2.unwrap() < 1e-6, "{record:?}");
+    assert!(!record.windows.is_empty() && record.time_ns.is_some_and(|time| time.median > 0.0));
+    assert!(scene.path("cache/calorimeter/tuning").is_dir(), "tuned kernels are kept");
+}

@@ -1,0 +1,188 @@
+//! A folder in which the program is started, and how it ended there.
+
+use calorimeter_sinks::journal::{self, JournalContents};
+use calorimeter_sinks::{Record, Status};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Windows enough for an interval, and always the same number of them.
+pub const TIMING: &str =
+    "timing: {min_time: 1ms, max_time: 60s, warm_up: 0s, min_windows: 10, max_windows: 10, window: 20us}";
+
+/// A temporary folder with configuration files.
+pub struct Scene(TempDir);
+
+impl Scene {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// A folder with `c.yml`.
+    pub fn with(config: &str) -> Self {
+        let scene = Self::new();
+        scene.write("c.yml", config);
+        scene
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path(name), content).unwrap();
+    }
+
+    /// The program with its arguments, separated by spaces.
+    pub fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_calorimeter"));
+        command.args(arguments.split_whitespace());
+        self.prepare(&mut command);
+        command
+    }
+
+    /// The program behind a line of shell that limits what it may use.
+    pub fn limited(&self, limit: &str, arguments: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("{limit} && exec \"$@\"")).arg("sh").arg(env!("CARGO_BIN_EXE_calorimeter"));
+        command.args(arguments.split_whitespace());
+        self.prepare(&mut command);
+        command
+    }
+
+    /// Nothing of the surroundings may leak in; graphics drivers complain without a runtime directory.
+    fn prepare(&self, command: &mut Command) {
+        command.current_dir(self.0.path()).stdin(Stdio::null());
+        for name in ["RUST_BACKTRACE", "CALORIMETER_DEVICE", "CLICOLOR_FORCE"] {
+            command.env_remove(name);
+        }
+        command.env("XDG_CACHE_HOME", self.path("cache")).env("XDG_RUNTIME_DIR", self.0.path());
+    }
+
+    pub fn run(&self, arguments: &str) -> Ended {
+        Ended::of(&mut self.command(arguments))
+    }
+
+    pub fn start(&self, arguments: &str) -> Running<'_> {
+        let child = self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Running { scene: self, child }
+    }
+
+    pub fn journal(&self, dir: &str) -> JournalContents {
+        journal::read(&self.path(dir)).unwrap()
+    }
+
+    /// Lines of a journal with a record; 0 before there is a journal.
+    pub fn records_so_far(&self, dir: &str) -> usize {
+        let text = fs::read_to_string(self.path(dir).join("journal.jsonl")).unwrap_or_default();
+        text.lines().filter(|line| line.starts_with("{\"record\"")).count()
+    }
+
+    /// What is derived from a journal: our two tables and torchao's.
+    pub fn derived(&self, dir: &str) -> [Vec<u8>; 3] {
+        let torchao: Vec<PathBuf> =
+            fs::read_dir(self.path(dir).join("inference")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(torchao.len(), 1, "{torchao:?}");
+        [self.path(dir).join("results.csv"), self.path(dir).join("results.parquet"), torchao[0].clone()]
+            .map(|path| fs::read(path).unwrap())
+    }
+}
+
+/// A program that has not ended yet.
+pub struct Running<'a> {
+    scene: &'a Scene,
+    pub child: Child,
+}
+
+impl Running<'_> {
+    /// Waits until so many records are in the journal of a folder.
+    pub fn wait_for_records(&mut self, dir: &str, records: usize) {
+        let journal = self.scene.path(dir).join("journal.jsonl");
+        wait_until("records in the journal", || {
+            assert!(self.child.try_wait().unwrap().is_none(), "the run ended before there were {records} records");
+            journal.exists() && self.scene.records_so_far(dir) >= records
+        });
+    }
+
+    #[cfg(unix)]
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let id = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(id, signal).unwrap();
+    }
+
+    pub fn end(self) -> Ended {
+        self.child.wait_with_output().unwrap().into()
+    }
+}
+
+/// Looks again and again, and gives up long after it should have happened.
+pub fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < Duration::from_secs(120), "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(3));
+    }
+}
+
+/// How the program ended and what it said.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+impl Ended {
+    pub fn of(command: &mut Command) -> Self {
+        command.output().unwrap().into()
+    }
+
+    /// The program could not do what it was asked to, and said why in one line of its own.
+    pub fn error(&self) -> &str {
+        assert_eq!(self.code, Some(2), "{self:?}");
+        let errors: Vec<&str> = self.stderr.lines().filter_map(|line| line.strip_prefix("error: ")).collect();
+        assert_eq!((errors.len(), self.stderr.lines().count()), (1, 1), "{self:?}");
+        assert!(!self.stderr.contains("panicked"), "{self:?}");
+        errors[0]
+    }
+
+    pub fn ended_with(&self, code: i32) -> &Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
+
+    /// Standard output as one JSON object a line.
+    pub fn objects(&self) -> Vec<serde_json::Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Standard output as records.
+    pub fn records(&self) -> Vec<Record> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+/// The record of the case whose id contains a text.
+pub fn find<'a>(records: &'a [Record], part: &str) -> &'a Record {
+    let found: Vec<&Record> = records.iter().filter(|record| record.case.id.contains(part)).collect();
+    assert_eq!(found.len(), 1, "{part}");
+    found[0]
+}
+
+/// The records that are not ok.
+pub fn not_ok(records: &[Record]) -> Vec<&Record> {
+    records.iter().filter(|record| record.status != Status::Ok).collect()
+}
+
+pub fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}

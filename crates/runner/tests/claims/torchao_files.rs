@@ -1,0 +1,185 @@
+//! Configuration files written for torchao's runner, as they are: what they ask for, case by case.
+
+use crate::scene::{Scene, fixture};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The plan of a file among the fixtures, the same each time.
+fn plan(file: &str) -> Vec<Value> {
+    let command = format!("run {} --dry-run --format jsonl", fixture(&format!("torchao/{file}")).display());
+    let (scene, again) = (Scene::new(), Scene::new());
+    let ended = scene.run(&command);
+    assert_eq!(ended.ended_with(0).stdout, again.run(&command).stdout);
+    ended.objects()
+}
+
+fn planned(config: &str) -> Vec<Value> {
+    Scene::with(config).run("run c.yml --dry-run --format jsonl").ended_with(0).objects()
+}
+
+/// One case in a few words.
+fn line(case: &Value) -> String {
+    let text = |key: &str| case[key].as_str().unwrap_or_default().to_owned();
+    let [m, k, n] = ["m", "k", "n"].map(|axis| case["shape"][axis].as_u64().unwrap());
+    let sparsity = case["sparsity"].as_str().map_or_else(String::new, |sparsity| format!("+{sparsity}"));
+    let implied = if case["implied"] == true { " implied" } else { "" };
+    format!("{}{sparsity} {} {} {m} {k} {n}{implied}", text("recipe"), text("workload"), text("implementation"))
+}
+
+fn lines(cases: &[Value]) -> Vec<String> {
+    cases.iter().map(line).collect()
+}
+
+/// Every case of every recipe at every shape, in the order of the file.
+fn product(recipes: &[(&str, &str)], shapes: &[(&str, [u64; 3])], implementations: &[&str]) -> Vec<String> {
+    let mut expected = Vec::new();
+    for (workload, [m, k, n]) in shapes {
+        for (recipe, implied) in recipes {
+            for implementation in implementations {
+                expected.push(format!("{recipe} {workload} {implementation} {m} {k} {n}{implied}"));
+            }
+        }
+    }
+    expected
+}
+
+const ALL: [&str; 4] = ["eager", "fused", "cube", "native"];
+
+/// What cannot run says so; what can has its facts.
+fn has_reasons(cases: &[Value], runs: &[&str]) {
+    for case in cases {
+        let recipe = case["recipe"].as_str().unwrap();
+        if case["implementation"] == "eager" {
+            assert_eq!(case["status"] != "unsupported", runs.contains(&recipe), "{case}");
+        }
+        assert_eq!(case["status"] == "unsupported", case["reason"].is_string(), "{case}");
+        assert!(case["flops"].as_u64() > Some(0) && case["bytes"].as_u64() > Some(0), "{case}");
+        for key in ["id", "mode", "regime", "device", "dtype"] {
+            assert!(case[key].is_string(), "{case}");
+        }
+    }
+    let ids: BTreeSet<&str> = cases.iter().map(|case| case["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), cases.len());
+}
+
+#[test]
+fn a_file_of_the_first_schema_asks_for_every_recipe_at_every_shape() {
+    let cases = plan("benchmark_config.L1.yml");
+    let recipes = [("baseline", ""), ("int4wo-32", ""), ("int4wo-128", "")];
+    let sigmoid = "ln_linear_sigmoid";
+    let compiled = [("linear", [1024, 1024, 1024]), (sigmoid, [2048, 4096, 1024]), (sigmoid, [4096, 4096, 1024])];
+    let mut expected = product(&recipes, &compiled, &ALL);
+    expected.extend(product(&recipes, &[("linear", [4096, 4096, 1024])], &["eager"]));
+    assert_eq!(lines(&cases), expected);
+    has_reasons(&cases, &["baseline"]);
+    let devices: Vec<(&Value, &Value)> = cases.iter().map(|case| (&case["device"], &case["dtype"])).collect();
+    assert!(devices[..36].iter().all(|d| *d == (&"cuda:0".into(), &"bf16".into())));
+    assert!(devices[36..].iter().all(|d| *d == (&"cpu".into(), &"f32".into())));
+}
+
+/// The shapes of the fifth and the eighth schema's example, worked out by hand from torchao's generators.
+fn shapes() -> Vec<(&'static str, [u64; 3])> {
+    let [a, b, c] = [1 << 14, 1 << 15, 1 << 16];
+    let sweep =
+        [[a, a, a], [a, a, b], [a, a, c], [a, b, b], [a, b, c], [a, c, c], [b, b, b], [b, b, c], [b, c, c], [c, c, c]];
+    let mut shapes: Vec<(&str, [u64; 3])> = sweep.map(|shape| ("linear", shape)).to_vec();
+    shapes.push(("ln_linear_sigmoid", [2048, 4096, 1024]));
+    shapes.push(("transformer_block", [2048, 4096, 1024]));
+    let last = [
+        [16384, 8192, 1280],
+        [16384, 1024, 8192],
+        [16384, 8192, 7168],
+        [16384, 3584, 8192],
+        [1024, 1024, 1024],
+        [2048, 2048, 2048],
+        [4096, 4096, 4096],
+        [1024, 1024, 1024],
+        [1536, 1536, 1536],
+        [2048, 2048, 2048],
+        [3072, 3072, 3072],
+    ];
+    shapes.extend(last.map(|shape| ("linear", shape)));
+    shapes
+}
+
+const QUANTISED: [&str; 4] = ["int8wo", "int8dq", "float8dq-tensor", "float8wo"];
+
+#[test]
+fn a_file_with_use_torch_compile_lists_the_baseline() {
+    let cases = plan("benchmark_config.L5.yml");
+    let recipes: Vec<(&str, &str)> = ["baseline"].iter().chain(&QUANTISED).map(|&recipe| (recipe, "")).collect();
+    assert_eq!(lines(&cases), product(&recipes, &shapes(), &ALL));
+    has_reasons(&cases, &["baseline", "int8wo"]);
+}
+
+#[test]
+fn a_file_of_the_last_schema_implies_the_baseline() {
+    let cases = plan("benchmark_config.L8.yml");
+    let recipes: Vec<(&str, &str)> =
+        [("baseline", " implied")].into_iter().chain(QUANTISED.map(|recipe| (recipe, ""))).collect();
+    assert_eq!(lines(&cases), product(&recipes, &shapes(), &ALL));
+    has_reasons(&cases, &["baseline", "int8wo"]);
+    assert!(cases.iter().all(|case| case["profiler"] == true && case["memory_profiler"] == true));
+}
+
+#[test]
+fn a_file_for_training_is_refused_by_its_mode() {
+    let file = fixture("torchao/training_benchmark_config.yml");
+    let ended = Scene::new().run(&format!("run {} --dry-run", file.display()));
+    assert!(ended.error().contains("benchmark_mode training is not available"), "{ended:?}");
+}
+
+#[test]
+fn every_way_in_which_torchao_wrote_a_file_says_the_same() {
+    let shape = "[{name: custom, shapes: [[8, 16, 32]]}]";
+    let ours = format!(
+        "recipes: [baseline, int8wo]\nmodels: [{{dtype: bf16, device: cpu, torch_compile_mode: max-autotune, shapes: {shape}}}]"
+    );
+    let expected = planned(&ours);
+    assert_eq!(expected.len(), 8);
+    for theirs in [
+        format!(
+            "benchmark_mode: inference\nquantization_config_recipe_names: [baseline, int8wo]\nmodel_params:\n  - {{high_precision_dtype: torch.bfloat16, device: cpu, torch_compile_mode: max-autotune, model_type: linear, matrix_shapes: {shape}}}"
+        ),
+        format!(
+            "quantizations: [baseline, int8wo]\nmodel_params: {{precision: bfloat16, device: cpu, compile: \"max-autotune\", model: linear, matrix_shapes: {shape}}}"
+        ),
+        format!(
+            "quantization_config_recipe_names: [baseline, int8wo]\nsparsity_config_recipe_names: [null]\nmodel_params: {{use_torch_compile: true, high_precision_dtype: torch.bfloat16, device: cpu, compile: max-autotune, matrix_shapes: {shape}}}"
+        ),
+    ] {
+        assert_eq!(planned(&theirs), expected, "{theirs}");
+    }
+    for (word, implementations) in [
+        ("compile: false", &["eager"][..]),
+        ("compile: default", &["eager", "fused"]),
+        ("torch_compile_mode: reduce-overhead", &["eager", "fused"]),
+        ("torch_compile_mode: max-autotune, use_torch_compile: false", &["eager"]),
+        ("torch_compile_mode: max-autotune-no-cudagraphs", &ALL),
+        ("compile: max-autotune, implementations: [native, eager]", &["eager", "native"]),
+    ] {
+        let cases = planned(&format!("recipes: [baseline]\nmodels: {{device: cpu, {word}, shapes: {shape}}}"));
+        let found: Vec<&str> = cases.iter().map(|case| case["implementation"].as_str().unwrap()).collect();
+        assert_eq!(found, implementations, "{word}");
+    }
+}
+
+#[test]
+fn sparsities_are_paired_with_the_recipes_that_take_them() {
+    for (recipes, sparsities, expected) in [
+        ("[baseline, int8wo]", "[semi-sparse]", &["baseline", "baseline+semi-sparse", "int8wo"][..]),
+        ("[baseline, marlin]", "['2:4']", &["baseline", "baseline+semi-sparse", "marlin", "marlin+semi-sparse"]),
+        ("[int8wo]", "[block]", &["baseline implied", "int8wo", "baseline+block"]),
+        ("[float8dq-row]", "[null, semi-sparse]", &["baseline implied", "float8dq-row", "float8dq-row+semi-sparse"]),
+        ("[baseline]", "[null]", &["baseline"]),
+    ] {
+        let cases = planned(&format!(
+            "quantization_config_recipe_names: {recipes}\nsparsity_config_recipe_names: {sparsities}
+models: [{{device: cpu, implementations: [eager], shapes: [{{name: custom, shapes: [[8, 8, 8]]}}]}}]"
+        ));
+        let found: Vec<String> = lines(&cases).iter().map(|line| line.replace(" linear eager 8 8 8", "")).collect();
+        assert_eq!(found, expected, "{recipes} with {sparsities}");
+        let sparse = cases.iter().filter(|case| case["sparsity"].is_string());
+        assert!(sparse.into_iter().all(|case| case["status"] == "unsupported" && case["reason"].is_string()));
+    }
+}

@@ -1,1 +1,0 @@
-//! calorimeter-examples

@@ -7,6 +7,7 @@ use calorimeter_runner::run::{Place, Request, RunError, Show, now, run_id};
 use calorimeter_runner::worker::{Subprocess, serve_if_worker};
 use calorimeter_sinks::Record;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 const CASES: &str = "
 device: cpu
@@ -22,14 +23,23 @@ impl Show for Lines {
     fn record(&mut self, record: &Record) {
         let time = record.time_ns.map_or_else(String::new, |time| format!("{:.1} us", time.median / 1e3));
         let speedup = record.speedup.as_ref().map_or_else(String::new, |s| format!("{:.2}x {}", s.ratio, s.verdict));
-        println!("{:<56} {:9} {time:>12} {speedup}", record.case.id, record.status.to_string());
+        println!("{:<62} {:9} {time:>12} {speedup}", record.case.id, record.status.to_string());
     }
 }
 
-fn main() -> Result<(), RunError> {
-    // This program is started again as its own worker; the worker's life is this call.
+fn main() -> ExitCode {
+    // This program is started again as its own worker, whose life is this call.
     serve_if_worker();
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
+fn run() -> Result<(), RunError> {
     let source = match std::env::args_os().nth(1) {
         Some(path) => Source::read(path.as_ref())?,
         None => Source { path: "inline.yml".into(), text: CASES.into() },

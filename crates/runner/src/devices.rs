@@ -63,6 +63,10 @@ pub fn present(device: Device) -> Result<Found, DeviceError> {
         let (name, driver, identity) = ("mock".to_owned(), String::new(), "mock".to_owned());
         return Ok(Found { device, name, driver, identity, software: false, intel: false });
     }
+    if device == Device::Cpu {
+        // It is always there: no reason to load a GPU's driver.
+        return Ok(cpu());
+    }
     discover().iter().find(|found| found.device == device).cloned().ok_or_else(|| missing(device))
 }
 

@@ -1,7 +1,7 @@
 //! What will be measured, in which order: a pure function of the configuration.
 
 use crate::config::{Resolved, ResolvedEntry};
-use calorimeter_recipes::{Recipe, Sparsity};
+use calorimeter_recipes::{Dtype, Recipe, Sparsity};
 use calorimeter_shapes::{NamedShape, Shape};
 use calorimeter_sinks::Case;
 use calorimeter_zoo::{Device, Implementation, Model, Problem, support};
@@ -42,29 +42,21 @@ impl Plan {
     /// Plans resolved entries; a filter keeps the cases whose id it matches, and the baselines they are compared with.
     pub fn new(resolved: Resolved, filter: Option<&Regex>) -> Self {
         let mut plan = Self { entries: resolved.entries, groups: Vec::new() };
-        let mut seen: HashMap<(Model, Shape, u8, Device), Vec<(Recipe, Option<Sparsity>, Implementation, u32)>> =
-            HashMap::new();
+        let mut seen: HashMap<(Model, Shape, Dtype, Device), Vec<Arm>> = HashMap::new();
         for (index, entry) in plan.entries.iter().enumerate() {
             for (shape_index, shape) in entry.shapes.iter().enumerate() {
-                let before = seen.entry((entry.model, shape.shape, entry.dtype as u8, entry.device)).or_default();
+                let before = seen.entry((entry.model, shape.shape, entry.dtype, entry.device)).or_default();
                 let mut arms = Vec::with_capacity(entry.pairs.len() * entry.implementations.len());
                 for &(recipe, sparsity) in &entry.pairs {
                     let implied = entry.implied_baseline && recipe == Recipe::BASELINE && sparsity.is_none();
                     for &implementation in &entry.implementations {
                         let key = (recipe, sparsity, implementation);
-                        let repeat = match before.iter_mut().find(|(r, s, i, _)| (*r, *s, *i) == key) {
-                            Some((_, _, _, count)) => {
-                                *count += 1;
-                                *count
-                            }
-                            None => {
-                                before.push((recipe, sparsity, implementation, 0));
-                                0
-                            }
-                        };
+                        let equal = before.iter().filter(|arm| (arm.recipe, arm.sparsity, arm.implementation) == key);
+                        let repeat = equal.count() as u32;
                         arms.push(Arm { recipe, sparsity, implementation, repeat, implied });
                     }
                 }
+                before.extend_from_slice(&arms);
                 plan.groups.push(Group { entry: index, shape: shape_index, arms });
             }
         }
@@ -79,7 +71,7 @@ impl Plan {
         for group in &mut groups {
             let wanted: Vec<bool> = group.arms.iter().map(|arm| filter.is_match(&self.id(group, arm))).collect();
             let needed: HashSet<usize> =
-                (0..wanted.len()).filter(|&i| wanted[i]).filter_map(|i| baseline(&group.arms, i)).collect();
+                (0..wanted.len()).filter(|&i| wanted[i]).filter_map(|i| self.against(group, i)).collect();
             let mut index = 0;
             group.arms.retain_mut(|arm| {
                 let (wanted, needed) = (wanted[index], needed.contains(&index));
@@ -134,9 +126,15 @@ impl Plan {
             .map_err(|e| e.to_string())
     }
 
-    /// The arm that an arm is compared with: the same implementation of the baseline, else the eager baseline.
+    /// The arm that an arm is compared with: the baseline in the same implementation if that exists, else in `eager`.
     pub fn against(&self, group: &Group, arm: usize) -> Option<usize> {
-        baseline(&group.arms, arm)
+        let plain = |arm: &Arm| arm.recipe == Recipe::BASELINE && arm.sparsity.is_none();
+        let find = |implementation| {
+            let found = group.arms.iter().position(|arm| plain(arm) && arm.implementation == implementation)?;
+            (found != arm && self.supported(group, found).is_ok()).then_some(found)
+        };
+        let same = find(group.arms[arm].implementation).filter(|_| !plain(&group.arms[arm]));
+        same.or_else(|| find(Implementation::Eager))
     }
 
     fn shape(&self, group: &Group) -> &NamedShape {
@@ -197,17 +195,4 @@ impl Group {
     pub fn is_empty(&self) -> bool {
         self.arms.is_empty()
     }
-}
-
-fn baseline(arms: &[Arm], index: usize) -> Option<usize> {
-    let find = |implementation| {
-        let is = |arm: &Arm| {
-            arm.recipe == Recipe::BASELINE && arm.sparsity.is_none() && arm.implementation == implementation
-        };
-        arms.iter().position(is).filter(|&found| found != index)
-    };
-    let arm = &arms[index];
-    let plain = arm.recipe == Recipe::BASELINE && arm.sparsity.is_none();
-    let same = (!plain).then(|| find(arm.implementation)).flatten();
-    same.or_else(|| find(Implementation::Eager))
 }

@@ -69,6 +69,11 @@ impl MockClock {
         let rng = ChaCha8Rng::seed_from_u64(script.seed);
         Self { script, rng, time: Arc::default() }
     }
+
+    /// A clock for another arm of the same comparison: time passes for both.
+    pub fn beside(&self, script: Script) -> Self {
+        Self { time: self.time.clone(), ..Self::new(script) }
+    }
 }
 
 impl Stopwatch for MockClock {

@@ -213,5 +213,10 @@ fn options(timing: &Timing) -> Result<Options, String> {
         let (min, max) = (options.min_windows, options.max_windows);
         return Err(format!("timing: min_windows {min} is above max_windows {max}, or max_windows is 0"));
     }
-    Ok(Options { min_time: options.min_time.min(options.max_time), ..options })
+    // Each bound alone may be set on the command line: the other one follows.
+    Ok(Options {
+        min_time: options.min_time.min(options.max_time),
+        max_warm_up: options.max_warm_up.max(options.warm_up),
+        ..options
+    })
 }

@@ -9,7 +9,8 @@ use calorimeter_shapes::Shape;
 use calorimeter_sinks::record::{Accuracy, Estimate, Speedup, Tuning, Window, finite};
 use calorimeter_sinks::{Case, Record, Status};
 use calorimeter_timing::{
-    Arm, Failure, Measurement, MockClock, Observer, Phase, Silence, Stopwatch, TimingError, Work, granularity, measure,
+    Arm, Failure, Measurement, MockClock, Observer, Phase, Script, Silence, Stopwatch, TimingError, Work, granularity,
+    measure,
 };
 use calorimeter_zoo::{Device, Implementation, Machines, Problem, Reference, Tensors, Workload, ZooError, gate, open};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -82,6 +83,8 @@ struct Common {
     device: Device,
     tensors: Option<Tensors>,
     references: Vec<(Recipe, Reference)>,
+    /// The time that passes on the mock device.
+    mock: MockClock,
 }
 
 /// Works on an assignment; every case gets a record, unless one poisons the process or the run is interrupted.
@@ -122,7 +125,13 @@ fn common(case: &Case, seed: u64) -> Result<Common, Box<dyn std::error::Error>> 
     let axis = |name: &str| case.shape.get(name).ok_or(format!("the case has no axis {name}"));
     let shape = Shape::new(axis("m")?, axis("k")?, axis("n")?)?;
     let problem = Problem { model: case.workload.parse()?, shape, dtype: case.dtype.parse()?, seed };
-    Ok(Common { problem, device: case.device.parse()?, tensors: None, references: Vec::new() })
+    Ok(Common {
+        problem,
+        device: case.device.parse()?,
+        tensors: None,
+        references: Vec::new(),
+        mock: MockClock::new(Script::default()),
+    })
 }
 
 impl Common {
@@ -234,7 +243,7 @@ fn make_ready(
     hear.touch(case, Stage::Open);
     let mut record = Record::new(identity.clone(), Status::Ok);
     if common.device == Device::Mock {
-        return mock(case, assignment, record, hear).map_err(refuse);
+        return mock(case, assignment, &common.mock, record, hear).map_err(refuse);
     }
 
     let (problem, device) = (common.problem, common.device);
@@ -298,10 +307,16 @@ const PRIMING: u32 = 3;
 /// Empty windows from which a stopwatch's granularity is read.
 const EMPTY_WINDOWS: u32 = 64;
 
-fn mock(case: usize, assignment: &Assignment, mut record: Record, hear: &mut dyn Hear) -> Result<Ready, ZooError> {
+fn mock(
+    case: usize,
+    assignment: &Assignment,
+    time: &MockClock,
+    mut record: Record,
+    hear: &mut dyn Hear,
+) -> Result<Ready, ZooError> {
     let id = &record.case.id;
     let rule = Rule::of(&assignment.mock, id)?;
-    let stopwatch = MockClock::new(rule.script(id));
+    let stopwatch = time.beside(rule.script(id));
     let mut workload = MockWorkload::new(rule);
     hear.touch(case, Stage::Tune);
     let output = workload.output()?;
@@ -349,13 +364,21 @@ fn time(
     let case = cases.get(last).copied().unwrap_or_default();
     let outcome = guarded(case, || outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))?;
     let stopped = hear.interrupted();
+    let clocks: Vec<Option<String>> = ready.iter().map(|one| one.record.stopwatch.clone()).collect();
     for (one, outcome) in ready.iter_mut().zip(outcome) {
         // An interrupted measurement is thrown away: a resumed run must give what an uninterrupted one gives.
         if recorded[one.case] || stopped {
             continue;
         }
-        let against = assignment.against[one.case].map(|against| assignment.cases[against].id.clone());
-        fill(&mut one.record, outcome, against);
+        let against = assignment.against[one.case];
+        fill(&mut one.record, outcome, against.map(|against| assignment.cases[against].id.clone()));
+        let other = against.and_then(|against| cases.iter().position(|&case| case == against)).map(|at| &clocks[at]);
+        if let (Some(_), Some(Some(theirs)), Some(ours)) = (&one.record.speedup, other, &one.record.stopwatch)
+            && theirs != ours
+        {
+            let warning = format!("the speed-up compares two clocks: {ours} here, {theirs} for the baseline");
+            one.record.warnings.push(warning);
+        }
         hear.record(one.case, one.record.clone());
         recorded[one.case] = true;
     }

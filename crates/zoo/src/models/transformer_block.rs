@@ -74,7 +74,7 @@ impl Definition for TransformerBlock {
             let x = rms_norm(input.clone()) * first.clone();
             // [batch, tokens, (q k v), heads, head] -> (q k v), batch, heads, tokens, head
             let split = qkv.forward(x).reshape([batch, tokens, 3, heads, head]).permute([2, 0, 3, 1, 4]);
-            let part = |i: usize| split.clone().slice([i..i + 1]).reshape([batch, heads, tokens, head]);
+            let part = |i: usize| split.clone().slice_dim(0, i..i + 1).reshape([batch, heads, tokens, head]);
             let scores = part(0).matmul(part(1).transpose()) / (head as f64).sqrt();
             let mixed = softmax(scores, 3).matmul(part(2));
             let mixed = mixed.permute([0, 2, 1, 3]).reshape([batch * tokens, k]);

@@ -83,8 +83,6 @@ pub trait Show {
     fn start(&mut self, _cases: usize, _already: usize) {}
     /// A case of a group is being worked on.
     fn touch(&mut self, _id: &str, _stage: Stage) {}
-    /// Rounds of the current group so far.
-    fn round(&mut self, _rounds: u32) {}
     /// A case has ended; its record is on disk.
     fn record(&mut self, _record: &Record) {}
     /// Whether to stop.
@@ -283,10 +281,6 @@ impl Watch for Watching<'_> {
         self.show.touch(&self.assignment.cases[case].id, stage);
     }
 
-    fn round(&mut self, rounds: u32) {
-        self.show.round(rounds);
-    }
-
     fn record(&mut self, case: usize, record: Record) {
         if self.before[case].is_some() || self.error.is_some() {
             return;
@@ -314,10 +308,6 @@ struct Translated<'a, 'b> {
 impl Watch for Translated<'_, '_> {
     fn touch(&mut self, case: usize, stage: Stage) {
         self.inner.touch(self.positions[case], stage);
-    }
-
-    fn round(&mut self, rounds: u32) {
-        self.inner.round(rounds);
     }
 
     fn record(&mut self, case: usize, record: Record) {

@@ -27,7 +27,6 @@ pub struct Context {
 /// Hears what happens to cases.
 pub trait Hear {
     fn touch(&mut self, case: usize, stage: Stage);
-    fn round(&mut self, rounds: u32);
     fn record(&mut self, case: usize, record: Record);
     fn interrupted(&self) -> bool;
 }
@@ -435,11 +434,6 @@ impl Observer for Watcher<'_> {
             Phase::Measure => Stage::Measure,
         };
         self.hear.touch(self.cases[arm], stage);
-    }
-
-    fn round(&mut self, rounds: u32) {
-        self.notice();
-        self.hear.round(rounds);
     }
 
     fn interrupted(&mut self) -> bool {

@@ -31,10 +31,6 @@ impl Hear for Hearing<'_> {
         self.watch.touch(self.positions[case], stage);
     }
 
-    fn round(&mut self, rounds: u32) {
-        self.watch.round(rounds);
-    }
-
     fn record(&mut self, case: usize, record: Record) {
         self.done[self.positions[case]] = true;
         self.watch.record(self.positions[case], record);

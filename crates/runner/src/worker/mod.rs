@@ -3,6 +3,7 @@
 mod bench;
 mod in_process;
 mod panics;
+mod position;
 mod process;
 mod protocol;
 mod subprocess;
@@ -20,8 +21,6 @@ use std::time::Duration;
 pub trait Watch {
     /// The case at this position is about to be touched.
     fn touch(&mut self, case: usize, stage: Stage);
-    /// So many rounds are done.
-    fn round(&mut self, rounds: u32);
     /// The case at this position has ended.
     fn record(&mut self, case: usize, record: Record);
     /// Whether to stop: cases without a record are left for another time.

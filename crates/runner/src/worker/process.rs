@@ -1,6 +1,7 @@
 //! The worker's side: orders on standard input, events on a pipe of their own.
 
 use super::bench::{Context, Hear, Poisoned, work};
+use super::position::Position;
 use super::protocol::{Event, Order, Stage};
 use calorimeter_sinks::Record;
 use std::fs::File;
@@ -17,6 +18,12 @@ pub const BEAT: Duration = Duration::from_secs(1);
 /// The pipe to the run.
 #[derive(Clone)]
 struct Pipe(Arc<Mutex<File>>);
+
+/// What the run hears from this worker.
+struct Voice {
+    pipe: Pipe,
+    position: Position,
+}
 
 impl Pipe {
     /// Takes standard output for itself; whatever a driver prints from now on goes to standard error.
@@ -37,17 +44,13 @@ impl Pipe {
     }
 }
 
-impl Hear for Pipe {
-    fn touch(&mut self, case: usize, phase: Stage) {
-        self.say(&Event::Touch { case, phase });
-    }
-
-    fn round(&mut self, rounds: u32) {
-        self.say(&Event::Round(rounds));
+impl Hear for Voice {
+    fn touch(&mut self, case: usize, stage: Stage) {
+        self.position.set(case, stage);
     }
 
     fn record(&mut self, case: usize, record: Record) {
-        self.say(&Event::Record { case, record: Box::new(record) });
+        self.pipe.say(&Event::Record { case, record: Box::new(record) });
     }
 
     fn interrupted(&self) -> bool {
@@ -70,7 +73,7 @@ pub fn serve_if_worker() {
 }
 
 fn serve() -> std::io::Result<()> {
-    let mut pipe = Pipe::take_stdout()?;
+    let pipe = Pipe::take_stdout()?;
     let beating = pipe.clone();
     std::thread::spawn(move || {
         loop {
@@ -79,11 +82,16 @@ fn serve() -> std::io::Result<()> {
         }
     });
     let mut context = Context::new();
+    let mut voice = None;
     for line in std::io::stdin().lock().lines() {
         match serde_json::from_str(&line?)? {
-            Order::Hello { tuning } => calorimeter_zoo::backends::configure(tuning.as_deref()),
+            Order::Hello { position, tuning } => {
+                calorimeter_zoo::backends::configure(tuning.as_deref());
+                voice = Some(Voice { pipe: pipe.clone(), position: Position::take_over(&position)? });
+            }
             Order::Measure(assignment) => {
-                if let Err(Poisoned { case, reason }) = work(&assignment, &mut context, &mut pipe) {
+                let voice = voice.as_mut().ok_or_else(|| std::io::Error::other("an order came before the greeting"))?;
+                if let Err(Poisoned { case, reason }) = work(&assignment, &mut context, voice) {
                     pipe.say(&Event::Poisoned { case, reason });
                     // Destructors may wait for a device that no longer answers.
                     std::process::exit(1);

@@ -10,9 +10,11 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// First of all: where tuned kernels are kept.
+    /// First of all.
     Hello {
-        /// A directory for this device alone.
+        /// The file that says which case is being touched.
+        position: PathBuf,
+        /// Where tuned kernels are kept: a folder for this device alone.
         tuning: Option<PathBuf>,
     },
     /// Measure these together.
@@ -52,15 +54,6 @@ impl Assignment {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// The case at this position is about to be touched.
-    Touch {
-        /// Position in the assignment.
-        case: usize,
-        /// What is being done.
-        phase: Stage,
-    },
-    /// So many rounds are done.
-    Round(u32),
     /// The worker is alive.
     Beat,
     /// The case at this position has ended.
@@ -82,8 +75,7 @@ pub enum Event {
 }
 
 /// What is being done to a case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Making tensors and quantising.
     Open,

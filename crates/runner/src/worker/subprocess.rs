@@ -1,5 +1,6 @@
 //! The run's side: worker processes started, watched, ended and replaced.
 
+use super::position::Position;
 use super::process::{BEAT, WORKER};
 use super::protocol::{Assignment, Event, Order};
 use super::{Executor, Watch, WorkerError};
@@ -37,6 +38,7 @@ struct Worker {
     child: Child,
     orders: ChildStdin,
     events: Receiver<Event>,
+    position: Position,
     stderr: Arc<Mutex<Vec<u8>>>,
     /// Disconnected when all of standard error has been read.
     drained: Receiver<()>,
@@ -127,6 +129,7 @@ impl Executor for Subprocess {
 impl Worker {
     fn start(device: &Found, tuning: Option<&std::path::Path>) -> Result<Self, WorkerError> {
         let program = std::env::current_exe().map_err(WorkerError::Spawn)?;
+        let (position, path) = Position::create().map_err(WorkerError::Spawn)?;
         let mut child = Command::new(program)
             .arg(WORKER)
             .stdin(Stdio::piped())
@@ -167,9 +170,9 @@ impl Worker {
             }
         });
 
-        let mut worker = Self { device: device.device, child, orders, events, stderr, drained };
+        let mut worker = Self { device: device.device, child, orders, events, position, stderr, drained };
         let tuning = tuning.map(|root| root.join(folder_name(&device.identity)));
-        worker.order(&Order::Hello { tuning });
+        worker.order(&Order::Hello { position: path, tuning });
         Ok(worker)
     }
 
@@ -188,10 +191,10 @@ impl Worker {
         done: &mut [bool],
         watch: &mut dyn Watch,
     ) -> Ending {
+        self.position.clear();
         self.order(&Order::Measure(Box::new(assignment.clone())));
         let mut spent = vec![Duration::ZERO; assignment.cases.len()];
-        let mut touched: Option<(usize, Instant)> = None;
-        let mut heard = Instant::now();
+        let (mut heard, mut looked) = (Instant::now(), Instant::now());
         // A frozen case is told from a slow one while there is time for it, and never by a beat or two that came late.
         let silence = SILENCE.min(timeout / 2).max(3 * BEAT);
         loop {
@@ -201,19 +204,12 @@ impl Worker {
             let event = match self.events.recv_timeout(GLANCE) {
                 Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return Ending::Gone { case: touched.map(|(case, _)| case) },
+                Err(RecvTimeoutError::Disconnected) => return Ending::Gone { case: self.touched() },
             };
             if event.is_some() {
                 heard = Instant::now();
             }
             match event {
-                Some(Event::Touch { case, phase }) => {
-                    if let Some((before, since)) = touched.replace((case, heard)) {
-                        spent[before] += heard - since;
-                    }
-                    watch.touch(left[case], phase);
-                }
-                Some(Event::Round(rounds)) => watch.round(rounds),
                 Some(Event::Record { case, record }) => {
                     done[left[case]] = true;
                     watch.record(left[case], *record);
@@ -223,15 +219,23 @@ impl Worker {
                 Some(Event::Beat) | None => {}
             }
             if heard.elapsed() > silence {
-                return Ending::Frozen { case: touched.map(|(case, _)| case), silence };
+                return Ending::Frozen { case: self.touched(), silence };
             }
-            if let Some((case, since)) = touched
-                && spent[case] + since.elapsed() > timeout
-                && !done[left[case]]
-            {
-                return Ending::TimedOut { case };
+            if let Some((case, stage)) = self.position.get().filter(|(case, _)| *case < spent.len()) {
+                // What passed since the last look is charged to the case that is touched now: windows are short beside it.
+                spent[case] += looked.elapsed();
+                watch.touch(left[case], stage);
+                if spent[case] > timeout && !done[left[case]] {
+                    return Ending::TimedOut { case };
+                }
             }
+            looked = Instant::now();
         }
+    }
+
+    /// The case that the worker touched last.
+    fn touched(&self) -> Option<usize> {
+        self.position.get().map(|(case, _)| case)
     }
 
     /// Ends the process and says how it ended, and what it last wrote to standard error.

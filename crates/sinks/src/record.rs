@@ -114,7 +114,7 @@ pub struct Record {
     /// Peak of the device memory in use during the case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_bytes: Option<u64>,
-    /// Time spent compiling, tuning and warming up before the first window.
+    /// Time of the first passes, in which kernels are compiled and tuned; the warm-up comes after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prime_ns: Option<u64>,
     /// Autotuning seen while priming.
@@ -308,7 +308,7 @@ impl Accuracy {
 /// Autotuning that took place while priming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tuning {
-    /// Nanoseconds spent on it.
+    /// Nanoseconds of the priming that it was part of: almost all of them are its own.
     pub nanos: u64,
     /// How many times something was tuned.
     pub events: u64,

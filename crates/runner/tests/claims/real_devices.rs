@@ -71,9 +71,7 @@ fn on_vulkan_a_linear_layer_passes_its_gate() {
         "recipes: [baseline]\ndevice: vulkan\ndtype: f32\nimplementations: [eager]\n{SHORT}
 models: [{{shapes: [{{name: custom, shapes: [[16, 64, 32]]}}]}}]\n"
     ));
-    if !scene.run("list devices").ended_with(0).stdout.contains("vulkan:0") {
-        assert!(std::env::var_os("CI").is_none(), "continuous integration must have a Vulkan adapter");
-        eprintln!("skipped: no Vulkan adapter here; see `calorimeter doctor`");
+    if !vulkan_is_here(&scene) {
         return;
     }
     let record = scene.run("run c.yml --out out --format jsonl").ended_with(0).records().remove(0);
@@ -81,4 +79,48 @@ models: [{{shapes: [{{name: custom, shapes: [[16, 64, 32]]}}]}}]\n"
     assert!(record.accuracy.unwrap().kernel_rel_l2.unwrap() < 1e-6, "{record:?}");
     assert!(!record.windows.is_empty() && record.time_ns.is_some_and(|time| time.median > 0.0));
     assert!(scene.path("cache/calorimeter/tuning").is_dir(), "tuned kernels are kept");
+}
+
+fn vulkan_is_here(scene: &Scene) -> bool {
+    let here = scene.run("list devices").ended_with(0).stdout.contains("vulkan:0");
+    assert!(here || std::env::var_os("CI").is_none(), "continuous integration must have a Vulkan adapter");
+    if !here {
+        eprintln!("skipped: no Vulkan adapter here; see `calorimeter doctor`");
+    }
+    here
+}
+
+/// The device's thread panics over the output, everybody else is told that all is well, and what the process computed
+/// afterwards would be wrong: the next case must come from another one.
+fn memory_that_cannot_be_had_costs_one_case(scene: &Scene) {
+    let records = scene.run("run c.yml --out out --format jsonl").ended_with(5).records();
+    let [refused, next] = &records[..] else { panic!("{records:?}") };
+    assert_eq!(refused.status, Status::Failed, "{refused:?}");
+    assert!(refused.reason.as_ref().is_some_and(|reason| reason.contains("device thread DSD-")), "{refused:?}");
+    assert_eq!(next.status, Status::Ok, "{next:?}");
+}
+
+#[test]
+fn on_vulkan_memory_that_cannot_be_had_costs_one_case() {
+    // The software adapter takes buffers of up to 128 MiB, hardware often no more than 2 GiB; this output takes 16.
+    let scene = Scene::with(&format!(
+        "recipes: [baseline]\ndevice: vulkan\ndtype: f32\nimplementations: [eager]\n{SHORT}
+models: [{{shapes: [{{name: custom, shapes: [[65536, 1, 65536], [16, 64, 32]]}}]}}]\n"
+    ));
+    if vulkan_is_here(&scene) {
+        memory_that_cannot_be_had_costs_one_case(&scene);
+    }
+}
+
+#[test]
+fn on_cuda_memory_that_cannot_be_had_costs_one_case() {
+    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+        eprintln!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
+        return;
+    }
+    // The pool gives no buffer above a quarter of the memory; an output of 40 GB passes the check of the whole.
+    memory_that_cannot_be_had_costs_one_case(&Scene::with(&format!(
+        "recipes: [baseline]\ndevice: cuda\ndtype: bf16\nimplementations: [eager]\n{SHORT}
+models: [{{shapes: [{{name: custom, shapes: [[200000, 16, 100000], [256, 256, 256]]}}]}}]\n"
+    )));
 }

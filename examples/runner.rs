@@ -2,12 +2,9 @@
 //!
 //! `cargo run --release -p calorimeter-examples --example runner [-- configs/quickstart.yml]`
 
-use calorimeter_runner::config::{Overrides, Source};
+use calorimeter_runner::config::Source;
 use calorimeter_runner::run::{Place, Request, RunError, Show, now, run_id};
 use calorimeter_runner::worker::{Subprocess, serve_if_worker};
-use calorimeter_sinks::Record;
-use std::path::PathBuf;
-use std::process::ExitCode;
 
 const CASES: &str = "
 device: cpu
@@ -20,33 +17,21 @@ models: [{model: ln_linear_gelu, shapes: [{name: custom, shapes: [[1, 512, 512],
 struct Lines;
 
 impl Show for Lines {
-    fn record(&mut self, record: &Record) {
+    fn record(&mut self, record: &calorimeter_sinks::Record) {
         let time = record.time_ns.map_or_else(String::new, |time| format!("{:.1} us", time.median / 1e3));
-        let speedup = record.speedup.as_ref().map_or_else(String::new, |s| format!("{:.2}x {}", s.ratio, s.verdict));
-        println!("{:<62} {:9} {time:>12} {speedup}", record.case.id, record.status.to_string());
+        println!("{:<62} {:9} {time:>12}", record.case.id, record.status.to_string());
     }
 }
 
-fn main() -> ExitCode {
+fn main() -> Result<(), RunError> {
     // This program is started again as its own worker, whose life is this call.
     serve_if_worker();
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run() -> Result<(), RunError> {
     let source = match std::env::args_os().nth(1) {
         Some(path) => Source::read(path.as_ref())?,
         None => Source { path: "inline.yml".into(), text: CASES.into() },
     };
-    let prepared = Request { sources: vec![source], overrides: Overrides::default() }.prepare()?;
-    let results = PathBuf::from("results");
-    let place = Place { dir: results.join(run_id(&now())), output_dir: results };
+    let prepared = Request { sources: vec![source], ..Request::default() }.prepare()?;
+    let place = Place { dir: format!("results/{}", run_id(&now())).into(), output_dir: "results".into() };
     let outcome = prepared.start(&place, &mut Subprocess::new(None), &mut Lines)?;
     println!("{} cases, {} files in {}", outcome.records.len(), outcome.paths.len(), place.dir.display());
     Ok(())

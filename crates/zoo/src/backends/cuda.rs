@@ -4,12 +4,12 @@ use crate::burn_workload::{self, Traits};
 use crate::{Implementation, Problem, Tensors, Workload, ZooError};
 use burn::tensor::Tensor;
 use burn_cubecl::CubeBackend;
-use burn_fusion::Fusion;
+use burn_cuda::{Cuda, CudaDevice};
 use calorimeter_recipes::Recipe;
-use cubecl::cuda::{CudaDevice, CudaRuntime};
+use cubecl::cuda::CudaRuntime;
 
 type Eager = CubeBackend<CudaRuntime, f32, i32, u8>;
-type Fused = Fusion<Eager>;
+type Fused = Cuda<f32, i32>;
 
 pub(super) fn open(
     problem: &Problem,

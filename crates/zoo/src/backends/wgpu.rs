@@ -4,7 +4,7 @@ use crate::burn_workload::{self, Traits};
 use crate::{Device, Implementation, Problem, Tensors, Workload, ZooError};
 use burn::tensor::Tensor;
 use burn_cubecl::CubeBackend;
-use burn_fusion::Fusion;
+use burn_wgpu::Wgpu;
 use calorimeter_recipes::Recipe;
 use cubecl::Runtime;
 use cubecl::client::ComputeClient;
@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use wgpu::DeviceType;
 
 type Eager = CubeBackend<WgpuRuntime, f32, i32, u8>;
-type Fused = Fusion<Eager>;
+type Fused = Wgpu<f32, i32, u8>;
 
 /// An adapter that a graphics driver offers.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -263,40 +263,6 @@ fn running_out_of_memory_is_an_error_and_work_goes_on() {
     assert_eq!(decode(&y.download().unwrap(), FloatKind::F32), [8.0; 64]);
 }
 
-#[test]
-fn marks_measure_the_device_and_know_their_order() {
-    let Some((machine, _turn)) = gpu() else { return };
-    for n in [4096usize, 8192] {
-        let linear = Linear::new(&machine, FloatKind::BF16, LinearShape { m: n, k: n, n }).unwrap();
-        let random = machine.upload(&encode(&values(n * n, 4, FloatKind::BF16), FloatKind::BF16)).unwrap();
-        let mut y = machine.allocate(linear.y_bytes()).unwrap();
-        let nanos = time(&machine, 20, || linear.enqueue(&random, &random, &mut y));
-        let tflops = 2.0 * (n as f64).powi(3) / nanos / 1e3;
-        println!("linear bf16 {n}^3: {:.1} us, {tflops:.0} TFLOP/s, {}", nanos / 1e3, linear.algorithm());
-    }
-    let (rows, columns) = (32768, 4096);
-    for kind in FloatKind::ALL {
-        let norm = LayerNorm::new(&machine, kind, rows, columns).unwrap();
-        let x = machine.upload(&vec![0x3f; norm.bytes()]).unwrap();
-        let mut y = machine.allocate(norm.bytes()).unwrap();
-        let nanos = time(&machine, 20, || norm.enqueue(&x, &mut y));
-        println!("{}: {:.0} GB/s", norm.algorithm(), 2.0 * norm.bytes() as f64 / nanos);
-        let gelu = Activation::new(&machine, kind, ActivationFunction::Gelu, rows * columns).unwrap();
-        let nanos = time(&machine, 20, || gelu.enqueue(&x, &mut y));
-        println!("{}: {:.0} GB/s", gelu.algorithm(), 2.0 * gelu.bytes() as f64 / nanos);
-    }
-}
-
-/// Mean nanoseconds of one of `count` runs, after as many to warm up.
-fn time(machine: &Machine, count: usize, mut run: impl FnMut() -> Result<(), NativeError>) -> f64 {
-    (0..count).for_each(|_| run().unwrap());
-    machine.synchronize().unwrap();
-    let start = std::time::Instant::now();
-    (0..count).for_each(|_| run().unwrap());
-    machine.synchronize().unwrap();
-    start.elapsed().as_nanos() as f64 / count as f64
-}
-
 fn poisoned(machine: &Machine, bytes: usize) -> Buffer {
     let mut buffer = machine.allocate(bytes).unwrap();
     buffer.fill(0xff).unwrap();

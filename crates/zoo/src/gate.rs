@@ -86,6 +86,15 @@ pub enum Mismatch {
     },
 }
 
+/// What the gate let through.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judged {
+    /// The relative error in the Euclidean norm.
+    pub rel_l2: f64,
+    /// Whether it is right only if f32 operands were rounded to TF32.
+    pub tf32: bool,
+}
+
 /// Compares an output with what its own operands should give; answers the relative error.
 pub fn judge(output: &Output, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
     let expected = output.rows * output.cols;

@@ -6,15 +6,15 @@
 //! ```
 //! use calorimeter_recipes::{Dtype, Recipe};
 //! use calorimeter_shapes::Shape;
-//! use calorimeter_zoo::{Device, Implementation, Machines, Problem, gate, open};
+//! use calorimeter_zoo::{Device, Implementation, Machines, Problem, open};
 //!
 //! let problem = Problem { model: "ln_linear_gelu".parse()?, shape: Shape::new(8, 32, 16)?, dtype: Dtype::F32, seed: 42 };
 //! let tensors = problem.tensors();
 //! let recipe: Recipe = "int8wo".parse()?;
 //! let mut workload = open(&problem, &tensors, recipe, Implementation::Eager, Device::Cpu, &mut Machines::default())?;
 //! let reference = problem.reference(&tensors, recipe);
-//! let accuracy = gate::judge(&workload.output()?, &reference, &problem.tolerance(recipe))?;
-//! println!("{} FLOP, relative error {:.1e}", problem.flops(), accuracy);
+//! let judged = problem.judge(recipe, &workload.output()?, &reference, workload.may_use_tf32())?;
+//! println!("{} FLOP, relative error {:.1e}", problem.flops(), judged.rel_l2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

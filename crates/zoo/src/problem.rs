@@ -1,7 +1,7 @@
 //! A model at a shape in a dtype, with seeded tensors.
 
-use crate::gate::Tolerance;
-use crate::{Layout, Matrix, Model, Reference};
+use crate::gate::{self, Judged, Mismatch, Tolerance};
+use crate::{Layout, Matrix, Model, Output, Reference};
 use calorimeter_recipes::{Dtype, Recipe, Weight};
 use calorimeter_shapes::Shape;
 use rand::{RngExt, SeedableRng};
@@ -88,6 +88,24 @@ impl Problem {
         let weights: Vec<Weight> = tensors.weights.iter().map(|weight| recipe.dequantised(weight)).collect();
         let values = self.model.reference(self.shape, &tensors.input, &weights, &sample);
         Reference { sample, values }
+    }
+
+    /// Compares an output with the reference. One that may have been computed in TF32, and is right only then, says so.
+    pub fn judge(
+        &self,
+        recipe: Recipe,
+        output: &Output,
+        reference: &Reference,
+        may_use_tf32: bool,
+    ) -> Result<Judged, Mismatch> {
+        let tolerance = self.tolerance(recipe);
+        match gate::judge(output, reference, &tolerance) {
+            Err(_) if may_use_tf32 => {
+                let tolerance = tolerance.with_tf32(self.layout().linears.len() as u32);
+                gate::judge(output, reference, &tolerance).map(|rel_l2| Judged { rel_l2, tf32: true })
+            }
+            judged => judged.map(|rel_l2| Judged { rel_l2, tf32: false }),
+        }
     }
 
     /// How far a correct implementation may be from the reference.

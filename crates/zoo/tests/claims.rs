@@ -34,8 +34,8 @@ fn check(device: Device, implementations: &[Implementation], models: &[String], 
                             Err(error) => panic!("{what}: {error}"),
                         };
                         let output = workload.output().unwrap_or_else(|e| panic!("{what}: {e}"));
-                        let error = gate::judge(&output, &reference, &problem.tolerance(recipe));
-                        error.unwrap_or_else(|mismatch| panic!("{what}: {mismatch}"));
+                        let judged = problem.judge(recipe, &output, &reference, workload.may_use_tf32());
+                        judged.unwrap_or_else(|mismatch| panic!("{what}: {mismatch}"));
                         assert_eq!(workload.weight_bytes(), problem.weight_bytes(recipe), "{what}");
                         passed += 1;
                     }

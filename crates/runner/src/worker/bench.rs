@@ -260,14 +260,9 @@ fn make_ready(
     record.prime_ns = Some(nanos);
     record.tuning = (events > 0).then_some(Tuning { nanos, events });
 
-    let tolerance = problem.tolerance(recipe);
-    let mut kernel_error = gate::judge(&output, common.reference(recipe), &tolerance);
-    if kernel_error.is_err() && workload.may_use_tf32() {
-        let layers = problem.layout().linears.len() as u32;
-        kernel_error = gate::judge(&output, common.reference(recipe), &tolerance.with_tf32(layers));
-        if kernel_error.is_ok() {
-            record.warnings.push(TF32.into());
-        }
+    let judged = problem.judge(recipe, &output, common.reference(recipe), workload.may_use_tf32());
+    if judged.as_ref().is_ok_and(|judged| judged.tf32) {
+        record.warnings.push(TF32.into());
     }
     let unquantised = common.reference(Recipe::BASELINE);
     let scheme = gate::accuracy(&output.sampled(&unquantised.sample), &unquantised.values);
@@ -276,12 +271,12 @@ fn make_ready(
         rel_l2: finite(scheme.rel_l2),
         max_abs: finite(scheme.max_abs),
         cosine: finite(scheme.cosine),
-        kernel_rel_l2: kernel_error.as_ref().ok().copied(),
+        kernel_rel_l2: judged.as_ref().ok().map(|judged| judged.rel_l2),
     });
     record.weight_bytes = Some(workload.weight_bytes());
     record.baseline_weight_bytes = Some(problem.weight_bytes(Recipe::BASELINE));
     record.kernel = workload.kernel();
-    if let Err(mismatch) = kernel_error {
+    if let Err(mismatch) = judged {
         record.status = Status::Mismatch;
         record.reason = Some(format!("wrong output: {mismatch}"));
         return Err(Box::new(record));

@@ -50,6 +50,13 @@ fn every_model() -> Vec<String> {
     Model::known().into_iter().map(|info| info.name).collect()
 }
 
+/// For GPUs, where each new shape is tuned for many seconds: few models, and a shape of more than one row, since burn 0.21
+/// fuses a vector-matrix product with what follows it wrongly (burn issue 5122), which runs report as a mismatch.
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+fn some_models() -> Vec<String> {
+    ["linear", "ln_linear_gelu", "transformer_block"].map(str::to_owned).to_vec()
+}
+
 #[test]
 fn every_model_is_right_on_the_cpu() {
     check(Device::Cpu, &[Implementation::Eager], &every_model(), &SHAPES);
@@ -85,25 +92,22 @@ fn a_weight_that_is_off_by_one_step_fails_the_gate() {
 
 #[cfg(feature = "wgpu")]
 #[test]
-fn every_model_is_right_on_vulkan() {
+fn models_are_right_on_vulkan() {
     if calorimeter_zoo::backends::wgpu::adapters().is_empty() {
         assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver; none was found");
         println!("no Vulkan adapter here: nothing was checked");
         return;
     }
-    // Each new shape is tuned for seconds, so few; and more than one row, since burn 0.21 fuses a vector-matrix product
-    // with what follows it wrongly (burn issue 5122), which runs report as a mismatch.
-    let models = ["linear", "ln_linear_gelu", "transformer_block"].map(str::to_owned);
-    check(Device::Vulkan(0), &[Implementation::Eager, Implementation::Fused], &models, &SHAPES[1..2]);
+    check(Device::Vulkan(0), &[Implementation::Eager, Implementation::Fused], &some_models(), &SHAPES[1..2]);
 }
 
 #[cfg(feature = "cuda")]
 #[test]
-fn every_model_is_right_on_cuda() {
+fn models_are_right_on_cuda() {
     if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
         println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
         return;
     }
     let implementations = [Implementation::Eager, Implementation::Fused, Implementation::Native];
-    check(Device::Cuda(0), &implementations, &every_model(), &SHAPES[1..2]);
+    check(Device::Cuda(0), &implementations, &some_models(), &SHAPES[1..2]);
 }

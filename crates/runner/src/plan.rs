@@ -106,6 +106,11 @@ impl Plan {
             .flat_map(|group| (0..group.arms.len()).map(|arm| (self.case(group, arm), self.supported(group, arm))))
     }
 
+    /// The entries of the configuration, every default filled in.
+    pub fn entries(&self) -> &[ResolvedEntry] {
+        &self.entries
+    }
+
     /// The entry that a group belongs to.
     pub fn entry(&self, group: &Group) -> &ResolvedEntry {
         &self.entries[group.entry]

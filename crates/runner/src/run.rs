@@ -1,6 +1,6 @@
 //! A run: the plan's groups one after the other, each record on disk before anything else happens.
 
-use crate::config::{ConfigError, Overrides, Source, resolve};
+use crate::config::{ConfigError, Overrides, ResolvedEntry, Source, resolve};
 use crate::devices::{self, DeviceError, Found};
 use crate::environment;
 use crate::expression::{self, NoExpression};
@@ -173,11 +173,19 @@ impl Prepared {
             run_id: run_id(&now),
             started: now.to_rfc3339(),
             argv: std::env::args().collect(),
-            config: serde_json::to_value(&self.request).unwrap_or_default(),
+            config: self.config(),
             config_fingerprint: self.request.fingerprint(&self.plan),
             plan_cases: self.plan.len() as u64,
             environment: environment::describe(devices),
         }
+    }
+
+    /// The request, from which a run is resumed, and what it was resolved to, for the reader.
+    fn config(&self) -> serde_json::Value {
+        let mut config = serde_json::to_value(&self.request).unwrap_or_default();
+        let resolved = self.plan.entries().iter().map(ResolvedEntry::describe).collect();
+        config["resolved"] = serde_json::Value::Array(resolved);
+        config
     }
 
     fn go(

@@ -3,7 +3,7 @@
 use super::options::{ColourArguments, ColourChoice, RunArguments};
 use super::{CliError, print};
 use crate::Exit;
-use crate::config::{Overrides, Source};
+use crate::config::{Overrides, ResolvedEntry, Source};
 use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError, now, run_id};
 use crate::worker::Subprocess;
@@ -138,6 +138,8 @@ fn dry_run(prepared: &Prepared, format: Format) -> Exit {
     let _ = print();
     if format == Format::Table {
         let plan = prepared.plan();
+        let resolved: Vec<_> = plan.entries().iter().map(ResolvedEntry::describe).collect();
+        eprint!("\nresolved to\n{}", serde_yaml::to_string(&resolved).unwrap_or_default());
         eprintln!("{} cases in {} groups", plan.len(), plan.groups().len());
     }
     Exit::Fine

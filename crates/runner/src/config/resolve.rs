@@ -1,6 +1,6 @@
 //! From files and command line to what will be run.
 
-use super::{CompileMode, ConfigError, Entry, File, ImplementationName, Mode, Timing, Wanted};
+use super::{CompileMode, ConfigError, Entry, File, ImplementationName, Mode, Share, Span, Timing, Wanted};
 use crate::devices;
 use crate::mock::Rule;
 use calorimeter_recipes::{Dtype, Recipe, Sparsity, pair};
@@ -82,6 +82,52 @@ pub struct ResolvedEntry {
     pub seed: u64,
     /// What the mock device does.
     pub mock: Vec<Rule>,
+}
+
+impl ResolvedEntry {
+    /// Everything that was decided, as it would be written in a file; of the shapes only how many there are.
+    pub fn describe(&self) -> serde_json::Value {
+        let Options {
+            precision,
+            min_windows,
+            max_windows,
+            min_time,
+            max_time,
+            window,
+            warm_up,
+            max_warm_up,
+            margin,
+            ..
+        } = self.timing;
+        let timing = Timing {
+            precision: Some(Share(precision)),
+            min_windows: Some(min_windows),
+            max_windows: Some(max_windows),
+            min_time: Some(Span(min_time)),
+            max_time: Some(Span(max_time)),
+            window: Some(Span(window)),
+            warm_up: Some(Span(warm_up)),
+            max_warm_up: Some(Span(max_warm_up)),
+            margin: Some(Share(margin)),
+        };
+        let recipe = |(recipe, sparsity): &(Recipe, Option<Sparsity>)| match sparsity {
+            Some(sparsity) => format!("{recipe}+{sparsity}"),
+            None => recipe.to_string(),
+        };
+        serde_json::json!({
+            "name": self.name,
+            "mode": self.mode,
+            "model": self.model.to_string(),
+            "shapes": self.shapes.len(),
+            "dtype": self.dtype,
+            "device": self.device.to_string(),
+            "recipes": self.pairs.iter().map(recipe).collect::<Vec<_>>(),
+            "implementations": self.implementations.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "timing": timing,
+            "timeout": Span(self.timeout),
+            "seed": self.seed,
+        })
+    }
 }
 
 impl Source {

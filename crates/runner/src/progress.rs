@@ -40,7 +40,6 @@ pub struct Terminal {
     table: LiveTable,
     bar: ProgressBar,
     drawn: Instant,
-    quiet: bool,
 }
 
 /// How often the bar's text changes.
@@ -48,9 +47,9 @@ const REDRAW: Duration = Duration::from_millis(100);
 
 impl Terminal {
     /// Progress is shown only where standard error is a terminal.
-    pub fn new(format: Format, colour: Colour, quiet: bool) -> Self {
+    pub fn new(format: Format, colour: Colour) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        Self { format, table: LiveTable::new(colour), bar, drawn: Instant::now(), quiet }
+        Self { format, table: LiveTable::new(colour), bar, drawn: Instant::now() }
     }
 
     /// Takes the bar away.
@@ -73,7 +72,7 @@ impl Show for Terminal {
         self.bar.set_length(cases as u64);
         self.bar.set_position(already as u64);
         self.bar.reset_eta();
-        if already > 0 && !self.quiet {
+        if already > 0 {
             eprintln!("{already} of {cases} cases are done already");
         }
     }

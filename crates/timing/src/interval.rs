@@ -18,11 +18,6 @@ impl Interval {
         let bounds = ranks(sorted.len()).map(|(lo, hi)| (sorted[lo - 1], sorted[hi - 1]));
         Some(Self { median, bounds })
     }
-
-    /// Half the interval's width.
-    pub fn half_width(&self) -> Option<f64> {
-        self.bounds.map(|(lo, hi)| (hi - lo) / 2.0)
-    }
 }
 
 /// The median of unsorted samples; `None` when there are none.

@@ -1,23 +1,20 @@
 //! Counts what a GPU runtime says about compiling and tuning, so that a window in which it did so can be thrown away.
 
-use log::{Level, LevelFilter, Log, Metadata, Record};
+use log::{LevelFilter, Log, Metadata, Record};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A logger that counts kernels compiled and tuned, and tasks that failed on a device thread.
+/// A logger that counts kernels compiled and tuned.
 pub struct Silence {
     compiled: AtomicU64,
     tuned: AtomicU64,
-    failed_tasks: AtomicU64,
 }
 
-static SILENCE: Silence =
-    Silence { compiled: AtomicU64::new(0), tuned: AtomicU64::new(0), failed_tasks: AtomicU64::new(0) };
+static SILENCE: Silence = Silence { compiled: AtomicU64::new(0), tuned: AtomicU64::new(0) };
 
 /// Where the runtime's own lines come from and how they begin.
 const COMPILES: [(&str, &str); 2] =
     [("cubecl_cuda::compute::context", "Compiling kernel"), ("cubecl_wgpu::backend::vulkan", "Compiling ")];
 const TUNES: (&str, &str) = ("cubecl_runtime::tune::tuner", "Tuning ");
-const FAILED: (&str, &str) = ("cubecl_common::device::handle::channel", "Task failed");
 
 impl Silence {
     /// Installs the counter as the process's logger; harmless when called again.
@@ -36,11 +33,6 @@ impl Silence {
     /// Tunings so far.
     pub fn tuned(&self) -> u64 {
         self.tuned.load(Ordering::Relaxed)
-    }
-
-    /// Tasks that failed on a device thread so far: the runtime logs them and goes on.
-    pub fn failed_tasks(&self) -> u64 {
-        self.failed_tasks.load(Ordering::Relaxed)
     }
 }
 
@@ -65,8 +57,6 @@ impl Log for Silence {
             self.tuned.fetch_add(1, Ordering::Relaxed);
         } else if COMPILES.into_iter().any(says) {
             self.compiled.fetch_add(1, Ordering::Relaxed);
-        } else if record.level() == Level::Warn && says(FAILED) {
-            self.failed_tasks.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -85,8 +75,6 @@ mod tests {
         log::trace!(target: "cubecl_cuda::compute::context", "Compiling kernel");
         log::debug!(target: "cubecl_wgpu::backend::vulkan", "Compiling {}", "add");
         log::info!(target: "somebody::else", "Compiling kernel");
-        log::warn!(target: "cubecl_common::device::handle::channel", "Task failed: {:?}", "oops");
         assert_eq!(silence.disturbances() - before, 3);
-        assert_eq!(silence.failed_tasks(), 1);
     }
 }

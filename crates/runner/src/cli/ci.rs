@@ -17,7 +17,7 @@ pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
     let prepared = Request { sources, overrides: arguments.overrides.into() }.prepare()?;
     // An output that cannot be written costs nothing when it is known first.
     check_writable(folder_of(&arguments.output))?;
-    let mut terminal = Terminal::new(Format::Table, Colour::Never, false);
+    let mut terminal = Terminal::new(Format::Table, Colour::Never);
     let outcome = start(&prepared, arguments.out.as_deref(), &mut terminal);
     terminal.finish();
     let outcome = outcome?;

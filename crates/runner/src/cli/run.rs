@@ -25,7 +25,7 @@ pub fn run(arguments: RunArguments) -> Result<Exit, CliError> {
         return Ok(dry_run(&prepared, arguments.format));
     }
     let colour = colour(&arguments.colour);
-    let mut terminal = Terminal::new(arguments.format, colour, false);
+    let mut terminal = Terminal::new(arguments.format, colour);
     let outcome = match &arguments.resume {
         Some(dir) => {
             listen_for_interrupts();

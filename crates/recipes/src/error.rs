@@ -1,5 +1,7 @@
 //! What can be wrong with a recipe.
 
+use crate::names::{number, spelled_out};
+
 /// Errors of this crate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecipeError {
@@ -18,6 +20,17 @@ pub enum RecipeError {
     /// The recipe cannot be run this way; the text says what would make it run.
     #[error("{0}")]
     Unsupported(String),
+    /// No finite scale or zero covers some of the weight.
+    #[error(
+        "the weight cannot be quantised: group {group} of row {row} holds an infinity or a NaN, \
+         or numbers too large for a scale or zero in its dtype"
+    )]
+    NotFinite {
+        /// The row, which is an output channel.
+        row: usize,
+        /// The group of numbers that share a scale, counted in the row.
+        group: usize,
+    },
 }
 
 fn hint(nearest: Option<&str>) -> String {
@@ -28,15 +41,19 @@ impl RecipeError {
     /// The error for a name that is not among the known ones.
     pub fn unknown(what: &'static str, name: &str, known: impl IntoIterator<Item = String>) -> Self {
         let known: Vec<String> = known.into_iter().collect();
-        let nearest = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+        let nearest = nearest(name, &known);
         Self::Unknown { what, name: name.to_owned(), nearest, known }
     }
 }
 
-/// The known name that looks most like the given one, if any is close.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+/// The known name that looks most like the given one, if any is close; patterns are filled with the numbers of the name.
+fn nearest(name: &str, known: &[String]) -> Option<String> {
+    let written = name.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.trim_start_matches('0'));
+    let groups: Vec<String> = written.filter_map(number).map(|n| n.to_string()).chain(["64".to_owned()]).collect();
     known
-        .map(|candidate| (strsim::damerau_levenshtein(&name.to_lowercase(), candidate), candidate))
+        .iter()
+        .flat_map(|pattern| spelled_out(pattern, &groups))
+        .map(|candidate| (strsim::damerau_levenshtein(&name.to_lowercase(), &candidate), candidate))
         .filter(|(distance, candidate)| *distance <= (candidate.len() / 3).max(1))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

@@ -1,32 +1,63 @@
 //! Which recipes go with which sparsities.
 
-use crate::{Recipe, Sparsity};
+use crate::{Dtype, Recipe, RecipeError, Sparsity, Treatment};
+use std::fmt;
+
+/// A recipe, and the sparsity laid over it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Variant {
+    /// How weights and inputs are stored.
+    pub recipe: Recipe,
+    /// How weights are pruned before that.
+    pub sparsity: Option<Sparsity>,
+}
+
+impl Variant {
+    /// What all others are compared with.
+    pub const BASELINE: Self = Self { recipe: Recipe::BASELINE, sparsity: None };
+
+    /// See [`Recipe::treatment`].
+    pub fn treatment(&self, dtype: Dtype) -> Result<Treatment, RecipeError> {
+        self.recipe.treatment(dtype, self.sparsity)
+    }
+}
+
+impl From<Recipe> for Variant {
+    fn from(recipe: Recipe) -> Self {
+        Self { recipe, sparsity: None }
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.sparsity {
+            None => self.recipe.fmt(f),
+            Some(sparsity) => write!(f, "{}+{sparsity}", self.recipe),
+        }
+    }
+}
 
 /// Every recipe alone; semi-structured sparsity with the recipes whose kernels know it; block sparsity with the baseline.
-pub fn pair(recipes: &[Recipe], sparsities: &[Sparsity]) -> Vec<(Recipe, Option<Sparsity>)> {
-    let mut pairs: Vec<(Recipe, Option<Sparsity>)> = Vec::new();
-    let mut push = |pair| {
-        if !pairs.contains(&pair) {
-            pairs.push(pair);
+pub fn pair(recipes: &[Recipe], sparsities: &[Sparsity]) -> Vec<Variant> {
+    let mut pairs: Vec<Variant> = Vec::new();
+    let mut push = |recipe, sparsity| {
+        let variant = Variant { recipe, sparsity };
+        if !pairs.contains(&variant) {
+            pairs.push(variant);
         }
     };
     for &recipe in recipes {
-        push((recipe, None));
-        for &sparsity in sparsities {
-            if sparsity == Sparsity::SemiStructured && takes_semi_structured(recipe) {
-                push((recipe, Some(sparsity)));
-            }
+        push(recipe, None);
+        if recipe.takes_semi_structured() && sparsities.contains(&Sparsity::SemiStructured) {
+            push(recipe, Some(Sparsity::SemiStructured));
         }
     }
-    if sparsities.contains(&Sparsity::Block) {
-        push((Recipe::BASELINE, Some(Sparsity::Block)));
+    for &sparsity in sparsities {
+        if matches!(sparsity, Sparsity::Block { .. }) {
+            push(Recipe::BASELINE, Some(sparsity));
+        }
     }
     pairs
-}
-
-fn takes_semi_structured(recipe: Recipe) -> bool {
-    let name = recipe.to_string();
-    recipe == Recipe::BASELINE || ["marlin", "int8dq", "float8dq"].iter().any(|family| name.starts_with(family))
 }
 
 #[cfg(test)]
@@ -36,19 +67,17 @@ mod tests {
     fn paired(recipes: &[&str], sparsities: &[&str]) -> Vec<String> {
         let recipes: Vec<Recipe> = recipes.iter().map(|r| r.parse().unwrap()).collect();
         let sparsities: Vec<Sparsity> = sparsities.iter().map(|s| s.parse().unwrap()).collect();
-        pair(&recipes, &sparsities)
-            .into_iter()
-            .map(|(recipe, sparsity)| sparsity.map_or_else(|| recipe.to_string(), |s| format!("{recipe}+{s}")))
-            .collect()
+        pair(&recipes, &sparsities).iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn pairs_follow_the_rules_in_the_order_of_the_file() {
         for (recipes, sparsities, expected) in [
-            (&["int8wo"][..], &["semi-sparse", "block"][..], &["int8wo", "baseline+block"][..]),
+            (&["int8wo"][..], &["semi-sparse", "block"][..], &["int8wo", "baseline+block-0.9-64"][..]),
             (&["baseline", "int8wo"], &["semi-sparse"], &["baseline", "baseline+semi-sparse", "int8wo"]),
             (&["marlin", "baseline"], &["2:4"], &["marlin", "marlin+semi-sparse", "baseline", "baseline+semi-sparse"]),
-            (&["int8dq", "float8dq-row"], &["block"], &["int8dq", "float8dq-row", "baseline+block"]),
+            (&["int8dq", "float8dq-row"], &["block"], &["int8dq", "float8dq-row", "baseline+block-0.9-64"]),
+            (&["float8dq", "fp6"], &["2:4"], &["float8dq-tensor", "float8dq-tensor+semi-sparse", "fp6"]),
             (&["int8wo", "int8wo"], &[], &["int8wo"]),
         ] {
             assert_eq!(paired(recipes, sparsities), expected);

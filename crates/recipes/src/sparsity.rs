@@ -7,21 +7,38 @@ use std::{fmt, str::FromStr};
 /// How a weight is made sparse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Sparsity {
-    /// Two of every four values along K.
+    /// Two of every four values along K are zero.
     SemiStructured,
-    /// Whole blocks.
-    Block,
+    /// Whole square blocks are zero: so many hundredths of them, blocks of this side.
+    Block {
+        /// Hundredths of the blocks of each row of blocks that are zero.
+        percent: u8,
+        /// Rows and columns of a block.
+        side: u16,
+    },
 }
 
-const SPELLINGS: [(Sparsity, &str); 3] =
-    [(Sparsity::SemiStructured, "semi-sparse"), (Sparsity::SemiStructured, "2:4"), (Sparsity::Block, "block")];
+impl Sparsity {
+    /// What `block` alone stands for.
+    pub const BLOCK: Self = Self::Block { percent: 90, side: 64 };
+
+    /// Every name, or the pattern of its names.
+    fn spellings() -> Vec<String> {
+        ["semi-sparse", "2:4", "block", "block-{0.01..0.99}-{side}", "bsr-{0.01..0.99}-{side}"]
+            .map(str::to_owned)
+            .to_vec()
+    }
+}
 
 impl fmt::Display for Sparsity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::SemiStructured => "semi-sparse",
-            Self::Block => "block",
-        })
+        match self {
+            Self::SemiStructured => f.pad("semi-sparse"),
+            Self::Block { percent, side } => {
+                let level = format!("{percent:02}");
+                f.pad(&format!("block-0.{}-{side}", level.trim_end_matches('0')))
+            }
+        }
     }
 }
 
@@ -29,17 +46,59 @@ impl FromStr for Sparsity {
     type Err = RecipeError;
 
     fn from_str(name: &str) -> Result<Self, RecipeError> {
-        SPELLINGS
-            .iter()
-            .find(|(_, spelling)| *spelling == name)
-            .map(|(sparsity, _)| *sparsity)
-            .ok_or_else(|| RecipeError::unknown("sparsity", name, SPELLINGS.iter().map(|(_, s)| s.to_string())))
+        match name {
+            "semi-sparse" | "2:4" => return Ok(Self::SemiStructured),
+            "block" => return Ok(Self::BLOCK),
+            _ => {}
+        }
+        block(name).ok_or_else(|| RecipeError::unknown("sparsity", name, Self::spellings()))
     }
+}
+
+/// Reads `block-0.9-64`, which torchao's generation script calls `bsr-0.9-64`.
+fn block(name: &str) -> Option<Sparsity> {
+    let parameters = name.strip_prefix("block-").or_else(|| name.strip_prefix("bsr-"))?;
+    let (level, side) = parameters.split_once('-')?;
+    let digits = level.strip_prefix("0.").filter(|digits| matches!(digits.len(), 1 | 2))?;
+    let hundredths: u8 = digits.parse().ok()?;
+    let percent = if digits.len() == 1 { hundredths * 10 } else { hundredths };
+    let side = side.parse().ok().filter(|&side| side > 0 && !parameters.contains("-0"))?;
+    (percent > 0 && !parameters.contains('+')).then_some(Sparsity::Block { percent, side })
 }
 
 written_as_a_name!(
     Sparsity,
     "Sparsity",
-    "a sparsity: semi-sparse (also written 2:4) or block",
-    SPELLINGS.iter().map(|(_, s)| s.to_string()).collect()
+    "a sparsity: semi-sparse (also written 2:4), or block with its level and side, such as block-0.9-64",
+    Sparsity::spellings()
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_exactly_and_round_trip() {
+        let block = |percent, side| Sparsity::Block { percent, side };
+        for (name, expected, shown) in [
+            ("semi-sparse", Sparsity::SemiStructured, "semi-sparse"),
+            ("2:4", Sparsity::SemiStructured, "semi-sparse"),
+            ("block", block(90, 64), "block-0.9-64"),
+            ("bsr-0.9-64", block(90, 64), "block-0.9-64"),
+            ("block-0.75-32", block(75, 32), "block-0.75-32"),
+            ("block-0.05-16", block(5, 16), "block-0.05-16"),
+        ] {
+            let sparsity: Sparsity = name.parse().unwrap();
+            assert_eq!((sparsity, sparsity.to_string().as_str()), (expected, shown));
+            assert_eq!(shown.parse(), Ok(expected));
+        }
+        for name in
+            ["None", "", "block-", "block-1.0-64", "block-0.0-64", "block-0.9-0", "block-0.9-064", "block-.9-64"]
+        {
+            assert!(name.parse::<Sparsity>().is_err(), "{name}");
+        }
+        for name in ["block-0.9", "block-0.999-64", "bsr--0.9-64", "block-0.9-64-", "block-0.+9-64", "semi"] {
+            assert!(name.parse::<Sparsity>().is_err(), "{name}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! What will be measured, in which order: a pure function of the configuration.
 
 use crate::config::{Resolved, ResolvedEntry};
-use calorimeter_recipes::{Dtype, Recipe, Sparsity};
+use calorimeter_recipes::{Dtype, Treatment, Variant};
 use calorimeter_shapes::{NamedShape, Shape};
 use calorimeter_sinks::Case;
 use calorimeter_zoo::{Device, Implementation, Model, Problem, support};
@@ -27,8 +27,7 @@ pub struct Group {
 /// One way to compute a group's workload.
 #[derive(Debug, Clone, Copy)]
 struct Arm {
-    recipe: Recipe,
-    sparsity: Option<Sparsity>,
+    variant: Variant,
     implementation: Implementation,
     /// How many equal cases stand before this one in the plan.
     repeat: u32,
@@ -46,14 +45,14 @@ impl Plan {
         for (index, entry) in plan.entries.iter().enumerate() {
             for (shape_index, shape) in entry.shapes.iter().enumerate() {
                 let before = seen.entry((entry.model, shape.shape, entry.dtype, entry.device)).or_default();
-                let mut arms = Vec::with_capacity(entry.pairs.len() * entry.implementations.len());
-                for &(recipe, sparsity) in &entry.pairs {
-                    let implied = entry.implied_baseline && recipe == Recipe::BASELINE && sparsity.is_none();
+                let mut arms = Vec::with_capacity(entry.variants.len() * entry.implementations.len());
+                for &variant in &entry.variants {
+                    let implied = entry.implied_baseline && variant == Variant::BASELINE;
                     for &implementation in &entry.implementations {
-                        let key = (recipe, sparsity, implementation);
-                        let equal = before.iter().filter(|arm| (arm.recipe, arm.sparsity, arm.implementation) == key);
+                        let key = (variant, implementation);
+                        let equal = before.iter().filter(|arm| (arm.variant, arm.implementation) == key);
                         let repeat = equal.count() as u32;
-                        arms.push(Arm { recipe, sparsity, implementation, repeat, implied });
+                        arms.push(Arm { variant, implementation, repeat, implied });
                     }
                 }
                 before.extend_from_slice(&arms);
@@ -127,13 +126,13 @@ impl Plan {
     /// Whether the combination exists; known without touching a device.
     pub fn supported(&self, group: &Group, arm: usize) -> Result<(), String> {
         let (entry, arm) = (self.entry(group), &group.arms[arm]);
-        support(&self.problem(group), arm.recipe, arm.sparsity, arm.implementation, entry.device)
-            .map_err(|e| e.to_string())
+        let treatment = support(&self.problem(group), arm.variant, arm.implementation, entry.device);
+        treatment.map(drop).map_err(|error| error.to_string())
     }
 
     /// The arm that an arm is compared with: the baseline in the same implementation if that exists, else in `eager`.
     pub fn against(&self, group: &Group, arm: usize) -> Option<usize> {
-        let plain = |arm: &Arm| arm.recipe == Recipe::BASELINE && arm.sparsity.is_none();
+        let plain = |arm: &Arm| arm.variant == Variant::BASELINE;
         let find = |implementation| {
             let found = group.arms.iter().position(|arm| plain(arm) && arm.implementation == implementation)?;
             (found != arm && self.supported(group, found).is_ok()).then_some(found)
@@ -153,11 +152,10 @@ impl Plan {
 
     fn id(&self, group: &Group, arm: &Arm) -> String {
         let ResolvedEntry { mode, model, dtype, device, .. } = self.entry(group);
-        let Arm { recipe, sparsity, implementation, repeat, .. } = arm;
-        let sparsity = sparsity.map_or_else(String::new, |sparsity| format!("+{sparsity}"));
+        let Arm { variant, implementation, repeat, .. } = arm;
         let repeat = if *repeat == 0 { String::new() } else { format!("#{}", repeat + 1) };
         let shape = self.shape(group).shape;
-        format!("{mode}/{model}/{recipe}{sparsity}/{implementation}/{device}/{dtype}/{shape}{repeat}")
+        format!("{mode}/{model}/{variant}/{implementation}/{device}/{dtype}/{shape}{repeat}")
     }
 
     /// One case as it is written to plans and records.
@@ -166,13 +164,15 @@ impl Plan {
         let NamedShape { name: shape_name, shape } = self.shape(group);
         let problem = self.problem(group);
         let (m, k, n) = (shape.m(), shape.k(), shape.n());
+        // A variant that does not exist in this dtype has no size either.
+        let treatment: Option<Treatment> = arm.variant.treatment(entry.dtype).ok();
         Case {
             id: self.id(group, arm),
             mode: entry.mode.into(),
             name: entry.name.clone().unwrap_or_default(),
             workload: entry.model.to_string(),
-            recipe: arm.recipe.to_string(),
-            sparsity: arm.sparsity.map(|sparsity| sparsity.to_string()),
+            recipe: arm.variant.recipe.to_string(),
+            sparsity: arm.variant.sparsity.map(|sparsity| sparsity.to_string()),
             implementation: arm.implementation.to_string(),
             device: entry.device.to_string(),
             dtype: entry.dtype.to_string(),
@@ -180,8 +180,8 @@ impl Plan {
             shape: [("m", m), ("k", k), ("n", n)].into(),
             regime: REGIME.into(),
             flops: Some(problem.flops()),
-            bytes: Some(problem.bytes(arm.recipe)),
-            memory_bytes: Some(problem.memory(arm.recipe)),
+            bytes: treatment.map(|treatment| problem.bytes(&treatment)),
+            memory_bytes: treatment.map(|treatment| problem.memory(&treatment)),
             implied: arm.implied,
             compile_mode: entry.compile_mode.map(|mode| mode.to_string()),
             profiler: entry.profiler,

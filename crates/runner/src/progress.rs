@@ -37,7 +37,7 @@ pub fn listen_for_interrupts() {
 /// A terminal, or whatever the output goes to.
 pub struct Terminal {
     format: Format,
-    table: LiveTable,
+    table: Option<LiveTable>,
     bar: ProgressBar,
     drawn: Instant,
 }
@@ -48,8 +48,13 @@ const REDRAW: Duration = Duration::from_millis(100);
 impl Terminal {
     /// Progress is shown only where standard error is a terminal.
     pub fn new(format: Format, colour: Colour) -> Self {
+        Self { table: Some(LiveTable::new(colour)), ..Self::without_rows(format) }
+    }
+
+    /// The same for a table that is printed when all its records are there.
+    pub fn without_rows(format: Format) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        Self { format, table: LiveTable::new(colour), bar, drawn: Instant::now() }
+        Self { format, table: None, bar, drawn: Instant::now() }
     }
 
     /// Takes the bar away.
@@ -88,8 +93,9 @@ impl Show for Terminal {
     fn record(&mut self, record: &Record) {
         match self.format {
             Format::Table => {
-                let text = self.table.show(record);
-                self.print(&text);
+                if let Some(text) = self.table.as_mut().map(|table| table.show(record)) {
+                    self.print(&text);
+                }
             }
             Format::Jsonl => {
                 if let Ok(line) = serde_json::to_string(record) {

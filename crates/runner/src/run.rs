@@ -115,7 +115,7 @@ impl Request {
             Some(pattern) => Some(expression::parse(pattern).map_err(RunError::Filter)?),
             None => None,
         };
-        let cases = resolved.entries.iter().map(|e| e.shapes.len() * e.pairs.len() * e.implementations.len()).sum();
+        let cases = resolved.entries.iter().map(|e| e.shapes.len() * e.variants.len() * e.implementations.len()).sum();
         let plan = Plan::new(resolved, filter.as_ref());
         if let Some(pattern) = self.overrides.filter.clone().filter(|_| plan.is_empty()) {
             return Err(RunError::NothingMatches { pattern, cases });
@@ -248,7 +248,7 @@ impl Prepared {
         Assignment {
             cases: (0..group.len()).map(|arm| self.plan.case(group, arm)).collect(),
             against: (0..group.len()).map(|arm| self.plan.against(group, arm)).collect(),
-            timing: entry.timing.clone(),
+            timing: (!self.request.overrides.untimed).then(|| entry.timing.clone()),
             seed: entry.seed,
             mock: entry.mock.clone(),
         }

@@ -34,7 +34,7 @@
 //! - [`journal`]: `journal.jsonl`, written line by line, read back, continued
 //! - [`table`]: the records as a data frame, which [`csv`] and [`parquet`] write
 //! - [`torchao`] and [`dashboard`]: the files of torchao's micro-benchmarks
-//! - [`terminal`]: the live table and the summary
+//! - [`terminal`]: the live table, the summary and the table of accuracies
 //! - [`sink`]: the trait, the list of sinks and [`write_all`]
 //! - [`atomic`]: how every derived file is put in its place
 //!

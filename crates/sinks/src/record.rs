@@ -111,6 +111,9 @@ pub struct Record {
     /// Bytes of the same weights in the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_weight_bytes: Option<u64>,
+    /// Time in which the host pruned and quantised the weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantise_ns: Option<u64>,
     /// Peak of the device memory in use during the case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_bytes: Option<u64>,
@@ -150,6 +153,7 @@ impl Record {
             accuracy: None,
             weight_bytes: None,
             baseline_weight_bytes: None,
+            quantise_ns: None,
             peak_bytes: None,
             prime_ns: None,
             tuning: None,

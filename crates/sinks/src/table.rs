@@ -60,6 +60,7 @@ pub fn data_frame(records: &[Record]) -> PolarsResult<DataFrame> {
         rows.number("kernel_rel_l2", |r| accuracy(r).kernel_rel_l2),
         rows.count("weight_bytes", |r| r.weight_bytes),
         rows.count("baseline_weight_bytes", |r| r.baseline_weight_bytes),
+        rows.count("quantise_ns", |r| r.quantise_ns),
         rows.count("peak_bytes", |r| r.peak_bytes),
         rows.count("prime_ns", |r| r.prime_ns),
         rows.count("tuning_ns", |r| r.tuning.map(|tuning| tuning.nanos)),

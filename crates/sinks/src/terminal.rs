@@ -1,12 +1,15 @@
-//! The table that grows while a run goes on, and the summary at its end. Pure functions from records to text.
+//! The table that grows while a run goes on, the summary at its end, and the table of accuracies. Pure functions from
+//! records to text.
 //!
 //! Columns have fixed widths, so that a row can be printed as soon as its case is done, and a line has at most
 //! [`WIDTH`] characters. Colour only underlines what the words say. No text ends in a line feed.
 
+mod accuracy;
 mod live;
 mod summary;
 mod text;
 
+pub use accuracy::accuracy;
 pub use live::{LiveTable, heading, row};
 pub use summary::summary;
 

@@ -40,7 +40,7 @@ pub const COLUMNS: [&str; 24] = [
     "memory_stats",
 ];
 
-/// Writes `<output_dir>/<mode>/results_<start>.csv`, one file per mode.
+/// Writes `<output_dir>/<mode>/results_<start>.csv`, one file per mode; none if nothing was timed.
 pub struct Torchao;
 
 impl Sink for Torchao {
@@ -54,6 +54,9 @@ impl Sink for Torchao {
             started: run.header.started.clone(),
             cause,
         })?;
+        if run.records.iter().all(|record| record.time_ns.is_none()) {
+            return Ok(Vec::new());
+        }
         let rows = pivot::rows(&run.records);
         let mut modes: Vec<&str> = Vec::new();
         for row in &rows {

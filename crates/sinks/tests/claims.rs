@@ -64,6 +64,7 @@ fn full(id: &str) -> Record {
         }),
         weight_bytes: Some(1 << 20),
         baseline_weight_bytes: Some(1 << 21),
+        quantise_ns: Some(2_000_000),
         peak_bytes: Some(1 << 30),
         prime_ns: Some(1),
         tuning: Some(Tuning { nanos: 5, events: 2 }),
@@ -161,12 +162,12 @@ prop_compose! {
         time_ns in estimates(),
         windows in prop::collection::vec(any::<(u32, u64)>(), 0..5),
         numbers in prop::array::uniform7(any::<Option<f64>>()),
-        counts in prop::array::uniform6(any::<Option<u64>>()),
+        counts in prop::array::uniform7(any::<Option<u64>>()),
         warnings in prop::collection::vec(any::<String>(), 0..3),
     ) -> Record {
         let [id, name, recipe, device, shape_name, regime] = texts;
         let [tflops, gbps, percent, sqnr_db, rel_l2, ratio, lo] = numbers.map(|number| number.and_then(finite));
-        let [weight_bytes, baseline_weight_bytes, peak_bytes, prime_ns, tuned, granularity_ns] = counts;
+        let [weight_bytes, baseline_weight_bytes, quantise_ns, peak_bytes, prime_ns, tuned, granularity_ns] = counts;
         Record {
             case: Case {
                 id, name, recipe, device, shape_name, regime, flops,
@@ -177,7 +178,8 @@ prop_compose! {
                 memory_profiler: flags.2,
                 ..Case::default()
             },
-            time_ns, tflops, gbps, weight_bytes, baseline_weight_bytes, peak_bytes, prime_ns, granularity_ns, warnings,
+            time_ns, tflops, gbps, weight_bytes, baseline_weight_bytes, quantise_ns, peak_bytes, prime_ns, granularity_ns,
+            warnings,
             stderr_tail: reason.clone(),
             reason,
             windows: windows.into_iter().map(|(launches, nanos)| Window { launches, nanos }).collect(),
@@ -391,7 +393,7 @@ fn every_table_has_the_same_columns_in_the_same_order() {
     let names: Vec<&str> = schemas[0].iter_names().map(|name| name.as_str()).collect();
     assert_eq!(names[0], "id");
     assert_eq!(names[10..15], ["m", "k", "n", "shape", "regime"]);
-    assert_eq!(names.len(), 56);
+    assert_eq!(names.len(), 57);
 }
 
 #[test]

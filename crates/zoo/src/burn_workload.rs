@@ -2,7 +2,9 @@
 
 use crate::{Forward, Layout, Output, Problem, Tensors, Workload, ZooError};
 use burn::tensor::{DType, Tensor, TensorData, backend::Backend};
-use calorimeter_recipes::{Dtype, Recipe};
+use calorimeter_recipes::device::QuantBackend;
+use calorimeter_recipes::{Dtype, Treatment};
+use std::time::{Duration, Instant};
 
 /// A forward pass with its last output, which is kept so that no backend finds it unused.
 struct BurnWorkload<B: Backend> {
@@ -13,6 +15,7 @@ struct BurnWorkload<B: Backend> {
     dtype: DType,
     output: [usize; 2],
     weight_bytes: u64,
+    quantising: Option<Duration>,
     tf32: bool,
 }
 
@@ -25,10 +28,10 @@ pub struct Traits<B: Backend> {
 }
 
 /// Puts a problem's tensors on a device.
-pub fn build<B: Backend>(
+pub fn build<B: QuantBackend>(
     problem: &Problem,
     tensors: &Tensors,
-    recipe: Recipe,
+    treatment: &Treatment,
     device: B::Device,
     traits: Traits<B>,
 ) -> Result<Box<dyn Workload>, ZooError> {
@@ -37,8 +40,14 @@ pub fn build<B: Backend>(
         let name = B::name(&device);
         return Err(ZooError::Unsupported(format!("{} arithmetic is not available on {name}", problem.dtype)));
     }
-    let linears: Vec<_> =
-        tensors.weights.iter().map(|weight| recipe.linear::<B>(weight, &device)).collect::<Result<_, _>>()?;
+    let (mut linears, mut quantising) = (Vec::new(), Duration::ZERO);
+    for weight in &tensors.weights {
+        let start = Instant::now();
+        let prepared = treatment.prepare(weight)?;
+        quantising += start.elapsed();
+        linears.push(treatment.upload::<B>(prepared, &device));
+    }
+    let quantising = (*treatment != Treatment::none(problem.dtype)).then_some(quantising);
     let weight_bytes = linears.iter().map(|linear| linear.weight_bytes()).sum();
     let input = TensorData::new(tensors.input.values.to_vec(), [tensors.input.rows, tensors.input.cols]);
     let input = Tensor::from_data(input, (&device, dtype));
@@ -47,7 +56,7 @@ pub fn build<B: Backend>(
     let output = [rows as usize, cols as usize];
     let Traits { drain, tf32 } = traits;
     let tf32 = tf32 && problem.dtype == Dtype::F32;
-    Ok(Box::new(BurnWorkload { forward, drain, last: None, device, dtype, output, weight_bytes, tf32 }))
+    Ok(Box::new(BurnWorkload { forward, drain, last: None, device, dtype, output, weight_bytes, quantising, tf32 }))
 }
 
 impl<B: Backend> Workload for BurnWorkload<B> {
@@ -79,6 +88,10 @@ impl<B: Backend> Workload for BurnWorkload<B> {
 
     fn weight_bytes(&self) -> u64 {
         self.weight_bytes
+    }
+
+    fn quantising(&self) -> Option<Duration> {
+        self.quantising
     }
 
     fn may_use_tf32(&self) -> bool {

@@ -20,6 +20,9 @@ pub enum ZooError {
     /// The combination cannot be run; the text says what would make it run.
     #[error("{0}")]
     Unsupported(String),
+    /// A weight cannot be quantised.
+    #[error(transparent)]
+    Weight(RecipeError),
     /// The device or a library under it reported an error.
     #[error("{0}")]
     Device(String),
@@ -43,6 +46,9 @@ impl ZooError {
 
 impl From<RecipeError> for ZooError {
     fn from(error: RecipeError) -> Self {
-        Self::Unsupported(error.to_string())
+        match error {
+            RecipeError::NotFinite { .. } => Self::Weight(error),
+            other => Self::Unsupported(other.to_string()),
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{Output, Reference};
 use calorimeter_recipes::Dtype;
+use calorimeter_recipes::format::Format;
 
 /// How far a correct output may be from its reference.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,6 +27,18 @@ impl Tolerance {
         let summing = ACCUMULATOR * (depth as f64).sqrt();
         // An error is at most about three times its root mean square, one element among millions about twice that.
         Self { rel_l2: 1.5 * rounding + 4.0 * summing, element: 4.0 * rounding + 16.0 * summing }
+    }
+
+    /// The same where inputs of `layers` layers in a row, `width` numbers wide, are quantised after `roundings` roundings.
+    /// Those that come to lie on the other side of a boundary are off by a whole step: on the whole that is the geometric
+    /// mean of a rounding and a step, and in one row it may be a single step among `width` numbers.
+    pub fn with_requantised(self, dtype: Dtype, roundings: u32, layers: u32, width: u64, format: Format) -> Self {
+        let rounding = dtype.unit_roundoff() * f64::from(roundings).sqrt();
+        let step = format.typical_step();
+        // Where a scale is the whole tensor's, the few rows that the reference knows may not hold its largest value.
+        let crossed = if format.looks_at_the_whole_tensor() { step } else { (rounding * step).sqrt() };
+        let error = (crossed + step / (width as f64).sqrt()) * f64::from(layers).sqrt();
+        Self { rel_l2: self.rel_l2 + error, element: self.element + 6.0 * error }
     }
 
     /// The same where both operands of every product were rounded to TF32, in `products` layers in a row.

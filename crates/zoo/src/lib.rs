@@ -10,10 +10,10 @@
 //!
 //! let problem = Problem { model: "ln_linear_gelu".parse()?, shape: Shape::new(8, 32, 16)?, dtype: Dtype::F32, seed: 42 };
 //! let tensors = problem.tensors();
-//! let recipe: Recipe = "int8wo".parse()?;
-//! let mut workload = open(&problem, &tensors, recipe, Implementation::Eager, Device::Cpu, &mut Machines::default())?;
-//! let reference = problem.reference(&tensors, recipe);
-//! let judged = problem.judge(recipe, &workload.output()?, &reference, workload.may_use_tf32())?;
+//! let int8wo = "int8wo".parse::<Recipe>()?.treatment(problem.dtype, None)?;
+//! let mut workload = open(&problem, &tensors, &int8wo, Implementation::Eager, Device::Cpu, &mut Machines::default())?;
+//! let reference = problem.reference(&tensors, &int8wo)?;
+//! let judged = problem.judge(&int8wo, &workload.output()?, &reference, workload.may_use_tf32())?;
 //! println!("{} FLOP, relative error {:.1e}", problem.flops(), judged.rel_l2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -44,6 +44,6 @@ pub use implementation::Implementation;
 pub use matrix::Matrix;
 pub use model::{Definition, Forward, Layout, Model, ModelInfo};
 pub use problem::{Problem, Tensors};
-pub use reference::{Reference, Sample};
+pub use reference::{ExactLinear, Reference, Sample};
 pub use support::support;
 pub use workload::{Output, Workload};

@@ -1,9 +1,9 @@
 //! The table of models and what each must declare.
 
 use crate::models::{linear::LinearModel, ln_linear::LnLinear, transformer_block::TransformerBlock};
-use crate::{Matrix, Sample, ZooError};
+use crate::{ExactLinear, Matrix, Sample, ZooError};
 use burn::tensor::{Tensor, backend::Backend};
-use calorimeter_recipes::{Linear, Weight};
+use calorimeter_recipes::Linear;
 use calorimeter_shapes::Shape;
 use std::fmt::{self, Debug, Display};
 use std::str::FromStr;
@@ -56,7 +56,7 @@ pub trait Definition: Copy + Eq + Debug + Display + Send + Sync + Sized + 'stati
     fn sample(&self, shape: Shape) -> Sample;
 
     /// The sampled part of the output in double precision.
-    fn reference(&self, shape: Shape, input: &Matrix, weights: &[Weight], sample: &Sample) -> Vec<f64>;
+    fn reference(&self, shape: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64>;
 }
 
 /// What `list` shows of a model.
@@ -146,8 +146,8 @@ impl Model {
     }
 
     /// See [`Definition::reference`].
-    pub fn reference(&self, shape: Shape, input: &Matrix, weights: &[Weight], sample: &Sample) -> Vec<f64> {
-        each!(self, model => model.reference(shape, input, weights, sample))
+    pub fn reference(&self, shape: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64> {
+        each!(self, model => model.reference(shape, input, linears, sample))
     }
 }
 

@@ -1,8 +1,8 @@
 //! A model at a shape in a dtype, with seeded tensors.
 
 use crate::gate::{self, Judged, Mismatch, Tolerance};
-use crate::{Layout, Matrix, Model, Output, Reference};
-use calorimeter_recipes::{Dtype, Recipe, Weight};
+use crate::{ExactLinear, Layout, Matrix, Model, Output, Reference, ZooError};
+use calorimeter_recipes::{Dtype, Treatment, Weight};
 use calorimeter_shapes::Shape;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -43,24 +43,26 @@ impl Problem {
     }
 
     /// The least traffic: input and weights read once, output written once.
-    pub fn bytes(&self, recipe: Recipe) -> u64 {
+    pub fn bytes(&self, treatment: &Treatment) -> u64 {
         let Layout { input, output, .. } = self.layout();
-        (input.0 * input.1 + output.0 * output.1) * self.dtype.bytes() + self.weight_bytes(recipe)
+        (input.0 * input.1 + output.0 * output.1) * self.dtype.bytes() + self.weight_bytes(treatment)
     }
 
-    /// Bytes of its weights under a recipe.
-    pub fn weight_bytes(&self, recipe: Recipe) -> u64 {
-        self.layout().linears.iter().map(|&(n, k)| recipe.weight_bytes(n, k, self.dtype)).sum()
+    /// Bytes of its stored weights.
+    pub fn weight_bytes(&self, treatment: &Treatment) -> u64 {
+        self.layout().linears.iter().map(|&(n, k)| treatment.weight_bytes(n as usize, k as usize)).sum()
     }
 
     /// An estimate of the device memory that running it takes.
-    pub fn memory(&self, recipe: Recipe) -> u64 {
+    pub fn memory(&self, treatment: &Treatment) -> u64 {
         let Layout { input, output, linears, intermediate } = self.layout();
-        let quantised = recipe != Recipe::BASELINE;
-        // A quantised layer may hold its largest weight a second time in the model's dtype; two outputs overlap.
-        let unpacked = linears.iter().map(|(n, k)| n * k).max().filter(|_| quantised).unwrap_or(0);
-        let elements = input.0 * input.1 + 2 * output.0 * output.1 + intermediate + unpacked;
-        elements * self.dtype.bytes() + self.weight_bytes(recipe)
+        // Two outputs overlap; a stored weight is read in parts.
+        let elements = input.0 * input.1 + 2 * output.0 * output.1 + intermediate;
+        let unpacked = linears.iter().map(|&(n, k)| treatment.unpacked_bytes(n as usize, k as usize)).max();
+        // A quantised input exists in codes and in f32, and so does the product before its scales.
+        let widest =
+            linears.iter().map(|&(n, k)| input.0 * (5 * k + 8 * n)).max().filter(|_| treatment.input.is_some());
+        elements * self.dtype.bytes() + unpacked.unwrap_or(0) + widest.unwrap_or(0) + self.weight_bytes(treatment)
     }
 
     /// Its input and weights, the same for the same seed.
@@ -82,23 +84,24 @@ impl Problem {
         Tensors { input, weights }
     }
 
-    /// What a correct implementation of the recipe computes from the operands that it really uses.
-    pub fn reference(&self, tensors: &Tensors, recipe: Recipe) -> Reference {
+    /// What a correct implementation computes from the operands that it really uses.
+    pub fn reference(&self, tensors: &Tensors, treatment: &Treatment) -> Result<Reference, ZooError> {
         let sample = self.model.sample(self.shape);
-        let weights: Vec<Weight> = tensors.weights.iter().map(|weight| recipe.dequantised(weight)).collect();
-        let values = self.model.reference(self.shape, &tensors.input, &weights, &sample);
-        Reference { sample, values }
+        let linears = tensors.weights.iter().map(|weight| ExactLinear::new(weight, treatment));
+        let linears: Vec<ExactLinear> = linears.collect::<Result<_, _>>()?;
+        let values = self.model.reference(self.shape, &tensors.input, &linears, &sample);
+        Ok(Reference { sample, values })
     }
 
     /// Compares an output with the reference. One that may have been computed in TF32, and is right only then, says so.
     pub fn judge(
         &self,
-        recipe: Recipe,
+        treatment: &Treatment,
         output: &Output,
         reference: &Reference,
         may_use_tf32: bool,
     ) -> Result<Judged, Mismatch> {
-        let tolerance = self.tolerance(recipe);
+        let tolerance = self.tolerance(treatment);
         match gate::judge(output, reference, &tolerance) {
             Err(_) if may_use_tf32 => {
                 let tolerance = tolerance.with_tf32(self.layout().linears.len() as u32);
@@ -109,11 +112,20 @@ impl Problem {
     }
 
     /// How far a correct implementation may be from the reference.
-    pub fn tolerance(&self, recipe: Recipe) -> Tolerance {
+    pub fn tolerance(&self, treatment: &Treatment) -> Tolerance {
         let Layout { linears, .. } = self.layout();
         let depth = linears.iter().map(|&(_, k)| k).max().unwrap_or(1);
-        let roundings = self.model.roundings() + linears.len() as u32 * recipe.roundings();
-        Tolerance::new(self.dtype, roundings, depth)
+        let before = self.model.roundings();
+        let roundings = before + linears.len() as u32 * treatment.roundings();
+        let tolerance = Tolerance::new(self.dtype, roundings, depth);
+        // What is quantised after it was computed may fall to the other side of a rounding boundary.
+        match treatment.input {
+            Some(format) if before > 0 => {
+                let width = linears.iter().map(|&(_, k)| k).min().unwrap_or(1);
+                tolerance.with_requantised(self.dtype, roundings, linears.len() as u32, width, format)
+            }
+            _ => tolerance,
+        }
     }
 }
 

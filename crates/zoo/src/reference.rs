@@ -1,6 +1,7 @@
 //! Outputs in double precision, of the whole output or of a sample of it.
 
-use calorimeter_recipes::Weight;
+use calorimeter_recipes::quantise::quantise;
+use calorimeter_recipes::{RecipeError, Treatment, Weight};
 use calorimeter_shapes::Shape;
 use rayon::prelude::*;
 
@@ -74,21 +75,51 @@ pub struct Reference {
     pub values: Vec<f64>,
 }
 
-/// The sampled entries of `input @ weight^T`; `row` gives an input row in double precision.
-pub fn products(sample: &Sample, row: impl Fn(usize) -> Vec<f64> + Sync, weight: &Weight) -> Vec<f64> {
-    let dots = |&r: &usize| -> Vec<f64> {
-        let x = row(r);
-        sample.cols.iter().map(|&c| dot(&x, weight.row(c))).collect()
-    };
-    sample.rows.par_iter().flat_map_iter(dots).collect()
+/// A linear layer in double precision, on the operands that a correct kernel multiplies.
+#[derive(Debug, Clone)]
+pub struct ExactLinear {
+    weight: Weight,
+    treatment: Treatment,
 }
 
-/// All of `input @ weight^T`.
-pub fn dense(input: &[f64], weight: &Weight) -> Vec<f64> {
-    let rows: Vec<&[f64]> = input.chunks(weight.k()).collect();
-    let columns: Vec<Vec<f64>> =
-        (0..weight.n()).into_par_iter().map(|c| rows.iter().map(|x| dot(x, weight.row(c))).collect()).collect();
-    (0..rows.len()).flat_map(|r| columns.iter().map(move |column| column[r])).collect()
+impl ExactLinear {
+    /// The layer that a recipe makes of a weight.
+    pub fn new(weight: &Weight, treatment: &Treatment) -> Result<Self, RecipeError> {
+        Ok(Self { weight: treatment.effective_weight(weight)?, treatment: *treatment })
+    }
+
+    /// The sampled entries of its output for an input of so many rows; `row` gives one of them.
+    pub fn products(&self, sample: &Sample, rows: usize, row: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
+        let whole = self.treatment.input(rows).is_some_and(|format| format.looks_at_the_whole_tensor());
+        let inputs: Vec<Vec<f64>> = if whole {
+            let all = (0..rows).into_par_iter().flat_map_iter(&row).collect::<Vec<f64>>();
+            let all = self.operand(&all, rows);
+            sample.rows.iter().map(|&r| all[r * self.weight.k()..][..self.weight.k()].to_vec()).collect()
+        } else {
+            sample.rows.par_iter().map(|&r| self.operand(&row(r), rows)).collect()
+        };
+        let dots = |x: &Vec<f64>| sample.cols.iter().map(|&c| dot(x, self.weight.row(c))).collect::<Vec<f64>>();
+        inputs.par_iter().flat_map_iter(dots).collect()
+    }
+
+    /// Its whole output.
+    pub fn dense(&self, input: &[f64]) -> Vec<f64> {
+        let k = self.weight.k();
+        let input = self.operand(input, input.len() / k);
+        let rows: Vec<&[f64]> = input.chunks(k).collect();
+        let columns: Vec<Vec<f64>> = (0..self.weight.n())
+            .into_par_iter()
+            .map(|c| rows.iter().map(|x| dot(x, self.weight.row(c))).collect())
+            .collect();
+        (0..rows.len()).flat_map(|r| columns.iter().map(move |column| column[r])).collect()
+    }
+
+    /// What an input stands for once it is quantised: some of `rows` rows that the layer is given together.
+    fn operand(&self, input: &[f64], rows: usize) -> Vec<f64> {
+        let Some(format) = self.treatment.input(rows) else { return input.to_vec() };
+        let rounded: Vec<f32> = input.iter().map(|&x| self.treatment.dtype.round(x as f32)).collect();
+        quantise(&rounded, self.weight.k(), format).dequantise().into_iter().map(f64::from).collect()
+    }
 }
 
 /// Eight partial sums: the compiler cannot reorder a floating-point sum on its own.

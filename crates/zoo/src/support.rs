@@ -1,23 +1,30 @@
 //! Which combinations exist, known without touching a device.
 
 use crate::{Device, Implementation, Model, Problem, ZooError};
-use calorimeter_recipes::{Recipe, Sparsity};
+use calorimeter_recipes::{Treatment, Variant};
 
-/// Whether the combination can be run; the error says why not and what would.
+/// What a recipe does to a problem's layers, if the combination can be run; the error says why not and what would.
 pub fn support(
     problem: &Problem,
-    recipe: Recipe,
-    sparsity: Option<Sparsity>,
+    variant: Variant,
+    implementation: Implementation,
+    device: Device,
+) -> Result<Treatment, ZooError> {
+    problem.model.check(problem.shape)?;
+    let treatment = variant.treatment(problem.dtype)?;
+    for (n, k) in problem.layout().linears {
+        treatment.check(n as usize, k as usize)?;
+    }
+    implemented(problem, &treatment, implementation, device).map(|()| treatment)
+}
+
+/// Whether an implementation knows a problem under a treatment.
+pub(crate) fn implemented(
+    problem: &Problem,
+    treatment: &Treatment,
     implementation: Implementation,
     device: Device,
 ) -> Result<(), ZooError> {
-    problem.model.check(problem.shape)?;
-    if let Some(sparsity) = sparsity {
-        return unsupported(format!("{sparsity} sparsity has no implementation in this version of calorimeter"));
-    }
-    for (n, k) in problem.layout().linears {
-        recipe.check(n, k, problem.dtype)?;
-    }
     match (implementation, device) {
         (_, Device::Mock) | (Implementation::Eager, _) => Ok(()),
         (Implementation::Fused, Device::Cpu) => {
@@ -25,12 +32,12 @@ pub fn support(
         }
         (Implementation::Fused, _) => Ok(()),
         (Implementation::Cube, _) => unsupported("no CubeCL kernels of our own in this version of calorimeter".into()),
-        (Implementation::Native, Device::Cuda(_)) => match (recipe, problem.model) {
-            (Recipe::BASELINE, Model::LinearModel(_) | Model::LnLinear(_)) => Ok(()),
-            (Recipe::BASELINE, model) => {
-                unsupported(format!("`native` runs linear and ln_linear_*, not {model}, in this version"))
-            }
-            (recipe, _) => unsupported(format!("`native` runs the baseline, not {recipe}, in this version")),
+        (Implementation::Native, Device::Cuda(_)) if *treatment != Treatment::none(problem.dtype) => unsupported(
+            "`native` runs the baseline in this version, not quantised or pruned weights; `eager` does".into(),
+        ),
+        (Implementation::Native, Device::Cuda(_)) => match problem.model {
+            Model::LinearModel(_) | Model::LnLinear(_) => Ok(()),
+            model => unsupported(format!("`native` runs linear and ln_linear_*, not {model}, in this version")),
         },
         (Implementation::Native, device) => {
             unsupported(format!("`native` kernels are written for cuda; there are none for {device} in this version"))

@@ -1,6 +1,7 @@
 //! Something that can be launched, waited for and read.
 
 use crate::{Sample, ZooError};
+use std::time::Duration;
 
 /// A problem made runnable. It knows nothing of clocks.
 pub trait Workload: Send {
@@ -15,6 +16,11 @@ pub trait Workload: Send {
 
     /// Bytes of its weights on the device.
     fn weight_bytes(&self) -> u64;
+
+    /// How long the host took to prune and quantise its weights, if they are.
+    fn quantising(&self) -> Option<Duration> {
+        None
+    }
 
     /// Whether f32 operands may be rounded to TF32 on their way into tensor cores.
     fn may_use_tf32(&self) -> bool {

@@ -1,13 +1,19 @@
 //! Every model, recipe and dtype computes what its reference says, on every device that is here.
 
-use calorimeter_recipes::{Dtype, Recipe};
+use calorimeter_recipes::{Dtype, Recipe, Sparsity, Treatment, Variant};
 use calorimeter_shapes::Shape;
-use calorimeter_zoo::{Device, Implementation, Machines, Model, Problem, ZooError, gate, open};
+use calorimeter_zoo::{Device, Implementation, Machines, Model, Problem, ZooError, gate, open, support};
 
 /// Small sizes with odd edges; `k` is a multiple of 8 for the transformer's heads.
 const SHAPES: [(u64, u64, u64); 3] = [(1, 32, 8), (7, 40, 13), (33, 64, 65)];
 
-fn check(device: Device, implementations: &[Implementation], models: &[String], shapes: &[(u64, u64, u64)]) {
+fn check(
+    device: Device,
+    implementations: &[Implementation],
+    models: &[String],
+    variants: &[Variant],
+    shapes: &[(u64, u64, u64)],
+) {
     let mut machines = Machines::default();
     let mut passed = 0;
     for model in models {
@@ -16,27 +22,33 @@ fn check(device: Device, implementations: &[Implementation], models: &[String], 
             for &(m, k, n) in shapes {
                 let problem = Problem { model, shape: Shape::new(m, k, n).unwrap(), dtype, seed: 7 };
                 let tensors = problem.tensors();
-                for recipe in ["baseline", "int8wo"] {
-                    let recipe: Recipe = recipe.parse().unwrap();
-                    let reference = problem.reference(&tensors, recipe);
+                for &variant in variants {
+                    let treatment = match support(&problem, variant, Implementation::Eager, device) {
+                        Ok(treatment) => treatment,
+                        Err(error) => {
+                            assert!(variant.sparsity.is_some(), "{model} {variant} {device}: {error}");
+                            continue;
+                        }
+                    };
+                    let reference = problem.reference(&tensors, &treatment).unwrap();
                     for &implementation in implementations {
-                        let what = format!("{model} {recipe} {implementation} {device} {dtype} {m} {k} {n}");
-                        let mut workload = match open(&problem, &tensors, recipe, implementation, device, &mut machines)
-                        {
-                            Ok(workload) => workload,
-                            Err(ZooError::Unsupported(why)) => {
-                                assert!(
-                                    dtype != Dtype::F32 || implementation == Implementation::Native,
-                                    "{what}: {why}"
-                                );
-                                continue;
-                            }
-                            Err(error) => panic!("{what}: {error}"),
-                        };
+                        let what = format!("{model} {variant} {implementation} {device} {dtype} {m} {k} {n}");
+                        let mut workload =
+                            match open(&problem, &tensors, &treatment, implementation, device, &mut machines) {
+                                Ok(workload) => workload,
+                                Err(ZooError::Unsupported(why)) => {
+                                    assert!(
+                                        dtype != Dtype::F32 || implementation == Implementation::Native,
+                                        "{what}: {why}"
+                                    );
+                                    continue;
+                                }
+                                Err(error) => panic!("{what}: {error}"),
+                            };
                         let output = workload.output().unwrap_or_else(|e| panic!("{what}: {e}"));
-                        let judged = problem.judge(recipe, &output, &reference, workload.may_use_tf32());
+                        let judged = problem.judge(&treatment, &output, &reference, workload.may_use_tf32());
                         judged.unwrap_or_else(|mismatch| panic!("{what}: {mismatch}"));
-                        assert_eq!(workload.weight_bytes(), problem.weight_bytes(recipe), "{what}");
+                        assert_eq!(workload.weight_bytes(), problem.weight_bytes(&treatment), "{what}");
                         passed += 1;
                     }
                 }
@@ -44,6 +56,20 @@ fn check(device: Device, implementations: &[Implementation], models: &[String], 
         }
     }
     assert!(passed >= models.len() * shapes.len() * 2, "only {passed} cases ran on {device}");
+}
+
+/// Every recipe, and every sparsity with a small block.
+fn every_variant() -> Vec<Variant> {
+    let alone = Recipe::typical().into_iter().map(Variant::from).filter(|variant| variant.to_string() != "marlin");
+    let semi = Recipe::typical().into_iter().filter(|recipe| recipe.takes_semi_structured());
+    let semi = semi.map(|recipe| Variant { recipe, sparsity: Some(Sparsity::SemiStructured) });
+    let blocks = Variant { sparsity: Some(Sparsity::Block { percent: 50, side: 8 }), ..Variant::BASELINE };
+    alone.chain(semi).chain([blocks]).collect()
+}
+
+/// The baseline, a recipe that applies scales to a product, and one that reads numbers.
+fn few_variants() -> Vec<Variant> {
+    ["baseline", "int8dq", "int4wo-32"].map(|name| name.parse::<Recipe>().unwrap().into()).to_vec()
 }
 
 fn every_model() -> Vec<String> {
@@ -59,7 +85,13 @@ fn some_models() -> Vec<String> {
 
 #[test]
 fn every_model_is_right_on_the_cpu() {
-    check(Device::Cpu, &[Implementation::Eager], &every_model(), &SHAPES);
+    check(Device::Cpu, &[Implementation::Eager], &every_model(), &few_variants(), &SHAPES);
+}
+
+#[test]
+fn every_recipe_is_right_on_the_cpu() {
+    let models = ["linear", "ln_linear_gelu", "transformer_block"].map(str::to_owned);
+    check(Device::Cpu, &[Implementation::Eager], &models, &every_variant(), &SHAPES);
 }
 
 #[test]
@@ -78,15 +110,15 @@ fn a_weight_that_is_off_by_one_step_fails_the_gate() {
         dtype: Dtype::F32,
         seed: 3,
     };
+    let plain = Treatment::none(problem.dtype);
     let mut tensors = problem.tensors();
-    let reference = problem.reference(&tensors, Recipe::BASELINE);
+    let reference = problem.reference(&tensors, &plain).unwrap();
     let mut values = tensors.weights[0].values().to_vec();
     values[5 * 256 + 17] *= 1.01;
     tensors.weights[0] = calorimeter_recipes::Weight::new(16, 256, values, Dtype::F32);
     let mut workload =
-        open(&problem, &tensors, Recipe::BASELINE, Implementation::Eager, Device::Cpu, &mut Machines::default())
-            .unwrap();
-    let verdict = gate::judge(&workload.output().unwrap(), &reference, &problem.tolerance(Recipe::BASELINE));
+        open(&problem, &tensors, &plain, Implementation::Eager, Device::Cpu, &mut Machines::default()).unwrap();
+    let verdict = gate::judge(&workload.output().unwrap(), &reference, &problem.tolerance(&plain));
     assert!(matches!(verdict, Err(gate::Mismatch::Element { col: 5, .. })), "{verdict:?}");
 }
 
@@ -98,7 +130,9 @@ fn models_are_right_on_vulkan() {
         println!("no Vulkan adapter here: nothing was checked");
         return;
     }
-    check(Device::Vulkan(0), &[Implementation::Eager, Implementation::Fused], &some_models(), &SHAPES[1..2]);
+    let implementations = [Implementation::Eager, Implementation::Fused];
+    check(Device::Vulkan(0), &implementations, &some_models(), &few_variants(), &SHAPES[1..2]);
+    check(Device::Vulkan(0), &implementations, &some_models()[..1], &every_variant(), &SHAPES[1..2]);
 }
 
 #[cfg(feature = "cuda")]
@@ -109,5 +143,5 @@ fn models_are_right_on_cuda() {
         return;
     }
     let implementations = [Implementation::Eager, Implementation::Fused, Implementation::Native];
-    check(Device::Cuda(0), &implementations, &some_models(), &SHAPES[1..2]);
+    check(Device::Cuda(0), &implementations, &some_models(), &few_variants(), &SHAPES[1..2]);
 }

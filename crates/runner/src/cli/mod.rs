@@ -1,5 +1,6 @@
 //! The command line.
 
+mod accuracy;
 mod ci;
 mod doctor;
 mod list;
@@ -37,6 +38,7 @@ enum CliError {
 fn dispatch(cli: Cli) -> Result<Exit, CliError> {
     match cli.command {
         Command::Run(arguments) => run::run(arguments),
+        Command::Accuracy(arguments) => accuracy::accuracy(arguments),
         Command::Ci(arguments) => ci::ci(arguments),
         Command::List { what } => Ok(print(&list::list(what))),
         Command::Doctor => Ok(print(&doctor::doctor())),

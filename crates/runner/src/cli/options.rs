@@ -25,6 +25,8 @@ pub struct Cli {
 pub enum Command {
     /// Measure the cases of configuration files
     Run(RunArguments),
+    /// Compare the accuracy of recipes, without measuring times
+    Accuracy(AccuracyArguments),
     /// Measure a configuration file and write the dashboard's JSON
     Ci(CiArguments),
     /// List what configuration files can name
@@ -95,6 +97,32 @@ pub struct RunArguments {
     pub colour: ColourArguments,
 }
 
+/// Compare the accuracy of recipes, without measuring times.
+///
+/// Every case is opened and checked, and none is timed. The table has a row for each recipe, and for each model the signal
+/// to quantisation noise in dB against the unquantised model; then the size of the weights as a share of the baseline's,
+/// and the time in which the host quantised them. Records and files are those of `run`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub struct AccuracyArguments {
+    /// Configuration files [default: typical recipes in every kind of model at one small shape]
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub overrides: CaseArguments,
+    /// Folder for the results [default: a new one under the file's output_dir]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print what would be checked, and touch no device
+    #[arg(long)]
+    pub dry_run: bool,
+    /// What to print on standard output: the table at the end, or records as they come
+    #[arg(long, value_enum, default_value = "table")]
+    pub format: Format,
+    #[command(flatten)]
+    pub colour: ColourArguments,
+}
+
 #[derive(Debug, Args)]
 pub struct CiArguments {
     /// The configuration file
@@ -114,6 +142,20 @@ pub struct CiArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Over the files")]
 pub struct OverrideArguments {
+    #[command(flatten)]
+    pub cases: CaseArguments,
+    /// Stop a case when its interval is this narrow, e.g. 1%
+    #[arg(long, value_name = "SHARE")]
+    pub precision: Option<Share>,
+    /// Stop a case after measuring it for this long, e.g. 5s
+    #[arg(long, value_name = "TIME")]
+    pub max_time: Option<Span>,
+}
+
+/// The part of it that says which cases there are, however they are measured.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Over the files")]
+pub struct CaseArguments {
     /// Run everything on this device: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu
     #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE")]
     pub device: Option<Wanted>,
@@ -123,12 +165,6 @@ pub struct OverrideArguments {
     /// Only cases whose id matches this regular expression, and the baselines they are compared with
     #[arg(long, value_name = "REGEX")]
     pub filter: Option<String>,
-    /// Stop a case when its interval is this narrow, e.g. 1%
-    #[arg(long, value_name = "SHARE")]
-    pub precision: Option<Share>,
-    /// Stop a case after measuring it for this long, e.g. 5s
-    #[arg(long, value_name = "TIME")]
-    pub max_time: Option<Span>,
     /// End a case that takes longer than this, tuning included, e.g. 300s
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<Span>,
@@ -139,9 +175,15 @@ pub struct OverrideArguments {
 
 impl From<OverrideArguments> for Overrides {
     fn from(arguments: OverrideArguments) -> Self {
-        let OverrideArguments { device, implementations, filter, precision, max_time, timeout, seed } = arguments;
-        let timing = Timing { precision, max_time, ..Timing::default() };
-        Self { device, implementations, timing, timeout, seed, filter }
+        let OverrideArguments { cases, precision, max_time } = arguments;
+        Self { timing: Timing { precision, max_time, ..Timing::default() }, ..cases.into() }
+    }
+}
+
+impl From<CaseArguments> for Overrides {
+    fn from(arguments: CaseArguments) -> Self {
+        let CaseArguments { device, implementations, filter, timeout, seed } = arguments;
+        Self { device, implementations, timeout, seed, filter, ..Self::default() }
     }
 }
 

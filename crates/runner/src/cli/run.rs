@@ -108,7 +108,7 @@ struct Line {
     reason: Option<String>,
 }
 
-fn dry_run(prepared: &Prepared, format: Format) -> Exit {
+pub fn dry_run(prepared: &Prepared, format: Format) -> Exit {
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut print = || -> std::io::Result<()> {
         for (case, supported) in prepared.plan().cases() {
@@ -120,15 +120,11 @@ fn dry_run(prepared: &Prepared, format: Format) -> Exit {
                     writeln!(out)?;
                 }
                 Format::Table => {
-                    let [gflop, traffic, memory] =
-                        [case.flops, case.bytes, case.memory_bytes].map(|n| n.unwrap_or(0) as f64);
                     let note = reason.map_or_else(String::new, |reason| format!("  unsupported: {reason}"));
+                    let gflop = figure(case.flops, 1e9, 3);
+                    let [traffic, memory] = [case.bytes, case.memory_bytes].map(|bytes| figure(bytes, 1e6, 2));
                     let id = case.id;
-                    let (gflop, traffic, memory) = (gflop / 1e9, traffic / 1e6, memory / 1e6);
-                    writeln!(
-                        out,
-                        "{id:<76} {gflop:>12.3} GFLOP {traffic:>10.2} MB moved {memory:>10.2} MB needed{note}"
-                    )?;
+                    writeln!(out, "{id:<76} {gflop:>12} GFLOP {traffic:>10} MB moved {memory:>10} MB needed{note}")?;
                 }
             }
         }
@@ -143,6 +139,10 @@ fn dry_run(prepared: &Prepared, format: Format) -> Exit {
         eprintln!("{} cases in {} groups", plan.len(), plan.groups().len());
     }
     Exit::Fine
+}
+
+fn figure(value: Option<u64>, unit: f64, decimals: usize) -> String {
+    value.map_or_else(|| "-".into(), |value| format!("{:.decimals$}", value as f64 / unit))
 }
 
 pub fn colour(arguments: &ColourArguments) -> Colour {

@@ -3,7 +3,7 @@
 use super::{CompileMode, ConfigError, Entry, File, ImplementationName, Mode, Share, Span, Timing, Wanted};
 use crate::devices;
 use crate::mock::Rule;
-use calorimeter_recipes::{Dtype, Recipe, Sparsity, pair};
+use calorimeter_recipes::{Dtype, Sparsity, Variant, pair};
 use calorimeter_shapes::NamedShape;
 use calorimeter_timing::Options;
 use calorimeter_zoo::{Device, Implementation, Model};
@@ -36,6 +36,8 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// Only cases whose id matches this expression.
     pub filter: Option<String>,
+    /// Only open and check each case: nothing is timed.
+    pub untimed: bool,
 }
 
 /// What will be run.
@@ -63,8 +65,8 @@ pub struct ResolvedEntry {
     /// Where it runs.
     pub device: Device,
     /// Recipes with their sparsities, in the order of the file.
-    pub pairs: Vec<(Recipe, Option<Sparsity>)>,
-    /// Whether the baseline is among the pairs only because the others are compared with it.
+    pub variants: Vec<Variant>,
+    /// Whether the baseline is among them only because the others are compared with it.
     pub implied_baseline: bool,
     /// Whose kernels run.
     pub implementations: Vec<Implementation>,
@@ -110,10 +112,6 @@ impl ResolvedEntry {
             max_warm_up: Some(Span(max_warm_up)),
             margin: Some(Share(margin)),
         };
-        let recipe = |(recipe, sparsity): &(Recipe, Option<Sparsity>)| match sparsity {
-            Some(sparsity) => format!("{recipe}+{sparsity}"),
-            None => recipe.to_string(),
-        };
         serde_json::json!({
             "name": self.name,
             "mode": self.mode,
@@ -121,7 +119,7 @@ impl ResolvedEntry {
             "shapes": self.shapes.len(),
             "dtype": self.dtype,
             "device": self.device.to_string(),
-            "recipes": self.pairs.iter().map(recipe).collect::<Vec<_>>(),
+            "recipes": self.variants.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "implementations": self.implementations.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "timing": timing,
             "timeout": Span(self.timeout),
@@ -194,12 +192,12 @@ fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String>
         shapes.extend(source.shapes_in(base).map_err(|error| error.to_string())?);
     }
     let sparsities: Vec<Sparsity> = file.sparsities.iter().flatten().copied().collect();
-    let mut pairs = pair(&file.recipes, &sparsities);
+    let mut variants = pair(&file.recipes, &sparsities);
     // torchao added the baseline itself for as long as it had this key.
-    let listed = pairs.contains(&(Recipe::BASELINE, None));
+    let listed = variants.contains(&Variant::BASELINE);
     let always = entry.use_torch_compile.is_some();
-    pairs.retain(|pair| *pair != (Recipe::BASELINE, None));
-    pairs.insert(0, (Recipe::BASELINE, None));
+    variants.retain(|variant| *variant != Variant::BASELINE);
+    variants.insert(0, Variant::BASELINE);
     let compile_mode = match (entry.torch_compile_mode, entry.use_torch_compile) {
         (_, Some(false)) => Some(CompileMode::Off),
         (mode, _) => mode,
@@ -227,7 +225,7 @@ fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String>
         shapes,
         dtype: entry.dtype.unwrap_or(Dtype::Bf16),
         device,
-        pairs,
+        variants,
         implied_baseline: !listed && !always,
         implementations,
         compile_mode,

@@ -1,18 +1,18 @@
-//! One assignment from tensors to records: open, gate, prime, measure.
+//! One assignment from tensors to records: open, gate, prime, measure; without timing, open and gate.
 
 use super::panics::{self, Panic};
 use super::protocol::{Assignment, Stage};
 use crate::clocks::stopwatch;
 use crate::mock::{MockWorkload, Rule};
-use calorimeter_recipes::Recipe;
+use calorimeter_recipes::{RecipeError, Sparsity, Treatment, Variant};
 use calorimeter_shapes::Shape;
 use calorimeter_sinks::record::{Accuracy, Estimate, Speedup, Tuning, Window, finite};
 use calorimeter_sinks::{Case, Record, Status};
 use calorimeter_timing::{
-    Arm, Failure, Measurement, MockClock, Observer, Phase, Script, Silence, Stopwatch, TimingError, Work, granularity,
-    measure,
+    Arm, Failure, Measurement, MockClock, Observer, Options, Phase, Script, Silence, Stopwatch, TimingError, Work,
+    granularity, measure,
 };
-use calorimeter_zoo::{Device, Implementation, Machines, Problem, Reference, Tensors, Workload, ZooError, gate, open};
+use calorimeter_zoo::{Device, Implementation, Machines, Problem, Reference, Tensors, Workload, ZooError, gate, open, support};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
@@ -81,7 +81,7 @@ struct Common {
     problem: Problem,
     device: Device,
     tensors: Option<Tensors>,
-    references: Vec<(Recipe, Reference)>,
+    references: Vec<(Treatment, Reference)>,
     /// The time that passes on the mock device.
     mock: MockClock,
 }
@@ -115,7 +115,9 @@ pub fn work(assignment: &Assignment, context: &mut Context, hear: &mut dyn Hear)
                 Err(_) => {}
             }
         }
-        time(&mut ready, assignment, context, hear, &mut recorded)?;
+        if let Some(timing) = &assignment.timing {
+            time(&mut ready, assignment, timing, context, hear, &mut recorded)?;
+        }
     }
     Ok(())
 }
@@ -133,27 +135,31 @@ fn common(case: &Case, seed: u64) -> Result<Common, Box<dyn std::error::Error>> 
     })
 }
 
+fn variant(case: &Case) -> Result<Variant, RecipeError> {
+    Ok(Variant { recipe: case.recipe.parse()?, sparsity: case.sparsity.as_deref().map(str::parse).transpose()? })
+}
+
 impl Common {
     fn tensors(&mut self) -> &Tensors {
         self.tensors.get_or_insert_with(|| self.problem.tensors())
     }
 
-    fn reference(&mut self, recipe: Recipe) -> &Reference {
-        let at = match self.references.iter().position(|(known, _)| *known == recipe) {
+    fn reference(&mut self, treatment: &Treatment) -> Result<&Reference, ZooError> {
+        let at = match self.references.iter().position(|(known, _)| known == treatment) {
             Some(at) => at,
             None => {
                 let problem = self.problem;
-                let reference = problem.reference(self.tensors(), recipe);
-                self.references.push((recipe, reference));
+                let reference = problem.reference(self.tensors(), treatment)?;
+                self.references.push((*treatment, reference));
                 self.references.len() - 1
             }
         };
-        &self.references[at].1
+        Ok(&self.references[at].1)
     }
 }
 
 /// Cases that fit into memory together: all of them, or each with the one it is compared with. A case that does not fit
-/// at all is recorded at once.
+/// at all is recorded at once. What is not timed is opened one after the other.
 fn batches(
     assignment: &Assignment,
     common: &Common,
@@ -175,7 +181,7 @@ fn batches(
         hear.record(case, ended(&assignment.cases[case], Status::Failed, reason));
         recorded[case] = true;
     }
-    if fits(&fitting) {
+    if fits(&fitting) || assignment.timing.is_none() {
         return vec![fitting];
     }
     fitting
@@ -212,7 +218,7 @@ fn poisoned(case: usize, panic: &Panic) -> Poisoned {
     Poisoned { case, reason }
 }
 
-/// Opens, gates and primes a case. What cannot be timed is answered with its record.
+/// Opens, gates and primes a case. What cannot be timed, or is not to be, is answered with its record.
 fn make_ready(
     case: usize,
     assignment: &Assignment,
@@ -220,51 +226,45 @@ fn make_ready(
     context: &mut Context,
     hear: &mut dyn Hear,
 ) -> Result<Ready, Box<Record>> {
-    let identity = &assignment.cases[case];
+    let (identity, timed) = (&assignment.cases[case], assignment.timing.is_some());
     let end = |status, reason: String| Box::new(ended(identity, status, reason));
     let refuse = |error: ZooError| match error {
         ZooError::Unsupported(why) => end(Status::Unsupported, why),
         other => end(Status::Failed, other.to_string()),
     };
-    let parsed = identity.recipe.parse::<Recipe>().map_err(|error| error.to_string());
-    let recipe = parsed.map_err(|error| end(Status::Failed, error))?;
+    let variant = variant(identity).map_err(|error| end(Status::Failed, error.to_string()))?;
     let implementation: Implementation = identity.implementation.parse().map_err(refuse)?;
-    if identity.sparsity.is_some() {
-        let supported = calorimeter_zoo::support(
-            &common.problem,
-            recipe,
-            identity.sparsity.as_deref().and_then(|s| s.parse().ok()),
-            implementation,
-            common.device,
-        );
-        supported.map_err(refuse)?;
-    }
+    let treatment = support(&common.problem, variant, implementation, common.device).map_err(refuse)?;
     hear.touch(case, Stage::Open);
     let mut record = Record::new(identity.clone(), Status::Ok);
     if common.device == Device::Mock {
-        return mock(case, assignment, &common.mock, record, hear).map_err(refuse);
+        let ready = mock(case, assignment, &common.mock, record, hear).map_err(refuse)?;
+        return if timed { Ok(ready) } else { Err(Box::new(ready.record)) };
     }
 
     let (problem, device) = (common.problem, common.device);
     let mut workload =
-        open(&problem, common.tensors(), recipe, implementation, device, &mut context.machines).map_err(refuse)?;
+        open(&problem, common.tensors(), &treatment, implementation, device, &mut context.machines).map_err(refuse)?;
     hear.touch(case, Stage::Tune);
     let (start, tuned) = (Instant::now(), context.silence.tuned());
     let output = workload.output().map_err(refuse)?;
-    for _ in 0..PRIMING {
-        workload.launch().map_err(refuse)?;
+    if timed {
+        for _ in 0..PRIMING {
+            workload.launch().map_err(refuse)?;
+        }
+        workload.settle().map_err(refuse)?;
+        let nanos = start.elapsed().as_nanos() as u64;
+        let events = context.silence.tuned() - tuned;
+        record.prime_ns = Some(nanos);
+        record.tuning = (events > 0).then_some(Tuning { nanos, events });
     }
-    workload.settle().map_err(refuse)?;
-    let nanos = start.elapsed().as_nanos() as u64;
-    let events = context.silence.tuned() - tuned;
-    record.prime_ns = Some(nanos);
-    record.tuning = (events > 0).then_some(Tuning { nanos, events });
 
-    let judged = problem.judge(recipe, &output, common.reference(recipe), workload.may_use_tf32());
+    let judged = problem.judge(&treatment, &output, common.reference(&treatment).map_err(refuse)?, workload.may_use_tf32());
     if judged.as_ref().is_ok_and(|judged| judged.tf32) {
         record.warnings.push(TF32.into());
     }
-    let unquantised = common.reference(Recipe::BASELINE);
+    let plain = Treatment::none(problem.dtype);
+    let unquantised = common.reference(&plain).map_err(refuse)?;
     let scheme = gate::accuracy(&output.sampled(&unquantised.sample), &unquantised.values);
     record.accuracy = Some(Accuracy {
         sqnr_db: finite(scheme.sqnr_db),
@@ -274,14 +274,20 @@ fn make_ready(
         kernel_rel_l2: judged.as_ref().ok().map(|judged| judged.rel_l2),
     });
     record.weight_bytes = Some(workload.weight_bytes());
-    record.baseline_weight_bytes = Some(problem.weight_bytes(Recipe::BASELINE));
+    record.baseline_weight_bytes = Some(problem.weight_bytes(&plain));
+    record.quantise_ns = workload.quantising().map(|time| time.as_nanos() as u64);
     record.kernel = workload.kernel();
     if let Err(mismatch) = judged {
         record.status = Status::Mismatch;
         record.reason = Some(format!("wrong output: {mismatch}"));
+    }
+    if !timed || record.status != Status::Ok {
         return Err(Box::new(record));
     }
 
+    if treatment.sparsity == Some(Sparsity::SemiStructured) {
+        record.warnings.push(TWO_OF_FOUR.into());
+    }
     let mut job = Job(workload);
     let broken = |error: Failure| end(Status::Failed, error.to_string());
     let clock = stopwatch(device, implementation, &mut context.machines, &mut job);
@@ -296,6 +302,9 @@ fn make_ready(
 /// Said where f32 was asked for and tensor cores computed something coarser.
 const TF32: &str =
     "f32 operands were rounded to TF32 (10-bit mantissas) for tensor cores: not comparable with full f32";
+/// Said where half of a weight is zero and all of it is multiplied; block sparsity leaves its zero blocks out.
+const TWO_OF_FOUR: &str = "semi-sparse: the pruned weight is stored compressed and multiplied dense, \
+     because no kernel here uses sparse tensor cores; the time is not that of sparsity";
 /// Launches after the first, so that lazy backends have settled on how they run.
 const PRIMING: u32 = 3;
 /// Empty windows from which a stopwatch's granularity is read.
@@ -314,7 +323,7 @@ fn mock(
     let mut workload = MockWorkload::new(rule);
     hear.touch(case, Stage::Tune);
     let output = workload.output()?;
-    record.stopwatch = Some(stopwatch.name().to_owned());
+    record.stopwatch = assignment.timing.as_ref().map(|_| stopwatch.name().to_owned());
     if output.values[0].is_nan() {
         record.status = Status::Mismatch;
         record.reason = Some("wrong output: the mock device was told to be wrong".into());
@@ -326,6 +335,7 @@ fn mock(
 fn time(
     ready: &mut Vec<Ready>,
     assignment: &Assignment,
+    timing: &Options,
     context: &Context,
     hear: &mut dyn Hear,
     recorded: &mut [bool],
@@ -349,7 +359,7 @@ fn time(
         });
     }
     let mut watcher = Watcher { cases: &cases, silence: context.silence, hear, last: 0, poison: None };
-    let outcome = catch_unwind(AssertUnwindSafe(|| measure(&mut arms, &assignment.timing, &mut watcher)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| measure(&mut arms, timing, &mut watcher)));
     let (last, poison) = (watcher.last, watcher.poison.take());
     drop(arms);
     if let Some(poison) = poison {

@@ -3,8 +3,8 @@
 use crate::burn_workload::{self, Traits};
 use crate::{Problem, Tensors, Workload, ZooError};
 use burn_flex::Flex;
-use calorimeter_recipes::Recipe;
+use calorimeter_recipes::Treatment;
 
-pub(super) fn open(problem: &Problem, tensors: &Tensors, recipe: Recipe) -> Result<Box<dyn Workload>, ZooError> {
-    burn_workload::build::<Flex>(problem, tensors, recipe, Default::default(), Traits { drain: |_| (), tf32: false })
+pub(super) fn open(problem: &Problem, tensors: &Tensors, treatment: &Treatment) -> Result<Box<dyn Workload>, ZooError> {
+    burn_workload::build::<Flex>(problem, tensors, treatment, Default::default(), Traits { drain: |_| (), tf32: false })
 }

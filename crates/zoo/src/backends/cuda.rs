@@ -5,7 +5,7 @@ use crate::{Implementation, Problem, Tensors, Workload, ZooError};
 use burn::tensor::Tensor;
 use burn_cubecl::CubeBackend;
 use burn_cuda::{Cuda, CudaDevice};
-use calorimeter_recipes::Recipe;
+use calorimeter_recipes::Treatment;
 use cubecl::cuda::CudaRuntime;
 
 type Eager = CubeBackend<CudaRuntime, f32, i32, u8>;
@@ -14,16 +14,16 @@ type Fused = Cuda<f32, i32>;
 pub(super) fn open(
     problem: &Problem,
     tensors: &Tensors,
-    recipe: Recipe,
+    treatment: &Treatment,
     implementation: Implementation,
     index: u16,
 ) -> Result<Box<dyn Workload>, ZooError> {
     let device = CudaDevice::new(usize::from(index));
     match implementation {
         Implementation::Fused => {
-            burn_workload::build::<Fused>(problem, tensors, recipe, device, Traits { drain, tf32: true })
+            burn_workload::build::<Fused>(problem, tensors, treatment, device, Traits { drain, tf32: true })
         }
-        _ => burn_workload::build::<Eager>(problem, tensors, recipe, device, Traits { drain: |_| (), tf32: true }),
+        _ => burn_workload::build::<Eager>(problem, tensors, treatment, device, Traits { drain: |_| (), tf32: true }),
     }
 }
 

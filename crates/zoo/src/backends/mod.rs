@@ -7,8 +7,9 @@ mod cuda;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;
 
-use crate::{Device, Implementation, Problem, Tensors, Workload, ZooError, support};
-use calorimeter_recipes::Recipe;
+use crate::support::implemented;
+use crate::{Device, Implementation, Problem, Tensors, Workload, ZooError};
+use calorimeter_recipes::Treatment;
 
 /// Handles to devices that workloads of one process share.
 #[derive(Default)]
@@ -39,27 +40,28 @@ pub fn configure(tuning: Option<&std::path::Path>) {
 pub fn open(
     problem: &Problem,
     tensors: &Tensors,
-    recipe: Recipe,
+    treatment: &Treatment,
     implementation: Implementation,
     device: Device,
     machines: &mut Machines,
 ) -> Result<Box<dyn Workload>, ZooError> {
-    support(problem, recipe, None, implementation, device)?;
+    problem.model.check(problem.shape)?;
+    implemented(problem, treatment, implementation, device)?;
     let _ = &machines;
     match device {
         #[cfg(feature = "cpu")]
-        Device::Cpu => cpu::open(problem, tensors, recipe),
+        Device::Cpu => cpu::open(problem, tensors, treatment),
         #[cfg(feature = "cuda")]
         Device::Cuda(index) => match implementation {
             Implementation::Native => {
                 let machine = machines.native(index)?;
                 crate::native_workload::open(problem, tensors, machine)
             }
-            _ => cuda::open(problem, tensors, recipe, implementation, index),
+            _ => cuda::open(problem, tensors, treatment, implementation, index),
         },
         #[cfg(feature = "wgpu")]
         Device::Vulkan(index) | Device::Metal(index) => {
-            wgpu::open(problem, tensors, recipe, implementation, device, index)
+            wgpu::open(problem, tensors, treatment, implementation, device, index)
         }
         Device::Mock => Err(ZooError::Unsupported("the mock device computes nothing".into())),
         #[allow(unreachable_patterns, reason = "reached in builds without every feature")]

@@ -5,7 +5,7 @@ use crate::{Device, Implementation, Problem, Tensors, Workload, ZooError};
 use burn::tensor::Tensor;
 use burn_cubecl::CubeBackend;
 use burn_wgpu::Wgpu;
-use calorimeter_recipes::Recipe;
+use calorimeter_recipes::Treatment;
 use cubecl::Runtime;
 use cubecl::client::ComputeClient;
 use cubecl::wgpu::{WgpuDevice, WgpuRuntime};
@@ -94,7 +94,7 @@ pub fn client(device: Device) -> Result<ComputeClient<WgpuRuntime>, ZooError> {
 pub(super) fn open(
     problem: &Problem,
     tensors: &Tensors,
-    recipe: Recipe,
+    treatment: &Treatment,
     implementation: Implementation,
     device: Device,
     index: u16,
@@ -102,9 +102,9 @@ pub(super) fn open(
     let handle = handle(device, index)?;
     match implementation {
         Implementation::Fused => {
-            burn_workload::build::<Fused>(problem, tensors, recipe, handle, Traits { drain, tf32: false })
+            burn_workload::build::<Fused>(problem, tensors, treatment, handle, Traits { drain, tf32: false })
         }
-        _ => burn_workload::build::<Eager>(problem, tensors, recipe, handle, Traits { drain: |_| (), tf32: false }),
+        _ => burn_workload::build::<Eager>(problem, tensors, treatment, handle, Traits { drain: |_| (), tf32: false }),
     }
 }
 

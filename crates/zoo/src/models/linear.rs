@@ -1,9 +1,8 @@
 //! `linear`: one linear layer without bias, `[m, k] -> [m, n]`.
 
-use crate::reference::products;
-use crate::{Definition, Forward, Layout, Matrix, Sample};
+use crate::{Definition, ExactLinear, Forward, Layout, Matrix, Sample};
 use burn::tensor::{Tensor, backend::Backend};
-use calorimeter_recipes::{Linear, Weight};
+use calorimeter_recipes::Linear;
 use calorimeter_shapes::Shape;
 use std::fmt;
 
@@ -49,7 +48,7 @@ impl Definition for LinearModel {
         Sample::of_product(shape)
     }
 
-    fn reference(&self, _: Shape, input: &Matrix, weights: &[Weight], sample: &Sample) -> Vec<f64> {
-        products(sample, |row| input.row(row).iter().map(|&x| f64::from(x)).collect(), &weights[0])
+    fn reference(&self, _: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64> {
+        linears[0].products(sample, input.rows, |row| input.row(row).iter().map(|&x| f64::from(x)).collect())
     }
 }

@@ -1,10 +1,9 @@
 //! `ln_linear_<activation>`: layer normalisation without parameters, a linear layer without bias, an activation.
 
 use super::normalise::{layer_norm, layer_norm_exact};
-use crate::reference::products;
-use crate::{Activation, Definition, Forward, Layout, Matrix, Sample};
+use crate::{Activation, Definition, ExactLinear, Forward, Layout, Matrix, Sample};
 use burn::tensor::{Tensor, backend::Backend};
-use calorimeter_recipes::{Linear, Weight};
+use calorimeter_recipes::Linear;
 use calorimeter_shapes::Shape;
 use std::fmt;
 
@@ -62,9 +61,9 @@ impl Definition for LnLinear {
         Sample::of_product(shape)
     }
 
-    fn reference(&self, _: Shape, input: &Matrix, weights: &[Weight], sample: &Sample) -> Vec<f64> {
+    fn reference(&self, _: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64> {
         let normalised = |row| layer_norm_exact(input.row(row).iter().map(|&x| f64::from(x)));
-        products(sample, normalised, &weights[0]).into_iter().map(|y| self.0.exact(y)).collect()
+        linears[0].products(sample, input.rows, normalised).into_iter().map(|y| self.0.exact(y)).collect()
     }
 }
 

@@ -4,10 +4,9 @@
 //! weights, attention is written out, GELU uses the error function.
 
 use super::normalise::{rms_norm, rms_norm_exact};
-use crate::reference::dense;
-use crate::{Activation, Definition, Forward, Layout, Matrix, Sample, ZooError};
+use crate::{Activation, Definition, ExactLinear, Forward, Layout, Matrix, Sample, ZooError};
 use burn::tensor::{Tensor, activation::softmax, backend::Backend};
-use calorimeter_recipes::{Linear, Weight};
+use calorimeter_recipes::Linear;
 use calorimeter_shapes::Shape;
 use std::fmt;
 
@@ -92,19 +91,19 @@ impl Definition for TransformerBlock {
         Sample { rows, cols: (0..k).collect() }
     }
 
-    fn reference(&self, shape: Shape, input: &Matrix, weights: &[Weight], sample: &Sample) -> Vec<f64> {
+    fn reference(&self, shape: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64> {
         let k = shape.k() as usize;
         let sequences = sample.rows.chunks(TOKENS as usize);
-        sequences.flat_map(|rows| sequence(rows.iter().flat_map(|&r| input.row(r)).copied(), k, weights)).collect()
+        sequences.flat_map(|rows| sequence(rows.iter().flat_map(|&r| input.row(r)).copied(), k, linears)).collect()
     }
 }
 
 /// One sequence through the block in double precision.
-fn sequence(input: impl Iterator<Item = f32>, k: usize, weights: &[Weight]) -> Vec<f64> {
+fn sequence(input: impl Iterator<Item = f32>, k: usize, linears: &[ExactLinear]) -> Vec<f64> {
     let input: Vec<f64> = input.map(f64::from).collect();
     let (tokens, head) = (TOKENS as usize, k / HEADS as usize);
     let norm = |x: &[f64]| -> Vec<f64> { x.chunks(k).flat_map(rms_norm_exact).collect() };
-    let qkv = dense(&norm(&input), &weights[0]);
+    let qkv = linears[0].dense(&norm(&input));
     let mut mixed = vec![0.0; tokens * k];
     for h in 0..HEADS as usize {
         let part = |token: usize, which: usize| &qkv[token * 3 * k + which * k + h * head..][..head];
@@ -120,9 +119,9 @@ fn sequence(input: impl Iterator<Item = f32>, k: usize, weights: &[Weight]) -> V
             }
         }
     }
-    let x: Vec<f64> = dense(&mixed, &weights[1]).iter().zip(&input).map(|(a, b)| a + b).collect();
-    let hidden: Vec<f64> = dense(&norm(&x), &weights[2]).into_iter().map(|h| Activation::Gelu.exact(h)).collect();
-    dense(&hidden, &weights[3]).iter().zip(&x).map(|(a, b)| a + b).collect()
+    let x: Vec<f64> = linears[1].dense(&mixed).iter().zip(&input).map(|(a, b)| a + b).collect();
+    let hidden: Vec<f64> = linears[2].dense(&norm(&x)).into_iter().map(|h| Activation::Gelu.exact(h)).collect();
+    linears[3].dense(&hidden).iter().zip(&x).map(|(a, b)| a + b).collect()
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {

@@ -1,0 +1,97 @@
+//! How long does quantising a weight on the host take, next to copying it? Both pass over its 64 MiB with the same
+//! threads; the copy goes into memory that is there already, the quantised weight into its own.
+//!
+//! A recipe may take so many copies, see [`BARS`]. Half-quadratic quantisation is measured on normally distributed
+//! numbers too: at their size it meets outliers, and needs a power of each number in each of its iterations.
+
+use calorimeter_recipes::format::Format;
+use calorimeter_recipes::quantise::quantise;
+use calorimeter_recipes::{Dtype, Recipe};
+use calorimeter_shapes::Shape;
+use calorimeter_timing::{Arm, Closure, Options, Quiet, WallClock, measure};
+use calorimeter_zoo::Problem;
+use criterion::{Criterion, Throughput};
+use rayon::prelude::*;
+use std::error::Error;
+use std::hint::black_box;
+
+const SIDE: usize = 4096;
+
+/// Copies of an f32 weight that quantising it may take.
+const BARS: [(&str, f64); 6] =
+    [("int8wo", 2.0), ("float8wo", 2.0), ("int4wo-128", 3.0), ("mxfp8", 4.0), ("nvfp4", 4.0), (HQQ, 120.0)];
+const HQQ: &str = "int4wo-128-hqq";
+
+/// A way to quantise some numbers.
+struct Case<'a> {
+    name: String,
+    values: &'a [f32],
+    format: Format,
+    bar: Option<f64>,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let side = SIDE as u64;
+    let shape = Shape::new(side, side, side)?;
+    let [full, half] = [Dtype::F32, Dtype::Bf16]
+        .map(|dtype| Problem { model: "linear".parse().expect("a known model"), shape, dtype, seed: 42 }.tensors());
+    let mut cases = Vec::new();
+    for (name, bar) in BARS {
+        cases.push(case(name, Dtype::F32, full.weights[0].values(), Some(bar))?);
+    }
+    cases.push(Case { name: format!("{HQQ}, normal"), ..case(HQQ, Dtype::F32, &full.input.values, Some(120.0))? });
+    // The others' formats do not depend on the dtype.
+    for name in ["int8wo", "float8wo", "int4wo-128"] {
+        let case = case(name, Dtype::Bf16, half.weights[0].values(), None)?;
+        cases.push(Case { name: format!("{name}, bf16"), ..case });
+    }
+
+    let mut criterion = Criterion::default().configure_from_args();
+    one_by_one(&mut criterion, full.weights[0].values(), &cases);
+    criterion.final_summary();
+    if std::env::args().any(|argument| argument == "--bench") {
+        in_turns(&cases)?;
+    }
+    Ok(())
+}
+
+fn case<'a>(recipe: &str, dtype: Dtype, values: &'a [f32], bar: Option<f64>) -> Result<Case<'a>, Box<dyn Error>> {
+    let treatment = recipe.parse::<Recipe>()?.treatment(dtype, None)?;
+    let format = treatment.weight.expect("these recipes quantise weights");
+    Ok(Case { name: recipe.to_owned(), values, format, bar })
+}
+
+fn one_by_one(criterion: &mut Criterion, weight: &[f32], cases: &[Case]) {
+    let mut group = criterion.benchmark_group("quantise 4096x4096");
+    group.sample_size(10).throughput(Throughput::Bytes(size_of_val(weight) as u64));
+    let mut memory = vec![0.0; weight.len()];
+    group.bench_function("copy", |bencher| bencher.iter(|| copy(weight, &mut memory)));
+    for Case { name, values, format, .. } in cases {
+        group.bench_function(name, |bencher| bencher.iter(|| quantise(values, SIDE, *format)));
+    }
+    group.finish();
+}
+
+/// A machine that others use drifts between one arm and the next; in turns with the copy both meet the same.
+fn in_turns(cases: &[Case]) -> Result<(), Box<dyn Error>> {
+    let mut memory = vec![0.0; SIDE * SIDE];
+    for Case { name, values, format, bar } in cases {
+        let (mut clock, mut other_clock) = (WallClock::synchronous(), WallClock::synchronous());
+        let mut copying = Closure::new(|| copy(values, &mut memory));
+        let mut quantising = Closure::new(|| quantise(values, SIDE, *format));
+        let mut arms = [Arm::new(&mut copying, &mut clock), Arm::new(&mut quantising, &mut other_clock).against(0)];
+        let measured = measure(&mut arms, &Options::default(), &mut Quiet);
+        let [copied, quantised] = measured.try_into().expect("one result for each arm");
+        let (copied, quantised) = (copied?.time.median, quantised?);
+        let times = quantised.comparison.map_or(quantised.time.median / copied, |comparison| 1.0 / comparison.ratio);
+        let (copied, quantised) = (copied / 1e6, quantised.time.median / 1e6);
+        let bar = bar.map_or_else(String::new, |bar| format!(", at most {bar:.0}"));
+        println!("in turns: {name:22} {quantised:8.2} ms, {times:6.2} copies of {copied:5.2} ms{bar}");
+    }
+    Ok(())
+}
+
+fn copy(values: &[f32], memory: &mut [f32]) {
+    memory.par_chunks_mut(SIDE).zip(values.par_chunks(SIDE)).for_each(|(to, from)| to.copy_from_slice(from));
+    black_box(memory);
+}

@@ -1,0 +1,50 @@
+//! The CPU: a tensor's memory is the host's.
+
+use super::QuantBackend;
+use crate::Dtype;
+use crate::format::Format;
+use crate::quantise::quantise;
+use crate::stored::{Reading, Stored};
+use burn::tensor::ops::{FloatTensor, IntTensor};
+use burn::tensor::{DType, TensorData};
+use burn_flex::{Flex, FlexTensor};
+use half::{bf16, f16};
+use std::borrow::Cow;
+use std::ops::Range;
+
+impl QuantBackend for Flex {
+    fn quantise(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>> {
+        let tensor = tensor.to_contiguous();
+        let cols = tensor.layout().shape().num_dims().checked_sub(1).map_or(1, |last| tensor.layout().shape()[last]);
+        let quantised = quantise(&floats(&tensor), cols, format);
+        quantised.unpacked().stored().map(|words| {
+            let shape = [words.len()];
+            FlexTensor::from_data(TensorData::new(words, shape))
+        })
+    }
+
+    fn read(stored: &Stored<IntTensor<Self>>, rows: Range<usize>, reading: Reading, dtype: Dtype) -> FloatTensor<Self> {
+        let words = |tensor: &FlexTensor| tensor.to_contiguous();
+        let held = stored.as_parts().map(words);
+        let shape = stored.shape(&rows, reading);
+        let numbers = held
+            .as_parts()
+            .map(|tensor| tensor.as_slice::<u32>().expect("words are contiguous u32"))
+            .read(rows, reading);
+        FlexTensor::from_data(match dtype {
+            Dtype::F32 => TensorData::new(numbers, shape),
+            Dtype::F16 => TensorData::new(numbers.into_iter().map(f16::from_f32).collect::<Vec<_>>(), shape),
+            Dtype::Bf16 => TensorData::new(numbers.into_iter().map(bf16::from_f32).collect::<Vec<_>>(), shape),
+        })
+    }
+}
+
+/// A contiguous tensor's numbers in f32.
+fn floats(tensor: &FlexTensor) -> Cow<'_, [f32]> {
+    let held = "a contiguous tensor has a slice of its own type";
+    match tensor.dtype() {
+        DType::F16 => tensor.as_slice::<f16>().expect(held).iter().map(|x| x.to_f32()).collect(),
+        DType::BF16 => tensor.as_slice::<bf16>().expect(held).iter().map(|x| x.to_f32()).collect(),
+        _ => tensor.as_slice::<f32>().expect(held).into(),
+    }
+}

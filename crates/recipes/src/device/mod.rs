@@ -1,0 +1,91 @@
+//! Quantising and reading back on devices, with the bits that the slice implementation gives.
+
+#[cfg(feature = "cube")]
+mod cube;
+#[cfg(feature = "cpu")]
+mod flex;
+#[cfg(feature = "cube")]
+mod fusion;
+#[cfg(feature = "cube")]
+#[allow(
+    missing_docs,
+    clippy::collapsible_if,
+    reason = "CubeCL adds undocumented items, and tells what is known at compile time by nesting"
+)]
+mod kernels;
+
+use crate::Dtype;
+use crate::format::Format;
+use crate::stored::{Reading, Stored};
+use burn::tensor::backend::Backend;
+use burn::tensor::ops::{FloatTensor, IntTensor};
+use burn::tensor::{DType, Int, Tensor, TensorData, TensorPrimitive};
+use std::ops::Range;
+
+/// A burn backend on which tensors can be quantised.
+pub trait QuantBackend: Backend {
+    /// Quantises the rows of a float tensor. Scales and zeros come back in f32, see [`Format::unpacked`]. A group that
+    /// holds an infinity or a NaN gets the scale NaN.
+    fn quantise(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>>;
+
+    /// Reads some rows of a stored tensor as floats.
+    fn read(stored: &Stored<IntTensor<Self>>, rows: Range<usize>, reading: Reading, dtype: Dtype) -> FloatTensor<Self>;
+}
+
+/// A quantised tensor on a device.
+#[derive(Debug, Clone)]
+pub struct DeviceTensor<B: Backend>(Stored<IntTensor<B>>);
+
+impl<B: QuantBackend> DeviceTensor<B> {
+    /// Quantises a tensor where it is.
+    pub fn quantise(tensor: Tensor<B, 2>, format: Format) -> Self {
+        Self(B::quantise(tensor.into_primitive().tensor(), format))
+    }
+
+    /// Takes a tensor that was stored on the host to a device.
+    pub fn upload(stored: Stored<Vec<u32>>, device: &B::Device) -> Self {
+        let upload = |words: Vec<u32>| {
+            let shape = [words.len()];
+            Tensor::<B, 1, Int>::from_data(TensorData::new(words, shape), (device, DType::U32)).into_primitive()
+        };
+        Self(stored.map(upload))
+    }
+
+    /// Whether there are scales.
+    pub fn has_scales(&self) -> bool {
+        self.0.format.scales(self.0.rows, self.0.cols) > 0
+    }
+
+    /// Whether there is a second level of scales.
+    pub fn has_outer_scales(&self) -> bool {
+        self.0.outer.is_some()
+    }
+
+    /// See [`Format::rounds_to_integers`].
+    pub fn rounds_to_integers(&self) -> bool {
+        self.0.format.rounds_to_integers()
+    }
+
+    /// Rows and columns.
+    pub fn size(&self) -> (usize, usize) {
+        (self.0.rows, self.0.cols)
+    }
+
+    /// Reads some rows as floats.
+    pub fn read(&self, rows: Range<usize>, reading: Reading, dtype: Dtype) -> Tensor<B, 2> {
+        Tensor::from_primitive(TensorPrimitive::Float(B::read(&self.0, rows, reading, dtype)))
+    }
+
+    /// The stored words, read back to the host.
+    pub fn download(self) -> Stored<Vec<u32>> {
+        self.0.map(|words| {
+            let words = Tensor::<B, 1, Int>::from_primitive(words).into_data();
+            words.convert::<u32>().to_vec().expect("the words were just converted to u32")
+        })
+    }
+
+    /// Bytes on the device.
+    pub fn bytes(&self) -> u64 {
+        self.0.format.bytes(self.0.rows, self.0.cols)
+    }
+}

@@ -1,0 +1,856 @@
+//! Quantising the linear layers of a burn module of one's own.
+//!
+//! The type of a field cannot change, so a layer that is to be quantised is declared as a [`QuantLinear`]. It is made of
+//! a [`burn::nn::Linear`], behaves and is saved like one, and [`quantize`] exchanges its weight where it is.
+//!
+//! ```
+//! use burn::module::Module;
+//! use burn::nn::{Gelu, LinearConfig};
+//! use burn::tensor::{Tensor, backend::Backend};
+//! use calorimeter_recipes::{QuantLinear, Recipe, RecipeError, device::QuantBackend, quantize};
+//!
+//! #[derive(Module, Debug)]
+//! struct Mlp<B: Backend> {
+//!     up: QuantLinear<B>,
+//!     down: QuantLinear<B>,
+//! }
+//!
+//! impl<B: Backend> Mlp<B> {
+//!     fn new(device: &B::Device) -> Self {
+//!         let linear = |k, n| LinearConfig::new(k, n).init(device).into();
+//!         Self { up: linear(64, 256), down: linear(256, 64) }
+//!     }
+//!
+//!     fn forward(&self, input: Tensor<B, 3>) -> Tensor<B, 3> {
+//!         self.down.forward(Gelu::new().forward(self.up.forward(input)))
+//!     }
+//! }
+//!
+//! fn small<B: QuantBackend>(device: &B::Device) -> Result<Mlp<B>, RecipeError> {
+//!     let recipe: Recipe = "int8wo".parse()?;
+//!     let (mlp, report) = quantize(Mlp::<B>::new(device), &recipe, |path, [n, k]| path != "head" && n * k > 1024)?;
+//!     eprintln!("{report}"); // what was quantised, what was left and why, bytes before and after
+//!     Ok(mlp)
+//! }
+//! ```
+
+use crate::device::QuantBackend;
+use crate::{Dtype, Linear, Recipe, RecipeError, Weight};
+use burn::module::{
+    AutodiffModule, Content, Devices, DisplaySettings, HasAutodiffModule, Module, ModuleDisplay, ModuleDisplayDefault,
+    ModuleMapper, ModuleVisitor, Param,
+};
+use burn::nn;
+use burn::tensor::backend::{AutodiffBackend, Backend};
+use burn::tensor::{DType, Tensor};
+use std::any::Any;
+use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::{fmt, mem};
+
+/// A linear layer that [`quantize`] can exchange in place, to be used instead of [`nn::Linear`].
+///
+/// Until then it is an [`nn::Linear`]: records, paths of parameters and autodiff are the same, so that checkpoints of
+/// either load into the other. Once quantised, its bias is still a parameter, and its weight is none any more: visitors
+/// and mappers do not meet it. Clones share it.
+///
+/// # Panics
+/// burn's traits leave no room for errors: once quantised, it panics when it is saved, loaded into, moved to another
+/// device or trained. All of that has to come first.
+#[derive(Debug, Clone)]
+pub struct QuantLinear<B: Backend>(State<B>);
+
+#[derive(Debug, Clone)]
+enum State<B: Backend> {
+    Float(nn::Linear<B>),
+    Quantised(QuantWeight<B>, Option<Param<Tensor<B, 1>>>),
+}
+
+#[derive(Clone)]
+struct QuantWeight<B: Backend> {
+    layer: Arc<dyn Linear<B>>,
+    recipe: Recipe,
+    n: usize,
+    k: usize,
+    device: B::Device,
+}
+
+impl<B: Backend> QuantWeight<B> {
+    fn refuse(&self, what: &str) -> ! {
+        panic!("a layer quantised with {} cannot be {what}; do that first and quantise afterwards", self.recipe)
+    }
+
+    fn stay_on(&self, device: &B::Device) {
+        if *device != self.device {
+            self.refuse("moved to another device");
+        }
+    }
+}
+
+impl<B: Backend> fmt::Debug for QuantWeight<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "QuantWeight([{}, {}], {})", self.n, self.k, self.recipe)
+    }
+}
+
+impl<B: Backend> From<nn::Linear<B>> for QuantLinear<B> {
+    fn from(linear: nn::Linear<B>) -> Self {
+        Self(State::Float(linear))
+    }
+}
+
+impl<B: Backend> QuantLinear<B> {
+    /// Applies the layer to the last dimension, `[..., k] -> [..., n]`. Recipes that look at the number of tokens are
+    /// given the product of all other dimensions.
+    pub fn forward<const D: usize>(&self, input: Tensor<B, D>) -> Tensor<B, D> {
+        match &self.0 {
+            State::Float(linear) => linear.forward(input),
+            State::Quantised(weight, bias) => {
+                let mut dims = input.dims();
+                let rows: usize = dims[..D - 1].iter().product();
+                let output = weight.layer.forward(input.reshape([rows, dims[D - 1]]));
+                let output = match bias {
+                    Some(bias) => output + bias.val().unsqueeze(),
+                    None => output,
+                };
+                dims[D - 1] = weight.n;
+                output.reshape(dims)
+            }
+        }
+    }
+
+    /// The layer before it is quantised.
+    pub fn float(&self) -> Option<&nn::Linear<B>> {
+        match &self.0 {
+            State::Float(linear) => Some(linear),
+            State::Quantised(..) => None,
+        }
+    }
+
+    /// The recipe that it is quantised with.
+    pub fn recipe(&self) -> Option<Recipe> {
+        match &self.0 {
+            State::Float(_) => None,
+            State::Quantised(weight, _) => Some(weight.recipe),
+        }
+    }
+}
+
+/// What the derived implementation of [`nn::Linear`] calls itself and its weight. Readers of foreign checkpoints know
+/// both, so a [`QuantLinear`] must not have names of its own.
+const LINEAR: &str = "Struct:Linear";
+const WEIGHT: &str = "weight";
+const BIAS: &str = "bias";
+
+type Slot<B> = OnceCell<QuantWeight<B>>;
+
+thread_local! {
+    /// The slot of the [`QuantLinear`] that is being mapped: burn gives a mapper a tensor and no way to say what else
+    /// shall become of the module around it. Only a walk of [`quantize`] looks here, and a slot that it does not fill
+    /// changes nothing.
+    static LENT: Cell<Option<Rc<dyn Any>>> = const { Cell::new(None) };
+}
+
+impl<B: Backend> Module<B> for QuantLinear<B> {
+    type Record = nn::LinearRecord<B>;
+
+    fn collect_devices(&self, mut devices: Devices<B>) -> Devices<B> {
+        match &self.0 {
+            State::Float(linear) => linear.collect_devices(devices),
+            State::Quantised(weight, bias) => {
+                if !devices.contains(&weight.device) {
+                    devices.push(weight.device.clone());
+                }
+                bias.collect_devices(devices)
+            }
+        }
+    }
+
+    fn fork(self, device: &B::Device) -> Self {
+        Self(match self.0 {
+            State::Float(linear) => State::Float(linear.fork(device)),
+            State::Quantised(weight, bias) => {
+                weight.stay_on(device);
+                State::Quantised(weight, bias.fork(device))
+            }
+        })
+    }
+
+    fn to_device(self, device: &B::Device) -> Self {
+        Self(match self.0 {
+            State::Float(linear) => State::Float(linear.to_device(device)),
+            State::Quantised(weight, bias) => {
+                weight.stay_on(device);
+                State::Quantised(weight, bias.to_device(device))
+            }
+        })
+    }
+
+    fn num_params(&self) -> usize {
+        match &self.0 {
+            State::Float(linear) => Module::num_params(linear),
+            State::Quantised(weight, bias) => weight.n * weight.k + Module::<B>::num_params(bias),
+        }
+    }
+
+    fn visit<V: ModuleVisitor<B>>(&self, visitor: &mut V) {
+        match &self.0 {
+            State::Float(linear) => linear.visit(visitor),
+            State::Quantised(_, bias) => {
+                visitor.enter_module(BIAS, LINEAR);
+                bias.visit(visitor);
+                visitor.exit_module(BIAS, LINEAR);
+            }
+        }
+    }
+
+    fn map<M: ModuleMapper<B>>(self, mapper: &mut M) -> Self {
+        Self(match self.0 {
+            State::Float(linear) => {
+                let slot = Rc::new(Slot::<B>::new());
+                LENT.set(Some(slot.clone()));
+                let linear = linear.map(mapper);
+                LENT.take();
+                match slot.get() {
+                    Some(weight) => State::Quantised(weight.clone(), linear.bias),
+                    None => State::Float(linear),
+                }
+            }
+            State::Quantised(weight, bias) => {
+                LENT.set(Some(Rc::new(Slot::from(weight.clone()))));
+                mapper.enter_module(WEIGHT, LINEAR);
+                mapper.exit_module(WEIGHT, LINEAR);
+                LENT.take();
+                mapper.enter_module(BIAS, LINEAR);
+                let bias = Module::map(bias, mapper);
+                mapper.exit_module(BIAS, LINEAR);
+                State::Quantised(weight, bias)
+            }
+        })
+    }
+
+    fn load_record(self, record: Self::Record) -> Self {
+        match self.0 {
+            State::Float(linear) => linear.load_record(record).into(),
+            State::Quantised(weight, _) => weight.refuse("loaded into"),
+        }
+    }
+
+    fn into_record(self) -> Self::Record {
+        match self.0 {
+            State::Float(linear) => linear.into_record(),
+            // Here, before a recorder makes way for the new file.
+            State::Quantised(weight, _) => weight.refuse("saved"),
+        }
+    }
+}
+
+impl<B: AutodiffBackend> AutodiffModule<B> for QuantLinear<B> {
+    type InnerModule = QuantLinear<B::InnerBackend>;
+
+    fn valid(&self) -> Self::InnerModule {
+        match &self.0 {
+            State::Float(linear) => linear.valid().into(),
+            State::Quantised(weight, _) => weight.refuse("moved to the inner backend"),
+        }
+    }
+
+    fn from_inner(module: Self::InnerModule) -> Self {
+        match module.0 {
+            State::Float(linear) => nn::Linear::from_inner(linear).into(),
+            State::Quantised(weight, _) => weight.refuse("trained"),
+        }
+    }
+}
+
+impl<B: AutodiffBackend> HasAutodiffModule<B> for QuantLinear<B::InnerBackend> {
+    type TrainModule = QuantLinear<B>;
+}
+
+impl<B: Backend> ModuleDisplayDefault for QuantLinear<B> {
+    fn content(&self, content: Content) -> Option<Content> {
+        let ([k, n], bias) = match &self.0 {
+            State::Float(linear) => (linear.weight.lazy_shape().dims(), linear.bias.is_some()),
+            State::Quantised(weight, bias) => ([weight.k, weight.n], bias.is_some()),
+        };
+        let content = content.add("d_input", &k).add("d_output", &n).add("bias", &bias);
+        match self.recipe() {
+            Some(recipe) => content.add("recipe", &recipe.to_string()),
+            None => content,
+        }
+        .optional()
+    }
+
+    fn num_params(&self) -> usize {
+        Module::num_params(self)
+    }
+}
+
+impl<B: Backend> ModuleDisplay for QuantLinear<B> {
+    fn custom_settings(&self) -> Option<DisplaySettings> {
+        DisplaySettings::new().with_new_line_after_attribute(false).optional()
+    }
+}
+
+impl<B: Backend> fmt::Display for QuantLinear<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.format(DisplaySettings::default()))
+    }
+}
+
+/// Quantises the [`QuantLinear`] layers of a module that the filter accepts, and reports on all linear layers.
+///
+/// The filter is given a layer's path, such as `blocks.0.up`, and its size `[n, k]`. Weights are quantised one by one on
+/// the host, in their own type, and the parameter is dropped. A module on an autodiff backend is taken off it first, with
+/// `valid()`. Other parameters, those of embeddings and convolutions too, are neither touched nor reported.
+///
+/// It is an error if nothing is quantised, if a layer is quantised already, or if the recipe cannot treat one of the
+/// layers; the filter can exclude it. The module is gone then; a clone made before costs no memory.
+pub fn quantize<B: QuantBackend, M: Module<B>>(
+    module: M,
+    recipe: &Recipe,
+    filter: impl FnMut(&str, [usize; 2]) -> bool,
+) -> Result<(M, Report), RecipeError> {
+    // What a mapper that panicked may have left.
+    LENT.take();
+    let mut walk = Walk::<B, _> {
+        filter,
+        place: Vec::new(),
+        slot: None,
+        report: Report { recipe: *recipe, layers: Vec::new() },
+        result: Ok(()),
+    };
+    let module = module.map(&mut walk);
+    walk.result?;
+    let done = |layer: &Layer| matches!(layer.outcome, Outcome::Quantised | Outcome::LeftByRecipe);
+    if walk.report.layers.iter().any(done) {
+        Ok((module, walk.report))
+    } else if walk.report.layers.is_empty() {
+        Err(RecipeError::Unsupported("the module has no linear layer; declare those to quantise as QuantLinear".into()))
+    } else {
+        let why = |layer: &Layer| format!("{} {}", layer.path, layer.outcome);
+        let layers: Vec<_> = walk.report.layers.iter().map(why).collect();
+        Err(RecipeError::Unsupported(format!("no layer would be quantised: {}", layers.join(", "))))
+    }
+}
+
+/// What [`quantize`] did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// All linear layers in the order of the module's fields.
+    pub layers: Vec<Layer>,
+}
+
+/// What became of a linear layer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layer {
+    /// Where it is, such as `blocks.0.up`.
+    pub path: String,
+    /// Its outputs.
+    pub n: usize,
+    /// Its inputs.
+    pub k: usize,
+    /// Bytes of its weight before.
+    pub bytes_before: u64,
+    /// Bytes of its weight now, scales and zeros included.
+    pub bytes_after: u64,
+    /// What was done.
+    pub outcome: Outcome,
+}
+
+/// What was done with a linear layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its weight was quantised.
+    Quantised,
+    /// The filter left it as it is.
+    Excluded,
+    /// The filter left it as it is: quantised with this recipe before.
+    QuantisedBefore(Recipe),
+    /// The recipe does not quantise weights.
+    LeftByRecipe,
+    /// It is an [`nn::Linear`] and no [`QuantLinear`].
+    NotExchangeable,
+}
+
+impl Report {
+    /// The layers that were not quantised.
+    pub fn left(&self) -> impl Iterator<Item = &Layer> {
+        self.layers.iter().filter(|layer| layer.outcome != Outcome::Quantised)
+    }
+
+    /// Bytes of all weights of linear layers before.
+    pub fn bytes_before(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.bytes_before).sum()
+    }
+
+    /// Bytes of all weights of linear layers now.
+    pub fn bytes_after(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.bytes_after).sum()
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Quantised => f.write_str("was quantised"),
+            Self::Excluded => f.write_str("is excluded by the filter"),
+            Self::QuantisedBefore(recipe) => write!(f, "was quantised with {recipe} before"),
+            Self::LeftByRecipe => f.write_str("is left as it is by the recipe"),
+            Self::NotExchangeable => f.write_str("is a burn::nn::Linear and no QuantLinear"),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.layers.iter().map(|layer| layer.path.len()).max().unwrap_or(0);
+        for Layer { path, n, k, bytes_before, bytes_after, outcome } in &self.layers {
+            writeln!(f, "{path:width$} {outcome}: [{n}, {k}], {bytes_before} -> {bytes_after} bytes")?;
+        }
+        write!(f, "{}: {} -> {} bytes", self.recipe, self.bytes_before(), self.bytes_after())
+    }
+}
+
+/// The way through a module.
+struct Walk<B: Backend, F> {
+    filter: F,
+    /// Names and kinds of the modules on the way to the current one.
+    place: Vec<(String, String)>,
+    /// Where the current weight's quantised form goes.
+    slot: Option<Rc<Slot<B>>>,
+    report: Report,
+    result: Result<(), RecipeError>,
+}
+
+impl<B: QuantBackend, F: FnMut(&str, [usize; 2]) -> bool> Walk<B, F> {
+    /// Whether this is the weight of a linear layer.
+    fn at_weight(&self) -> bool {
+        self.place.last().is_some_and(|(name, kind)| name == WEIGHT && kind == LINEAR)
+    }
+
+    /// The path of the layer whose weight this is.
+    fn path(&self) -> String {
+        let names: Vec<_> = self.place[..self.place.len() - 1].iter().map(|(name, _)| name.as_str()).collect();
+        names.join(".")
+    }
+
+    fn accepts(&mut self, size: [usize; 2]) -> bool {
+        let path = self.path();
+        (self.filter)(&path, size)
+    }
+
+    fn note(&mut self, [n, k]: [usize; 2], bytes_before: u64, bytes_after: u64, outcome: Outcome) {
+        let path = self.path();
+        self.report.layers.push(Layer { path, n, k, bytes_before, bytes_after, outcome });
+    }
+
+    fn fail(&mut self, error: impl fmt::Display) {
+        self.result = Err(RecipeError::Unsupported(format!("{}: {error}", self.path())));
+    }
+
+    fn find_quantised(&mut self, weight: &QuantWeight<B>) {
+        let size = [weight.n, weight.k];
+        if self.accepts(size) {
+            self.fail(format_args!("the layer is quantised with {} already; exclude it by the filter", weight.recipe));
+        } else {
+            let bytes = weight.layer.weight_bytes();
+            self.note(size, bytes, bytes, Outcome::QuantisedBefore(weight.recipe));
+        }
+    }
+
+    /// The quantised form of a weight that burn keeps as `[k, n]`; none if the recipe leaves it as it is.
+    fn quantised<const D: usize>(&self, tensor: Tensor<B, D>) -> Result<Option<QuantWeight<B>>, RecipeError> {
+        let recipe = self.report.recipe;
+        let treatment = recipe.treatment(dtype(tensor.dtype())?, None)?;
+        if treatment.weight.is_none() {
+            return Ok(None);
+        }
+        let (device, tensor) = (tensor.device(), tensor.transpose());
+        let [n, k] = tensor.shape().dims();
+        let values = tensor.into_data().convert::<f32>().into_vec().expect("the values were just converted to f32");
+        let layer = treatment.linear::<B>(&Weight::new(n, k, values, treatment.dtype), &device)?;
+        Ok(Some(QuantWeight { layer: layer.into(), recipe, n, k, device }))
+    }
+}
+
+fn dtype(dtype: DType) -> Result<Dtype, RecipeError> {
+    Dtype::ALL.into_iter().find(|known| known.burn() == dtype).ok_or_else(|| {
+        RecipeError::Unsupported(format!(
+            "the weight is in {dtype:?}; cast it to one of {:?}",
+            Dtype::ALL.map(Dtype::burn)
+        ))
+    })
+}
+
+impl<B: QuantBackend, F: FnMut(&str, [usize; 2]) -> bool> ModuleMapper<B> for Walk<B, F> {
+    fn enter_module(&mut self, name: &str, kind: &str) {
+        self.place.push((name.to_owned(), kind.to_owned()));
+        if self.result.is_err() || !self.at_weight() {
+            return;
+        }
+        self.slot = LENT.take().and_then(|slot| slot.downcast::<Slot<B>>().ok());
+        if let Some(slot) = self.slot.take_if(|slot| slot.get().is_some()) {
+            slot.get().into_iter().for_each(|weight| self.find_quantised(weight));
+        }
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.place.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+        if self.result.is_err() || !self.at_weight() || D != 2 {
+            return param;
+        }
+        let [k, n] = param.lazy_shape().dims();
+        let bytes = (n * k * param.dtype().size()) as u64;
+        let Some(slot) = mem::take(&mut self.slot) else {
+            self.note([n, k], bytes, bytes, Outcome::NotExchangeable);
+            return param;
+        };
+        if !self.accepts([n, k]) {
+            self.note([n, k], bytes, bytes, Outcome::Excluded);
+            return param;
+        }
+        match self.quantised(param.val()) {
+            Ok(Some(weight)) => {
+                self.note([n, k], bytes, weight.layer.weight_bytes(), Outcome::Quantised);
+                // The parameter goes back and is dropped there; the slot is this layer's own and was empty.
+                let _ = slot.set(weight);
+            }
+            Ok(None) => self.note([n, k], bytes, bytes, Outcome::LeftByRecipe),
+            Err(error) => self.fail(error),
+        }
+        param
+    }
+}
+
+#[cfg(all(test, feature = "cpu"))]
+mod tests {
+    use super::*;
+    use burn::nn::{Gelu, LayerNorm, LayerNormConfig, LinearConfig};
+    use burn::record::{BinBytesRecorder, FullPrecisionSettings, NamedMpkBytesRecorder, Recorder};
+    use burn::tensor::{Distribution, TensorData};
+    use burn_flex::Flex;
+
+    const WIDTH: usize = 128;
+    const HIDDEN: usize = 192;
+
+    /// A block with layers of either kind, to compare what they save.
+    #[derive(Module, Debug)]
+    struct Block<B: Backend, L> {
+        norm: LayerNorm<B>,
+        up: L,
+        down: Option<L>,
+    }
+
+    #[derive(Module, Debug)]
+    struct Mlp<B: Backend, L> {
+        blocks: Vec<Block<B, L>>,
+        head: nn::Linear<B>,
+    }
+
+    type Plain = Mlp<Flex, nn::Linear<Flex>>;
+    type Model = Mlp<Flex, QuantLinear<Flex>>;
+
+    fn plain() -> Plain {
+        let device = Default::default();
+        let linear = |k, n| LinearConfig::new(k, n).init(&device);
+        let block = |_| Block {
+            norm: LayerNormConfig::new(WIDTH).init(&device),
+            up: linear(WIDTH, HIDDEN),
+            down: Some(LinearConfig::new(HIDDEN, WIDTH).with_bias(false).init(&device)),
+        };
+        let mlp = Mlp { blocks: (0..2).map(block).collect(), head: linear(WIDTH, 10) };
+        // Parameters come into being when they are first looked at, in each clone on its own.
+        mlp.map(&mut Cast(Dtype::F32))
+    }
+
+    fn exchangeable(Mlp { blocks, head }: Plain) -> Model {
+        let block = |Block { norm, up, down }: Block<Flex, nn::Linear<Flex>>| Block {
+            norm,
+            up: up.into(),
+            down: down.map(Into::into),
+        };
+        Mlp { blocks: blocks.into_iter().map(block).collect(), head }
+    }
+
+    fn model() -> Model {
+        exchangeable(plain())
+    }
+
+    impl Model {
+        fn forward(&self, input: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
+            let forward = |input: Tensor<Flex, 3>, block: &Block<Flex, QuantLinear<Flex>>| {
+                let hidden = Gelu::new().forward(block.up.forward(block.norm.forward(input.clone())));
+                input + block.down.as_ref().expect("every block has one").forward(hidden)
+            };
+            self.head.forward(self.blocks.iter().fold(input, forward))
+        }
+    }
+
+    fn random<const D: usize>(shape: [usize; D]) -> Tensor<Flex, D> {
+        Tensor::random(shape, Distribution::Normal(0.0, 1.0), &Default::default())
+    }
+
+    fn values<const D: usize>(tensor: Tensor<Flex, D>) -> Vec<f32> {
+        tensor.into_data().convert::<f32>().into_vec().unwrap()
+    }
+
+    fn recipe(name: &str) -> Recipe {
+        name.parse().unwrap()
+    }
+
+    /// Recipes that have arithmetic in this version.
+    fn recipes(dtype: Dtype) -> Vec<Recipe> {
+        let names = [
+            "int8wo",
+            "int8dq",
+            "int8dq_prefill_wo_decode",
+            "float8wo",
+            "float8dq",
+            "float8dq-row",
+            "float8dq-tensor",
+            "int4wo-32",
+            "int4wo-128-hqq",
+            "uintx-3-64",
+            "uintx-6-32-hqq",
+            "gemlitewo-4-64",
+            "fp6",
+            "int8adq-int4w-symm",
+            "int8_dynamic_activation_intx_weight-4-32-true",
+            "int8_dynamic_activation_intx_weight-3-64-false",
+            "marlin-qqq",
+            "mxfp8",
+            "mxfp4",
+            "nvfp4",
+        ];
+        // NVFP4's products leave the range of f16 before the scales of the tensors bring them back.
+        let names = names.into_iter().filter(|&name| (name, dtype) != ("nvfp4", Dtype::F16));
+        let known: Vec<_> = names.map(recipe).filter(|recipe| recipe.treatment(dtype, None).is_ok()).collect();
+        assert!(known.contains(&recipe("int8wo")) && known.contains(&recipe("int8dq")));
+        known
+    }
+
+    /// What a layer under a recipe must give, and how much the terms of each output sum up to.
+    fn on_the_host(recipe: Recipe, linear: &nn::Linear<Flex>, input: &[f32]) -> (Vec<f64>, Vec<f64>) {
+        let [k, n] = linear.weight.dims();
+        let dtype = dtype(linear.weight.dtype()).unwrap();
+        let treatment = recipe.treatment(dtype, None).unwrap();
+        let kept = values(linear.weight.val());
+        let weight = Weight::new(n, k, (0..n * k).map(|at| kept[at % k * n + at / k]).collect(), dtype);
+        let weight = treatment.effective_weight(&weight).unwrap();
+        let input = treatment.effective_input(input, k).unwrap_or_else(|| input.to_vec());
+        let bias = linear.bias.as_ref().map_or_else(|| vec![0.0; n], |bias| values(bias.val()));
+        let output = |row: &[f32], channel: usize| {
+            let terms = row.iter().zip(weight.row(channel)).map(|(&x, &w)| f64::from(x) * f64::from(w));
+            let terms: Vec<_> = terms.chain([f64::from(bias[channel])]).collect();
+            (terms.iter().sum::<f64>(), terms.iter().map(|term| term.abs()).sum::<f64>())
+        };
+        input.chunks(k).flat_map(|row| (0..n).map(move |channel| (row, channel))).map(|(r, c)| output(r, c)).unzip()
+    }
+
+    fn decibels(exact: &[f32], given: &[f32]) -> f32 {
+        let power = |values: &mut dyn Iterator<Item = f32>| values.map(|x| x * x).sum::<f32>();
+        let error = power(&mut exact.iter().zip(given).map(|(a, b)| a - b));
+        10.0 * (power(&mut exact.iter().copied()) / error).log10()
+    }
+
+    #[test]
+    fn a_quantised_layer_gives_what_its_codes_stand_for() {
+        for dtype in [Dtype::F32, Dtype::Bf16, Dtype::F16] {
+            for recipe in recipes(dtype) {
+                for bias in [true, false] {
+                    let linear = LinearConfig::new(WIDTH, HIDDEN).with_bias(bias).init::<Flex>(&Default::default());
+                    let linear = linear.map(&mut Cast(dtype));
+                    let input = random([2, 3, WIDTH]).cast(dtype.burn());
+                    let (exact, sizes) = on_the_host(recipe, &linear, &values(input.clone()));
+                    let (layer, _) = quantize(QuantLinear::from(linear), &recipe, |_, _| true).unwrap();
+                    let output = layer.forward(input);
+                    assert_eq!((output.dims(), output.dtype()), ([2, 3, HIDDEN], dtype.burn()));
+                    // Sums are built in f32: there it is they that are rounded again and again.
+                    let tolerance = dtype.unit_roundoff() * if dtype == Dtype::F32 { 8.0 } else { 2.0 };
+                    for ((given, exact), size) in values(output).into_iter().zip(exact).zip(sizes) {
+                        let error = (f64::from(given) - exact).abs();
+                        assert!(error <= tolerance * size, "{recipe} {dtype} bias {bias}: {given} for {exact}");
+                    }
+                }
+            }
+        }
+    }
+
+    struct Cast(Dtype);
+
+    impl<B: Backend> ModuleMapper<B> for Cast {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+            param.map(|tensor| tensor.cast(self.0.burn()))
+        }
+    }
+
+    #[test]
+    fn a_quantised_model_is_close_to_the_model() {
+        let (model, input) = (model(), random([2, 3, WIDTH]));
+        let exact = values(model.forward(input.clone()));
+        for recipe in recipes(Dtype::F32) {
+            let (quantised, _) = quantize(model.clone(), &recipe, |_, _| true).unwrap();
+            assert!(
+                quantised.blocks.iter().all(|block| block.up.recipe() == Some(recipe) && block.up.float().is_none())
+            );
+            let decibels = decibels(&exact, &values(quantised.forward(input.clone())));
+            assert!(decibels > 12.0 && decibels.is_finite(), "{recipe}: {decibels} dB");
+        }
+        assert!(model.blocks.iter().all(|block| block.up.recipe().is_none()));
+    }
+
+    #[test]
+    fn one_vector_is_an_input() {
+        let linear = LinearConfig::new(WIDTH, 7).init::<Flex>(&Default::default());
+        let (layer, _) = quantize(QuantLinear::from(linear), &recipe("int8dq"), |_, _| true).unwrap();
+        let input = random([1, WIDTH]);
+        assert_eq!(values(layer.forward(input.clone().squeeze::<1>())), values(layer.forward(input)));
+    }
+
+    #[test]
+    fn the_report_names_every_linear_layer_and_what_became_of_it() {
+        let mut asked = Vec::new();
+        let (model, report) = quantize(model(), &recipe("int8wo"), |path, size| {
+            asked.push((path.to_owned(), size));
+            path != "blocks.1.down"
+        })
+        .unwrap();
+        let (up, down) = ([HIDDEN, WIDTH], [WIDTH, HIDDEN]);
+        let sizes = [("blocks.0.up", up), ("blocks.0.down", down), ("blocks.1.up", up), ("blocks.1.down", down)];
+        assert_eq!(asked, sizes.map(|(path, size)| (path.to_owned(), size)));
+        let before = 4 * (WIDTH * HIDDEN) as u64;
+        let after = |n| (WIDTH * HIDDEN + 4 * n) as u64;
+        let layers = report.layers.iter().map(|l| (l.path.as_str(), l.outcome, l.bytes_before, l.bytes_after));
+        assert_eq!(
+            layers.collect::<Vec<_>>(),
+            [
+                ("blocks.0.up", Outcome::Quantised, before, after(HIDDEN)),
+                ("blocks.0.down", Outcome::Quantised, before, after(WIDTH)),
+                ("blocks.1.up", Outcome::Quantised, before, after(HIDDEN)),
+                ("blocks.1.down", Outcome::Excluded, before, before),
+                ("head", Outcome::NotExchangeable, 5120, 5120),
+            ]
+        );
+        assert_eq!(report.left().map(|layer| layer.path.as_str()).collect::<Vec<_>>(), ["blocks.1.down", "head"]);
+        assert_eq!(report.bytes_after(), before + 5120 + 2 * after(HIDDEN) + after(WIDTH));
+        assert!(
+            report
+                .to_string()
+                .contains("head          is a burn::nn::Linear and no QuantLinear: [10, 128], 5120 -> 5120 bytes")
+        );
+        assert!(model.blocks[1].down.as_ref().unwrap().float().is_some());
+        assert!(
+            model.blocks[0].up.clone().map(&mut Cast(Dtype::F32)).recipe().is_some(),
+            "other mappers leave it alone"
+        );
+    }
+
+    #[test]
+    fn layers_can_have_different_recipes_and_none_twice() {
+        let (model, _) = quantize(model(), &recipe("int8wo"), |path, _| path.ends_with("up")).unwrap();
+        let error = quantize(model.clone(), &recipe("int8dq"), |_, _| true).unwrap_err().to_string();
+        assert_eq!(error, "blocks.0.up: the layer is quantised with int8wo already; exclude it by the filter");
+        let (model, report) = quantize(model, &recipe("int8dq"), |path, _| path.ends_with("down")).unwrap();
+        assert_eq!(report.layers[0].outcome, Outcome::QuantisedBefore(recipe("int8wo")));
+        assert_eq!(report.layers[1].outcome, Outcome::Quantised);
+        assert_eq!(report.layers[0].bytes_before, report.layers[0].bytes_after);
+        assert_eq!(model.blocks[1].up.recipe(), Some(recipe("int8wo")));
+        assert_eq!(model.blocks[1].down.as_ref().unwrap().recipe(), Some(recipe("int8dq")));
+    }
+
+    #[test]
+    fn nothing_to_quantise_is_an_error() {
+        let error = quantize(model().head, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
+        assert_eq!(error, "no layer would be quantised:  is a burn::nn::Linear and no QuantLinear");
+        let error = quantize(model(), &recipe("int8wo"), |_, _| false).unwrap_err().to_string();
+        assert!(error.contains("blocks.0.down is excluded by the filter"), "{error}");
+        let norm = LayerNormConfig::new(3).init::<Flex>(&Default::default());
+        let error = quantize(norm, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
+        assert!(error.contains("declare those to quantise as QuantLinear"), "{error}");
+        let (model, report) = quantize(model(), &Recipe::BASELINE, |_, _| true).unwrap();
+        assert_eq!(report.layers[0].outcome, Outcome::LeftByRecipe);
+        assert!(model.blocks[0].up.float().is_some());
+    }
+
+    #[test]
+    fn a_weight_that_cannot_be_quantised_is_named() {
+        let layer = |weight: [[f32; 2]; 2]| {
+            let (weight, bias) = (Param::from_data(TensorData::from(weight), &Default::default()), None);
+            vec![QuantLinear::<Flex>::from(nn::Linear { weight, bias })]
+        };
+        let error = quantize(layer([[1.0, 2.0], [3.0, f32::NAN]]), &recipe("int8wo"), |_, _| true).unwrap_err();
+        assert_eq!(error.to_string(), format!("0: {}", RecipeError::NotFinite { row: 1, group: 0 }));
+        let double = layer([[1.0; 2]; 2]).map(&mut Double);
+        let error = quantize(double, &recipe("int8wo"), |_, _| true).unwrap_err();
+        assert_eq!(error.to_string(), "0: the weight is in F64; cast it to one of [F32, F16, BF16]");
+    }
+
+    struct Double;
+
+    impl<B: Backend> ModuleMapper<B> for Double {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+            param.map(|tensor| tensor.cast(DType::F64))
+        }
+    }
+
+    #[test]
+    fn before_it_is_quantised_a_model_is_saved_like_one_of_plain_layers() {
+        let (plain, device) = (plain(), Default::default());
+        let model = exchangeable(plain.clone());
+        let named = NamedMpkBytesRecorder::<FullPrecisionSettings>::new();
+        let bytes = Recorder::<Flex>::record(&named, plain.clone().into_record(), ()).unwrap();
+        assert!(Recorder::<Flex>::record(&named, model.clone().into_record(), ()).unwrap() == bytes);
+        let other = self::model().load_record(named.load(bytes, &device).unwrap());
+        let input = random([1, 2, WIDTH]);
+        assert_eq!(values(other.forward(input.clone())), values(model.forward(input)));
+
+        let unnamed = BinBytesRecorder::<FullPrecisionSettings>::new();
+        let bytes = Recorder::<Flex>::record(&unnamed, model.into_record(), ()).unwrap();
+        let back = self::plain().load_record(unnamed.load(bytes, &device).unwrap());
+        assert_eq!(values(back.blocks[0].up.weight.val()), values(plain.blocks[0].up.weight.val()));
+    }
+
+    #[test]
+    #[should_panic(expected = "a layer quantised with int8wo cannot be saved; do that first and quantise afterwards")]
+    fn a_quantised_model_refuses_to_be_saved() {
+        let (model, _) = quantize(model(), &recipe("int8wo"), |_, _| true).unwrap();
+        model.into_record();
+    }
+
+    #[test]
+    #[should_panic(expected = "cannot be loaded into; do that first")]
+    fn a_quantised_model_refuses_to_be_loaded_into() {
+        let record = model().into_record();
+        let (model, _) = quantize(model(), &recipe("int8wo"), |_, _| true).unwrap();
+        model.load_record(record);
+    }
+
+    #[test]
+    fn it_is_a_module_like_any_other() {
+        fn shared_by_threads<T: Send + Sync>(_: &T) {}
+        let device = Default::default();
+        let layer = QuantLinear::from(LinearConfig::new(3, 5).init::<Flex>(&device));
+        assert_eq!(layer.to_string(), "QuantLinear {d_input: 3, d_output: 5, bias: true, params: 20}");
+        let (layer, _) = quantize(layer, &recipe("int8wo"), |_, _| true).unwrap();
+        assert_eq!(layer.to_string(), "QuantLinear {d_input: 3, d_output: 5, bias: true, recipe: int8wo, params: 20}");
+        assert_eq!(layer.devices(), [device]);
+        shared_by_threads(&layer);
+        let moved = layer.clone().to_device(&device).fork(&device);
+        let input = random([4, 3]);
+        assert_eq!(values(moved.forward(input.clone())), values(layer.forward(input)));
+    }
+
+    #[test]
+    fn a_walk_inside_a_walk_takes_nothing_of_the_other() {
+        let inner = || quantize(model().head, &recipe("int8wo"), |_, _| true).is_err();
+        let (model, _) = quantize(model(), &recipe("int8wo"), |_, _| inner()).unwrap();
+        assert!(model.blocks.iter().all(|block| block.up.recipe().is_some()));
+    }
+}

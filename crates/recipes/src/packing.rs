@@ -1,0 +1,96 @@
+//! Codes of 1 to 8 bits, packed densely into words, the first code in the lowest bits.
+//!
+//! Thirty-two codes of `b` bits fill `b` words exactly, so every multiple of 32 codes starts at a word.
+
+/// Codes that are packed together: every row of codes is padded to a multiple.
+pub const BLOCK: usize = 32;
+
+/// Words that a row of `count` codes takes.
+pub fn words(count: usize, bits: u32) -> usize {
+    count.div_ceil(BLOCK) * bits as usize
+}
+
+/// Packs one code per byte into words; `codes` are a multiple of [`BLOCK`] and use no more than `bits`.
+#[inline(always)]
+pub fn pack(codes: &[u8], bits: u32, words: &mut [u32]) {
+    match bits {
+        8 => {
+            for (word, codes) in words.iter_mut().zip(codes.as_chunks::<4>().0) {
+                *word = u32::from_le_bytes(*codes);
+            }
+        }
+        4 => {
+            for (word, codes) in words.iter_mut().zip(codes.as_chunks::<8>().0) {
+                *word = together(*codes, 4) as u32;
+            }
+        }
+        _ => {
+            for (words, codes) in words.chunks_exact_mut(bits as usize).zip(codes.as_chunks::<BLOCK>().0) {
+                // Eight codes fill `bits` bytes; what is written beyond them is written over.
+                let mut bytes = [0; BLOCK + 4];
+                for (at, codes) in codes.as_chunks::<8>().0.iter().enumerate() {
+                    bytes[at * bits as usize..][..8].copy_from_slice(&together(*codes, bits).to_le_bytes());
+                }
+                for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
+                    *word = u32::from_le_bytes(*bytes);
+                }
+            }
+        }
+    }
+}
+
+/// Eight codes moved next to each other: first two and two, then fours.
+#[inline(always)]
+fn together(codes: [u8; 8], bits: u32) -> u64 {
+    let apart = u64::from_le_bytes(codes);
+    let twos = apart & 0x00FF_00FF_00FF_00FF | (apart & 0xFF00_FF00_FF00_FF00) >> (8 - bits);
+    let fours = twos & 0x0000_FFFF_0000_FFFF | (twos & 0xFFFF_0000_FFFF_0000) >> (16 - 2 * bits);
+    fours & 0xFFFF_FFFF | fours >> 32 << (4 * bits)
+}
+
+/// The code at `index` of a row.
+#[inline(always)]
+pub fn unpack(words: &[u32], index: usize, bits: u32) -> u32 {
+    let at = index * bits as usize;
+    let (word, shift) = (at / 32, at as u32 % 32);
+    let low = words[word] >> shift;
+    let high = if shift + bits > 32 { words[word + 1] << (32 - shift) } else { 0 };
+    (low | high) & (u32::MAX >> (32 - bits))
+}
+
+/// Puts a code at `index` of a row whose words are still zero there.
+#[inline(always)]
+pub fn put(words: &mut [u32], index: usize, bits: u32, code: u32) {
+    let at = index * bits as usize;
+    let (word, shift) = (at / 32, at as u32 % 32);
+    words[word] |= code << shift;
+    if shift + bits > 32 {
+        words[word + 1] |= code >> (32 - shift);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn unpacking_gives_back_what_was_packed(bits in 1u32..=8, blocks in 1usize..5, seed in any::<u64>()) {
+            let mix = |i: usize| (seed.wrapping_add(i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as u8;
+            let codes: Vec<u8> = (0..blocks * BLOCK).map(|i| mix(i) & (0xFF >> (8 - bits))).collect();
+            let mut packed = vec![0; words(codes.len(), bits)];
+            pack(&codes, bits, &mut packed);
+            let unpacked: Vec<u8> = (0..codes.len()).map(|i| unpack(&packed, i, bits) as u8).collect();
+            prop_assert_eq!(unpacked, codes);
+        }
+    }
+
+    #[test]
+    fn four_bit_codes_lie_two_in_a_byte_low_half_first() {
+        let codes: Vec<u8> = (0..32).map(|i| i % 16).collect();
+        let mut packed = [0; 4];
+        pack(&codes, 4, &mut packed);
+        assert_eq!(packed[0].to_le_bytes(), [0x10, 0x32, 0x54, 0x76]);
+    }
+}

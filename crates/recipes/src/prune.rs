@@ -1,0 +1,114 @@
+//! Weights made sparse by magnitude.
+
+use crate::{RecipeError, Sparsity, Weight};
+use rayon::prelude::*;
+
+impl Sparsity {
+    /// Whether a weight of this size can be pruned; the error says which size would do.
+    pub fn check(self, n: usize, k: usize) -> Result<(), RecipeError> {
+        let refuse = |text: String| Err(RecipeError::Unsupported(text));
+        match self {
+            Self::SemiStructured if !k.is_multiple_of(4) => {
+                refuse(format!("{self} takes two of every four values along k; k is {k}, a multiple of 4 would do"))
+            }
+            Self::Block { side, .. } if !(n.is_multiple_of(side.into()) && k.is_multiple_of(side.into())) => {
+                refuse(format!("{self} needs n and k to be multiples of {side}; they are {n} and {k}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The weight with its smallest values, or the blocks with the smallest sums, set to zero.
+    pub fn prune(self, weight: &Weight) -> Weight {
+        let k = weight.k();
+        let mut values = weight.values().to_vec();
+        match self {
+            Self::SemiStructured => values.par_chunks_mut(k).for_each(|row| row.chunks_mut(4).for_each(prune_four)),
+            Self::Block { side, .. } => {
+                let side = usize::from(side);
+                values.par_chunks_mut(side * k).for_each(|rows| {
+                    let kept = self.kept_blocks(rows, k);
+                    for row in rows.chunks_mut(k) {
+                        let blocks = row.chunks_mut(side).enumerate();
+                        blocks.filter(|(block, _)| !kept.contains(block)).for_each(|(_, values)| values.fill(0.0));
+                    }
+                });
+            }
+        }
+        Weight::new(weight.n(), k, values, weight.dtype())
+    }
+
+    /// The blocks of one row of blocks that are kept, ascending: as many in each row, so that rows of blocks are computed
+    /// together.
+    pub(crate) fn kept_blocks(self, rows: &[f32], k: usize) -> Vec<usize> {
+        let Self::Block { percent, side } = self else { return Vec::new() };
+        let side = usize::from(side);
+        let sum = |block: usize| -> f64 {
+            let values = rows.chunks(k).flat_map(|row| &row[block * side..][..side]);
+            values.map(|x| f64::from(x.abs())).sum()
+        };
+        let mut blocks: Vec<(f64, usize)> = (0..k / side).map(|block| (sum(block), block)).collect();
+        blocks.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let count = kept_of(blocks.len(), percent);
+        let mut kept: Vec<usize> = blocks.into_iter().take(count).map(|(_, block)| block).collect();
+        kept.sort_unstable();
+        kept
+    }
+}
+
+/// Blocks that are kept of so many.
+pub(crate) fn kept_of(blocks: usize, percent: u8) -> usize {
+    (blocks * (100 - usize::from(percent))).div_ceil(100)
+}
+
+/// Sets the two smallest of four values to zero; of equal ones the first.
+fn prune_four(values: &mut [f32]) {
+    let mut order = [0, 1, 2, 3];
+    order.sort_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs()));
+    values[order[0]] = 0.0;
+    values[order[1]] = 0.0;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Dtype;
+
+    fn weight(n: usize, k: usize) -> Weight {
+        let values = (0..n * k).map(|i| ((i * 7919 % 1009) as f32 - 504.0) / 97.0).collect();
+        Weight::new(n, k, values, Dtype::F32)
+    }
+
+    #[test]
+    fn two_of_every_four_are_left_and_they_are_the_largest() {
+        let (dense, pruned) = (weight(6, 24), Sparsity::SemiStructured.prune(&weight(6, 24)));
+        for (before, after) in dense.values().chunks(4).zip(pruned.values().chunks(4)) {
+            let kept: Vec<f32> = after.iter().copied().filter(|&x| x != 0.0).collect();
+            assert_eq!(kept.len(), 2);
+            let dropped = before.iter().filter(|x| !kept.contains(x)).map(|x| x.abs()).fold(0.0, f32::max);
+            assert!(kept.iter().all(|x| x.abs() >= dropped));
+        }
+        let mut equal = [1.0, -1.0, 1.0, 1.0];
+        prune_four(&mut equal);
+        assert_eq!(equal, [0.0, 0.0, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn whole_blocks_are_zero_to_the_level_that_is_stated() {
+        let sparsity = Sparsity::Block { percent: 75, side: 4 };
+        let pruned = sparsity.prune(&weight(8, 32));
+        for rows in pruned.values().chunks(4 * 32) {
+            let zero = |block: usize| rows.chunks(32).all(|row| row[block * 4..][..4].iter().all(|&x| x == 0.0));
+            assert_eq!((0..8).filter(|&block| zero(block)).count(), 6);
+        }
+        let dense = weight(8, 32);
+        assert!(pruned.values().iter().zip(dense.values()).all(|(&after, &before)| after == 0.0 || after == before));
+    }
+
+    #[test]
+    fn sizes_that_do_not_fit_are_refused_with_one_that_would() {
+        assert!(Sparsity::SemiStructured.check(8, 30).unwrap_err().to_string().contains("a multiple of 4"));
+        assert!(Sparsity::BLOCK.check(64, 100).unwrap_err().to_string().contains("multiples of 64"));
+        assert!(Sparsity::BLOCK.check(128, 64).is_ok());
+    }
+}

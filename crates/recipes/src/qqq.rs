@@ -1,0 +1,60 @@
+//! QQQ on a tensor: 4-bit codes in groups, whose scales turn them into 8-bit integers of a row's scale.
+
+use crate::dispatch::with_steps;
+use crate::format::Format;
+use crate::packing;
+use crate::quantise::{Quantised, extremes};
+use crate::scalar::qqq::{code, group_scale, related};
+use crate::scalar::rounding::Steps;
+use rayon::prelude::*;
+
+pub(crate) fn quantise(values: &[f32], cols: usize, format: Format) -> Quantised {
+    with_steps!(format.steps, S => { by_steps::<S>(values, cols, format) })
+}
+
+fn by_steps<S: Steps>(values: &[f32], cols: usize, format: Format) -> Quantised {
+    let (rows, group) = (values.len() / cols, format.group(cols));
+    let per_row = cols.div_ceil(group);
+    let words = format.words_per_row(cols);
+    let (mut codes, mut scales, mut outer) = (vec![0; rows * words], vec![0.0; rows * per_row], vec![0.0; rows]);
+    (codes.par_chunks_mut(words), scales.par_chunks_mut(per_row), &mut outer, values.par_chunks(cols))
+        .into_par_iter()
+        .for_each_init(
+            || vec![0; words * 8],
+            |bytes, (codes, scales, outer, values)| {
+                *outer = quantise_row::<S>(values, group, scales, bytes);
+                packing::pack(bytes, 4, codes);
+            },
+        );
+    Quantised { format, rows, cols, codes, scales, zeros: Vec::new(), outer }
+}
+
+/// Fills a row's codes and group scales, and answers its own scale.
+fn quantise_row<S: Steps>(values: &[f32], group: usize, scales: &mut [f32], bytes: &mut [u8]) -> f32 {
+    bytes.fill(0);
+    let Some((low, high)) = extremes(values) else {
+        scales.fill(f32::NAN);
+        return f32::NAN;
+    };
+    if values.len() == group {
+        // One group is one scale: the codes stand in the upper halves of 8-bit integers.
+        let scale = S::round(high.max(-low) / 7.0);
+        for (byte, &x) in bytes.iter_mut().zip(values) {
+            *byte = code::<S>(x, scale, -7) as u8 & 0xF;
+        }
+        scales.fill(16.0);
+        return S::round(scale / 16.0);
+    }
+    let mut largest = 0.0f32;
+    for ((values, bytes), scale) in values.chunks(group).zip(bytes.chunks_mut(group)).zip(&mut *scales) {
+        *scale = group_scale::<S>(values.iter().fold(0.0f32, |amax, x| amax.max(x.abs())));
+        for (byte, &x) in bytes.iter_mut().zip(values) {
+            let code = code::<S>(x, *scale, -8);
+            largest = largest.max(S::round(code as f32 * *scale).abs());
+            *byte = code as u8 & 0xF;
+        }
+    }
+    let outer = S::round(largest / 127.0);
+    scales.iter_mut().for_each(|scale| *scale = related::<S>(*scale, outer));
+    outer
+}

@@ -1,0 +1,312 @@
+//! Tensors on the host quantised into small codes and back.
+
+use crate::dispatch::with_rule;
+use crate::format::{Format, Grouping, Method, Zero};
+use crate::scalar::rules::{Rule, nvfp4_tensor_scale};
+use crate::stored::Reading;
+use crate::{hqq, packing, qqq};
+use pulp::NullaryFnOnce;
+use rayon::prelude::*;
+use std::marker::PhantomData;
+
+/// A tensor stored small, on the host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Quantised {
+    /// How it is stored.
+    pub format: Format,
+    /// Number of rows.
+    pub rows: usize,
+    /// Numbers in a row.
+    pub cols: usize,
+    /// The codes of each row in whole words, see [`packing`].
+    pub codes: Vec<u32>,
+    /// One scale for each group, row by row; NaN where the group holds an infinity or a NaN, whose codes are then all 0.
+    pub scales: Vec<f32>,
+    /// One zero for each group, if the format has any.
+    pub zeros: Vec<f32>,
+    /// Scales of the second level, see [`Format::outer_scales`].
+    pub outer: Vec<f32>,
+}
+
+/// Quantises row-major values.
+///
+/// # Panics
+/// If the values do not fill whole rows of `cols`.
+pub fn quantise(values: &[f32], cols: usize, format: Format) -> Quantised {
+    assert!(cols > 0 && values.len().is_multiple_of(cols), "{} values in rows of {cols}", values.len());
+    match format.method {
+        Method::Hqq(iterate) => hqq::quantise(values, cols, format, iterate),
+        Method::Qqq => qqq::quantise(values, cols, format),
+        Method::Plain => unreachable!("numbers as they are need no quantising"),
+        _ => {
+            let largest = match (format.grouping, format.method) {
+                (Grouping::Tensor, _) | (_, Method::Nvfp4) => largest(values, cols),
+                _ => 0.0,
+            };
+            with_rule!(format, R => by_rule::<R>(values, cols, format, largest))
+        }
+    }
+}
+
+/// The least and greatest of some numbers; none if one of them is not finite.
+#[inline(always)]
+pub(crate) fn extremes(values: &[f32]) -> Option<(f32, f32)> {
+    // Integers that are ordered as the floats are: comparisons of floats, with their NaNs, are not vectorised.
+    let key = |x: f32| (x.to_bits() as i32) ^ (((x.to_bits() as i32) >> 31) & i32::MAX);
+    let number = |key: i32| f32::from_bits((key ^ ((key >> 31) & i32::MAX)) as u32);
+    let (mut low, mut high) = (i32::MAX, i32::MIN);
+    for &x in values {
+        low = low.min(key(x));
+        high = high.max(key(x));
+    }
+    let (low, high) = (number(low), number(high));
+    // Infinities and NaNs of either sign lie beyond the finite numbers in this order.
+    (low.is_finite() && high.is_finite()).then_some((low, high))
+}
+
+/// The largest magnitude of a tensor; NaN if a number is not finite.
+fn largest(values: &[f32], cols: usize) -> f32 {
+    let arch = pulp::Arch::new();
+    let of_row = |row: &[f32]| arch.dispatch(Extremes(row)).map_or(f32::NAN, |(low, high)| high.max(-low));
+    values
+        .par_chunks(cols)
+        .map(of_row)
+        .reduce(|| 0.0, |a, b| if a.is_nan() || b.is_nan() { f32::NAN } else { a.max(b) })
+}
+
+/// [`extremes`] with the machine's vectors. What is to use them is a type: a closure is not inlined where they are known.
+struct Extremes<'a>(&'a [f32]);
+
+impl NullaryFnOnce for Extremes<'_> {
+    type Output = Option<(f32, f32)>;
+
+    #[inline(always)]
+    fn call(self) -> Self::Output {
+        extremes(self.0)
+    }
+}
+
+/// One row, where it is worked on, and where its results go.
+struct Row<'a, R> {
+    values: &'a [f32],
+    format: &'a Format,
+    largest: f32,
+    scratch: &'a mut Scratch,
+    codes: &'a mut [u32],
+    scales: &'a mut [f32],
+    zeros: &'a mut [f32],
+    rule: PhantomData<R>,
+}
+
+/// What a row needs until its codes are packed.
+struct Scratch {
+    /// A row whose last group is filled up.
+    values: Vec<f32>,
+    zeros: Vec<f32>,
+    codes: Vec<u8>,
+}
+
+fn by_rule<R: Rule>(values: &[f32], cols: usize, format: Format, largest: f32) -> Quantised {
+    let (rows, words) = (values.len() / cols, format.words_per_row(cols));
+    let per_row = cols.div_ceil(format.group(cols));
+    let mut codes = vec![0; rows * words];
+    let mut scales = vec![0.0; rows * per_row];
+    let mut zeros = vec![0.0; if format.zero == Zero::None { 0 } else { rows * per_row }];
+    let mut zeros_of_rows: Vec<&mut [f32]> = zeros.chunks_mut(per_row).collect();
+    zeros_of_rows.resize_with(rows, Default::default);
+    let padded = cols.next_multiple_of(format.group(cols));
+    let scratch = || Scratch {
+        values: vec![0.0; padded],
+        zeros: vec![0.0; per_row],
+        codes: vec![0; padded.next_multiple_of(packing::BLOCK)],
+    };
+    let arch = pulp::Arch::new();
+    (values.par_chunks(cols), codes.par_chunks_mut(words), scales.par_chunks_mut(per_row), zeros_of_rows)
+        .into_par_iter()
+        .for_each_init(scratch, |scratch, (values, codes, scales, zeros)| {
+            let (format, rule) = (&format, PhantomData::<R>);
+            arch.dispatch(Row { values, format, largest, scratch, codes, scales, zeros, rule });
+        });
+    if format.grouping == Grouping::Tensor {
+        scales.truncate(1);
+    }
+    let outer = if format.method == Method::Nvfp4 { vec![nvfp4_tensor_scale(largest)] } else { Vec::new() };
+    Quantised { format, rows, cols, codes, scales, zeros, outer }
+}
+
+impl<R: Rule> NullaryFnOnce for Row<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        // Small groups fill vectors only where the compiler knows their size.
+        match self.format.group(self.values.len()) {
+            16 => self.quantise(16),
+            32 => self.quantise(32),
+            group => self.quantise(group),
+        }
+    }
+}
+
+impl<R: Rule> Row<'_, R> {
+    #[inline(always)]
+    fn quantise(self, group: usize) {
+        let Self { mut values, format, largest, scratch, codes, scales, zeros, .. } = self;
+        let terms = format.terms();
+        // The zeros that fill the last group up belong to it.
+        if values.len() < scratch.values.len() {
+            scratch.values[..values.len()].copy_from_slice(values);
+            values = &scratch.values;
+        }
+        // Each pass uses vectors; between the first two, each group's extremes stand where its scale and zero will.
+        for ((low, high), values) in scales.iter_mut().zip(&mut scratch.zeros).zip(values.chunks_exact(group)) {
+            (*low, *high) = match format.grouping {
+                Grouping::Tensor => (-largest, largest),
+                _ => extremes(values).unwrap_or((f32::NAN, f32::NAN)),
+            };
+        }
+        for (scale, zero) in scales.iter_mut().zip(&mut scratch.zeros) {
+            let (low, high) = (*scale, *zero);
+            let found = R::scale(low, high, largest, terms);
+            // Numbers so far apart that their distance is infinite share no scale.
+            let finite = !low.is_nan() & !largest.is_nan() & found.is_finite();
+            *scale = if finite { found } else { f32::NAN };
+            *zero = if finite { R::zero(low, found, terms) } else { 0.0 };
+        }
+        let found = scales.iter().zip(&scratch.zeros);
+        let numbers = values.chunks_exact(group).zip(scratch.codes.chunks_exact_mut(group));
+        for ((&scale, &zero), (values, codes)) in found.zip(numbers) {
+            if scale.is_nan() {
+                codes.fill(0);
+                continue;
+            }
+            for (code, &x) in codes.iter_mut().zip(values) {
+                *code = R::code(x, scale, zero, largest, terms) as u8;
+            }
+        }
+        packing::pack(&scratch.codes, format.bits(), codes);
+        zeros.copy_from_slice(&scratch.zeros[..zeros.len()]);
+    }
+}
+
+impl Quantised {
+    /// A code.
+    pub fn code(&self, row: usize, col: usize) -> u32 {
+        let words = self.format.words_per_row(self.cols);
+        packing::unpack(&self.codes[row * words..][..words], col, self.format.bits())
+    }
+
+    /// The codes of all numbers, one in each byte, without what fills rows up.
+    pub fn codes(&self) -> Vec<u8> {
+        let row = |row: usize| (0..self.cols).map(move |col| self.code(row, col) as u8);
+        (0..self.rows).flat_map(row).collect()
+    }
+
+    /// All numbers that the codes and the scales of both levels stand for, row by row.
+    pub fn dequantise(&self) -> Vec<f32> {
+        let stored = self.stored();
+        let mut values = stored.as_parts().map(Vec::as_slice).read(0..self.rows, Reading::Numbers);
+        if let Some(&first) = self.outer.first() {
+            let outer = |row: usize| self.outer.get(row).copied().unwrap_or(first);
+            let rows = values.par_chunks_mut(self.cols).enumerate();
+            rows.for_each(|(row, values)| values.iter_mut().for_each(|value| *value *= outer(row)));
+        }
+        values
+    }
+
+    /// The first row and group without a finite scale or zero: they hold an infinity or a NaN, or numbers that no scale or
+    /// zero in its type covers.
+    pub fn not_finite(&self) -> Option<(usize, usize)> {
+        let per_row = (self.scales.len() / self.rows.max(1)).max(1);
+        let infinite = |numbers: &[f32]| numbers.iter().position(|number| !number.is_finite());
+        let group = infinite(&self.scales).into_iter().chain(infinite(&self.zeros)).min();
+        let group = group.map(|at| (at / per_row, at % per_row));
+        group.into_iter().chain(infinite(&self.outer).map(|row| (row, 0))).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::MxScaling;
+    use crate::{Dtype, Element};
+
+    /// Codes, scales and zeros, one number after the other.
+    fn plainly<R: Rule>(values: &[f32], cols: usize, format: Format) -> (Vec<u8>, Vec<f32>, Vec<f32>) {
+        let (group, terms) = (format.group(cols), format.terms());
+        let finite = |values: &[f32]| values.iter().all(|x| x.is_finite());
+        let extremes = |values: &[f32]| {
+            let by_size = |a: &&f32, b: &&f32| a.total_cmp(b);
+            (*values.iter().min_by(by_size).unwrap(), *values.iter().max_by(by_size).unwrap())
+        };
+        let (low, high) = extremes(values);
+        let largest = high.max(-low);
+        let (mut codes, mut scales, mut zeros) = (Vec::new(), Vec::new(), Vec::new());
+        for numbers in values.chunks(cols).flat_map(|row| row.chunks(group)) {
+            let mut filled_up = numbers.to_vec();
+            filled_up.resize(group, 0.0);
+            let whole = format.grouping == Grouping::Tensor;
+            let (low, high) = if whole { (-largest, largest) } else { extremes(&filled_up) };
+            let looked_at = if whole || format.method == Method::Nvfp4 { values } else { numbers };
+            let scale = R::scale(low, high, largest, terms);
+            let zero = R::zero(low, scale, terms);
+            if finite(looked_at) && scale.is_finite() {
+                codes.extend(numbers.iter().map(|&x| R::code(x, scale, zero, largest, terms) as u8));
+                scales.push(scale);
+                zeros.push(zero);
+            } else {
+                codes.extend(numbers.iter().map(|_| 0));
+                scales.push(f32::NAN);
+                zeros.push(0.0);
+            }
+        }
+        scales.truncate(format.scales(values.len() / cols, cols));
+        zeros.truncate(if format.zero == Zero::None { 0 } else { scales.len() });
+        (codes, scales, zeros)
+    }
+
+    #[test]
+    fn vectors_give_the_bits_that_one_number_after_the_other_gives() {
+        use Dtype::{Bf16, F16, F32};
+        use Grouping::{Block, Row, Tensor};
+        let formats = [
+            Format::symmetric(8, Row, F32, F32),
+            Format::symmetric(8, Row, Bf16, Bf16),
+            Format::symmetric(8, Tensor, F16, F32),
+            Format::symmetric(4, Block(32), Bf16, F32),
+            Format::asymmetric(Element::Unsigned(3), Block(64), F32),
+            Format::asymmetric(Element::Signed(8), Row, F16),
+            Format::tinygemm(Block(128), F32),
+            Format::tinygemm(Block(32), Bf16),
+            Format::float8(Element::E4m3, Row, Bf16),
+            Format::float8(Element::E5m2, Tensor, F32),
+            Format::float8(Element::E3m2, Row, F16),
+            Format::mx(Element::E4m3, MxScaling::Ceil),
+            Format::mx(Element::E2m1, MxScaling::Floor),
+            Format::nvfp4(),
+        ];
+        let uniform = |i: usize| ((i as u32).wrapping_mul(0x9E37_79B9) >> 8) as f32 / (1 << 23) as f32 - 1.0;
+        let kinds: [fn(usize, f32) -> f32; 6] = [
+            |_, x| x,
+            |_, x| x.powi(5) * 1e-37,
+            |_, x| x * 3e38,
+            |_, x| x.abs() + 3.0,
+            |i, x| if i / 40 % 2 == 0 { 0.0 * x } else { x },
+            |i, x| if i % 300 == 7 { f32::NEG_INFINITY } else { x },
+        ];
+        let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        for (rows, cols) in [(3, 512), (5, 33), (2, 299), (4, 1)] {
+            for (kind, change) in kinds.iter().enumerate() {
+                let values: Vec<f32> = (0..rows * cols).map(|i| change(i, uniform(i))).collect();
+                for format in formats {
+                    let quantised = quantise(&values, cols, format);
+                    let (codes, scales, zeros) = with_rule!(format, R => plainly::<R>(&values, cols, format));
+                    let what = format!("{rows} x {cols}, kind {kind}, {format:?}");
+                    assert_eq!(quantised.codes(), codes, "codes of {what}");
+                    assert_eq!(bits(&quantised.scales), bits(&scales), "scales of {what}");
+                    assert_eq!(bits(&quantised.zeros), bits(&zeros), "zeros of {what}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Rounding to integers and to the 16-bit floats, ties to even.
+
+#[cfg(feature = "cube")]
+use cubecl::prelude::*;
+
+/// The bits of 1.5 times 2^23, or 12582912: a float of this size has no fraction, so adding it rounds.
+const ROUNDER: u32 = 0x4B40_0000;
+/// Integers up to this size are rounded; all ranges of codes are far smaller.
+const FARTHEST: f32 = 4_194_304.0;
+
+/// A product that is rounded before anything is added to it. `blank` is a zero that no compiler can see through.
+#[cfg_attr(feature = "cube", cube)]
+#[inline(always)]
+pub fn apart(product: f32, blank: u32) -> f32 {
+    f32::from_bits(product.to_bits() ^ blank)
+}
+
+/// One of two words.
+#[cfg_attr(feature = "cube", cube)]
+#[inline(always)]
+pub fn either(condition: bool, this: u32, that: u32) -> u32 {
+    if condition { this } else { that }
+}
+
+/// The lesser of two numbers.
+#[cfg_attr(feature = "cube", cube)]
+#[inline(always)]
+pub fn lesser(a: f32, b: f32) -> f32 {
+    if a < b { a } else { b }
+}
+
+/// The greater of two numbers.
+#[cfg_attr(feature = "cube", cube)]
+#[inline(always)]
+pub fn greater(a: f32, b: f32) -> f32 {
+    if a > b { a } else { b }
+}
+
+/// Whether it is not a number; a comparison with itself may be optimised away.
+#[cfg_attr(feature = "cube", cube)]
+#[inline(always)]
+pub fn is_nan(x: f32) -> bool {
+    (x.to_bits() & 0x7FFF_FFFF) > 0x7F80_0000
+}
+
+/// The nearest integer, ties to even; numbers beyond 2^22 stop there. What is given must not be a bare product.
+#[cfg_attr(feature = "cube", cube)]
+#[inline(always)]
+pub fn to_integer(x: f32) -> i32 {
+    let x = greater(lesser(x, FARTHEST), -FARTHEST);
+    let shifted = x + 12_582_912.0;
+    shifted.to_bits() as i32 - ROUNDER as i32
+}
+
+/// An integer within bounds.
+#[cfg_attr(feature = "cube", cube)]
+#[inline(always)]
+pub fn bounded(x: i32, least: i32, most: i32) -> i32 {
+    let x = if x < least { least } else { x };
+    if x > most { most } else { x }
+}
+
+/// The nearest bfloat16; an infinity or NaN passes.
+#[cfg_attr(feature = "cube", cube)]
+#[inline(always)]
+pub fn to_bf16(x: f32) -> f32 {
+    let bits = x.to_bits();
+    let even = (bits >> 16) & 1;
+    let rounded = (bits + 0x7FFF + even) & 0xFFFF_0000u32;
+    let finite = (bits & 0x7FFF_FFFF) < 0x7F80_0000;
+    f32::from_bits(either(finite, rounded, bits))
+}
+
+/// The nearest IEEE half; an infinity or NaN passes.
+#[cfg_attr(feature = "cube", cube)]
+#[inline(always)]
+pub fn to_f16(x: f32) -> f32 {
+    let bits = x.to_bits();
+    let magnitude = bits & 0x7FFF_FFFF;
+    let even = (magnitude >> 13) & 1;
+    let normal = (magnitude + 0xFFF + even) & 0xFFFF_E000u32;
+    let normal = either(normal < 0x4780_0000, normal, 0x7F80_0000u32);
+    // Below 2^-14 the step is 2^-24: that of a float near 0.5, which cancels exactly.
+    let shifted = f32::from_bits(magnitude) + 0.5;
+    let subnormal = (shifted.to_bits() - 0x3F00_0000) as f32 * 5.960_464_5e-8;
+    let subnormal = subnormal.to_bits();
+    let rounded = either(magnitude < 0x3880_0000, subnormal, normal);
+    let rounded = either(magnitude < 0x7F80_0000, rounded, magnitude);
+    f32::from_bits(rounded | (bits & 0x8000_0000u32))
+}
+
+/// The float type that each step of a computation is rounded to.
+#[cfg_attr(feature = "cube", cube)]
+pub trait Steps: Send + Sync + 'static {
+    /// The nearest number of the type.
+    fn round(x: f32) -> f32;
+}
+
+/// Steps in f32: nothing more to round.
+#[derive(Debug, Clone, Copy)]
+pub struct InF32;
+/// Steps in f16.
+#[derive(Debug, Clone, Copy)]
+pub struct InF16;
+/// Steps in bf16.
+#[derive(Debug, Clone, Copy)]
+pub struct InBf16;
+
+#[cfg_attr(feature = "cube", cube)]
+impl Steps for InF32 {
+    #[inline(always)]
+    fn round(x: f32) -> f32 {
+        x
+    }
+}
+
+#[cfg_attr(feature = "cube", cube)]
+impl Steps for InF16 {
+    #[inline(always)]
+    fn round(x: f32) -> f32 {
+        to_f16(x)
+    }
+}
+
+#[cfg_attr(feature = "cube", cube)]
+impl Steps for InBf16 {
+    #[inline(always)]
+    fn round(x: f32) -> f32 {
+        to_bf16(x)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::{bf16, f16};
+
+    fn patterns() -> impl Iterator<Item = f32> {
+        let spread = (0..2_000_000u32).map(|i| i.wrapping_mul(0x9E37_79B9));
+        let halves = (0..=u16::MAX).flat_map(|h| {
+            let bits = f16::from_bits(h).to_f32().to_bits();
+            [bits, bits.wrapping_add(0x1000), bits.wrapping_add(0xFFF), bits.wrapping_sub(1)]
+        });
+        spread.chain(halves).map(f32::from_bits).filter(|x| !x.is_nan())
+    }
+
+    #[test]
+    fn the_sixteen_bit_floats_round_as_hardware_does() {
+        for x in patterns() {
+            assert_eq!(to_bf16(x).to_bits(), bf16::from_f32(x).to_f32().to_bits(), "{x:e}");
+            assert_eq!(to_f16(x).to_bits(), f16::from_f32(x).to_f32().to_bits(), "{x:e}");
+        }
+        assert!(to_bf16(f32::NAN).is_nan() && to_f16(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn integers_round_to_even() {
+        for x in patterns().filter(|x| x.abs() <= FARTHEST) {
+            assert_eq!(to_integer(x), x.round_ties_even() as i32, "{x:e}");
+        }
+        assert_eq!((to_integer(1e30), to_integer(-1e30)), (4_194_304, -4_194_304));
+    }
+}

@@ -1,0 +1,49 @@
+//! `float8wo`: 8-bit float weights (e4m3), one scale per output channel, activations untouched.
+//!
+//! The scale is amax / 448, rounded to the weight's dtype and kept in f32; what it divides is rounded to the nearest of
+//! the format's numbers. There is no smallest scale: a row of zeros has the scale zero and becomes zero, where torchao
+//! has a NaN. The layer multiplies with the numbers.
+
+use crate::format::{Format, Grouping};
+use crate::{Dtype, Element, RecipeError, Scheme, Sparsity, Treatment};
+use std::fmt;
+
+/// Float8 weight-only quantisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Float8WeightOnly;
+
+impl fmt::Display for Float8WeightOnly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("float8wo")
+    }
+}
+
+impl Scheme for Float8WeightOnly {
+    const ABOUT: &'static str = "8-bit float weights (e4m3), one scale per output channel; activations untouched";
+
+    fn spellings() -> Vec<String> {
+        vec!["float8wo".into()]
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        (name == "float8wo").then_some(Self)
+    }
+
+    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+        Ok(Treatment::weight_only(dtype, Format::float8(Element::E4m3, Grouping::Row, dtype)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Weight;
+
+    #[test]
+    fn a_row_of_zeros_is_zero_and_the_largest_of_a_row_448() {
+        let weight = Weight::new(2, 4, vec![0.0, 0.0, 0.0, 0.0, 896.0, -3.0, 0.0, 0.001], Dtype::Bf16);
+        let quantised = Float8WeightOnly.treatment(Dtype::Bf16, None).unwrap().quantise(&weight).unwrap().unwrap();
+        assert_eq!(quantised.scales, [0.0, 2.0]);
+        assert_eq!(quantised.dequantise(), [0.0, 0.0, 0.0, 0.0, 896.0, -3.0, 0.0, 0.0]);
+    }
+}

@@ -1,0 +1,76 @@
+//! `gemlitewo-4[-{group}]` and `gemlitewo-8[-{group}]`: weights for gemlite's kernels, activations untouched.
+//!
+//! 4 bits: half-quadratic quantisation in groups of 64 where no other size is given, the zero kept in steps, so that a
+//! number is (code - zero) scale. 8 bits: symmetric over -128..=127, one scale for each output channel, at least 1e-5;
+//! the group is read and means nothing, as in torchao. Scales and zeros are in the weight's dtype. What gemlite itself
+//! computes is its own; here the layer multiplies with the numbers.
+
+use crate::format::{Format, Grouping, Method, Zero};
+use crate::names::number;
+use crate::{Dtype, Element, RecipeError, Scheme, Sparsity, Treatment};
+use std::fmt;
+
+/// Gemlite's weight-only quantisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Gemlite {
+    /// 4 bits.
+    Four {
+        /// Numbers that share a scale.
+        group: u32,
+    },
+    /// 8 bits.
+    Eight,
+}
+
+impl fmt::Display for Gemlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Four { group } => f.pad(&format!("gemlitewo-4-{group}")),
+            Self::Eight => f.pad("gemlitewo-8"),
+        }
+    }
+}
+
+impl Scheme for Gemlite {
+    const ABOUT: &'static str = "4-bit weights by hqq in groups of 64 or as given, or 8-bit weights with a scale for \
+                                 each output channel";
+
+    fn spellings() -> Vec<String> {
+        vec!["gemlitewo-{4|8}".into(), "gemlitewo-{4|8}-{group}".into()]
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let rest = name.strip_prefix("gemlitewo-")?;
+        let (bits, group) = rest.split_once('-').map_or((rest, Some(64)), |(bits, group)| (bits, number(group)));
+        match bits {
+            "4" => Some(Self::Four { group: group? }),
+            "8" => group.map(|_| Self::Eight),
+            _ => None,
+        }
+    }
+
+    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+        let weight = match *self {
+            Self::Four { group } => {
+                Format::hqq(4, Grouping::Block(group), dtype, dtype, Zero::InSteps(Element::Float(dtype)))
+            }
+            Self::Eight => {
+                let method = Method::Symmetric { least: -128, most: 127, epsilon: 1e-5 };
+                Format::symmetric(8, Grouping::Row, dtype, dtype).with_method(method)
+            }
+        };
+        Ok(Treatment::weight_only(dtype, weight))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_has_a_default_and_means_nothing_in_8_bits() {
+        assert_eq!(Gemlite::parse("gemlitewo-4"), Gemlite::parse("gemlitewo-4-64"));
+        assert_eq!(Gemlite::parse("gemlitewo-8-128"), Some(Gemlite::Eight));
+        assert_eq!(Gemlite::parse("gemlitewo-8-0"), None);
+    }
+}

@@ -1,0 +1,71 @@
+//! `int4wo-{group}[-hqq]`: 4-bit weights in groups along K, activations untouched.
+//!
+//! Without `-hqq` a group of numbers from min to max has the scale (max - min) / 15, at least 1e-6, and the zero
+//! min + 8 scale, every step rounded to the weight's dtype; zero itself need not be among the sixteen numbers. A number
+//! is (code - 8) scale + zero. With `-hqq` the zero is moved to where the error is sparse, and scale and zero are kept in
+//! bf16 whatever the dtype. The layer multiplies with the numbers. K that does not fill a group is filled up with zeros.
+
+use crate::format::{Format, Grouping, Zero};
+use crate::{Dtype, Element, RecipeError, Scheme, Sparsity, Treatment};
+use std::fmt;
+
+/// The groups that tinygemm's kernel knows.
+const GROUPS: [u32; 4] = [32, 64, 128, 256];
+
+/// Int4 weight-only quantisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Int4WeightOnly {
+    group: u32,
+    hqq: bool,
+}
+
+impl fmt::Display for Int4WeightOnly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("int4wo-{}{}", self.group, if self.hqq { "-hqq" } else { "" }))
+    }
+}
+
+impl Scheme for Int4WeightOnly {
+    const ABOUT: &'static str = "4-bit weights, a scale and a zero for each group along K; hqq optimises the zeros";
+
+    fn spellings() -> Vec<String> {
+        vec!["int4wo-{32|64|128|256}[-hqq]".into()]
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        // Its name in torchao's accuracy tables.
+        if name == "int4_groupwise_hqq_weight_only" {
+            return Some(Self { group: 32, hqq: true });
+        }
+        let rest = name.strip_prefix("int4wo-")?;
+        let (group, hqq) = rest.strip_suffix("-hqq").map_or((rest, false), |group| (group, true));
+        let group = GROUPS.into_iter().find(|known| known.to_string() == group)?;
+        Some(Self { group, hqq })
+    }
+
+    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+        let weight = if self.hqq {
+            let zero = Zero::InUnits(Element::Float(Dtype::Bf16));
+            Format::hqq(4, Grouping::Block(self.group), dtype, Dtype::Bf16, zero)
+        } else {
+            Format::tinygemm(Grouping::Block(self.group), dtype)
+        };
+        Ok(Treatment::weight_only(dtype, weight))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Weight;
+
+    #[test]
+    fn sixteen_numbers_from_least_to_most_are_exact() {
+        let values: Vec<f32> = (0..32).map(|i| 3.0 + (i % 16) as f32).collect();
+        let treatment = Int4WeightOnly::parse("int4wo-32").unwrap().treatment(Dtype::F32, None).unwrap();
+        let weight = Weight::new(1, 32, values.clone(), Dtype::F32);
+        let quantised = treatment.quantise(&weight).unwrap().unwrap();
+        assert_eq!((quantised.scales[0], quantised.zeros[0]), (1.0, 11.0));
+        assert_eq!(quantised.dequantise(), values);
+    }
+}

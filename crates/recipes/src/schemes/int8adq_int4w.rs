@@ -1,0 +1,50 @@
+//! `int8adq-int4w-symm`: 4-bit weights, one scale per output channel, and 8-bit activations, one scale per token.
+//!
+//! Both symmetric over their whole ranges: amax / 7.5 and amax / 127.5. The scales are found in the tensor's dtype and
+//! kept in f32, in which the codes are found too. The integer product is multiplied with the token's scale, then with the
+//! channel's, in f32, and rounded once.
+
+use crate::format::{Format, Grouping};
+use crate::{Dtype, Products, RecipeError, Scheme, Sparsity, Treatment};
+use std::fmt;
+
+/// 4-bit weights under 8-bit activations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Int8Int4;
+
+impl fmt::Display for Int8Int4 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("int8adq-int4w-symm")
+    }
+}
+
+impl Scheme for Int8Int4 {
+    const ABOUT: &'static str = "4-bit weights and 8-bit activations, a scale per output channel and per token";
+
+    fn spellings() -> Vec<String> {
+        vec!["int8adq-int4w-symm".into()]
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        (name == "int8adq-int4w-symm").then_some(Self)
+    }
+
+    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+        let symmetric = |bits| Format::symmetric(bits, Grouping::Row, dtype, Dtype::F32);
+        Ok(Treatment::dynamic(dtype, symmetric(4), symmetric(8), Products::Codes(Dtype::F32)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Weight;
+
+    #[test]
+    fn codes_are_found_in_f32_under_a_scale_of_the_dtype() {
+        let weight = Weight::new(1, 4, vec![1.0, -1.0, 0.2, 0.0], Dtype::Bf16);
+        let quantised = Int8Int4.treatment(Dtype::Bf16, None).unwrap().quantise(&weight).unwrap().unwrap();
+        assert_eq!(quantised.scales, [Dtype::Bf16.round(1.0 / 7.5)]);
+        assert_eq!(quantised.codes(), [7, 0xF & -7i8 as u8, 1, 0]);
+    }
+}

@@ -1,0 +1,60 @@
+//! `int8dq`: 8-bit weights, one scale per output channel, and 8-bit activations, one scale per token found as they come.
+//!
+//! The activation's range is -127..=127 and its smallest scale 1e-5; in f16 its scale is kept in f32. The integer product
+//! is multiplied with the token's scale, then with the channel's, rounded after each to the type of the token's scale.
+//! torchao's kernel for semi-structured weights takes the channel's first and rounds that product to bf16; here the order
+//! stays.
+
+use super::int8wo::Int8WeightOnly;
+use crate::format::{Format, Grouping, Method};
+use crate::{Dtype, Products, RecipeError, Scheme, Sparsity, Treatment};
+use std::fmt;
+
+/// Int8 dynamic quantisation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Int8Dynamic {
+    /// Activations are always quantised.
+    Always,
+    /// An activation of a single token is left as it is: decoding is bound by the weights alone.
+    Prefill,
+}
+
+impl fmt::Display for Int8Dynamic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Always => "int8dq",
+            Self::Prefill => "int8dq_prefill_wo_decode",
+        })
+    }
+}
+
+impl Scheme for Int8Dynamic {
+    const ABOUT: &'static str = "8-bit weights and activations, a scale per output channel and per token; \
+                                 prefill_wo_decode leaves the activation of a single token as it is";
+
+    fn spellings() -> Vec<String> {
+        vec!["int8dq".into(), "int8dq_prefill_wo_decode".into()]
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        match name {
+            // The second is its name in torchao's accuracy tables.
+            "int8dq" | "int8_rowwise" => Some(Self::Always),
+            "int8dq_prefill_wo_decode" => Some(Self::Prefill),
+            _ => None,
+        }
+    }
+
+    fn takes_semi_structured(&self) -> bool {
+        true
+    }
+
+    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+        let scale = if dtype == Dtype::F16 { Dtype::F32 } else { dtype };
+        let method = Method::Symmetric { least: -127, most: 127, epsilon: 1e-5 };
+        let input = Format::symmetric(8, Grouping::Row, dtype, scale).with_method(method);
+        let weight = Int8WeightOnly::weight(dtype);
+        let dynamic = Treatment::dynamic(dtype, weight, input, Products::Codes(scale));
+        Ok(Treatment { spares_single_rows: *self == Self::Prefill, ..dynamic })
+    }
+}

@@ -1,0 +1,74 @@
+//! `int8_dynamic_activation_intx_weight-{bits}-{group}-{true|false}`: weights of 1 to 8 bits in groups along K and 8-bit
+//! activations, both read as numbers again before they are multiplied.
+//!
+//! `true`: a group's range is widened to take in zero and has a zero point, itself a code, so that zero stays zero;
+//! `false`: the codes lie around zero. Scales are in the weight's dtype. The activation always has a zero point, one for
+//! each token. torchao's benchmarks read `false` as true as well, and run in f32 only.
+
+use crate::format::{Format, Grouping};
+use crate::names::number;
+use crate::{Dtype, Element, Products, RecipeError, Scheme, Sparsity, Treatment};
+use std::fmt;
+
+const PREFIX: &str = "int8_dynamic_activation_intx_weight-";
+
+/// Int8 activations with weights of few bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct IntxDynamic {
+    bits: u8,
+    group: u32,
+    asymmetric: bool,
+}
+
+impl fmt::Display for IntxDynamic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{PREFIX}{}-{}-{}", self.bits, self.group, self.asymmetric))
+    }
+}
+
+impl Scheme for IntxDynamic {
+    const ABOUT: &'static str = "weights of 1 to 8 bits in groups along K, asymmetric or not, and asymmetric 8-bit \
+                                 activations per token";
+
+    fn spellings() -> Vec<String> {
+        vec![format!("{PREFIX}{{1|2|3|4|5|6|7|8}}-{{group}}-{{true|false}}")]
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let (bits, rest) = name.strip_prefix(PREFIX)?.split_once('-')?;
+        let (group, asymmetric) = rest.split_once('-')?;
+        let bits = number(bits).filter(|bits| *bits <= 8)? as u8;
+        Some(Self { bits, group: number(group)?, asymmetric: asymmetric.parse().ok()? })
+    }
+
+    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+        let grouping = Grouping::Block(self.group);
+        let weight = if self.asymmetric {
+            Format::asymmetric(Element::Signed(self.bits), grouping, dtype)
+        } else {
+            Format::symmetric(self.bits, grouping, dtype, dtype)
+        };
+        let input = Format::asymmetric(Element::Signed(8), Grouping::Row, dtype);
+        Ok(Treatment::dynamic(dtype, weight, input, Products::Numbers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Weight;
+
+    #[test]
+    fn one_signed_weights_take_the_whole_range_only_with_a_zero_point() {
+        let codes = |name: &str| {
+            let weight = Weight::new(1, 32, (0..32).map(|i| i as f32).collect(), Dtype::F32);
+            let treatment = IntxDynamic::parse(name).unwrap().treatment(Dtype::F32, None).unwrap();
+            let quantised = treatment.quantise(&weight).unwrap().unwrap();
+            let numbers: Vec<f32> =
+                quantised.codes().iter().map(|&c| quantised.format.element.decode(c.into())).collect();
+            (numbers[0], numbers[31])
+        };
+        assert_eq!(codes("int8_dynamic_activation_intx_weight-4-32-true"), (-8.0, 7.0));
+        assert_eq!(codes("int8_dynamic_activation_intx_weight-4-32-false"), (0.0, 7.0));
+    }
+}

@@ -1,0 +1,59 @@
+//! `marlin` with semi-structured sparsity: 4-bit weights in groups of 128 along K of which two of every four are zero.
+//!
+//! Symmetric: the scale is amax / 7.5, at least 1e-6, each step rounded to the weight's dtype. torchao keeps the codes as
+//! 0..=15 with 8 for zero; here they are -8..=7. The layer multiplies with the numbers.
+
+use crate::format::{Format, Grouping, Method};
+use crate::{Dtype, RecipeError, Scheme, Sparsity, Treatment};
+use std::fmt;
+
+/// Sparse Marlin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Marlin;
+
+impl fmt::Display for Marlin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("marlin")
+    }
+}
+
+impl Scheme for Marlin {
+    const ABOUT: &'static str = "4-bit weights in groups of 128 along K; runs with semi-structured sparsity only";
+
+    fn spellings() -> Vec<String> {
+        vec!["marlin".into()]
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        (name == "marlin").then_some(Self)
+    }
+
+    fn takes_semi_structured(&self) -> bool {
+        true
+    }
+
+    fn treatment(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+        if sparsity != Some(Sparsity::SemiStructured) {
+            return Err(RecipeError::Unsupported(
+                "recipe marlin is for weights of which two of every four are zero; \
+                 with semi-sparse in sparsity_config_recipe_names it runs"
+                    .into(),
+            ));
+        }
+        let method = Method::Symmetric { least: -8, most: 7, epsilon: 1e-6 };
+        let weight = Format::symmetric(4, Grouping::Block(128), dtype, dtype).with_method(method);
+        Ok(Treatment::weight_only(dtype, weight))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alone_it_says_what_would_make_it_run() {
+        let error = Marlin.treatment(Dtype::F16, None).unwrap_err().to_string();
+        assert!(error.contains("semi-sparse"), "{error}");
+        assert!(Marlin.treatment(Dtype::F16, Some(Sparsity::SemiStructured)).is_ok());
+    }
+}

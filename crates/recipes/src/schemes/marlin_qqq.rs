@@ -1,0 +1,58 @@
+//! `marlin-qqq`: 4-bit weights in groups of 128 along K and 8-bit activations, one scale per token.
+//!
+//! A group's scale is amax 2/15; a row's scale takes the largest number that its codes stand for to 127, and the group's
+//! scale is kept relative to it, so that a code times its group's scale, rounded, is an 8-bit integer. Where K is a single
+//! group, the row's scale is amax / 7 and a code counts as sixteen 8-bit steps. Each step is rounded to the weight's
+//! dtype. The activation is symmetric over -127..=127 with a scale of at least 1e-5 kept in f32. The integer product is
+//! multiplied with the token's scale, then with the row's, in f32, and rounded once.
+
+use crate::format::{Format, Grouping, Method};
+use crate::{Dtype, Products, RecipeError, Scheme, Sparsity, Treatment};
+use std::fmt;
+
+/// QQQ on Marlin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MarlinQqq;
+
+impl fmt::Display for MarlinQqq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("marlin-qqq")
+    }
+}
+
+impl Scheme for MarlinQqq {
+    const ABOUT: &'static str =
+        "4-bit weights in groups of 128 along K and 8-bit activations, multiplied as 8-bit integers";
+
+    fn spellings() -> Vec<String> {
+        vec!["marlin-qqq".into()]
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        (name == "marlin-qqq").then_some(Self)
+    }
+
+    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+        let method = Method::Symmetric { least: -127, most: 127, epsilon: 1e-5 };
+        let input = Format::symmetric(8, Grouping::Row, dtype, Dtype::F32).with_method(method);
+        let weight = Format::qqq(Grouping::Block(128), dtype);
+        Ok(Treatment::dynamic(dtype, weight, input, Products::Codes(Dtype::F32)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Weight;
+
+    #[test]
+    fn what_is_multiplied_are_8_bit_integers_of_the_rows_scale() {
+        for k in [128, 256] {
+            let values: Vec<f32> = (0..k).map(|i| ((i * 37) % 101) as f32 - 50.0).collect();
+            let weight = Weight::new(1, k, values, Dtype::F32);
+            let quantised = MarlinQqq.treatment(Dtype::F32, None).unwrap().quantise(&weight).unwrap().unwrap();
+            let steps: Vec<f32> = quantised.dequantise().iter().map(|x| x / quantised.outer[0]).collect();
+            assert!(steps.iter().all(|x| (x - x.round()).abs() < 1e-4 && x.abs() < 127.5), "{k}");
+        }
+    }
+}

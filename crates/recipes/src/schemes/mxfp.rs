@@ -1,0 +1,69 @@
+//! `mxfp8` and `mxfp4`: OCP microscaling of weights and activations, a power of two for each block of 32 along K.
+//!
+//! 8 bits are e4m3, 4 bits e2m1. The exponent is that of amax over the format's largest number, rounded up, so that
+//! nothing saturates; torchao 0.14.1 rounds down in its inference recipe, which [`MxScaling::Floor`] does, and finds the
+//! rounded-up exponent by a logarithm in f32, which misses ratios a few units above a power of two. The layer multiplies
+//! the numbers, which are exact in f32, and rounds once.
+
+use crate::format::{Format, MxScaling};
+use crate::{Dtype, Element, Products, RecipeError, Scheme, Sparsity, Treatment};
+use std::fmt;
+
+/// OCP microscaling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Mx {
+    /// 8 bits.
+    Fp8,
+    /// 4 bits.
+    Fp4,
+}
+
+impl fmt::Display for Mx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Fp8 => "mxfp8",
+            Self::Fp4 => "mxfp4",
+        })
+    }
+}
+
+impl Scheme for Mx {
+    const ABOUT: &'static str = "8-bit (e4m3) or 4-bit (e2m1) float weights and activations, a power of two for each \
+                                 block of 32";
+
+    fn spellings() -> Vec<String> {
+        vec!["mxfp8".into(), "mxfp4".into()]
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        match name {
+            "mxfp8" => Some(Self::Fp8),
+            "mxfp4" => Some(Self::Fp4),
+            _ => None,
+        }
+    }
+
+    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+        let element = match self {
+            Self::Fp8 => Element::E4m3,
+            Self::Fp4 => Element::E2m1,
+        };
+        let format = Format::mx(element, MxScaling::Ceil);
+        Ok(Treatment::dynamic(dtype, format, format, Products::Numbers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Weight;
+
+    #[test]
+    fn nothing_saturates() {
+        let mut values = vec![0.0; 32];
+        values[7] = 449.0;
+        let weight = Weight::new(1, 32, values, Dtype::F32);
+        let quantised = Mx::Fp8.treatment(Dtype::F32, None).unwrap().quantise(&weight).unwrap().unwrap();
+        assert_eq!((quantised.scales[0], quantised.dequantise()[7]), (2.0, 448.0));
+    }
+}

@@ -1,0 +1,52 @@
+//! `nvfp4`: 4-bit floats (e2m1) for weights and activations, an e4m3 scale for each block of 16 along K, and an f32 scale
+//! for each of the two tensors.
+//!
+//! The tensor's scale takes its amax to 448 times 6; a block's scale is amax / 6 over the tensor's, at least the smallest
+//! normal number of e4m3. A number is divided by the product of both scales. The layer multiplies codes times block
+//! scales, rounds to the dtype, and then multiplies with the product of the tensors' scales.
+
+use crate::format::Format;
+use crate::{Dtype, Products, RecipeError, Scheme, Sparsity, Treatment};
+use std::fmt;
+
+/// NVIDIA's 4-bit floats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Nvfp4;
+
+impl fmt::Display for Nvfp4 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("nvfp4")
+    }
+}
+
+impl Scheme for Nvfp4 {
+    const ABOUT: &'static str = "4-bit float weights and activations (e2m1), an e4m3 scale for each block of 16, an f32 \
+                                 scale for each tensor";
+
+    fn spellings() -> Vec<String> {
+        vec!["nvfp4".into()]
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        (name == "nvfp4").then_some(Self)
+    }
+
+    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+        Ok(Treatment::dynamic(dtype, Format::nvfp4(), Format::nvfp4(), Products::Numbers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Weight;
+
+    #[test]
+    fn the_largest_number_has_the_largest_code_under_the_largest_scale() {
+        let values = (0..32).map(|i| if i == 20 { -5376.0 } else { i as f32 }).collect();
+        let weight = Weight::new(1, 32, values, Dtype::Bf16);
+        let quantised = Nvfp4.treatment(Dtype::Bf16, None).unwrap().quantise(&weight).unwrap().unwrap();
+        assert_eq!((quantised.outer[0], quantised.scales[1]), (2.0, 448.0));
+        assert_eq!(quantised.dequantise()[20], -5376.0);
+    }
+}

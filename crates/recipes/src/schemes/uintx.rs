@@ -1,0 +1,79 @@
+//! `uintx-{bits}-{group}[-hqq]`: weights of 1 to 8 bits in groups along K, activations untouched.
+//!
+//! Without `-hqq` a group's range is widened to take in zero; the scale is the range over the largest code and the zero
+//! point the code of zero, so that zero stays zero. A number is (code - zero point) scale. With `-hqq` scale and zero are
+//! those of half-quadratic quantisation, kept in the weight's dtype; 4-bit codes alone begin with an integer zero. The
+//! layer multiplies with the numbers. torchao has no 8 bits without `-hqq`; here they follow the same rule.
+
+use crate::format::{Format, Grouping, Zero};
+use crate::names::number;
+use crate::{Dtype, Element, RecipeError, Scheme, Sparsity, Treatment};
+use std::fmt;
+
+/// Weight-only quantisation to few bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Uintx {
+    bits: u8,
+    group: u32,
+    hqq: bool,
+}
+
+impl fmt::Display for Uintx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("uintx-{}-{}{}", self.bits, self.group, if self.hqq { "-hqq" } else { "" }))
+    }
+}
+
+impl Scheme for Uintx {
+    const ABOUT: &'static str =
+        "weights of 1 to 8 bits, a scale and a zero for each group along K; hqq optimises the zeros";
+
+    fn spellings() -> Vec<String> {
+        vec!["uintx-{1|2|3|4|5|6|7|8}-{group}[-hqq]".into()]
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        let rest = name.strip_prefix("uintx-")?;
+        let (rest, hqq) = rest.strip_suffix("-hqq").map_or((rest, false), |rest| (rest, true));
+        let (bits, group) = rest.split_once('-')?;
+        let bits = number(bits).filter(|bits| *bits <= 8)? as u8;
+        Some(Self { bits, group: number(group)?, hqq })
+    }
+
+    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+        let grouping = Grouping::Block(self.group);
+        let weight = if self.hqq {
+            Format::hqq(self.bits, grouping, dtype, dtype, Zero::InUnits(Element::Float(dtype)))
+        } else {
+            Format::asymmetric(Element::Unsigned(self.bits), grouping, dtype)
+        };
+        Ok(Treatment::weight_only(dtype, weight))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Weight;
+
+    #[test]
+    fn zero_stays_zero_in_every_width() {
+        for bits in 1..=8 {
+            let recipe = Uintx::parse(&format!("uintx-{bits}-32")).unwrap();
+            let mut values = vec![5.0; 32];
+            (values[3], values[9]) = (0.0, -2.0);
+            let weight = Weight::new(1, 32, values, Dtype::Bf16);
+            let quantised = recipe.treatment(Dtype::Bf16, None).unwrap().quantise(&weight).unwrap().unwrap();
+            assert_eq!(quantised.dequantise()[3], 0.0, "{recipe}");
+        }
+    }
+
+    #[test]
+    fn a_group_that_fills_no_words_is_refused() {
+        let check = |name: &str, k| Uintx::parse(name).unwrap().treatment(Dtype::F32, None).unwrap().check(32, k);
+        assert_eq!(check("uintx-3-32", 64), Ok(()));
+        let error = check("uintx-3-40", 80).unwrap_err().to_string();
+        assert!(error.contains("a multiple of 32 would"), "{error}");
+        assert!(check("uintx-4-4294967264", 4096).is_err());
+    }
+}

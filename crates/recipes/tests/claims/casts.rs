@@ -1,0 +1,59 @@
+//! Casts to small floats against ml_dtypes, on the numbers of `tools/float8_casts.py`, which wrote the codes.
+
+use calorimeter_recipes::Element;
+use std::path::Path;
+
+/// The `i`th output of splitmix64 from zero.
+fn splitmix64(i: u64) -> u64 {
+    let z = (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// A format's mantissa bits, and the exponents of its smallest and of its largest number.
+struct Format {
+    mantissa: u32,
+    least: i32,
+    largest: i32,
+}
+
+impl Format {
+    /// Any number, one of the format's range, or one that lies on or halfway between two of its numbers.
+    fn number(&self, i: u64) -> f32 {
+        let random = splitmix64(i);
+        let bits = (random >> 32) as u32;
+        let (lowest, span) = ((125 + self.least) as u32, (self.largest - self.least + 4) as u32);
+        let exponent = (random >> 8 & 0xFF) as u32 % span + lowest;
+        let inside = (bits & 0x807F_FFFF) | exponent << 23;
+        f32::from_bits(match random & 3 {
+            0 if bits & 0x7F80_0000 == 0x7F80_0000 => bits & 0xBFFF_FFFF,
+            0 => bits,
+            3 => inside & (u32::MAX << (22 - self.mantissa)),
+            _ => inside,
+        })
+    }
+}
+
+#[test]
+fn casts_are_those_of_ml_dtypes() {
+    for (name, element, mantissa, least, largest) in [
+        ("e4m3", Element::E4m3, 3, -9, 8),
+        ("e5m2", Element::E5m2, 2, -16, 15),
+        ("e3m2", Element::E3m2, 2, -4, 4),
+        ("e2m1", Element::E2m1, 1, -1, 2),
+    ] {
+        let format = Format { mantissa, least, largest };
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/casts").join(name).with_extension("codes");
+        let codes = std::fs::read(path).unwrap();
+        assert!(codes.len() >= 1 << 17);
+        for (i, &code) in codes.iter().enumerate() {
+            let x = format.number(i as u64);
+            let theirs = element.decode(code.into());
+            // They do not saturate.
+            let expected = if theirs.is_finite() { theirs } else { element.largest().copysign(x) };
+            let ours = element.decode(element.encode(x));
+            assert_eq!(ours.to_bits(), expected.to_bits(), "{name} of {x:e}: {ours}, theirs {theirs}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Our arithmetic against torchao's, bit for bit.
+
+use crate::file::{Golden, Numbers};
+use calorimeter_recipes::format::{Format, Grouping, Method, MxScaling, Zero};
+use calorimeter_recipes::quantise::{Quantised, quantise};
+use calorimeter_recipes::{Dtype, Element, Recipe, Sparsity, Treatment};
+use std::collections::BTreeSet;
+
+/// Files of variants that no recipe names.
+const UNCHECKED: [(&str, &str); 2] = [
+    ("int8_dynamic_activation_intx_weight-4-32-true.f32.bf16scale", "scales cast to bf16 before the codes are found"),
+    ("int8_dynamic_activation_intx_weight-4-32-true.f32.v1", "ranges that need not take in zero"),
+];
+
+/// Every file that a recipe or variant of ours is for.
+pub fn checked() -> impl Iterator<Item = Golden> {
+    Golden::all().into_iter().filter(|golden| !UNCHECKED.iter().any(|(name, _)| golden.name == *name))
+}
+
+/// What our recipes do for the recipe or variant that a file was made with.
+pub fn treatment(golden: &Golden) -> Treatment {
+    let (name, sparsity) = match golden.recipe.strip_suffix("+semi") {
+        Some(name) => (name, Some(Sparsity::SemiStructured)),
+        None => (golden.recipe.as_str(), None),
+    };
+    let of = |name: &str| name.parse::<Recipe>().unwrap().treatment(golden.dtype, sparsity).unwrap();
+    let mx = |recipe: &str, element| {
+        let format = Format::mx(element, MxScaling::Floor);
+        Treatment { weight: Some(format), input: Some(format), ..of(recipe) }
+    };
+    match name {
+        "mxfp8_floor" => mx("mxfp8", Element::E4m3),
+        "mxfp4_floor" => mx("mxfp4", Element::E2m1),
+        "mxfp8_rceil" => of("mxfp8"),
+        "mxfp4_rceil" => of("mxfp4"),
+        "nvfp4_no_global_scale" => of("nvfp4"),
+        // torchao's groups of no size are whole rows.
+        "int8_dynamic_activation_intx_weight-4-0-true" => {
+            let mut treatment = of("int8_dynamic_activation_intx_weight-4-32-true");
+            treatment.weight.iter_mut().for_each(|weight| weight.grouping = Grouping::Row);
+            treatment
+        }
+        name => of(name),
+    }
+}
+
+/// A file's tensor quantised by us; `without_tensor_scale` where torchao used none.
+fn quantised(values: &[f32], cols: usize, format: Format, without_tensor_scale: bool) -> Quantised {
+    if !without_tensor_scale {
+        return quantise(values, cols, format);
+    }
+    // That is a scale of one, which a largest number of 2688 gives.
+    let mut values = values.to_vec();
+    values.resize(values.len() + cols, 2688.0);
+    let mut quantised = quantise(&values, cols, format);
+    assert_eq!(quantised.outer, [1.0]);
+    let (rows, groups) = (quantised.rows - 1, cols / format.group(cols));
+    quantised.rows = rows;
+    quantised.codes.truncate(rows * format.words_per_row(cols));
+    quantised.scales.truncate(rows * groups);
+    quantised
+}
+
+/// The scale of the number at `i`.
+pub fn group_of(format: &Format, cols: usize, i: usize) -> usize {
+    match format.grouping {
+        Grouping::Tensor => 0,
+        _ => i / cols * cols.div_ceil(format.group(cols)) + i % cols / format.group(cols),
+    }
+}
+
+/// What was found to differ.
+#[derive(Default)]
+struct Differences(Vec<String>);
+
+impl Differences {
+    /// Notes where two lists differ; `same` is asked for each index.
+    fn compare(&mut self, what: &str, ours: &[f32], theirs: &[f32], same: impl Fn(usize) -> bool) {
+        if ours.len() != theirs.len() {
+            self.0.push(format!("{what}: {}, theirs {}", ours.len(), theirs.len()));
+            return;
+        }
+        let differing: Vec<usize> = (0..ours.len()).filter(|&i| !same(i)).collect();
+        if let Some(&i) = differing.first() {
+            let count = format!("{} of {} differ", differing.len(), ours.len());
+            self.0.push(format!("{what}: {count}, the first at {i}: {:e}, theirs {:e}", ours[i], theirs[i]));
+        }
+    }
+}
+
+/// Compares all that is stored of a tensor with what the file holds under names that begin with `prefix`.
+fn compare(golden: &Golden, values: &[f32], cols: usize, format: Format, prefix: &str, differences: &mut Differences) {
+    let ours = quantised(values, cols, format, golden.recipe == "nvfp4_no_global_scale");
+    let part = |name: &str| golden.get(&format!("{prefix}{name}"));
+    let what = |name: &str| format!("{} {prefix}{name}", golden.name);
+
+    let codes = golden.tensor(&format!("{prefix}codes"));
+    // Around zero they may be kept as unsigned numbers, with the middle of the range for zero.
+    let signed = matches!(format.element, Element::Signed(_));
+    let middle = if signed && codes.bytes { format.middle() } else { 0.0 };
+    let number = |code: u8| if signed { format.element.decode(code.into()) + middle } else { f32::from(code) };
+    let our_codes: Vec<f32> = ours.codes().into_iter().map(number).collect();
+    let numbers = ours.dequantise();
+    differences.compare(&what("codes"), &our_codes, &codes.values, |i| {
+        // Zero divided by zero, and in f16 zero times an infinite inverse, is NaN there and any code; here it is zero.
+        let scale =
+            if format.method == Method::Qqq { ours.outer[i / cols] } else { ours.scales[group_of(&format, cols, i)] };
+        let undefined = values[i] == 0.0 && format.steps.round(1.0 / scale).is_infinite();
+        our_codes[i] == codes.values[i] || (undefined && numbers[i] == 0.0)
+    });
+
+    let decoded = |theirs: &Numbers| -> Vec<f32> {
+        let decode = |&value: &f32| if theirs.bytes { format.scale.decode(value as u32) } else { value };
+        theirs.values.iter().map(decode).collect()
+    };
+    let mut scales = |name: &str, ours: &[f32]| {
+        let Some(theirs) = part(name).map(decoded) else { return };
+        // Of a row of zeros QQQ's relation of two scales is NaN there and zero here.
+        differences
+            .compare(&what(name), ours, &theirs, |i| ours[i] == theirs[i] || (theirs[i].is_nan() && ours[i] == 0.0));
+    };
+    assert!(part("scales").is_some() && (part("zeros").is_some() || format.zero == Zero::None), "{}", golden.name);
+    match format.method {
+        Method::Qqq => {
+            scales("scales", &ours.outer);
+            scales("group_scales", &ours.scales);
+        }
+        _ => scales("scales", &ours.scales),
+    }
+    scales("tensor_scale", &ours.outer);
+
+    let Some(zeros) = part("zeros") else { return };
+    let sums = matches!(format.method, Method::Hqq(_)) && format.zero.element() == Some(Element::Float(Dtype::F32));
+    let our_zeros = if format.zero == Zero::None { vec![middle; zeros.values.len()] } else { ours.zeros };
+    differences.compare(&what("zeros"), &our_zeros, &zeros.values, |i| {
+        // HQQ's sums are added in another order; what is stored in 16 bits is the same all the same.
+        let last_bits = if sums { 2.0 * f32::EPSILON * format.middle() * ours.scales[i] } else { 0.0 };
+        (our_zeros[i] - zeros.values[i]).abs() <= last_bits
+    });
+}
+
+#[test]
+fn codes_scales_and_zeros_are_torchaos() {
+    let mut differences = Differences::default();
+    for golden in checked() {
+        let treatment = treatment(&golden);
+        let (weight, input) = (golden.weight(), golden.tensor("input"));
+        let format = treatment.weight.expect("golden recipes quantise weights");
+        compare(&golden, weight.values(), weight.k(), format, "", &mut differences);
+        if let Some(format) = treatment.input.filter(|_| golden.get("input_codes").is_some()) {
+            compare(&golden, &input.values, input.shape[1], format, "input_", &mut differences);
+        }
+    }
+    assert!(differences.0.is_empty(), "{}", differences.0.join("\n"));
+}
+
+#[test]
+fn pruned_weights_are_torchaos() {
+    for golden in Golden::all() {
+        let Some(pruned) = golden.get("pruned") else { continue };
+        assert_eq!(Sparsity::SemiStructured.prune(&golden.dense_weight()).values(), pruned.values, "{}", golden.name);
+    }
+}
+
+#[test]
+fn every_file_of_the_folder_is_known() {
+    let summary: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(crate::file::folder().join("summary.json")).unwrap()).unwrap();
+    let made = summary["cases"].as_array().unwrap().iter().filter_map(|case| case["file"].as_str());
+    let known: BTreeSet<String> = made.chain(["summary.json", "README.md"]).chain([]).map(str::to_owned).collect();
+    let found = std::fs::read_dir(crate::file::folder()).unwrap();
+    let found: BTreeSet<String> = found.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(found, known);
+}

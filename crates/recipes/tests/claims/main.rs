@@ -1,0 +1,12 @@
+//! What the crate promises: torchao's arithmetic bit for bit, the same bits on every device, and small memory.
+
+mod casts;
+#[cfg(all(feature = "cpu", feature = "cube"))]
+mod devices;
+mod file;
+mod golden;
+#[cfg(feature = "cpu")]
+mod memory;
+#[cfg(feature = "cpu")]
+mod outputs;
+mod properties;

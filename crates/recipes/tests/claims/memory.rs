@@ -1,0 +1,73 @@
+//! A quantised layer never holds its weight unquantised: all memory is counted, in a process of its own.
+
+use burn::tensor::{Distribution, Tensor};
+use burn_flex::Flex;
+use calorimeter_recipes::{Dtype, Recipe, Weight};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Counts what is allocated, and the most that was.
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: everything is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        MOST.fetch_max(HELD.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Relaxed);
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The recipes that are run, each in a process of its own.
+const RECIPES: [&str; 8] =
+    ["int8wo", "int8dq", "int4wo-128", "int4wo-128-hqq", "float8wo", "float8dq-row", "mxfp8", "nvfp4"];
+const NAME: &str = "CALORIMETER_TEST_RECIPE";
+
+#[test]
+fn a_quantised_layer_never_holds_its_weight_unquantised() {
+    for recipe in RECIPES {
+        let program = std::env::current_exe().unwrap();
+        let mut child = Command::new(program);
+        child.env(NAME, recipe).args(["--exact", "memory::one_layer_alone", "--ignored", "--nocapture"]);
+        let output = child.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && text.contains("1 passed"), "{recipe}: {text}");
+        println!("{}", text.lines().find(|line| line.contains("MB")).unwrap_or_default());
+    }
+}
+
+#[test]
+#[ignore = "run by the test above in a process of its own"]
+fn one_layer_alone() {
+    let recipe: Recipe = std::env::var(NAME).expect("the recipe is named").parse().unwrap();
+    let (n, k) = (2048, 2048);
+    let device = Default::default();
+    let input = Tensor::<Flex, 2>::random([4, k], Distribution::Default, &device);
+    let layer = {
+        let values = (0..n * k).map(|i| ((i * 7919 % 10_007) as f32 - 5003.0) / 5003.0).collect();
+        let weight = Weight::new(n, k, values, Dtype::F32);
+        recipe.treatment(Dtype::F32, None).unwrap().linear::<Flex>(&weight, &device).unwrap()
+    };
+    // The weight it was made from is gone: from here on only the layer and its passes count.
+    let before = HELD.load(Relaxed);
+    MOST.store(before, Relaxed);
+    for _ in 0..3 {
+        drop(layer.forward(input.clone()));
+    }
+    let (stored, most) = (layer.weight_bytes() as usize, MOST.load(Relaxed));
+    let unquantised = n * k * 4;
+    println!("{recipe}: {} MB stored, {} MB at most, {} MB unquantised", stored >> 20, most >> 20, unquantised >> 20);
+    assert!(before >= stored && before < stored + (1 << 20), "{before} bytes are held for {stored} that are stored");
+    assert!(most < unquantised * 3 / 4, "{most} bytes at most, and the weight alone takes {unquantised}");
+}

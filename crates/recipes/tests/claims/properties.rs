@@ -1,0 +1,222 @@
+//! What every recipe's weight format promises, whatever the weight.
+
+use crate::golden::group_of;
+use calorimeter_recipes::format::{Format, Method, Zero};
+use calorimeter_recipes::quantise::Quantised;
+use calorimeter_recipes::{Dtype, Element, Recipe, RecipeError, Sparsity, Treatment, Weight};
+use proptest::prelude::*;
+
+/// Names of every family with the parameters that change its arithmetic.
+const RECIPES: [&str; 30] = [
+    "int8wo",
+    "int8dq",
+    "int4wo-32",
+    "int4wo-64-hqq",
+    "int8adq-int4w-symm",
+    "marlin",
+    "marlin-qqq",
+    "fp6",
+    "uintx-1-32",
+    "uintx-2-32",
+    "uintx-3-32",
+    "uintx-4-64",
+    "uintx-5-32",
+    "uintx-6-32",
+    "uintx-7-32",
+    "uintx-8-32",
+    "uintx-2-32-hqq",
+    "uintx-4-32-hqq",
+    "uintx-8-64-hqq",
+    "int8_dynamic_activation_intx_weight-1-32-true",
+    "int8_dynamic_activation_intx_weight-4-32-true",
+    "int8_dynamic_activation_intx_weight-4-32-false",
+    "gemlitewo-4-32",
+    "gemlitewo-8",
+    "float8wo",
+    "float8dq-tensor",
+    "float8dq-row",
+    "mxfp8",
+    "mxfp4",
+    "nvfp4",
+];
+
+const K: usize = 256;
+
+fn treatment(name: &str, dtype: Dtype) -> Treatment {
+    let recipe: Recipe = name.parse().unwrap();
+    let sparsity = (name == "marlin").then_some(Sparsity::SemiStructured);
+    recipe.treatment(dtype, sparsity).unwrap()
+}
+
+/// Exponent of the smallest normal number, bits of the mantissa.
+fn floats(element: Element) -> (i32, i32) {
+    match element {
+        Element::E5m2 => (-14, 2),
+        Element::E3m2 => (-2, 2),
+        Element::E2m1 => (0, 1),
+        _ => (-6, 3),
+    }
+}
+
+/// How far the number at `i` may be from the one it was: half a step, and what is lost in finding it; none where the
+/// format saturates.
+fn farthest(format: &Format, quantised: &Quantised, i: usize, x: f64) -> Option<f64> {
+    let at = group_of(format, K, i);
+    let (scale, zero) = (f64::from(quantised.scales[at]), f64::from(*quantised.zeros.get(at).unwrap_or(&0.0)));
+    let lost = format.steps.unit_roundoff();
+    let small_float = |scale: f64, lost: f64| {
+        let (least, mantissa) = floats(format.element);
+        let size = x.abs() / scale;
+        let spacing = 2f64.powi((size.log2().floor() as i32).max(least) - mantissa);
+        scale * spacing / 2.0 + lost * x.abs()
+    };
+    Some(match format.method {
+        // Rounded are the scale, its inverse and the product.
+        Method::Symmetric { .. } => scale / 2.0 + 3.0 * lost * x.abs(),
+        // The range and the quotient of the zero point too.
+        Method::Asymmetric { .. } => scale / 2.0 + 3.0 * lost * (x.abs() + scale * 2f64.powi(format.bits() as i32)),
+        // The zero, what is taken off, the difference and the quotient.
+        Method::Tinygemm { .. } => scale / 2.0 + 3.0 * lost * (x.abs() + zero.abs() + 16.0 * scale),
+        // Scale and zero as they are stored; where the zero was moved to saturates the range's ends.
+        Method::Hqq(_) => {
+            let code = quantised.code(i / K, i % K);
+            let ends = [0, (1 << format.bits()) - 1];
+            let Element::Float(stored) = format.scale else { panic!("HQQ's scales are in a dtype") };
+            let zero = if matches!(format.zero, Zero::InSteps(_)) { zero * scale } else { zero };
+            if ends.contains(&code) {
+                return None;
+            }
+            scale / 2.0 + 2.0 * stored.unit_roundoff() * (x.abs() + zero.abs() + scale * f64::from(format.middle()))
+        }
+        Method::Floats { .. } => small_float(scale, 2.0 * lost),
+        Method::Mx(_) => small_float(scale, 0.0),
+        Method::Nvfp4 => {
+            let scale = scale * f64::from(quantised.outer[0]);
+            if x.abs() > 6.0 * scale {
+                return None;
+            }
+            small_float(scale, 2.0 * Dtype::F32.unit_roundoff())
+        }
+        // A step of its own codes, and of the row's 8-bit integers.
+        Method::Qqq => {
+            let outer = f64::from(quantised.outer[i / K]);
+            scale * outer / 2.0 + outer / 2.0 + 3.0 * lost * x.abs()
+        }
+        Method::Plain => 0.0,
+    })
+}
+
+/// A weight of a few rows, each of its own size and offset.
+fn weights(dtype: Dtype) -> impl Strategy<Value = Weight> {
+    let row = (-6i32..8, -2.0f32..2.0, proptest::collection::vec(-1.0f32..1.0, K));
+    proptest::collection::vec(row, 1..4).prop_map(move |rows| {
+        let n = rows.len();
+        let values = rows.iter().flat_map(|(size, offset, values)| {
+            values.iter().map(move |x| (x * x * x + offset * offset * offset) * 2f32.powi(*size))
+        });
+        Weight::new(n, K, values.collect(), dtype)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_weight_comes_back_within_half_a_step(bf16 in weights(Dtype::Bf16), f16 in weights(Dtype::F16), f32 in weights(Dtype::F32)) {
+        for (name, weight) in RECIPES.iter().flat_map(|name| [(name, &bf16), (name, &f16), (name, &f32)]) {
+            let treatment = treatment(name, weight.dtype());
+            let pruned = treatment.sparsity.map_or_else(|| weight.clone(), |sparsity| sparsity.prune(weight));
+            let quantised = treatment.quantise(weight).unwrap().unwrap();
+            for (i, (&x, y)) in pruned.values().iter().zip(quantised.dequantise()).enumerate() {
+                let distance = (f64::from(x) - f64::from(y)).abs();
+                if let Some(farthest) = farthest(&quantised.format, &quantised, i, x.into()) {
+                    let farthest = farthest * (1.0 + 1e-5);
+                    prop_assert!(distance <= farthest, "{name} in {}, at {i}: {x:e} became {y:e}, within {farthest:e}", weight.dtype());
+                }
+            }
+        }
+    }
+}
+
+/// A dtype's largest number and its smallest.
+fn ends(dtype: Dtype) -> (f32, f32) {
+    match dtype {
+        Dtype::F32 => (f32::MAX, f32::from_bits(1)),
+        Dtype::F16 => (65504.0, 2f32.powi(-24)),
+        Dtype::Bf16 => (f32::from_bits(0x7F7F_0000), f32::from_bits(0x0001_0000)),
+    }
+}
+
+/// Every recipe in every dtype with a weight of one row.
+fn of_every_recipe(value: impl Fn(usize, Dtype) -> f32) -> impl Iterator<Item = (String, Treatment, Weight)> {
+    Dtype::ALL.into_iter().flat_map(move |dtype| {
+        let weight = Weight::new(1, K, (0..K).map(|i| value(i, dtype)).collect(), dtype);
+        RECIPES.map(|name| (format!("{name} in {dtype}"), treatment(name, dtype), weight.clone()))
+    })
+}
+
+#[test]
+fn no_family_is_left_out() {
+    for pattern in Recipe::known().into_iter().map(|info| info.name).filter(|name| name != "baseline") {
+        let family = pattern.split(['{', '[', '_']).next().unwrap();
+        assert!(RECIPES.iter().any(|name| name.starts_with(family)), "{pattern}");
+    }
+}
+
+#[test]
+fn zeros_constants_and_subnormal_numbers_become_finite_numbers_and_zeros_stay() {
+    let zero = |_: usize, _: Dtype| 0.0;
+    let negative_zero = |_: usize, _: Dtype| -0.0;
+    let constant = |_: usize, _: Dtype| 0.3;
+    let subnormal = |i: usize, dtype: Dtype| ends(dtype).1 * ((i % 9) as f32 - 4.0);
+    let kinds: [&dyn Fn(usize, Dtype) -> f32; 4] = [&zero, &negative_zero, &constant, &subnormal];
+    for (kind, value) in kinds.into_iter().enumerate() {
+        for (name, treatment, weight) in of_every_recipe(value) {
+            let numbers = treatment.quantise(&weight).unwrap().unwrap().dequantise();
+            let right = |y: f32| if kind < 2 { y == 0.0 } else { y.is_finite() };
+            assert!(numbers.iter().all(|&y| right(y)), "{name}, {}: {:e}", weight.values()[1], numbers[1]);
+        }
+    }
+}
+
+#[test]
+fn huge_weights_are_refused_or_overflow_only_at_the_very_end() {
+    let largest = |_: usize, dtype: Dtype| ends(dtype).0;
+    let both = |i: usize, dtype: Dtype| if i.is_multiple_of(2) { ends(dtype).0 } else { -ends(dtype).0 };
+    let one = |i: usize, dtype: Dtype| if i == 77 { -ends(dtype).0 } else { (i % 5) as f32 };
+    let near = |i: usize, dtype: Dtype| ends(dtype).0 * ((i % 7) as f32 / 7.0);
+    let kinds: [&dyn Fn(usize, Dtype) -> f32; 4] = [&largest, &both, &one, &near];
+    for value in kinds {
+        for (name, treatment, weight) in of_every_recipe(value) {
+            match treatment.quantise(&weight) {
+                Ok(quantised) => {
+                    for (x, y) in weight.values().iter().zip(quantised.unwrap().dequantise()) {
+                        // A code times a scale may lie above the number it stands for, and that above all floats.
+                        assert!(
+                            y.is_finite() || (x.abs() > 0.99 * f32::MAX && y.is_infinite()),
+                            "{name}: {x:e} became {y:e}"
+                        );
+                    }
+                }
+                Err(error) => assert!(matches!(error, RecipeError::NotFinite { row: 0, .. }), "{name}: {error}"),
+            }
+        }
+    }
+    // Half of the largest number is not huge.
+    for (name, treatment, weight) in of_every_recipe(|i, dtype| ends(dtype).0 * (((i % 7) as f32 - 3.0) / 7.0)) {
+        let numbers =
+            treatment.quantise(&weight).unwrap_or_else(|error| panic!("{name}: {error}")).unwrap().dequantise();
+        assert!(numbers.iter().all(|y| y.is_finite()), "{name}");
+    }
+}
+
+#[test]
+fn an_infinity_or_a_nan_is_refused_where_it_stands() {
+    for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for (name, treatment, weight) in of_every_recipe(|i, _| if i == 200 { value } else { i as f32 }) {
+            let format = treatment.weight.unwrap();
+            let group = if format.outer_scales(1) == 0 { 200 / format.group(K) } else { 0 };
+            assert_eq!(treatment.quantise(&weight), Err(RecipeError::NotFinite { row: 0, group }), "{name}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `calorimeter-recipes` alone: the linear layers of a burn module of one's own are quantised where they are, and its
+//! answers compared with those before.
+//!
+//! `cargo run --release -p calorimeter-examples --example quantise_a_module [-- int8wo float8dq]`
+
+use burn::module::Module;
+use burn::nn::{Gelu, LayerNorm, LayerNormConfig, Linear, LinearConfig};
+use burn::tensor::{Distribution, Tensor, backend::Backend};
+use burn_flex::Flex;
+use calorimeter_recipes::{QuantLinear, Recipe, RecipeError, quantize};
+
+#[derive(Module, Debug)]
+struct Block<B: Backend> {
+    norm: LayerNorm<B>,
+    up: QuantLinear<B>,
+    down: QuantLinear<B>,
+}
+
+#[derive(Module, Debug)]
+struct Mlp<B: Backend> {
+    blocks: Vec<Block<B>>,
+    // A layer of burn's own type cannot be exchanged; the report says so.
+    head: Linear<B>,
+}
+
+impl<B: Backend> Mlp<B> {
+    fn new(device: &B::Device) -> Self {
+        let block = |_| Block {
+            norm: LayerNormConfig::new(256).init(device),
+            up: LinearConfig::new(256, 1024).init(device).into(),
+            down: LinearConfig::new(1024, 256).init(device).into(),
+        };
+        Self { blocks: (0..2).map(block).collect(), head: LinearConfig::new(256, 10).init(device) }
+    }
+
+    fn forward(&self, input: Tensor<B, 3>) -> Tensor<B, 3> {
+        let residual = self.blocks.iter().fold(input, |input, block| {
+            let hidden = Gelu::new().forward(block.up.forward(block.norm.forward(input.clone())));
+            input + block.down.forward(hidden)
+        });
+        self.head.forward(residual)
+    }
+}
+
+fn main() -> Result<(), RecipeError> {
+    let device = Default::default();
+    Flex::seed(&device, 1);
+    let mlp = Mlp::<Flex>::new(&device);
+    let input = Tensor::random([4, 16, 256], Distribution::Normal(0.0, 1.0), &device);
+    // This also draws the weights: burn does so when they are first needed, and each clone would draw its own.
+    let exact = mlp.forward(input.clone());
+
+    let mut names: Vec<String> = std::env::args().skip(1).collect();
+    if names.is_empty() {
+        names = ["int8wo", "int8dq", "int4wo-128-hqq"].map(str::to_owned).into();
+    }
+    for name in names {
+        let recipe: Recipe = name.parse()?;
+        let (quantised, report) = quantize(mlp.clone(), &recipe, |path, [n, _]| n > 16 && path != "blocks.1.down")?;
+        println!("{report}\n{:.1} dB\n", sqnr(exact.clone(), quantised.forward(input.clone())));
+    }
+    Ok(())
+}
+
+/// Signal over error in decibels.
+fn sqnr(exact: Tensor<Flex, 3>, given: Tensor<Flex, 3>) -> f32 {
+    let power = |tensor: Tensor<Flex, 3>| tensor.powi_scalar(2).sum().into_scalar();
+    10.0 * (power(exact.clone()) / power(exact - given)).log10()
+}

@@ -5,7 +5,7 @@
 //! output, as a forward pass must, so the arm that does so too is the one to compare with; the one that writes into
 //! the same output again shows what that costs.
 
-use calorimeter_recipes::{Dtype, Recipe};
+use calorimeter_recipes::{Dtype, Treatment};
 use calorimeter_shapes::Shape;
 use calorimeter_timing::{Arm, Closure, Comparison, Options, Quiet, WallClock, measure};
 use calorimeter_zoo::{Device, Implementation, Machines, Problem, Tensors, Workload, open};
@@ -20,8 +20,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let shape = Shape::new(SIDE as u64, SIDE as u64, SIDE as u64)?;
     let problem = Problem { model: "linear".parse()?, shape, dtype: Dtype::F32, seed: 42 };
     let tensors = problem.tensors();
-    let mut eager =
-        open(&problem, &tensors, Recipe::BASELINE, Implementation::Eager, Device::Cpu, &mut Machines::default())?;
+    let mut eager = open(
+        &problem,
+        &tensors,
+        &Treatment::none(problem.dtype),
+        Implementation::Eager,
+        Device::Cpu,
+        &mut Machines::default(),
+    )?;
     assert_eq!(eager.output()?.values, product(&tensors, Vec::new()), "the arms compute the same");
 
     let mut criterion = Criterion::default().configure_from_args();

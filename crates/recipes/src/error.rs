@@ -31,6 +31,14 @@ pub enum RecipeError {
         /// The group of numbers that share a scale, counted in the row.
         group: usize,
     },
+    /// A layer of a module cannot be quantised.
+    #[error("{path}: {cause}")]
+    Layer {
+        /// Where in the module the layer is.
+        path: String,
+        /// Why not.
+        cause: Box<Self>,
+    },
 }
 
 fn hint(nearest: Option<&str>) -> String {

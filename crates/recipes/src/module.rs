@@ -448,14 +448,15 @@ impl<B: QuantBackend, F: FnMut(&str, [usize; 2]) -> bool> Walk<B, F> {
         self.report.layers.push(Layer { path, n, k, bytes_before, bytes_after, outcome });
     }
 
-    fn fail(&mut self, error: impl fmt::Display) {
-        self.result = Err(RecipeError::Unsupported(format!("{}: {error}", self.path())));
+    fn fail(&mut self, error: RecipeError) {
+        self.result = Err(RecipeError::Layer { path: self.path(), cause: Box::new(error) });
     }
 
     fn find_quantised(&mut self, weight: &QuantWeight<B>) {
         let size = [weight.n, weight.k];
         if self.accepts(size) {
-            self.fail(format_args!("the layer is quantised with {} already; exclude it by the filter", weight.recipe));
+            let already = format!("the layer is quantised with {} already; exclude it by the filter", weight.recipe);
+            self.fail(RecipeError::Unsupported(already));
         } else {
             let bytes = weight.layer.weight_bytes();
             self.note(size, bytes, bytes, Outcome::QuantisedBefore(weight.recipe));

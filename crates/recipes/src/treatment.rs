@@ -1,7 +1,7 @@
 //! What a recipe does to a linear layer: how weight and input are stored, and where the scales are applied.
 
 use crate::block_sparse::BlockSparse;
-use crate::format::{Format, Grouping};
+use crate::format::{Format, Grouping, Method};
 use crate::quantise::{Quantised, quantise};
 use crate::stored::Stored;
 use crate::{Dtype, RecipeError, Sparsity, Weight};
@@ -82,6 +82,12 @@ impl Treatment {
                 return Err(RecipeError::Unsupported(format!(
                     "groups of {group} codes of {} bits do not fill whole words; a multiple of 32 would",
                     format.bits()
+                )));
+            }
+            if matches!(format.method, Method::Hqq(_)) && !group.is_multiple_of(16) {
+                return Err(RecipeError::Unsupported(format!(
+                    "half-quadratic quantisation adds up groups in sixteen parts, not groups of {group}; \
+                     a multiple of 32 would run"
                 )));
             }
             // Rows are filled up to whole groups: tinygemm's to 1024 at least.

@@ -36,15 +36,7 @@ pub enum DeviceError {
 /// Every device of this machine, the best first. Looked up once.
 pub fn discover() -> &'static [Found] {
     static FOUND: OnceLock<Vec<Found>> = OnceLock::new();
-    FOUND.get_or_init(|| {
-        let mut found = Vec::new();
-        #[cfg(feature = "cuda")]
-        found.extend(cuda());
-        #[cfg(feature = "wgpu")]
-        found.extend(graphics());
-        found.push(cpu());
-        found
-    })
+    FOUND.get_or_init(|| [cuda(), graphics(), vec![cpu()]].concat())
 }
 
 /// What a word of the configuration means here. A named device is taken at its word; see [`present`].
@@ -75,6 +67,11 @@ fn missing(wanted: impl ToString) -> DeviceError {
     DeviceError::Missing { wanted: wanted.to_string(), found: names.join(", ") }
 }
 
+#[cfg(not(feature = "cuda"))]
+fn cuda() -> Vec<Found> {
+    Vec::new()
+}
+
 #[cfg(feature = "cuda")]
 fn cuda() -> Vec<Found> {
     let gpus = calorimeter_kernels::native::probe().unwrap_or_default();
@@ -88,6 +85,11 @@ fn cuda() -> Vec<Found> {
             intel: false,
         })
         .collect()
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn graphics() -> Vec<Found> {
+    Vec::new()
 }
 
 #[cfg(feature = "wgpu")]

@@ -75,5 +75,6 @@ mod tests {
         let error = check("uintx-3-40", 80).unwrap_err().to_string();
         assert!(error.contains("a multiple of 32 would"), "{error}");
         assert!(check("uintx-4-4294967264", 4096).is_err());
+        assert!(check("uintx-8-20", 80).is_ok() && check("uintx-8-20-hqq", 80).is_err());
     }
 }

@@ -1,7 +1,8 @@
 //! Devices give the bits of the slice implementation.
 
+use burn::tensor::backend::Backend;
 use burn::tensor::{Tensor, TensorData};
-use burn_cubecl::CubeBackend;
+use burn_cubecl::{CubeBackend, CubeRuntime};
 use burn_flex::Flex;
 use burn_fusion::Fusion;
 use burn_wgpu::{WgpuDevice, WgpuRuntime};
@@ -9,7 +10,7 @@ use calorimeter_recipes::device::{DeviceTensor, QuantBackend};
 use calorimeter_recipes::format::{Format, Grouping, HqqIterate, Method, MxScaling, Zero};
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::stored::{Reading, Stored};
-use calorimeter_recipes::{Dtype, Element};
+use calorimeter_recipes::{Dtype, Element, Recipe, Weight};
 
 type Vulkan = CubeBackend<WgpuRuntime, f32, i32, u8>;
 type Cuda = CubeBackend<cubecl::cuda::CudaRuntime, f32, i32, u8>;
@@ -138,6 +139,32 @@ fn check_reading<B: QuantBackend>(device: &B::Device, dtype: Dtype) {
     }
 }
 
+/// On a device a layer takes the memory of its stored weight, and a pass leaves nothing else behind.
+fn check_memory<R: CubeRuntime>(device: &R::Device) {
+    type Eager<R> = CubeBackend<R, f32, i32, u8>;
+    let client = R::client(device);
+    let held = || client.memory_usage().unwrap().bytes_in_use;
+    let (n, k) = (512, 1024);
+    let values = (0..n * k).map(|i| (i * 7919 % 10_007) as f32 / 5003.0 - 1.0).collect();
+    let weight = Weight::new(n, k, values, Dtype::F32);
+    for recipe in ["int8wo", "int4wo-128", "float8dq-row", "mxfp4"] {
+        let treatment = recipe.parse::<Recipe>().unwrap().treatment(Dtype::F32, None).unwrap();
+        let input = Tensor::<Eager<R>, 2>::zeros([4, k], device);
+        let before = held();
+        let layer = treatment.linear::<Eager<R>>(&weight, device).unwrap();
+        drop(layer.forward(input.clone()).into_data());
+        Eager::<R>::sync(device).unwrap();
+        let (taken, stored) = (held() - before, layer.weight_bytes());
+        // The scales that are applied to products are kept as floats beside the stored ones.
+        assert!((stored..stored + 16384).contains(&taken), "{recipe}: {taken} bytes are held for {stored}");
+    }
+}
+
+#[test]
+fn a_layer_takes_the_memory_of_its_stored_weight() {
+    check_memory::<WgpuRuntime>(&WgpuDevice::Cpu);
+}
+
 #[test]
 fn reading_back_gives_the_same_numbers_everywhere() {
     Dtype::ALL.into_iter().for_each(|dtype| check_reading::<Flex>(&Default::default(), dtype));
@@ -169,5 +196,6 @@ fn cuda_quantises_as_slices_do() {
     let device = burn_cuda::CudaDevice::new(0);
     check::<Cuda>(&device, &Dtype::ALL);
     check::<Fusion<Cuda>>(&device, &[Dtype::F32]);
+    check_memory::<cubecl::cuda::CudaRuntime>(&device);
     Dtype::ALL.into_iter().for_each(|dtype| check_reading::<Cuda>(&device, dtype));
 }

@@ -34,7 +34,8 @@ pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
 fn overview() -> Source {
     let recipes: Vec<String> = Recipe::typical().iter().map(ToString::to_string).collect();
     let models = ["linear", "ln_linear_gelu", "transformer_block"];
-    let models = models.map(|model| format!("  - {{model: {model}, shapes: [{{name: custom, shapes: [[64, 512, 512]]}}]}}\n"));
+    let models =
+        models.map(|model| format!("  - {{model: {model}, shapes: [{{name: custom, shapes: [[64, 512, 512]]}}]}}\n"));
     let text = format!(
         "recipes: [{}]\nsparsities: [semi-sparse, block]\ndtype: f32\nimplementations: [eager]\nmodels:\n{}",
         recipes.join(", "),

@@ -76,8 +76,6 @@ pub struct RunArguments {
     /// A configuration file, as torchao's runner takes it
     #[arg(long, value_name = "FILE")]
     pub config: Vec<PathBuf>,
-    #[command(flatten)]
-    pub overrides: OverrideArguments,
     /// Folder for the results [default: a new one under the file's output_dir]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -95,21 +93,20 @@ pub struct RunArguments {
     pub strict: bool,
     #[command(flatten)]
     pub colour: ColourArguments,
+    #[command(flatten)]
+    pub overrides: OverrideArguments,
 }
 
 /// Compare the accuracy of recipes, without measuring times.
 ///
 /// Every case is opened and checked, and none is timed. The table has a row for each recipe, and for each model the signal
 /// to quantisation noise in dB against the unquantised model; then the size of the weights as a share of the baseline's,
-/// and the time in which the host quantised them. Records and files are those of `run`.
+/// and the time in which the host quantised them. Records, files and exit codes are those of `run`.
 #[derive(Debug, Args)]
-#[command(after_long_help = EXIT_CODES)]
 pub struct AccuracyArguments {
     /// Configuration files [default: typical recipes in every kind of model at one small shape]
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    #[command(flatten)]
-    pub overrides: CaseArguments,
     /// Folder for the results [default: a new one under the file's output_dir]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -121,6 +118,8 @@ pub struct AccuracyArguments {
     pub format: Format,
     #[command(flatten)]
     pub colour: ColourArguments,
+    #[command(flatten)]
+    pub overrides: CaseArguments,
 }
 
 #[derive(Debug, Args)]

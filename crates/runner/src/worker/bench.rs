@@ -12,7 +12,9 @@ use calorimeter_timing::{
     Arm, Failure, Measurement, MockClock, Observer, Options, Phase, Script, Silence, Stopwatch, TimingError, Work,
     granularity, measure,
 };
-use calorimeter_zoo::{Device, Implementation, Machines, Problem, Reference, Tensors, Workload, ZooError, gate, open, support};
+use calorimeter_zoo::{
+    Device, Implementation, Machines, Problem, Reference, Tensors, Workload, ZooError, gate, open, support,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
@@ -259,7 +261,8 @@ fn make_ready(
         record.tuning = (events > 0).then_some(Tuning { nanos, events });
     }
 
-    let judged = problem.judge(&treatment, &output, common.reference(&treatment).map_err(refuse)?, workload.may_use_tf32());
+    let judged =
+        problem.judge(&treatment, &output, common.reference(&treatment).map_err(refuse)?, workload.may_use_tf32());
     if judged.as_ref().is_ok_and(|judged| judged.tf32) {
         record.warnings.push(TF32.into());
     }

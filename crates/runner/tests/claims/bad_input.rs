@@ -60,7 +60,7 @@ const FILES: &[(&str, &str)] = &[
     ),
     (
         "recipes: [baseline]\nsparsities: ['None']\nMODEL",
-        ":2:14: sparsities[0]: unknown sparsity \"None\"; known: semi-sparse, 2:4, block",
+        ":2:14: sparsities[0]: unknown sparsity \"None\"; known: semi-sparse, 2:4, block, block-{0.01..0.99}-{side}, bsr-{0.01..0.99}-{side}",
     ),
     // Sizes that are none.
     (

@@ -10,6 +10,7 @@ fn every_question_is_answered_on_standard_output() {
         ("--version", "calorimeter "),
         ("run --help", "Exit codes:"),
         ("run -h", "--dry-run"),
+        ("accuracy --help", "--implementations"),
         ("ci --help", "--output"),
         ("list", "transformer_block"),
         ("list recipes", "int8wo"),
@@ -45,7 +46,7 @@ fn an_exit_code_is_the_worst_of_what_happened() {
         ("{match: int8wo.*m8-, fault: mismatch}, {match: int8wo, fault: abort}", "--strict", 3),
     ] {
         let scene = Scene::with(&format!(
-            "recipes: [baseline, int8wo, fp6]\ndevice: mock\nimplementations: [eager]\n{TIMING}\nmock: [{rules}]
+            "recipes: [baseline, int8wo, marlin]\ndevice: mock\nimplementations: [eager]\n{TIMING}\nmock: [{rules}]
 models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]\n"
         ));
         scene.run(&format!("run c.yml --out out {arguments}")).ended_with(code);

@@ -7,7 +7,7 @@ use std::fs;
 /// Four groups, in which something goes wrong on the way; `sleep_ms` of each launch make a run last.
 fn config(sleep_ms: u32) -> String {
     format!(
-        "recipes: [baseline, int8wo, fp6]
+        "recipes: [baseline, int8wo, marlin]
 device: mock
 dtype: f32
 {TIMING}

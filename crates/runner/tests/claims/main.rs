@@ -3,6 +3,7 @@
 
 mod scene;
 
+mod accuracy;
 mod bad_input;
 mod commands;
 mod embedding;

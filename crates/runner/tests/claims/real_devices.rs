@@ -33,7 +33,8 @@ models:
             let sqnr = accuracy.sqnr_db.unwrap();
             assert!((30.0..60.0).contains(&sqnr), "{id}: {sqnr} dB");
             assert!((1e-3..3e-2).contains(&rel_l2), "{id}: {rel_l2}");
-            assert!(stored * 3 < unquantised, "{id}: {stored} of {unquantised}");
+            // Rows are packed in whole blocks of 32 codes.
+            assert!(stored * 3 < unquantised || id.contains("-k33-"), "{id}: {stored} of {unquantised}");
             assert_eq!(record.speedup.as_ref().unwrap().vs, id.replace("int8wo", "baseline"));
         } else {
             assert!(rel_l2 < 1e-6 && stored == unquantised && record.speedup.is_none(), "{id}");
@@ -49,6 +50,20 @@ models:
         for window in line["record"]["windows"].as_array().unwrap() {
             assert!(window["launches"].is_u64() && window["nanos"].is_u64(), "{window}");
         }
+    }
+}
+
+#[test]
+fn the_time_of_a_semi_structured_case_is_not_passed_off_as_that_of_sparsity() {
+    let scene = Scene::with(&format!(
+        "recipes: [baseline]\nsparsities: [semi-sparse, block]\ndevice: cpu\ndtype: f32\n{SHORT}
+models: [{{shapes: [{{name: custom, shapes: [[4, 64, 64]]}}]}}]\n"
+    ));
+    let records = scene.run("run c.yml --out out --format jsonl").ended_with(0).records();
+    for (recipe, warned) in [("/baseline/", false), ("+semi-sparse/", true), ("+block-0.9-64/", false)] {
+        let record = find(&records, recipe);
+        assert_eq!(record.status, Status::Ok, "{record:?}");
+        assert_eq!(record.warnings.iter().any(|warning| warning.contains("multiplied dense")), warned, "{record:?}");
     }
 }
 

@@ -139,3 +139,87 @@ fn tail(row: &[Option<&Record>]) -> String {
     let time = nanos.map_or("-".into(), |nanos| nanoseconds(nanos as f64));
     format!("  {share:>7}  {time:>8}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Accuracy;
+
+    fn case(recipe: &str, sparsity: Option<&str>, workload: &str) -> Case {
+        Case {
+            workload: workload.into(),
+            recipe: recipe.into(),
+            sparsity: sparsity.map(str::to_owned),
+            implementation: "eager".into(),
+            device: "cpu".into(),
+            dtype: "f32".into(),
+            shape: [("m", 64), ("k", 512), ("n", 512)].into(),
+            ..Case::default()
+        }
+    }
+
+    fn ok(case: Case, sqnr_db: Option<f64>, bytes: u64, quantise_ns: Option<u64>) -> Record {
+        let rel_l2 = Some(sqnr_db.map_or(0.0, |db| 10f64.powf(-db / 20.0)));
+        Record {
+            accuracy: Some(Accuracy { sqnr_db, rel_l2, ..Accuracy::default() }),
+            weight_bytes: Some(bytes),
+            baseline_weight_bytes: Some(1000),
+            quantise_ns,
+            ..Record::new(case, Status::Ok)
+        }
+    }
+
+    fn records() -> Vec<Record> {
+        let block = |recipe| case(recipe, None, "transformer_block");
+        let [mut f16, mut named] = [case("baseline", None, "linear"), block("baseline")];
+        f16.dtype = "f16".into();
+        named.name = "small".into();
+        vec![
+            ok(case("baseline", None, "linear"), None, 1000, None),
+            ok(case("int8wo", None, "linear"), Some(48.149), 252, Some(1_200_000)),
+            Record::new(case("fp6", None, "linear"), Status::Mismatch),
+            ok(block("baseline"), Some(126.26), 1000, None),
+            ok(block("int8wo"), Some(44.1), 254, Some(800_000)),
+            ok(block("fp6"), Some(25.9), 190, Some(500)),
+            ok(case("baseline", Some("semi-sparse"), "linear"), Some(6.999), 531, Some(1_000_000_000)),
+            Record::new(case("marlin", None, "linear"), Status::Unsupported),
+            ok(named, None, 1000, None),
+            ok(f16, Some(70.0), 1000, None),
+        ]
+    }
+
+    #[test]
+    fn the_table_is_this_to_the_digit() {
+        assert_eq!(
+            accuracy(&records(), Colour::Never),
+            "\
+f32  cpu  eager  SQNR in dB
+recipe                       linear  transformer_block  transformer_block  weights  quantise
+                      m64-k512-n512      m64-k512-n512      m64-k512-n512
+                                                                    small
+baseline                      exact              126.3              exact   100.0%         -
+int8wo                         48.1               44.1                       25.3%  2.000 ms
+fp6                        mismatch               25.9                       19.0%  500.0 ns
+baseline+semi-sparse            7.0                                          53.1%   1.000 s
+marlin                  unsupported                                              -         -
+
+f16  cpu  eager  SQNR in dB
+recipe           linear  weights  quantise
+          m64-k512-n512
+baseline           70.0   100.0%         -"
+        );
+        assert_eq!(accuracy(&[], Colour::Never), "");
+    }
+
+    #[test]
+    fn what_is_wider_than_a_line_goes_on_below_and_nothing_is_left_out() {
+        let repeated: Vec<Record> = std::iter::repeat_with(records).take(4).flatten().collect();
+        let text = accuracy(&repeated, Colour::Never);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_eq!(text.matches("44.1").count(), 4);
+        assert_eq!(text.matches("unsupported").count(), 4);
+        let coloured = accuracy(&repeated, Colour::Always);
+        let plain = ["0", "1", "33"].iter().fold(coloured, |text, code| text.replace(&format!("\x1b[{code}m"), ""));
+        assert_eq!(plain, text);
+    }
+}

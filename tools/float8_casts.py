@@ -4,8 +4,8 @@
 One file of one byte per code for each format goes into the directory given as argument. The
 numbers themselves are not written: `crates/recipes/tests/claims/casts.rs` makes the same ones.
 
-    python3 -m venv /tmp/casts && /tmp/casts/bin/pip install ml_dtypes==0.6.0 numpy
-    /tmp/casts/bin/python tools/float8_casts.py crates/recipes/tests/data/casts
+    python3 -m venv casts-venv && casts-venv/bin/pip install ml_dtypes==0.6.0 numpy
+    casts-venv/bin/python tools/float8_casts.py crates/recipes/tests/data/casts
 
 ml_dtypes rounds to the nearest, ties to even, and does not saturate: what is too large becomes
 a NaN in e4m3 and an infinity in e5m2. In e3m2 and e2m1, which have neither, it saturates.

@@ -8,5 +8,7 @@ mod golden;
 #[cfg(feature = "cpu")]
 mod memory;
 #[cfg(feature = "cpu")]
+mod module;
+#[cfg(feature = "cpu")]
 mod outputs;
 mod properties;

@@ -1,0 +1,299 @@
+//! A user's own burn module, quantised in place.
+
+use burn::module::{Module, ModuleMapper, Param};
+use burn::nn;
+use burn::nn::{Gelu, LayerNorm, LayerNormConfig, LinearConfig};
+use burn::record::{BinBytesRecorder, FullPrecisionSettings, NamedMpkBytesRecorder, Recorder};
+use burn::tensor::backend::Backend;
+use burn::tensor::{DType, Tensor};
+use burn::tensor::{Distribution, TensorData};
+use burn_flex::Flex;
+use calorimeter_recipes::module::Outcome;
+use calorimeter_recipes::{Dtype, QuantLinear, Recipe, RecipeError, Weight, quantize};
+
+const WIDTH: usize = 128;
+const HIDDEN: usize = 192;
+
+/// A block with layers of either kind, to compare what they save.
+#[derive(Module, Debug)]
+struct Block<B: Backend, L> {
+    norm: LayerNorm<B>,
+    up: L,
+    down: Option<L>,
+}
+
+#[derive(Module, Debug)]
+struct Mlp<B: Backend, L> {
+    blocks: Vec<Block<B, L>>,
+    head: nn::Linear<B>,
+}
+
+type Plain = Mlp<Flex, nn::Linear<Flex>>;
+type Model = Mlp<Flex, QuantLinear<Flex>>;
+
+fn plain() -> Plain {
+    let device = Default::default();
+    let linear = |k, n| LinearConfig::new(k, n).init(&device);
+    let block = |_| Block {
+        norm: LayerNormConfig::new(WIDTH).init(&device),
+        up: linear(WIDTH, HIDDEN),
+        down: Some(LinearConfig::new(HIDDEN, WIDTH).with_bias(false).init(&device)),
+    };
+    let mlp = Mlp { blocks: (0..2).map(block).collect(), head: linear(WIDTH, 10) };
+    // Parameters come into being when they are first looked at, in each clone on its own.
+    mlp.map(&mut Cast(Dtype::F32))
+}
+
+fn exchangeable(Mlp { blocks, head }: Plain) -> Model {
+    let block = |Block { norm, up, down }: Block<Flex, nn::Linear<Flex>>| Block {
+        norm,
+        up: up.into(),
+        down: down.map(Into::into),
+    };
+    Mlp { blocks: blocks.into_iter().map(block).collect(), head }
+}
+
+fn model() -> Model {
+    exchangeable(plain())
+}
+
+impl Model {
+    fn forward(&self, input: Tensor<Flex, 3>) -> Tensor<Flex, 3> {
+        let forward = |input: Tensor<Flex, 3>, block: &Block<Flex, QuantLinear<Flex>>| {
+            let hidden = Gelu::new().forward(block.up.forward(block.norm.forward(input.clone())));
+            input + block.down.as_ref().expect("every block has one").forward(hidden)
+        };
+        self.head.forward(self.blocks.iter().fold(input, forward))
+    }
+}
+
+fn random<const D: usize>(shape: [usize; D]) -> Tensor<Flex, D> {
+    Tensor::random(shape, Distribution::Normal(0.0, 1.0), &Default::default())
+}
+
+fn values<const D: usize>(tensor: Tensor<Flex, D>) -> Vec<f32> {
+    tensor.into_data().convert::<f32>().into_vec().unwrap()
+}
+
+fn recipe(name: &str) -> Recipe {
+    name.parse().unwrap()
+}
+
+/// Every recipe that quantises weights and needs no sparsity.
+fn recipes(dtype: Dtype) -> Vec<Recipe> {
+    let quantises = |recipe: &Recipe| recipe.treatment(dtype, None).is_ok_and(|treatment| treatment.weight.is_some());
+    Recipe::typical().into_iter().filter(quantises).collect()
+}
+
+/// What a layer under a recipe must give, and how much the terms of each output sum up to.
+fn on_the_host(recipe: Recipe, linear: &nn::Linear<Flex>, input: &[f32]) -> (Vec<f64>, Vec<f64>) {
+    let [k, n] = linear.weight.dims();
+    let dtype = Dtype::ALL.into_iter().find(|dtype| dtype.burn() == linear.weight.dtype()).unwrap();
+    let treatment = recipe.treatment(dtype, None).unwrap();
+    let kept = values(linear.weight.val());
+    let weight = Weight::new(n, k, (0..n * k).map(|at| kept[at % k * n + at / k]).collect(), dtype);
+    let weight = treatment.effective_weight(&weight).unwrap();
+    let input = treatment.effective_input(input, k).unwrap_or_else(|| input.to_vec());
+    let bias = linear.bias.as_ref().map_or_else(|| vec![0.0; n], |bias| values(bias.val()));
+    let output = |row: &[f32], channel: usize| {
+        let terms = row.iter().zip(weight.row(channel)).map(|(&x, &w)| f64::from(x) * f64::from(w));
+        let terms: Vec<_> = terms.chain([f64::from(bias[channel])]).collect();
+        (terms.iter().sum::<f64>(), terms.iter().map(|term| term.abs()).sum::<f64>())
+    };
+    input.chunks(k).flat_map(|row| (0..n).map(move |channel| (row, channel))).map(|(r, c)| output(r, c)).unzip()
+}
+
+fn decibels(exact: &[f32], given: &[f32]) -> f32 {
+    let power = |values: &mut dyn Iterator<Item = f32>| values.map(|x| x * x).sum::<f32>();
+    let error = power(&mut exact.iter().zip(given).map(|(a, b)| a - b));
+    10.0 * (power(&mut exact.iter().copied()) / error).log10()
+}
+
+#[test]
+fn a_quantised_layer_gives_what_its_codes_stand_for() {
+    for dtype in [Dtype::F32, Dtype::Bf16, Dtype::F16] {
+        for recipe in recipes(dtype) {
+            for bias in [true, false] {
+                let linear = LinearConfig::new(WIDTH, HIDDEN).with_bias(bias).init::<Flex>(&Default::default());
+                let linear = linear.map(&mut Cast(dtype));
+                let input = random([2, 3, WIDTH]).cast(dtype.burn());
+                let (exact, sizes) = on_the_host(recipe, &linear, &values(input.clone()));
+                let (layer, _) = quantize(QuantLinear::from(linear), &recipe, |_, _| true).unwrap();
+                let output = layer.forward(input);
+                assert_eq!((output.dims(), output.dtype()), ([2, 3, HIDDEN], dtype.burn()));
+                // Sums are built in f32: there it is they that are rounded again and again.
+                let tolerance = dtype.unit_roundoff() * if dtype == Dtype::F32 { 8.0 } else { 2.0 };
+                for ((given, exact), size) in values(output).into_iter().zip(exact).zip(sizes) {
+                    let error = (f64::from(given) - exact).abs();
+                    assert!(error <= tolerance * size, "{recipe} {dtype} bias {bias}: {given} for {exact}");
+                }
+            }
+        }
+    }
+}
+
+struct Cast(Dtype);
+
+impl<B: Backend> ModuleMapper<B> for Cast {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+        param.map(|tensor| tensor.cast(self.0.burn()))
+    }
+}
+
+#[test]
+fn a_quantised_model_is_close_to_the_model() {
+    let (model, input) = (model(), random([2, 3, WIDTH]));
+    let exact = values(model.forward(input.clone()));
+    for recipe in recipes(Dtype::F32) {
+        let (quantised, _) = quantize(model.clone(), &recipe, |_, _| true).unwrap();
+        assert!(quantised.blocks.iter().all(|block| block.up.recipe() == Some(recipe) && block.up.float().is_none()));
+        let decibels = decibels(&exact, &values(quantised.forward(input.clone())));
+        assert!(decibels > 12.0 && decibels.is_finite(), "{recipe}: {decibels} dB");
+    }
+    assert!(model.blocks.iter().all(|block| block.up.recipe().is_none()));
+}
+
+#[test]
+fn one_vector_is_an_input() {
+    let linear = LinearConfig::new(WIDTH, 7).init::<Flex>(&Default::default());
+    let (layer, _) = quantize(QuantLinear::from(linear), &recipe("int8dq"), |_, _| true).unwrap();
+    let input = random([1, WIDTH]);
+    assert_eq!(values(layer.forward(input.clone().squeeze::<1>())), values(layer.forward(input)));
+}
+
+#[test]
+fn the_report_names_every_linear_layer_and_what_became_of_it() {
+    let mut asked = Vec::new();
+    let (model, report) = quantize(model(), &recipe("int8wo"), |path, size| {
+        asked.push((path.to_owned(), size));
+        path != "blocks.1.down"
+    })
+    .unwrap();
+    let (up, down) = ([HIDDEN, WIDTH], [WIDTH, HIDDEN]);
+    let sizes = [("blocks.0.up", up), ("blocks.0.down", down), ("blocks.1.up", up), ("blocks.1.down", down)];
+    assert_eq!(asked, sizes.map(|(path, size)| (path.to_owned(), size)));
+    let before = 4 * (WIDTH * HIDDEN) as u64;
+    let after = |n| (WIDTH * HIDDEN + 4 * n) as u64;
+    let layers = report.layers.iter().map(|l| (l.path.as_str(), l.outcome, l.bytes_before, l.bytes_after));
+    assert_eq!(
+        layers.collect::<Vec<_>>(),
+        [
+            ("blocks.0.up", Outcome::Quantised, before, after(HIDDEN)),
+            ("blocks.0.down", Outcome::Quantised, before, after(WIDTH)),
+            ("blocks.1.up", Outcome::Quantised, before, after(HIDDEN)),
+            ("blocks.1.down", Outcome::Excluded, before, before),
+            ("head", Outcome::NotExchangeable, 5120, 5120),
+        ]
+    );
+    assert_eq!(report.left().map(|layer| layer.path.as_str()).collect::<Vec<_>>(), ["blocks.1.down", "head"]);
+    assert_eq!(report.bytes_after(), before + 5120 + 2 * after(HIDDEN) + after(WIDTH));
+    assert!(
+        report
+            .to_string()
+            .contains("head          is a burn::nn::Linear and no QuantLinear: [10, 128], 5120 -> 5120 bytes")
+    );
+    assert!(model.blocks[1].down.as_ref().unwrap().float().is_some());
+    assert!(model.blocks[0].up.clone().map(&mut Cast(Dtype::F32)).recipe().is_some(), "other mappers leave it alone");
+}
+
+#[test]
+fn layers_can_have_different_recipes_and_none_twice() {
+    let (model, _) = quantize(model(), &recipe("int8wo"), |path, _| path.ends_with("up")).unwrap();
+    let error = quantize(model.clone(), &recipe("int8dq"), |_, _| true).unwrap_err().to_string();
+    assert_eq!(error, "blocks.0.up: the layer is quantised with int8wo already; exclude it by the filter");
+    let (model, report) = quantize(model, &recipe("int8dq"), |path, _| path.ends_with("down")).unwrap();
+    assert_eq!(report.layers[0].outcome, Outcome::QuantisedBefore(recipe("int8wo")));
+    assert_eq!(report.layers[1].outcome, Outcome::Quantised);
+    assert_eq!(report.layers[0].bytes_before, report.layers[0].bytes_after);
+    assert_eq!(model.blocks[1].up.recipe(), Some(recipe("int8wo")));
+    assert_eq!(model.blocks[1].down.as_ref().unwrap().recipe(), Some(recipe("int8dq")));
+}
+
+#[test]
+fn nothing_to_quantise_is_an_error() {
+    let error = quantize(model().head, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
+    assert_eq!(error, "no layer would be quantised:  is a burn::nn::Linear and no QuantLinear");
+    let error = quantize(model(), &recipe("int8wo"), |_, _| false).unwrap_err().to_string();
+    assert!(error.contains("blocks.0.down is excluded by the filter"), "{error}");
+    let norm = LayerNormConfig::new(3).init::<Flex>(&Default::default());
+    let error = quantize(norm, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
+    assert!(error.contains("declare those to quantise as QuantLinear"), "{error}");
+    let (model, report) = quantize(model(), &Recipe::BASELINE, |_, _| true).unwrap();
+    assert_eq!(report.layers[0].outcome, Outcome::LeftByRecipe);
+    assert!(model.blocks[0].up.float().is_some());
+}
+
+#[test]
+fn a_weight_that_cannot_be_quantised_is_named() {
+    let layer = |weight: [[f32; 2]; 2]| {
+        let (weight, bias) = (Param::from_data(TensorData::from(weight), &Default::default()), None);
+        vec![QuantLinear::<Flex>::from(nn::Linear { weight, bias })]
+    };
+    let error = quantize(layer([[1.0, 2.0], [3.0, f32::NAN]]), &recipe("int8wo"), |_, _| true).unwrap_err();
+    assert_eq!(error.to_string(), format!("0: {}", RecipeError::NotFinite { row: 1, group: 0 }));
+    let double = layer([[1.0; 2]; 2]).map(&mut Double);
+    let error = quantize(double, &recipe("int8wo"), |_, _| true).unwrap_err();
+    assert_eq!(error.to_string(), "0: the weight is in F64; cast it to one of [F32, F16, BF16]");
+}
+
+struct Double;
+
+impl<B: Backend> ModuleMapper<B> for Double {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+        param.map(|tensor| tensor.cast(DType::F64))
+    }
+}
+
+#[test]
+fn before_it_is_quantised_a_model_is_saved_like_one_of_plain_layers() {
+    let (plain, device) = (plain(), Default::default());
+    let model = exchangeable(plain.clone());
+    let named = NamedMpkBytesRecorder::<FullPrecisionSettings>::new();
+    let bytes = Recorder::<Flex>::record(&named, plain.clone().into_record(), ()).unwrap();
+    assert!(Recorder::<Flex>::record(&named, model.clone().into_record(), ()).unwrap() == bytes);
+    let other = self::model().load_record(named.load(bytes, &device).unwrap());
+    let input = random([1, 2, WIDTH]);
+    assert_eq!(values(other.forward(input.clone())), values(model.forward(input)));
+
+    let unnamed = BinBytesRecorder::<FullPrecisionSettings>::new();
+    let bytes = Recorder::<Flex>::record(&unnamed, model.into_record(), ()).unwrap();
+    let back = self::plain().load_record(unnamed.load(bytes, &device).unwrap());
+    assert_eq!(values(back.blocks[0].up.weight.val()), values(plain.blocks[0].up.weight.val()));
+}
+
+#[test]
+#[should_panic(expected = "a layer quantised with int8wo cannot be saved; do that first and quantise afterwards")]
+fn a_quantised_model_refuses_to_be_saved() {
+    let (model, _) = quantize(model(), &recipe("int8wo"), |_, _| true).unwrap();
+    model.into_record();
+}
+
+#[test]
+#[should_panic(expected = "cannot be loaded into; do that first")]
+fn a_quantised_model_refuses_to_be_loaded_into() {
+    let record = model().into_record();
+    let (model, _) = quantize(model(), &recipe("int8wo"), |_, _| true).unwrap();
+    model.load_record(record);
+}
+
+#[test]
+fn it_is_a_module_like_any_other() {
+    fn shared_by_threads<T: Send + Sync>(_: &T) {}
+    let device = Default::default();
+    let layer = QuantLinear::from(LinearConfig::new(3, 5).init::<Flex>(&device));
+    assert_eq!(layer.to_string(), "QuantLinear {d_input: 3, d_output: 5, bias: true, params: 20}");
+    let (layer, _) = quantize(layer, &recipe("int8wo"), |_, _| true).unwrap();
+    assert_eq!(layer.to_string(), "QuantLinear {d_input: 3, d_output: 5, bias: true, recipe: int8wo, params: 20}");
+    assert_eq!(layer.devices(), [device]);
+    shared_by_threads(&layer);
+    let moved = layer.clone().to_device(&device).fork(&device);
+    let input = random([4, 3]);
+    assert_eq!(values(moved.forward(input.clone())), values(layer.forward(input)));
+}
+
+#[test]
+fn a_walk_inside_a_walk_takes_nothing_of_the_other() {
+    let inner = || quantize(model().head, &recipe("int8wo"), |_, _| true).is_err();
+    let (model, _) = quantize(model(), &recipe("int8wo"), |_, _| inner()).unwrap();
+    assert!(model.blocks.iter().all(|block| block.up.recipe().is_some()));
+}

@@ -2,7 +2,7 @@
 //!
 //! To give the same bits everywhere they keep to what every device does alike: integer operations, comparisons, and
 //! single additions, multiplications and divisions. Compilers for GPUs may contract a product and the sum that takes it
-//! into one rounding; [`rounding::apart`] keeps them apart.
+//! into one rounding; [`rounding::apart()`] keeps them apart.
 
 pub mod hqq;
 pub mod minifloat;

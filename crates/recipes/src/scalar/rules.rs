@@ -23,7 +23,7 @@ pub struct Terms {
     pub most: i32,
     /// The bits of a code.
     pub mask: u32,
-    /// A zero, see [`apart`].
+    /// A zero, see [`apart()`].
     pub blank: u32,
 }
 

@@ -8,7 +8,7 @@ use crate::hqq::{LANES, inverse_betas, kept_iterate, stored, stored_zero};
 use crate::scalar::hqq::ITERATIONS;
 use crate::scalar::rules::{Rule, Terms, TermsLaunch};
 use crate::stored::{Reading, Stored};
-use crate::{Dtype, Element};
+use crate::{Dtype, Element, packing};
 use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, Shape};
 use burn_cubecl::kernel::into_contiguous;
@@ -119,11 +119,12 @@ fn largest<R: CubeRuntime>(input: &Input<R>) -> CubeTensor<R> {
 fn groups<R: CubeRuntime, T: Rule>(input: &Input<R>, format: Format) -> Stored<CubeTensor<R>> {
     let (rows, cols) = (input.rows, input.cols);
     let (whole, blocks) = (format.grouping == Grouping::Tensor, matches!(format.grouping, Grouping::Block(_)));
-    let wants_largest = whole || format.method == Method::Nvfp4;
-    let largest = if wants_largest { largest(input) } else { input.zero_words(1) };
+    let looks_at_all = format.looks_at_the_whole_tensor();
+    let largest = if looks_at_all { largest(input) } else { input.words(1) };
     let words = format.words_per_row(cols);
-    // Groups that do not end where rows do leave words that nobody writes.
-    let codes = input.zero_words(rows * words);
+    // Small groups that do not end where rows do leave words that nobody writes.
+    let filled = !blocks || cols.next_multiple_of(format.group(cols)).is_multiple_of(packing::BLOCK);
+    let codes = if filled { input.words(rows * words) } else { input.zero_words(rows * words) };
     let groups = rows * cols.div_ceil(format.group(cols));
     let (scales, zeros) = (input.words(format.scales(rows, cols)), input.words(groups));
     let (units, per_cube) = if blocks { (1, UNITS) } else { (UNITS_PER_ROW, 1) };
@@ -148,6 +149,7 @@ fn groups<R: CubeRuntime, T: Rule>(input: &Input<R>, format: Format) -> Stored<C
             units,
             blocks,
             whole,
+            looks_at_all,
             input.dtype(),
         );
     }

@@ -147,6 +147,7 @@ pub fn quantise_groups<F: Float, R: Rule>(
     #[comptime] units: usize,
     #[comptime] blocks: bool,
     #[comptime] whole: bool,
+    #[comptime] looks_at_all: bool,
     #[define(F)] _dtype: StorageType,
 ) {
     let groups = cols.div_ceil(group);
@@ -159,8 +160,12 @@ pub fn quantise_groups<F: Float, R: Rule>(
         let found = extremes::<F>(input, row, start, end, lane, units);
         let mut low = found.low;
         let mut high = found.high;
-        let amax = largest[0];
-        let mut finite = either((amax.to_bits() & 0x7FFF_FFFF) < 0x7F80_0000, found.finite, 0u32);
+        let mut amax = 0.0f32.runtime();
+        let mut finite = found.finite;
+        if comptime!(looks_at_all) {
+            amax = largest[0];
+            finite = either((amax.to_bits() & 0x7FFF_FFFF) < 0x7F80_0000, finite, 0u32);
+        }
         if comptime!(blocks) {
             // The zeros that fill the last group up belong to it.
             if start + group > cols {

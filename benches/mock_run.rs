@@ -3,7 +3,7 @@
 
 use calorimeter_runner::config::{Overrides, Source};
 use calorimeter_runner::run::{Place, Prepared, Request, RunError, Show};
-use calorimeter_runner::worker::{Subprocess, serve_if_worker};
+use calorimeter_runner::worker::{Keep, Subprocess, serve_if_worker};
 use criterion::{BatchSize, Criterion, Throughput};
 use tempfile::TempDir;
 
@@ -36,7 +36,7 @@ fn mock_run(criterion: &mut Criterion) -> Result<(), RunError> {
 
 fn run(prepared: &Prepared, folder: &TempDir) {
     let place = Place { dir: folder.path().to_owned(), output_dir: folder.path().to_owned() };
-    let outcome = prepared.start(&place, &mut Subprocess::new(None), &mut Silent).expect("the mock device is here");
+    let outcome = prepared.start(&place, &mut Subprocess::new(Keep::default()), &mut Silent).expect("the mock device is here");
     assert!(outcome.records.len() as u64 == CASES && outcome.errors.is_empty(), "{:?}", outcome.errors);
 }
 

@@ -1,7 +1,7 @@
 //! Which kernels: GPU code of known quality, for programs that want something better, or better known, than what their
 //! framework launches.
 //!
-//! Without a feature the crate holds only small types that need no GPU:
+//! Without a feature the crate holds only what needs no GPU: small types, and the [`probes`] of the processor.
 //!
 //! ```
 //! use calorimeter_kernels::FloatKind;
@@ -11,7 +11,9 @@
 //! assert_eq!(FloatKind::BF16.to_string(), "bf16");
 //! ```
 //!
-//! The feature `cuda` adds the module `native`: matrix products by cuBLASLt, layer normalisation and activations as
+//! The feature `cube` adds probes of any device that CubeCL drives.
+//!
+//! The feature `cuda` adds probes in CUDA C++ and the module `native`: matrix products by cuBLASLt, layer normalisation and activations as
 //! CUDA C++ compiled by NVRTC for the GPU at hand, on one stream of its own, whose events a stopwatch can use. It builds on a
 //! machine without CUDA; a library or GPU that is missing at run time is an error value.
 //!
@@ -38,5 +40,6 @@
 mod float_kind;
 #[cfg(feature = "cuda")]
 pub mod native;
+pub mod probes;
 
 pub use float_kind::FloatKind;

@@ -11,7 +11,9 @@ use calorimeter_kernels::{
     native::{
         Activation, ActivationFunction, Buffer, LayerNorm, Linear, LinearShape, Machine, NativeError, libraries, probe,
     },
+    probes::{NativeProbes, Probe, ProbeError, Probes},
 };
+use cudarc::driver::sys::CUevent_flags;
 use half::{bf16, f16};
 
 /// One test at a time on the GPU: they print times, and one of them fills the memory.
@@ -152,6 +154,35 @@ fn linear_is_within_the_error_of_f32_sums() {
 }
 
 #[test]
+fn only_linear_with_tf32_rounds_f32_to_tf32() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let (m, k, n) = (256, 1024, 128);
+    let shape = LinearShape { m, k, n };
+    let (x, w) = (values(m * k, 1, FloatKind::F32), values(n * k, 2, FloatKind::F32));
+    let upload = |values: &[f64]| machine.upload(&encode(values, FloatKind::F32)).unwrap();
+    let (device_x, device_w) = (upload(&x), upload(&w));
+    // The largest error of an element in units of the length of the vector of its terms.
+    let error_of = |linear: Linear| {
+        println!("{shape}: {}", linear.algorithm());
+        let mut y = poisoned(&machine, linear.y_bytes());
+        linear.enqueue(&device_x, &device_w, &mut y).unwrap();
+        let y = decode(&y.download().unwrap(), FloatKind::F32);
+        let errors = (0..m * n).map(|at| {
+            let (row, column) = (&x[at / n * k..][..k], &w[at % n * k..][..k]);
+            let terms = row.iter().zip(column).map(|(a, b)| a * b);
+            let squares: f64 = terms.clone().map(|term| term * term).sum();
+            (y[at] - terms.sum::<f64>()).abs() / squares.sqrt()
+        });
+        errors.fold(0.0, f64::max)
+    };
+    let whole = error_of(Linear::new(&machine, FloatKind::F32, shape).unwrap());
+    let rounded = error_of(Linear::with_tf32(&machine, shape).unwrap());
+    println!("error of f32 {whole:.1e}, of TF32 {rounded:.1e}");
+    // TF32 keeps 11 bits of each factor, f32 keeps 24.
+    assert!(whole < 1e-4 && (5e-4..1e-2).contains(&rounded), "{whole:e} {rounded:e}");
+}
+
+#[test]
 fn linear_plans_the_largest_shapes() {
     let Some((machine, _turn)) = gpu() else { return };
     for kind in FloatKind::ALL {
@@ -261,6 +292,71 @@ fn running_out_of_memory_is_an_error_and_work_goes_on() {
     let mut y = poisoned(&machine, linear.y_bytes());
     linear.enqueue(&ones, &ones, &mut y).unwrap();
     assert_eq!(decode(&y.download().unwrap(), FloatKind::F32), [8.0; 64]);
+}
+
+#[test]
+fn probes_compute_what_they_should() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let mut probes = NativeProbes::new(machine.clone());
+    for steps in [0, 1, 2, 3, 12_345, 1_000_000] {
+        assert_eq!(probes.spin(steps).unwrap().check(), Ok(()), "{steps} steps");
+    }
+    // One access, a whole and a partly filled block of either kernel, many of them, and more bytes than 32 bits count.
+    let block = 32 << 10;
+    let sizes = [(16, 3), (block / 2, 3), (block / 2 + 16, 3), (block, 3), (block - 16, 3), (3 * block + 48, 7)];
+    for (bytes, sets) in sizes.into_iter().chain([((4 << 30) + 16, 1)]) {
+        let (mut copy, mut read) = (probes.copy(bytes, sets).unwrap(), probes.read(bytes, sets).unwrap());
+        assert_eq!((copy.check(), copy.bytes()), (Ok(()), 2 * bytes), "a copy of {bytes} bytes");
+        assert_eq!((read.check(), read.bytes()), (Ok(()), bytes), "a read of {bytes} bytes");
+        copy.launch().unwrap();
+        assert_eq!(copy.check(), Ok(()), "a copy that begins elsewhere in the rotation");
+    }
+    let error = probes.copy(1 << 50, 1).err();
+    assert_eq!(error, Some(ProbeError::BufferSize { bytes: 1 << 50, limit: machine.total_memory() }));
+}
+
+#[test]
+fn a_spin_takes_as_long_as_it_has_steps() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let mut probes = NativeProbes::new(machine.clone());
+    let mut time = |steps| {
+        let micros = 1e3 * fastest(&machine, &mut *probes.spin(steps).unwrap(), 1);
+        println!("spin of {steps} steps: {micros:.2} us");
+        micros
+    };
+    // The first brings the clock up.
+    time(20_000_000);
+    let [short, middle, long] = [1_000_000, 2_000_000, 4_000_000].map(&mut time);
+    assert!((middle / short - 2.0).abs() < 0.04 && (long / short - 4.0).abs() < 0.08);
+}
+
+/// Prints what the probes reach, for a person to judge.
+#[test]
+fn bandwidths_of_memory_and_of_the_cache() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let mut probes = NativeProbes::new(machine.clone());
+    for (bytes, sets) in [(256 << 20, 4), (1 << 30, 2), (4 << 30, 2), (machine.l2_bytes() / 8 / 16 * 16, 1)] {
+        for (name, mut probe) in
+            [("copy", probes.copy(bytes, sets).unwrap()), ("read", probes.read(bytes, sets).unwrap())]
+        {
+            let millis = fastest(&machine, &mut *probe, 20);
+            println!("{name} of {bytes} bytes in {sets} sets: {:.1} GB/s", probe.bytes() as f64 / millis / 1e6);
+        }
+    }
+}
+
+/// Milliseconds between events around some launches, for each of them, the least of five times.
+fn fastest(machine: &Machine, probe: &mut dyn Probe, launches: u32) -> f64 {
+    let event = || machine.stream().record_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).unwrap();
+    let mut least = f64::INFINITY;
+    for _ in 0..5 {
+        let start = event();
+        (0..launches).for_each(|_| probe.launch().unwrap());
+        let end = event();
+        probe.settle().unwrap();
+        least = least.min(f64::from(start.elapsed_ms(&end).unwrap()) / f64::from(launches));
+    }
+    least
 }
 
 fn poisoned(machine: &Machine, bytes: usize) -> Buffer {

@@ -1,29 +1,81 @@
 //! Which stopwatch times what.
 
-use calorimeter_timing::{Failure, Stopwatch, WallClock, Work};
-use calorimeter_zoo::{Device, Implementation, Machines};
+use calorimeter_timing::{EndToEnd, Enqueue, Failure, Regime, Stopwatch, WallClock, Work};
+use calorimeter_zoo::{Device, Machines, Setup};
+use calorimeter_zoo::Implementation;
+#[cfg(feature = "cuda")]
+use std::num::NonZeroU32;
 
-/// The stopwatch for work of an implementation on a device, with a remark where it is not the one that should be.
+/// Whether a regime exists for an implementation on a device; the error says why not.
+pub fn supported(regime: Regime, implementation: Implementation, device: Device) -> Result<(), String> {
+    let native_on_cuda = matches!(device, Device::Cuda(_)) && implementation == Implementation::Native;
+    match (regime, device) {
+        (_, Device::Mock) => Ok(()),
+        (Regime::Graph, _) if !native_on_cuda => Err(format!(
+            "graph: only `native` on cuda enqueues on a stream that can be captured, not `{implementation}` on {device}"
+        )),
+        (Regime::HostEnqueue, Device::Cpu) => {
+            Err("host-enqueue: work on the cpu has been done when the call returns; host-e2e is its time".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A stopwatch, with a remark where it is not the one that should be.
+type Choice = (Box<dyn Stopwatch>, Option<String>);
+
+/// The stopwatch for work of a setup in a regime.
 pub fn stopwatch(
-    device: Device,
-    implementation: Implementation,
+    regime: Regime,
+    setup: Setup,
     machines: &mut Machines,
     work: &mut dyn Work,
-) -> Result<(Box<dyn Stopwatch>, Option<String>), Failure> {
-    let _ = (&implementation, &machines, &work);
-    match device {
+) -> Result<Choice, Failure> {
+    match regime {
+        Regime::HostE2e => Ok((Box::new(EndToEnd), None)),
+        Regime::HostEnqueue => Ok((Box::new(Enqueue), None)),
+        Regime::Graph => graph(setup, machines),
+        Regime::DeviceCold | Regime::DeviceHot => device(setup, machines, work),
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn graph(setup: Setup, machines: &mut Machines) -> Result<Choice, Failure> {
+    /// As many launches make a replay long beside its own cost.
+    const MOST_CAPTURED: u32 = 64;
+    let Device::Cuda(index) = setup.device else { return Err("only cuda has graphs".into()) };
+    let stream = machines.native(index)?.stream().clone();
+    let captured = NonZeroU32::new(setup.sets.min(MOST_CAPTURED)).unwrap_or(NonZeroU32::MIN);
+    Ok((Box::new(calorimeter_timing::cuda::GraphClock::new(stream, captured)), None))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn graph(_: Setup, _: &mut Machines) -> Result<Choice, Failure> {
+    Err("this build has no CUDA; build with `--features cuda`".into())
+}
+
+fn device(setup: Setup, machines: &mut Machines, work: &mut dyn Work) -> Result<Choice, Failure> {
+    let _ = (&machines, &work);
+    match setup.device {
         Device::Cpu => Ok((Box::new(WallClock::synchronous()), None)),
         #[cfg(feature = "cuda")]
-        Device::Cuda(index) if implementation == Implementation::Native => {
-            let stream = machines.native(index)?.stream().clone();
-            Ok((Box::new(calorimeter_timing::CudaEvents::new(stream)), None))
-        }
+        Device::Cuda(index) => Ok(match calorimeter_timing::cuda::Cupti::load() {
+            Ok(cupti) => (Box::new(calorimeter_timing::cuda::KernelClock::new(cupti)), None),
+            Err(why) if setup.implementation == Implementation::Native => {
+                let stream = machines.native(index)?.stream().clone();
+                let remark = format!("no kernel records ({why}); times are those between CUDA events");
+                (Box::new(calorimeter_timing::cuda::CudaEvents::new(stream)), Some(remark))
+            }
+            Err(why) => {
+                (Box::new(WallClock::slope()), Some(format!("no kernel records ({why}); times are wall-clock slopes")))
+            }
+        }),
         // The device's timestamps bracket a closure that runs on the device's own thread, where draining a fusion queue
         // waits for that very thread: fused work is timed from outside.
         #[cfg(feature = "wgpu")]
-        Device::Vulkan(_) | Device::Metal(_) if implementation != Implementation::Fused => {
-            let client = calorimeter_zoo::backends::wgpu::client(device)?;
-            let slope = |why: &str| -> (Box<dyn Stopwatch>, Option<String>) {
+        Device::Vulkan(_) | Device::Metal(_) if setup.implementation != Implementation::Fused => {
+            let client = calorimeter_zoo::backends::wgpu::client(setup.device)?;
+            let slope = |why: &str| -> Choice {
                 (Box::new(WallClock::slope()), Some(format!("{why}; times are wall-clock slopes")))
             };
             Ok(match calorimeter_timing::Timestamps::new(client) {
@@ -37,11 +89,17 @@ pub fn stopwatch(
 }
 
 /// The name of the clock that will be used, for `doctor`; no device is touched.
-pub fn expected(device: Device) -> &'static str {
+pub fn expected(device: Device) -> String {
     match device {
-        Device::Cpu => "wall",
-        Device::Cuda(_) => "slope for burn, cuda-events for native",
-        Device::Vulkan(_) | Device::Metal(_) => "timestamps for eager, slope for fused",
-        Device::Mock => "mock",
+        Device::Cpu => "wall".into(),
+        #[cfg(feature = "cuda")]
+        Device::Cuda(_) => match calorimeter_timing::cuda::Cupti::load() {
+            Ok(_) => "cupti".into(),
+            Err(why) => format!("slope for burn, cuda-events for native: {why}"),
+        },
+        #[cfg(not(feature = "cuda"))]
+        Device::Cuda(_) => "none in this build".into(),
+        Device::Vulkan(_) | Device::Metal(_) => "timestamps for eager, slope for fused".into(),
+        Device::Mock => "mock".into(),
     }
 }

@@ -1,11 +1,14 @@
 //! Which devices are here, found without opening any.
 
 use crate::config::Wanted;
+use crate::worker::Told;
+use calorimeter_timing::telemetry::last_level_cache;
+use calorimeter_timing::{Regime, buffer_sets};
 use calorimeter_zoo::Device;
 use std::sync::OnceLock;
 
 /// A device that could run cases.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Found {
     /// Its handle.
     pub device: Device,
@@ -17,7 +20,37 @@ pub struct Found {
     pub identity: String,
     /// Whether it is a processor that imitates a GPU: never chosen unasked.
     pub software: bool,
+    /// What its maker says that its memory moves, in 10⁹ bytes per second, where the driver tells.
+    pub stated_gbps: Option<f64>,
+    /// Size of its last cache in bytes, where it is known.
+    pub cache: Option<u64>,
     intel: bool,
+}
+
+/// Larger than the last cache of nearly every GPU.
+const UNKNOWN_CACHE: u64 = 128 << 20;
+
+impl Found {
+    /// The cache that buffer sets must exceed: its own, or a guess that is larger than most.
+    pub fn cache_bytes(&self) -> u64 {
+        self.cache.unwrap_or(UNKNOWN_CACHE)
+    }
+
+    /// What its workers are told.
+    pub fn told(&self) -> Told {
+        let Self { identity, driver, software, .. } = self.clone();
+        Told { identity, driver, software, cache_bytes: self.cache_bytes() }
+    }
+
+    /// How many buffer sets a case needs in a regime, if one run touches so many bytes.
+    pub fn sets(&self, regime: Regime, bytes: u64) -> u32 {
+        let times = if self.device == Device::Cpu || self.software { 2 } else { 3 };
+        match self.device {
+            Device::Mock => 1,
+            _ if regime.rotates() => buffer_sets(self.cache_bytes(), bytes, times),
+            _ => 1,
+        }
+    }
 }
 
 /// Why a device cannot be had.
@@ -53,7 +86,7 @@ pub fn resolve(wanted: Wanted) -> Result<Device, DeviceError> {
 pub fn present(device: Device) -> Result<Found, DeviceError> {
     if device == Device::Mock {
         let (name, driver, identity) = ("mock".to_owned(), String::new(), "mock".to_owned());
-        return Ok(Found { device, name, driver, identity, software: false, intel: false });
+        return Ok(Found { device, name, driver, identity, software: false, stated_gbps: None, cache: None, intel: false });
     }
     if device == Device::Cpu {
         // It is always there: no reason to load a GPU's driver.
@@ -82,6 +115,8 @@ fn cuda() -> Vec<Found> {
             identity: format!("{} {}", gpu.name, gpu.uuid),
             name: gpu.name,
             software: false,
+            stated_gbps: gpu.memory_bytes_per_second.map(|rate| rate as f64 / 1e9),
+            cache: Some(gpu.l2_bytes),
             intel: false,
         })
         .collect()
@@ -107,6 +142,9 @@ fn graphics() -> Vec<Found> {
             name: adapter.name,
             driver: adapter.driver,
             software: adapter.software,
+            stated_gbps: None,
+            // Graphics APIs do not tell.
+            cache: if adapter.software { last_level_cache() } else { None },
             intel: adapter.vendor == INTEL && !adapter.software,
         })
         .collect()
@@ -116,5 +154,6 @@ fn cpu() -> Found {
     let name = crate::environment::cpu_name();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let driver = format!("{threads} threads");
-    Found { device: Device::Cpu, identity: name.clone(), name, driver, software: false, intel: false }
+    let cache = last_level_cache();
+    Found { device: Device::Cpu, identity: name.clone(), name, driver, software: false, stated_gbps: None, cache, intel: false }
 }

@@ -1,6 +1,7 @@
 //! What a reader of the numbers must know of the machine and the build.
 
 use crate::devices::Found;
+use crate::sensors;
 use serde_json::{Value, json};
 
 /// The processor's name, or its architecture where the system does not tell.
@@ -22,7 +23,21 @@ pub fn available_memory() -> Option<u64> {
 pub fn describe(devices: &[Found]) -> Value {
     let devices: Vec<Value> = devices
         .iter()
-        .map(|found| json!({ "device": found.device.to_string(), "name": found.name, "driver": found.driver, "identity": found.identity }))
+        .map(|found| {
+            let sensors = match sensors::of(found.device, &found.told()) {
+                Ok(source) => source.facts(),
+                Err(why) => json!({ "none": why }),
+            };
+            json!({
+                "device": found.device.to_string(),
+                "name": found.name,
+                "driver": found.driver,
+                "identity": found.identity,
+                "cache_bytes": found.cache,
+                "stated_gbps": found.stated_gbps,
+                "sensors": sensors,
+            })
+        })
         .collect();
     json!({
         "calorimeter": env!("CARGO_PKG_VERSION"),

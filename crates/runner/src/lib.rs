@@ -27,10 +27,17 @@ pub mod plan;
 pub mod run;
 pub mod worker;
 
+mod cache;
 mod clocks;
 mod exit;
 mod expression;
 mod fingerprint;
+mod noise;
+mod peaks;
 mod progress;
+mod rig;
+mod selftest;
+mod sensors;
+mod suite;
 
 pub use exit::Exit;

@@ -1,9 +1,11 @@
 //! What will be measured, in which order: a pure function of the configuration.
 
+use crate::clocks;
 use crate::config::{Resolved, ResolvedEntry};
 use calorimeter_recipes::{Dtype, Treatment, Variant};
 use calorimeter_shapes::{NamedShape, Shape};
 use calorimeter_sinks::Case;
+use calorimeter_timing::Regime;
 use calorimeter_zoo::{Device, Implementation, Model, Problem, support};
 use regex::Regex;
 use std::collections::{HashMap, HashSet};
@@ -15,12 +17,13 @@ pub struct Plan {
     groups: Vec<Group>,
 }
 
-/// The arms of one workload at one shape: measured together, because a speed-up is worth something only when its two
+/// The arms of one workload at one shape in one regime: measured together, because a speed-up is worth something only when its two
 /// sides alternate in one process.
 #[derive(Debug, Clone)]
 pub struct Group {
     entry: usize,
     shape: usize,
+    regime: Regime,
     arms: Vec<Arm>,
 }
 
@@ -34,17 +37,15 @@ struct Arm {
     implied: bool,
 }
 
-/// The regime of this version: one set of buffers, used again and again.
-pub const REGIME: &str = "device-hot";
-
 impl Plan {
     /// Plans resolved entries; a filter keeps the cases whose id it matches, and the baselines they are compared with.
     pub fn new(resolved: Resolved, filter: Option<&Regex>) -> Self {
         let mut plan = Self { entries: resolved.entries, groups: Vec::new() };
-        let mut seen: HashMap<(Model, Shape, Dtype, Device), Vec<Arm>> = HashMap::new();
+        let mut seen: HashMap<(Model, Shape, Dtype, Device, Regime), Vec<Arm>> = HashMap::new();
         for (index, entry) in plan.entries.iter().enumerate() {
-            for (shape_index, shape) in entry.shapes.iter().enumerate() {
-                let before = seen.entry((entry.model, shape.shape, entry.dtype, entry.device)).or_default();
+            let cells = entry.shapes.iter().enumerate().flat_map(|cell| entry.regimes.iter().map(move |&r| (cell, r)));
+            for ((shape_index, shape), regime) in cells {
+                let before = seen.entry((entry.model, shape.shape, entry.dtype, entry.device, regime)).or_default();
                 let mut arms = Vec::with_capacity(entry.variants.len() * entry.implementations.len());
                 for &variant in &entry.variants {
                     let implied = entry.implied_baseline && variant == Variant::BASELINE;
@@ -56,7 +57,7 @@ impl Plan {
                     }
                 }
                 before.extend_from_slice(&arms);
-                plan.groups.push(Group { entry: index, shape: shape_index, arms });
+                plan.groups.push(Group { entry: index, shape: shape_index, regime, arms });
             }
         }
         if let Some(filter) = filter {
@@ -126,6 +127,7 @@ impl Plan {
     /// Whether the combination exists; known without touching a device.
     pub fn supported(&self, group: &Group, arm: usize) -> Result<(), String> {
         let (entry, arm) = (self.entry(group), &group.arms[arm]);
+        clocks::supported(group.regime, arm.implementation, entry.device)?;
         let treatment = support(&self.problem(group), arm.variant, arm.implementation, entry.device);
         treatment.map(drop).map_err(|error| error.to_string())
     }
@@ -155,7 +157,11 @@ impl Plan {
         let Arm { variant, implementation, repeat, .. } = arm;
         let repeat = if *repeat == 0 { String::new() } else { format!("#{}", repeat + 1) };
         let shape = self.shape(group).shape;
-        format!("{mode}/{model}/{variant}/{implementation}/{device}/{dtype}/{shape}{repeat}")
+        let regime = match group.regime {
+            Regime::DeviceCold => String::new(),
+            other => format!("/{other}"),
+        };
+        format!("{mode}/{model}/{variant}/{implementation}/{device}/{dtype}/{shape}{regime}{repeat}")
     }
 
     /// One case as it is written to plans and records.
@@ -178,7 +184,7 @@ impl Plan {
             dtype: entry.dtype.to_string(),
             shape_name: shape_name.to_string(),
             shape: [("m", m), ("k", k), ("n", n)].into(),
-            regime: REGIME.into(),
+            regime: group.regime.to_string(),
             flops: Some(problem.flops()),
             bytes: treatment.map(|treatment| problem.bytes(&treatment)),
             memory_bytes: treatment.map(|treatment| problem.memory(&treatment)),
@@ -199,5 +205,10 @@ impl Group {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.arms.is_empty()
+    }
+
+    /// What its times mean.
+    pub fn regime(&self) -> Regime {
+        self.regime
     }
 }

@@ -34,6 +34,11 @@ pub fn listen_for_interrupts() {
     }
 }
 
+/// Whether Ctrl-C was pressed.
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
+
 /// A terminal, or whatever the output goes to.
 pub struct Terminal {
     format: Format,
@@ -107,6 +112,6 @@ impl Show for Terminal {
     }
 
     fn interrupted(&self) -> bool {
-        INTERRUPTED.load(Ordering::SeqCst)
+        interrupted()
     }
 }

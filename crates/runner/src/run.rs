@@ -1,14 +1,19 @@
 //! A run: the plan's groups one after the other, each record on disk before anything else happens.
 
-use crate::config::{ConfigError, Overrides, ResolvedEntry, Source, resolve};
+use crate::config::{Autotune, ConfigError, Overrides, ResolvedEntry, Source, resolve};
 use crate::devices::{self, DeviceError, Found};
 use crate::environment;
 use crate::expression::{self, NoExpression};
 use crate::fingerprint::fnv1a;
+use crate::noise;
 use crate::plan::{Group, Plan};
+use crate::sensors;
+use crate::suite;
 use crate::worker::{Assignment, Executor, Stage, Watch, WorkerError};
 use calorimeter_sinks::journal::{self, Header, JournalContents, Resumed, Summary, count_by_status};
-use calorimeter_sinks::{Journal, Record, Run, SinkError, Status, write_all};
+use calorimeter_sinks::record::SuiteSpeedup;
+use calorimeter_sinks::{Case, Journal, Record, Run, SinkError, Status, write_all};
+use calorimeter_timing::Options;
 use calorimeter_zoo::Device;
 use chrono::{DateTime, Local};
 use serde::{Deserialize, Serialize};
@@ -30,6 +35,14 @@ pub enum RunError {
     /// Workers cannot be had.
     #[error(transparent)]
     Worker(#[from] WorkerError),
+    /// Somebody else uses the device.
+    #[error("--require-idle: {device} is in use: {others}")]
+    Busy {
+        /// The device.
+        device: String,
+        /// Who.
+        others: String,
+    },
     /// The filter is no regular expression.
     #[error("--filter {0}")]
     Filter(NoExpression),
@@ -104,6 +117,8 @@ pub struct Outcome {
     pub interrupted: bool,
     /// What a reader should know.
     pub notes: Vec<String>,
+    /// The speed-ups of each recipe over all shapes.
+    pub suite: Vec<SuiteSpeedup>,
 }
 
 impl Request {
@@ -146,6 +161,11 @@ impl Prepared {
         &self.plan
     }
 
+    /// Whether its kernels are tuned.
+    pub fn autotune(&self) -> Autotune {
+        self.request.overrides.autotune
+    }
+
     /// Runs the plan in a new directory.
     pub fn start(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
         let devices = self.devices()?;
@@ -163,8 +183,15 @@ impl Prepared {
         self.go(devices, journal, contents, place, executor, show)
     }
 
-    fn devices(&self) -> Result<Vec<Found>, DeviceError> {
-        self.plan.devices().into_iter().map(devices::present).collect()
+    fn devices(&self) -> Result<Vec<Found>, RunError> {
+        let found: Result<Vec<Found>, DeviceError> = self.plan.devices().into_iter().map(devices::present).collect();
+        let found = found?;
+        if self.request.overrides.require_idle
+            && let Some((device, others)) = busy(&found).into_iter().next()
+        {
+            return Err(RunError::Busy { device: device.to_string(), others });
+        }
+        Ok(found)
     }
 
     fn header(&self, devices: &[Found]) -> Header {
@@ -201,8 +228,13 @@ impl Prepared {
         let devices: HashMap<Device, Found> = devices.into_iter().map(|found| (found.device, found)).collect();
         let finished: HashMap<String, Status> = records.iter().map(|r| (r.case.id.clone(), r.status)).collect();
         show.start(self.plan.len(), finished.len());
+        let in_use: Vec<String> = match self.request.overrides.untimed {
+            true => Vec::new(),
+            false => busy(devices.values()).into_iter().map(|(device, others)| format!("{device}: {others}")).collect(),
+        };
         for group in self.plan.groups() {
-            let assignment = self.assignment(group);
+            let found = &devices[&self.plan.entry(group).device];
+            let assignment = self.assignment(group, found, place);
             let before: Vec<Option<Status>> =
                 assignment.cases.iter().map(|case| finished.get(&case.id).copied()).collect();
             if before.iter().all(Option::is_some) {
@@ -216,9 +248,9 @@ impl Prepared {
             let again = |arm: &usize| before[*arm].is_none_or(|status| status == Status::Ok);
             let arms: Vec<usize> =
                 (0..group.len()).filter(again).filter(|&arm| self.plan.supported(group, arm).is_ok()).collect();
-            let entry = self.plan.entry(group);
+            let timeout = self.plan.entry(group).timeout;
             let mut translated = Translated { positions: &arms, inner: &mut watching };
-            executor.run(&assignment.only(&arms), &devices[&entry.device], entry.timeout, &mut translated)?;
+            executor.run(&assignment.only(&arms), found, timeout, &mut translated)?;
             if let Some(error) = watching.error {
                 return Err(error.into());
             }
@@ -228,13 +260,15 @@ impl Prepared {
         }
         // One that came after the last record interrupted nothing.
         let interrupted = show.interrupted() && records.len() < self.plan.len();
-        let notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        notes.extend(in_use);
         self.sort(&mut records);
         let counts = count_by_status(&records);
-        journal.finish(&Summary { finished: now().to_rfc3339(), interrupted, counts, notes: notes.clone() })?;
+        let (finished, suite) = (now().to_rfc3339(), suite::speedups(&records));
+        journal.finish(&Summary { finished, interrupted, counts, notes: notes.clone(), suite: suite.clone() })?;
         let run = Run { dir: place.dir.clone(), output_dir: place.output_dir.clone(), header, records };
         let written = write_all(&run);
-        Ok(Outcome { records: run.records, paths: written.paths, errors: written.errors, interrupted, notes })
+        Ok(Outcome { records: run.records, paths: written.paths, errors: written.errors, interrupted, notes, suite })
     }
 
     fn sort(&self, records: &mut [Record]) {
@@ -243,12 +277,17 @@ impl Prepared {
         records.sort_by_key(|record| order.get(&record.case.id).copied().unwrap_or(usize::MAX));
     }
 
-    fn assignment(&self, group: &Group) -> Assignment {
+    fn assignment(&self, group: &Group, found: &Found, place: &Place) -> Assignment {
         let entry = self.plan.entry(group);
+        let cases: Vec<Case> = (0..group.len()).map(|arm| self.plan.case(group, arm)).collect();
+        let margin = noise::margin(found, entry.timing.margin);
         Assignment {
-            cases: (0..group.len()).map(|arm| self.plan.case(group, arm)).collect(),
             against: (0..group.len()).map(|arm| self.plan.against(group, arm)).collect(),
-            timing: (!self.request.overrides.untimed).then(|| entry.timing.clone()),
+            sets: cases.iter().map(|case| found.sets(group.regime(), case.bytes.unwrap_or(0))).collect(),
+            cases,
+            device: found.told(),
+            folder: Some(place.dir.clone()),
+            timing: (!self.request.overrides.untimed).then(|| Options { margin, ..entry.timing.clone() }),
             seed: entry.seed,
             mock: entry.mock.clone(),
         }
@@ -262,6 +301,15 @@ impl Prepared {
             }
         }
     }
+}
+
+/// The devices that somebody else uses at this moment, and who.
+fn busy<'a>(devices: impl IntoIterator<Item = &'a Found>) -> Vec<(Device, String)> {
+    let others = |found: &'a Found| {
+        let others = sensors::others(found.device, &found.told());
+        (!others.is_empty()).then(|| (found.device, others.join("; ")))
+    };
+    devices.into_iter().filter_map(others).collect()
 }
 
 /// The folder name of a run that starts now.

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Record, Status};
+use crate::record::{Record, Status, SuiteSpeedup};
 use crate::{SinkError, atomic};
 
 /// The name of the journal in the folder of its run.
@@ -55,7 +55,7 @@ pub struct Resumed {
 }
 
 /// The end of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// When, as RFC 3339.
     pub finished: String,
@@ -66,6 +66,9 @@ pub struct Summary {
     /// What else a reader should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The speed-ups of each recipe over all shapes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suite: Vec<SuiteSpeedup>,
 }
 
 /// How many records have which status; one that none has is not listed.

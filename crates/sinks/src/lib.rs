@@ -45,6 +45,7 @@ pub mod csv;
 pub mod dashboard;
 mod error;
 pub mod journal;
+pub mod memory_page;
 pub mod parquet;
 mod pivot;
 pub mod record;

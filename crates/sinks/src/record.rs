@@ -81,6 +81,12 @@ pub struct Record {
     /// The kernel that ran, where it can be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// What the autotuner decided for the case: the problem and the candidate that was fastest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub autotune: Vec<String>,
+    /// The buffer sets that the launches go through in turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotation: Option<Rotation>,
     /// The time of one run in nanoseconds.
     #[serde(default, skip_serializing_if = "Estimate::is_absent")]
     pub time_ns: Option<Estimate>,
@@ -126,6 +132,33 @@ pub struct Record {
     /// The smallest step of the stopwatch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granularity_ns: Option<u64>,
+    /// What the stopwatch reads for a window without launches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_window_ns: Option<u64>,
+    /// Host time of enqueuing one run, the queue not being full.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub enqueue_ns: Option<f64>,
+    /// Whether the host enqueues runs about as slowly as the device works, or more slowly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_bound: Option<bool>,
+    /// How the windows scatter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scatter: Option<Scatter>,
+    /// What the device reported while the case was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<Telemetry>,
+    /// Memory in use, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// The folder of its memory profile, below the run's directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_profile: Option<String>,
+    /// What ran on the device, the longest first, where a trace was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<KernelShare>,
+    /// The trace of the case, below the run's directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
     /// The last lines that the worker wrote to stderr.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr_tail: Option<String>,
@@ -143,6 +176,8 @@ impl Record {
             reason: None,
             stopwatch: None,
             kernel: None,
+            autotune: Vec::new(),
+            rotation: None,
             time_ns: None,
             windows: Vec::new(),
             converged: None,
@@ -158,6 +193,15 @@ impl Record {
             prime_ns: None,
             tuning: None,
             granularity_ns: None,
+            empty_window_ns: None,
+            enqueue_ns: None,
+            launch_bound: None,
+            scatter: None,
+            telemetry: None,
+            memory: None,
+            memory_profile: None,
+            kernels: Vec::new(),
+            trace: None,
             stderr_tail: None,
             warnings: Vec::new(),
         }
@@ -245,7 +289,7 @@ pub struct Window {
 }
 
 /// The comparison with another case, measured in alternation with it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Speedup {
     /// The id of the case compared with.
     pub vs: String,
@@ -259,6 +303,12 @@ pub struct Speedup {
     pub hi: Option<f64>,
     /// `FASTER`, `SLOWER`, `SAME` or `INCONCLUSIVE`.
     pub verdict: String,
+    /// A difference within this share of 1 is none.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub margin: Option<f64>,
+    /// How many rounds would likely decide, where it is inconclusive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds_needed: Option<u32>,
 }
 
 impl Speedup {
@@ -267,19 +317,162 @@ impl Speedup {
     }
 }
 
-/// Where a case stands against the machine's peaks.
+/// The speed-ups of one recipe in one implementation over all shapes, together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SuiteSpeedup {
+    /// The recipe with its sparsity.
+    pub recipe: String,
+    /// Whose kernels ran.
+    pub implementation: String,
+    /// Where, in which type and in which regime.
+    pub device: String,
+    /// The type.
+    pub dtype: String,
+    /// What the times mean.
+    pub regime: String,
+    /// How many speed-ups these are.
+    pub cases: u64,
+    /// Their geometric mean.
+    pub ratio: f64,
+    /// Lower end of its 95 % interval, absent where the cases are too few for one.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub lo: Option<f64>,
+    /// Upper end.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub hi: Option<f64>,
+}
+
+/// Where a case stands against the machine's measured peaks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Roofline {
     /// What limits the case: `compute` or `memory`.
     pub bound: String,
     /// Percent of that limit reached.
     pub percent: f64,
+    /// Percent of the compute peak.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub compute_percent: Option<f64>,
+    /// Percent of the bandwidth peak.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub memory_percent: Option<f64>,
+    /// The compute peak in 10¹² operations per second.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub peak_tflops: Option<f64>,
+    /// The bandwidth peak in 10⁹ bytes per second.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub peak_gbps: Option<f64>,
 }
 
 impl Roofline {
     fn is_absent(this: &Option<Roofline>) -> bool {
         no_number(&this.as_ref().map(|roofline| roofline.percent))
     }
+}
+
+/// A kernel's part of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KernelShare {
+    /// Its name.
+    pub name: String,
+    /// How often it ran.
+    pub calls: f64,
+    /// How long it ran in total, in nanoseconds.
+    pub nanos: f64,
+    /// Its share of the time of all kernels.
+    pub share: f64,
+}
+
+/// The buffer sets of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rotation {
+    /// How many sets there are.
+    pub sets: u32,
+    /// Bytes that one run touches at least.
+    pub bytes: u64,
+    /// The cache that the sets together should exceed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_bytes: Option<u64>,
+}
+
+/// How the windows of a case scatter, as times per run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Scatter {
+    /// The shortest.
+    pub min: f64,
+    /// Below it are 5 % of the windows.
+    pub p05: f64,
+    /// Below it are 95 % of the windows.
+    pub p95: f64,
+    /// Median absolute deviation from the median.
+    pub mad: f64,
+    /// Windows more than five scaled deviations from the median.
+    pub outliers: u32,
+    /// Correlation of each window with the one before.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub autocorrelation: Option<f64>,
+}
+
+/// What the device reported while a case was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Telemetry {
+    /// Where the figures come from: `nvml`, `sysfs`, …
+    pub source: String,
+    /// Each sample, in order.
+    pub samples: Vec<TelemetrySample>,
+    /// Energy of one run in joules.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub joules: Option<f64>,
+    /// Cycles of the processor's cores in one run.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub cycles: Option<f64>,
+    /// Instructions of one run.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub instructions: Option<f64>,
+    /// Misses of the processor's last cache in one run.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub cache_misses: Option<f64>,
+    /// Rounds that were measured again because the device throttled in them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeated_rounds: u32,
+}
+
+/// One look at a device's sensors.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TelemetrySample {
+    /// The round after which it was taken, counted from 1.
+    pub round: u32,
+    /// Clock of the multiprocessors, or of the processor's cores, in MHz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_mhz: Option<u32>,
+    /// Clock of the memory in MHz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_clock_mhz: Option<u32>,
+    /// Power in watts.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub power_w: Option<f64>,
+    /// Temperature in degrees Celsius.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub temperature_c: Option<f64>,
+    /// Why the clock was held back: `power-cap`, `thermal`, …
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub throttle: Vec<String>,
+}
+
+/// Device memory of a case: what tensors use, what the pool has handed out, and what it holds of the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Peak of the bytes asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_allocated: Option<u64>,
+    /// Peak of the bytes handed out, padding included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_active: Option<u64>,
+    /// Peak of the bytes held from the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_reserved: Option<u64>,
+    /// The baseline's peak over this one.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub saving: Option<f64>,
 }
 
 /// How far the output is from the unquantised model, and the kernel from its own reference.
@@ -401,6 +594,10 @@ pub fn finite(value: f64) -> Option<f64> {
 
 fn no_number(value: &Option<f64>) -> bool {
     value.and_then(finite).is_none()
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 fn is_false(value: &bool) -> bool {

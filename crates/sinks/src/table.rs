@@ -5,7 +5,7 @@
 
 use polars::prelude::{Column, DataFrame, NamedFrom, PolarsResult, Series};
 
-use crate::record::{Accuracy, Estimate, Record, Speedup, finite};
+use crate::record::{Accuracy, Estimate, Record, Speedup, Telemetry, TelemetrySample, finite};
 
 /// Builds the table. Lists become text: axes `m1024-k512-n256`, windows `launches:nanos;…`, warnings `…; …`.
 pub fn data_frame(records: &[Record]) -> PolarsResult<DataFrame> {
@@ -37,6 +37,9 @@ pub fn data_frame(records: &[Record]) -> PolarsResult<DataFrame> {
         rows.text("reason", |r| r.reason.as_deref()),
         rows.text("stopwatch", |r| r.stopwatch.as_deref()),
         rows.text("kernel", |r| r.kernel.as_deref()),
+        rows.written("autotune", |r| (!r.autotune.is_empty()).then(|| r.autotune.join("; "))),
+        rows.count("rotation_sets", |r| r.rotation.map(|rotation| rotation.sets.into())),
+        rows.count("rotation_bytes", |r| r.rotation.map(|rotation| rotation.bytes)),
         rows.number("time_ns", |r| time(r).map(|t| t.median)),
         rows.number("time_ns_lo", |r| time(r)?.lo),
         rows.number("time_ns_hi", |r| time(r)?.hi),
@@ -44,6 +47,14 @@ pub fn data_frame(records: &[Record]) -> PolarsResult<DataFrame> {
         rows.count("launches", |r| measured(r).map(|r| r.windows.iter().map(|w| u64::from(w.launches)).sum())),
         rows.written("windows", |r| measured(r).map(windows)),
         rows.flag("converged", |r| r.converged),
+        rows.number("time_ns_min", |r| r.scatter.map(|scatter| scatter.min)),
+        rows.number("time_ns_p05", |r| r.scatter.map(|scatter| scatter.p05)),
+        rows.number("time_ns_p95", |r| r.scatter.map(|scatter| scatter.p95)),
+        rows.number("time_ns_mad", |r| r.scatter.map(|scatter| scatter.mad)),
+        rows.count("outliers", |r| r.scatter.map(|scatter| scatter.outliers.into())),
+        rows.number("autocorrelation", |r| r.scatter?.autocorrelation),
+        rows.number("enqueue_ns", |r| r.enqueue_ns),
+        rows.flag("launch_bound", |r| r.launch_bound),
         rows.text("speedup_vs", |r| speedup(r).map(|s| s.vs.as_str())),
         rows.number("speedup", |r| speedup(r).map(|s| s.ratio)),
         rows.number("speedup_lo", |r| speedup(r)?.lo),
@@ -53,6 +64,8 @@ pub fn data_frame(records: &[Record]) -> PolarsResult<DataFrame> {
         rows.number("gbps", |r| r.gbps),
         rows.text("roofline_bound", |r| r.roofline.as_ref().map(|roof| roof.bound.as_str())),
         rows.number("roofline_percent", |r| r.roofline.as_ref().map(|roof| roof.percent)),
+        rows.number("compute_percent", |r| r.roofline.as_ref()?.compute_percent),
+        rows.number("memory_percent", |r| r.roofline.as_ref()?.memory_percent),
         rows.number("sqnr_db", |r| accuracy(r).sqnr_db),
         rows.number("rel_l2", |r| accuracy(r).rel_l2),
         rows.number("max_abs", |r| accuracy(r).max_abs),
@@ -62,10 +75,25 @@ pub fn data_frame(records: &[Record]) -> PolarsResult<DataFrame> {
         rows.count("baseline_weight_bytes", |r| r.baseline_weight_bytes),
         rows.count("quantise_ns", |r| r.quantise_ns),
         rows.count("peak_bytes", |r| r.peak_bytes),
+        rows.count("peak_active_bytes", |r| r.memory?.peak_active),
+        rows.count("peak_reserved_bytes", |r| r.memory?.peak_reserved),
+        rows.number("memory_saving", |r| r.memory?.saving),
+        rows.number("clock_mhz", |r| middle(r, |sample| sample.clock_mhz.map(f64::from))),
+        rows.number("memory_clock_mhz", |r| middle(r, |sample| sample.memory_clock_mhz.map(f64::from))),
+        rows.number("power_w", |r| middle(r, |sample| sample.power_w)),
+        rows.number("temperature_c", |r| middle(r, |sample| sample.temperature_c)),
+        rows.written("throttle", |r| r.telemetry.as_ref().and_then(throttle)),
+        rows.number("joules", |r| r.telemetry.as_ref()?.joules),
+        rows.number("cycles", |r| r.telemetry.as_ref()?.cycles),
+        rows.number("instructions", |r| r.telemetry.as_ref()?.instructions),
+        rows.number("cache_misses", |r| r.telemetry.as_ref()?.cache_misses),
+        rows.text("trace", |r| r.trace.as_deref()),
+        rows.text("memory_profile", |r| r.memory_profile.as_deref()),
         rows.count("prime_ns", |r| r.prime_ns),
         rows.count("tuning_ns", |r| r.tuning.map(|tuning| tuning.nanos)),
         rows.count("tuning_events", |r| r.tuning.map(|tuning| tuning.events)),
         rows.count("granularity_ns", |r| r.granularity_ns),
+        rows.count("empty_window_ns", |r| r.empty_window_ns),
         rows.text("stderr_tail", |r| r.stderr_tail.as_deref()),
         rows.written("warnings", |r| (!r.warnings.is_empty()).then(|| r.warnings.join("; "))),
     ];
@@ -121,4 +149,19 @@ fn measured(record: &Record) -> Option<&Record> {
 fn windows(record: &Record) -> String {
     let windows: Vec<String> = record.windows.iter().map(|w| format!("{}:{}", w.launches, w.nanos)).collect();
     windows.join(";")
+}
+
+/// The middle one of a case's samples.
+fn middle(record: &Record, of: impl Fn(&TelemetrySample) -> Option<f64>) -> Option<f64> {
+    let mut values: Vec<f64> = record.telemetry.as_ref()?.samples.iter().filter_map(of).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// Every reason that was seen, once.
+fn throttle(telemetry: &Telemetry) -> Option<String> {
+    let mut reasons: Vec<&str> = telemetry.samples.iter().flat_map(|s| s.throttle.iter().map(String::as_str)).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    (!reasons.is_empty()).then(|| reasons.join(", "))
 }

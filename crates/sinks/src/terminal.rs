@@ -83,7 +83,7 @@ mod tests {
 
     fn against(verdict: &str, ratio: f64, record: Record) -> Record {
         let vs = "baseline/eager".into();
-        let speedup = Speedup { vs, ratio, lo: Some(ratio * 0.9), hi: Some(ratio * 1.1), verdict: verdict.into() };
+        let speedup = Speedup { vs, ratio, lo: Some(ratio * 0.9), hi: Some(ratio * 1.1), verdict: verdict.into(), ..Speedup::default() };
         Record { speedup: Some(speedup), ..record }
     }
 
@@ -171,7 +171,7 @@ marlin               eager   timeout"
             assert_eq!(strip(row(&record, Colour::Always)), row(&record, Colour::Never));
             assert_eq!(strip(heading(&record.case, Colour::Always)), heading(&record.case, Colour::Never));
         }
-        assert_eq!(strip(summary(&records(), Colour::Always)), summary(&records(), Colour::Never));
+        assert_eq!(strip(summary(&records(), &[], Colour::Always)), summary(&records(), &[], Colour::Never));
         assert!(row(&records()[1], Colour::Always).contains(" \x1b[32mFASTER\x1b[0m "));
         assert!(row(&records()[2], Colour::Always).contains(" \x1b[31mSLOWER\x1b[0m "));
         assert!(row(&records()[5], Colour::Always).contains(" \x1b[33munsupported\x1b[0m: there"));
@@ -188,7 +188,7 @@ marlin               eager   timeout"
             records.push(wrong);
         }
         assert_eq!(
-            summary(&records, Colour::Never),
+            summary(&records, &[], Colour::Never),
             "\
 21 cases: 6 ok, 12 mismatch, 1 timeout, 1 crashed, 1 unsupported
 fastest implementation, by number of shapes
@@ -220,6 +220,6 @@ not measured
 warnings
   12 × the clock was throttled"
         );
-        assert_eq!(summary(&[], Colour::Never), "0 cases");
+        assert_eq!(summary(&[], &[], Colour::Never), "0 cases");
     }
 }

@@ -68,7 +68,7 @@ impl Sink for Torchao {
         for mode in modes {
             let path = file_path(&run.output_dir, mode, &started);
             let rows = rows.iter().filter(|row| row.case.mode == mode);
-            atomic::write(&path, &encode(rows, &run.output_dir).map_err(|cause| SinkError::format(&path, cause))?)?;
+            atomic::write(&path, &encode(rows, &run.output_dir, &run.dir).map_err(|cause| SinkError::format(&path, cause))?)?;
             paths.push(path);
         }
         Ok(paths)
@@ -90,20 +90,20 @@ pub fn file_path<Tz: TimeZone>(base: &Path, mode: &str, started: &DateTime<Tz>) 
 /// `memory_stats` has the peak of the compiled arm, or of the eager one where that is unknown, in 10⁶ bytes.
 /// What was not measured is an empty cell, and a row of which nothing was measured is there all the same.
 pub fn to_csv(records: &[Record], base: &Path) -> Result<Vec<u8>, SinkError> {
-    encode(pivot::rows(records).iter(), base).map_err(|cause| SinkError::format(base, cause))
+    encode(pivot::rows(records).iter(), base, base).map_err(|cause| SinkError::format(base, cause))
 }
 
-fn encode<'a>(rows: impl Iterator<Item = &'a Row<'a>>, base: &Path) -> Result<Vec<u8>, ::csv::Error> {
+fn encode<'a>(rows: impl Iterator<Item = &'a Row<'a>>, base: &Path, dir: &Path) -> Result<Vec<u8>, ::csv::Error> {
     // Python's csv.writer ends lines like this on every system.
     let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
     writer.write_record(COLUMNS)?;
     for row in rows {
-        writer.write_record(cells(row, base))?;
+        writer.write_record(cells(row, base, dir))?;
     }
     writer.into_inner().map_err(|failed| failed.into_error().into())
 }
 
-fn cells(row: &Row, base: &Path) -> [String; 24] {
+fn cells(row: &Row, base: &Path, dir: &Path) -> [String; 24] {
     let case = row.case;
     let number = |value: Option<f64>| value.map(python_float).unwrap_or_default();
     [
@@ -127,9 +127,9 @@ fn cells(row: &Row, base: &Path) -> [String; 24] {
         number(row.eager.speedup_over(row.baseline_eager)),
         number(row.compiled.speedup_over(row.baseline_compiled)),
         number(row.compiled.speedup_over(row.eager)),
-        String::new(),
-        String::new(),
-        String::new(),
+        path(row, dir, |record| record.trace.clone()),
+        path(row, dir, |record| Some(format!("{}/snapshot_after.json", record.memory_profile.as_ref()?))),
+        path(row, dir, |record| Some(format!("{}/memory.html", record.memory_profile.as_ref()?))),
         memory_stats(row),
     ]
 }
@@ -141,6 +141,12 @@ fn name(row: &Row) -> String {
         "" => format!("benchmark_{}_{}_m{m}_k{k}_n{n}_compile", case.recipe, case.workload),
         name => name.to_owned(),
     }
+}
+
+/// A file of the compiled arm, or of the eager one where that has none.
+fn path(row: &Row, dir: &Path, of: impl Fn(&Record) -> Option<String>) -> String {
+    let file = row.compiled.0.and_then(&of).or_else(|| row.eager.0.and_then(&of));
+    file.map(|file| dir.join(file).display().to_string()).unwrap_or_default()
 }
 
 /// As Python prints the dictionary, with the key under which torch reports the peak.

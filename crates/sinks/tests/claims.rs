@@ -33,6 +33,7 @@ fn summary(interrupted: bool) -> Summary {
         interrupted,
         counts: [(Status::Ok, 2)].into(),
         notes: vec![],
+        suite: vec![],
     }
 }
 
@@ -51,10 +52,12 @@ fn full(id: &str) -> Record {
             lo: Some(1.6),
             hi: Some(1.8),
             verdict: "FASTER".into(),
+            margin: Some(0.02),
+            rounds_needed: Some(90),
         }),
         tflops: Some(723.4),
         gbps: Some(4100.0),
-        roofline: Some(Roofline { bound: "memory".into(), percent: 85.5 }),
+        roofline: Some(Roofline { bound: "memory".into(), percent: 85.5, ..Roofline::default() }),
         accuracy: Some(Accuracy {
             sqnr_db: Some(44.1),
             rel_l2: Some(1e-7),
@@ -121,9 +124,9 @@ fn numbers_that_json_cannot_hold_are_left_out() {
     let before = serde_json::to_string(&record).unwrap();
     record.tflops = Some(f64::INFINITY);
     record.time_ns = Some(Estimate { median: f64::NAN, lo: Some(1.0), hi: None });
-    record.roofline = Some(Roofline { bound: "memory".into(), percent: f64::NAN });
+    record.roofline = Some(Roofline { bound: "memory".into(), percent: f64::NAN, ..Roofline::default() });
     record.speedup =
-        Some(Speedup { vs: "b".into(), ratio: f64::INFINITY, lo: None, hi: None, verdict: "FASTER".into() });
+        Some(Speedup { vs: "b".into(), ratio: f64::INFINITY, lo: None, hi: None, verdict: "FASTER".into(), ..Speedup::default() });
     assert_eq!(serde_json::to_string(&record).unwrap(), before);
     record.accuracy = Some(Accuracy { sqnr_db: Some(f64::INFINITY), rel_l2: Some(0.0), ..Accuracy::default() });
     let read: Record = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
@@ -184,8 +187,8 @@ prop_compose! {
             reason,
             windows: windows.into_iter().map(|(launches, nanos)| Window { launches, nanos }).collect(),
             converged: flags.3,
-            roofline: percent.map(|percent| Roofline { bound: "compute".into(), percent }),
-            speedup: ratio.map(|ratio| Speedup { vs: "b".into(), ratio, lo, hi: None, verdict: "SAME".into() }),
+            roofline: percent.map(|percent| Roofline { bound: "compute".into(), percent, ..Roofline::default() }),
+            speedup: ratio.map(|ratio| Speedup { vs: "b".into(), ratio, lo, hi: None, verdict: "SAME".into(), ..Speedup::default() }),
             accuracy: flags.0.then_some(Accuracy { sqnr_db, rel_l2, ..Accuracy::default() }),
             tuning: tuned.map(|nanos| Tuning { nanos, events: 1 }),
             ..Record::new(Case::default(), status)
@@ -393,7 +396,7 @@ fn every_table_has_the_same_columns_in_the_same_order() {
     let names: Vec<&str> = schemas[0].iter_names().map(|name| name.as_str()).collect();
     assert_eq!(names[0], "id");
     assert_eq!(names[10..15], ["m", "k", "n", "shape", "regime"]);
-    assert_eq!(names.len(), 57);
+    assert_eq!(names.len(), 85);
 }
 
 #[test]

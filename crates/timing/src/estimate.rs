@@ -1,6 +1,6 @@
 //! From windows to a time per launch.
 
-use crate::{Interval, Overhead, median};
+use crate::{Interval, Overhead};
 
 /// One timed window, as it was read: integers only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,59 +12,68 @@ pub struct Window {
 }
 
 /// Nanoseconds per launch with its 95 % interval.
+///
+/// The interval is for the median of what a window takes on this machine in the long run, as far as the windows can tell.
+/// A drift whose time constant is below about a fortieth of their number is covered. A slower one is covered by no
+/// interval over them, because they have not seen where else it goes: the interval then says where the median was
+/// meanwhile. Where such a drift shows, [`crate::Series::drift`] or a time that does not converge warns of it; speed-ups,
+/// being taken in pairs, are covered all the same.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// Median over windows.
     pub median: f64,
-    /// Lower end of the interval, absent below six windows.
+    /// Lower end of the interval, absent where there are too few windows for one.
     pub lo: Option<f64>,
     /// Upper end of the interval.
     pub hi: Option<f64>,
+    /// False when the windows drift too slowly for their number: the interval is then likely too narrow.
+    pub sound: bool,
 }
 
 impl Estimate {
-    /// The estimate from windows read on a stopwatch with or without a fixed cost per window.
+    /// The estimate from windows in the order in which they were read, on a stopwatch with or without a fixed cost per
+    /// window.
     pub fn of(windows: &[Window], overhead: Overhead) -> Option<Self> {
-        let Interval { median, bounds } = Interval::of(&per_launch(windows, overhead))?;
-        Some(Self { median, lo: bounds.map(|b| b.0), hi: bounds.map(|b| b.1) })
+        let Interval { median, bounds, sound } = Interval::of(&per_launch(windows, overhead))?;
+        Some(Self { median, lo: bounds.map(|b| b.0), hi: bounds.map(|b| b.1), sound })
     }
 
-    /// Half the interval's width over the median.
+    /// Half the interval's width over the median; `None` where there is no interval to rely on.
     pub fn relative_half_width(&self) -> Option<f64> {
-        Some((self.hi? - self.lo?) / 2.0 / self.median)
+        self.sound.then_some((self.hi? - self.lo?) / 2.0 / self.median)
     }
 }
 
-/// Nanoseconds per launch of each window, the windows' fixed cost removed where there is one.
+/// Nanoseconds per launch, in order: of each window, or of each cycle of window lengths where every window holds a fixed
+/// cost besides its launches.
 pub fn per_launch(windows: &[Window], overhead: Overhead) -> Vec<f64> {
-    let fixed = match overhead {
-        Overhead::Outside => 0.0,
-        Overhead::Inside => fixed_cost(windows),
+    let slopes = match overhead {
+        Overhead::Outside => None,
+        Overhead::Inside => slopes(windows),
     };
-    windows.iter().map(|w| (w.nanos as f64 - fixed) / f64::from(w.launches)).collect()
+    slopes.unwrap_or_else(|| windows.iter().map(|w| w.nanos as f64 / f64::from(w.launches)).collect())
 }
 
-/// The cost of a window besides its launches: the intercept of a Theil-Sen line through the medians per window length.
-fn fixed_cost(windows: &[Window]) -> f64 {
+/// The slope of time over launches in each cycle of window lengths. A fixed cost estimated once from all windows would be
+/// wrong by the same amount in every one of them, and no interval over them would show it: half of those intervals missed
+/// the truth in simulation. Windows of one length have no slope.
+fn slopes(windows: &[Window]) -> Option<Vec<f64>> {
     let mut lengths: Vec<u32> = windows.iter().map(|w| w.launches).collect();
     lengths.sort_unstable();
     lengths.dedup();
-    let points: Vec<(f64, f64)> = lengths
-        .iter()
-        .filter_map(|&length| {
-            let times: Vec<f64> = windows.iter().filter(|w| w.launches == length).map(|w| w.nanos as f64).collect();
-            Some((f64::from(length), median(&times)?))
-        })
-        .collect();
-    let slopes: Vec<f64> = points
-        .iter()
-        .enumerate()
-        .flat_map(|(i, a)| points[i + 1..].iter().map(move |b| (b.1 - a.1) / (b.0 - a.0)))
-        .collect();
-    let Some(slope) = median(&slopes) else { return 0.0 };
-    let intercepts: Vec<f64> = points.iter().map(|(length, time)| time - slope * length).collect();
-    // A wait cannot take less than no time; below zero is noise around a cost too small to see.
-    median(&intercepts).unwrap_or(0.0).max(0.0)
+    if lengths.len() < 2 {
+        return None;
+    }
+    let of_length = |&length: &u32| windows.iter().filter(|w| w.launches == length).collect::<Vec<_>>();
+    let by_length: Vec<Vec<&Window>> = lengths.iter().map(of_length).collect();
+    let cycles = by_length.iter().map(Vec::len).min()?;
+    let mean = lengths.iter().map(|&l| f64::from(l)).sum::<f64>() / lengths.len() as f64;
+    let squares: f64 = lengths.iter().map(|&l| (f64::from(l) - mean).powi(2)).sum();
+    let slope = |cycle: usize| {
+        let products = by_length.iter().map(|of| (f64::from(of[cycle].launches) - mean) * of[cycle].nanos as f64);
+        products.sum::<f64>() / squares
+    };
+    Some((0..cycles).map(slope).collect())
 }
 
 #[cfg(test)]

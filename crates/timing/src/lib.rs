@@ -21,33 +21,51 @@ mod calibrate;
 mod closure;
 mod estimate;
 mod failure;
+#[cfg(test)]
+mod honesty;
+mod host;
 mod interval;
 mod mock;
 mod options;
 mod paired;
+mod regime;
 mod rounds;
+mod series;
 mod silence;
 mod stop_rule;
 mod stopwatch;
+mod suite;
 mod warm_up;
 
-#[cfg(feature = "cuda")]
-mod cuda_events;
+#[cfg(feature = "criterion")]
+mod criterion_clock;
 #[cfg(feature = "cubecl")]
 mod timestamps;
 
-pub use closure::Closure;
 #[cfg(feature = "cuda")]
-pub use cuda_events::CudaEvents;
+pub mod cuda;
+pub mod memory;
+#[cfg(feature = "nvtx")]
+pub mod nvtx;
+pub mod telemetry;
+pub mod trace;
+
+pub use closure::Closure;
+#[cfg(feature = "criterion")]
+pub use criterion_clock::{DeviceTime, bench_work};
 pub use estimate::{Estimate, Window};
 pub use failure::{Failure, TimingError};
+pub use host::{EndToEnd, Enqueue};
 pub use interval::{Interval, median};
-pub use mock::{MockClock, MockWork, Script};
+pub use mock::{Drift, MockClock, MockWork, Script};
 pub use options::Options;
-pub use paired::{Comparison, Verdict, geometric_mean};
+pub use paired::{Comparison, Verdict};
+pub use regime::{Regime, buffer_sets};
 pub use rounds::{Arm, Measurement, Observer, Phase, Quiet, measure};
-pub use silence::Silence;
+pub use series::Series;
+pub use silence::{FORBIDDEN, Silence};
 pub use stop_rule::StopRule;
-pub use stopwatch::{Granularity, Overhead, Reading, Stopwatch, WallClock, Work, granularity};
+pub use stopwatch::{Granularity, LaunchSpan, Overhead, Reading, Stopwatch, WallClock, Work};
+pub use suite::{SuiteMean, geometric_mean};
 #[cfg(feature = "cubecl")]
 pub use timestamps::Timestamps;

@@ -3,8 +3,7 @@
 use crate::{Failure, Overhead, Reading, Stopwatch, Work};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long a scripted launch takes.
@@ -14,6 +13,10 @@ pub struct Script {
     pub nanos: f64,
     /// Relative noise of a window: uniform within plus and minus this share.
     pub noise: f64,
+    /// Share of windows that take longer, by 30 % on average, exponentially distributed.
+    pub spikes: f64,
+    /// How the speed wanders. Clocks made with [`MockClock::beside`] wander with the one they stand beside.
+    pub drift: Option<Drift>,
     /// Nanoseconds that every window costs besides its launches.
     pub fixed: f64,
     /// Launches after which the work fails.
@@ -24,9 +27,23 @@ pub struct Script {
 
 impl Default for Script {
     fn default() -> Self {
-        Self { nanos: 10_000.0, noise: 0.0, fixed: 0.0, fails_after: None, seed: 0 }
+        Self { nanos: 10_000.0, noise: 0.0, spikes: 0.0, drift: None, fixed: 0.0, fails_after: None, seed: 0 }
     }
 }
+
+/// A stationary wander of the logarithm of the time: a first-order autoregression over the windows of all clocks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drift {
+    /// Standard deviation.
+    pub sd: f64,
+    /// Windows after which the correlation has fallen to 1/e.
+    pub windows: f64,
+    /// Seed of the wander.
+    pub seed: u64,
+}
+
+/// How much longer a spike makes a window, on average.
+const SPIKE: f64 = 0.3;
 
 /// A work that does nothing and counts its launches.
 pub struct MockWork {
@@ -60,19 +77,31 @@ impl Work for MockWork {
 pub struct MockClock {
     script: Script,
     rng: ChaCha8Rng,
-    time: Arc<AtomicU64>,
+    machine: Arc<Mutex<Machine>>,
+}
+
+/// What clocks on the same mock machine share.
+#[derive(Default)]
+struct Machine {
+    nanos: u64,
+    wander: Option<Wander>,
 }
 
 impl MockClock {
     /// A clock that starts at zero.
     pub fn new(script: Script) -> Self {
         let rng = ChaCha8Rng::seed_from_u64(script.seed);
-        Self { script, rng, time: Arc::default() }
+        let machine = Arc::new(Mutex::new(Machine { nanos: 0, wander: script.drift.map(Wander::new) }));
+        Self { script, rng, machine }
     }
 
-    /// A clock for another arm of the same comparison: time passes for both.
+    /// A clock for another arm of the same comparison: time passes for both, and both drift alike.
     pub fn beside(&self, script: Script) -> Self {
-        Self { time: self.time.clone(), ..Self::new(script) }
+        Self { machine: self.machine.clone(), ..Self::new(script) }
+    }
+
+    fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -90,13 +119,90 @@ impl Stopwatch for MockClock {
             work.launch()?;
         }
         work.settle()?;
-        let noise = 1.0 + self.script.noise * self.rng.random_range(-1.0..=1.0);
-        let nanos = (self.script.fixed + self.script.nanos * f64::from(launches) * noise).round() as u64;
-        self.time.fetch_add(nanos, Ordering::Relaxed);
+        let mut share = 1.0 + self.script.noise * self.rng.random_range(-1.0..=1.0);
+        if self.script.spikes > 0.0 && self.rng.random_bool(self.script.spikes) {
+            share *= 1.0 - SPIKE * (1.0 - self.rng.random::<f64>()).ln();
+        }
+        let mut machine = self.machine();
+        share *= machine.wander.as_mut().map_or(1.0, Wander::step);
+        let nanos = (self.script.fixed + self.script.nanos * f64::from(launches) * share).round() as u64;
+        machine.nanos += nanos;
         Ok(Reading::Now(nanos))
     }
 
     fn now(&self) -> Duration {
-        Duration::from_nanos(self.time.load(Ordering::Relaxed))
+        Duration::from_nanos(self.machine().nanos)
+    }
+}
+
+/// A drift on its way.
+struct Wander {
+    drift: Drift,
+    level: f64,
+    rng: ChaCha8Rng,
+}
+
+impl Wander {
+    fn new(drift: Drift) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(drift.seed);
+        Self { level: normal(&mut rng), drift, rng }
+    }
+
+    /// The factor on the time of the next window.
+    fn step(&mut self) -> f64 {
+        let kept = (-1.0 / self.drift.windows).exp();
+        self.level = kept * self.level + (1.0 - kept * kept).sqrt() * normal(&mut self.rng);
+        (self.drift.sd * self.level).exp()
+    }
+}
+
+/// A standard normal number, after Box and Muller.
+fn normal(rng: &mut ChaCha8Rng) -> f64 {
+    let (radius, angle): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
+    (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Relative durations of windows of a single launch.
+    fn windows(clock: &mut MockClock, count: usize) -> Vec<f64> {
+        let (mut work, nanos) = (MockWork { launched: 0, fails_after: None }, clock.script.nanos);
+        (0..count).map(|_| clock.window(&mut work, 1).unwrap().resolve().unwrap() as f64 / nanos).collect()
+    }
+
+    fn quiet() -> Script {
+        Script { nanos: 1e9, ..Script::default() }
+    }
+
+    #[test]
+    fn spikes_come_as_often_and_last_as_long_as_told() {
+        let times = windows(&mut MockClock::new(Script { spikes: 0.05, ..quiet() }), 100_000);
+        let spikes: Vec<f64> = times.into_iter().filter(|&t| t > 1.0).collect();
+        let mean = spikes.iter().sum::<f64>() / spikes.len() as f64;
+        assert!((spikes.len() as f64 / 100_000.0 - 0.05).abs() < 0.003, "{}", spikes.len());
+        assert!((mean - 1.3).abs() < 0.02, "{mean}");
+    }
+
+    #[test]
+    fn a_drift_has_its_deviation_and_its_time_constant() {
+        let drift = Some(Drift { sd: 0.01, windows: 20.0, seed: 1 });
+        let logs: Vec<f64> =
+            windows(&mut MockClock::new(Script { drift, ..quiet() }), 100_000).iter().map(|t| t.ln()).collect();
+        let product =
+            |lag: usize| logs.iter().zip(&logs[lag..]).map(|(a, b)| a * b).sum::<f64>() / (logs.len() - lag) as f64;
+        assert!((product(0).sqrt() / 0.01 - 1.0).abs() < 0.06, "{}", product(0).sqrt());
+        assert!((product(20) / product(0) - (-1f64).exp()).abs() < 0.06, "{}", product(20) / product(0));
+    }
+
+    #[test]
+    fn clocks_of_one_machine_drift_alike() {
+        let drift = Some(Drift { sd: 0.01, windows: 1e9, seed: 1 });
+        let mut one = MockClock::new(Script { drift, ..quiet() });
+        let mut other = one.beside(quiet());
+        let (a, b) = (windows(&mut one, 1)[0], windows(&mut other, 1)[0]);
+        assert!((a - 1.0).abs() > 1e-4 && (a / b - 1.0).abs() < 1e-5, "{a} {b}");
+        assert_eq!(one.now(), other.now());
     }
 }

@@ -1,6 +1,6 @@
 //! Speed-ups from paired rounds: a slow drift that both arms share cancels.
 
-use crate::Interval;
+use crate::{Interval, median};
 
 /// What a speed-up's interval allows one to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,24 +35,52 @@ pub struct Comparison {
     pub lo: Option<f64>,
     /// Upper end of the interval.
     pub hi: Option<f64>,
+    /// False when the ratio itself drifts too slowly for the rounds there are: the interval is then likely too narrow.
+    pub sound: bool,
     /// What may be said.
     pub verdict: Verdict,
+    /// How many samples would likely settle an inconclusive verdict: rounds, or cycles of window lengths on a stopwatch
+    /// with a fixed cost per window.
+    pub rounds_needed: Option<u32>,
 }
 
 impl Comparison {
-    /// Compares samples taken in the same rounds.
+    /// Compares samples taken in the same rounds, in order.
     pub fn of(baseline: &[f64], candidate: &[f64], margin: f64) -> Option<Self> {
-        let logs: Vec<f64> =
-            baseline.iter().zip(candidate).map(|(b, c)| (b / c).ln()).filter(|d| d.is_finite()).collect();
-        let Interval { median, bounds } = Interval::of(&logs)?;
-        let (lo, hi) = (bounds.map(|b| b.0.exp()), bounds.map(|b| b.1.exp()));
-        Some(Self { ratio: median.exp(), lo, hi, verdict: verdict(lo, hi, margin) })
+        let count = baseline.len().min(candidate.len());
+        let pairs = thin(baseline, count).into_iter().zip(thin(candidate, count));
+        let logs: Vec<f64> = pairs.map(|(b, c)| (b / c).ln()).filter(|d| d.is_finite()).collect();
+        let interval = Interval::of(&logs)?;
+        let (lo, hi) = (interval.bounds.map(|b| b.0.exp()), interval.bounds.map(|b| b.1.exp()));
+        let verdict = verdict(lo, hi, margin);
+        let rounds_needed = match verdict {
+            Verdict::Inconclusive => rounds_needed(&interval, logs.len(), margin),
+            Verdict::Faster | Verdict::Slower | Verdict::Same => None,
+        };
+        Some(Self { ratio: interval.median.exp(), lo, hi, sound: interval.sound, verdict, rounds_needed })
     }
 
-    /// Half the interval's width relative to the ratio.
+    /// Half the interval's width relative to the ratio; `None` where there is no interval to rely on.
     pub fn relative_half_width(&self) -> Option<f64> {
-        Some((self.hi? - self.lo?) / 2.0 / self.ratio)
+        self.sound.then_some((self.hi? - self.lo?) / 2.0 / self.ratio)
     }
+}
+
+/// As many samples as `count`: where the other arm's clock takes several rounds for a sample, the median of as many.
+fn thin(samples: &[f64], count: usize) -> Vec<f64> {
+    if samples.len() == count || count == 0 {
+        return samples.to_vec();
+    }
+    samples.chunks(samples.len() / count).take(count).filter_map(median).collect()
+}
+
+/// Rounds after which the interval, narrowing with their square root, would no longer hold the edge of the margin.
+fn rounds_needed(interval: &Interval, rounds: usize, margin: f64) -> Option<u32> {
+    let (lo, hi) = interval.bounds?;
+    let to_edge = (interval.median.abs() - margin.ln_1p()).abs();
+    let needed = rounds as f64 * ((hi - lo) / 2.0 / to_edge).powi(2);
+    // On the edge itself no number of rounds is enough.
+    (needed < f64::from(u32::MAX)).then(|| (needed.ceil() as u32).max(rounds as u32 + 1))
 }
 
 fn verdict(lo: Option<f64>, hi: Option<f64>, margin: f64) -> Verdict {
@@ -66,12 +94,6 @@ fn verdict(lo: Option<f64>, hi: Option<f64>, margin: f64) -> Verdict {
     } else {
         Verdict::Inconclusive
     }
-}
-
-/// The geometric mean of positive ratios; `None` when there are none.
-pub fn geometric_mean(ratios: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let (sum, count) = ratios.into_iter().fold((0.0, 0u32), |(sum, count), ratio| (sum + ratio.ln(), count + 1));
-    (count > 0).then(|| (sum / f64::from(count)).exp())
 }
 
 #[cfg(test)]
@@ -103,8 +125,28 @@ mod tests {
     }
 
     #[test]
-    fn the_geometric_mean_of_a_ratio_and_its_inverse_is_one() {
-        assert!((geometric_mean([2.0, 0.5]).unwrap() - 1.0).abs() < 1e-12);
-        assert_eq!(geometric_mean([]), None);
+    fn an_inconclusive_verdict_says_how_many_rounds_would_settle_it() {
+        // 1 % above the margin with a half-width of about 2 %: four times the rounds halve it.
+        let scattered = |rounds: u32, centre: f64| {
+            let offsets = (0..rounds).map(|i| (f64::from(i * 7 % 20) - 9.5) / 9.5);
+            let candidate: Vec<f64> = offsets.map(|o| (-(centre + 0.06 * o)).exp()).collect();
+            Comparison::of(&vec![1.0; candidate.len()], &candidate, 0.02).unwrap()
+        };
+        let few = scattered(40, 0.03);
+        assert_eq!(few.verdict, Verdict::Inconclusive);
+        let needed = few.rounds_needed.unwrap();
+        assert!((80..400).contains(&needed), "{few:?}");
+        let enough = scattered(needed.next_multiple_of(20), 0.03);
+        assert_eq!((enough.verdict, enough.rounds_needed), (Verdict::Faster, None));
+        assert_eq!(Comparison::of(&[1.0; 3], &[1.0; 3], 0.02).unwrap().rounds_needed, None);
+    }
+
+    #[test]
+    fn a_clock_that_takes_four_rounds_for_a_sample_is_paired_with_the_same_four_of_the_other() {
+        let baseline: Vec<f64> = (0..83).map(|round| 100.0 * 1.01f64.powi(round / 4)).collect();
+        let candidate: Vec<f64> = (0..20).map(|cycle| 50.0 * 1.01f64.powi(cycle)).collect();
+        let comparison = Comparison::of(&baseline, &candidate, 0.02).unwrap();
+        assert!((comparison.lo.unwrap() - 2.0).abs() < 1e-9 && (comparison.hi.unwrap() - 2.0).abs() < 1e-9);
+        assert_eq!(Comparison::of(&baseline, &[], 0.02), None);
     }
 }

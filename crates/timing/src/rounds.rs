@@ -3,7 +3,7 @@
 use crate::calibrate::{calibrate, timed};
 use crate::estimate::per_launch;
 use crate::warm_up::warm_up;
-use crate::{Comparison, Estimate, Failure, Options, Overhead, StopRule, Stopwatch, TimingError, Window, Work};
+use crate::{Comparison, Estimate, Failure, Options, Overhead, Series, StopRule, Stopwatch, TimingError, Window, Work};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -53,6 +53,14 @@ pub trait Observer {
     fn disturbances(&mut self) -> u64 {
         0
     }
+    /// Whether something held the device back in the round that has just been measured, so that it should be repeated.
+    fn spoilt(&mut self) -> bool {
+        false
+    }
+    /// Energy that the device has used so far, in joules, where it counts.
+    fn joules(&mut self) -> Option<f64> {
+        None
+    }
 }
 
 /// Watches nothing.
@@ -74,12 +82,21 @@ pub struct Measurement {
     pub settled: bool,
     /// Windows thrown away because a kernel was compiled or tuned inside them.
     pub discarded: u32,
+    /// Rounds measured again because something held the device back in them.
+    pub repeated: u32,
+    /// Rounds kept although something held the device back in them: too many had been repeated.
+    pub spoilt: u32,
+    /// Energy of a launch in joules, where the device counts it.
+    pub joules: Option<f64>,
+    /// How the windows scatter.
+    pub scatter: Series,
 }
 
 /// What the rounds know of an arm.
 struct Lane {
     launches: u32,
     settled: bool,
+    joules: Option<f64>,
     windows: Vec<Window>,
     lengths: Vec<u32>,
     discarded: u32,
@@ -90,6 +107,8 @@ struct Lane {
 const LENGTHS: [u32; 4] = [1, 2, 3, 4];
 /// Launches that prime an arm again after a disturbed window.
 const PRIMING: u32 = 3;
+/// One round in so many may be measured again.
+const REPEATS_ONE_IN: u32 = 5;
 
 /// Measures all arms together. An arm that fails drops out; the others go on.
 pub fn measure(
@@ -106,7 +125,7 @@ pub fn measure(
     let mut rule = StopRule::new(options, arms.len());
     let start = now(arms, &lanes);
     let mut order: Vec<usize> = (0..arms.len()).collect();
-    let mut rounds = 0;
+    let (mut rounds, mut repeated, mut spoilt) = (0, 0, 0);
     while lanes.iter().any(|lane| lane.failure.is_none()) && !observer.interrupted() {
         order.shuffle(&mut rng);
         for &index in order.iter().filter(|&&index| lanes[index].failure.is_none()).collect::<Vec<_>>() {
@@ -116,6 +135,17 @@ pub fn measure(
                 lanes[index].failure = Some(failure);
             }
         }
+        if observer.spoilt() {
+            // The whole round, so that windows stay paired; not for ever, or a hot device would never finish.
+            if repeated <= rounds / REPEATS_ONE_IN {
+                repeated += 1;
+                for lane in lanes.iter_mut().filter(|lane| lane.failure.is_none()) {
+                    lane.windows.pop();
+                }
+                continue;
+            }
+            spoilt += 1;
+        }
         rounds += 1;
         observer.round(rounds);
         let elapsed = now(arms, &lanes).saturating_sub(start);
@@ -124,7 +154,7 @@ pub fn measure(
             break;
         }
     }
-    conclude(arms, lanes, options)
+    conclude(arms, lanes, options, repeated, spoilt)
 }
 
 fn now(arms: &[Arm<'_>], lanes: &[Lane]) -> std::time::Duration {
@@ -133,12 +163,21 @@ fn now(arms: &[Arm<'_>], lanes: &[Lane]) -> std::time::Duration {
 }
 
 fn prepare(index: usize, arm: &mut Arm<'_>, options: &Options, observer: &mut dyn Observer) -> Lane {
-    let mut lane = Lane { launches: 1, settled: false, windows: vec![], lengths: vec![], discarded: 0, failure: None };
+    let mut lane = Lane {
+        launches: 1,
+        settled: false,
+        joules: None,
+        windows: vec![],
+        lengths: vec![],
+        discarded: 0,
+        failure: None,
+    };
     let mut steps = || -> Result<(), TimingError> {
         observer.touch(index, Phase::Calibrate);
         let guess = calibrate(arm, options.window)?;
         observer.touch(index, Phase::WarmUp);
-        lane.settled = warm_up(arm, guess, options)?;
+        let warm = warm_up(arm, guess, options, observer)?;
+        (lane.settled, lane.joules) = (warm.settled, warm.joules);
         // Clocks rise while warming up: the window that was long enough before may be too short now.
         lane.launches = calibrate(arm, options.window)?;
         Ok(())
@@ -211,7 +250,13 @@ fn all_narrow(arms: &[Arm<'_>], lanes: &[Lane], options: &Options, rule: &StopRu
     })
 }
 
-fn conclude(arms: &[Arm<'_>], lanes: Vec<Lane>, options: &Options) -> Vec<Result<Measurement, TimingError>> {
+fn conclude(
+    arms: &[Arm<'_>],
+    lanes: Vec<Lane>,
+    options: &Options,
+    repeated: u32,
+    spoilt: u32,
+) -> Vec<Result<Measurement, TimingError>> {
     let rule = StopRule::new(options, arms.len());
     let comparisons: Vec<_> = (0..arms.len()).map(|i| compare(arms, &lanes, i, options)).collect();
     lanes
@@ -225,8 +270,10 @@ fn conclude(arms: &[Arm<'_>], lanes: Vec<Lane>, options: &Options) -> Vec<Result
             let time = Estimate::of(&lane.windows, arm.stopwatch.overhead()).ok_or(TimingError::Interrupted)?;
             let converged = rule.narrow(time.relative_half_width())
                 && comparison.is_none_or(|c| rule.narrow(c.relative_half_width()));
-            let Lane { windows, settled, discarded, .. } = lane;
-            Ok(Measurement { windows, time, comparison, converged, settled, discarded })
+            let Lane { windows, settled, discarded, joules, .. } = lane;
+            let scatter = Series::of(&per_launch(&windows, arm.stopwatch.overhead()));
+            let scatter = scatter.ok_or(TimingError::Interrupted)?;
+            Ok(Measurement { windows, scatter, time, comparison, converged, settled, discarded, repeated, spoilt, joules })
         })
         .collect()
 }
@@ -325,6 +372,36 @@ mod tests {
         let mut always = Compiler { every: 1, calls: 0, events: 0 };
         let outcome = measure(&mut arms, &Options::default(), &mut always).remove(0);
         assert!(matches!(outcome, Err(TimingError::NotSilent { .. })), "{outcome:?}");
+    }
+
+    /// Throttles in every round for a while.
+    struct Hot {
+        rounds: u32,
+    }
+
+    impl Observer for Hot {
+        fn spoilt(&mut self) -> bool {
+            self.rounds = self.rounds.saturating_sub(1);
+            self.rounds > 0
+        }
+    }
+
+    #[test]
+    fn rounds_of_a_hot_device_are_repeated_within_a_budget_and_then_counted() {
+        let run = |rounds| {
+            let ((mut a, mut a_clock), (mut b, mut b_clock)) = (mock(5_000.0, 0.01, 3), mock(5_000.0, 0.01, 4));
+            let mut arms = [Arm::new(&mut a, &mut a_clock), Arm::new(&mut b, &mut b_clock).against(0)];
+            let outcome = measure(&mut arms, &Options::default(), &mut Hot { rounds });
+            outcome.into_iter().map(Result::unwrap).collect::<Vec<_>>()
+        };
+        for arms in [run(1), run(2), run(50)] {
+            assert_eq!(arms[0].windows.len(), arms[1].windows.len());
+        }
+        let (cool, warm, hot) = (run(1), run(2), run(50));
+        assert_eq!((cool[0].repeated, cool[0].spoilt), (0, 0));
+        assert_eq!((warm[0].repeated, warm[0].spoilt), (1, 0));
+        assert!(hot[0].spoilt > 0 && hot[0].repeated > 1, "{} {}", hot[0].repeated, hot[0].spoilt);
+        assert_eq!(hot[0].repeated + hot[0].spoilt, 49);
     }
 
     #[test]

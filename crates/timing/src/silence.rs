@@ -1,15 +1,20 @@
 //! Counts what a GPU runtime says about compiling and tuning, so that a window in which it did so can be thrown away.
 
 use log::{LevelFilter, Log, Metadata, Record};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A logger that counts kernels compiled and tuned.
 pub struct Silence {
     compiled: AtomicU64,
     tuned: AtomicU64,
+    forbidden: AtomicBool,
 }
 
-static SILENCE: Silence = Silence { compiled: AtomicU64::new(0), tuned: AtomicU64::new(0) };
+static SILENCE: Silence =
+    Silence { compiled: AtomicU64::new(0), tuned: AtomicU64::new(0), forbidden: AtomicBool::new(false) };
+
+/// What the panic says that ends a tuning which was forbidden.
+pub const FORBIDDEN: &str = "a kernel would have to be tuned, and tuning is forbidden";
 
 /// Where the runtime's own lines come from and how they begin.
 const COMPILES: [(&str, &str); 2] =
@@ -23,6 +28,11 @@ impl Silence {
             log::set_max_level(LevelFilter::Trace);
         }
         &SILENCE
+    }
+
+    /// From now on a tuning panics before it begins: the runtime has no other way to be told.
+    pub fn forbid_tuning(&self) {
+        self.forbidden.store(true, Ordering::Relaxed);
     }
 
     /// Kernels compiled or tuned so far.
@@ -55,6 +65,7 @@ impl Log for Silence {
         };
         if says(TUNES) {
             self.tuned.fetch_add(1, Ordering::Relaxed);
+            assert!(!self.forbidden.load(Ordering::Relaxed), "{FORBIDDEN}");
         } else if COMPILES.into_iter().any(says) {
             self.compiled.fetch_add(1, Ordering::Relaxed);
         }

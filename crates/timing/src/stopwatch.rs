@@ -49,6 +49,30 @@ pub trait Stopwatch {
     /// Opens a window, enqueues the launches, closes it. What it took may be known only later.
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure>;
 
+    /// The number of launches in a window is a multiple of this.
+    fn unit(&self) -> u32 {
+        1
+    }
+
+    /// What runs on the device in that many launches: names with the number of their calls, the longest first. `None`
+    /// where the clock does not see kernels.
+    fn ran(&mut self, _work: &mut dyn Work, _launches: u32) -> Result<Option<Vec<(String, u64)>>, Failure> {
+        Ok(None)
+    }
+
+    /// When each of some launches was called, each waited for, and when it ran on the device if that is seen.
+    fn spans(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<LaunchSpan>, Failure> {
+        let called = called(work, launches)?;
+        Ok(called.into_iter().map(|host| LaunchSpan { host, device: None }).collect())
+    }
+
+    /// What the stopwatch can tell apart, measured.
+    fn granularity(&mut self, work: &mut dyn Work) -> Result<Granularity, Failure> {
+        const EMPTY_WINDOWS: usize = 64;
+        let empty: Result<Vec<u64>, Failure> = (0..EMPTY_WINDOWS).map(|_| self.window(work, 0)?.resolve()).collect();
+        Ok(Granularity::of(empty?))
+    }
+
     /// Time since a fixed moment, for budgets: the host's clock, unless the stopwatch is scripted.
     fn now(&self) -> Duration {
         static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
@@ -81,6 +105,12 @@ impl Stopwatch for WallClock {
         }
     }
 
+    /// Work that has run when `launch` returns ran where it was called.
+    fn spans(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<LaunchSpan>, Failure> {
+        let seen = |host| (self.overhead == Overhead::Outside).then_some(host);
+        Ok(called(work, launches)?.into_iter().map(|host| LaunchSpan { host, device: seen(host) }).collect())
+    }
+
     fn overhead(&self) -> Overhead {
         self.overhead
     }
@@ -98,6 +128,29 @@ impl Stopwatch for WallClock {
     }
 }
 
+/// When each launch was called and how long the call and the wait for its end took.
+fn called(work: &mut dyn Work, launches: u32) -> Result<Vec<(u64, u64)>, Failure> {
+    let begun = Instant::now();
+    let mut spans = Vec::with_capacity(launches as usize);
+    for _ in 0..launches {
+        let start = begun.elapsed();
+        work.launch()?;
+        work.settle()?;
+        spans.push((start.as_nanos() as u64, (begun.elapsed() - start).as_nanos() as u64));
+    }
+    Ok(spans)
+}
+
+/// One launch on the time axes of the host and the device: start and duration in nanoseconds. The two axes begin at the
+/// first launch, and need not be the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaunchSpan {
+    /// The call, and the wait for it if the device is not seen.
+    pub host: (u64, u64),
+    /// The work.
+    pub device: Option<(u64, u64)>,
+}
+
 /// What a stopwatch can tell apart, measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Granularity {
@@ -107,13 +160,11 @@ pub struct Granularity {
     pub empty_ns: u64,
 }
 
-/// Measures what a stopwatch can tell apart, from empty windows.
-pub fn granularity(stopwatch: &mut dyn Stopwatch, work: &mut dyn Work, windows: u32) -> Result<Granularity, Failure> {
-    let mut empty = Vec::with_capacity(windows as usize);
-    for _ in 0..windows {
-        empty.push(stopwatch.window(work, 0)?.resolve()?);
+impl Granularity {
+    /// From the durations of empty windows.
+    pub fn of(mut empty: Vec<u64>) -> Self {
+        empty.sort_unstable();
+        let step_ns = empty.windows(2).map(|pair| pair[1] - pair[0]).filter(|&step| step > 0).min().unwrap_or(1);
+        Self { step_ns, empty_ns: empty.get(empty.len() / 2).copied().unwrap_or(0) }
     }
-    empty.sort_unstable();
-    let step_ns = empty.windows(2).map(|pair| pair[1] - pair[0]).filter(|&step| step > 0).min().unwrap_or(1);
-    Ok(Granularity { step_ns, empty_ns: empty.get(empty.len() / 2).copied().unwrap_or(0) })
 }

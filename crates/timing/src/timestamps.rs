@@ -1,8 +1,9 @@
 //! The device's own timestamps around each launch, through CubeCL.
 
-use crate::{Failure, Overhead, Reading, Stopwatch, Work, median};
-use cubecl::profile::{ProfileDuration, TimingMethod};
+use crate::{Failure, LaunchSpan, Overhead, Reading, Stopwatch, Work, median};
+use cubecl::profile::{ProfileDuration, ProfileTicks, TimingMethod};
 use cubecl::{Runtime, client::ComputeClient, future};
+use std::time::Instant;
 
 /// Timestamp queries at the edges of each launch; a window is the sum over its launches, without the gaps between them.
 ///
@@ -65,5 +66,24 @@ impl<R: Runtime> Stopwatch for Timestamps<R> {
             }
         }
         Ok(Reading::Later(Box::new(move || Ok(nanos + waiting.into_iter().map(read).sum::<u64>()))))
+    }
+
+    fn spans(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<LaunchSpan>, Failure> {
+        let begun = Instant::now();
+        let mut seen = Vec::with_capacity(launches as usize);
+        for _ in 0..launches {
+            let start = begun.elapsed();
+            let profiled = self.profile(work, 1)?;
+            let host = (start.as_nanos() as u64, (begun.elapsed() - start).as_nanos() as u64);
+            seen.push((host, future::block_on(profiled.resolve())));
+        }
+        let Some(first) = seen.iter().map(|(_, ticks)| ticks.start_duration_since(begun)).min() else {
+            return Ok(vec![]);
+        };
+        let device = |ticks: &ProfileTicks| {
+            let start = ticks.start_duration_since(begun).saturating_sub(first);
+            Some((start.as_nanos() as u64, ticks.duration().as_nanos() as u64))
+        };
+        Ok(seen.iter().map(|(host, ticks)| LaunchSpan { host: *host, device: device(ticks) }).collect())
     }
 }

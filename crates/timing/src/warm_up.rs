@@ -1,7 +1,7 @@
 //! Launching until clocks, caches and allocators have settled.
 
 use crate::calibrate::timed;
-use crate::{Arm, Failure, Options, median};
+use crate::{Arm, Failure, Observer, Options, median};
 use std::time::Duration;
 
 /// Windows whose medians are compared.
@@ -11,26 +11,79 @@ const AGREEING: usize = 3;
 /// How closely they must agree.
 const WITHIN: f64 = 0.03;
 
-/// Runs windows until three successive groups agree, within the options' bounds; false when they never did.
-pub fn warm_up(arm: &mut Arm<'_>, launches: u32, options: &Options) -> Result<bool, Failure> {
+/// How the warm-up went.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Warm {
+    /// Whether windows agreed in the end.
+    pub settled: bool,
+    /// Energy of a launch, where the device counts it.
+    pub joules: Option<f64>,
+}
+
+/// Runs windows until three successive groups agree, within the options' bounds. No other arm runs meanwhile, so this is
+/// where the energy of a launch is measured.
+pub fn warm_up(
+    arm: &mut Arm<'_>,
+    launches: u32,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<Warm, Failure> {
     let start = arm.stopwatch.now();
     let elapsed = |arm: &Arm<'_>| arm.stopwatch.now().saturating_sub(start);
     let mut medians: Vec<f64> = Vec::new();
     if options.max_warm_up == Duration::ZERO || options.warm_up == Duration::ZERO {
-        return Ok(true);
+        return Ok(Warm { settled: true, joules: None });
     }
+    let mut energy = Energy::default();
     loop {
         let mut group = [0.0; GROUP];
         for time in &mut group {
             *time = timed(arm.stopwatch, arm.work, launches)? as f64;
             if elapsed(arm) >= options.max_warm_up {
-                return Ok(false);
+                return Ok(Warm { settled: false, joules: energy.per_launch() });
             }
         }
+        energy.read(observer.joules(), launches * GROUP as u32);
         medians.extend(median(&group));
         if elapsed(arm) >= options.warm_up && settled(&medians) {
-            return Ok(true);
+            return Ok(Warm { settled: true, joules: energy.per_launch() });
         }
+    }
+}
+
+/// Energy between two moments at which the device's counter was seen to step: it is refreshed only now and then.
+#[derive(Debug, Default)]
+struct Energy {
+    total: Option<f64>,
+    launches: u64,
+    groups: u32,
+    first: Option<(f64, u64, u32)>,
+    last: Option<(f64, u64, u32)>,
+}
+
+/// Fewer groups between two steps leave the edges too coarse.
+const FEWEST_GROUPS: u32 = 10;
+
+impl Energy {
+    fn read(&mut self, total: Option<f64>, launches: u32) {
+        self.launches += u64::from(launches);
+        self.groups += 1;
+        if let (Some(before), Some(now)) = (self.total, total)
+            && now > before
+        {
+            let step = Some((now, self.launches, self.groups));
+            if self.first.is_none() {
+                self.first = step;
+            } else {
+                self.last = step;
+            }
+        }
+        self.total = total.or(self.total);
+    }
+
+    fn per_launch(&self) -> Option<f64> {
+        let (first, last) = (self.first?, self.last?);
+        (last.2 - first.2 >= FEWEST_GROUPS).then(|| (last.0 - first.0) / (last.1 - first.1) as f64)
     }
 }
 
@@ -38,4 +91,26 @@ fn settled(medians: &[f64]) -> bool {
     let Some(last) = medians.len().checked_sub(AGREEING).map(|from| &medians[from..]) else { return false };
     let (min, max) = last.iter().fold((f64::INFINITY, 0.0f64), |(min, max), &m| (min.min(m), max.max(m)));
     max <= min * (1.0 + WITHIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn energy_is_taken_between_steps_of_its_counter() {
+        // 2 J a launch; the counter is refreshed every fourth group of 5 launches, and starts in the middle of nowhere.
+        let mut energy = Energy::default();
+        for group in 1..=23u32 {
+            let refreshed = f64::from(group / 4 * 4 * 5) * 2.0;
+            energy.read(Some(1000.0 + refreshed), 5);
+        }
+        assert_eq!(energy.per_launch(), Some(2.0));
+        let mut short = Energy::default();
+        (1..=9u32).for_each(|group| short.read(Some(f64::from(group)), 5));
+        assert_eq!(short.per_launch(), None);
+        let mut absent = Energy::default();
+        (0..50).for_each(|_| absent.read(None, 5));
+        assert_eq!(absent.per_launch(), None);
+    }
 }

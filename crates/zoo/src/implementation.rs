@@ -1,7 +1,18 @@
 //! Whose kernels run.
 
-use crate::ZooError;
+use crate::{Device, ZooError};
 use std::{fmt, str::FromStr};
+
+/// How a problem is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setup {
+    /// Whose kernels run.
+    pub implementation: Implementation,
+    /// Where.
+    pub device: Device,
+    /// Buffer sets of the same content that launches go through in turn, so that no cache holds what the next one reads.
+    pub sets: u32,
+}
 
 /// The axis that tells one way to compute a workload from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

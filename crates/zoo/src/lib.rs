@@ -6,12 +6,13 @@
 //! ```
 //! use calorimeter_recipes::{Dtype, Recipe};
 //! use calorimeter_shapes::Shape;
-//! use calorimeter_zoo::{Device, Implementation, Machines, Problem, open};
+//! use calorimeter_zoo::{Device, Implementation, Machines, Problem, Setup, open};
 //!
 //! let problem = Problem { model: "ln_linear_gelu".parse()?, shape: Shape::new(8, 32, 16)?, dtype: Dtype::F32, seed: 42 };
 //! let tensors = problem.tensors();
 //! let int8wo = "int8wo".parse::<Recipe>()?.treatment(problem.dtype, None)?;
-//! let mut workload = open(&problem, &tensors, &int8wo, Implementation::Eager, Device::Cpu, &mut Machines::default())?;
+//! let setup = Setup { implementation: Implementation::Eager, device: Device::Cpu, sets: 1 };
+//! let mut workload = open(&problem, &tensors, &int8wo, setup, &mut Machines::default())?;
 //! let reference = problem.reference(&tensors, &int8wo)?;
 //! let judged = problem.judge(&int8wo, &workload.output()?, &reference, workload.may_use_tf32())?;
 //! println!("{} FLOP, relative error {:.1e}", problem.flops(), judged.rel_l2);
@@ -40,7 +41,7 @@ pub use activation::Activation;
 pub use backends::{Machines, open};
 pub use device::Device;
 pub use error::ZooError;
-pub use implementation::Implementation;
+pub use implementation::{Implementation, Setup};
 pub use matrix::Matrix;
 pub use model::{Definition, Forward, Layout, Model, ModelInfo};
 pub use problem::{Problem, Tensors};

@@ -9,21 +9,32 @@ use calorimeter_recipes::Dtype;
 use half::{bf16, f16};
 use std::sync::Arc;
 
-/// The steps of a pass and the buffers between them.
+/// The steps of a pass and the buffers between them; passes go through the sets in turn.
 struct NativeWorkload {
     machine: Arc<Machine>,
     dtype: Dtype,
     norm: Option<(LayerNorm, Buffer)>,
     linear: Linear,
     activation: Option<native::Activation>,
-    input: Buffer,
-    weight: Buffer,
-    output: Buffer,
+    sets: Vec<Set>,
+    next: usize,
     size: (u64, u64),
     weight_bytes: u64,
 }
 
-pub fn open(problem: &Problem, tensors: &Tensors, machine: Arc<Machine>) -> Result<Box<dyn Workload>, ZooError> {
+/// What one pass reads and writes.
+struct Set {
+    input: Buffer,
+    weight: Buffer,
+    output: Buffer,
+}
+
+pub fn open(
+    problem: &Problem,
+    tensors: &Tensors,
+    machine: Arc<Machine>,
+    sets: u32,
+) -> Result<Box<dyn Workload>, ZooError> {
     let activation = match problem.model {
         Model::LinearModel(_) => None,
         Model::LnLinear(model) => Some(model.0),
@@ -32,10 +43,14 @@ pub fn open(problem: &Problem, tensors: &Tensors, machine: Arc<Machine>) -> Resu
     let kind = kind(problem.dtype);
     let Layout { input: (m, k), output: size, .. } = problem.layout();
     let (m, k, n) = (m as usize, k as usize, size.1 as usize);
-    let input = machine.upload(&bytes(&tensors.input.values, problem.dtype))?;
-    let weight = machine.upload(&bytes(tensors.weights[0].values(), problem.dtype))?;
     let linear = Linear::new(&machine, kind, LinearShape { m, k, n })?;
-    let output = machine.allocate(linear.y_bytes())?;
+    let input = bytes(&tensors.input.values, problem.dtype);
+    let weight = bytes(tensors.weights[0].values(), problem.dtype);
+    let set = || -> Result<Set, NativeError> {
+        let (input, weight) = (machine.upload(&input)?, machine.upload(&weight)?);
+        Ok(Set { input, weight, output: machine.allocate(linear.y_bytes())? })
+    };
+    let sets: Vec<Set> = (0..sets.max(1)).map(|_| set()).collect::<Result<_, _>>()?;
     let norm = match activation {
         Some(_) => Some((LayerNorm::new(&machine, kind, m, k)?, machine.allocate(linear.x_bytes())?)),
         None => None,
@@ -45,21 +60,24 @@ pub fn open(problem: &Problem, tensors: &Tensors, machine: Arc<Machine>) -> Resu
         .transpose()?;
     let weight_bytes = linear.w_bytes() as u64;
     let dtype = problem.dtype;
-    Ok(Box::new(NativeWorkload { machine, dtype, norm, linear, activation, input, weight, output, size, weight_bytes }))
+    Ok(Box::new(NativeWorkload { machine, dtype, norm, linear, activation, sets, next: 0, size, weight_bytes }))
 }
 
 impl Workload for NativeWorkload {
     fn launch(&mut self) -> Result<(), ZooError> {
+        let sets = self.sets.len();
+        let Set { input, weight, output } = &mut self.sets[self.next];
+        self.next = (self.next + 1) % sets;
         let x = match &mut self.norm {
             Some((norm, normalised)) => {
-                norm.enqueue(&self.input, normalised)?;
+                norm.enqueue(input, normalised)?;
                 &*normalised
             }
-            None => &self.input,
+            None => &*input,
         };
-        self.linear.enqueue(x, &self.weight, &mut self.output)?;
+        self.linear.enqueue(x, weight, output)?;
         if let Some(activation) = &self.activation {
-            activation.enqueue_in_place(&mut self.output)?;
+            activation.enqueue_in_place(output)?;
         }
         Ok(())
     }
@@ -70,9 +88,10 @@ impl Workload for NativeWorkload {
 
     fn output(&mut self) -> Result<Output, ZooError> {
         // All ones is a NaN in every float type.
-        self.output.fill(0xFF)?;
+        let set = self.next;
+        self.sets[set].output.fill(0xFF)?;
         self.launch()?;
-        let values = floats(&self.output.download()?, self.dtype);
+        let values = floats(&self.sets[set].output.download()?, self.dtype);
         Ok(Output { rows: self.size.0 as usize, cols: self.size.1 as usize, values })
     }
 

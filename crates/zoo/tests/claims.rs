@@ -2,7 +2,7 @@
 
 use calorimeter_recipes::{Dtype, Recipe, Sparsity, Treatment, Variant};
 use calorimeter_shapes::Shape;
-use calorimeter_zoo::{Device, Implementation, Machines, Model, Problem, ZooError, gate, open, support};
+use calorimeter_zoo::{Device, Implementation, Machines, Model, Problem, Setup, ZooError, gate, open, support};
 
 /// Small sizes with odd edges; `k` is a multiple of 8 for the transformer's heads.
 const SHAPES: [(u64, u64, u64); 3] = [(1, 32, 8), (7, 40, 13), (33, 64, 65)];
@@ -33,21 +33,21 @@ fn check(
                     let reference = problem.reference(&tensors, &treatment).unwrap();
                     for &implementation in implementations {
                         let what = format!("{model} {variant} {implementation} {device} {dtype} {m} {k} {n}");
-                        let mut workload =
-                            match open(&problem, &tensors, &treatment, implementation, device, &mut machines) {
-                                Ok(workload) => workload,
-                                Err(ZooError::Unsupported(why)) => {
-                                    assert!(
-                                        dtype != Dtype::F32 || implementation == Implementation::Native,
-                                        "{what}: {why}"
-                                    );
-                                    continue;
-                                }
-                                Err(error) => panic!("{what}: {error}"),
-                            };
-                        let output = workload.output().unwrap_or_else(|e| panic!("{what}: {e}"));
-                        let judged = problem.judge(&treatment, &output, &reference, workload.may_use_tf32());
-                        judged.unwrap_or_else(|mismatch| panic!("{what}: {mismatch}"));
+                        let setup = Setup { implementation, device, sets: 2 };
+                        let mut workload = match open(&problem, &tensors, &treatment, setup, &mut machines) {
+                            Ok(workload) => workload,
+                            Err(ZooError::Unsupported(why)) => {
+                                let may = dtype != Dtype::F32 || implementation == Implementation::Native;
+                                assert!(may, "{what}: {why}");
+                                continue;
+                            }
+                            Err(error) => panic!("{what}: {error}"),
+                        };
+                        for set in 0..setup.sets {
+                            let output = workload.output().unwrap_or_else(|e| panic!("{what}: {e}"));
+                            let judged = problem.judge(&treatment, &output, &reference, workload.may_use_tf32());
+                            judged.unwrap_or_else(|mismatch| panic!("{what} set {set}: {mismatch}"));
+                        }
                         assert_eq!(workload.weight_bytes(), problem.weight_bytes(&treatment), "{what}");
                         passed += 1;
                     }
@@ -116,8 +116,8 @@ fn a_weight_that_is_off_by_one_step_fails_the_gate() {
     let mut values = tensors.weights[0].values().to_vec();
     values[5 * 256 + 17] *= 1.01;
     tensors.weights[0] = calorimeter_recipes::Weight::new(16, 256, values, Dtype::F32);
-    let mut workload =
-        open(&problem, &tensors, &plain, Implementation::Eager, Device::Cpu, &mut Machines::default()).unwrap();
+    let setup = Setup { implementation: Implementation::Eager, device: Device::Cpu, sets: 1 };
+    let mut workload = open(&problem, &tensors, &plain, setup, &mut Machines::default()).unwrap();
     let verdict = gate::judge(&workload.output().unwrap(), &reference, &problem.tolerance(&plain));
     assert!(matches!(verdict, Err(gate::Mismatch::Element { col: 5, .. })), "{verdict:?}");
 }

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use super::{
     Buffer, Machine, NativeError,
-    kernel::{Geometry, Kernel, common_macros, widest},
+    kernel::{Extent, Geometry, Kernel, common_macros, widest},
     nvrtc::Source,
 };
 use crate::FloatKind;
@@ -81,9 +81,9 @@ impl Activation {
         let blocks = (length / width).div_ceil(THREADS * PIECES).max(1);
         let name = format!("{function}_{kind}");
         let geometry = Geometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
-        let macros = macros(&name, kind, function);
+        let (macros, extent) = (macros(&name, kind, function), Extent::of_matrix(kind, 1, length));
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::Activation, &name, macros, kind, (1, length), geometry)?,
+            kernel: Kernel::prepare(machine, Source::Activation, &name, macros, extent, geometry)?,
             algorithm: format!("{name}: {THREADS} threads per block, {PIECES} accesses of {width} elements per thread"),
         })
     }

@@ -50,6 +50,15 @@ impl Drop for Handle {
     }
 }
 
+/// How a product takes its inputs before it multiplies them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Multiplies {
+    /// As they are.
+    Whole,
+    /// f32 rounded to TF32, which tensor cores multiply.
+    Tf32,
+}
+
 /// The product y = x wᵀ of row-major matrices, with the algorithm that will compute it.
 ///
 /// cuBLASLt counts in columns: our row-major y[m, n] is its column-major n × m, which is the transpose of w[n, k] (its
@@ -79,6 +88,7 @@ impl Product {
     pub(super) fn plan(
         handle: &Handle,
         kind: FloatKind,
+        multiplies: Multiplies,
         shape: LinearShape,
         workspace_bytes: usize,
     ) -> Result<Self, NativeError> {
@@ -86,12 +96,12 @@ impl Product {
         let refused = refused(doing);
         handle.context.bind_to_thread().map_err(failed("selecting the device"))?;
 
-        // Plain COMPUTE_32F keeps f32 inputs whole; rounding them to TF32 is another compute type.
-        let operation = owned(
-            result::create_matmul_desc(Compute::CUBLAS_COMPUTE_32F, DataType::CUDA_R_32F),
-            result::destroy_matmul_desc,
-        )
-        .map_err(&refused)?;
+        let compute = match multiplies {
+            Multiplies::Whole => Compute::CUBLAS_COMPUTE_32F,
+            Multiplies::Tf32 => Compute::CUBLAS_COMPUTE_32F_FAST_TF32,
+        };
+        let operation = owned(result::create_matmul_desc(compute, DataType::CUDA_R_32F), result::destroy_matmul_desc)
+            .map_err(&refused)?;
         // SAFETY: a live descriptor, and this attribute is a 32-bit integer.
         unsafe {
             result::set_matmul_desc_attribute(

@@ -57,6 +57,9 @@ pub(super) fn describe(ordinal: usize, driver_version: DriverVersion) -> Result<
         // SAFETY: `device` was just returned by the driver.
         unsafe { device::get_attribute(device, attribute) }.map(i32::unsigned_abs).map_err(&failed)
     };
+    let kilohertz = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
+    let bits = attribute(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
+    let memory_bytes_per_second = 2 * u64::from(kilohertz) * 1000 * u64::from(bits) / 8;
     // SAFETY: as above.
     let total_memory = unsafe { device::total_mem(device) }.map_err(&failed)? as u64;
     Ok(GpuInfo {
@@ -64,6 +67,7 @@ pub(super) fn describe(ordinal: usize, driver_version: DriverVersion) -> Result<
         name: device::get_name(device).map_err(&failed)?,
         uuid: uuid_text(device::get_uuid(device).map_err(&failed)?.bytes.map(|byte| byte as u8)),
         total_memory,
+        memory_bytes_per_second: Some(memory_bytes_per_second).filter(|&rate| rate > 0),
         l2_bytes: attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
         compute_capability: ComputeCapability {
             major: attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,

@@ -15,6 +15,9 @@ pub struct GpuInfo {
     pub uuid: String,
     /// Memory in bytes.
     pub total_memory: u64,
+    /// What its memory moves at most in bytes per second: two transfers in each cycle over the whole bus. Absent where
+    /// the driver does not tell.
+    pub memory_bytes_per_second: Option<u64>,
     /// Size of the L2 cache in bytes.
     pub l2_bytes: u64,
     /// Instruction-set generation.

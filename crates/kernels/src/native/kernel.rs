@@ -13,16 +13,31 @@ use crate::FloatKind;
 
 /// A compiled kernel with its sizes.
 ///
-/// Every kernel of this crate has the signature `(const element *x, element *y, u64 rows, u64 columns)`, reads nothing
-/// but the first `rows * columns` elements of `x` and writes nothing but those of `y`, whatever the launch's sizes.
+/// Every kernel of this crate has the signature `(const T *x, U *y, u64, u64)` and keeps to its [`Extent`] whatever the
+/// launch's sizes.
 #[derive(Debug)]
 pub(super) struct Kernel {
     function: CudaFunction,
     stream: Arc<CudaStream>,
     launch: LaunchConfig,
-    rows: u64,
-    columns: u64,
-    bytes: usize,
+    extent: Extent,
+}
+
+/// What a kernel touches: nothing but the first `reads` bytes of `x` and the first `writes` of `y`. The two sizes are the
+/// numbers from which it knows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    pub(super) reads: usize,
+    pub(super) writes: usize,
+    pub(super) sizes: (u64, u64),
+}
+
+impl Extent {
+    /// All elements of a matrix, to another of the same size.
+    pub(super) fn of_matrix(kind: FloatKind, rows: usize, columns: usize) -> Self {
+        let bytes = rows * columns * kind.bytes();
+        Self { reads: bytes, writes: bytes, sizes: (rows as u64, columns as u64) }
+    }
 }
 
 /// How a kernel is cut up: blocks, and threads in the two directions of a block.
@@ -38,8 +53,7 @@ impl Kernel {
         source: Source,
         name: &str,
         macros: Vec<String>,
-        kind: FloatKind,
-        (rows, columns): (usize, usize),
+        extent: Extent,
         geometry: Geometry,
     ) -> Result<Self, NativeError> {
         let module = machine.module(source, macros)?;
@@ -51,31 +65,31 @@ impl Kernel {
                 block_dim: (geometry.threads.0, geometry.threads.1, 1),
                 shared_mem_bytes: 0,
             },
-            rows: rows as u64,
-            columns: columns as u64,
-            bytes: rows * columns * kind.bytes(),
+            extent,
         })
     }
 
-    /// Bytes of the input, and of the output.
+    /// Bytes of the input.
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        self.extent.reads
     }
 
     /// From `x` to `y`.
     pub(super) fn enqueue(&self, x: &Memory, y: &mut Memory) -> Result<(), NativeError> {
-        self.launch(x.address("x", &self.stream, self.bytes)?, y.address("y", &self.stream, self.bytes)?)
+        let Extent { reads, writes, .. } = self.extent;
+        self.launch(x.address("x", &self.stream, reads)?, y.address("y", &self.stream, writes)?)
     }
 
     /// From `x` to itself. Only for kernels whose every thread reads what it will write before it writes it.
     pub(super) fn enqueue_in_place(&self, x: &mut Memory) -> Result<(), NativeError> {
-        let address = x.address("x", &self.stream, self.bytes)?;
+        let address = x.address("x", &self.stream, self.extent.reads.max(self.extent.writes))?;
         self.launch(address, address)
     }
 
     fn launch(&self, x: u64, y: u64) -> Result<(), NativeError> {
         let mut launch = self.stream.launch_builder(&self.function);
-        launch.arg(&x).arg(&y).arg(&self.rows).arg(&self.columns);
+        let (first, second) = &self.extent.sizes;
+        launch.arg(&x).arg(&y).arg(first).arg(second);
         // SAFETY: the arguments are those of the signature above; both addresses were checked to cover the bytes that
         // the kernel touches, on the stream that orders their uses and outlives this work.
         unsafe { launch.launch(self.launch) }.map_err(failed("launching a kernel"))?;

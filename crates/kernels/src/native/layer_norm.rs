@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Buffer, Machine, NativeError,
-    kernel::{Geometry, Kernel, checked_size, common_macros, widest},
+    kernel::{Extent, Geometry, Kernel, checked_size, common_macros, widest},
     nvrtc::Source,
 };
 use crate::FloatKind;
@@ -40,8 +40,7 @@ impl LayerNorm {
                 Source::LayerNorm,
                 &name,
                 cut.macros(&name, kind),
-                kind,
-                (rows, columns),
+                Extent::of_matrix(kind, rows, columns),
                 geometry,
             )?,
             algorithm: cut.describe(&name),

@@ -2,7 +2,12 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{Buffer, Machine, NativeError, cublaslt::Product, kernel::checked_size, machine::WORKSPACE_BYTES};
+use super::{
+    Buffer, Machine, NativeError,
+    cublaslt::{Multiplies, Product},
+    kernel::checked_size,
+    machine::WORKSPACE_BYTES,
+};
 use crate::FloatKind;
 
 /// The sizes of y[m, n] = x[m, k] · w[n, k]ᵀ.
@@ -41,7 +46,8 @@ impl fmt::Display for LinearShape {
     }
 }
 
-/// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ with row-major matrices and sums in f32; f32 inputs are not rounded to TF32.
+/// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ with row-major matrices and sums in f32. Only [`Linear::with_tf32`] rounds f32
+/// inputs to TF32.
 ///
 /// The algorithm is the first of eight that cuBLASLt's heuristic proposes within 64 MiB of workspace. Nothing is tried
 /// out: what is measured is what a framework that trusts the heuristic gets.
@@ -56,8 +62,22 @@ pub struct Linear {
 impl Linear {
     /// Chooses the algorithm.
     pub fn new(machine: &Arc<Machine>, kind: FloatKind, shape: LinearShape) -> Result<Self, NativeError> {
+        Self::plan(machine, kind, Multiplies::Whole, shape)
+    }
+
+    /// Chooses the algorithm of an f32 product whose inputs tensor cores may round to TF32.
+    pub fn with_tf32(machine: &Arc<Machine>, shape: LinearShape) -> Result<Self, NativeError> {
+        Self::plan(machine, FloatKind::F32, Multiplies::Tf32, shape)
+    }
+
+    fn plan(
+        machine: &Arc<Machine>,
+        kind: FloatKind,
+        multiplies: Multiplies,
+        shape: LinearShape,
+    ) -> Result<Self, NativeError> {
         let shape = shape.checked()?;
-        let product = Product::plan(machine.cublaslt(), kind, shape, WORKSPACE_BYTES)?;
+        let product = Product::plan(machine.cublaslt(), kind, multiplies, shape, WORKSPACE_BYTES)?;
         Ok(Self { product, machine: machine.clone(), kind, shape })
     }
 

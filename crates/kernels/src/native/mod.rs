@@ -21,6 +21,7 @@ mod linear;
 mod machine;
 #[allow(unsafe_code, reason = "the bindings of NVRTC")]
 mod nvrtc;
+mod probe_kernel;
 
 pub use activation::{Activation, ActivationFunction};
 pub use buffer::Buffer;
@@ -30,3 +31,4 @@ pub use layer_norm::LayerNorm;
 pub use libraries::{LibraryStatus, libraries};
 pub use linear::{Linear, LinearShape};
 pub use machine::Machine;
+pub(crate) use probe_kernel::ProbeKernel;

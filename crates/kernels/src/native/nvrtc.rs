@@ -17,6 +17,8 @@ use super::{ComputeCapability, NativeError, libraries::Library};
 pub(super) enum Source {
     LayerNorm,
     Activation,
+    Traffic,
+    Spin,
 }
 
 impl Source {
@@ -24,6 +26,8 @@ impl Source {
         match self {
             Self::LayerNorm => "layer_norm.cu",
             Self::Activation => "activation.cu",
+            Self::Traffic => "traffic.cu",
+            Self::Spin => "spin.cu",
         }
     }
 
@@ -31,6 +35,8 @@ impl Source {
         match self {
             Self::LayerNorm => include_str!("cuda/layer_norm.cu"),
             Self::Activation => include_str!("cuda/activation.cu"),
+            Self::Traffic => include_str!("cuda/traffic.cu"),
+            Self::Spin => include_str!("cuda/spin.cu"),
         }
     }
 }

@@ -4,6 +4,7 @@ mod accuracy;
 mod ci;
 mod doctor;
 mod list;
+mod noise;
 mod options;
 mod run;
 
@@ -41,7 +42,8 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Accuracy(arguments) => accuracy::accuracy(arguments),
         Command::Ci(arguments) => ci::ci(arguments),
         Command::List { what } => Ok(print(&list::list(what))),
-        Command::Doctor => Ok(print(&doctor::doctor())),
+        Command::Noise(arguments) => noise::noise(arguments),
+        Command::Doctor(arguments) => doctor::doctor(arguments),
         Command::Schema => Ok(print(&crate::config::schema())),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -1,6 +1,6 @@
 //! Every command and option.
 
-use crate::config::{ImplementationName, Overrides, Share, Span, Timing, Wanted};
+use crate::config::{Autotune, ImplementationName, Overrides, RegimeName, Share, Span, Timing, Wanted};
 use crate::progress::Format;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -35,8 +35,10 @@ pub enum Command {
         #[arg(value_enum)]
         what: Option<Listing>,
     },
+    /// Compare a computation with itself, and keep the margin that follows for later verdicts
+    Noise(NoiseArguments),
     /// Say which devices, libraries and clocks are here, and how to get what is missing
-    Doctor,
+    Doctor(DoctorArguments),
     /// Print the JSON Schema of configuration files, for editors
     Schema,
     /// Print a completion script
@@ -137,6 +139,47 @@ pub struct CiArguments {
     pub overrides: OverrideArguments,
 }
 
+/// Compare a computation with itself, and keep the margin that follows for later verdicts.
+///
+/// A matrix product is measured beside its twin, again and again. No difference is real: the share of comparisons that
+/// found one is the rate of false verdicts, and the spread of the ratios is the floor below which this device tells nothing
+/// apart. Twice the floor is kept as the least margin of verdicts on this device.
+#[derive(Debug, Args)]
+pub struct NoiseArguments {
+    /// Where: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu
+    #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE", default_value = "auto")]
+    pub device: Wanted,
+    /// How many comparisons
+    #[arg(long, value_name = "N", default_value = "40", value_parser = clap::value_parser!(u32).range(1..))]
+    pub comparisons: u32,
+    /// How to print the figures
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: TextFormat,
+}
+
+/// Say which devices, libraries and clocks are here, and how to get what is missing.
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    /// Let a device test the measuring itself: nothing, known work, known differences
+    #[arg(long)]
+    pub deep: bool,
+    /// Where --deep tests: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu, mock
+    #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE", default_value = "auto", requires = "deep")]
+    pub device: Wanted,
+    /// How to print what --deep found
+    #[arg(long, value_enum, default_value = "text", requires = "deep")]
+    pub format: TextFormat,
+}
+
+/// How a report is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TextFormat {
+    /// For people
+    Text,
+    /// One JSON object
+    Json,
+}
+
 /// What the command line sets over every file.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Over the files")]
@@ -149,6 +192,21 @@ pub struct OverrideArguments {
     /// Stop a case after measuring it for this long, e.g. 5s
     #[arg(long, value_name = "TIME")]
     pub max_time: Option<Span>,
+    /// What times mean: device-cold, device-hot, graph, host-e2e, host-enqueue
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub regimes: Option<Vec<RegimeName>>,
+    /// Whether to tune kernels, and what becomes of the results
+    #[arg(long, value_enum, default_value = "cached")]
+    pub autotune: Autotune,
+    /// Write a trace of each case for ui.perfetto.dev, and show the table of its kernels
+    #[arg(long)]
+    pub profile: bool,
+    /// Follow the memory of each case; write snapshots and a page
+    #[arg(long)]
+    pub memory: bool,
+    /// Measure nothing on a device that other processes use
+    #[arg(long)]
+    pub require_idle: bool,
 }
 
 /// The part of it that says which cases there are, however they are measured.
@@ -174,8 +232,10 @@ pub struct CaseArguments {
 
 impl From<OverrideArguments> for Overrides {
     fn from(arguments: OverrideArguments) -> Self {
-        let OverrideArguments { cases, precision, max_time } = arguments;
-        Self { timing: Timing { precision, max_time, ..Timing::default() }, ..cases.into() }
+        let OverrideArguments { cases, precision, max_time, regimes, autotune, profile, memory, require_idle } =
+            arguments;
+        let timing = Timing { precision, max_time, ..Timing::default() };
+        Self { timing, regimes, autotune, profile, memory, require_idle, ..cases.into() }
     }
 }
 

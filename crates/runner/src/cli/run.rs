@@ -3,10 +3,10 @@
 use super::options::{ColourArguments, ColourChoice, RunArguments};
 use super::{CliError, print};
 use crate::Exit;
-use crate::config::{Overrides, ResolvedEntry, Source};
+use crate::config::{Autotune, Overrides, ResolvedEntry, Source};
 use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError, now, run_id};
-use crate::worker::Subprocess;
+use crate::worker::{Keep, Subprocess};
 use calorimeter_sinks::Case;
 use calorimeter_sinks::terminal::{Colour, summary};
 use serde::Serialize;
@@ -29,14 +29,15 @@ pub fn run(arguments: RunArguments) -> Result<Exit, CliError> {
     let outcome = match &arguments.resume {
         Some(dir) => {
             listen_for_interrupts();
-            prepared.resume(&place_of(&prepared, dir), &mut Subprocess::new(tuning_cache()), &mut terminal)
+            let place = place_of(&prepared, dir);
+            prepared.resume(&place, &mut Subprocess::new(keep(&prepared, &place)), &mut terminal)
         }
         None => start(&prepared, arguments.out.as_deref(), &mut terminal),
     };
     terminal.finish();
     let outcome = outcome?;
     if arguments.format == Format::Table {
-        print(&format!("\n{}\n", summary(&outcome.records, colour)));
+        print(&format!("\n{}\n", summary(&outcome.records, &outcome.suite, colour)));
     }
     Ok(report(&outcome, arguments.strict))
 }
@@ -50,7 +51,8 @@ fn continued(dir: &Path, overrides: Overrides) -> Result<Request, RunError> {
 /// Starts a prepared run in a new folder.
 pub fn start(prepared: &Prepared, out: Option<&Path>, terminal: &mut Terminal) -> Result<Outcome, RunError> {
     listen_for_interrupts();
-    prepared.start(&place(prepared, out), &mut Subprocess::new(tuning_cache()), terminal)
+    let place = place(prepared, out);
+    prepared.start(&place, &mut Subprocess::new(keep(prepared, &place)), terminal)
 }
 
 /// With `--out` everything goes there; else a folder of its own under the file's `output_dir`.
@@ -159,10 +161,12 @@ pub fn colour(arguments: &ColourArguments) -> Colour {
     if wanted { Colour::Always } else { Colour::Never }
 }
 
-/// Where tuned kernels are kept from run to run: tuning one shape takes seconds.
-pub fn tuning_cache() -> Option<PathBuf> {
-    let base = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
-    Some(base.join("calorimeter").join("tuning"))
+/// What the run's workers keep, and where: what is tuned afresh stays with the run.
+fn keep(prepared: &Prepared, place: &Place) -> Keep {
+    let autotune = prepared.autotune();
+    let tuning = match autotune {
+        Autotune::Fresh => Some(place.dir.join("tuning")),
+        Autotune::Cached | Autotune::Off => crate::cache::folder("tuning"),
+    };
+    Keep { tuning, peaks: crate::cache::folder("peaks"), never_tune: autotune == Autotune::Off }
 }

@@ -1,7 +1,7 @@
 //! A configuration file as it is written: torchao's keys of every age, and ours.
 
 use super::units::{Share, Span};
-use super::words::{CompileMode, ImplementationName, ModelName, Wanted};
+use super::words::{CompileMode, ImplementationName, ModelName, RegimeName, Wanted};
 use crate::mock::Rule;
 use calorimeter_recipes::{Dtype, Recipe, Sparsity};
 use calorimeter_shapes::ShapeSource;
@@ -163,9 +163,11 @@ shared_keys! {
     torch_compile_mode: CompileMode,
     /// false is eager alone.
     use_torch_compile: bool,
-    /// Whether to keep a trace; recorded, without effect in this version.
+    /// What times mean; each regime has cases of its own (device-cold).
+    regimes: Vec<RegimeName>,
+    /// Whether to write a trace of each case, for ui.perfetto.dev, and the table of its kernels.
     enable_profiler: bool,
-    /// Whether to keep memory snapshots; recorded, without effect in this version.
+    /// Whether to follow the memory of each case, and to write snapshots and a page.
     enable_memory_profiler: bool,
     /// How long and how precisely to measure.
     timing: Timing,

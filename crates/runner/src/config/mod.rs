@@ -11,7 +11,7 @@ mod words;
 
 pub use error::ConfigError;
 pub use file::{Entry, File, Mode, Timing};
-pub use resolve::{Overrides, Resolved, ResolvedEntry, Source, resolve};
+pub use resolve::{Autotune, Overrides, Resolved, ResolvedEntry, Source, resolve};
 pub use schema::schema;
 pub use units::{Share, Span};
-pub use words::{CompileMode, ImplementationName, ModelName, Wanted};
+pub use words::{CompileMode, ImplementationName, ModelName, RegimeName, Wanted};

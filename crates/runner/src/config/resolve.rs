@@ -1,11 +1,11 @@
 //! From files and command line to what will be run.
 
-use super::{CompileMode, ConfigError, Entry, File, ImplementationName, Mode, Share, Span, Timing, Wanted};
+use super::{CompileMode, ConfigError, Entry, File, ImplementationName, Mode, RegimeName, Share, Span, Timing, Wanted};
 use crate::devices;
 use crate::mock::Rule;
 use calorimeter_recipes::{Dtype, Sparsity, Variant, pair};
 use calorimeter_shapes::NamedShape;
-use calorimeter_timing::Options;
+use calorimeter_timing::{Options, Regime};
 use calorimeter_zoo::{Device, Implementation, Model};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -38,6 +38,29 @@ pub struct Overrides {
     pub filter: Option<String>,
     /// Only open and check each case: nothing is timed.
     pub untimed: bool,
+    /// Instead of every entry's regimes.
+    pub regimes: Option<Vec<RegimeName>>,
+    /// Write a trace of every case.
+    pub profile: bool,
+    /// Follow the memory of every case.
+    pub memory: bool,
+    /// Whether kernels are tuned, and what becomes of the results.
+    pub autotune: Autotune,
+    /// Refuse to measure on a device that other processes use.
+    pub require_idle: bool,
+}
+
+/// Whether kernels are tuned, and what becomes of the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Autotune {
+    /// Tune what no earlier run on this device has tuned, and keep it for later ones
+    #[default]
+    Cached,
+    /// Tune everything anew, into the run's own folder
+    Fresh,
+    /// Never tune: a case whose kernels no earlier run has tuned is skipped
+    Off,
 }
 
 /// What will be run.
@@ -70,6 +93,8 @@ pub struct ResolvedEntry {
     pub implied_baseline: bool,
     /// Whose kernels run.
     pub implementations: Vec<Implementation>,
+    /// What its times mean.
+    pub regimes: Vec<Regime>,
     /// torch's word, for the compatible CSV.
     pub compile_mode: Option<CompileMode>,
     /// Whether a trace was asked for.
@@ -121,6 +146,7 @@ impl ResolvedEntry {
             "device": self.device.to_string(),
             "recipes": self.variants.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "implementations": self.implementations.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "regimes": self.regimes,
             "timing": timing,
             "timeout": Span(self.timeout),
             "seed": self.seed,
@@ -177,6 +203,9 @@ fn overriding(overrides: &Overrides) -> Entry {
         timing: Some(overrides.timing),
         timeout: overrides.timeout,
         seed: overrides.seed,
+        regimes: overrides.regimes.clone(),
+        enable_profiler: overrides.profile.then_some(true),
+        enable_memory_profiler: overrides.memory.then_some(true),
         ..Entry::default()
     }
 }
@@ -218,6 +247,16 @@ fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String>
             None => vec![Implementation::Eager, Implementation::Fused],
         },
     };
+    let regimes = match entry.regimes {
+        Some(names) if names.is_empty() => return Err("regimes is an empty list".into()),
+        Some(names) => {
+            let mut unique: Vec<Regime> = names.into_iter().map(|name| name.0).collect();
+            unique.sort_unstable();
+            unique.dedup();
+            unique
+        }
+        None => vec![Regime::default()],
+    };
     Ok(ResolvedEntry {
         name: entry.name,
         mode: "inference",
@@ -228,6 +267,7 @@ fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String>
         variants,
         implied_baseline: !listed && !always,
         implementations,
+        regimes,
         compile_mode,
         profiler: entry.enable_profiler.unwrap_or(false),
         memory_profiler: entry.enable_memory_profiler.unwrap_or(false),

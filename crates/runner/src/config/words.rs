@@ -1,5 +1,6 @@
 //! Words of a configuration file that are read exactly: devices, models, implementations, compile modes.
 
+use calorimeter_timing::Regime;
 use calorimeter_zoo::{Device, Implementation, Model, ZooError};
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -68,6 +69,24 @@ impl FromStr for ImplementationName {
 }
 
 impl fmt::Display for ImplementationName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a time means, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegimeName(pub Regime);
+
+impl FromStr for RegimeName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        name.parse().map(Self)
+    }
+}
+
+impl fmt::Display for RegimeName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -183,6 +202,11 @@ word!(
     ImplementationName,
     "whose kernels run: eager, fused, cube or native",
     Implementation::ALL.iter().map(ToString::to_string).collect()
+);
+word!(
+    RegimeName,
+    "what a time means: device-cold, device-hot, graph, host-e2e or host-enqueue",
+    Regime::ALL.iter().map(ToString::to_string).collect()
 );
 word!(
     CompileMode,

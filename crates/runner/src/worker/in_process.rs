@@ -15,7 +15,7 @@ pub struct InProcess {
 
 impl Default for InProcess {
     fn default() -> Self {
-        Self { context: Context::new(), poison: None }
+        Self { context: Context::new(None, None), poison: None }
     }
 }
 

@@ -2,16 +2,23 @@
 
 mod bench;
 mod in_process;
+mod measured;
+mod memory;
 mod panics;
 mod position;
 mod process;
+mod profile;
 mod protocol;
+mod ranges;
+mod ready;
+mod sensors;
 mod subprocess;
+mod tuning;
 
 pub use in_process::InProcess;
 pub use process::serve_if_worker;
-pub use protocol::{Assignment, Event, Stage};
-pub use subprocess::Subprocess;
+pub use protocol::{Assignment, Event, Keep, Stage, Told};
+pub use subprocess::{Subprocess, folder_name};
 
 use crate::devices::Found;
 use calorimeter_sinks::Record;

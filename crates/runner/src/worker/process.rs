@@ -2,7 +2,7 @@
 
 use super::bench::{Context, Hear, Poisoned, work};
 use super::position::Position;
-use super::protocol::{Event, Order, Stage};
+use super::protocol::{Event, Keep, Order, Stage};
 use calorimeter_sinks::Record;
 use std::fs::File;
 use std::io::{BufRead, Write};
@@ -81,12 +81,16 @@ fn serve() -> std::io::Result<()> {
             std::thread::sleep(BEAT);
         }
     });
-    let mut context = Context::new();
+    let mut context = Context::new(None, None);
     let mut voice = None;
     for line in std::io::stdin().lock().lines() {
         match serde_json::from_str(&line?)? {
-            Order::Hello { position, tuning } => {
+            Order::Hello { position, keep: Keep { tuning, peaks, never_tune } } => {
                 calorimeter_zoo::backends::configure(tuning.as_deref());
+                if never_tune {
+                    context.silence.forbid_tuning();
+                }
+                (context.tuning, context.kept_peaks) = (tuning, peaks);
                 voice = Some(Voice { pipe: pipe.clone(), position: Position::take_over(&position)? });
             }
             Order::Measure(assignment) => {

@@ -14,11 +14,35 @@ pub enum Order {
     Hello {
         /// The file that says which case is being touched.
         position: PathBuf,
-        /// Where tuned kernels are kept: a folder for this device alone.
-        tuning: Option<PathBuf>,
+        /// What outlives the worker.
+        keep: Keep,
     },
     /// Measure these together.
     Measure(Box<Assignment>),
+}
+
+/// What workers keep for later ones, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Keep {
+    /// Folder of tuned kernels; a worker's own is for its device alone.
+    pub tuning: Option<PathBuf>,
+    /// Folder of devices' measured peaks.
+    pub peaks: Option<PathBuf>,
+    /// Whether a kernel that was not tuned before must not be tuned now.
+    pub never_tune: bool,
+}
+
+/// What a worker is told of a device, so that it need not look for others.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Told {
+    /// Tells it from any other.
+    pub identity: String,
+    /// Driver and versions.
+    pub driver: String,
+    /// Whether it is a processor that imitates a GPU.
+    pub software: bool,
+    /// The cache that buffer sets are meant to exceed, in bytes.
+    pub cache_bytes: u64,
 }
 
 /// A group, or what is left of it.
@@ -28,6 +52,12 @@ pub struct Assignment {
     pub cases: Vec<Case>,
     /// For each case, the position of the one it is compared with.
     pub against: Vec<Option<usize>>,
+    /// The device, as it was found.
+    pub device: Told,
+    /// For each case, how many buffer sets its launches go through.
+    pub sets: Vec<u32>,
+    /// The run's folder, where traces and memory profiles go.
+    pub folder: Option<PathBuf>,
     /// How to measure; without it each case is opened and checked and nothing is timed.
     pub timing: Option<Options>,
     /// Seed of the tensors.
@@ -43,6 +73,9 @@ impl Assignment {
         Self {
             cases: positions.iter().map(|&position| self.cases[position].clone()).collect(),
             against: positions.iter().map(|&position| self.against[position].and_then(renumber)).collect(),
+            sets: positions.iter().map(|&position| self.sets[position]).collect(),
+            device: self.device.clone(),
+            folder: self.folder.clone(),
             timing: self.timing.clone(),
             seed: self.seed,
             mock: self.mock.clone(),
@@ -81,10 +114,14 @@ pub enum Stage {
     Open,
     /// First launches: kernels are compiled and tuned; the output is compared with the reference.
     Tune,
+    /// Finding the device's peaks, once for each device and kind of number.
+    Peaks,
     /// Finding out how many launches a window holds, and launching until times agree.
     WarmUp,
     /// Timing.
     Measure,
+    /// Recording a trace, or the memory.
+    Profile,
 }
 
 impl std::fmt::Display for Stage {
@@ -92,8 +129,10 @@ impl std::fmt::Display for Stage {
         f.pad(match self {
             Self::Open => "preparing",
             Self::Tune => "tuning",
+            Self::Peaks => "finding the device's peaks before",
             Self::WarmUp => "warming up",
             Self::Measure => "measuring",
+            Self::Profile => "profiling",
         })
     }
 }

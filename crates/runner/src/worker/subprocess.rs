@@ -2,14 +2,14 @@
 
 use super::position::Position;
 use super::process::{BEAT, WORKER};
-use super::protocol::{Assignment, Event, Order};
+use super::protocol::{Assignment, Event, Keep, Order};
 use super::{Executor, Watch, WorkerError};
 use crate::devices::Found;
 use calorimeter_sinks::{Record, Status};
+use calorimeter_timing::FORBIDDEN;
 use calorimeter_zoo::Device;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ const STILLBORN: u32 = 3;
 
 /// Measures in worker processes, one at a time: this program, started again.
 pub struct Subprocess {
-    tuning: Option<PathBuf>,
+    keep: Keep,
     worker: Option<Worker>,
 }
 
@@ -55,9 +55,9 @@ enum Ending {
 }
 
 impl Subprocess {
-    /// Kernels tuned on a device are kept in a folder of its own under `tuning`, if there is one.
-    pub fn new(tuning: Option<PathBuf>) -> Self {
-        Self { tuning, worker: None }
+    /// Workers keep what they find out for later ones, tuned kernels in a folder for each device.
+    pub fn new(keep: Keep) -> Self {
+        Self { keep, worker: None }
     }
 
     fn worker(&mut self, device: &Found) -> Result<&mut Worker, WorkerError> {
@@ -66,7 +66,7 @@ impl Subprocess {
         }
         match &mut self.worker {
             Some(worker) => Ok(worker),
-            none => Ok(none.insert(Worker::start(device, self.tuning.as_deref())?)),
+            none => Ok(none.insert(Worker::start(device, &self.keep)?)),
         }
     }
 }
@@ -93,6 +93,9 @@ impl Executor for Subprocess {
                 Ending::Interrupted => {
                     self.worker = None;
                     return Ok(());
+                }
+                Ending::Poisoned { case, reason } if reason.contains(FORBIDDEN) => {
+                    (Some(case), Status::Skipped, format!("{FORBIDDEN}; run once with --autotune cached"))
                 }
                 Ending::Poisoned { case, reason } => (Some(case), Status::Failed, reason),
                 Ending::TimedOut { case } => (Some(case), Status::Timeout, format!("took longer than {timeout:?}")),
@@ -127,7 +130,7 @@ impl Executor for Subprocess {
 }
 
 impl Worker {
-    fn start(device: &Found, tuning: Option<&std::path::Path>) -> Result<Self, WorkerError> {
+    fn start(device: &Found, keep: &Keep) -> Result<Self, WorkerError> {
         let program = std::env::current_exe().map_err(WorkerError::Spawn)?;
         let (position, path) = Position::create().map_err(WorkerError::Spawn)?;
         let mut child = Command::new(program)
@@ -171,8 +174,8 @@ impl Worker {
         });
 
         let mut worker = Self { device: device.device, child, orders, events, position, stderr, drained };
-        let tuning = tuning.map(|root| root.join(folder_name(&device.identity)));
-        worker.order(&Order::Hello { position: path, tuning });
+        let tuning = keep.tuning.as_ref().map(|root| root.join(folder_name(&device.identity)));
+        worker.order(&Order::Hello { position: path, keep: Keep { tuning, ..keep.clone() } });
         Ok(worker)
     }
 
@@ -275,6 +278,7 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-fn folder_name(identity: &str) -> String {
+/// A device's identity as the name of a file or folder.
+pub fn folder_name(identity: &str) -> String {
     identity.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
 }

@@ -59,6 +59,13 @@ impl Scene {
             command.env_remove(name);
         }
         command.env("XDG_CACHE_HOME", self.path("cache")).env("XDG_RUNTIME_DIR", self.0.path());
+        // What devices reach at most is found out once, not in every test.
+        let (kept, ours) = (Path::new(env!("CARGO_TARGET_TMPDIR")).join("peaks"), self.path("cache/calorimeter"));
+        fs::create_dir_all(&kept).unwrap();
+        fs::create_dir_all(&ours).unwrap();
+        if !ours.join("peaks").exists() {
+            std::os::unix::fs::symlink(kept, ours.join("peaks")).unwrap();
+        }
     }
 
     pub fn run(&self, arguments: &str) -> Ended {

@@ -2,7 +2,7 @@
 
 use super::text::{four_digits, indented, interval, mebibytes, nanoseconds, wrap};
 use super::{Colour, RECIPE_WIDTH, WIDTH, bold, group, paint, recipe_with_sparsity};
-use crate::record::{Case, Record, Status, finite};
+use crate::record::{Case, KernelShare, Record, Status, finite};
 
 const IMPLEMENTATION_WIDTH: usize = 6;
 
@@ -21,7 +21,8 @@ impl LiveTable {
 
     /// The lines to print for this record.
     pub fn show(&mut self, record: &Record) -> String {
-        let row = row(record, self.colour);
+        let row = [row(record, self.colour)].into_iter().chain(memory(record)).chain(kernels(record));
+        let row = row.collect::<Vec<_>>().join("\n");
         if self.last.as_ref().is_some_and(|last| group(last) == group(&record.case)) {
             return row;
         }
@@ -57,6 +58,7 @@ pub fn heading(case: &Case, colour: Colour) -> String {
 ///
 /// The interval of a figure is half its width, in percent of the figure. Rates are TFLOP/s, or GB/s where it is said. SQNR
 /// is in dB, `exact` where the output equals the reference. `-` was not measured. `UNCLEAR` is the verdict INCONCLUSIVE.
+/// After the stopwatch comes the share of the roof that binds: `compute` or `memory`.
 pub fn row(record: &Record, colour: Colour) -> String {
     let recipe = recipe_with_sparsity(&record.case);
     let too_long = recipe.chars().count() > RECIPE_WIDTH;
@@ -81,7 +83,11 @@ fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
         sqnr: &sqnr(record),
         weights: &record.weight_bytes.map_or("-".into(), mebibytes),
     };
-    let mut notes: Vec<&str> = record.stopwatch.as_deref().into_iter().collect();
+    let roof = record.roofline.as_ref().map(|roof| format!("{:.0} % {}", roof.percent, roof.bound));
+    let mut notes: Vec<&str> = record.stopwatch.as_deref().into_iter().chain(roof.as_deref()).collect();
+    if record.launch_bound == Some(true) {
+        notes.push("launch-bound");
+    }
     if record.converged == Some(false) {
         notes.push("not converged");
     }
@@ -95,6 +101,35 @@ fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
     } else {
         format!("{line}\n{}", indented(&notes, 4))
     }
+}
+
+/// The kernels of a launch where they were recorded, the longest first.
+fn kernels(record: &Record) -> Vec<String> {
+    const MOST: usize = 8;
+    let line = |kernel: &KernelShare| {
+        let KernelShare { name, calls, nanos, share } = kernel;
+        let figures = format!("    {:>5.1} %  {:>8}  {calls:>5.1} x  ", 100.0 * share, nanoseconds(*nanos));
+        let room = WIDTH.saturating_sub(figures.chars().count());
+        figures + &name.chars().take(room).collect::<String>()
+    };
+    let mut lines: Vec<String> = record.kernels.iter().take(MOST).map(line).collect();
+    if record.kernels.len() > MOST {
+        lines.push(format!("    and {} more kernels", record.kernels.len() - MOST));
+    }
+    lines
+}
+
+/// The peaks of its memory where it was followed.
+fn memory(record: &Record) -> Option<String> {
+    let memory = record.memory?;
+    let peak = |bytes: Option<u64>, what: &str| bytes.map(|bytes| format!("{} {what}", mebibytes(bytes)));
+    let peaks = [
+        peak(memory.peak_allocated, "allocated"),
+        peak(memory.peak_active, "active"),
+        peak(memory.peak_reserved, "reserved"),
+        memory.saving.map(|saving| format!("the baseline's is {} times that", four_digits(saving))),
+    ];
+    Some(format!("    memory at its peak: {}", peaks.into_iter().flatten().collect::<Vec<_>>().join(", ")))
 }
 
 fn not_measured(record: &Record, recipe: &str, colour: Colour) -> String {

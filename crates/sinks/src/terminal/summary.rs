@@ -3,15 +3,16 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::text::indented;
+use super::text::{four_digits, indented};
 use super::{Colour, RECIPE_WIDTH, bold, group, paint, recipe_with_sparsity};
 use crate::journal::count_by_status;
-use crate::record::{Record, Status};
+use crate::record::{Record, Status, SuiteSpeedup};
 
 const MOST_LISTED: usize = 10;
 
-/// How the run went: counts, which implementation won how often, why cases are not `ok`, and what was warned of.
-pub fn summary(records: &[Record], colour: Colour) -> String {
+/// How the run went: counts, speed-ups over all shapes, which implementation won how often, why cases are not `ok`, and
+/// what was warned of.
+pub fn summary(records: &[Record], suite: &[SuiteSpeedup], colour: Colour) -> String {
     let counts = count_by_status(records);
     let parts: Vec<String> =
         Status::ALL.iter().filter_map(|status| counts.get(status).map(|count| format!("{count} {status}"))).collect();
@@ -21,6 +22,11 @@ pub fn summary(records: &[Record], colour: Colour) -> String {
         _ => format!("{} {noun}: {}", records.len(), parts.join(", ")),
     };
     let mut lines = vec![bold(&head, colour)];
+    let several: Vec<&SuiteSpeedup> = suite.iter().filter(|speedup| speedup.cases > 1).collect();
+    if !several.is_empty() {
+        lines.push(bold("speed-up over all shapes, geometric mean", colour));
+        lines.extend(several.into_iter().map(together));
+    }
     let winners = winners(records);
     if !winners.is_empty() {
         lines.push(bold("fastest implementation, by number of shapes", colour));
@@ -42,6 +48,17 @@ pub fn summary(records: &[Record], colour: Colour) -> String {
         }
     }
     lines.join("\n")
+}
+
+fn together(speedup: &SuiteSpeedup) -> String {
+    let SuiteSpeedup { recipe, implementation, device, dtype, regime, cases, ratio, lo, hi } = speedup;
+    let interval = match (lo, hi) {
+        (Some(lo), Some(hi)) => format!("[{}, {}]", four_digits(*lo), four_digits(*hi)),
+        _ => "too few for an interval".into(),
+    };
+    let ratio = format!("{}x", four_digits(*ratio));
+    let where_to = format!("{cases} shapes  {dtype}  {device}  {regime}");
+    format!("  {recipe:RECIPE_WIDTH$} {implementation:6}  {ratio:>8} {interval:<24} {where_to}")
 }
 
 /// Which implementation was the fastest of several, how often, for each recipe.

@@ -8,7 +8,7 @@ mod cuda;
 pub mod wgpu;
 
 use crate::support::implemented;
-use crate::{Device, Implementation, Problem, Tensors, Workload, ZooError};
+use crate::{Device, Problem, Setup, Tensors, Workload, ZooError};
 use calorimeter_recipes::Treatment;
 
 /// Handles to devices that workloads of one process share.
@@ -36,33 +36,83 @@ pub fn configure(tuning: Option<&std::path::Path>) {
     let _ = tuning;
 }
 
+/// What a device's memory pool says of itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PoolUsage {
+    /// Bytes that were asked for and are in use.
+    pub allocated: u64,
+    /// The same with their padding.
+    pub active: u64,
+    /// Bytes that the pool holds of the device.
+    pub reserved: u64,
+}
+
+/// Asks the memory pool that this thread's work on a device uses; the question may be put from any thread. `None` for
+/// devices whose pool cannot be asked.
+pub fn pool(device: Device) -> Option<Box<dyn Fn() -> Option<PoolUsage> + Send>> {
+    match device {
+        #[cfg(feature = "cuda")]
+        Device::Cuda(index) => Some(cuda::pool(index)),
+        #[cfg(feature = "wgpu")]
+        Device::Vulkan(_) | Device::Metal(_) => wgpu::client(device).ok().map(of_client),
+        _ => None,
+    }
+}
+
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+#[allow(unsafe_code, reason = "asking about another thread's stream")]
+fn of_client<R: cubecl::Runtime>(
+    mut client: cubecl::client::ComputeClient<R>,
+) -> Box<dyn Fn() -> Option<PoolUsage> + Send> {
+    // SAFETY: the client is only asked about its memory, and never enqueues anything on the stream that it is given.
+    unsafe { client.set_stream(cubecl::stream_id::StreamId::current()) };
+    Box::new(move || {
+        let usage = client.memory_usage().ok()?;
+        let active = usage.bytes_in_use + usage.bytes_padding;
+        Some(PoolUsage { allocated: usage.bytes_in_use, active, reserved: usage.bytes_reserved })
+    })
+}
+
+/// Gives what a device's pool holds and nobody uses back to the device.
+pub fn empty_pool(device: Device) {
+    match device {
+        #[cfg(feature = "cuda")]
+        Device::Cuda(index) => cuda::client(index).memory_cleanup(),
+        #[cfg(feature = "wgpu")]
+        Device::Vulkan(_) | Device::Metal(_) => {
+            if let Ok(client) = wgpu::client(device) {
+                client.memory_cleanup();
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Makes a problem runnable: its tensors, quantised by the recipe, on the device, ready to launch.
 pub fn open(
     problem: &Problem,
     tensors: &Tensors,
     treatment: &Treatment,
-    implementation: Implementation,
-    device: Device,
+    setup: Setup,
     machines: &mut Machines,
 ) -> Result<Box<dyn Workload>, ZooError> {
+    let Setup { implementation, device, sets } = setup;
     problem.model.check(problem.shape)?;
     implemented(problem, treatment, implementation, device)?;
-    let _ = &machines;
+    let _ = (&machines, sets);
     match device {
         #[cfg(feature = "cpu")]
-        Device::Cpu => cpu::open(problem, tensors, treatment),
+        Device::Cpu => cpu::open(problem, tensors, treatment, sets),
         #[cfg(feature = "cuda")]
         Device::Cuda(index) => match implementation {
-            Implementation::Native => {
+            crate::Implementation::Native => {
                 let machine = machines.native(index)?;
-                crate::native_workload::open(problem, tensors, machine)
+                crate::native_workload::open(problem, tensors, machine, sets)
             }
-            _ => cuda::open(problem, tensors, treatment, implementation, index),
+            _ => cuda::open(problem, tensors, treatment, setup, index),
         },
         #[cfg(feature = "wgpu")]
-        Device::Vulkan(index) | Device::Metal(index) => {
-            wgpu::open(problem, tensors, treatment, implementation, device, index)
-        }
+        Device::Vulkan(index) | Device::Metal(index) => wgpu::open(problem, tensors, treatment, setup, index),
         Device::Mock => Err(ZooError::Unsupported("the mock device computes nothing".into())),
         #[allow(unreachable_patterns, reason = "reached in builds without every feature")]
         other => Err(ZooError::Unsupported(format!(

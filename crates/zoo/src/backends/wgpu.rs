@@ -1,7 +1,7 @@
 //! Vulkan and Metal adapters, through CubeCL on wgpu.
 
 use crate::burn_workload::{self, Traits};
-use crate::{Device, Implementation, Problem, Tensors, Workload, ZooError};
+use crate::{Device, Implementation, Problem, Setup, Tensors, Workload, ZooError};
 use burn::tensor::Tensor;
 use burn_cubecl::CubeBackend;
 use burn_wgpu::Wgpu;
@@ -95,16 +95,16 @@ pub(super) fn open(
     problem: &Problem,
     tensors: &Tensors,
     treatment: &Treatment,
-    implementation: Implementation,
-    device: Device,
+    setup: Setup,
     index: u16,
 ) -> Result<Box<dyn Workload>, ZooError> {
-    let handle = handle(device, index)?;
-    match implementation {
+    let handle = handle(setup.device, index)?;
+    let (tf32, sets) = (false, setup.sets);
+    match setup.implementation {
         Implementation::Fused => {
-            burn_workload::build::<Fused>(problem, tensors, treatment, handle, Traits { drain, tf32: false })
+            burn_workload::build::<Fused>(problem, tensors, treatment, handle, Traits { drain, tf32, sets })
         }
-        _ => burn_workload::build::<Eager>(problem, tensors, treatment, handle, Traits { drain: |_| (), tf32: false }),
+        _ => burn_workload::build::<Eager>(problem, tensors, treatment, handle, Traits { drain: |_| (), tf32, sets }),
     }
 }
 

@@ -1,0 +1,227 @@
+//! How much two measurements of the same thing differ here: A/A comparisons, and the margin that follows from them.
+
+use crate::cache;
+use crate::config::{Overrides, Source, Wanted};
+use crate::devices::{self, Found};
+use crate::mock::Rule;
+use crate::run::{Request, RunError};
+use crate::worker::{Assignment, Executor, Stage, Watch, folder_name};
+use calorimeter_sinks::record::Speedup;
+use calorimeter_sinks::{Case, Record, Status};
+use calorimeter_timing::{Options, Verdict};
+use calorimeter_zoo::Device;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What was found by comparing a computation with itself.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Noise {
+    /// The device, e.g. `cuda:0`.
+    pub device: String,
+    /// Tells it from any other.
+    pub identity: String,
+    /// Driver and versions.
+    pub driver: String,
+    /// What was compared with itself.
+    pub case: String,
+    /// The clock.
+    pub stopwatch: String,
+    /// Comparisons made.
+    pub comparisons: u32,
+    /// Share of them that found a difference larger than the margin, where there is none.
+    pub false_verdict_rate: f64,
+    /// Share of them whose 95 % interval does not hold 1.
+    pub interval_miss_rate: f64,
+    /// Share of them that ended as SAME; the rest was inconclusive.
+    pub same_rate: f64,
+    /// 95 % of the ratios were within this share of 1.
+    pub floor: f64,
+    /// The margin that verdicts on this device use from now on.
+    pub margin: f64,
+    /// When.
+    pub measured: String,
+}
+
+/// Why there is no figure.
+#[derive(Debug, thiserror::Error)]
+pub enum NoiseError {
+    /// It could not be planned or run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The computation failed.
+    #[error("{0}")]
+    Failed(String),
+    /// It was interrupted.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// The margin below which no difference is told apart.
+const LEAST_MARGIN: f64 = 0.02;
+
+/// The margin for verdicts on a device: what was asked for, or twice the floor that was found there if that is more.
+pub fn margin(found: &Found, asked: f64) -> f64 {
+    let path = path(&found.identity);
+    let noise = path.and_then(|path| serde_json::from_slice::<Noise>(&std::fs::read(path).ok()?).ok());
+    let noise = noise.filter(|noise| noise.identity == found.identity && noise.driver == found.driver);
+    asked.max(noise.map_or(0.0, |noise| 2.0 * noise.floor))
+}
+
+fn path(identity: &str) -> Option<PathBuf> {
+    Some(cache::folder("noise")?.join(format!("{}.json", folder_name(identity))))
+}
+
+/// Compares a matrix product with itself so many times; `show` hears of each comparison.
+pub fn measure(
+    wanted: Wanted,
+    comparisons: u32,
+    executor: &mut dyn Executor,
+    interrupted: &dyn Fn() -> bool,
+    show: &mut dyn FnMut(&Speedup),
+) -> Result<Noise, NoiseError> {
+    let found = devices::present(devices::resolve(wanted).map_err(RunError::from)?).map_err(RunError::from)?;
+    let prepared = request(&found).prepare()?;
+    let case = prepared.plan().case(&prepared.plan().groups()[0], 0);
+    let (mut speedups, mut stopwatch) = (Vec::new(), String::new());
+    for index in 0..comparisons {
+        let mut heard = Heard { records: Vec::new(), interrupted };
+        let ran = executor.run(&twice(&case, index, &found), &found, TIMEOUT, &mut heard);
+        ran.map_err(RunError::from)?;
+        if interrupted() {
+            return Err(NoiseError::Interrupted);
+        }
+        let wrong = heard.records.iter().find(|record| record.status != Status::Ok);
+        let speedup = heard.records.iter().find_map(|record| record.speedup.clone());
+        let Some(speedup) = speedup.filter(|_| wrong.is_none()) else {
+            let reason = wrong.and_then(|record| record.reason.clone());
+            return Err(NoiseError::Failed(reason.unwrap_or_else(|| "the two were not compared".into())));
+        };
+        stopwatch = heard.records.iter().find_map(|record| record.stopwatch.clone()).unwrap_or(stopwatch);
+        show(&speedup);
+        speedups.push(speedup);
+    }
+    let noise = Noise {
+        device: found.device.to_string(),
+        identity: found.identity,
+        driver: found.driver,
+        case: case.id,
+        stopwatch,
+        measured: crate::run::now().to_rfc3339(),
+        ..summary(&speedups)
+    };
+    keep(&noise);
+    Ok(noise)
+}
+
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// The figures of comparisons of a thing with itself.
+fn summary(speedups: &[Speedup]) -> Noise {
+    let share = |wanted: &dyn Fn(&Speedup) -> bool| {
+        speedups.iter().filter(|speedup| wanted(speedup)).count() as f64 / speedups.len().max(1) as f64
+    };
+    let mut off: Vec<f64> = speedups.iter().map(|speedup| speedup.ratio.ln().abs().exp() - 1.0).collect();
+    off.sort_unstable_by(f64::total_cmp);
+    let floor = off.get((off.len() * 95).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0.0);
+    let is = |verdict: Verdict| move |speedup: &Speedup| speedup.verdict == verdict.to_string();
+    Noise {
+        comparisons: speedups.len() as u32,
+        false_verdict_rate: share(&is(Verdict::Faster)) + share(&is(Verdict::Slower)),
+        interval_miss_rate: share(&|speedup| {
+            speedup.lo.is_some_and(|lo| lo > 1.0) || speedup.hi.is_some_and(|hi| hi < 1.0)
+        }),
+        same_rate: share(&is(Verdict::Same)),
+        floor,
+        margin: LEAST_MARGIN.max(2.0 * floor),
+        ..Noise::default()
+    }
+}
+
+/// The product that is compared with itself: large enough to be measured well, small enough for any device.
+fn request(found: &Found) -> Request {
+    let size = match found.device {
+        Device::Cuda(_) => 1024,
+        Device::Vulkan(_) | Device::Metal(_) if !found.software => 1024,
+        Device::Vulkan(_) | Device::Metal(_) => 64,
+        Device::Cpu | Device::Mock => 256,
+    };
+    let text = format!(
+        "recipes: [baseline]\ndtype: f32\ndevice: {}\nmodels: [{{model: linear, implementations: [eager], \
+         shapes: [{{name: custom, shapes: [[{size}, {size}, {size}]]}}]}}]",
+        found.device
+    );
+    Request { sources: vec![Source { path: "noise".into(), text }], overrides: Overrides::default() }
+}
+
+/// The case and its twin, compared.
+fn twice(case: &Case, index: u32, found: &Found) -> Assignment {
+    let named = |name: char| Case { id: format!("{}#{name}{index}", case.id), ..case.clone() };
+    let cases = vec![named('a'), named('b')];
+    let regime = case.regime.parse().unwrap_or_default();
+    let sets = cases.iter().map(|case| found.sets(regime, case.bytes.unwrap_or(0))).collect();
+    // Neither an earlier look at the noise nor a long warm-up: what counts is how two arms in one process differ.
+    let timing = Options {
+        margin: LEAST_MARGIN,
+        warm_up: Duration::from_millis(50),
+        min_time: Duration::from_millis(100),
+        max_time: Duration::from_secs(1),
+        max_warm_up: Duration::from_millis(500),
+        seed: u64::from(index),
+        ..Options::default()
+    };
+    // What the mock device does here: noise of a percent.
+    let mock = vec![Rule { noise: 0.01, ..Rule::default() }];
+    let (device, seed) = (found.told(), u64::from(index));
+    Assignment { cases, against: vec![None, Some(0)], device, sets, folder: None, timing: Some(timing), seed, mock }
+}
+
+/// Later runs find it; where there is no place for it the figure is only shown.
+fn keep(noise: &Noise) {
+    let Some(path) = path(&noise.identity) else { return };
+    let written = || -> std::io::Result<()> {
+        std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
+        std::fs::write(&path, serde_json::to_vec_pretty(noise)?)
+    };
+    if let Err(error) = written() {
+        eprintln!("warning: the margin is not kept in {}: {error}", path.display());
+    }
+}
+
+/// Keeps the records of one comparison.
+struct Heard<'a> {
+    records: Vec<Record>,
+    interrupted: &'a dyn Fn() -> bool,
+}
+
+impl Watch for Heard<'_> {
+    fn touch(&mut self, _: usize, _: Stage) {}
+
+    fn record(&mut self, _: usize, record: Record) {
+        self.records.push(record);
+    }
+
+    fn interrupted(&self) -> bool {
+        (self.interrupted)()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_the_floor_are_counted_from_the_comparisons() {
+        let one = |ratio: f64, verdict: &str| {
+            let (lo, hi) = (Some(ratio - 0.005), Some(ratio + 0.005));
+            Speedup { ratio, lo, hi, verdict: verdict.into(), ..Speedup::default() }
+        };
+        let mut speedups = vec![one(1.001, "SAME"); 16];
+        speedups.extend([one(1.03, "FASTER"), one(1.0 / 1.02, "INCONCLUSIVE"), one(0.9, "SLOWER"), one(1.0, "SAME")]);
+        let noise = summary(&speedups);
+        assert_eq!((noise.comparisons, noise.false_verdict_rate, noise.same_rate), (20, 0.1, 0.85));
+        assert_eq!(noise.interval_miss_rate, 0.15);
+        assert!((noise.floor - 0.03).abs() < 1e-12 && (noise.margin - 0.06).abs() < 1e-12, "{noise:?}");
+        assert_eq!(summary(&speedups[..3]).margin, LEAST_MARGIN);
+    }
+}

@@ -1,0 +1,158 @@
+//! Measures peaks: copies and reads of known size, and matrix products.
+
+use super::Peaks;
+use crate::clocks::stopwatch;
+use crate::rig::{Probed, implementation, probes};
+use crate::worker::Told;
+use calorimeter_recipes::{Dtype, Treatment};
+use calorimeter_shapes::Shape;
+use calorimeter_timing::{Arm, Failure, Options, Quiet, Regime, Work, measure};
+use calorimeter_zoo::{Device, Machines, Problem, Setup, Workload, open};
+use std::time::{Duration, Instant};
+
+/// A device to find the peaks of.
+pub struct Probe<'a> {
+    /// What is known of it.
+    pub told: &'a Told,
+    /// How its clocks are set.
+    pub policy: String,
+    /// The device.
+    pub device: Device,
+    /// Handles to devices.
+    pub machines: &'a mut Machines,
+}
+
+/// A workload as the timing crate takes it.
+struct Job(Box<dyn Workload>);
+
+impl Work for Job {
+    fn launch(&mut self) -> Result<(), Failure> {
+        Ok(self.0.launch()?)
+    }
+
+    fn settle(&mut self) -> Result<(), Failure> {
+        Ok(self.0.settle()?)
+    }
+}
+
+/// A buffer is no larger than this where graphics APIs allow no more.
+const LARGEST_GRAPHICS_BUFFER: u64 = 64 << 20;
+/// A product whose measurement takes longer than this is not made larger: eight times as long is too long.
+const LONG: Duration = Duration::from_millis(1500);
+
+impl Probe<'_> {
+    /// Whether there is anything to measure.
+    pub fn can(&self) -> bool {
+        self.device != Device::Mock
+    }
+
+    /// The peaks before any is known.
+    pub fn nothing(&self) -> Peaks {
+        let (device, driver) = (self.told.identity.clone(), self.told.driver.clone());
+        Peaks { device, driver, policy: self.policy.clone(), ..Peaks::default() }
+    }
+
+    /// Memory far larger than the cache, in 10⁹ bytes per second: the faster of reading and copying.
+    pub fn memory(&mut self) -> Option<f64> {
+        let beyond = 4 * self.told.cache_bytes;
+        let (bytes, sets) = match self.device {
+            Device::Cuda(_) => (beyond.max(1 << 30), 1),
+            Device::Cpu => (beyond.clamp(256 << 20, 1 << 30), 1),
+            _ => (LARGEST_GRAPHICS_BUFFER, (beyond / LARGEST_GRAPHICS_BUFFER + 1).min(16) as u32),
+        };
+        self.traffic(bytes, sets)
+    }
+
+    /// Memory that the cache holds: a quarter of it.
+    pub fn cache(&mut self) -> Option<f64> {
+        let bytes = (self.told.cache_bytes / 4).clamp(1 << 20, LARGEST_GRAPHICS_BUFFER);
+        self.traffic(bytes, 1)
+    }
+
+    fn traffic(&mut self, bytes: u64, sets: u32) -> Option<f64> {
+        let mut probes = self.said("memory", |probe| probes(probe.device, probe.machines))?;
+        let mut best: Option<f64> = None;
+        for kind in [Traffic::Read, Traffic::Copy] {
+            let rate = self.said("memory", |probe| {
+                let mut made = match kind {
+                    Traffic::Read => probes.read(bytes, sets)?,
+                    Traffic::Copy => probes.copy(bytes, sets)?,
+                };
+                made.check()?;
+                let moved = made.bytes();
+                Ok(moved as f64 / probe.shortest(&mut Probed(made))?)
+            });
+            best = best.into_iter().chain(rate).reduce(f64::max);
+        }
+        best
+    }
+
+    /// Square products in 10¹² operations per second: the fastest of several sizes.
+    pub fn products(&mut self, kind: &str) -> Option<f64> {
+        let sizes: &[u64] = match self.device {
+            Device::Cuda(_) => &[8192],
+            Device::Cpu => &[256, 512, 1024, 2048],
+            _ if self.told.software => &[64, 128],
+            _ => &[1024, 2048, 4096],
+        };
+        let mut best: Option<f64> = None;
+        for &size in sizes {
+            let start = Instant::now();
+            let rate = self.said(kind, |probe| probe.product(kind, size));
+            best = best.into_iter().chain(rate).reduce(f64::max);
+            if rate.is_none() || (self.device == Device::Cpu && start.elapsed() > LONG) {
+                break;
+            }
+        }
+        best
+    }
+
+    fn product(&mut self, kind: &str, size: u64) -> Result<f64, Failure> {
+        let operations = 2.0 * (size as f64).powi(3);
+        #[cfg(feature = "cuda")]
+        if let (Device::Cuda(index), "tf32") = (self.device, kind) {
+            let mut work = super::tf32::Product::new(&self.machines.native(index)?, size as usize)?;
+            return Ok(operations / self.shortest(&mut work)? / 1e3);
+        }
+        let dtype: Dtype = kind.parse()?;
+        let problem = Problem { model: "linear".parse()?, shape: Shape::new(size, size, size)?, dtype, seed: 1 };
+        let setup = Setup { implementation: implementation(self.device), device: self.device, sets: 1 };
+        let workload = open(&problem, &problem.tensors(), &Treatment::none(dtype), setup, self.machines)?;
+        Ok(operations / self.shortest(&mut Job(workload))? / 1e3)
+    }
+
+    /// Nanoseconds of a launch when nothing disturbs it: below it are 5 % of the windows.
+    fn shortest(&mut self, work: &mut dyn Work) -> Result<f64, Failure> {
+        for _ in 0..3 {
+            work.launch()?;
+        }
+        work.settle()?;
+        let setup = Setup { implementation: implementation(self.device), device: self.device, sets: 1 };
+        let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, setup, self.machines, work)?;
+        let options = Options {
+            min_windows: 15,
+            min_time: Duration::from_millis(100),
+            max_time: Duration::from_millis(400),
+            max_warm_up: Duration::from_millis(400),
+            ..Options::default()
+        };
+        let measured = measure(&mut [Arm::new(work, stopwatch.as_mut())], &options, &mut Quiet).remove(0)?;
+        Ok(measured.scatter.p05)
+    }
+
+    /// Runs a probe; one that fails is said on standard error, and its peak is not known.
+    fn said<T>(&mut self, what: &str, run: impl FnOnce(&mut Self) -> Result<T, Failure>) -> Option<T> {
+        match run(self) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                eprintln!("the peak of {what} on {} could not be measured: {error}", self.device);
+                None
+            }
+        }
+    }
+}
+
+enum Traffic {
+    Read,
+    Copy,
+}

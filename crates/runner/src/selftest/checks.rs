@@ -1,0 +1,151 @@
+//! The checks.
+
+use super::rig::{Pair, Rig};
+use calorimeter_timing::{Arm, Comparison, Estimate, Failure, Measurement, Options, Quiet, Verdict, measure};
+use std::time::Duration;
+
+/// Whether it holds and the figure; `None` where it does not apply.
+type Found = Result<Option<(bool, String)>, Failure>;
+
+/// Name, what is wanted, and how it is checked.
+pub const ALL: [(&str, &str, fn(&mut dyn Rig) -> Found); 8] = [
+    ("empty window", "reads less than 1 % of a window, or is measured and taken off", empty_window),
+    ("linear", "2 and 4 times the steps take 2 and 4 times as long, within 1 %", linear),
+    ("copy", "moves 70 to 102 % of the memory's stated or measured bandwidth", copy),
+    ("cold and hot", "a rotated copy is no faster than a cached one, and more sets change nothing", cold_and_hot),
+    ("graph", "a replayed graph takes as long as the stream, within 1 %", graph),
+    ("same against same", "at most 5 % of 20 comparisons find a difference", same),
+    ("a 5 % slower kernel", "is SLOWER in at least 95 % of 40 comparisons; one 0.2 % slower is SAME", slower),
+    ("device and wall", "a window on the device's clock is no longer than the host saw it", wall),
+];
+
+/// A launch of about this long is far above any clock's step and far below any watchdog.
+const SPIN_NANOS: f64 = 300_000.0;
+
+fn options() -> Options {
+    Options {
+        precision: 0.003,
+        warm_up: Duration::from_millis(50),
+        max_warm_up: Duration::from_millis(500),
+        min_time: Duration::from_millis(100),
+        max_time: Duration::from_millis(1000),
+        window: Duration::from_millis(2),
+        ..Options::default()
+    }
+}
+
+fn alone(pair: &mut Pair) -> Result<Estimate, Failure> {
+    let mut arms = [Arm::new(pair.work.as_mut(), pair.stopwatch.as_mut())];
+    Ok(measure(&mut arms, &options(), &mut Quiet).remove(0)?.time)
+}
+
+fn beside(base: &mut Pair, other: &mut Pair, seed: u64) -> Result<Comparison, Failure> {
+    let mut arms = [
+        Arm::new(base.work.as_mut(), base.stopwatch.as_mut()),
+        Arm::new(other.work.as_mut(), other.stopwatch.as_mut()).against(0),
+    ];
+    let options = Options { seed, ..options() };
+    let measured: Measurement = measure(&mut arms, &options, &mut Quiet).remove(1)?;
+    measured.comparison.ok_or_else(|| "the two were not compared".into())
+}
+
+/// How many steps take about as long as wanted.
+fn steps(rig: &mut dyn Rig) -> Result<u64, Failure> {
+    const GUESS: u64 = 20_000;
+    let took = alone(&mut rig.spin(GUESS)?)?.median;
+    Ok(((GUESS as f64 * SPIN_NANOS / took.max(1.0)) as u64).max(1_000))
+}
+
+fn empty_window(rig: &mut dyn Rig) -> Found {
+    let Pair { mut work, mut stopwatch, .. } = rig.spin(1_000)?;
+    work.launch()?;
+    work.settle()?;
+    let granularity = stopwatch.granularity(work.as_mut())?;
+    let removed = stopwatch.overhead() == calorimeter_timing::Overhead::Inside;
+    let small = granularity.empty_ns as f64 <= 0.01 * options().window.as_nanos() as f64;
+    let how = if removed { ", which is taken off" } else { "" };
+    let found = format!("{} reads {} ns{how}; its step is {} ns", stopwatch.name(), granularity.empty_ns, granularity.step_ns);
+    Ok(Some((small || removed, found)))
+}
+
+fn linear(rig: &mut dyn Rig) -> Found {
+    let steps = steps(rig)?;
+    let base = alone(&mut rig.spin(steps)?)?;
+    let mut ratios = Vec::new();
+    let mut holds = true;
+    for times in [2, 4] {
+        let longer = alone(&mut rig.spin(times * steps)?)?;
+        let ratio = longer.median / base.median;
+        let unsure = base.relative_half_width().unwrap_or(0.0) + longer.relative_half_width().unwrap_or(0.0);
+        holds &= (ratio / times as f64 - 1.0).abs() <= 0.01 + unsure;
+        ratios.push(format!("{ratio:.3}"));
+    }
+    Ok(Some((holds, ratios.join(" and "))))
+}
+
+fn copy(rig: &mut dyn Rig) -> Found {
+    let Some(peak) = rig.bandwidth()? else { return Ok(None) };
+    let mut copy = rig.large_copy()?;
+    let gbps = copy.bytes as f64 / alone(&mut copy)?.median;
+    let share = gbps / peak;
+    Ok(Some(((0.7..=1.02).contains(&share), format!("{gbps:.0} GB/s, {:.0} % of {peak:.0}", 100.0 * share))))
+}
+
+fn cold_and_hot(rig: &mut dyn Rig) -> Found {
+    let (bytes, sets) = rig.cached_copy();
+    let hot = alone(&mut rig.copy(bytes, 1)?)?;
+    let cold = alone(&mut rig.copy(bytes, sets)?)?;
+    let colder = alone(&mut rig.copy(bytes, sets * 3 / 2)?)?;
+    let (gain, flat) = (cold.median / hot.median, colder.median / cold.median);
+    let holds = gain >= 0.97 && (0.9..=1.1).contains(&flat);
+    let found = format!("cold over hot {gain:.2}; {} sets over {sets}: {flat:.2}", sets * 3 / 2);
+    Ok(Some((holds, found)))
+}
+
+fn graph(rig: &mut dyn Rig) -> Found {
+    let steps = steps(rig)?;
+    let Some(mut graph) = rig.graph(steps)? else { return Ok(None) };
+    let compared = beside(&mut rig.spin(steps)?, &mut graph, 1)?;
+    Ok(Some(((compared.ratio - 1.0).abs() <= 0.01, format!("stream over graph {:.4}", compared.ratio))))
+}
+
+fn same(rig: &mut dyn Rig) -> Found {
+    const COMPARISONS: u64 = 20;
+    let steps = steps(rig)?;
+    let (mut wrong, mut off) = (0, Vec::new());
+    for seed in 0..COMPARISONS {
+        let compared = beside(&mut rig.spin(steps)?, &mut rig.spin(steps)?, seed)?;
+        wrong += u32::from(matches!(compared.verdict, Verdict::Faster | Verdict::Slower));
+        off.push((compared.ratio - 1.0).abs());
+    }
+    let worst = off.into_iter().fold(0.0, f64::max);
+    Ok(Some((wrong <= 1, format!("{wrong} of {COMPARISONS}; ratios within {:.2} % of 1", 100.0 * worst))))
+}
+
+fn slower(rig: &mut dyn Rig) -> Found {
+    const COMPARISONS: u64 = 40;
+    let steps = steps(rig)?;
+    let mut verdict = |share: f64, seed: u64| -> Result<Comparison, Failure> {
+        beside(&mut rig.spin(steps)?, &mut rig.spin((steps as f64 * share).round() as u64)?, seed)
+    };
+    let mut found = 0;
+    for seed in 0..COMPARISONS {
+        found += u64::from(verdict(1.05, seed)?.verdict == Verdict::Slower);
+    }
+    let little = verdict(1.002, COMPARISONS)?;
+    let holds = found * 100 >= COMPARISONS * 95 && little.verdict == Verdict::Same;
+    let shown = format!("found in {found} of {COMPARISONS}; 0.2 %: {:.4}x {}", little.ratio, little.verdict);
+    Ok(Some((holds, shown)))
+}
+
+fn wall(rig: &mut dyn Rig) -> Found {
+    const LAUNCHES: u32 = 10;
+    let steps = steps(rig)?;
+    let Pair { mut work, mut stopwatch, .. } = rig.spin(steps)?;
+    let launches = LAUNCHES.next_multiple_of(stopwatch.unit());
+    stopwatch.window(work.as_mut(), launches)?.resolve()?;
+    let before = stopwatch.now();
+    let device = stopwatch.window(work.as_mut(), launches)?.resolve()? as f64;
+    let wall = stopwatch.now().saturating_sub(before).as_nanos() as f64;
+    Ok(Some((device <= wall * 1.001, format!("{:.3} of the wall time", device / wall))))
+}

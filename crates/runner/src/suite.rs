@@ -1,0 +1,65 @@
+//! The speed-ups of each recipe over all shapes, together.
+
+use calorimeter_sinks::record::SuiteSpeedup;
+use calorimeter_sinks::{Record, Status};
+use calorimeter_timing::SuiteMean;
+
+/// What the bootstrap draws from: the same records give the same interval.
+const SEED: u64 = 42;
+
+/// A line for each recipe and implementation on a device, in a dtype and regime, in the order of the records.
+pub fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
+    let mut lines: Vec<(SuiteSpeedup, Vec<f64>)> = Vec::new();
+    for record in records.iter().filter(|record| record.status == Status::Ok) {
+        let Some(speedup) = &record.speedup else { continue };
+        let case = &record.case;
+        let sparsity = case.sparsity.as_ref().map_or_else(String::new, |sparsity| format!("+{sparsity}"));
+        let line = SuiteSpeedup {
+            recipe: format!("{}{sparsity}", case.recipe),
+            implementation: case.implementation.clone(),
+            device: case.device.clone(),
+            dtype: case.dtype.clone(),
+            regime: case.regime.clone(),
+            cases: 0,
+            ratio: 0.0,
+            lo: None,
+            hi: None,
+        };
+        match lines.iter_mut().find(|(known, _)| *known == line) {
+            Some((_, ratios)) => ratios.push(speedup.ratio),
+            None => lines.push((line, vec![speedup.ratio])),
+        }
+    }
+    let mean = |(line, ratios): (SuiteSpeedup, Vec<f64>)| {
+        let SuiteMean { ratio, lo, hi, .. } = SuiteMean::of(&ratios, SEED)?;
+        Some(SuiteSpeedup { cases: ratios.len() as u64, ratio, lo, hi, ..line })
+    };
+    lines.into_iter().filter_map(mean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calorimeter_sinks::Case;
+    use calorimeter_sinks::record::Speedup;
+
+    #[test]
+    fn each_recipe_has_one_line_over_its_shapes() {
+        let record = |recipe: &str, ratio: f64, status| {
+            let case = Case { recipe: recipe.into(), implementation: "eager".into(), ..Case::default() };
+            let speedup = Some(Speedup { ratio, ..Speedup::default() });
+            Record { speedup, ..Record::new(case, status) }
+        };
+        let records = [
+            record("int8wo", 2.0, Status::Ok),
+            record("mxfp8", 3.0, Status::Ok),
+            record("int8wo", 0.5, Status::Ok),
+            record("int8wo", 100.0, Status::Mismatch),
+        ];
+        let lines = speedups(&records);
+        let short: Vec<(&str, u64, f64)> = lines.iter().map(|l| (l.recipe.as_str(), l.cases, l.ratio)).collect();
+        assert_eq!(short[0].0, "int8wo");
+        assert!((short[0].2 - 1.0).abs() < 1e-12 && short[0].1 == 2, "{short:?}");
+        assert_eq!((short[1].0, short[1].1), ("mxfp8", 1));
+    }
+}

@@ -1,0 +1,234 @@
+//! Cases timed together, and what is told of their times.
+
+use super::bench::{Common, Context, Hear, Poisoned, guarded, poisoned};
+use super::panics;
+use super::protocol::{Assignment, Stage};
+use super::ready::Ready;
+use super::ranges::Range;
+use super::sensors::{self, Sensors, Watch};
+use crate::peaks::{self, Peaks, Probe};
+use calorimeter_recipes::Dtype;
+use calorimeter_sinks::record::{Estimate, Scatter, Speedup, Telemetry, Window, finite};
+use calorimeter_sinks::{Record, Status};
+use calorimeter_zoo::Device;
+use calorimeter_timing::{Arm, Measurement, Observer, Options, Phase, Series, Silence, TimingError, measure};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+/// Measures what is ready, together, and fills its records.
+pub fn time(
+    ready: &mut [Ready],
+    assignment: &Assignment,
+    timing: &Options,
+    common: &Common,
+    context: &mut Context,
+    hear: &mut dyn Hear,
+) -> Result<(), Poisoned> {
+    let cases: Vec<usize> = ready.iter().map(|one| one.case).collect();
+    let mut arms: Vec<Arm<'_>> = Vec::with_capacity(ready.len());
+    for one in ready.iter_mut() {
+        let arm = Arm::new(&mut one.job, one.stopwatch.as_mut());
+        let baseline = assignment.against[one.case].and_then(|against| cases.iter().position(|&case| case == against));
+        arms.push(match baseline {
+            Some(baseline) => arm.against(baseline),
+            None => arm,
+        });
+    }
+    let Some(&first) = cases.first() else { return Ok(()) };
+    hear.touch(first, Stage::Peaks);
+    if context.sensors.is_none() {
+        context.sensors = Some(Sensors::of(common.device, &assignment.device));
+    }
+    let peaks = guarded(first, || with_probe(assignment, common, context, peaks::of))?;
+    let sensors = context.sensors.as_mut().map(Sensors::begin);
+    let range = Range::new(assignment.cases.iter().map(|case| case.id.clone()).collect());
+    let mut watcher = Watcher { cases: &cases, silence: context.silence, sensors, range, hear, last: 0, poison: None };
+    let outcome = catch_unwind(AssertUnwindSafe(|| measure(&mut arms, timing, &mut watcher)));
+    let (last, poison) = (watcher.last, watcher.poison.take());
+    let telemetry = watcher.sensors.take().and_then(Watch::end);
+    drop(arms);
+    if let Some(poison) = poison {
+        return Err(poison);
+    }
+    let case = cases.get(last).copied().unwrap_or_default();
+    let outcome = guarded(case, || outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))?;
+    if common.device == Device::Cpu {
+        for one in ready.iter_mut() {
+            one.counted = sensors::count(&mut one.job, COUNTED);
+        }
+    }
+    let clocks: Vec<Option<String>> = ready.iter().map(|one| one.record.stopwatch.clone()).collect();
+    for (one, outcome) in ready.iter_mut().zip(outcome) {
+        let against = assignment.against[one.case];
+        let vs = against.map(|against| assignment.cases[against].id.clone());
+        fill(&mut one.record, outcome, vs, timing.margin, telemetry.as_ref());
+        if let (Some(counted), Some(telemetry)) = (&one.counted, &mut one.record.telemetry) {
+            let each = |count: u64| Some(count as f64 / f64::from(COUNTED));
+            (telemetry.cycles, telemetry.instructions) = (each(counted.cycles), each(counted.instructions));
+            telemetry.cache_misses = counted.cache_misses.and_then(each);
+        }
+        let other = against.and_then(|against| cases.iter().position(|&case| case == against)).map(|at| &clocks[at]);
+        if let (Some(_), Some(Some(theirs)), Some(ours)) = (&one.record.speedup, other, &one.record.stopwatch)
+            && theirs != ours
+        {
+            let warning = format!("the speed-up compares two clocks: {ours} here, {theirs} for the baseline");
+            one.record.warnings.push(warning);
+        }
+    }
+    hold_against_peaks(ready, peaks, assignment, common, context)
+}
+
+/// Launches over which the processor's counters are read, outside any window.
+const COUNTED: u32 = 3;
+
+/// Holds measured cases against the peaks of their device. One that goes over them is given a second look: the device may
+/// have been slower while its peaks were measured.
+fn hold_against_peaks(
+    ready: &mut [Ready],
+    peaks: Option<Peaks>,
+    assignment: &Assignment,
+    common: &Common,
+    context: &mut Context,
+) -> Result<(), Poisoned> {
+    let Some(mut peaks) = peaks else { return Ok(()) };
+    for one in ready.iter_mut().filter(|one| one.record.status == Status::Ok) {
+        let place = |record: &Record, peaks: &Peaks| peaks::place(record, peaks, &one.kinds, one.share);
+        let mut roof = place(&one.record, &peaks);
+        if roof.as_ref().is_some_and(|roof| peaks::implausible(&one.record, roof).is_some()) {
+            peaks = guarded(one.case, || with_probe(assignment, common, context, peaks::again))?.unwrap_or(peaks);
+            roof = place(&one.record, &peaks);
+        }
+        peaks::judge(&mut one.record, roof);
+    }
+    Ok(())
+}
+
+/// Looks peaks up, or measures them, with the handles and the folder of this process.
+fn with_probe(
+    assignment: &Assignment,
+    common: &Common,
+    context: &mut Context,
+    find: fn(Dtype, &mut Option<Peaks>, Option<&Path>, &mut Probe<'_>) -> Option<Peaks>,
+) -> Option<Peaks> {
+    let policy = context.sensors.as_ref().map(Sensors::policy).unwrap_or_default();
+    let Context { machines, peaks, kept_peaks, .. } = context;
+    let mut probe = Probe { told: &assignment.device, policy, device: common.device, machines };
+    find(common.problem.dtype, peaks, kept_peaks.as_deref(), &mut probe)
+}
+
+fn fill(
+    record: &mut Record,
+    outcome: Result<Measurement, TimingError>,
+    against: Option<String>,
+    margin: f64,
+    telemetry: Option<&Telemetry>,
+) {
+    let measured = match outcome {
+        Ok(measured) => measured,
+        Err(error) => {
+            record.status = Status::Failed;
+            record.reason = Some(error.to_string());
+            return;
+        }
+    };
+    let median = measured.time.median;
+    record.time_ns = Some(Estimate { median, lo: measured.time.lo, hi: measured.time.hi });
+    record.windows = measured.windows.iter().map(|w| Window { launches: w.launches, nanos: w.nanos }).collect();
+    record.converged = Some(measured.converged);
+    record.tflops = record.case.flops.and_then(|flops| finite(flops as f64 / median / 1e3));
+    record.gbps = record.case.bytes.and_then(|bytes| finite(bytes as f64 / median));
+    record.speedup = measured.comparison.zip(against).map(|(comparison, vs)| Speedup {
+        vs,
+        ratio: comparison.ratio,
+        lo: comparison.lo,
+        hi: comparison.hi,
+        verdict: comparison.verdict.to_string(),
+        margin: Some(margin),
+        rounds_needed: comparison.rounds_needed,
+    });
+    let Series { min, p05, p95, mad, outliers, autocorrelation, .. } = measured.scatter;
+    record.scatter = Some(Scatter { min, p05, p95, mad, outliers: outliers as u32, autocorrelation });
+    record.warnings.extend(measured.scatter.warnings());
+    record.launch_bound = record.enqueue_ns.map(|enqueue| launch_bound(record.stopwatch.as_deref(), median, enqueue));
+    record.telemetry = telemetry.map(|telemetry| Telemetry {
+        joules: measured.joules.and_then(finite),
+        repeated_rounds: measured.repeated,
+        ..telemetry.clone()
+    });
+    if !measured.settled {
+        record.warnings.push("the times still moved when the warm-up had to end".into());
+    }
+    if measured.spoilt > 0 {
+        let warning = format!("throttled: in {} rounds the device was held back by heat or power", measured.spoilt);
+        record.warnings.push(warning);
+    }
+    if measured.discarded > 0 {
+        let warning =
+            format!("{} windows were thrown away: kernels were compiled or tuned inside them", measured.discarded);
+        record.warnings.push(warning);
+    }
+}
+
+/// Whether the host, not the device, sets the pace of launches that follow one another. A wall-clock slope is the longer
+/// of the two times and cannot be shorter than enqueuing takes.
+fn launch_bound(stopwatch: Option<&str>, nanos: f64, enqueue: f64) -> bool {
+    if stopwatch == Some("slope") { enqueue >= 0.8 * nanos } else { nanos < 1.2 * enqueue }
+}
+
+/// Passes on what the measurement does, and notices a poisoned process between two windows.
+struct Watcher<'a> {
+    cases: &'a [usize],
+    silence: &'static Silence,
+    sensors: Option<Watch<'a>>,
+    range: Range,
+    hear: &'a mut dyn Hear,
+    last: usize,
+    poison: Option<Poisoned>,
+}
+
+impl Observer for Watcher<'_> {
+    fn touch(&mut self, arm: usize, phase: Phase) {
+        self.notice();
+        self.last = arm;
+        self.range.enter(self.cases[arm]);
+        let stage = match phase {
+            Phase::Calibrate | Phase::WarmUp => Stage::WarmUp,
+            Phase::Measure => Stage::Measure,
+        };
+        self.hear.touch(self.cases[arm], stage);
+    }
+
+    fn interrupted(&mut self) -> bool {
+        self.notice();
+        self.poison.is_some() || self.hear.interrupted()
+    }
+
+    fn disturbances(&mut self) -> u64 {
+        self.silence.disturbances()
+    }
+
+    fn round(&mut self, _: u32) {
+        if let Some(sensors) = &mut self.sensors {
+            sensors.round();
+        }
+    }
+
+    fn spoilt(&mut self) -> bool {
+        self.sensors.as_ref().is_some_and(Watch::spoilt)
+    }
+
+    fn joules(&mut self) -> Option<f64> {
+        self.sensors.as_mut()?.joules()
+    }
+}
+
+impl Watcher<'_> {
+    fn notice(&mut self) {
+        if self.poison.is_none()
+            && let Some(panic) = panics::on_device()
+        {
+            self.poison = Some(poisoned(self.cases[self.last], &panic));
+        }
+    }
+}
+

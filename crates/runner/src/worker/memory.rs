@@ -1,0 +1,260 @@
+//! The memory of each measured case that asks for it: the case is opened anew, alone, and runs a few passes while
+//! everything that tells of memory is listened to.
+
+use super::bench::{Common, Context, Hear, Poisoned, guarded, variant};
+use super::profile::file_name;
+use super::protocol::{Assignment, Stage};
+use calorimeter_sinks::memory_page::{self, Profile};
+use calorimeter_sinks::record::Memory;
+use calorimeter_sinks::{Case, Record, Status};
+use calorimeter_timing::Failure;
+use calorimeter_timing::memory::{Block, Bound, Mark, PoolSample, Quantity, Recording, Source, Timeline};
+use calorimeter_zoo::backends::{PoolUsage, empty_pool, pool};
+use calorimeter_zoo::{Device, Setup, ZooError, open, support};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Passes that are followed.
+const PASSES: u32 = 3;
+/// Where snapshots and pages lie in the run's folder.
+pub const FOLDER: &str = "memory_profiler";
+/// The moments of the two snapshots.
+const BEFORE: &str = "before inference";
+const AFTER: &str = "after inference";
+
+/// Follows the cases that ask for it; one that cannot be followed says so in its warnings.
+pub fn follow(
+    records: &mut [(usize, Record)],
+    assignment: &Assignment,
+    common: &mut Common,
+    context: &mut Context,
+    hear: &mut dyn Hear,
+) -> Result<(), Poisoned> {
+    let Some(folder) = assignment.folder.as_deref() else { return Ok(()) };
+    let mut followed: Vec<(usize, Timeline)> = Vec::new();
+    for (case, record) in records.iter_mut() {
+        if !record.case.memory_profiler || record.status != Status::Ok || common.device == Device::Mock {
+            continue;
+        }
+        hear.touch(*case, Stage::Profile);
+        match guarded(*case, || timeline(record, common, context))? {
+            Ok(timeline) => {
+                let peaks = timeline.peaks();
+                record.peak_bytes = peaks.allocated.or(peaks.active).or(peaks.reserved);
+                record.memory = Some(Memory {
+                    peak_allocated: peaks.allocated,
+                    peak_active: peaks.active,
+                    peak_reserved: peaks.reserved,
+                    saving: None,
+                });
+                followed.push((*case, timeline));
+            }
+            Err(error) => record.warnings.push(format!("its memory was not followed: {error}")),
+        }
+    }
+    for (case, timeline) in &followed {
+        let against = assignment.against[*case];
+        let baseline = against.and_then(|against| followed.iter().find(|(case, _)| *case == against));
+        let saving = baseline.and_then(|(_, other)| saving(other, timeline));
+        let label = |case: usize| {
+            let Case { recipe, implementation, .. } = &assignment.cases[case];
+            format!("{recipe} {implementation}")
+        };
+        let own = (label(*case), timeline);
+        let beside: Vec<_> = baseline.map(|(case, other)| (label(*case), other)).into_iter().chain([own]).collect();
+        let written = write(folder, &assignment.cases[*case].id, &beside);
+        let Some((_, record)) = records.iter_mut().find(|(number, _)| number == case) else { continue };
+        if let Some(memory) = &mut record.memory {
+            memory.saving = saving;
+        }
+        match written {
+            Ok(()) => record.memory_profile = Some(format!("{FOLDER}/{}", file_name(&record.case.id))),
+            Err(error) => record.warnings.push(format!("its memory profile could not be written: {error}")),
+        }
+    }
+    Ok(())
+}
+
+/// How many times less memory a case takes at its peak than its baseline, by the same quantity.
+fn saving(baseline: &Timeline, own: &Timeline) -> Option<f64> {
+    let (theirs, ours) = (baseline.peaks(), own.peaks());
+    let ratio = |theirs: Option<u64>, ours: Option<u64>| Some(theirs? as f64 / ours? as f64);
+    let ratio = ratio(theirs.allocated, ours.allocated).or_else(|| ratio(theirs.reserved, ours.reserved));
+    ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+}
+
+/// Opens the case, runs it and drops it.
+fn timeline(record: &Record, common: &mut Common, context: &mut Context) -> Result<Timeline, Failure> {
+    let (problem, device) = (common.problem, common.device);
+    let implementation = record.case.implementation.parse()?;
+    let treatment = support(&problem, variant(&record.case)?, implementation, device)?;
+    let setup = Setup { implementation, device, sets: 1 };
+    // Made before anything listens: they belong to nobody's case.
+    common.tensors();
+    let tensors = common.tensors();
+    let machines = &mut context.machines;
+    let mut run = |mark: &mut dyn FnMut(&'static str)| -> Result<(), ZooError> {
+        let mut workload = open(&problem, tensors, &treatment, setup, machines)?;
+        workload.settle()?;
+        mark(BEFORE);
+        for pass in 0..PASSES {
+            workload.launch()?;
+            workload.settle()?;
+            mark(["pass 1", "pass 2", "pass 3"][pass as usize]);
+        }
+        mark(AFTER);
+        Ok(())
+    };
+    if device == Device::Cpu {
+        let mut recording = Recording::start()?;
+        let ran = run(&mut |name| recording.mark(name));
+        let timeline = recording.finish();
+        ran?;
+        return Ok(timeline);
+    }
+    empty_pool(device);
+    on_a_device(device, &mut run)
+}
+
+/// Follows a run through the pool's own figures, and through the driver's records where there are some.
+fn on_a_device(
+    device: Device,
+    run: &mut dyn FnMut(&mut dyn FnMut(&'static str)) -> Result<(), ZooError>,
+) -> Result<Timeline, Failure> {
+    let (mut marks, mut pools) = (Vec::new(), Vec::new());
+    let begun = Instant::now();
+    let mut sampled = || -> Result<(), Failure> {
+        let mut mark = |name: &'static str| {
+            marks.push(Mark { at_ns: begun.elapsed().as_nanos() as u64, name: name.into() });
+        };
+        pools = sampling(device, begun, || run(&mut mark))?;
+        Ok(())
+    };
+    let mut timeline = recorded(device, &mut sampled)?;
+    timeline.end_ns = timeline.end_ns.max(begun.elapsed().as_nanos() as u64);
+    (timeline.marks, timeline.pools) = (marks, pools);
+    Ok(timeline)
+}
+
+/// The driver's records of memory while something runs, or an empty timeline where there are none.
+fn recorded(device: Device, run: &mut dyn FnMut() -> Result<(), Failure>) -> Result<Timeline, Failure> {
+    #[cfg(feature = "cuda")]
+    if matches!(device, Device::Cuda(_))
+        && let Ok(cupti) = calorimeter_timing::cuda::Cupti::load()
+    {
+        let kinds = calorimeter_timing::cuda::Kinds { memory: true, ..Default::default() };
+        let start = cupti.now();
+        let ((), seen) = cupti.record(kinds, &mut *run)?;
+        return Ok(Timeline::of_device(&seen, start, cupti.now()));
+    }
+    let _ = device;
+    run()?;
+    Ok(Timeline::new(Source::PoolStatistics, 0))
+}
+
+/// Asks the pool again and again while something runs; what was in use before is not counted.
+fn sampling(
+    device: Device,
+    begun: Instant,
+    run: impl FnOnce() -> Result<(), ZooError>,
+) -> Result<Vec<PoolSample>, Failure> {
+    /// Between two questions: the device's thread answers them between two operations.
+    const PAUSE: Duration = Duration::from_micros(50);
+    let Some(ask) = pool(device) else {
+        run()?;
+        return Ok(Vec::new());
+    };
+    let before = ask().unwrap_or_default();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let done = &done;
+        let asking = scope.spawn(move || {
+            let mut samples: Vec<PoolSample> = Vec::new();
+            loop {
+                let last = done.load(Ordering::Acquire);
+                let at_ns = begun.elapsed().as_nanos() as u64;
+                if let Some(PoolUsage { allocated, active, reserved }) = ask() {
+                    let sample = PoolSample {
+                        at_ns,
+                        allocated: allocated.saturating_sub(before.allocated),
+                        active: active.saturating_sub(before.active),
+                        reserved: reserved.saturating_sub(before.reserved),
+                    };
+                    // Nothing new needs no sample.
+                    let same = |other: &PoolSample| PoolSample { at_ns, ..*other } == sample;
+                    if last || !samples.last().is_some_and(same) {
+                        samples.push(sample);
+                    }
+                }
+                if last {
+                    return samples;
+                }
+                std::thread::sleep(PAUSE);
+            }
+        });
+        let ran = run();
+        done.store(true, Ordering::Release);
+        let samples = asking.join().map_err(|_| Failure::from("the thread that asks the pool panicked"))?;
+        ran?;
+        Ok(samples)
+    })
+}
+
+/// Writes the snapshots and the page of a case; the baseline, if there is one, comes first.
+fn write(folder: &Path, id: &str, beside: &[(String, &Timeline)]) -> Result<(), Failure> {
+    let folder = folder.join(FOLDER).join(file_name(id));
+    std::fs::create_dir_all(&folder)?;
+    let Some((_, own)) = beside.last() else { return Ok(()) };
+    for (name, file) in [(BEFORE, "snapshot_before.json"), (AFTER, "snapshot_after.json")] {
+        if let Some(mark) = own.marks.iter().find(|mark| mark.name == name) {
+            std::fs::write(folder.join(file), serde_json::to_vec_pretty(&own.snapshot(mark.at_ns))?)?;
+        }
+    }
+    let profiles: Vec<Profile> = beside
+        .iter()
+        .enumerate()
+        .map(|(index, (label, timeline))| profile(label, timeline, (index > 0).then_some(0)))
+        .collect();
+    memory_page::write(&folder, id, &profiles)?;
+    Ok(())
+}
+
+fn profile(label: &str, timeline: &Timeline, against: Option<usize>) -> Profile {
+    let peaks = timeline.peaks();
+    let peak_at_ns = timeline.peak_at_ns();
+    let block = |block: Block| memory_page::Block {
+        address: block.address,
+        bytes: block.bytes,
+        since_ns: block.since_ns,
+        what: block.what,
+    };
+    Profile {
+        label: label.to_owned(),
+        source: timeline.source.as_str().into(),
+        against,
+        end_ns: timeline.end_ns,
+        lost_from_ns: timeline.lost.and_then(|lost| lost.from_ns),
+        allocated: timeline.steps(Quantity::Allocated),
+        active: timeline.steps(Quantity::Active),
+        reserved: timeline.steps(Quantity::Reserved),
+        marks: timeline
+            .marks
+            .iter()
+            .map(|mark| memory_page::Mark { at_ns: mark.at_ns, name: mark.name.to_string() })
+            .collect(),
+        peaks: memory_page::Peaks {
+            allocated: peaks.allocated,
+            active: peaks.active,
+            reserved: peaks.reserved,
+            bound: match peaks.bound {
+                Bound::Exact => memory_page::Bound::Exact,
+                Bound::AtLeast => memory_page::Bound::AtLeast,
+                Bound::Unknown => memory_page::Bound::Unknown,
+            },
+        },
+        peak_at_ns,
+        blocks: peak_at_ns.map(|at| timeline.live_at(at).into_iter().map(block).collect()).unwrap_or_default(),
+        notes: timeline.notes(),
+    }
+}

@@ -1,0 +1,125 @@
+//! A trace of each measured case that asks for one: a few more launches, with everything recorded that can be.
+
+use super::bench::{Hear, Poisoned, guarded};
+use super::protocol::{Assignment, Stage};
+use super::ready::Ready;
+use calorimeter_sinks::Status;
+use calorimeter_sinks::record::KernelShare;
+use calorimeter_timing::trace::{Span, Trace, Track};
+use calorimeter_timing::{Failure, LaunchSpan};
+use std::path::Path;
+
+/// Launches in a trace.
+const LAUNCHES: u32 = 20;
+/// Where traces lie in the run's folder.
+const FOLDER: &str = "traces";
+
+/// Traces the cases that ask for it; one that cannot be traced says so in its warnings.
+pub fn trace(ready: &mut [Ready], assignment: &Assignment, hear: &mut dyn Hear) -> Result<(), Poisoned> {
+    for one in ready.iter_mut() {
+        let (Some(folder), true) = (&assignment.folder, one.record.case.profiler) else { continue };
+        if one.record.status != Status::Ok {
+            continue;
+        }
+        hear.touch(one.case, Stage::Profile);
+        if let Err(error) = guarded(one.case, || write(one, folder))? {
+            one.record.warnings.push(format!("no trace: {error}"));
+        }
+    }
+    Ok(())
+}
+
+/// A case's id as the name of a file.
+pub fn file_name(id: &str) -> String {
+    id.chars().map(|c| if c.is_ascii_alphanumeric() || "._-#".contains(c) { c } else { '_' }).collect()
+}
+
+fn write(one: &mut Ready, folder: &Path) -> Result<(), Failure> {
+    let mut trace = Trace::new(&one.record.case.id);
+    if !kernels(one, &mut trace)? {
+        launches(one, &mut trace)?;
+    }
+    let relative = format!("{FOLDER}/{}.json", file_name(&one.record.case.id));
+    std::fs::create_dir_all(folder.join(FOLDER))?;
+    trace.save(&folder.join(&relative))?;
+    let rows = trace.kernel_table();
+    let row = |row: calorimeter_timing::trace::KernelRow| KernelShare {
+        name: row.name.to_string(),
+        calls: row.calls as f64 / f64::from(LAUNCHES),
+        nanos: row.total_ns as f64 / f64::from(LAUNCHES),
+        share: row.share,
+    };
+    one.record.kernels = rows.into_iter().map(row).collect();
+    one.record.trace = Some(relative);
+    Ok(())
+}
+
+/// Launches on the host and on the device, as far as the case's stopwatch sees them.
+fn launches(one: &mut Ready, trace: &mut Trace) -> Result<(), Failure> {
+    let name = format!("{} {}", one.record.case.workload, one.record.case.recipe);
+    for (index, LaunchSpan { host, device }) in one.stopwatch.spans(&mut one.job, LAUNCHES)?.into_iter().enumerate() {
+        let (correlation, index) = (device.map(|_| index as u32), index + 1);
+        let called = Track::Host("main".into());
+        trace.span(span(called, format!("launch {index}"), host, correlation));
+        if let Some(device) = device {
+            trace.span(span(Track::Device("queue".into()), name.clone(), device, correlation));
+        }
+    }
+    Ok(())
+}
+
+fn span(track: Track, name: String, (start_ns, nanos): (u64, u64), correlation: Option<u32>) -> Span {
+    Span { track, name: name.into(), start_ns, nanos, correlation, args: vec![] }
+}
+
+/// Every kernel, copy and call into the driver, where there are such records; false where there are none.
+#[cfg(feature = "cuda")]
+fn kernels(one: &mut Ready, trace: &mut Trace) -> Result<bool, Failure> {
+    use calorimeter_timing::Work;
+    use calorimeter_timing::cuda::{Cupti, Kinds};
+    if !one.record.case.device.starts_with("cuda") {
+        return Ok(false);
+    }
+    let cupti = Cupti::load()?;
+    one.job.settle()?;
+    let mut host = Vec::new();
+    let ((), seen) = cupti.record(Kinds::ALL, || {
+        for index in 1..=LAUNCHES {
+            let start = cupti.now();
+            one.job.launch()?;
+            host.push((format!("launch {index}"), (start, cupti.now() - start)));
+        }
+        let start = cupti.now();
+        one.job.settle()?;
+        host.push(("wait".to_owned(), (start, cupti.now() - start)));
+        Ok(())
+    })?;
+    if seen.dropped > 0 {
+        return Err(format!("{} of its kernels were not recorded", seen.dropped).into());
+    }
+    for (name, times) in host {
+        trace.span(span(Track::Host("main".into()), name, times, None));
+    }
+    for call in seen.calls {
+        let track = Track::Host(format!("driver calls of thread {}", call.thread).into());
+        let times = (call.start_ns, call.end_ns.saturating_sub(call.start_ns));
+        trace.span(span(track, call.name.to_string(), times, Some(call.correlation)));
+    }
+    for kernel in seen.kernels {
+        let track = Track::Device(format!("stream {}", kernel.stream).into());
+        let times = (kernel.start_ns, kernel.end_ns.saturating_sub(kernel.start_ns));
+        trace.span(span(track, kernel.name.to_string(), times, Some(kernel.correlation)));
+    }
+    for copy in seen.copies {
+        let track = Track::Device(format!("stream {}", copy.stream).into());
+        let times = (copy.start_ns, copy.end_ns.saturating_sub(copy.start_ns));
+        let args = vec![("bytes".to_owned(), copy.bytes.to_string())];
+        trace.span(Span { args, ..span(track, copy.what.to_owned(), times, None) });
+    }
+    Ok(true)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn kernels(_: &mut Ready, _: &mut Trace) -> Result<bool, Failure> {
+    Ok(false)
+}

@@ -1,0 +1,210 @@
+//! A case made ready to be timed: opened, checked against its reference, primed, its stopwatch chosen.
+
+use super::bench::{Common, Context, Hear, ended, variant};
+use super::protocol::{Assignment, Stage};
+use super::tuning;
+use crate::clocks::stopwatch;
+use crate::mock::{MockWorkload, Rule};
+use crate::peaks;
+use calorimeter_recipes::{Sparsity, Treatment};
+use calorimeter_sinks::record::{Accuracy, Rotation, Tuning, finite};
+use calorimeter_sinks::{Record, Status};
+use calorimeter_timing::telemetry::CounterValues;
+use calorimeter_timing::{Enqueue, Failure, MockClock, Regime, Stopwatch, Work};
+use calorimeter_zoo::{Device, Implementation, Setup, Workload, ZooError, gate, open, support};
+use std::time::Instant;
+
+/// A case that is ready to be timed.
+pub struct Ready {
+    pub case: usize,
+    pub job: Job,
+    pub stopwatch: Box<dyn Stopwatch>,
+    pub record: Record,
+    /// The kinds of number that its products may be computed in.
+    pub kinds: Vec<&'static str>,
+    /// The share of the operations that is done: blocks of zeros are left out.
+    pub share: f64,
+    /// What the processor's counters say.
+    pub counted: Option<CounterValues>,
+}
+
+/// A workload as the timing crate takes it.
+pub struct Job(pub Box<dyn Workload>);
+
+impl Work for Job {
+    fn launch(&mut self) -> Result<(), Failure> {
+        Ok(self.0.launch()?)
+    }
+
+    fn settle(&mut self) -> Result<(), Failure> {
+        Ok(self.0.settle()?)
+    }
+}
+
+/// Opens, gates and primes a case. What cannot be timed, or is not to be, is answered with its record.
+pub fn make_ready(
+    case: usize,
+    sets: u32,
+    assignment: &Assignment,
+    common: &mut Common,
+    context: &mut Context,
+    hear: &mut dyn Hear,
+) -> Result<Ready, Box<Record>> {
+    let (identity, timed) = (&assignment.cases[case], assignment.timing.is_some());
+    let end = |status, reason: String| Box::new(ended(identity, status, reason));
+    let refuse = |error: ZooError| match error {
+        ZooError::Unsupported(why) => end(Status::Unsupported, why),
+        other => end(Status::Failed, other.to_string()),
+    };
+    let variant = variant(identity).map_err(|error| end(Status::Failed, error.to_string()))?;
+    let implementation: Implementation = identity.implementation.parse().map_err(refuse)?;
+    let regime: Regime = identity.regime.parse().map_err(|error| end(Status::Failed, error))?;
+    let treatment = support(&common.problem, variant, implementation, common.device).map_err(refuse)?;
+    hear.touch(case, Stage::Open);
+    let mut record = Record::new(identity.clone(), Status::Ok);
+    if common.device == Device::Mock {
+        let ready = mock(case, assignment, &common.mock, record, hear).map_err(refuse)?;
+        return if timed && ready.record.status == Status::Ok { Ok(ready) } else { Err(Box::new(ready.record)) };
+    }
+
+    let (problem, device) = (common.problem, common.device);
+    let setup = Setup { implementation, device, sets: if timed { sets } else { 1 } };
+    let mut workload =
+        open(&problem, common.tensors(), &treatment, setup, &mut context.machines).map_err(refuse)?;
+    hear.touch(case, Stage::Tune);
+    let (start, tuned) = (Instant::now(), context.silence.tuned());
+    let output = workload.output().map_err(refuse)?;
+    if timed {
+        // Every buffer set once: what a lazy backend plans for one it may not have planned for another.
+        for _ in 0..PRIMING.max(sets) {
+            workload.launch().map_err(refuse)?;
+        }
+        workload.settle().map_err(refuse)?;
+        let nanos = start.elapsed().as_nanos() as u64;
+        let events = context.silence.tuned() - tuned;
+        record.prime_ns = Some(nanos);
+        record.tuning = (events > 0).then_some(Tuning { nanos, events });
+    }
+
+    let judged =
+        problem.judge(&treatment, &output, common.reference(&treatment).map_err(refuse)?, workload.may_use_tf32());
+    if judged.as_ref().is_ok_and(|judged| judged.tf32) {
+        record.warnings.push(TF32.into());
+    }
+    let plain = Treatment::none(problem.dtype);
+    let unquantised = common.reference(&plain).map_err(refuse)?;
+    let scheme = gate::accuracy(&output.sampled(&unquantised.sample), &unquantised.values);
+    record.accuracy = Some(Accuracy {
+        sqnr_db: finite(scheme.sqnr_db),
+        rel_l2: finite(scheme.rel_l2),
+        max_abs: finite(scheme.max_abs),
+        cosine: finite(scheme.cosine),
+        kernel_rel_l2: judged.as_ref().ok().map(|judged| judged.rel_l2),
+    });
+    record.weight_bytes = Some(workload.weight_bytes());
+    record.baseline_weight_bytes = Some(problem.weight_bytes(&plain));
+    record.quantise_ns = workload.quantising().map(|time| time.as_nanos() as u64);
+    if let Err(mismatch) = judged {
+        record.status = Status::Mismatch;
+        record.reason = Some(format!("wrong output: {mismatch}"));
+    }
+    if !timed || record.status != Status::Ok {
+        return Err(Box::new(record));
+    }
+
+    if treatment.sparsity == Some(Sparsity::SemiStructured) {
+        record.warnings.push(TWO_OF_FOUR.into());
+    }
+    record.autotune = tuning::decisions(context.tuning.as_deref(), &problem, implementation);
+    let plain = treatment == Treatment::none(problem.dtype);
+    let kinds = peaks::kinds(device, problem.dtype, plain, workload.may_use_tf32());
+    let share = match treatment.sparsity {
+        Some(Sparsity::Block { percent, .. }) => 1.0 - f64::from(percent) / 100.0,
+        _ => 1.0,
+    };
+    let algorithm = workload.kernel();
+    let mut job = Job(workload);
+    let broken = |error: Failure| end(Status::Failed, error.to_string());
+    let clock = stopwatch(regime, setup, &mut context.machines, &mut job);
+    let (mut stopwatch, remark) = clock.map_err(broken)?;
+    record.warnings.extend(remark);
+    record.stopwatch = Some(stopwatch.name().to_owned());
+    let step = stopwatch.granularity(&mut job).map_err(broken)?;
+    record.granularity_ns = Some(step.step_ns);
+    record.empty_window_ns = Some(step.empty_ns);
+    let kernels = kernels(stopwatch.as_mut(), &mut job, sets).map_err(broken)?;
+    record.kernel = kernels.or(algorithm);
+    if regime.rotates() {
+        let rotation = Rotation { sets, bytes: identity.bytes.unwrap_or(0), cache_bytes: Some(assignment.device.cache_bytes) };
+        record.warnings.extend(cached(&rotation));
+        record.rotation = Some(rotation);
+    }
+    if device != Device::Cpu && matches!(regime, Regime::DeviceCold | Regime::DeviceHot) {
+        record.enqueue_ns = Some(enqueue(&mut job).map_err(broken)?);
+    }
+    Ok(Ready { case, job, stopwatch, record, kinds, share, counted: None })
+}
+
+/// Which kernels a launch consists of, where the clock can tell.
+fn kernels(stopwatch: &mut dyn Stopwatch, job: &mut Job, sets: u32) -> Result<Option<String>, Failure> {
+    let Some(kernels) = stopwatch.ran(job, sets)? else { return Ok(None) };
+    let names = kernels.into_iter().map(|(name, calls)| match calls / u64::from(sets) {
+        0 | 1 => name,
+        calls => format!("{calls} x {name}"),
+    });
+    Ok(Some(names.collect::<Vec<_>>().join(" + ")))
+}
+
+/// What to say of buffer sets that a cache may hold.
+fn cached(rotation: &Rotation) -> Option<String> {
+    let (held, cache) = (u64::from(rotation.sets) * rotation.bytes, rotation.cache_bytes?);
+    (held < cache).then(|| {
+        format!(
+            "the buffer sets together are smaller than the cache ({:.0} MiB): operands may come from it",
+            cache as f64 / f64::from(1 << 20)
+        )
+    })
+}
+
+/// Nanoseconds in which the host enqueues a launch: the least of a few short windows.
+fn enqueue(job: &mut Job) -> Result<f64, Failure> {
+    const WINDOWS: u32 = 5;
+    const LAUNCHES: u32 = 8;
+    let mut least = f64::INFINITY;
+    for _ in 0..WINDOWS {
+        let nanos = Enqueue.window(job, LAUNCHES)?.resolve()?;
+        least = least.min(nanos as f64 / f64::from(LAUNCHES));
+    }
+    Ok(least)
+}
+
+/// Said where f32 was asked for and tensor cores computed something coarser.
+const TF32: &str =
+    "f32 operands were rounded to TF32 (10-bit mantissas) for tensor cores: not comparable with full f32";
+/// Said where half of a weight is zero and all of it is multiplied; block sparsity leaves its zero blocks out.
+const TWO_OF_FOUR: &str = "semi-sparse: the pruned weight is stored compressed and multiplied dense, \
+     because no kernel here uses sparse tensor cores; the time is not that of sparsity";
+/// Launches after the first, so that lazy backends have settled on how they run.
+const PRIMING: u32 = 3;
+
+fn mock(
+    case: usize,
+    assignment: &Assignment,
+    time: &MockClock,
+    mut record: Record,
+    hear: &mut dyn Hear,
+) -> Result<Ready, ZooError> {
+    let id = &record.case.id;
+    let rule = Rule::of(&assignment.mock, id)?;
+    let stopwatch = time.beside(rule.script(id));
+    let mut workload = MockWorkload::new(rule);
+    hear.touch(case, Stage::Tune);
+    let output = workload.output()?;
+    record.stopwatch = assignment.timing.as_ref().map(|_| stopwatch.name().to_owned());
+    if output.values[0].is_nan() {
+        record.status = Status::Mismatch;
+        record.reason = Some("wrong output: the mock device was told to be wrong".into());
+    }
+    Ok(Ready { case, job: Job(Box::new(workload)), stopwatch: Box::new(stopwatch), record, kinds: vec![], share: 1.0, counted: None })
+}
+

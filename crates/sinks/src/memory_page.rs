@@ -1,0 +1,294 @@
+//! `memory.html`: the memory of a case over time, its peaks beside those of the baseline, and the largest blocks.
+//!
+//! The page needs a browser and nothing else: what it shows lies in it as JSON, and its script draws that.
+
+mod profile;
+mod thin;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::{SinkError, atomic};
+
+pub use profile::{Block, Bound, Mark, Peaks, Profile};
+use thin::thin;
+
+/// Writes the page into a folder, which is that of the case, and answers where it is.
+pub fn write(dir: &Path, case_id: &str, profiles: &[Profile]) -> Result<PathBuf, SinkError> {
+    let path = dir.join("memory.html");
+    let html = to_html(case_id, profiles).map_err(|cause| SinkError::format(&path, cause))?;
+    atomic::write(&path, html.as_bytes())?;
+    Ok(path)
+}
+
+const TEMPLATE: &str = include_str!("memory_page/template.html");
+const PLACE_OF_DATA: &str = "{{data}}";
+
+/// How many blocks of each profile are listed.
+const LISTED: usize = 64;
+
+/// How many stretches of time all lines of a page have together. Each has at most four points.
+const STRETCHES: usize = 6000;
+
+/// More stretches than this in one line could not be told apart on a screen.
+const STRETCHES_OF_A_LINE: usize = 2000;
+
+fn to_html(case_id: &str, profiles: &[Profile]) -> Result<String, String> {
+    let lines = profiles.iter().flat_map(Profile::lines).filter(|line| !line.is_empty()).count();
+    let stretches = (STRETCHES / lines.max(1)).clamp(1, STRETCHES_OF_A_LINE);
+    let page = Page {
+        case: case_id,
+        profiles: profiles.iter().map(|profile| Drawn::of(profile, stretches)).collect(),
+        comparisons: comparisons(profiles)?,
+    };
+    let json = serde_json::to_string(&page).map_err(|cause| cause.to_string())?;
+    // These occur in strings only, where an escape means the same, and nothing can end the script element early.
+    let json = json.replace('<', r"\u003c").replace('>', r"\u003e").replace('&', r"\u0026");
+    Ok(TEMPLATE.replacen(PLACE_OF_DATA, &json, 1))
+}
+
+/// What the page's script is given.
+#[derive(Serialize)]
+struct Page<'a> {
+    case: &'a str,
+    profiles: Vec<Drawn<'a>>,
+    comparisons: Vec<Comparison>,
+}
+
+#[derive(Serialize)]
+struct Drawn<'a> {
+    label: &'a str,
+    source: &'a str,
+    end_ns: u64,
+    lost_from_ns: Option<u64>,
+    /// Allocated, active, reserved.
+    lines: [Vec<(u64, u64)>; 3],
+    marks: &'a [Mark],
+    bound: Bound,
+    peak_at_ns: Option<u64>,
+    blocks: Vec<Listed<'a>>,
+    block_count: usize,
+    notes: &'a [String],
+}
+
+impl<'a> Drawn<'a> {
+    fn of(profile: &'a Profile, stretches: usize) -> Drawn<'a> {
+        let mut largest: Vec<&Block> = profile.blocks.iter().collect();
+        largest.sort_by_key(|block| std::cmp::Reverse(block.bytes));
+        Drawn {
+            label: &profile.label,
+            source: &profile.source,
+            end_ns: profile.end_ns,
+            lost_from_ns: profile.lost_from_ns,
+            lines: profile.lines().map(|line| thin(line, profile.end_ns, stretches)),
+            marks: &profile.marks,
+            bound: profile.peaks.bound,
+            peak_at_ns: profile.peak_at_ns,
+            blocks: largest.into_iter().take(LISTED).map(Listed::of).collect(),
+            block_count: profile.blocks.len(),
+            notes: &profile.notes,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Listed<'a> {
+    /// As text: a script's numbers have 53 bits.
+    address: String,
+    bytes: u64,
+    since_ns: u64,
+    what: Option<&'a str>,
+}
+
+impl<'a> Listed<'a> {
+    fn of(block: &'a Block) -> Listed<'a> {
+        let address = format!("{:#x}", block.address);
+        Listed { address, bytes: block.bytes, since_ns: block.since_ns, what: block.what.as_deref() }
+    }
+}
+
+/// The peaks of a profile, beside those of its baseline if it has one.
+#[derive(Debug, PartialEq, Serialize)]
+struct Comparison {
+    profile: usize,
+    against: Option<usize>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Row {
+    quantity: &'static str,
+    baseline: Option<u64>,
+    this: Option<u64>,
+    /// The baseline's peak over this one.
+    saving: Option<f64>,
+}
+
+/// Each profile, except those that stand beside others as their baseline.
+fn comparisons(profiles: &[Profile]) -> Result<Vec<Comparison>, String> {
+    let is_baseline = |index| profiles.iter().any(|profile| profile.against == Some(index));
+    let mut comparisons = Vec::new();
+    for (index, profile) in profiles.iter().enumerate() {
+        if profile.against.is_none() && is_baseline(index) {
+            continue;
+        }
+        let baseline = profile.against.map(|against| baseline_of(profile, against, profiles)).transpose()?;
+        let baselines = baseline.map(|baseline| baseline.peaks).unwrap_or_default().named();
+        let rows = (profile.peaks.named().into_iter().zip(baselines))
+            .filter(|((_, this), (_, baseline))| this.or(*baseline).is_some())
+            .map(|((quantity, this), (_, baseline))| Row { quantity, baseline, this, saving: saving(baseline, this) })
+            .collect();
+        comparisons.push(Comparison { profile: index, against: profile.against, rows });
+    }
+    Ok(comparisons)
+}
+
+fn baseline_of<'a>(profile: &Profile, against: usize, profiles: &'a [Profile]) -> Result<&'a Profile, String> {
+    let label = &profile.label;
+    let baseline = profiles.get(against).ok_or_else(|| format!("the baseline of {label:?} is not there"))?;
+    if baseline.source != profile.source {
+        let (ours, theirs) = (&profile.source, &baseline.source);
+        return Err(format!("{label:?} was told by {ours} and its baseline by {theirs}, which cannot be compared"));
+    }
+    Ok(baseline)
+}
+
+fn saving(baseline: Option<u64>, this: Option<u64>) -> Option<f64> {
+    match (baseline?, this?) {
+        (_, 0) => None,
+        (baseline, this) => Some(baseline as f64 / this as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile(label: &str, allocated: u64) -> Profile {
+        Profile {
+            label: label.into(),
+            source: "host-allocator".into(),
+            end_ns: 1_000,
+            allocated: vec![(0, 0), (10, allocated), (20, 0)],
+            peaks: Peaks { allocated: Some(allocated), ..Peaks::default() },
+            ..Profile::default()
+        }
+    }
+
+    fn against(baseline: usize, profile: Profile) -> Profile {
+        Profile { against: Some(baseline), ..profile }
+    }
+
+    /// What the page's script reads.
+    fn data(html: &str) -> serde_json::Value {
+        let (_, rest) = html.split_once(r#"<script type="application/json" id="data">"#).unwrap();
+        serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+    }
+
+    #[test]
+    fn the_page_is_one_file_that_refers_to_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = write(&dir.path().join("case"), "linear/int8wo", &[profile("int8wo eager", 5)]).unwrap();
+        assert_eq!(path, dir.path().join("case/memory.html"));
+        let html = std::fs::read_to_string(path).unwrap();
+        for reference in ["://", "src=", "href", "url(", "@import", "fetch(", "import("] {
+            assert!(!html.contains(reference), "{reference}");
+        }
+        assert_eq!(data(&html)["case"], "linear/int8wo");
+    }
+
+    #[test]
+    fn nothing_in_the_data_can_become_markup() {
+        let hostile = r#"</script><script>alert("1")</script><!-- & '{{data}}' \u003c"#;
+        let mut hostile_profile = profile(hostile, 5);
+        hostile_profile.notes = vec![hostile.into()];
+        hostile_profile.marks = vec![Mark { at_ns: 1, name: hostile.into() }];
+        hostile_profile.blocks = vec![Block { what: Some(hostile.into()), ..Block::default() }];
+        let html = to_html(hostile, &[hostile_profile]).unwrap();
+        let harmless = to_html("case", &[profile("label", 5)]).unwrap();
+        for tag in ["<script", "</script", "<!--"] {
+            assert_eq!(html.matches(tag).count(), harmless.matches(tag).count(), "{tag}");
+        }
+        let data = data(&html);
+        let drawn = &data["profiles"][0];
+        let texts = [&data["case"], &drawn["label"], &drawn["notes"][0], &drawn["marks"][0]["name"]];
+        assert!(texts.into_iter().chain([&drawn["blocks"][0]["what"]]).all(|text| text == hostile), "{data}");
+    }
+
+    #[test]
+    fn the_saving_is_the_baseline_s_peak_over_this_one() {
+        let mut device = against(2, profile("int8wo fused", 0));
+        device.peaks.reserved = Some(64);
+        let profiles = [
+            profile("baseline eager", 400),
+            against(0, profile("int8wo eager", 100)),
+            profile("baseline fused", 300),
+            device,
+            profile("alone", 7),
+        ];
+        let row = |quantity, baseline, this, saving| Row { quantity, baseline, this, saving };
+        let compared = |profile, against, rows| Comparison { profile, against, rows };
+        assert_eq!(
+            comparisons(&profiles).unwrap(),
+            [
+                compared(1, Some(0), vec![row("allocated", Some(400), Some(100), Some(4.0))]),
+                compared(
+                    3,
+                    Some(2),
+                    vec![row("allocated", Some(300), Some(0), None), row("reserved", None, Some(64), None)]
+                ),
+                compared(4, None, vec![row("allocated", None, Some(7), None)]),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_baseline_that_is_missing_or_told_by_another_source_is_an_error_that_names_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let device = Profile { source: "cupti".into(), ..profile("baseline eager", 9) };
+        for (profiles, cause) in [
+            (vec![against(3, profile("int8wo eager", 9))], r#"the baseline of "int8wo eager" is not there"#),
+            (vec![device, against(0, profile("int8wo eager", 9))], "told by host-allocator and its baseline by cupti"),
+        ] {
+            let error = write(dir.path(), "case", &profiles).unwrap_err().to_string();
+            assert!(error.contains("memory.html") && error.contains(cause), "{error}");
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_largest_blocks_are_listed_and_all_are_counted() {
+        let block = |index: u64| Block { address: index << 32, bytes: index * 7919 % 1_000, ..Block::default() };
+        let blocks = (0..1_000).map(block).collect();
+        let data = data(&to_html("case", &[Profile { blocks, ..profile("int8wo eager", 5) }]).unwrap());
+        let drawn = &data["profiles"][0];
+        let listed: Vec<u64> =
+            drawn["blocks"].as_array().unwrap().iter().map(|block| block["bytes"].as_u64().unwrap()).collect();
+        assert_eq!(listed, (936..1_000).rev().collect::<Vec<_>>());
+        assert_eq!(drawn["block_count"], 1_000);
+        assert!(drawn["blocks"][0]["address"].as_str().unwrap().starts_with("0x"));
+    }
+
+    #[test]
+    fn a_million_events_of_each_of_four_profiles_fit_into_a_megabyte_with_their_peak() {
+        let wide = 4_000_000_000_000;
+        let line: Vec<(u64, u64)> =
+            (0..1_000_000).map(|index| (index * 60_000_000, wide + index * 7919 % 999_983)).collect();
+        let highest = line.iter().map(|point| point.1).max().unwrap();
+        let full = Profile {
+            end_ns: 60_000_000_000_000,
+            allocated: line.clone(),
+            active: line.clone(),
+            reserved: line,
+            ..profile("int8wo eager", highest)
+        };
+        let html = to_html("case", &[full.clone(), full.clone(), full.clone(), full]).unwrap();
+        assert!(html.len() < 1_000_000, "{}", html.len());
+        let data = data(&html);
+        for line in data["profiles"][3]["lines"].as_array().unwrap() {
+            let drawn = line.as_array().unwrap().iter().map(|point| point[1].as_u64().unwrap());
+            assert_eq!(drawn.max(), Some(highest));
+        }
+    }
+}

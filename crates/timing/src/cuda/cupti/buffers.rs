@@ -1,0 +1,137 @@
+//! The memory that CUPTI fills with records, reused so that none is allocated while something is timed.
+
+use super::locked;
+use cudarc::cupti::result::{CuptiError, activity};
+use cudarc::cupti::sys::{CUpti_Activity, CUpti_ActivityAttribute, CUptiResult};
+use cudarc::driver::sys::CUcontext;
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+use std::sync::Mutex;
+
+/// NVIDIA's samples use 8 MiB, which is some 35 000 kernels.
+const BYTES: usize = 8 << 20;
+/// Records are aligned to 8 bytes, as these words are.
+const WORDS: usize = BYTES / size_of::<u64>();
+/// CUPTI fills one while another is on its way back.
+const AT_FIRST: usize = 2;
+
+type Buffer = Box<[u64]>;
+
+struct Pool {
+    free: Vec<Buffer>,
+    filled: Vec<Filled>,
+}
+
+static POOL: Mutex<Pool> = Mutex::new(Pool { free: Vec::new(), filled: Vec::new() });
+
+/// A buffer with records in it; goes back to the pool when dropped.
+pub struct Filled {
+    buffer: Buffer,
+    bytes: usize,
+}
+
+/// Tells CUPTI to take its buffers from here.
+pub fn register() -> Result<(), CuptiError> {
+    let first: Vec<Buffer> = (0..AT_FIRST).map(|_| zeroed()).collect();
+    locked(&POOL).free.extend(first);
+    let (mut yes, mut size) = (1u8, size_of::<u8>());
+    // SAFETY: the attribute is one byte, and both places are valid.
+    // A CUPTI too old to know it clears every buffer itself, at the caller's cost: right, only slower.
+    let _ = unsafe {
+        activity::set_attribute(
+            CUpti_ActivityAttribute::CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER,
+            &mut size,
+            ptr::from_mut(&mut yes).cast::<c_void>(),
+        )
+    };
+    activity::register_callbacks(Some(requested), Some(completed))
+}
+
+/// The buffers that came back since the last call.
+pub fn take_filled() -> Vec<Filled> {
+    locked(&POOL).filled.drain(..).collect()
+}
+
+fn zeroed() -> Buffer {
+    vec![0; WORDS].into_boxed_slice()
+}
+
+/// Called by CUPTI, on whichever thread happens to need room.
+unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
+    let reused = locked(&POOL).free.pop();
+    let owned = Box::into_raw(reused.unwrap_or_else(zeroed));
+    // SAFETY: CUPTI passes three valid places. It owns the buffer until it hands it to `completed`.
+    unsafe {
+        *buffer = owned.cast();
+        *size = BYTES;
+        // As many as there is room for.
+        *most_records = 0;
+    }
+}
+
+/// Called by CUPTI when a buffer is full or flushed; nothing is read here, on what may be the thread that is timed.
+unsafe extern "C" fn completed(_: CUcontext, _: u32, buffer: *mut u8, _: usize, bytes: usize) {
+    let words = ptr::slice_from_raw_parts_mut(buffer.cast::<u64>(), WORDS);
+    // SAFETY: CUPTI returns each buffer that `requested` gave it once, and gives up its ownership.
+    let buffer = unsafe { Box::from_raw(words) };
+    locked(&POOL).filled.push(Filled { buffer, bytes: bytes.min(BYTES) });
+}
+
+impl Filled {
+    /// Shows every record; answers whether it came to the end, and not to a record that CUPTI had not completed.
+    pub fn each(&self, mut show: impl FnMut(NonNull<CUpti_Activity>)) -> Result<bool, CuptiError> {
+        let start = self.buffer.as_ptr().cast::<u8>().cast_mut();
+        let mut record = ptr::null_mut();
+        loop {
+            // SAFETY: CUPTI wrote the first `bytes` bytes, `record` is null or what the last call answered, and the call
+            // only reads the buffer, though its type says otherwise.
+            match unsafe { activity::get_next_record(start, self.bytes, &mut record) } {
+                Ok(()) => show(NonNull::new(record).expect("CUPTI said that there is a record")),
+                Err(CuptiError(CUptiResult::CUPTI_ERROR_MAX_LIMIT_REACHED)) => return Ok(true),
+                Err(CuptiError(CUptiResult::CUPTI_ERROR_INVALID_KIND)) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for Filled {
+    fn drop(&mut self) {
+        // CUPTI was promised zeros, and wrote nothing beyond its records.
+        self.buffer[..self.bytes.div_ceil(size_of::<u64>())].fill(0);
+        locked(&POOL).free.push(std::mem::take(&mut self.buffer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> *mut u8 {
+        let (mut buffer, mut size, mut most) = (ptr::null_mut(), 0, 1);
+        // SAFETY: three valid places.
+        unsafe { requested(&mut buffer, &mut size, &mut most) };
+        assert!(!buffer.is_null() && buffer.is_aligned() && (size, most) == (BYTES, 0));
+        buffer
+    }
+
+    #[test]
+    fn a_buffer_that_came_back_is_handed_out_again_clean() {
+        let first = request();
+        // SAFETY: the buffer is at least this long and ours until it is completed.
+        unsafe { ptr::write_bytes(first, 0xAB, 1001) };
+        // SAFETY: this is the buffer that was requested, and it is not used after this.
+        unsafe { completed(ptr::null_mut(), 0, first, BYTES, 1001) };
+        let filled = take_filled();
+        assert_eq!(filled.iter().map(|f| f.bytes).collect::<Vec<_>>(), [1001]);
+        assert!(take_filled().is_empty());
+        drop(filled);
+        let second = request();
+        assert_eq!(first, second);
+        // SAFETY: as above.
+        let bytes = unsafe { std::slice::from_raw_parts(second, BYTES) };
+        assert!(bytes.iter().all(|&byte| byte == 0));
+        // SAFETY: as above.
+        unsafe { completed(ptr::null_mut(), 0, second, BYTES, 0) };
+    }
+}

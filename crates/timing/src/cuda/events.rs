@@ -1,0 +1,61 @@
+//! CUDA events on a stream of our own.
+
+use super::plug::Plug;
+use crate::{Failure, Overhead, Reading, Stopwatch, Work};
+use cudarc::driver::CudaStream;
+use cudarc::driver::sys::CUevent_flags;
+use std::sync::Arc;
+
+/// A pair of events around each window, read once the device has passed the second.
+///
+/// The device waits until the window is enqueued: otherwise short launches would be timed at the rate at which the host
+/// enqueues them. Windows without launches are treated alike, or they would time the host's way between two events.
+pub struct CudaEvents {
+    stream: Arc<CudaStream>,
+    unplugged: u32,
+}
+
+impl CudaEvents {
+    /// Times what is enqueued on `stream`.
+    pub fn new(stream: Arc<CudaStream>) -> Self {
+        Self { stream, unplugged: 0 }
+    }
+
+    /// Windows so far that the device began before they were wholly enqueued, because enqueuing took longer than 20 ms
+    /// or waited for the device: their times may be those of the host.
+    pub fn unplugged(&self) -> u32 {
+        self.unplugged
+    }
+}
+
+impl Stopwatch for CudaEvents {
+    fn name(&self) -> &'static str {
+        "cuda-events"
+    }
+
+    fn overhead(&self) -> Overhead {
+        Overhead::Outside
+    }
+
+    fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
+        let (reading, held) = bracket(&self.stream, || (0..launches).try_for_each(|_| work.launch()))?;
+        self.unplugged += u32::from(!held);
+        Ok(reading)
+    }
+}
+
+/// The time on the device of what `enqueue` puts on the stream, and whether the device waited for all of it.
+pub fn bracket(stream: &CudaStream, enqueue: impl FnOnce() -> Result<(), Failure>) -> Result<(Reading, bool), Failure> {
+    let event = || stream.context().new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
+    let (start, end) = (event()?, event()?);
+    let plug = Plug::insert(stream)?;
+    start.record(stream)?;
+    enqueue()?;
+    end.record(stream)?;
+    let held = plug.release();
+    let reading = Reading::Later(Box::new(move || {
+        end.synchronize()?;
+        Ok((f64::from(start.elapsed_ms(&end)?) * 1e6).round() as u64)
+    }));
+    Ok((reading, held))
+}

@@ -1,0 +1,84 @@
+//! The clock that reads CUPTI's records: device time of whatever the work launches, on any stream.
+
+use super::{Activities, Cupti, KernelTotal, Kinds};
+use crate::{Failure, Granularity, Overhead, Reading, Stopwatch, Work};
+use std::time::{Duration, Instant};
+
+/// The time in which at least one kernel, copy or fill of a window was running on the device. Kernels that overlap are
+/// not counted twice, and gaps between kernels are not counted.
+///
+/// Records are switched on when a window opens and off when it closes. Left on they would spare this clock a few calls
+/// per window, at a moment when nothing is timed; but every launch of a process pays for records that are on, with host
+/// time and with a timestamp written before and after each kernel, and so would the arms measured in alternation with
+/// this one by events, graphs or the wall clock: they would seem slower than they are.
+pub struct KernelClock {
+    cupti: &'static Cupti,
+}
+
+/// Windows that show the step of the clock.
+const SINGLE_LAUNCHES: usize = 64;
+/// Long launches have no need of a fine clock: two windows of them do.
+const LONG_ENOUGH: Duration = Duration::from_millis(200);
+const EMPTY_WINDOWS: usize = 8;
+
+impl KernelClock {
+    /// A clock that reads these records.
+    pub fn new(cupti: &'static Cupti) -> Self {
+        Self { cupti }
+    }
+
+    /// What runs on the device in that many launches, the longest total first.
+    pub fn kernels(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<KernelTotal>, Failure> {
+        Ok(self.activities(work, launches)?.totals())
+    }
+
+    fn activities(&self, work: &mut dyn Work, launches: u32) -> Result<Activities, Failure> {
+        // What was launched before must not run into the window.
+        work.settle()?;
+        let ((), activities) = self.cupti.record(Kinds::DEVICE, || {
+            let launched = (0..launches).try_for_each(|_| work.launch());
+            // Also after a failure: what is still running would turn up in the next window's records.
+            let settled = work.settle();
+            launched.and(settled)
+        })?;
+        match activities.dropped {
+            0 => Ok(activities),
+            dropped => Err(format!(
+                "CUPTI has no time for {dropped} of the kernels and copies in a window of {launches} launches, so the \
+                 window has none: the work may not have waited for all it launched, or the device is out of memory"
+            )
+            .into()),
+        }
+    }
+}
+
+impl Stopwatch for KernelClock {
+    fn name(&self) -> &'static str {
+        "cupti"
+    }
+
+    fn overhead(&self) -> Overhead {
+        Overhead::Outside
+    }
+
+    fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
+        Ok(Reading::Now(self.activities(work, launches)?.busy_ns()))
+    }
+
+    fn ran(&mut self, work: &mut dyn Work, launches: u32) -> Result<Option<Vec<(String, u64)>>, Failure> {
+        let totals = self.kernels(work, launches)?;
+        Ok(Some(totals.into_iter().map(|total| (total.name.to_string(), total.calls)).collect()))
+    }
+
+    /// Windows without launches are all zero here, so the step is looked for among windows of one launch.
+    fn granularity(&mut self, work: &mut dyn Work) -> Result<Granularity, Failure> {
+        let begun = Instant::now();
+        let mut single = Vec::with_capacity(SINGLE_LAUNCHES);
+        while single.len() < 2 || (single.len() < SINGLE_LAUNCHES && begun.elapsed() < LONG_ENOUGH) {
+            single.push(self.activities(work, 1)?.busy_ns());
+        }
+        let empty: Result<Vec<u64>, Failure> =
+            (0..EMPTY_WINDOWS).map(|_| Ok(self.activities(work, 0)?.busy_ns())).collect();
+        Ok(Granularity { step_ns: Granularity::of(single).step_ns, ..Granularity::of(empty?) })
+    }
+}

@@ -1,0 +1,109 @@
+//! A plug in a stream: the device waits until the host has enqueued a whole window, and then runs it without gaps.
+
+use crate::Failure;
+use cudarc::driver::{CudaStream, result};
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Holds a stream from where it was inserted until it is released or dropped, or for 20 ms.
+///
+/// The limit makes a deadlock impossible: a full queue (about 1000 entries) or a launch that waits for the device stops
+/// the host for no longer than that.
+pub struct Plug(Latch);
+
+type Latch = Arc<AtomicU8>;
+
+const HOLDING: u8 = 0;
+const RELEASED: u8 = 1;
+const TIMED_OUT: u8 = 2;
+
+const LONGEST: Duration = Duration::from_millis(20);
+
+impl Plug {
+    /// Puts a plug behind everything enqueued so far.
+    pub fn insert(stream: &CudaStream) -> Result<Self, Failure> {
+        stream.context().bind_to_thread()?;
+        let latch = Latch::default();
+        let theirs = Arc::into_raw(latch.clone());
+        // SAFETY: the stream is alive and its context is current. The driver calls `hold` once with a share of the latch
+        // that nobody else drops; if the stream fails before that, the share leaks, which frees nothing early.
+        let enqueued =
+            unsafe { result::stream::launch_host_function(stream.cu_stream(), hold, theirs.cast_mut().cast()) };
+        if let Err(error) = enqueued {
+            // SAFETY: it was not enqueued, so the share is still ours.
+            drop(unsafe { Arc::from_raw(theirs) });
+            return Err(error.into());
+        }
+        Ok(Self(latch))
+    }
+
+    /// Lets the device go on; answers whether it had waited until now, and so whether nothing ran too early.
+    pub fn release(self) -> bool {
+        pull(&self.0, RELEASED)
+    }
+}
+
+impl Drop for Plug {
+    fn drop(&mut self) {
+        pull(&self.0, RELEASED);
+    }
+}
+
+/// Ends the holding, unless the other side already has.
+fn pull(latch: &AtomicU8, end: u8) -> bool {
+    latch.compare_exchange(HOLDING, end, Ordering::AcqRel, Ordering::Acquire).is_ok()
+}
+
+/// Runs on a thread of the driver, where calling CUDA is forbidden.
+unsafe extern "C" fn hold(latch: *mut c_void) {
+    // SAFETY: `insert` passed a share of a latch for this call alone.
+    let latch = unsafe { Arc::from_raw(latch.cast::<AtomicU8>()) };
+    let begun = Instant::now();
+    while latch.load(Ordering::Acquire) == HOLDING {
+        if begun.elapsed() >= LONGEST {
+            pull(&latch, TIMED_OUT);
+        }
+        // Not a sleep: waking up late would leave the device idle. Not a spin: the host may have no other core.
+        thread::yield_now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A plug, and what the driver does when a stream comes to it.
+    fn inserted() -> (Plug, impl FnOnce()) {
+        let latch = Latch::default();
+        let theirs = Arc::into_raw(latch.clone());
+        // SAFETY: a share of the latch for this call alone.
+        (Plug(latch), move || unsafe { hold(theirs.cast_mut().cast()) })
+    }
+
+    #[test]
+    fn a_plug_that_nobody_releases_gives_way_and_says_so() {
+        let (plug, stream) = inserted();
+        stream();
+        assert!(!plug.release());
+    }
+
+    #[test]
+    fn a_plug_released_before_the_stream_came_to_it_held_long_enough() {
+        let (plug, stream) = inserted();
+        assert!(plug.release());
+        stream();
+    }
+
+    #[test]
+    fn a_window_that_fails_lets_the_stream_go_on_and_leaks_nothing() {
+        let (plug, stream) = inserted();
+        let latch = plug.0.clone();
+        drop(plug);
+        stream();
+        assert_eq!(latch.load(Ordering::Acquire), RELEASED);
+        assert_eq!(Arc::strong_count(&latch), 1);
+    }
+}

@@ -1,0 +1,172 @@
+//! Whether intervals and verdicts can be believed: simulated on the mock, through the real [`measure`] and its stop rule.
+//! `cargo test -p calorimeter-timing honesty -- --nocapture` prints what was found.
+
+use crate::{
+    Arm, Comparison, Drift, Measurement, MockWork, Options, Quiet, Script, Stopwatch, Verdict, measure, median,
+};
+use std::time::Duration;
+
+/// What 95 % intervals may cover.
+const HONEST: std::ops::RangeInclusive<f64> = 0.93..=0.975;
+/// The speed-up that the simulated candidates have.
+const RATIO: f64 = 1.05;
+/// One launch fills a window of the default length: hundreds of windows in the least time.
+const SHORT: f64 = 1e6;
+/// So long that the fewest windows are enough.
+const LONG: f64 = 2e7;
+
+/// Two arms of which the second is faster by a ratio, measured together.
+fn compare(script: &Script, ratio: f64, options: &Options, seed: u64) -> [Measurement; 2] {
+    let seeds = |of: u64| seed * 10 + of;
+    let drift = script.drift.map(|drift| Drift { seed: seeds(0), ..drift });
+    let script = Script { drift, ..script.clone() };
+    let (mut slow, mut slow_clock) = MockWork::pair(Script { seed: seeds(1), ..script.clone() });
+    let faster = Script { nanos: script.nanos / ratio, seed: seeds(2), ..script };
+    let mut fast_clock = slow_clock.beside(faster.clone());
+    let (mut fast, _) = MockWork::pair(faster);
+    let mut arms = [Arm::new(&mut slow, &mut slow_clock), Arm::new(&mut fast, &mut fast_clock).against(0)];
+    let options = Options { seed: seeds(3), warm_up: Duration::ZERO, ..options.clone() };
+    let outcome = measure(&mut arms, &options, &mut Quiet).into_iter().map(Result::unwrap).collect::<Vec<_>>();
+    outcome.try_into().unwrap()
+}
+
+/// What was found in many comparisons.
+#[derive(Debug)]
+struct Found {
+    /// Share of the times' intervals that hold the truth.
+    time: f64,
+    /// Share of the speed-ups' intervals that hold the truth.
+    speed_up: f64,
+    /// Share of the arms that did not converge.
+    unsettled: f64,
+    /// Windows of an arm, on average.
+    windows: f64,
+}
+
+fn simulate(script: &Script, options: &Options, comparisons: u64) -> Found {
+    let truth = script.nanos * long_run(script);
+    let mut found = Found { time: 0.0, speed_up: 0.0, unsettled: 0.0, windows: 0.0 };
+    for seed in 0..comparisons {
+        let arms = compare(script, RATIO, options, seed);
+        for (arm, truth) in arms.iter().zip([truth, truth / RATIO]) {
+            let holds = arm.time.lo.is_some_and(|lo| lo <= truth) && arm.time.hi.is_some_and(|hi| truth <= hi);
+            found.time += f64::from(u8::from(holds)) / 2.0;
+            found.unsettled += f64::from(u8::from(!arm.converged)) / 2.0;
+            found.windows += arm.windows.len() as f64 / 2.0;
+        }
+        found.speed_up += f64::from(u8::from(holds(&arms[1].comparison.unwrap(), RATIO)));
+    }
+    let share = |sum: f64| sum / comparisons as f64;
+    let Found { time, speed_up, unsettled, windows } = found;
+    Found { time: share(time), speed_up: share(speed_up), unsettled: share(unsettled), windows: share(windows) }
+}
+
+fn holds(comparison: &Comparison, ratio: f64) -> bool {
+    comparison.lo.is_some_and(|lo| lo <= ratio) && comparison.hi.is_some_and(|hi| ratio <= hi)
+}
+
+/// The median of what a window takes in the long run, as a multiple of the scripted time. Noise and drift are symmetric.
+fn long_run(script: &Script) -> f64 {
+    if script.spikes == 0.0 {
+        return 1.0;
+    }
+    let (mut work, mut clock) =
+        MockWork::pair(Script { nanos: 1e9, fixed: 0.0, drift: None, seed: u64::MAX, ..script.clone() });
+    let mut window = || clock.window(&mut work, 1).unwrap().resolve().unwrap() as f64 / 1e9;
+    median(&(0..200_000).map(|_| window()).collect::<Vec<_>>()).unwrap()
+}
+
+fn white(nanos: f64, noise: f64) -> Script {
+    Script { nanos, noise, ..Script::default() }
+}
+
+fn spiky(nanos: f64, noise: f64) -> Script {
+    Script { spikes: 0.05, ..white(nanos, noise) }
+}
+
+/// A drift of 0.5 % under white noise of as much.
+fn drifting(nanos: f64, windows: f64) -> Script {
+    Script { drift: Some(Drift { sd: 0.005, windows, seed: 0 }), ..white(nanos, 0.005 * 3f64.sqrt()) }
+}
+
+fn assert_honest(name: &str, script: &Script, options: &Options, comparisons: u64) {
+    let found = simulate(script, options, comparisons);
+    println!("{name}: {found:?}");
+    assert!(HONEST.contains(&found.time) && HONEST.contains(&found.speed_up), "{name}: {found:?}");
+}
+
+/// Under noise that has no memory, however many windows the stop rule ends with.
+fn assert_honest_at_every_length(noise: fn(f64, f64) -> Script) {
+    let options = Options::default();
+    assert_honest("hundreds of windows at the first look", &noise(SHORT, 0.01), &options, 1000);
+    assert_honest("thirty windows", &noise(LONG, 0.01), &options, 2000);
+    assert_honest("as many windows as the width asks for", &noise(LONG, 0.04), &options, 1000);
+    let capped = Options { max_time: Duration::from_secs(2), ..options };
+    assert_honest("as many windows as there is time for", &noise(LONG, 0.1), &capped, 2000);
+}
+
+#[test]
+fn intervals_cover_the_truth_under_white_noise() {
+    assert_honest_at_every_length(white);
+}
+
+#[test]
+fn intervals_cover_the_truth_under_spikes() {
+    assert_honest_at_every_length(spiky);
+}
+
+#[test]
+fn intervals_cover_the_truth_where_windows_hold_a_fixed_cost() {
+    let fixed = |script: Script| Script { fixed: 40_000.0, ..script };
+    assert_honest("white noise", &fixed(white(SHORT, 0.01)), &Options::default(), 1000);
+    assert_honest("spikes", &fixed(spiky(SHORT, 0.01)), &Options::default(), 1000);
+}
+
+#[test]
+fn intervals_cover_the_truth_under_a_drift_of_fifty_windows() {
+    // Every other window is an arm's: 1000 of them are forty times as long as the drift.
+    let options = Options { max_windows: 1000, ..Options::default() };
+    assert_honest("a drift of 50 windows", &drifting(SHORT, 50.0), &options, 1000);
+}
+
+#[test]
+fn a_drift_slower_than_the_measurement_hides_from_the_time_but_not_from_the_speed_up() {
+    let options = Options { max_windows: 400, ..Options::default() };
+    for (nanos, windows) in [(LONG, 50.0), (SHORT, 500.0), (SHORT, 5000.0)] {
+        let found = simulate(&drifting(nanos, windows), &options, 1000);
+        println!("a drift of {windows} windows: {found:?}");
+        assert!(HONEST.contains(&found.speed_up), "a drift of {windows} windows: {found:?}");
+        assert!(found.time < *HONEST.start(), "a drift of {windows} windows: {found:?}");
+        // One that moves the windows as much as it moves at all is seen; one that hardly moves them cannot be.
+        assert!(windows != 500.0 || found.unsettled > 0.6, "a drift of {windows} windows: {found:?}");
+    }
+}
+
+/// How many of 200 comparisons end in each verdict: FASTER, SLOWER, SAME, INCONCLUSIVE; and how many intervals exclude 1.
+fn verdicts(ratio: f64) -> ([usize; 4], usize) {
+    let script = Script { noise: 0.01, ..drifting(SHORT, 500.0) };
+    // Waiting for the drift, which the speed-ups do not need, would only take longer.
+    let options = Options { max_windows: 400, ..Options::default() };
+    let comparison = |seed| compare(&script, ratio, &options, seed)[1].comparison.unwrap();
+    let comparisons: Vec<Comparison> = (0..200).map(comparison).collect();
+    let count = |verdict| comparisons.iter().filter(|comparison| comparison.verdict == verdict).count();
+    let counts = [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::Inconclusive].map(count);
+    let excluding = comparisons.iter().filter(|comparison| !holds(comparison, 1.0)).count();
+    println!("ratio {ratio}: {counts:?}, {excluding} exclude 1");
+    (counts, excluding)
+}
+
+#[test]
+fn identical_arms_are_not_told_apart() {
+    let ([faster, slower, ..], excluding) = verdicts(1.0);
+    assert!(faster + slower <= 10, "{faster} faster, {slower} slower");
+    assert!((2..=18).contains(&excluding), "{excluding} of 200 intervals exclude 1");
+}
+
+#[test]
+fn an_arm_five_percent_slower_is_found_and_one_a_fifth_of_a_percent_slower_is_the_same() {
+    let ([_, slower, ..], _) = verdicts(1.0 / 1.05);
+    assert!(slower >= 190, "{slower} of 200 slower");
+    let ([.., same, _], _) = verdicts(1.0 / 1.002);
+    assert!(same >= 190, "{same} of 200 the same");
+}

@@ -1,0 +1,95 @@
+//! What launches cost their caller, on the host's clock.
+
+use crate::{Failure, Overhead, Reading, Stopwatch, Work};
+use std::time::{Duration, Instant};
+
+/// Each launch and the wait for its end, one after the other.
+pub struct EndToEnd;
+
+impl Stopwatch for EndToEnd {
+    fn name(&self) -> &'static str {
+        "wall-e2e"
+    }
+
+    fn overhead(&self) -> Overhead {
+        Overhead::Outside
+    }
+
+    fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
+        work.settle()?;
+        let start = Instant::now();
+        for _ in 0..launches {
+            work.launch()?;
+            work.settle()?;
+        }
+        Ok(Reading::Now(start.elapsed().as_nanos() as u64))
+    }
+}
+
+/// Each launch until the call returns; the waits in between are not timed.
+pub struct Enqueue;
+
+/// A queue with no more launches than this is never full.
+const IN_FLIGHT: u32 = 16;
+
+impl Stopwatch for Enqueue {
+    fn name(&self) -> &'static str {
+        "wall-enqueue"
+    }
+
+    fn overhead(&self) -> Overhead {
+        Overhead::Outside
+    }
+
+    fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
+        let mut busy = Duration::ZERO;
+        for first in (0..launches).step_by(IN_FLIGHT as usize) {
+            work.settle()?;
+            let start = Instant::now();
+            for _ in first..launches.min(first + IN_FLIGHT) {
+                work.launch()?;
+            }
+            busy += start.elapsed();
+        }
+        work.settle()?;
+        Ok(Reading::Now(busy.as_nanos() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread::sleep;
+
+    /// Enqueuing takes a millisecond, and each launch two more until it has run.
+    #[derive(Default)]
+    struct Slow {
+        pending: u32,
+        most: u32,
+    }
+
+    impl Work for Slow {
+        fn launch(&mut self) -> Result<(), Failure> {
+            self.pending += 1;
+            self.most = self.most.max(self.pending);
+            sleep(Duration::from_millis(1));
+            Ok(())
+        }
+
+        fn settle(&mut self) -> Result<(), Failure> {
+            sleep(Duration::from_millis(2) * self.pending);
+            self.pending = 0;
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn end_to_end_holds_the_wait_and_enqueuing_does_not() {
+        let mut work = Slow::default();
+        let waited = EndToEnd.window(&mut work, 10).unwrap().resolve().unwrap();
+        assert!(waited >= 30_000_000, "{waited}");
+        let enqueued = Enqueue.window(&mut work, 40).unwrap().resolve().unwrap();
+        assert!((40_000_000..80_000_000).contains(&enqueued), "{enqueued}");
+        assert_eq!((work.pending, work.most), (0, IN_FLIGHT));
+    }
+}

@@ -1,0 +1,59 @@
+//! What CUPTI saw of a device's memory.
+
+use super::event::{Lost, MemoryEvent};
+use super::source::Source;
+use super::timeline::Timeline;
+use crate::cuda::Activities;
+
+impl Timeline {
+    /// The device memory that a process took and gave back, from a recording between two moments on CUPTI's time axis.
+    /// Memory of the host that the device can read is left out.
+    pub fn of_device(activities: &Activities, start_ns: u64, end_ns: u64) -> Self {
+        let since_start = |at_ns: u64| at_ns.saturating_sub(start_ns);
+        let on_device = |kind| !matches!(kind, "pageable" | "pinned");
+        let mut events: Vec<MemoryEvent> = (activities.memory.iter())
+            .filter(|event| on_device(event.kind))
+            .map(|event| MemoryEvent {
+                at_ns: since_start(event.at_ns),
+                address: event.address,
+                bytes: event.bytes,
+                freed: event.freed,
+                what: Some(event.kind.into()),
+            })
+            .collect();
+        // Buffers of several threads come one after the other.
+        events.sort_by_key(|event| event.at_ns);
+        // CUPTI does not say of what kind the records are that it dropped.
+        let lost = (activities.dropped > 0).then_some(Lost { events: activities.dropped, from_ns: None });
+        Self { events, lost, ..Self::new(Source::Cupti, since_start(end_ns)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda;
+    use crate::memory::Peaks;
+
+    #[test]
+    fn pages_of_the_device_are_reserved_memory_and_pinned_memory_is_not() {
+        let event = |at_ns, address, bytes, freed, kind| cuda::MemoryEvent { at_ns, address, bytes, freed, kind };
+        let activities = Activities {
+            memory: vec![
+                event(1_300, 0x7000, 64, true, "device"),
+                event(1_100, 0x7000, 64, false, "device"),
+                event(1_200, 0x9000, 32, false, "managed"),
+                event(1_250, 0x1000, 500, false, "pinned"),
+            ],
+            dropped: 3,
+            ..Activities::default()
+        };
+        let timeline = Timeline::of_device(&activities, 1_000, 1_400);
+        let peaks = timeline.peaks();
+        assert_eq!(Peaks { reserved: Some(96), bound: peaks.bound, ..Peaks::default() }, peaks);
+        assert_eq!((timeline.end_ns, timeline.peak_at_ns()), (400, Some(200)));
+        let left = timeline.live_at(400);
+        assert_eq!((left.len(), left[0].what.as_deref()), (1, Some("managed")));
+        assert_eq!(timeline.lost, Some(Lost { events: 3, from_ns: None }));
+    }
+}

@@ -1,0 +1,77 @@
+//! What the process's allocator did between two moments.
+
+use super::allocator::Listening;
+use super::event::Mark;
+use super::ledger::Ledger;
+use super::source::Source;
+use super::timeline::Timeline;
+use std::borrow::Cow;
+use std::hint::black_box;
+use std::sync::Arc;
+
+/// How many events fit: 96 MiB, of which only what is written takes memory.
+const EVENTS: usize = 1 << 22;
+
+/// How many marks fit before making one allocates, which would be recorded.
+const MARKS: usize = 256;
+
+/// Every allocation of every thread from its start on, until it is finished or dropped.
+pub struct Recording {
+    listening: Listening,
+    marks: Vec<Mark>,
+}
+
+/// Why allocations cannot be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RecordingError {
+    /// The allocator of the process does not tell anything.
+    #[error(
+        "allocations cannot be recorded: this program's allocator does not count; declare a CountingAllocator with \
+         #[global_allocator] in its main file"
+    )]
+    NotCounting,
+    /// There is one recording per process.
+    #[error("allocations are being recorded already; finish that recording first")]
+    Already,
+}
+
+impl Recording {
+    /// Records from now on.
+    pub fn start() -> Result<Self, RecordingError> {
+        let probe = Listening::start(Arc::new(Ledger::with_room_for(0))).ok_or(RecordingError::Already)?;
+        drop(black_box(Box::new(0_u8)));
+        if probe.stop().is_empty() {
+            return Err(RecordingError::NotCounting);
+        }
+        let marks = Vec::with_capacity(MARKS);
+        let listening = Listening::start(Arc::new(Ledger::with_room_for(EVENTS))).ok_or(RecordingError::Already)?;
+        Ok(Self { listening, marks })
+    }
+
+    /// Gives this moment a name. One that had to be put together was allocated, and is in the recording as such.
+    pub fn mark(&mut self, name: impl Into<Cow<'static, str>>) {
+        self.marks.push(Mark { at_ns: self.listening.ledger().now_ns(), name: name.into() });
+    }
+
+    /// Ends the recording and says what happened in it.
+    pub fn finish(self) -> Timeline {
+        let Self { listening, marks } = self;
+        let ledger = listening.stop();
+        let end_ns = ledger.now_ns();
+        let (events, lost) = ledger.events();
+        let totals = Some(ledger.totals());
+        Timeline { source: Source::HostAllocator, end_ns, events, pools: Vec::new(), marks, lost, totals }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_counting_allocator_there_is_no_recording_rather_than_an_empty_one() {
+        // This test's own process has the standard allocator.
+        assert_eq!(Recording::start().map(|_| ()), Err(RecordingError::NotCounting));
+        assert_eq!(Recording::start().map(|_| ()), Err(RecordingError::NotCounting));
+    }
+}

@@ -1,0 +1,141 @@
+//! Memory at one moment, to be written as JSON.
+
+use super::live::Block;
+use super::source::{Quantity, Source};
+use super::timeline::Timeline;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How many blocks a snapshot lists.
+const LISTED: usize = 64;
+
+/// What is known of the memory at a moment. What the source does not tell, or lost, is absent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Nanoseconds since the start of the timeline.
+    pub taken_at_ns: u64,
+    /// Who says so.
+    pub source: Source,
+    /// See [`Quantity::Allocated`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated_bytes: Option<u64>,
+    /// See [`Quantity::Active`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_bytes: Option<u64>,
+    /// See [`Quantity::Reserved`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved_bytes: Option<u64>,
+    /// How many blocks live; absent where blocks are not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_blocks: Option<u64>,
+    /// The largest of them, at most 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub largest: Vec<Block>,
+    /// All of them by size, the smallest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub size_classes: Vec<SizeClass>,
+    /// Events that the timeline misses. Where nobody knows when they happened, the figures above may be wrong by them.
+    #[serde(default, skip_serializing_if = "no_events")]
+    pub lost_events: u64,
+}
+
+/// Live blocks whose size is at most this and more than half of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SizeClass {
+    /// A power of two.
+    pub up_to_bytes: u64,
+    /// How many blocks.
+    pub blocks: u64,
+    /// Their sum.
+    pub bytes: u64,
+}
+
+impl Timeline {
+    /// The memory at a moment, such as that of a [`Mark`](super::Mark).
+    pub fn snapshot(&self, at_ns: u64) -> Snapshot {
+        let mut largest = self.live_at(at_ns);
+        let live_blocks = self.tells_blocks_at(at_ns).then_some(largest.len() as u64);
+        let size_classes = size_classes(&largest);
+        largest.truncate(LISTED);
+        Snapshot {
+            taken_at_ns: at_ns,
+            source: self.source,
+            allocated_bytes: self.value_at(Quantity::Allocated, at_ns),
+            active_bytes: self.value_at(Quantity::Active, at_ns),
+            reserved_bytes: self.value_at(Quantity::Reserved, at_ns),
+            live_blocks,
+            largest,
+            size_classes,
+            lost_events: self.lost.map_or(0, |lost| lost.events),
+        }
+    }
+}
+
+fn size_classes(blocks: &[Block]) -> Vec<SizeClass> {
+    let mut classes: BTreeMap<u64, SizeClass> = BTreeMap::new();
+    for block in blocks {
+        let up_to_bytes = block.bytes.checked_next_power_of_two().unwrap_or(u64::MAX);
+        let class = classes.entry(up_to_bytes).or_insert(SizeClass { up_to_bytes, blocks: 0, bytes: 0 });
+        class.blocks += 1;
+        class.bytes += block.bytes;
+    }
+    classes.into_values().collect()
+}
+
+fn no_events(lost: &u64) -> bool {
+    *lost == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Lost, MemoryEvent, PoolSample};
+
+    fn allocation(at_ns: u64, address: u64, bytes: u64) -> MemoryEvent {
+        MemoryEvent { at_ns, address, bytes, freed: false, what: None }
+    }
+
+    #[test]
+    fn the_largest_are_listed_and_all_are_counted() {
+        let events = (1..=100).map(|index| allocation(index, index << 12, index)).collect();
+        let snapshot = Timeline { events, ..Timeline::new(Source::HostAllocator, 200) }.snapshot(200);
+        assert_eq!((snapshot.allocated_bytes, snapshot.live_blocks), (Some(5050), Some(100)));
+        assert_eq!((snapshot.active_bytes, snapshot.reserved_bytes), (None, None));
+        assert_eq!(snapshot.largest.len(), 64);
+        assert_eq!((snapshot.largest[0].bytes, snapshot.largest[63].bytes), (100, 37));
+        let class = |up_to_bytes, blocks, bytes| SizeClass { up_to_bytes, blocks, bytes };
+        assert_eq!(
+            snapshot.size_classes,
+            [
+                class(1, 1, 1),
+                class(2, 1, 2),
+                class(4, 2, 7),
+                class(8, 4, 26),
+                class(16, 8, 100),
+                class(32, 16, 392),
+                class(64, 32, 1552),
+                class(128, 36, 2970),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_json_has_what_is_known_and_nothing_else() {
+        let pools = vec![PoolSample { at_ns: 5, allocated: 1, active: 2, reserved: 3 }];
+        let pool = Timeline { pools, ..Timeline::new(Source::PoolStatistics, 9) };
+        let json = |at_ns| serde_json::to_string(&pool.snapshot(at_ns)).unwrap();
+        assert_eq!(json(4), r#"{"taken_at_ns":4,"source":"pool-statistics"}"#);
+        assert_eq!(
+            json(7),
+            r#"{"taken_at_ns":7,"source":"pool-statistics","allocated_bytes":1,"active_bytes":2,"reserved_bytes":3}"#
+        );
+        let mut device = Timeline::new(Source::Cupti, 9);
+        device.events = vec![MemoryEvent { what: Some("managed".into()), ..allocation(3, 0x40, 1 << 63 | 1) }];
+        device.lost = Some(Lost { events: 2, from_ns: None });
+        let snapshot = device.snapshot(3);
+        assert_eq!((snapshot.allocated_bytes, snapshot.reserved_bytes), (None, Some(1 << 63 | 1)));
+        assert_eq!((snapshot.lost_events, snapshot.size_classes[0].up_to_bytes), (2, u64::MAX));
+        let back: Snapshot = serde_json::from_str(&serde_json::to_string(&snapshot).unwrap()).unwrap();
+        assert_eq!(back, snapshot);
+    }
+}

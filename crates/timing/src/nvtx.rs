@@ -1,0 +1,319 @@
+//! Ranges that NVIDIA's tools show: Nsight Systems, Nsight Compute, and whatever else takes NVTX.
+//!
+//! A tool names its library in [`VARIABLE`] before it starts a program. The first range loads that library and lets it
+//! fill in the functions that it wants called. Without the variable a range costs one load.
+//!
+//! ```
+//! use calorimeter_timing::nvtx::{Range, state};
+//!
+//! let range = Range::start("int8wo 1x4096x4096");
+//! // Ends here, and after every range that was started later on this thread.
+//! drop(range);
+//! println!("{}", state());
+//! ```
+
+#![allow(unsafe_code, reason = "a tool's library calls us and is called")]
+
+use libloading::Library;
+use std::error::Error;
+use std::ffi::{CString, OsStr, c_char, c_int, c_uint, c_void};
+use std::marker::PhantomData;
+use std::mem::transmute;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::{fmt, ptr};
+
+/// The environment variable that names a tool's library.
+pub const VARIABLE: &str =
+    if cfg!(target_pointer_width = "64") { "NVTX_INJECTION64_PATH" } else { "NVTX_INJECTION32_PATH" };
+
+/// Whether a tool takes ranges.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// No tool asked for them.
+    Off,
+    /// This library takes them.
+    On(PathBuf),
+    /// This library was asked for and does not take them.
+    Failed(PathBuf, String),
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => write!(f, "no tool asks for NVTX ranges: {VARIABLE} is not set"),
+            Self::On(library) => write!(f, "NVTX ranges go to {}", library.display()),
+            Self::Failed(library, reason) => {
+                write!(f, "no NVTX ranges: {VARIABLE} names {}, which {reason}", library.display())
+            }
+        }
+    }
+}
+
+static STATE: LazyLock<State> = LazyLock::new(|| match std::env::var_os(VARIABLE) {
+    None => State::Off,
+    Some(library) => match load(&library) {
+        Ok(()) => State::On(library.into()),
+        Err(reason) => State::Failed(library.into(), reason),
+    },
+});
+
+/// Whether a tool takes ranges, or why not; the first call loads its library.
+pub fn state() -> &'static State {
+    &STATE
+}
+
+/// A range on the calling thread, until it is dropped.
+#[must_use = "a range ends when it is dropped"]
+pub struct Range {
+    // Ranges are stacked per thread, so this one must end where it began.
+    thread: PhantomData<*const ()>,
+}
+
+impl Range {
+    /// Begins a range inside those that this thread has begun before.
+    pub fn start(name: &str) -> Self {
+        if let Some(push) = function(PUSH) {
+            let name = CString::new(name.replace('\0', " ")).unwrap_or_default();
+            // SAFETY: what a tool puts into this slot is nvtxRangePushA, which copies the name.
+            unsafe { transmute::<*mut c_void, extern "system" fn(*const c_char) -> c_int>(push)(name.as_ptr()) };
+        }
+        Self { thread: PhantomData }
+    }
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        if let Some(pop) = function(POP) {
+            // SAFETY: what a tool puts into this slot is nvtxRangePop.
+            unsafe { transmute::<*mut c_void, extern "system" fn() -> c_int>(pop)() };
+        }
+    }
+}
+
+/// A function of the core module, if a tool wants it called.
+fn function(slot: usize) -> Option<*mut c_void> {
+    let State::On(_) = *STATE else { return None };
+    let function = TABLES[CORE][slot]?.load(Ordering::Acquire);
+    (!function.is_null()).then_some(function)
+}
+
+// The protocol, as version 3 of NVIDIA's header has it.
+
+/// A place for a function pointer; null until a tool writes it.
+type Slot = AtomicPtr<c_void>;
+type Table = Box<[Option<&'static Slot>]>;
+
+const CORE: usize = 1;
+const PUSH: usize = 9;
+const POP: usize = 11;
+
+/// Slots of the modules none, core, CUDA, OpenCL, CUDA runtime, core 2 and synchronisation. All but core are there only
+/// because a tool may expect them.
+const SLOTS: [usize; 7] = [0, 16, 9, 15, 7, 16, 7];
+
+/// The first slot of a table stands for no function, and one more, uncounted, ends it.
+static TABLES: LazyLock<[Table; 7]> = LazyLock::new(|| {
+    let slot = || -> &'static Slot { Box::leak(Box::default()) };
+    SLOTS.map(|slots| (0..=slots).map(|i| (0 < i && i < slots).then(slot)).collect())
+});
+
+#[repr(C)]
+struct Callbacks {
+    size: usize,
+    module: extern "system" fn(c_int, *mut *const Option<&'static Slot>, *mut c_uint) -> c_int,
+}
+
+#[repr(C)]
+struct Version {
+    size: usize,
+    version: u32,
+    reserved: u32,
+    tool_has: extern "system" fn(u32),
+}
+
+static CALLBACKS: Callbacks = Callbacks { size: size_of::<Callbacks>(), module };
+static VERSION: Version = Version { size: size_of::<Version>(), version: 3, reserved: 0, tool_has };
+
+extern "system" fn tool_has(_version: u32) {}
+
+extern "system" fn module(module: c_int, table: *mut *const Option<&'static Slot>, slots: *mut c_uint) -> c_int {
+    let Some(index) = usize::try_from(module).ok().filter(|index| (CORE..SLOTS.len()).contains(index)) else {
+        return 0;
+    };
+    // SAFETY: a tool gives null or a place for the answer.
+    unsafe {
+        if !table.is_null() {
+            table.write(TABLES[index].as_ptr());
+        }
+        if !slots.is_null() {
+            slots.write(SLOTS[index] as c_uint);
+        }
+    }
+    1
+}
+
+extern "system" fn export_table(id: u32) -> *const c_void {
+    match id {
+        1 => (&raw const CALLBACKS).cast(),
+        3 => (&raw const VERSION).cast(),
+        _ => ptr::null(),
+    }
+}
+
+/// Loads a tool's library for the rest of the process, or says why it takes no ranges.
+fn load(path: &OsStr) -> Result<(), String> {
+    type Initialise = extern "system" fn(extern "system" fn(u32) -> *const c_void) -> c_int;
+    const ENTRY: &str = "InitializeInjectionNvtx2";
+    // SAFETY: loading runs the code of a library that the user named for this.
+    let library = unsafe { Library::new(path) }.map_err(|error| {
+        let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        format!("cannot be loaded: {reason}")
+    })?;
+    // SAFETY: the protocol gives the function of this name this signature.
+    let initialise = unsafe { library.get::<Initialise>(ENTRY) }.map_err(|_| format!("has no function {ENTRY}"))?;
+    if initialise(export_table) == 0 {
+        return Err("refused to start".into());
+    }
+    // Its functions may be called from now on, whatever else it has done.
+    std::mem::forget(library);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+    use std::process::Command;
+
+    /// A tool's library that writes what it is told to a file.
+    const TOOL: &str = r#"
+use std::ffi::{CStr, c_char, c_void};
+use std::io::Write;
+
+#[repr(C)]
+struct Callbacks { size: usize, module: extern "C" fn(i32, *mut *const *mut *const c_void, *mut u32) -> i32 }
+#[repr(C)]
+struct Version { size: usize, version: u32, reserved: u32, tool_has: extern "C" fn(u32) }
+
+fn say(line: String) {
+    let path = std::env::var_os("TOOL_SAYS").unwrap();
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+    writeln!(file, "{line}").unwrap();
+}
+extern "C" fn push(name: *const c_char) -> i32 {
+    say(format!("push {}", unsafe { CStr::from_ptr(name) }.to_str().unwrap()));
+    0
+}
+extern "C" fn pop() -> i32 {
+    say("pop".into());
+    0
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn InitializeInjectionNvtx2(export_table: extern "C" fn(u32) -> *const c_void) -> i32 {
+    if std::env::var_os("TOOL_REFUSES").is_some() {
+        return 0;
+    }
+    unsafe {
+        let version = &*export_table(3).cast::<Version>();
+        (version.tool_has)(3);
+        let callbacks = &*export_table(1).cast::<Callbacks>();
+        say(format!("version {}, sizes {} {}", version.version, version.size, callbacks.size));
+        assert!(export_table(2).is_null());
+        let (mut table, mut slots) = (std::ptr::null(), 0);
+        for module in 0..8 {
+            let known = (callbacks.module)(module, &mut table, &mut slots);
+            say(format!("module {module}: {known}, {slots} slots"));
+            if known != 0 {
+                assert!((*table).is_null() && (*table.add(slots as usize)).is_null());
+                assert!((1..slots as usize).all(|i| (**table.add(i)).is_null()));
+            }
+            if module == 1 {
+                **table.add(9) = push as *const c_void;
+                **table.add(11) = pop as *const c_void;
+            }
+        }
+    }
+    1
+}
+"#;
+
+    fn compile(source: &str, folder: &Path) -> PathBuf {
+        let (from, library) = (folder.join("tool.rs"), folder.join("tool.so"));
+        fs::write(&from, source).unwrap();
+        let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
+        rustc.args(["--crate-type", "cdylib", "--edition", "2024", "-o"]).args([&library, &from]);
+        assert!(rustc.status().unwrap().success());
+        library
+    }
+
+    /// What the process of [`child`] printed and the tool wrote.
+    fn run(library: &Path, folder: &Path, refuses: bool) -> (String, String) {
+        let says = folder.join("says");
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "nvtx::tests::child", "--ignored", "--nocapture"]);
+        child.env(VARIABLE, library).env("TOOL_SAYS", &says);
+        if refuses {
+            child.env("TOOL_REFUSES", "1");
+        }
+        let output = child.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        (String::from_utf8(output.stdout).unwrap(), fs::read_to_string(says).unwrap_or_default())
+    }
+
+    #[test]
+    #[ignore = "the other tests run it in a process of its own"]
+    fn child() {
+        let outer = Range::start("outer \"π\"");
+        drop(Range::start("in\0ner"));
+        drop(outer);
+        println!("state: {}", state());
+    }
+
+    #[test]
+    fn a_tool_sees_ranges_nested_as_they_were_begun_and_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = compile(TOOL, folder.path());
+        let (printed, said) = run(&library, folder.path(), false);
+        let expected = "\
+version 3, sizes 24 16
+module 0: 0, 0 slots
+module 1: 1, 16 slots
+module 2: 1, 9 slots
+module 3: 1, 15 slots
+module 4: 1, 7 slots
+module 5: 1, 16 slots
+module 6: 1, 7 slots
+module 7: 0, 7 slots
+push outer \"π\"
+push in ner
+pop
+pop
+";
+        assert_eq!(said, expected);
+        assert!(printed.contains(&format!("state: NVTX ranges go to {}", library.display())), "{printed}");
+    }
+
+    #[test]
+    fn a_library_that_takes_no_ranges_is_a_reason_and_no_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("none.so");
+        assert!(run(&missing, folder.path(), false).0.contains("none.so, which cannot be loaded: "));
+        let library = compile(TOOL, folder.path());
+        let (printed, said) = run(&library, folder.path(), true);
+        assert!(printed.contains("tool.so, which refused to start") && said.is_empty(), "{printed}{said}");
+        let library = compile("", folder.path());
+        assert!(run(&library, folder.path(), false).0.contains("has no function InitializeInjectionNvtx2"));
+    }
+
+    #[test]
+    fn without_the_variable_nothing_is_loaded() {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "nvtx::tests::child", "--ignored", "--nocapture"]).env_remove(VARIABLE);
+        let printed = String::from_utf8(child.output().unwrap().stdout).unwrap();
+        assert!(printed.contains("state: no tool asks for NVTX ranges"), "{printed}");
+    }
+}

@@ -1,0 +1,218 @@
+//! How windows scatter, and what in their order a reader should know of.
+
+use crate::interval::{ascending, middle, positions};
+
+/// The scatter of a series of times, and what is odd about it. Nothing is ever left out because of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Series {
+    /// How many times there are.
+    pub count: usize,
+    /// The shortest time.
+    pub min: f64,
+    /// The time that 5 % fall below.
+    pub p05: f64,
+    /// The time that 95 % fall below.
+    pub p95: f64,
+    /// The median distance from the median.
+    pub mad: f64,
+    /// Times further from the median than five scaled median distances.
+    pub outliers: usize,
+    /// How much successive times resemble each other, by rank; absent below thirty times and where all are equal.
+    pub autocorrelation: Option<f64>,
+    /// Whether the times rise or fall as the measurement goes on: Spearman's coefficient beyond 0.4, and not by chance.
+    pub drift: bool,
+    /// Whether the times fall into two groups: the widest gap that leaves a tenth of them on either side is wider than
+    /// the central four fifths of each group.
+    pub bimodal: bool,
+}
+
+/// Fewer times show no pattern.
+const FEWEST: usize = 30;
+/// Outliers lie beyond so many scaled median distances.
+const FAR: f64 = 5.0;
+/// Makes a median distance comparable with the standard deviation of normal noise.
+const SCALE: f64 = 1.4826;
+/// Spearman's coefficient that is called a drift.
+const DRIFT: f64 = 0.4;
+/// Autocorrelation worth a warning.
+const RESEMBLANCE: f64 = 0.2;
+/// Two-sided 1 % point of the normal distribution.
+const BY_CHANCE: f64 = 2.576;
+
+impl Series {
+    /// From times in the order in which they were taken; `None` when there are none.
+    pub fn of(times: &[f64]) -> Option<Self> {
+        let order = ascending(times);
+        let sorted: Vec<f64> = order.iter().map(|&at| times[at]).collect();
+        let median = middle(&sorted)?;
+        let positions = positions(&order, &sorted);
+        let mut distances: Vec<f64> = times.iter().map(|time| (time - median).abs()).collect();
+        distances.sort_unstable_by(f64::total_cmp);
+        let mad = middle(&distances)?;
+        // Where half of the times are equal, the clock's step is all the scatter one can speak of.
+        let far = FAR * SCALE * mad.max(step(&sorted));
+        let resemblance = trend(&positions).filter(|_| times.len() >= FEWEST);
+        Some(Self {
+            count: times.len(),
+            min: sorted[0],
+            p05: quantile(&sorted, 0.05),
+            p95: quantile(&sorted, 0.95),
+            mad,
+            outliers: distances.iter().filter(|&&distance| distance > far).count(),
+            autocorrelation: resemblance.map(|_| autocorrelation(&positions)),
+            drift: resemblance.is_some_and(|rho| rho.abs() > DRIFT.max(chance(times.len()))),
+            bimodal: bimodal(&sorted),
+        })
+    }
+
+    /// What a reader should know, in plain words.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.drift {
+            warnings.push(
+                "the times drift: they rose or fell while they were measured, and the interval does not tell where they \
+                 would settle; speed-ups are not affected"
+                    .into(),
+            );
+        }
+        if self.bimodal {
+            warnings.push("the times fall into two groups: two clock speeds, perhaps, or two kernels".into());
+        }
+        let notable = RESEMBLANCE.max(chance(self.count));
+        if let Some(r) = self.autocorrelation.filter(|r| r.abs() > notable && !self.drift) {
+            warnings.push(format!(
+                "successive windows are not independent (autocorrelation {r:.2}): something changes slowly"
+            ));
+        }
+        if self.outliers * 20 > self.count {
+            let Self { outliers, count, .. } = self;
+            warnings.push(format!("{outliers} of {count} times lie far from the median"));
+        }
+        warnings
+    }
+}
+
+/// The correlation between ranks that independent times exceed in one of a hundred series.
+fn chance(count: usize) -> f64 {
+    BY_CHANCE / (count.max(2) as f64 - 1.0).sqrt()
+}
+
+/// The smallest difference between two times.
+fn step(sorted: &[f64]) -> f64 {
+    let steps = sorted.windows(2).map(|pair| pair[1] - pair[0]).filter(|&step| step > 0.0);
+    steps.min_by(f64::total_cmp).unwrap_or(0.0)
+}
+
+/// The value below which a share of the samples lies, interpolated between two.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let place = share * (sorted.len() - 1) as f64;
+    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    below + (above - below) * place.fract()
+}
+
+fn squares(positions: &[f64]) -> f64 {
+    positions.iter().map(|p| p * p).sum()
+}
+
+/// Spearman's coefficient of times and their order; `None` where all times are equal.
+fn trend(positions: &[f64]) -> Option<f64> {
+    let middle = (positions.len() - 1) as f64 / 2.0;
+    let places: Vec<f64> = (0..positions.len()).map(|place| place as f64 - middle).collect();
+    let product: f64 = positions.iter().zip(&places).map(|(p, place)| p * place).sum();
+    let scale = (squares(positions) * squares(&places)).sqrt();
+    (scale > 0.0).then(|| product / scale)
+}
+
+fn autocorrelation(positions: &[f64]) -> f64 {
+    positions.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>() / squares(positions)
+}
+
+fn bimodal(sorted: &[f64]) -> bool {
+    let (count, least) = (sorted.len(), sorted.len().div_ceil(10));
+    if count < FEWEST {
+        return false;
+    }
+    let gap = |at: &usize| sorted[*at] - sorted[at - 1];
+    let widest = (least..=count - least).max_by(|a, b| gap(a).total_cmp(&gap(b)));
+    widest.is_some_and(|at| {
+        let spread = |group: &[f64]| quantile(group, 0.9) - quantile(group, 0.1);
+        gap(&at) > spread(&sorted[..at]).max(spread(&sorted[at..]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    fn noise(count: usize, seed: u64) -> Vec<f64> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        (0..count).map(|_| 100.0 + rng.random_range(-1.0..1.0)).collect()
+    }
+
+    /// Like [`noise`], nearly normal.
+    fn normal(count: usize, seed: u64) -> Vec<f64> {
+        let sums = noise(12 * count, seed);
+        sums.chunks(12).map(|twelve| twelve.iter().sum::<f64>() / 12.0).collect()
+    }
+
+    #[test]
+    fn the_scatter_is_described() {
+        let mut times: Vec<f64> = (0..=100u32).map(f64::from).collect();
+        times[100] = 1000.0;
+        let series = Series::of(&times).unwrap();
+        assert_eq!((series.count, series.min, series.p05, series.p95, series.mad), (101, 0.0, 5.0, 95.0, 25.0));
+        assert_eq!(series.outliers, 1);
+        assert_eq!(Series::of(&[]), None);
+    }
+
+    #[test]
+    fn white_noise_raises_no_alarm_in_more_than_one_of_a_hundred_series() {
+        for (count, of) in [(30, noise as fn(usize, u64) -> Vec<f64>), (30, normal), (200, noise), (200, normal)] {
+            let all: Vec<Series> = (0..1000).map(|seed| Series::of(&of(count, seed)).unwrap()).collect();
+            let alarms = |of: fn(&Series) -> bool| all.iter().filter(|series| of(series)).count();
+            assert!(alarms(|series| series.drift) <= 10, "drift, {count}: {}", alarms(|series| series.drift));
+            assert!(alarms(|series| series.bimodal) <= 10, "bimodal, {count}: {}", alarms(|series| series.bimodal));
+            let warned = alarms(|series| !series.warnings().is_empty());
+            assert!(warned <= 20, "any of four, {count}: {warned}");
+        }
+    }
+
+    #[test]
+    fn a_steady_rise_is_a_drift() {
+        let rising: Vec<f64> = noise(60, 1).iter().zip(0..60).map(|(t, i)| t + 0.03 * f64::from(i)).collect();
+        let series = Series::of(&rising).unwrap();
+        assert!(series.drift && series.warnings()[0].contains("drift"), "{series:?}");
+    }
+
+    #[test]
+    fn two_clock_speeds_are_two_groups_and_a_tenth_of_spikes_is_not() {
+        let two: Vec<f64> =
+            noise(60, 2).iter().zip(0..60).map(|(t, i)| t * if i % 5 == 0 { 1.05 } else { 1.0 }).collect();
+        let series = Series::of(&two).unwrap();
+        assert!(series.bimodal && !series.drift, "{series:?}");
+        let spiky: Vec<f64> = noise(60, 2)
+            .iter()
+            .zip(0..60)
+            .map(|(t, i)| t * if i % 10 == 0 { 1.1 + f64::from(i) / 50.0 } else { 1.0 })
+            .collect();
+        assert!(!Series::of(&spiky).unwrap().bimodal);
+    }
+
+    #[test]
+    fn windows_that_resemble_their_neighbours_are_noticed() {
+        let wave: Vec<f64> = noise(200, 3).iter().zip(0..200).map(|(t, i)| t + (f64::from(i) / 5.0).sin()).collect();
+        let series = Series::of(&wave).unwrap();
+        assert!(series.autocorrelation.unwrap() > 0.3 && !series.drift, "{series:?}");
+        assert!(series.warnings().iter().any(|warning| warning.contains("not independent")));
+    }
+
+    #[test]
+    fn equal_times_on_a_coarse_clock_make_no_outliers_of_their_neighbours() {
+        let coarse: Vec<f64> = (0..100).map(|i| if i % 3 == 0 { 101.0 } else { 100.0 }).collect();
+        let series = Series::of(&coarse).unwrap();
+        assert_eq!((series.mad, series.outliers), (0.0, 0));
+        assert_eq!(Series::of(&[5.0; 50]).unwrap().autocorrelation, None);
+    }
+}

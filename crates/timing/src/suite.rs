@@ -1,0 +1,93 @@
+//! Many speed-ups together: their geometric mean with a bootstrap interval.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// The geometric mean of positive ratios; `None` when there are none.
+pub fn geometric_mean(ratios: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let logs: Vec<f64> = ratios.into_iter().map(f64::ln).collect();
+    mean(&logs).map(f64::exp)
+}
+
+fn mean(logs: &[f64]) -> Option<f64> {
+    (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64)
+}
+
+/// The geometric mean of the speed-ups of several cases, with a 95 % interval over cases: how much it depends on which
+/// cases were chosen. With few cases the bootstrap is too narrow: of 5 normal ones it covers 84 %, of 20 it covers 93 %.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SuiteMean {
+    /// The geometric mean.
+    pub ratio: f64,
+    /// Lower end of the interval, absent below five cases.
+    pub lo: Option<f64>,
+    /// Upper end of the interval.
+    pub hi: Option<f64>,
+    /// How many cases there are.
+    pub cases: usize,
+}
+
+const RESAMPLES: usize = 10_000;
+const FEWEST: usize = 5;
+
+impl SuiteMean {
+    /// The mean of positive ratios, one of each case; `None` when there are none.
+    pub fn of(ratios: &[f64], seed: u64) -> Option<Self> {
+        let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+        let ratio = mean(&logs)?.exp();
+        let bounds = (logs.len() >= FEWEST).then(|| bootstrap(&logs, RESAMPLES, seed));
+        let (lo, hi) = (bounds.map(|b| b.0.exp()), bounds.map(|b| b.1.exp()));
+        Some(Self { ratio, lo, hi, cases: logs.len() })
+    }
+}
+
+/// The 2.5 % and 97.5 % points of the means of resampled logarithms.
+fn bootstrap(logs: &[f64], resamples: usize, seed: u64) -> (f64, f64) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut resampled = || (0..logs.len()).map(|_| logs[rng.random_range(0..logs.len())]).sum::<f64>();
+    let mut sums: Vec<f64> = (0..resamples).map(|_| resampled()).collect();
+    sums.sort_unstable_by(f64::total_cmp);
+    let tail = resamples / 40;
+    (sums[tail] / logs.len() as f64, sums[resamples - 1 - tail] / logs.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_geometric_mean_of_a_ratio_and_its_inverse_is_one() {
+        assert!((geometric_mean([2.0, 0.5]).unwrap() - 1.0).abs() < 1e-12);
+        assert_eq!(geometric_mean([]), None);
+    }
+
+    #[test]
+    fn the_mean_lies_in_its_interval_which_the_seed_fixes() {
+        let ratios = [1.1, 1.3, 0.9, 2.0, 1.4, 1.2];
+        let mean = SuiteMean::of(&ratios, 7).unwrap();
+        assert!((mean.ratio - geometric_mean(ratios).unwrap()).abs() < 1e-12 && mean.cases == 6);
+        assert!(mean.lo.unwrap() < mean.ratio && mean.ratio < mean.hi.unwrap());
+        assert_eq!(SuiteMean::of(&ratios, 7), Some(mean));
+    }
+
+    #[test]
+    fn four_cases_have_a_mean_and_no_interval() {
+        let mean = SuiteMean::of(&[2.0; 4], 7).unwrap();
+        assert_eq!((mean.lo, mean.hi, mean.cases), (None, None, 4));
+        assert_eq!(SuiteMean::of(&[], 7), None);
+    }
+
+    #[test]
+    fn the_interval_over_twenty_cases_covers_the_mean_of_all() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut covers = || {
+            // A sum of four uniform numbers is near enough to normal; their mean is zero.
+            let mut log = || (0..4).map(|_| rng.random_range(-0.3..0.3)).sum::<f64>();
+            let logs: Vec<f64> = (0..20).map(|_| log()).collect();
+            let (lo, hi) = bootstrap(&logs, 400, 2);
+            lo <= 0.0 && 0.0 <= hi
+        };
+        let covered = (0..400).filter(|_| covers()).count();
+        assert!((352..=388).contains(&covered), "{covered} of 400");
+    }
+}

@@ -1,0 +1,274 @@
+//! Counters in the processor: cycles, instructions, cache misses of this process.
+
+/// What the processor counted in user space, on all threads of this process together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CounterValues {
+    /// Cycles.
+    pub cycles: u64,
+    /// Instructions completed.
+    pub instructions: u64,
+    /// Misses of the last cache that the processor has a counter for; absent where there is none.
+    pub cache_misses: Option<u64>,
+}
+
+#[cfg(target_os = "linux")]
+pub use linux::Counters;
+
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::Counters;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use super::CounterValues;
+    use crate::telemetry::files::text;
+    use perf_event::events::{Event, Hardware};
+    use perf_event::{Builder, Counter};
+    use std::io::{Error, ErrorKind, Result as IoResult};
+    use std::time::Duration;
+
+    /// Counts from the moment it is opened, through Linux's perf events.
+    pub struct Counters {
+        cycles: Tally,
+        instructions: Tally,
+        cache_misses: Option<Tally>,
+    }
+
+    impl Counters {
+        /// Counters for every thread there is and those that they will start, or why there are none.
+        pub fn open() -> Result<Self, String> {
+            let open = |what, event| Tally::open(event).map_err(|error| refused(what, &error));
+            Ok(Self {
+                cycles: open("cycles", Hardware::CPU_CYCLES)?,
+                instructions: open("instructions", Hardware::INSTRUCTIONS)?,
+                cache_misses: Tally::open(Hardware::CACHE_MISSES).ok(),
+            })
+        }
+
+        /// Begins a span here.
+        pub fn start(&mut self) -> Result<(), String> {
+            let Self { cycles, instructions, cache_misses } = self;
+            let mut tallies = [Some(cycles), Some(instructions), cache_misses.as_mut()];
+            tallies.iter_mut().flatten().try_for_each(|tally| tally.start()).map_err(unreadable)
+        }
+
+        /// What was counted since the span began. Scaled up where the kernel let more events than the processor has
+        /// counters take turns.
+        pub fn read(&mut self) -> Result<CounterValues, String> {
+            let no_turn = |what| format!("the kernel never gave {what} a counter: other programs hold them all");
+            let misses = self.cache_misses.as_mut().map(Tally::since_start).transpose().map_err(unreadable)?;
+            Ok(CounterValues {
+                cycles: self.cycles.since_start().map_err(unreadable)?.ok_or_else(|| no_turn("cycles"))?,
+                instructions: self
+                    .instructions
+                    .since_start()
+                    .map_err(unreadable)?
+                    .ok_or_else(|| no_turn("instructions"))?,
+                cache_misses: misses.flatten(),
+            })
+        }
+    }
+
+    /// One event on every thread, with what had been counted when the span began.
+    struct Tally {
+        threads: Vec<(Counter, Reading)>,
+    }
+
+    /// A count, the time it should have been counted for, and the time it was.
+    #[derive(Clone, Copy, Default)]
+    struct Reading {
+        count: u64,
+        enabled: Duration,
+        running: Duration,
+    }
+
+    impl Tally {
+        fn open(event: impl Event + Copy) -> IoResult<Self> {
+            let mut threads = vec![];
+            for task in std::fs::read_dir("/proc/self/task")? {
+                let Some(thread) = task?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+                match Builder::new(event).observe_pid(thread).inherit(true).enabled(true).build() {
+                    Ok(counter) => threads.push((counter, Reading::default())),
+                    Err(error) if error.raw_os_error() == Some(NO_SUCH_PROCESS) => {} // the thread has just ended
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(Self { threads })
+        }
+
+        fn start(&mut self) -> IoResult<()> {
+            for (counter, begun) in &mut self.threads {
+                *begun = reading(counter)?;
+            }
+            Ok(())
+        }
+
+        /// The sum over the threads, or nothing if one had no turn.
+        fn since_start(&mut self) -> IoResult<Option<u64>> {
+            let mut sum = Some(0);
+            for (counter, begun) in &mut self.threads {
+                let now = reading(counter)?;
+                sum = sum.zip(scaled(*begun, now)).map(|(sum, count)| sum + count);
+            }
+            Ok(sum)
+        }
+    }
+
+    fn reading(counter: &mut Counter) -> IoResult<Reading> {
+        let data = counter.read_full()?;
+        let time = |time: Option<Duration>| time.unwrap_or_default();
+        Ok(Reading { count: data.count(), enabled: time(data.time_enabled()), running: time(data.time_running()) })
+    }
+
+    fn scaled(begun: Reading, now: Reading) -> Option<u64> {
+        let count = now.count - begun.count;
+        let (enabled, running) = (now.enabled - begun.enabled, now.running - begun.running);
+        if enabled == running {
+            return Some(count);
+        }
+        (!running.is_zero()).then(|| (count as f64 * enabled.as_secs_f64() / running.as_secs_f64()).round() as u64)
+    }
+
+    /// `ESRCH` and `ENODEV`, for which the standard library has no kinds.
+    const NO_SUCH_PROCESS: i32 = 3;
+    const NO_SUCH_DEVICE: i32 = 19;
+
+    fn refused(what: &str, error: &Error) -> String {
+        let missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Unsupported)
+            || error.raw_os_error() == Some(NO_SUCH_DEVICE);
+        let hint = if error.kind() == ErrorKind::PermissionDenied {
+            let level = text("/proc/sys/kernel/perf_event_paranoid").unwrap_or_else(|| "not readable".to_owned());
+            format!(
+                "; /proc/sys/kernel/perf_event_paranoid is {level} and must be 2 or less; \
+                 a container must be allowed to call perf_event_open as well"
+            )
+        } else if missing {
+            "; this processor, or the virtual machine, has no such counter".to_owned()
+        } else {
+            String::new()
+        };
+        format!("the kernel does not count {what}: {error}{hint}")
+    }
+
+    fn unreadable(error: Error) -> String {
+        format!("a hardware counter cannot be read: {error}")
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn another_threads_work_is_counted_or_the_kernels_reason_told() {
+            let (to, work) = std::sync::mpsc::channel::<u64>();
+            let thread =
+                std::thread::spawn(move || work.iter().map(|n| (0..n).map(std::hint::black_box).sum::<u64>()).sum());
+            let counted = Counters::open().and_then(|mut counters| {
+                counters.start()?;
+                let before = counters.read()?;
+                to.send(1_000_000).unwrap();
+                drop(to);
+                let sum: u64 = thread.join().unwrap();
+                assert_eq!(sum, 499_999_500_000);
+                Ok((before, counters.read()?))
+            });
+            match counted {
+                Ok((before, after)) => {
+                    println!("{before:?} {after:?}");
+                    assert!(after.instructions > before.instructions + 1_000_000 && after.cycles > before.cycles);
+                }
+                Err(why) => {
+                    println!("{why}");
+                    assert!(why.starts_with("the kernel does not count cycles: "), "{why}");
+                }
+            }
+        }
+
+        /// Nanoseconds that the calling thread has run.
+        fn thread_time() -> u64 {
+            let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+            stat.split(' ').next().unwrap().parse().unwrap()
+        }
+
+        fn run_for(nanos: u64) {
+            let begun = thread_time();
+            while thread_time() - begun < nanos {}
+        }
+
+        /// The time of threads is counted by the kernel, where there are no counters in the processor too.
+        #[test]
+        fn threads_there_are_and_threads_they_start_are_counted_together() {
+            const BUSY: u64 = 20_000_000;
+            let (go, begin) = std::sync::mpsc::channel();
+            let there = std::thread::spawn(move || {
+                begin.recv().unwrap();
+                let started = std::thread::spawn(|| run_for(BUSY));
+                run_for(BUSY);
+                started.join().unwrap();
+            });
+            let mut tally = match Tally::open(perf_event::events::Software::TASK_CLOCK) {
+                Ok(tally) => tally,
+                Err(error) => return println!("{}", refused("time", &error)),
+            };
+            tally.start().unwrap();
+            go.send(()).unwrap();
+            there.join().unwrap();
+            let counted = tally.since_start().unwrap().unwrap();
+            // The clock of the kernel's scheduler and that of its counters differ a little.
+            assert!(counted > 2 * BUSY * 9 / 10, "{counted}");
+        }
+
+        #[test]
+        fn a_count_with_turns_is_scaled_and_one_without_any_is_unknown() {
+            let reading = |count, enabled, running| Reading {
+                count,
+                enabled: Duration::from_millis(enabled),
+                running: Duration::from_millis(running),
+            };
+            let begun = reading(1000, 10, 10);
+            assert_eq!(scaled(begun, reading(1600, 30, 30)), Some(600));
+            assert_eq!(scaled(begun, reading(1600, 30, 20)), Some(1200));
+            assert_eq!(scaled(begun, reading(1000, 30, 10)), None);
+            assert_eq!(scaled(begun, begun), Some(0));
+        }
+
+        #[test]
+        fn refusals_name_what_can_be_done() {
+            for (errno, hint) in [
+                (1, "perf_event_paranoid"),
+                (13, "perf_event_paranoid"),
+                (2, "virtual"),
+                (19, "virtual"),
+                (38, "virtual"),
+                (95, "virtual"),
+            ] {
+                let why = refused("cycles", &Error::from_raw_os_error(errno));
+                assert!(why.contains("cycles") && why.contains(hint), "{why}");
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    use super::CounterValues;
+
+    /// Cannot be had on this system.
+    pub struct Counters(std::convert::Infallible);
+
+    impl Counters {
+        /// Why there are none.
+        pub fn open() -> Result<Self, String> {
+            Err("hardware counters are read through Linux's perf events, which this system does not have".into())
+        }
+
+        /// Never called.
+        pub fn start(&mut self) -> Result<(), String> {
+            match self.0 {}
+        }
+
+        /// Never called.
+        pub fn read(&mut self) -> Result<CounterValues, String> {
+            match self.0 {}
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The small files in which Linux reports.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// What a file says, without the white space around it, if it can be read and says something.
+pub(super) fn text(path: impl AsRef<Path>) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?.trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// The number in a file.
+pub(super) fn number<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
+    text(path)?.parse().ok()
+}
+
+/// The entries of a folder that are called `prefix` and a number, in the order of their numbers.
+pub(super) fn numbered(folder: impl AsRef<Path>, prefix: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return vec![] };
+    let number = |path: &Path| path.file_name()?.to_str()?.strip_prefix(prefix)?.parse::<u32>().ok();
+    let mut found: Vec<(u32, PathBuf)> =
+        entries.flatten().filter_map(|entry| Some((number(&entry.path())?, entry.path()))).collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, path)| path).collect()
+}

@@ -1,0 +1,35 @@
+//! What a device reports while it is measured: clocks, power, temperature, throttling, energy, other processes.
+//!
+//! A [`Source`] reads the sensors of one device and sets nothing; a [`Sampler`] does so in the background. Whatever a
+//! device, a driver or a permission does not give is absent, never zero.
+//!
+//! ```
+//! use calorimeter_timing::telemetry::{Sampler, Throttle, now, processor};
+//! use std::time::Duration;
+//!
+//! let sampler = Sampler::start(processor(), Duration::from_millis(100));
+//! let start = now();
+//! // ... a round of windows ...
+//! sampler.sample();
+//! let spoilt = sampler.since(start).iter().flat_map(|sample| &sample.throttle).any(|throttle| throttle.spoils());
+//! println!("measure again: {spoilt}");
+//! ```
+
+mod caches;
+mod counters;
+mod files;
+#[cfg(feature = "nvml")]
+mod nvml;
+mod processor;
+mod sampler;
+mod source;
+mod throttle;
+
+pub use caches::last_level_cache;
+pub use counters::{CounterValues, Counters};
+#[cfg(feature = "nvml")]
+pub use nvml::nvml;
+pub use processor::processor;
+pub use sampler::Sampler;
+pub use source::{Sample, Source, now};
+pub use throttle::Throttle;

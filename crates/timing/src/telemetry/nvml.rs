@@ -1,0 +1,314 @@
+//! NVIDIA's sensors through NVML, which is loaded at run time.
+
+use super::{Sample, Source, Throttle, now, source};
+use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::enums::device::UsedGpuMemory;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::structs::device::FieldId;
+use nvml_wrapper::sys_exports::field_id as field;
+use nvml_wrapper::{Device, Nvml};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::sync::OnceLock;
+
+/// The sensors of the GPU with a UUID as CUDA and `nvidia-smi -L` write it, or why they cannot be had.
+pub fn nvml(uuid: &str) -> Result<Box<dyn Source>, String> {
+    Ok(Box::new(Gpu::find(uuid)?))
+}
+
+/// Distributions name it with its version, toolkits and some containers without.
+const NAMES: &[&str] = if cfg!(windows) { &["nvml.dll"] } else { &["libnvidia-ml.so.1", "libnvidia-ml.so"] };
+
+/// Loaded once, because that takes a while, and kept until the process ends, because devices borrow from it.
+fn library() -> Result<&'static Nvml, String> {
+    static LIBRARY: OnceLock<Result<Nvml, String>> = OnceLock::new();
+    LIBRARY.get_or_init(load).as_ref().map_err(Clone::clone)
+}
+
+fn load() -> Result<Nvml, String> {
+    let mut missing = vec![];
+    for name in NAMES {
+        match Nvml::builder().lib_path(OsStr::new(name)).init() {
+            Ok(library) => return Ok(library),
+            Err(NvmlError::LibloadingError(why)) => missing.push(why.to_string()),
+            Err(why) => return Err(format!("NVML ({name}) does not start: {why}")),
+        }
+    }
+    Err(format!("NVML, which comes with NVIDIA's driver, cannot be loaded: {}", missing.join("; ")))
+}
+
+struct Gpu {
+    device: Device<'static>,
+    /// The GPU that the device is a slice of, if it is one (MIG): slices share clock, cooling and power.
+    parent: Option<Device<'static>>,
+    /// Power and energy of a divided GPU are nobody's own.
+    divided: bool,
+    /// What was counted until the last sample.
+    counted: [Option<u64>; COUNTERS.len()],
+}
+
+/// How long each reason has held the clock back, so that what happens between two samples is not missed.
+const COUNTERS: [(u32, Throttle); 4] = [
+    (field::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP, Throttle::PowerCap),
+    (field::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN, Throttle::Thermal),
+    (field::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN, Throttle::Thermal),
+    (field::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN, Throttle::PowerBrake),
+];
+
+impl Gpu {
+    fn find(uuid: &str) -> Result<Self, String> {
+        let library = library()?;
+        // CUDA gives the UUID of a slice without saying that it is one.
+        let slice = format!("MIG-{}", uuid.trim_start_matches("GPU-"));
+        let device = library.device_by_uuid(uuid).or_else(|why| library.device_by_uuid(slice).map_err(|_| why));
+        let device = device.map_err(|why| format!("NVML does not give the GPU {uuid}: {why}"))?;
+        let parent = device.mig_parent_device().ok();
+        let divided = parent.is_some() || device.mig_mode().is_ok_and(|mode| mode.current == 1);
+        let mut gpu = Self { device, parent, divided, counted: [None; COUNTERS.len()] };
+        gpu.counted = gpu.counters();
+        Ok(gpu)
+    }
+
+    fn whole(&self) -> &Device<'static> {
+        self.parent.as_ref().unwrap_or(&self.device)
+    }
+
+    fn fields<const N: usize>(&self, ids: [u32; N]) -> [Option<u64>; N] {
+        let mut answers = self.whole().field_values_for(&ids.map(FieldId)).unwrap_or_default().into_iter();
+        use nvml_wrapper::enums::device::SampleValue::{U32, U64};
+        ids.map(|_| match answers.next()?.ok()?.value.ok()? {
+            U32(value) => Some(value.into()),
+            U64(value) => Some(value),
+            _ => None,
+        })
+    }
+
+    fn counters(&self) -> [Option<u64>; COUNTERS.len()] {
+        self.fields(COUNTERS.map(|(id, _)| id))
+    }
+
+    fn clock_mhz(&self, clock: Clock) -> Option<u32> {
+        self.whole().clock_info(clock).ok()
+    }
+
+    /// Of this moment; the plain query of GPUs since Ampere gives the mean of a second.
+    fn power_w(&self) -> Option<f64> {
+        let [instant] = self.fields([field::NVML_FI_DEV_POWER_INSTANT]);
+        let milliwatts = instant.or_else(|| self.whole().power_usage().ok().map(u64::from));
+        milliwatts.filter(|_| !self.divided).map(|milliwatts| milliwatts as f64 / 1e3)
+    }
+
+    fn used_joules(&self) -> Option<f64> {
+        let millijoules = self.whole().total_energy_consumption().ok().filter(|_| !self.divided);
+        millijoules.map(|millijoules| millijoules as f64 / 1e3)
+    }
+
+    fn temperature_c(&self) -> Option<f64> {
+        self.whole().temperature(TemperatureSensor::Gpu).ok().map(f64::from)
+    }
+
+    fn throttle(&mut self) -> Vec<Throttle> {
+        let bits = self.whole().current_throttle_reasons().map_or(0, |reasons| reasons.bits());
+        let counted = self.counters();
+        let before = std::mem::replace(&mut self.counted, counted);
+        let mut reasons = Throttle::in_bits(bits);
+        reasons.extend(risen(before, self.counted));
+        reasons.sort_unstable();
+        reasons.dedup();
+        reasons
+    }
+
+    /// The graphics and the memory clock as `of` gives them, if it gives both.
+    fn clocks(&self, of: impl Fn(Clock) -> Result<u32, NvmlError>) -> Option<String> {
+        Some(format!("{}/{} MHz", of(Clock::Graphics).ok()?, of(Clock::Memory).ok()?))
+    }
+
+    fn application_clocks(&self) -> Option<String> {
+        self.clocks(|clock| self.whole().applications_clock(clock))
+    }
+
+    fn power_limit_w(&self) -> Option<u32> {
+        self.whole().enforced_power_limit().ok().map(|milliwatts| milliwatts / 1000)
+    }
+
+    fn auto_boost(&self) -> Option<bool> {
+        self.whole().auto_boosted_clocks_enabled().ok().map(|boost| boost.is_enabled)
+    }
+
+    fn clock_offsets(&self) -> Option<String> {
+        let device = self.whole();
+        Some(format!("{}/{} MHz", device.gpc_clock_vf_offset().ok()?, device.mem_clock_vf_offset().ok()?))
+    }
+}
+
+/// The reasons whose counters have risen.
+fn risen(before: [Option<u64>; COUNTERS.len()], now: [Option<u64>; COUNTERS.len()]) -> impl Iterator<Item = Throttle> {
+    let pairs = before.into_iter().zip(now).zip(COUNTERS);
+    pairs.filter(|((before, now), _)| before.is_some() && now > before).map(|(_, (_, reason))| reason)
+}
+
+impl Source for Gpu {
+    fn name(&self) -> &'static str {
+        "nvml"
+    }
+
+    fn sample(&mut self) -> Sample {
+        Sample {
+            at: now(),
+            clock_mhz: self.clock_mhz(Clock::SM),
+            memory_clock_mhz: self.clock_mhz(Clock::Memory),
+            power_w: self.power_w(),
+            temperature_c: self.temperature_c(),
+            throttle: self.throttle(),
+        }
+    }
+
+    fn joules(&mut self) -> Option<f64> {
+        self.used_joules()
+    }
+
+    fn others(&mut self, ours: &[u32]) -> Vec<String> {
+        let device = &self.device;
+        let lists = [
+            device.running_compute_processes(),
+            device.running_graphics_processes(),
+            device.mps_running_compute_processes(),
+        ];
+        // One process may be in several lists.
+        let all: BTreeMap<u32, UsedGpuMemory> =
+            lists.into_iter().flatten().flatten().map(|process| (process.pid, process.used_gpu_memory)).collect();
+        let strangers = all.into_iter().filter(|(pid, _)| *pid != std::process::id() && !ours.contains(pid));
+        strangers
+            .map(|(pid, memory)| {
+                let name = device.nvml().sys_process_name(pid, 256).ok();
+                line(pid, name.as_deref(), &memory)
+            })
+            .collect()
+    }
+
+    fn facts(&self) -> Value {
+        let device = self.whole();
+        let link = |generation: Result<u32, NvmlError>, width: Result<u32, NvmlError>| {
+            Some(format!("generation {}, {} lanes", generation.ok()?, width.ok()?).into())
+        };
+        source::known([
+            ("name", self.device.name().ok().map(Value::from)),
+            ("driver", device.nvml().sys_driver_version().ok().map(Value::from)),
+            ("vbios", device.vbios_version().ok().map(Value::from)),
+            ("pci", device.pci_info().ok().map(|pci| pci.bus_id.into())),
+            ("pcie", link(device.current_pcie_link_gen(), device.current_pcie_link_width())),
+            ("highest_pcie", link(device.max_pcie_link_gen(), device.max_pcie_link_width())),
+            ("power_limit_w", self.power_limit_w().map(Value::from)),
+            ("default_power_limit_w", device.power_management_limit_default().ok().map(|limit| (limit / 1000).into())),
+            ("highest_clocks", self.clocks(|clock| device.max_clock_info(clock)).map(Value::from)),
+            ("application_clocks", self.application_clocks().map(Value::from)),
+            (
+                "default_application_clocks",
+                self.clocks(|clock| device.default_applications_clock(clock)).map(Value::from),
+            ),
+            ("clock_offsets", self.clock_offsets().map(Value::from)),
+            ("auto_boost", self.auto_boost().map(Value::from)),
+            ("locked_clocks", Some("NVML does not tell".into())),
+            ("persistence_mode", device.is_in_persistent_mode().ok().map(Value::from)),
+            ("compute_mode", device.compute_mode().ok().map(|mode| format!("{mode:?}").into())),
+            ("ecc", device.is_ecc_enabled().ok().map(|ecc| ecc.currently_enabled.into())),
+            ("mig", device.mig_mode().ok().map(|mode| (mode.current == 1).into())),
+            (
+                "not_reported",
+                source::not_reported([
+                    ("clock", self.clock_mhz(Clock::SM).is_some()),
+                    ("memory clock", self.clock_mhz(Clock::Memory).is_some()),
+                    ("power", self.power_w().is_some()),
+                    ("energy", self.used_joules().is_some()),
+                    ("temperature", self.temperature_c().is_some()),
+                    ("throttling", device.current_throttle_reasons().is_ok()),
+                    ("throttling between samples", self.counters().iter().all(Option::is_some)),
+                    ("other processes", self.device.running_compute_processes().is_ok()),
+                ]),
+            ),
+        ])
+    }
+
+    fn policy(&self) -> String {
+        source::policy([
+            self.application_clocks().map(|clocks| format!("application clocks {clocks}")),
+            self.clock_offsets().map(|offsets| format!("clock offsets {offsets}")),
+            self.auto_boost().map(|on| format!("auto boost {}", if on { "on" } else { "off" })),
+            self.power_limit_w().map(|watts| format!("power limit {watts} W")),
+        ])
+    }
+}
+
+/// One process on the device. Only the file's name is told: its folder may hold a user's.
+fn line(pid: u32, name: Option<&str>, memory: &UsedGpuMemory) -> String {
+    let program = name.and_then(|name| name.split_whitespace().next()).and_then(|path| path.rsplit(['/', '\\']).next());
+    // In a container NVML may number processes as the machine outside does.
+    let who = program.map_or_else(|| "not visible from here, perhaps this one by another number".into(), str::to_owned);
+    match memory {
+        UsedGpuMemory::Used(bytes) => format!("process {pid} ({who}) holds {} MiB of the device's memory", bytes >> 20),
+        UsedGpuMemory::Unavailable => format!("process {pid} ({who}) uses the device"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_missing_library_or_device_is_a_reason() {
+        let nobody = "GPU-00000000-0000-0000-0000-000000000000";
+        let why = nvml(nobody).err().unwrap();
+        println!("{why}");
+        let names = if library().is_ok() { &[nobody] } else { NAMES };
+        assert!(names.iter().any(|name| why.contains(name)), "{why}");
+    }
+
+    #[test]
+    fn a_counter_tells_what_happened_between_samples() {
+        let before = [Some(5), Some(0), None, Some(9)];
+        let all = |now| risen(before, now).collect::<Vec<_>>();
+        assert_eq!(all(before), []);
+        assert_eq!(all([Some(6), Some(0), Some(3), Some(9)]), [Throttle::PowerCap]);
+        assert_eq!(all([None, Some(1), None, Some(10)]), [Throttle::Thermal, Throttle::PowerBrake]);
+    }
+
+    #[test]
+    fn processes_are_named_without_their_folders() {
+        for (name, memory, expected) in [
+            (Some("/home/ann/bin/train --fast"), UsedGpuMemory::Used(3 << 20), "(train) holds 3 MiB of the device's"),
+            (Some("C:\\tools\\game.exe"), UsedGpuMemory::Unavailable, "(game.exe) uses the device"),
+            (None, UsedGpuMemory::Unavailable, "(not visible from here"),
+        ] {
+            let line = line(812, name, &memory);
+            assert!(line.contains(expected) && line.starts_with("process 812") && !line.contains("ann"), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_gpu_reports_clock_power_temperature_and_energy() {
+        if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+            println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+            return;
+        }
+        let uuid = library().unwrap().device_by_index(0).unwrap().uuid().unwrap();
+        let mut gpu = nvml(&uuid).unwrap();
+        println!("{:#}\n{}\n{:?}", gpu.facts(), gpu.policy(), gpu.others(&[]));
+        let (start, before) = (now(), gpu.joules().expect("an energy counter"));
+        std::thread::sleep(Duration::from_secs(1));
+        let mean = (gpu.joules().unwrap() - before) / (now() - start).as_secs_f64();
+        let sample = gpu.sample();
+        println!("{sample:?}, {mean:.1} W by the energy counter");
+        let holds =
+            |range: std::ops::Range<f64>, value: f64| assert!(range.contains(&value), "{value} not in {range:?}");
+        holds(100.0..4000.0, sample.clock_mhz.unwrap().into());
+        holds(100.0..20_000.0, sample.memory_clock_mhz.unwrap().into());
+        holds(5.0..2000.0, sample.power_w.unwrap());
+        holds(10.0..110.0, sample.temperature_c.unwrap());
+        holds(5.0..2000.0, mean);
+        assert_eq!(gpu.policy(), nvml(&uuid).unwrap().policy());
+        let facts = gpu.facts();
+        assert!(["name", "driver", "power_limit_w"].iter().all(|fact| facts.get(fact).is_some()), "{facts}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Energy counters of the processor's packages (RAPL).
+
+use crate::telemetry::files::{number, numbered, text};
+use std::path::{Path, PathBuf};
+
+/// All packages together.
+pub(super) struct Energy {
+    packages: Vec<Package>,
+}
+
+struct Package {
+    counter: PathBuf,
+    /// The counter starts at zero again when it would exceed this.
+    range: u64,
+    last: u64,
+    microjoules: u64,
+}
+
+impl Energy {
+    /// The counters below `root`. Only root may read them on most systems; if one cannot be read there is no sum.
+    pub(super) fn at(root: &Path) -> Self {
+        let zones = numbered(root.join("sys/class/powercap"), "intel-rapl:");
+        let is_package = |zone: &PathBuf| text(zone.join("name")).is_some_and(|name| name.starts_with("package"));
+        let packages: Option<Vec<_>> = zones.into_iter().filter(is_package).map(|zone| Package::at(&zone)).collect();
+        Self { packages: packages.unwrap_or_default() }
+    }
+
+    /// Joules since the counters were found.
+    pub(super) fn joules(&mut self) -> Option<f64> {
+        let total: Option<u64> = self.packages.iter_mut().map(Package::microjoules).sum();
+        total.filter(|_| self.is_known()).map(|microjoules| microjoules as f64 / 1e6)
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        !self.packages.is_empty()
+    }
+}
+
+impl Package {
+    fn at(zone: &Path) -> Option<Self> {
+        let (counter, range) = (zone.join("energy_uj"), number(zone.join("max_energy_range_uj"))?);
+        Some(Self { last: number(&counter)?, counter, range, microjoules: 0 })
+    }
+
+    fn microjoules(&mut self) -> Option<u64> {
+        let now: u64 = number(&self.counter)?;
+        // A counter wraps after minutes at full power: it is looked at far more often.
+        self.microjoules += if now >= self.last { now - self.last } else { self.range.saturating_sub(self.last) + now };
+        self.last = now;
+        Some(self.microjoules)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::processor::tests::Tree;
+
+    const RAPL: &str = "sys/class/powercap/intel-rapl:";
+
+    fn zone(tree: &Tree, zone: &str, name: &str) {
+        tree.write(&format!("{RAPL}{zone}/name"), name);
+        tree.write(&format!("{RAPL}{zone}/energy_uj"), "1000000");
+        tree.write(&format!("{RAPL}{zone}/max_energy_range_uj"), "9000000");
+    }
+
+    #[test]
+    fn packages_are_added_and_neither_their_parts_nor_the_whole_machine() {
+        let tree = Tree::new();
+        for (number, name) in [("0", "package-0"), ("0:0", "core"), ("1", "package-1"), ("2", "psys")] {
+            zone(&tree, number, name);
+        }
+        let mut energy = Energy::at(tree.root());
+        assert_eq!(energy.joules(), Some(0.0));
+        for number in ["0", "0:0", "1", "2"] {
+            tree.write(&format!("{RAPL}{number}/energy_uj"), "3500000");
+        }
+        assert_eq!(energy.joules(), Some(5.0));
+        assert_eq!(energy.joules(), Some(5.0));
+    }
+
+    #[test]
+    fn a_counter_that_wraps_goes_on() {
+        let tree = Tree::new();
+        zone(&tree, "0", "package-0");
+        let mut energy = Energy::at(tree.root());
+        for (counter, expected) in [("8000000", 7.0), ("500000", 8.5), ("600000", 8.6), ("8600000", 16.6), ("0", 17.0)]
+        {
+            tree.write(&format!("{RAPL}0/energy_uj"), counter);
+            assert_eq!(energy.joules(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn without_every_package_there_is_no_sum() {
+        let tree = Tree::new();
+        assert_eq!(Energy::at(tree.root()).joules(), None);
+        zone(&tree, "0", "package-0");
+        tree.write(&format!("{RAPL}1/name"), "package-1");
+        assert_eq!(Energy::at(tree.root()).joules(), None);
+    }
+
+    #[test]
+    fn a_counter_that_can_no_longer_be_read_is_absent() {
+        let tree = Tree::new();
+        zone(&tree, "0", "package-0");
+        let mut energy = Energy::at(tree.root());
+        assert!(energy.joules().is_some());
+        tree.remove(&format!("{RAPL}0/energy_uj"));
+        assert_eq!(energy.joules(), None);
+    }
+}

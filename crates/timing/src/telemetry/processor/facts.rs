@@ -1,0 +1,153 @@
+//! What a reader must know of the processor, and how its clocks are set.
+
+use crate::telemetry::files::{number, numbered, text};
+use crate::telemetry::source;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const CPU: &str = "sys/devices/system/cpu";
+
+pub(super) fn facts(root: &Path, given: [(&str, bool); 4]) -> Value {
+    let info = text(root.join("proc/cpuinfo")).unwrap_or_default();
+    let first = |field| values(&info, field).next().map(str::to_owned);
+    let nominal = first("cpu MHz").filter(|_| !has_flag(&info, "aperfmperf"));
+    let nodes = numbered(root.join("sys/devices/system/node"), "node").len();
+    let logical = values(&info, "processor").count();
+    let load = text(root.join("proc/loadavg")).and_then(|load| load.split_whitespace().next()?.parse::<f64>().ok());
+    source::known([
+        ("model", first("model name").map(Value::from)),
+        ("logical_cores", (logical > 0).then(|| logical.into())),
+        ("smt", number::<u32>(root.join(CPU).join("smt/active")).map(|active| (active == 1).into())),
+        ("numa_nodes", (nodes > 0).then(|| nodes.into())),
+        ("virtual_machine", has_flag(&info, "hypervisor").then(|| true.into())),
+        ("nominal_mhz", nominal.and_then(|clock| clock.parse::<f64>().ok()).map(Value::from)),
+        ("frequency_driver", everywhere(root, "scaling_driver").map(Value::from)),
+        ("governor", everywhere(root, "scaling_governor").map(Value::from)),
+        ("energy_preference", everywhere(root, "energy_performance_preference").map(Value::from)),
+        ("turbo", turbo(root).map(Value::from)),
+        ("lowest_mhz", limit_mhz(root, "scaling_min_freq").map(Value::from)),
+        ("highest_mhz", limit_mhz(root, "scaling_max_freq").map(Value::from)),
+        ("load", load.map(Value::from)),
+        ("not_reported", source::not_reported(given)),
+    ])
+}
+
+pub(super) fn policy(root: &Path) -> String {
+    let limits = limit_mhz(root, "scaling_min_freq").zip(limit_mhz(root, "scaling_max_freq"));
+    source::policy([
+        everywhere(root, "scaling_governor").map(|governor| format!("governor {governor}")),
+        everywhere(root, "energy_performance_preference").map(|preference| format!("preference {preference}")),
+        turbo(root).map(|on| format!("turbo {}", if on { "on" } else { "off" })),
+        limits.map(|(lowest, highest)| format!("{lowest}-{highest} MHz")),
+    ])
+}
+
+/// The clocks in `/proc/cpuinfo`, if the processor counts them: without that the figure is a nominal one.
+pub(super) fn counted_clocks(root: &Path) -> Vec<f64> {
+    let info = text(root.join("proc/cpuinfo")).filter(|info| has_flag(info, "aperfmperf")).unwrap_or_default();
+    values(&info, "cpu MHz").filter_map(|clock| clock.parse().ok()).collect()
+}
+
+/// What `/proc/cpuinfo` says of a field, for every core.
+fn values<'a>(info: &'a str, field: &str) -> impl Iterator<Item = &'a str> {
+    info.lines()
+        .filter_map(|line| line.split_once(':'))
+        .filter(move |(name, _)| name.trim() == field)
+        .map(|(_, v)| v.trim())
+}
+
+fn has_flag(info: &str, flag: &str) -> bool {
+    values(info, "flags").next().is_some_and(|flags| flags.split_whitespace().any(|word| word == flag))
+}
+
+/// A setting of all cores; several values where they differ.
+fn everywhere(root: &Path, setting: &str) -> Option<String> {
+    let cores = numbered(root.join(CPU), "cpu");
+    let found: BTreeSet<String> = cores.iter().filter_map(|core| text(core.join("cpufreq").join(setting))).collect();
+    (!found.is_empty()).then(|| Vec::from_iter(found).join("/"))
+}
+
+fn limit_mhz(root: &Path, limit: &str) -> Option<u64> {
+    number::<u64>(root.join(CPU).join("cpu0/cpufreq").join(limit)).map(|kilohertz| kilohertz / 1000)
+}
+
+fn turbo(root: &Path) -> Option<bool> {
+    let intel = number::<u32>(root.join(CPU).join("intel_pstate/no_turbo")).map(|off| off == 0);
+    intel.or_else(|| number::<u32>(root.join(CPU).join("cpufreq/boost")).map(|on| on == 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::processor::tests::Tree;
+    use serde_json::json;
+
+    fn machine() -> Tree {
+        let tree = Tree::new();
+        let cpuinfo = "processor\t: 0\nmodel name\t: Some Processor: fast\nflags\t\t: fpu hypervisor\ncpu MHz\t: 2600.0\n\
+                       processor\t: 1\nmodel name\t: Some Processor: fast\nflags\t\t: fpu hypervisor\ncpu MHz\t: 2600.0";
+        tree.write("proc/cpuinfo", cpuinfo);
+        tree.write("proc/loadavg", "0.52 0.58 0.59 1/1034 12345");
+        for (file, content) in [
+            ("smt/active", "0"),
+            ("intel_pstate/no_turbo", "1"),
+            ("cpu0/cpufreq/scaling_governor", "powersave"),
+            ("cpu1/cpufreq/scaling_governor", "performance"),
+            ("cpu0/cpufreq/scaling_min_freq", "800000"),
+            ("cpu0/cpufreq/scaling_max_freq", "3600000"),
+        ] {
+            tree.write(&format!("{CPU}/{file}"), content);
+        }
+        for node in ["node0", "node1"] {
+            tree.write(&format!("sys/devices/system/node/{node}/cpulist"), "0");
+        }
+        tree
+    }
+
+    #[test]
+    fn facts_are_those_the_files_hold() {
+        let expected = json!({
+            "model": "Some Processor: fast",
+            "logical_cores": 2,
+            "smt": false,
+            "numa_nodes": 2,
+            "virtual_machine": true,
+            "nominal_mhz": 2600.0,
+            "governor": "performance/powersave",
+            "turbo": false,
+            "lowest_mhz": 800,
+            "highest_mhz": 3600,
+            "load": 0.52,
+            "not_reported": ["b"],
+        });
+        let given = [("a", true), ("b", false), ("c", true), ("d", true)];
+        assert_eq!(facts(machine().root(), given), expected);
+    }
+
+    #[test]
+    fn the_policy_changes_with_every_setting() {
+        let tree = machine();
+        let mut seen = BTreeSet::from([policy(tree.root())]);
+        assert_eq!(seen.first().unwrap(), "governor performance/powersave, turbo off, 800-3600 MHz");
+        for (file, content) in [
+            ("intel_pstate/no_turbo", "0"),
+            ("cpu0/cpufreq/scaling_governor", "performance"),
+            ("cpu0/cpufreq/scaling_max_freq", "2600000"),
+            ("cpu0/cpufreq/scaling_min_freq", "2600000"),
+            ("cpu0/cpufreq/energy_performance_preference", "power"),
+        ] {
+            tree.write(&format!("{CPU}/{file}"), content);
+            assert!(seen.insert(policy(tree.root())), "{file}: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn boost_is_turbo_too() {
+        let tree = Tree::new();
+        for (file, expected) in [("0", false), ("1", true)] {
+            tree.write(&format!("{CPU}/cpufreq/boost"), file);
+            assert_eq!(turbo(tree.root()), Some(expected));
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The processor, as Linux reports it below `/sys` and `/proc`.
+
+mod energy;
+mod facts;
+mod share;
+
+use super::files::{number, numbered, text};
+use super::{Sample, Source, Throttle, now};
+use energy::Energy;
+use serde_json::Value;
+use share::Share;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The sensors of this machine's processor. There may be few of them: a virtual machine shows none, and only root may
+/// read the energy counters of most.
+pub fn processor() -> Box<dyn Source> {
+    Box::new(Processor::at(Path::new("/")))
+}
+
+/// Reading the clocks of more cores would itself take time from what is measured.
+const MOST_CLOCKS: usize = 16;
+/// Energy counters move every millisecond or so: over shorter spans they give no power.
+const SHORTEST_SPAN: Duration = Duration::from_millis(10);
+
+/// A package's thermometer is among the first of its chip.
+const PER_CHIP: u32 = 4;
+
+struct Processor {
+    root: PathBuf,
+    clocks: Vec<PathBuf>,
+    /// Whether `/proc/cpuinfo` has clocks where no other file has.
+    info_has_clocks: bool,
+    temperatures: Vec<PathBuf>,
+    throttles: Vec<PathBuf>,
+    /// Throttling counted until the last sample.
+    throttled: Option<u64>,
+    energy: Energy,
+    /// When the energy was last looked at, and how much it was.
+    spent: Option<(Duration, f64)>,
+    share: Share,
+}
+
+impl Processor {
+    fn at(root: &Path) -> Self {
+        let cores = numbered(root.join("sys/devices/system/cpu"), "cpu");
+        let clocks: Vec<PathBuf> =
+            cores.iter().map(|core| core.join("cpufreq/scaling_cur_freq")).filter(|file| file.exists()).collect();
+        let counters = ["core_throttle_count", "package_throttle_count"];
+        let throttles: Vec<PathBuf> = cores
+            .iter()
+            .flat_map(|core| counters.map(|counter| core.join("thermal_throttle").join(counter)))
+            .filter(|file| file.exists())
+            .collect();
+        let mut energy = Energy::at(root);
+        Self {
+            clocks: clocks.iter().step_by(clocks.len().div_ceil(MOST_CLOCKS).max(1)).cloned().collect(),
+            info_has_clocks: clocks.is_empty() && !facts::counted_clocks(root).is_empty(),
+            temperatures: thermometers(root),
+            throttled: total(&throttles),
+            throttles,
+            spent: energy.joules().map(|joules| (now(), joules)),
+            energy,
+            share: Share::at(root),
+            root: root.to_owned(),
+        }
+    }
+
+    fn clock_mhz(&self) -> Option<u32> {
+        let megahertz: Vec<f64> = if self.info_has_clocks {
+            facts::counted_clocks(&self.root)
+        } else {
+            self.clocks.iter().filter_map(number).map(|kilohertz: f64| kilohertz / 1e3).collect()
+        };
+        let mean = megahertz.iter().sum::<f64>() / megahertz.len() as f64;
+        (!megahertz.is_empty()).then(|| mean.round() as u32)
+    }
+
+    /// Of the hottest package.
+    fn temperature_c(&self) -> Option<f64> {
+        let millidegrees = self.temperatures.iter().filter_map(number::<i64>).max();
+        millidegrees.map(|millidegrees| millidegrees as f64 / 1e3)
+    }
+
+    fn power_w(&mut self) -> Option<f64> {
+        let spent = self.energy.joules().map(|joules| (now(), joules));
+        let ((before, had), (after, has)) = (self.spent?, spent?);
+        if after - before < SHORTEST_SPAN {
+            return None;
+        }
+        self.spent = spent;
+        Some((has - had) / (after - before).as_secs_f64())
+    }
+
+    fn throttle(&mut self) -> Vec<Throttle> {
+        let before = std::mem::replace(&mut self.throttled, total(&self.throttles));
+        let rose = before.zip(self.throttled).is_some_and(|(before, now)| now > before);
+        if rose { vec![Throttle::Thermal] } else { vec![] }
+    }
+}
+
+impl Source for Processor {
+    fn name(&self) -> &'static str {
+        "sysfs"
+    }
+
+    fn sample(&mut self) -> Sample {
+        Sample {
+            at: now(),
+            clock_mhz: self.clock_mhz(),
+            memory_clock_mhz: None,
+            power_w: self.power_w(),
+            temperature_c: self.temperature_c(),
+            throttle: self.throttle(),
+        }
+    }
+
+    fn joules(&mut self) -> Option<f64> {
+        self.energy.joules()
+    }
+
+    fn others(&mut self, ours: &[u32]) -> Vec<String> {
+        self.share.others(ours)
+    }
+
+    fn facts(&self) -> Value {
+        let given = [
+            ("clock", self.clock_mhz().is_some()),
+            ("temperature", !self.temperatures.is_empty()),
+            ("energy", self.energy.is_known()),
+            ("throttling", !self.throttles.is_empty()),
+        ];
+        facts::facts(&self.root, given)
+    }
+
+    fn policy(&self) -> String {
+        facts::policy(&self.root)
+    }
+}
+
+/// The sum of counters; absent without any.
+fn total(counters: &[PathBuf]) -> Option<u64> {
+    (!counters.is_empty()).then(|| counters.iter().filter_map(number::<u64>).sum())
+}
+
+/// The thermometers of whole packages: those of the processor's own driver, else the system's zones for it.
+fn thermometers(root: &Path) -> Vec<PathBuf> {
+    let chips = numbered(root.join("sys/class/hwmon"), "hwmon");
+    let labelled = |label: &str| -> Vec<PathBuf> {
+        let inputs = chips.iter().flat_map(|chip| (1..=PER_CHIP).map(move |n| (chip, n)));
+        let says_so = |text: String| text.starts_with(label);
+        inputs
+            .filter(|(chip, n)| text(chip.join(format!("temp{n}_label"))).is_some_and(says_so))
+            .map(|(chip, n)| chip.join(format!("temp{n}_input")))
+            .collect()
+    };
+    // Intel's label, then AMD's: Tctl is meant for fans, and too high on some models.
+    let found = ["Package id", "Tdie", "Tctl"].into_iter().map(labelled).find(|found| !found.is_empty());
+    let is_processor = |kind: &String| kind.starts_with("x86_pkg_temp") || kind.starts_with("cpu");
+    found.unwrap_or_else(|| {
+        let zones = numbered(root.join("sys/class/thermal"), "thermal_zone").into_iter();
+        zones
+            .filter(|zone| text(zone.join("type")).filter(is_processor).is_some())
+            .map(|zone| zone.join("temp"))
+            .collect()
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    /// A folder that stands for the root of a file system.
+    pub struct Tree(TempDir);
+
+    impl Tree {
+        pub fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        pub fn root(&self) -> &Path {
+            self.0.path()
+        }
+
+        pub fn write(&self, file: &str, content: &str) {
+            let path = self.root().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, format!("{content}\n")).unwrap();
+        }
+
+        pub fn remove(&self, file: &str) {
+            std::fs::remove_file(self.root().join(file)).unwrap();
+        }
+    }
+
+    const CPU: &str = "sys/devices/system/cpu/cpu";
+
+    #[test]
+    fn the_clock_is_the_mean_of_cores() {
+        let tree = Tree::new();
+        for (core, kilohertz) in [(0, "3000000"), (1, "2000000"), (2, "1000499")] {
+            tree.write(&format!("{CPU}{core}/cpufreq/scaling_cur_freq"), kilohertz);
+        }
+        tree.write("proc/cpuinfo", "cpu MHz\t: 5.0\nflags\t: aperfmperf");
+        assert_eq!(Processor::at(tree.root()).sample().clock_mhz, Some(2000));
+    }
+
+    #[test]
+    fn of_many_cores_some_all_over_the_machine_are_read() {
+        let tree = Tree::new();
+        for core in 0..100 {
+            tree.write(&format!("{CPU}{core}/cpufreq/scaling_cur_freq"), &format!("{core}000"));
+        }
+        let processor = Processor::at(tree.root());
+        assert_eq!(processor.clocks.len(), 15);
+        assert_eq!(processor.clock_mhz(), Some(49));
+    }
+
+    #[test]
+    fn without_frequency_scaling_only_counted_clocks_count() {
+        let tree = Tree::new();
+        tree.write("proc/cpuinfo", "cpu MHz\t: 2600.2\nflags\t: fpu hypervisor");
+        assert_eq!(Processor::at(tree.root()).sample().clock_mhz, None, "that is what it says on the label");
+        tree.write("proc/cpuinfo", "cpu MHz\t: 2600.2\nflags\t: fpu aperfmperf\ncpu MHz\t: 2800.4");
+        assert_eq!(Processor::at(tree.root()).sample().clock_mhz, Some(2700));
+    }
+
+    #[test]
+    fn throttling_is_told_once_for_each_rise() {
+        let tree = Tree::new();
+        let set = |core: u32, level: &str, count: &str| {
+            tree.write(&format!("{CPU}{core}/thermal_throttle/{level}_throttle_count"), count);
+        };
+        set(0, "core", "7");
+        set(0, "package", "2");
+        set(1, "core", "0");
+        let mut processor = Processor::at(tree.root());
+        assert_eq!(processor.sample().throttle, []);
+        set(1, "core", "1");
+        assert_eq!(processor.sample().throttle, [Throttle::Thermal]);
+        assert_eq!(processor.sample().throttle, []);
+        set(0, "package", "3");
+        assert_eq!(processor.sample().throttle, [Throttle::Thermal]);
+    }
+
+    #[test]
+    fn the_hottest_package_counts() {
+        let tree = Tree::new();
+        tree.write("sys/class/thermal/thermal_zone0/type", "acpitz");
+        tree.write("sys/class/thermal/thermal_zone0/temp", "90000");
+        assert_eq!(Processor::at(tree.root()).sample().temperature_c, None);
+        tree.write("sys/class/thermal/thermal_zone1/type", "x86_pkg_temp");
+        tree.write("sys/class/thermal/thermal_zone1/temp", "30000");
+        assert_eq!(Processor::at(tree.root()).sample().temperature_c, Some(30.0));
+        for (chip, input, label, temperature) in [
+            (2, 1, "Package id 0", "41000"),
+            (2, 2, "Core 0", "99000"),
+            (3, 1, "Package id 1", "42500"),
+            (4, 1, "Tctl", "80000"),
+        ] {
+            tree.write(&format!("sys/class/hwmon/hwmon{chip}/temp{input}_label"), label);
+            tree.write(&format!("sys/class/hwmon/hwmon{chip}/temp{input}_input"), temperature);
+        }
+        assert_eq!(Processor::at(tree.root()).sample().temperature_c, Some(42.5));
+    }
+
+    #[test]
+    fn power_is_the_energy_between_samples() {
+        let tree = Tree::new();
+        let rapl = "sys/class/powercap/intel-rapl:0";
+        for (file, content) in [("name", "package-0"), ("energy_uj", "500000"), ("max_energy_range_uj", "1000000")] {
+            tree.write(&format!("{rapl}/{file}"), content);
+        }
+        let mut processor = Processor::at(tree.root());
+        let (before, _) = processor.spent.unwrap();
+        std::thread::sleep(SHORTEST_SPAN);
+        tree.write(&format!("{rapl}/energy_uj"), "300000");
+        let power = processor.sample().power_w.unwrap();
+        let (after, joules) = processor.spent.unwrap();
+        assert_eq!(joules, 0.8);
+        assert_eq!(power, 0.8 / (after - before).as_secs_f64());
+        processor.spent = Some((now(), joules));
+        assert_eq!(processor.sample().power_w, None, "too soon");
+    }
+
+    #[test]
+    fn a_machine_that_shows_nothing_has_nothing_rather_than_zero() {
+        let tree = Tree::new();
+        let mut processor = Processor::at(tree.root());
+        let sample = processor.sample();
+        assert_eq!(sample, Sample { at: sample.at, ..Sample::default() });
+        assert_eq!((processor.joules(), processor.others(&[])), (None, vec![]));
+        assert_eq!(processor.policy(), "unknown");
+        let missing = ["clock", "temperature", "energy", "throttling"];
+        assert_eq!(processor.facts(), serde_json::json!({ "not_reported": missing }));
+    }
+
+    #[test]
+    fn this_machine_can_be_read() {
+        let mut processor = processor();
+        println!("{:?}\n{:#}\n{}", processor.sample(), processor.facts(), processor.policy());
+        let clock = processor.sample().clock_mhz;
+        assert!(clock.is_none_or(|clock| (100..10_000).contains(&clock)), "{clock:?}");
+        assert!(processor.sample().temperature_c.is_none_or(|celsius| (-40.0..130.0).contains(&celsius)));
+    }
+}

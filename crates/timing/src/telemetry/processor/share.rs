@@ -1,0 +1,170 @@
+//! Who else used the processor's time.
+
+use crate::telemetry::files::text;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// A smaller share of the processor is not worth a line.
+const WORTH_TELLING: f64 = 0.1;
+/// Ticks of every core that a share must be taken over: shorter spans are too coarse.
+const FEWEST_TICKS: u64 = 10;
+
+/// Compares one look at the processor's time with the one before.
+pub(super) struct Share {
+    proc: PathBuf,
+    last: Option<Look>,
+}
+
+/// Ticks since the system started.
+struct Look {
+    cores: u64,
+    /// Of all cores together, idle or not.
+    passed: u64,
+    busy: u64,
+    /// Taken by the host of a virtual machine.
+    stolen: u64,
+    /// Used by processes that are ours, and by children they have waited for.
+    ours: BTreeMap<u32, u64>,
+}
+
+impl Share {
+    pub(super) fn at(root: &Path) -> Self {
+        let proc = root.join("proc");
+        let last = look(&proc, BTreeSet::new());
+        Self { proc, last }
+    }
+
+    /// What others used since the look before.
+    pub(super) fn others(&mut self, ours: &[u32]) -> Vec<String> {
+        let known = self.last.iter().flat_map(|last| last.ours.keys()).chain(ours).copied().collect();
+        let Some(now) = look(&self.proc, known) else { return vec![] };
+        let Some(last) = &self.last else {
+            self.last = Some(now);
+            return vec![];
+        };
+        let passed = now.passed.saturating_sub(last.passed);
+        if passed < FEWEST_TICKS * now.cores {
+            return vec![];
+        }
+        // One that was not known before cannot be told apart yet. One that has ended is in its parent's time now.
+        let before: u64 = last.ours.values().sum();
+        let after: u64 = now.ours.iter().filter(|(pid, _)| last.ours.contains_key(pid)).map(|(_, ticks)| ticks).sum();
+        let busy = now.busy.saturating_sub(last.busy).saturating_sub(after.saturating_sub(before));
+        let stolen = now.stolen.saturating_sub(last.stolen);
+        let line = |who: &str, ticks: u64| {
+            let share = ticks as f64 / passed as f64;
+            (share > WORTH_TELLING).then(|| format!("{who} {:.0} % of the processor", share * 100.0))
+        };
+        let lines =
+            [line("other processes use", busy), line("other guests of this virtual machine's host take", stolen)];
+        self.last = Some(now);
+        lines.into_iter().flatten().collect()
+    }
+}
+
+fn look(proc: &Path, ours: BTreeSet<u32>) -> Option<Look> {
+    let stat = text(proc.join("stat"))?;
+    let mut lines = stat.lines().take_while(|line| line.starts_with("cpu"));
+    let all: Vec<u64> = lines.next()?.split_whitespace().skip(1).map_while(|ticks| ticks.parse().ok()).collect();
+    // Two more follow on newer kernels, guests' time, which the first two hold already.
+    let [user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen, ..] = all[..] else { return None };
+    let busy = user + nice + system + interrupts + soft_interrupts;
+    let myself = std::process::id();
+    let own = std::iter::once((myself, used(&proc.join("self/stat"))?));
+    let named = ours.into_iter().filter(|&pid| pid != myself);
+    let others = named.filter_map(|pid| Some((pid, used(&proc.join(format!("{pid}/stat")))?)));
+    Some(Look {
+        cores: lines.count() as u64,
+        passed: busy + idle + waiting + stolen,
+        busy,
+        stolen,
+        ours: own.chain(others).collect(),
+    })
+}
+
+/// Ticks that a process and the children it has waited for have used.
+fn used(stat: &Path) -> Option<u64> {
+    let stat = text(stat)?;
+    // The name stands in brackets and may hold anything; user, system, and the same of the children are fields 14 to 17.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    fields.get(11..15)?.iter().map(|ticks| ticks.parse::<u64>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::processor::tests::Tree;
+
+    /// Two cores; `[user, idle, stolen]` of both together, and the time of processes.
+    fn set(tree: &Tree, [user, idle, stolen]: [u64; 3], processes: &[(&str, u64, u64)]) {
+        tree.write("proc/stat", &format!("cpu {user} 0 0 {idle} 0 0 0 {stolen} 0 0\ncpu0 0 0\ncpu1 0 0\nintr 5\n"));
+        for (pid, own, children) in processes {
+            let fields = format!("1 (a) b) c) R 1 1 1 0 -1 0 0 0 0 0 {own} 0 {children} 0 20 0 1 0 99 0");
+            tree.write(&format!("proc/{pid}/stat"), &fields);
+        }
+    }
+
+    fn share(tree: &Tree) -> Share {
+        set(tree, [1000, 1000, 0], &[("self", 100, 0)]);
+        Share::at(tree.root())
+    }
+
+    #[test]
+    fn what_is_not_ours_is_somebody_elses() {
+        let tree = Tree::new();
+        let mut share = share(&tree);
+        set(&tree, [1100, 1100, 0], &[("self", 126, 0)]);
+        assert_eq!(share.others(&[]), ["other processes use 37 % of the processor"]);
+        set(&tree, [1200, 1200, 0], &[("self", 206, 0)]);
+        assert_eq!(share.others(&[]), [""; 0], "exactly a tenth");
+    }
+
+    #[test]
+    fn named_processes_are_ours_from_the_first_call_that_names_them() {
+        let tree = Tree::new();
+        let mut share = share(&tree);
+        set(&tree, [1000, 1100, 0], &[("77", 5000, 0)]);
+        assert_eq!(share.others(&[77]), [""; 0]);
+        set(&tree, [1100, 1100, 0], &[("77", 5100, 0)]);
+        assert_eq!(share.others(&[77]), [""; 0]);
+        set(&tree, [1200, 1100, 0], &[("77", 5200, 0)]);
+        assert_eq!(share.others(&[]), [""; 0], "named once is enough");
+    }
+
+    #[test]
+    fn a_child_that_has_ended_is_still_ours() {
+        let tree = Tree::new();
+        let mut share = share(&tree);
+        set(&tree, [1000, 1100, 0], &[("77", 500, 0)]);
+        assert_eq!(share.others(&[77]), [""; 0]);
+        tree.remove("proc/77/stat");
+        set(&tree, [1100, 1200, 0], &[("self", 100, 590)]);
+        assert_eq!(share.others(&[77]), [""; 0]);
+    }
+
+    #[test]
+    fn time_taken_by_the_host_is_told() {
+        let tree = Tree::new();
+        let mut share = share(&tree);
+        set(&tree, [1100, 1080, 20], &[("self", 200, 0)]);
+        assert_eq!(share.others(&[]), [""; 0]);
+        set(&tree, [1200, 1140, 60], &[("self", 300, 0)]);
+        assert_eq!(share.others(&[]), ["other guests of this virtual machine's host take 20 % of the processor"]);
+    }
+
+    #[test]
+    fn a_span_too_short_for_ticks_is_prolonged() {
+        let tree = Tree::new();
+        let mut share = share(&tree);
+        set(&tree, [1019, 1000, 0], &[]);
+        assert_eq!(share.others(&[]), [""; 0]);
+        set(&tree, [1020, 1000, 0], &[]);
+        assert_eq!(share.others(&[]), ["other processes use 100 % of the processor"]);
+    }
+
+    #[test]
+    fn without_files_nothing_is_claimed() {
+        let tree = Tree::new();
+        assert_eq!(Share::at(tree.root()).others(&[1]), [""; 0]);
+    }
+}

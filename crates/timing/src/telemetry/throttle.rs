@@ -1,0 +1,80 @@
+//! Why a device ran slower than it could.
+
+use std::fmt;
+
+/// What held a device's clock back. Idling and clocks that somebody has set are no reasons: they are as intended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Throttle {
+    /// It would have used more power than its limit.
+    PowerCap,
+    /// The hardware cut the clock in half or more, to protect itself.
+    HardwareSlowdown,
+    /// It was too hot.
+    Thermal,
+    /// The power supply asked for less.
+    PowerBrake,
+}
+
+impl Throttle {
+    /// Whether a round in which this happened is measured again. Large matrix products reach the power cap of
+    /// data-centre GPUs all the time: if that spoilt a round, nothing would ever be finished.
+    pub fn spoils(self) -> bool {
+        self != Self::PowerCap
+    }
+
+    /// The reasons in NVML's bits, in order, each once.
+    #[cfg(feature = "nvml")]
+    pub(super) fn in_bits(bits: u64) -> Vec<Self> {
+        const BITS: [(u64, Throttle); 4] = [
+            (0x4, Throttle::PowerCap),
+            (0x8, Throttle::HardwareSlowdown),
+            (0x20 | 0x40, Throttle::Thermal),
+            (0x80, Throttle::PowerBrake),
+        ];
+        BITS.into_iter().filter(|(mask, _)| bits & mask != 0).map(|(_, reason)| reason).collect()
+    }
+}
+
+impl fmt::Display for Throttle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::PowerCap => "power-cap",
+            Self::HardwareSlowdown => "hardware-slowdown",
+            Self::Thermal => "thermal",
+            Self::PowerBrake => "power-brake",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Throttle::*;
+
+    #[test]
+    fn all_but_the_power_cap_spoil_a_round() {
+        let spoils = [PowerCap, HardwareSlowdown, Thermal, PowerBrake].map(|reason| reason.spoils());
+        assert_eq!(spoils, [false, true, true, true]);
+    }
+
+    #[cfg(feature = "nvml")]
+    #[test]
+    fn bits_have_the_meaning_that_nvml_gives_them() {
+        use nvml_wrapper::bitmasks::device::ThrottleReasons as Bits;
+        for (bits, expected) in [
+            (Bits::NONE, vec![]),
+            (Bits::GPU_IDLE, vec![]),
+            (Bits::APPLICATIONS_CLOCKS_SETTING, vec![]),
+            (Bits::SYNC_BOOST, vec![]),
+            (Bits::DISPLAY_CLOCK_SETTING, vec![]),
+            (Bits::SW_POWER_CAP, vec![PowerCap]),
+            (Bits::HW_SLOWDOWN, vec![HardwareSlowdown]),
+            (Bits::SW_THERMAL_SLOWDOWN, vec![Thermal]),
+            (Bits::HW_THERMAL_SLOWDOWN, vec![Thermal]),
+            (Bits::HW_POWER_BRAKE_SLOWDOWN, vec![PowerBrake]),
+            (Bits::SW_THERMAL_SLOWDOWN | Bits::HW_THERMAL_SLOWDOWN | Bits::SW_POWER_CAP, vec![PowerCap, Thermal]),
+            (Bits::all(), vec![PowerCap, HardwareSlowdown, Thermal, PowerBrake]),
+        ] {
+            assert_eq!(super::Throttle::in_bits(bits.bits()), expected, "{bits:?}");
+        }
+    }
+}

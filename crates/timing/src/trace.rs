@@ -1,0 +1,111 @@
+//! A trace of one case: what the host and the device did and when, as a file for ui.perfetto.dev or chrome://tracing,
+//! and the table of its kernels.
+//!
+//! ```
+//! use calorimeter_timing::trace::{Span, Trace, Track};
+//!
+//! let mut trace = Trace::new("int8wo 1x4096x4096");
+//! let (host, device) = (Track::Host("main".into()), Track::Device("stream 7".into()));
+//! let correlation = Some(1);
+//! let call = Span { track: host, name: "cuLaunchKernel".into(), start_ns: 100, nanos: 3_000, correlation, args: vec![] };
+//! let kernel = Span { track: device, name: "gemm".into(), start_ns: 5_400, nanos: 21_250, correlation, args: vec![] };
+//! trace.span(call);
+//! trace.span(kernel);
+//! trace.counter("power", "W", 6_000, 312.5);
+//! assert_eq!(trace.kernel_table()[0].total_ns, 21_250);
+//! trace.write_to(std::io::sink())?;
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+mod kernels;
+mod lanes;
+mod write;
+
+pub use kernels::KernelRow;
+
+use std::sync::Arc;
+
+/// What happened to one case, on one time axis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace {
+    title: String,
+    spans: Vec<Span>,
+    marks: Vec<Mark>,
+    samples: Vec<Sample>,
+}
+
+/// Something that took time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// Where it is shown.
+    pub track: Track,
+    /// What it was.
+    pub name: Arc<str>,
+    /// When it began.
+    pub start_ns: u64,
+    /// How long it took.
+    pub nanos: u64,
+    /// An arrow leads from the span of the host to those of the device with the same number.
+    pub correlation: Option<u32>,
+    /// What is shown when the span is selected.
+    pub args: Vec<(String, String)>,
+}
+
+/// A line of spans.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Track {
+    /// A thread, by its name.
+    Host(Arc<str>),
+    /// A stream or queue of the device, by its name.
+    Device(Arc<str>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Mark {
+    name: String,
+    at_ns: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Sample {
+    name: Arc<str>,
+    unit: &'static str,
+    at_ns: u64,
+    value: f64,
+}
+
+impl Trace {
+    /// An empty trace.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), spans: vec![], marks: vec![], samples: vec![] }
+    }
+
+    /// Adds a span; the order does not matter.
+    pub fn span(&mut self, span: Span) {
+        self.spans.push(span);
+    }
+
+    /// Marks a moment.
+    pub fn mark(&mut self, name: impl Into<String>, at_ns: u64) {
+        self.marks.push(Mark { name: name.into(), at_ns });
+    }
+
+    /// Adds a value of the device's memory, power or the like, which holds until the counter's next one. Infinities and
+    /// NaN are left out: JSON has none.
+    pub fn counter(&mut self, name: impl Into<Arc<str>>, unit: &'static str, at_ns: u64, value: f64) {
+        if value.is_finite() {
+            self.samples.push(Sample { name: name.into(), unit, at_ns, value });
+        }
+    }
+
+    fn begins_ns(&self) -> u64 {
+        let moments = self.marks.iter().map(|mark| mark.at_ns).chain(self.samples.iter().map(|sample| sample.at_ns));
+        self.spans.iter().map(|span| span.start_ns).chain(moments).min().unwrap_or(0)
+    }
+}
+
+impl Span {
+    fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.nanos)
+    }
+}

@@ -1,0 +1,112 @@
+//! What ran on the device, by name.
+
+use super::{Trace, Track};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// All spans of the device that have one name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KernelRow {
+    /// The name.
+    pub name: Arc<str>,
+    /// How many spans there were.
+    pub calls: u64,
+    /// How long they took together; what overlaps counts twice.
+    pub total_ns: u64,
+    /// The share of all the device's spans.
+    pub share: f64,
+}
+
+/// Columns of the table besides the name.
+const FIGURES: usize = 41;
+const SHORTEST_NAME: usize = 8;
+
+impl Trace {
+    /// The device's spans by name, the longest total first.
+    pub fn kernel_table(&self) -> Vec<KernelRow> {
+        let mut by_name: HashMap<&Arc<str>, (u64, u64)> = HashMap::new();
+        for span in self.spans.iter().filter(|span| matches!(span.track, Track::Device(_))) {
+            let (calls, total) = by_name.entry(&span.name).or_default();
+            *calls += 1;
+            *total += span.nanos;
+        }
+        let all: u64 = by_name.values().map(|(_, total)| total).sum();
+        let mut rows: Vec<KernelRow> = by_name
+            .into_iter()
+            .map(|(name, (calls, total_ns))| {
+                // Spans of no length at all have no shares either.
+                let share = if all == 0 { 0.0 } else { total_ns as f64 / all as f64 };
+                KernelRow { name: name.clone(), calls, total_ns, share }
+            })
+            .collect();
+        rows.sort_unstable_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
+        rows
+    }
+
+    /// The same for a terminal so many characters wide; names that are too long lose their middle. No line feed at the
+    /// end.
+    pub fn table_text(&self, width: usize) -> String {
+        let rows = self.kernel_table();
+        let longest = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
+        let room = longest.min(width.saturating_sub(FIGURES)).max(SHORTEST_NAME);
+        let mut text = format!("{:room$} {:>7} {:>12} {:>11} {:>7}", "kernel", "calls", "total µs", "mean µs", "share");
+        for KernelRow { name, calls, total_ns, share } in rows {
+            let (name, total) = (shortened(&name, room), total_ns as f64 / 1e3);
+            let (mean, percent) = (total / calls as f64, 100.0 * share);
+            let _ = write!(text, "\n{name:room$} {calls:>7} {total:>12.1} {mean:>11.3} {percent:>6.1}%");
+        }
+        text
+    }
+}
+
+fn shortened(name: &str, room: usize) -> String {
+    let letters: Vec<char> = name.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    if letters.len() <= room {
+        return letters.into_iter().collect();
+    }
+    let (head, tail) = (room / 2, (room - 1) / 2);
+    letters[..head].iter().chain(&['…']).chain(&letters[letters.len() - tail..]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Span;
+
+    fn trace() -> Trace {
+        let mut trace = Trace::new("case");
+        let device = |name: &str, nanos| Span {
+            track: Track::Device("stream 7".into()),
+            name: name.into(),
+            start_ns: 0,
+            nanos,
+            correlation: None,
+            args: vec![],
+        };
+        for nanos in [100_000, 50_000] {
+            trace.span(device("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm>(Params)", nanos));
+        }
+        trace.span(device("quantise\n", 50_000));
+        trace.span(Span { track: Track::Host("main".into()), ..device("cuLaunchKernel", 900_000) });
+        trace
+    }
+
+    #[test]
+    fn kernels_are_counted_by_name_and_the_hosts_calls_are_not() {
+        let rows: Vec<_> = trace().kernel_table().into_iter().map(|r| (r.calls, r.total_ns, r.share)).collect();
+        assert_eq!(rows, [(2, 150_000, 0.75), (1, 50_000, 0.25)]);
+        assert_eq!(Trace::new("empty").kernel_table(), []);
+    }
+
+    #[test]
+    fn the_table_keeps_to_its_width_and_both_ends_of_a_name() {
+        let expected = "\
+kernel                  calls     total µs     mean µs   share
+void cutla…m>(Params)       2        150.0      75.000   75.0%
+quantise                    1         50.0      50.000   25.0%";
+        assert_eq!(trace().table_text(62), expected);
+        let wide = trace().table_text(200);
+        assert!(wide.contains("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm>(Params)       2"), "{wide}");
+    }
+}

@@ -1,0 +1,316 @@
+//! The Trace Event Format: JSON with times in microseconds, event by event, so that a long trace is held once.
+
+use super::lanes::{DEVICE, HOST, Lanes, Thread};
+use super::{Span, Trace, Track};
+use serde::{Serialize, Serializer};
+use serde_json::json;
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// A span as a complete event.
+#[derive(Serialize)]
+struct Complete<'a> {
+    ph: char,
+    pid: u32,
+    tid: u32,
+    name: &'a str,
+    ts: f64,
+    dur: f64,
+    #[serde(skip_serializing_if = "no_args", serialize_with = "args")]
+    args: &'a [(String, String)],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bind_id: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    flow_out: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    flow_in: bool,
+}
+
+fn no_args(args: &&[(String, String)]) -> bool {
+    args.is_empty()
+}
+
+fn args<S: Serializer>(args: &&[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(args.iter().map(|(key, value)| (key, value)))
+}
+
+/// The array of events.
+struct Events<W> {
+    out: W,
+    separator: &'static str,
+}
+
+impl<W: Write> Events<W> {
+    fn add(&mut self, event: &impl Serialize) -> io::Result<()> {
+        self.out.write_all(self.separator.as_bytes())?;
+        self.separator = ",\n";
+        Ok(serde_json::to_writer(&mut self.out, event)?)
+    }
+
+    fn name(&mut self, what: &str, pid: u32, tid: Option<u32>, name: &str) -> io::Result<()> {
+        self.add(&json!({"ph": "M", "pid": pid, "tid": tid.unwrap_or(pid), "name": what, "args": {"name": name}}))
+    }
+}
+
+impl Trace {
+    /// Writes the trace to a file that is there whole or not at all.
+    pub fn save(&self, path: &Path) -> io::Result<()> {
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(format!(".{}.tmp", std::process::id()));
+        let written = File::create(&temporary).and_then(|file| self.write_to(file));
+        let saved = written.and_then(|()| fs::rename(&temporary, path));
+        if saved.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        saved
+    }
+
+    /// Writes the trace as JSON. Time begins with the first event.
+    pub fn write_to(&self, out: impl Write) -> io::Result<()> {
+        let mut out = BufWriter::new(out);
+        // Without a `displayTimeUnit`: older versions of Perfetto took it for the unit of the times.
+        writeln!(out, "{{\"otherData\":{},\"traceEvents\":[", json!({"title": self.title}))?;
+        let mut events = Events { out, separator: "" };
+        for (pid, name) in [(HOST, "host"), (DEVICE, "device")] {
+            if self.has(pid) {
+                events.name("process_name", pid, None, name)?;
+            }
+        }
+        self.spans(&mut events)?;
+        self.moments(&mut events)?;
+        events.out.write_all(b"\n]}\n")?;
+        events.out.flush()
+    }
+
+    fn has(&self, pid: u32) -> bool {
+        match pid {
+            HOST => self.spans.iter().any(|span| matches!(span.track, Track::Host(_))),
+            _ => !self.samples.is_empty() || self.spans.iter().any(|span| matches!(span.track, Track::Device(_))),
+        }
+    }
+
+    fn spans(&self, events: &mut Events<impl Write>) -> io::Result<()> {
+        let mut order: Vec<&Span> = self.spans.iter().collect();
+        order.sort_by_key(|span| (span.start_ns, Reverse(span.nanos)));
+        let (begins, linked) = (self.begins_ns(), self.linked());
+        let mut lanes = Lanes::default();
+        for span in order {
+            let (Thread { pid, tid, index }, new) = lanes.place(span);
+            if new {
+                let (Track::Host(name) | Track::Device(name)) = &span.track;
+                let name = if index == 0 { name.to_string() } else { format!("{name} ({})", index + 1) };
+                events.name("thread_name", pid, Some(tid), &name)?;
+            }
+            let bind = span.correlation.filter(|id| linked.contains(id));
+            events.add(&Complete {
+                ph: 'X',
+                pid,
+                tid,
+                name: &span.name,
+                ts: microseconds(span.start_ns - begins),
+                dur: microseconds(span.nanos),
+                args: &span.args,
+                bind_id: bind.map(|id| format!("{id:#x}")),
+                flow_out: bind.is_some() && pid == HOST,
+                flow_in: bind.is_some() && pid == DEVICE,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn moments(&self, events: &mut Events<impl Write>) -> io::Result<()> {
+        let begins = self.begins_ns();
+        for mark in &self.marks {
+            let ts = microseconds(mark.at_ns - begins);
+            events.add(&json!({"ph": "i", "s": "g", "pid": HOST, "tid": HOST, "name": mark.name, "ts": ts}))?;
+        }
+        for sample in &self.samples {
+            let (ts, args) = (microseconds(sample.at_ns - begins), json!({sample.unit: sample.value}));
+            events.add(&json!({"ph": "C", "pid": DEVICE, "name": &*sample.name, "ts": ts, "args": args}))?;
+        }
+        Ok(())
+    }
+
+    /// The correlations of which both ends are here: an arrow needs both.
+    fn linked(&self) -> HashSet<u32> {
+        let (mut launched, mut ran) = (HashSet::new(), HashSet::new());
+        for span in &self.spans {
+            let ends = if matches!(span.track, Track::Host(_)) { &mut launched } else { &mut ran };
+            ends.extend(span.correlation);
+        }
+        launched.retain(|id| ran.contains(id));
+        launched
+    }
+}
+
+/// Exact to the nanosecond for the first eleven days, which have fifteen digits.
+fn microseconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::Value;
+    use std::collections::{BTreeMap, HashMap};
+
+    fn span(track: Track, name: &str, start_ns: u64, nanos: u64) -> Span {
+        Span { track, name: name.into(), start_ns, nanos, correlation: None, args: vec![] }
+    }
+
+    fn host() -> Track {
+        Track::Host("main".into())
+    }
+
+    fn device(stream: u32) -> Track {
+        Track::Device(format!("stream {stream}").into())
+    }
+
+    /// The events of the written file, strictly parsed.
+    fn events(trace: &Trace) -> Vec<Value> {
+        let mut text = Vec::new();
+        trace.write_to(&mut text).unwrap();
+        let mut file: Value = serde_json::from_slice(&text).unwrap();
+        serde_json::from_value(file["traceEvents"].take()).unwrap()
+    }
+
+    fn of(events: &[Value], phase: &str) -> Vec<Value> {
+        events.iter().filter(|event| event["ph"] == phase).cloned().collect()
+    }
+
+    fn nanoseconds(value: &Value) -> u64 {
+        let text = value.to_string();
+        let (whole, decimals) = text.split_once('.').unwrap();
+        format!("{whole}{decimals:0<3}").parse().unwrap()
+    }
+
+    #[test]
+    fn names_and_nanoseconds_survive() {
+        const NAME: &str = "void k<int, \"a\\b\">(π → \u{7}\n)";
+        let mut trace = Trace::new("a \"case\"");
+        let args = vec![("grid <x>".to_owned(), "\"1\", 2".to_owned())];
+        trace.span(Span { args, ..span(host(), NAME, 1_000_000_000_007, 999_999_999_999_999) });
+        trace.span(span(device(7), NAME, 1_000_000_001_010, 1));
+        let events = of(&events(&trace), "X");
+        for (event, start, nanos) in [(&events[0], 0, 999_999_999_999_999), (&events[1], 1_003, 1)] {
+            assert_eq!((nanoseconds(&event["ts"]), nanoseconds(&event["dur"])), (start, nanos), "{event}");
+            assert_eq!(event["name"], NAME);
+        }
+        assert_eq!(events[0]["args"], json!({"grid <x>": "\"1\", 2"}));
+        assert_eq!(events[1]["args"], Value::Null);
+    }
+
+    #[test]
+    fn hosts_and_devices_are_groups_of_named_threads() {
+        let mut trace = Trace::new("case");
+        trace.span(span(host(), "launch", 10, 5));
+        trace.span(span(device(7), "gemm", 20, 5));
+        trace.span(span(device(8), "copy", 20, 5));
+        let names: Vec<_> = of(&events(&trace), "M")
+            .iter()
+            .map(|e| (e["name"].clone(), e["pid"].clone(), e["args"]["name"].clone()))
+            .collect();
+        let expected = [
+            ("process_name", HOST, "host"),
+            ("process_name", DEVICE, "device"),
+            ("thread_name", HOST, "main"),
+            ("thread_name", DEVICE, "stream 7"),
+            ("thread_name", DEVICE, "stream 8"),
+        ];
+        assert_eq!(names, expected.map(|(what, pid, name)| (json!(what), json!(pid), json!(name))));
+    }
+
+    #[test]
+    fn an_arrow_leads_from_a_launch_to_its_kernels_if_both_are_there() {
+        let mut trace = Trace::new("case");
+        for (track, name, start_ns, id) in [
+            (host(), "launch", 0, 30),
+            (host(), "no kernel", 20, 31),
+            (device(7), "gemm", 40, 30),
+            (device(7), "reduce", 60, 30),
+            (device(7), "launched before", 80, 32),
+        ] {
+            trace.span(Span { correlation: Some(id), ..span(track, name, start_ns, 10) });
+        }
+        let arrows: Vec<_> = of(&events(&trace), "X")
+            .iter()
+            .filter(|event| event["bind_id"] == "0x1e")
+            .map(|e| (e["name"].to_string(), e["flow_out"] == true, e["flow_in"] == true))
+            .collect();
+        let expected = [("launch", true, false), ("gemm", false, true), ("reduce", false, true)];
+        assert_eq!(arrows, expected.map(|(name, out, into)| (format!("{name:?}"), out, into)));
+        assert_eq!(of(&events(&trace), "X").iter().filter(|event| !event["bind_id"].is_null()).count(), 3);
+    }
+
+    #[test]
+    fn moments_and_values_are_on_the_same_axis() {
+        let mut trace = Trace::new("case");
+        trace.span(span(device(7), "gemm", 2_000, 10));
+        trace.mark("window 1", 500);
+        trace.counter("power", "W", 2_500, 312.5);
+        trace.counter("power", "W", 2_600, f64::NAN);
+        let events = events(&trace);
+        let (mark, power) = (of(&events, "i"), of(&events, "C"));
+        assert_eq!(
+            (&mark[0]["name"], &mark[0]["s"], nanoseconds(&mark[0]["ts"])),
+            (&json!("window 1"), &json!("g"), 0)
+        );
+        assert_eq!((&power[0]["args"], nanoseconds(&power[0]["ts"])), (&json!({"W": 312.5}), 2_000));
+        assert_eq!((power.len(), nanoseconds(&of(&events, "X")[0]["ts"])), (1, 1_500));
+    }
+
+    #[test]
+    fn saving_replaces_the_file_and_leaves_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("case.json");
+        fs::write(&path, "before").unwrap();
+        Trace::new("case").save(&path).unwrap();
+        let saved: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!(saved, json!({"otherData": {"title": "case"}, "traceEvents": []}));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        assert!(Trace::new("case").save(&folder.path().join("no folder/case.json")).is_err());
+    }
+
+    fn any_spans() -> impl Strategy<Value = Vec<Span>> {
+        let track = (any::<bool>(), 0u32..2).prop_map(|(on_host, number)| match on_host {
+            true => Track::Host(format!("thread {number}").into()),
+            false => device(number),
+        });
+        let one = (track, 0u64..3_000, 0u64..2_000).prop_map(|(track, start, nanos)| span(track, "work", start, nanos));
+        prop::collection::vec(one, 1..40)
+    }
+
+    proptest! {
+        #[test]
+        fn every_span_is_there_and_none_of_a_thread_crosses_another(spans in any_spans()) {
+            let mut trace = Trace::new("case");
+            spans.iter().for_each(|span| trace.span(span.clone()));
+            let events = events(&trace);
+            let names: HashMap<_, _> =
+                of(&events, "M").into_iter().map(|e| ((e["pid"].to_string(), e["tid"].to_string()), e)).collect();
+            let mut threads: BTreeMap<_, Vec<(u64, u64)>> = BTreeMap::new();
+            let mut on_device = 0;
+            for event in of(&events, "X") {
+                let key = (event["pid"].to_string(), event["tid"].to_string());
+                prop_assert!(names.contains_key(&key));
+                let (start, nanos) = (nanoseconds(&event["ts"]), nanoseconds(&event["dur"]));
+                on_device += if event["pid"] == DEVICE { nanos } else { 0 };
+                threads.entry(key).or_default().push((start, start + nanos));
+            }
+            prop_assert_eq!(threads.values().map(Vec::len).sum::<usize>(), spans.len());
+            prop_assert_eq!(on_device, trace.kernel_table().iter().map(|row| row.total_ns).sum::<u64>());
+            for ((pid, _), spans) in threads {
+                for (i, a) in spans.iter().enumerate() {
+                    for b in &spans[i + 1..] {
+                        let (apart, inside) = (a.1 <= b.0, b.1 <= a.1 && pid == HOST.to_string());
+                        prop_assert!(apart || inside, "{a:?} {b:?}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `calorimeter-timing` alone: does it pay for a kernel to read four floats at once? A CubeCL kernel of ours in two
+//! variants, timed by the device's own clock where it has one.
+//!
+//! `cargo run --release -p calorimeter-examples --example time_a_kernel`
+
+use calorimeter_timing::{Arm, Failure, Options, Quiet, Stopwatch, Timestamps, WallClock, Work, measure};
+use cubecl::client::ComputeClient;
+use cubecl::future::block_on;
+use cubecl::prelude::*;
+use cubecl::server::Handle;
+use cubecl::wgpu::{AutoGraphicsApi, GraphicsApi, WgpuDevice, WgpuRuntime};
+
+#[cube(launch)]
+fn saxpy<N: Size>(factor: f32, x: &Array<Vector<f32, N>>, y: &Array<Vector<f32, N>>, sum: &mut Array<Vector<f32, N>>) {
+    if ABSOLUTE_POS < sum.len() {
+        sum[ABSOLUTE_POS] = Vector::new(factor) * x[ABSOLUTE_POS] + y[ABSOLUTE_POS];
+    }
+}
+
+const FLOATS: usize = 1 << 22;
+const UNITS: u32 = 256;
+
+/// The kernel with its arguments.
+struct Saxpy {
+    client: ComputeClient<WgpuRuntime>,
+    floats_at_once: usize,
+    x: Handle,
+    y: Handle,
+    sum: Handle,
+}
+
+impl Saxpy {
+    fn new(client: &ComputeClient<WgpuRuntime>, floats_at_once: usize) -> Self {
+        let values: Vec<f32> = (0..FLOATS).map(|i| (i % 1000) as f32).collect();
+        let values = || client.create_from_slice(f32::as_bytes(&values));
+        let (x, y, sum) = (values(), values(), client.empty(size_of::<f32>() * FLOATS));
+        Self { client: client.clone(), floats_at_once, x, y, sum }
+    }
+
+    fn answer(&mut self) -> Result<Vec<u8>, Failure> {
+        self.launch()?;
+        let bytes = self.client.read_one(self.sum.clone()).map_err(|error| format!("{error:?}"))?;
+        Ok(bytes.to_vec())
+    }
+}
+
+impl Work for Saxpy {
+    fn launch(&mut self) -> Result<(), Failure> {
+        // SAFETY: each of the three holds so many floats, which CubeCL counts one by one for vectors too.
+        let array = |handle: &Handle| unsafe { ArrayArg::from_raw_parts(handle.clone(), FLOATS) };
+        let (x, y, sum) = (array(&self.x), array(&self.y), array(&self.sum));
+        let cubes = CubeCount::Static((FLOATS / self.floats_at_once) as u32 / UNITS, 1, 1);
+        saxpy::launch(&self.client, cubes, CubeDim::new_1d(UNITS), self.floats_at_once, 2.0, x, y, sum);
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), Failure> {
+        block_on(self.client.sync()).map_err(|error| format!("{error:?}").into())
+    }
+}
+
+fn main() -> Result<(), Failure> {
+    if WgpuRuntime::enumerate_all_devices(&AutoGraphicsApi::backend()).is_empty() {
+        return Err("no graphics driver offers an adapter here".into());
+    }
+    let client = WgpuRuntime::client(&WgpuDevice::default());
+    let (mut single, mut fourfold) = (Saxpy::new(&client, 1), Saxpy::new(&client, 4));
+    assert!(single.answer()? == fourfold.answer()?, "a fast wrong answer is worth nothing");
+    let (mut clock, mut other_clock) = (stopwatch(&client), stopwatch(&client));
+    println!("on {}, by `{}`", WgpuRuntime::name(&client), clock.name());
+    if clock.name() != "timestamps" {
+        println!("the adapter has no clock: the host's is read, and the slope over window lengths removes the waiting");
+    }
+
+    let mut arms = [Arm::new(&mut single, &mut *clock), Arm::new(&mut fourfold, &mut *other_clock).against(0)];
+    let outcome = measure(&mut arms, &Options::default(), &mut Quiet);
+    for (name, measured) in ["one at once", "four at once"].into_iter().zip(outcome) {
+        let measured = measured?;
+        let bytes = (3 * size_of::<f32>() * FLOATS) as f64;
+        println!("{name:12} {:9.1} us, {:6.1} GB/s", measured.time.median / 1e3, bytes / measured.time.median);
+        if let Some(speedup) = measured.comparison {
+            let interval = speedup.lo.zip(speedup.hi).map(|(lo, hi)| format!(" [{lo:.3}, {hi:.3}]"));
+            println!("{name} is {}: {:.3}x{}", speedup.verdict, speedup.ratio, interval.unwrap_or_default());
+        }
+        if !measured.converged {
+            println!("this machine is too busy for the precision that was asked for");
+        }
+    }
+    Ok(())
+}
+
+fn stopwatch(client: &ComputeClient<WgpuRuntime>) -> Box<dyn Stopwatch> {
+    match Timestamps::new(client.clone()) {
+        Some(timestamps) => Box::new(timestamps),
+        None => Box::new(WallClock::slope()),
+    }
+}

@@ -36,7 +36,8 @@ fn mock_run(criterion: &mut Criterion) -> Result<(), RunError> {
 
 fn run(prepared: &Prepared, folder: &TempDir) {
     let place = Place { dir: folder.path().to_owned(), output_dir: folder.path().to_owned() };
-    let outcome = prepared.start(&place, &mut Subprocess::new(Keep::default()), &mut Silent).expect("the mock device is here");
+    let outcome =
+        prepared.start(&place, &mut Subprocess::new(Keep::default()), &mut Silent).expect("the mock device is here");
     assert!(outcome.records.len() as u64 == CASES && outcome.errors.is_empty(), "{:?}", outcome.errors);
 }
 

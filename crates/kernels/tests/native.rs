@@ -335,7 +335,7 @@ fn a_spin_takes_as_long_as_it_has_steps() {
 fn bandwidths_of_memory_and_of_the_cache() {
     let Some((machine, _turn)) = gpu() else { return };
     let mut probes = NativeProbes::new(machine.clone());
-    for (bytes, sets) in [(256 << 20, 4), (1 << 30, 2), (4 << 30, 2), (machine.l2_bytes() / 8 / 16 * 16, 1)] {
+    for (bytes, sets) in [(256 << 20, 4), (1 << 30, 2), (2 << 30, 2), (machine.l2_bytes() / 8 / 16 * 16, 1)] {
         for (name, mut probe) in
             [("copy", probes.copy(bytes, sets).unwrap()), ("read", probes.read(bytes, sets).unwrap())]
         {
@@ -343,6 +343,43 @@ fn bandwidths_of_memory_and_of_the_cache() {
             println!("{name} of {bytes} bytes in {sets} sets: {:.1} GB/s", probe.bytes() as f64 / millis / 1e6);
         }
     }
+}
+
+/// What tools report that overwrite a large buffer before each launch, beside what rotated buffers give. The fill leaves
+/// the cache full of lines to be written back, and two events around one launch hold their own cost.
+#[test]
+fn a_small_product_takes_longer_after_a_fill_than_from_rotated_buffers() {
+    let Some((machine, _turn)) = gpu() else { return };
+    const SETS: usize = 17;
+    const FLUSH: usize = 256 << 20;
+    let (kind, shape) = (FloatKind::BF16, LinearShape { m: 1, k: 4096, n: 4096 });
+    let linear = Linear::new(&machine, kind, shape).unwrap();
+    let upload = |count: usize, seed: u64| machine.upload(&encode(&values(count, seed, kind), kind)).unwrap();
+    let x = upload(4096, 1);
+    let weights: Vec<Buffer> = (0..SETS).map(|set| upload(4096 * 4096, set as u64)).collect();
+    let (mut y, mut flush) = (machine.allocate(linear.y_bytes()).unwrap(), machine.allocate(FLUSH).unwrap());
+    let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
+    let mut measure = |fill: bool, launches: usize| -> f64 {
+        let mut times: Vec<f64> = (0..40)
+            .map(|turn| {
+                if fill {
+                    flush.fill(0).unwrap();
+                }
+                let start = machine.stream().record_event(timed).unwrap();
+                for launch in 0..launches {
+                    linear.enqueue(&x, &weights[(turn + launch) % SETS], &mut y).unwrap();
+                }
+                let end = machine.stream().record_event(timed).unwrap();
+                end.synchronize().unwrap();
+                f64::from(start.elapsed_ms(&end).unwrap()) * 1e3 / launches as f64
+            })
+            .collect();
+        times.sort_unstable_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    let (filled, rotated) = (measure(true, 1), measure(false, 20 * SETS));
+    println!("bf16 1x4096x4096: {filled:.2} us alone after a fill of 256 MiB, {rotated:.2} us from rotated buffers");
+    assert!(filled > rotated, "{filled} {rotated}");
 }
 
 /// Milliseconds between events around some launches, for each of them, the least of five times.

@@ -1,8 +1,8 @@
 //! Which stopwatch times what.
 
 use calorimeter_timing::{EndToEnd, Enqueue, Failure, Regime, Stopwatch, WallClock, Work};
-use calorimeter_zoo::{Device, Machines, Setup};
 use calorimeter_zoo::Implementation;
+use calorimeter_zoo::{Device, Machines, Setup};
 #[cfg(feature = "cuda")]
 use std::num::NonZeroU32;
 

@@ -86,7 +86,16 @@ pub fn resolve(wanted: Wanted) -> Result<Device, DeviceError> {
 pub fn present(device: Device) -> Result<Found, DeviceError> {
     if device == Device::Mock {
         let (name, driver, identity) = ("mock".to_owned(), String::new(), "mock".to_owned());
-        return Ok(Found { device, name, driver, identity, software: false, stated_gbps: None, cache: None, intel: false });
+        return Ok(Found {
+            device,
+            name,
+            driver,
+            identity,
+            software: false,
+            stated_gbps: None,
+            cache: None,
+            intel: false,
+        });
     }
     if device == Device::Cpu {
         // It is always there: no reason to load a GPU's driver.
@@ -155,5 +164,14 @@ fn cpu() -> Found {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let driver = format!("{threads} threads");
     let cache = last_level_cache();
-    Found { device: Device::Cpu, identity: name.clone(), name, driver, software: false, stated_gbps: None, cache, intel: false }
+    Found {
+        device: Device::Cpu,
+        identity: name.clone(),
+        name,
+        driver,
+        software: false,
+        stated_gbps: None,
+        cache,
+        intel: false,
+    }
 }

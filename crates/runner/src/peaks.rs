@@ -143,9 +143,9 @@ pub fn place(record: &Record, peaks: &Peaks, kinds: &[&str], share: f64) -> Opti
 
 /// Whether the operands of each launch come from memory and not from a cache.
 fn comes_from_memory(record: &Record) -> bool {
-    record.rotation.is_some_and(|rotation| {
-        u64::from(rotation.sets) * rotation.bytes >= rotation.cache_bytes.unwrap_or(u64::MAX)
-    })
+    record
+        .rotation
+        .is_some_and(|rotation| u64::from(rotation.sets) * rotation.bytes >= rotation.cache_bytes.unwrap_or(u64::MAX))
 }
 
 /// What no device can do: bytes or operations were miscounted, or came from a cache, or were not done at all. The cache
@@ -185,8 +185,7 @@ mod tests {
     }
 
     fn record(flops: u64, bytes: u64, nanos: f64, sets: u32) -> Record {
-        let case =
-            Case { flops: Some(flops), bytes: Some(bytes), regime: "device-cold".into(), ..Case::default() };
+        let case = Case { flops: Some(flops), bytes: Some(bytes), regime: "device-cold".into(), ..Case::default() };
         Record {
             time_ns: Some(Estimate { median: nanos, lo: None, hi: None }),
             tflops: Some(flops as f64 / nanos / 1e3),

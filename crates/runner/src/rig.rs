@@ -23,9 +23,7 @@ pub fn probes(device: Device, machines: &mut Machines) -> Result<Box<dyn Probes>
     match device {
         Device::Cpu => Ok(Box::new(HostProbes)),
         #[cfg(feature = "cuda")]
-        Device::Cuda(index) => {
-            Ok(Box::new(calorimeter_kernels::probes::NativeProbes::new(machines.native(index)?)))
-        }
+        Device::Cuda(index) => Ok(Box::new(calorimeter_kernels::probes::NativeProbes::new(machines.native(index)?))),
         #[cfg(feature = "wgpu")]
         Device::Vulkan(_) | Device::Metal(_) => {
             let client = calorimeter_zoo::backends::wgpu::client(device)?;

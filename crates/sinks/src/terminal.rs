@@ -83,7 +83,14 @@ mod tests {
 
     fn against(verdict: &str, ratio: f64, record: Record) -> Record {
         let vs = "baseline/eager".into();
-        let speedup = Speedup { vs, ratio, lo: Some(ratio * 0.9), hi: Some(ratio * 1.1), verdict: verdict.into(), ..Speedup::default() };
+        let speedup = Speedup {
+            vs,
+            ratio,
+            lo: Some(ratio * 0.9),
+            hi: Some(ratio * 1.1),
+            verdict: verdict.into(),
+            ..Speedup::default()
+        };
         Record { speedup: Some(speedup), ..record }
     }
 

@@ -68,7 +68,10 @@ impl Sink for Torchao {
         for mode in modes {
             let path = file_path(&run.output_dir, mode, &started);
             let rows = rows.iter().filter(|row| row.case.mode == mode);
-            atomic::write(&path, &encode(rows, &run.output_dir, &run.dir).map_err(|cause| SinkError::format(&path, cause))?)?;
+            atomic::write(
+                &path,
+                &encode(rows, &run.output_dir, &run.dir).map_err(|cause| SinkError::format(&path, cause))?,
+            )?;
             paths.push(path);
         }
         Ok(paths)

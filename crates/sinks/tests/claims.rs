@@ -125,8 +125,14 @@ fn numbers_that_json_cannot_hold_are_left_out() {
     record.tflops = Some(f64::INFINITY);
     record.time_ns = Some(Estimate { median: f64::NAN, lo: Some(1.0), hi: None });
     record.roofline = Some(Roofline { bound: "memory".into(), percent: f64::NAN, ..Roofline::default() });
-    record.speedup =
-        Some(Speedup { vs: "b".into(), ratio: f64::INFINITY, lo: None, hi: None, verdict: "FASTER".into(), ..Speedup::default() });
+    record.speedup = Some(Speedup {
+        vs: "b".into(),
+        ratio: f64::INFINITY,
+        lo: None,
+        hi: None,
+        verdict: "FASTER".into(),
+        ..Speedup::default()
+    });
     assert_eq!(serde_json::to_string(&record).unwrap(), before);
     record.accuracy = Some(Accuracy { sqnr_db: Some(f64::INFINITY), rel_l2: Some(0.0), ..Accuracy::default() });
     let read: Record = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();

@@ -28,19 +28,21 @@ pub struct Estimate {
     pub hi: Option<f64>,
     /// False when the windows drift too slowly for their number: the interval is then likely too narrow.
     pub sound: bool,
+    half_width: Option<f64>,
 }
 
 impl Estimate {
     /// The estimate from windows in the order in which they were read, on a stopwatch with or without a fixed cost per
     /// window.
     pub fn of(windows: &[Window], overhead: Overhead) -> Option<Self> {
-        let Interval { median, bounds, sound } = Interval::of(&per_launch(windows, overhead))?;
-        Some(Self { median, lo: bounds.map(|b| b.0), hi: bounds.map(|b| b.1), sound })
+        let interval = Interval::of(&per_launch(windows, overhead))?;
+        let (half_width, Interval { median, bounds, sound, .. }) = (interval.half_width(), interval);
+        Some(Self { median, lo: bounds.map(|b| b.0), hi: bounds.map(|b| b.1), sound, half_width })
     }
 
-    /// Half the interval's width over the median; `None` where there is no interval to rely on.
+    /// Half the interval's width over the median; where windows drift too slowly for it, half the range they stayed in.
     pub fn relative_half_width(&self) -> Option<f64> {
-        self.sound.then_some((self.hi? - self.lo?) / 2.0 / self.median)
+        Some(self.half_width? / self.median)
     }
 }
 

@@ -15,6 +15,8 @@ pub struct Interval {
     pub bounds: Option<(f64, f64)>,
     /// False when the samples drift too slowly for their number: the bounds are then likely too narrow.
     pub sound: bool,
+    /// All but the outermost hundredths of the samples: while they were taken, a drift stayed within these.
+    pub range: (f64, f64),
 }
 
 /// Batches that are compared with each other. Fewer see less of a drift; more are shorter, and leak it into each other.
@@ -46,7 +48,14 @@ impl Interval {
             let rank = if inflation > WIDENED_ABOVE { exact.min((n as f64 / 2.0 - half) as usize) } else { exact };
             (sorted[rank - 1], sorted[n - rank])
         });
-        Some(Self { median, bounds, sound })
+        let tail = n / 100;
+        Some(Self { median, bounds, sound, range: (sorted[tail], sorted[n - 1 - tail]) })
+    }
+
+    /// Half the width of what the median lies in: the bounds, or the range where a drift makes them too narrow.
+    pub fn half_width(&self) -> Option<f64> {
+        let (lo, hi) = if self.sound { self.bounds? } else { self.range };
+        Some((hi - lo) / 2.0)
     }
 }
 

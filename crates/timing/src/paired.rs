@@ -42,6 +42,7 @@ pub struct Comparison {
     /// How many samples would likely settle an inconclusive verdict: rounds, or cycles of window lengths on a stopwatch
     /// with a fixed cost per window.
     pub rounds_needed: Option<u32>,
+    half_width: Option<f64>,
 }
 
 impl Comparison {
@@ -57,12 +58,22 @@ impl Comparison {
             Verdict::Inconclusive => rounds_needed(&interval, logs.len(), margin),
             Verdict::Faster | Verdict::Slower | Verdict::Same => None,
         };
-        Some(Self { ratio: interval.median.exp(), lo, hi, sound: interval.sound, verdict, rounds_needed })
+        Some(Self {
+            ratio: interval.median.exp(),
+            lo,
+            hi,
+            sound: interval.sound,
+            verdict,
+            rounds_needed,
+            half_width: interval.half_width(),
+        })
     }
 
-    /// Half the interval's width relative to the ratio; `None` where there is no interval to rely on.
+    /// Half the interval's width relative to the ratio; where the ratio itself drifts too slowly for it, half the range
+    /// that it stayed in.
     pub fn relative_half_width(&self) -> Option<f64> {
-        self.sound.then_some((self.hi? - self.lo?) / 2.0 / self.ratio)
+        // Of logarithms, which is the same for widths that matter.
+        self.half_width
     }
 }
 

@@ -273,7 +273,18 @@ fn conclude(
             let Lane { windows, settled, discarded, joules, .. } = lane;
             let scatter = Series::of(&per_launch(&windows, arm.stopwatch.overhead()));
             let scatter = scatter.ok_or(TimingError::Interrupted)?;
-            Ok(Measurement { windows, scatter, time, comparison, converged, settled, discarded, repeated, spoilt, joules })
+            Ok(Measurement {
+                windows,
+                scatter,
+                time,
+                comparison,
+                converged,
+                settled,
+                discarded,
+                repeated,
+                spoilt,
+                joules,
+            })
         })
         .collect()
 }

@@ -45,7 +45,9 @@ pub fn warm_up(
         }
         energy.read(observer.joules(), launches * GROUP as u32);
         medians.extend(median(&group));
-        if elapsed(arm) >= options.warm_up && settled(&medians) {
+        let energy_is_known = energy.total.is_none() || energy.per_launch().is_some();
+        let long_enough = elapsed(arm) >= options.warm_up + ENERGY_TAKES || energy_is_known;
+        if elapsed(arm) >= options.warm_up && settled(&medians) && long_enough {
             return Ok(Warm { settled: true, joules: energy.per_launch() });
         }
     }
@@ -61,6 +63,8 @@ struct Energy {
     last: Option<(f64, u64, u32)>,
 }
 
+/// What the warm-up is made longer by at most where the device counts energy: its counter moves in steps.
+const ENERGY_TAKES: Duration = Duration::from_millis(400);
 /// Fewer groups between two steps leave the edges too coarse.
 const FEWEST_GROUPS: u32 = 10;
 

@@ -49,7 +49,7 @@ impl ProbeKernel {
     ) -> Result<Self, NativeError> {
         let pieces = words * 4 / ACCESS;
         let blocks = checked_size("the number of blocks", pieces.div_ceil(THREADS * pieces_per_thread))?;
-        let extent = Extent { reads: 4 * words, writes: 4 * results, sizes: (pieces as u64, 0) };
+        let extent = Extent { reads: 4 * words, writes: 4 * results, sizes: (pieces as u64, results as u64) };
         let geometry = Geometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
         Self::prepare(machine, Source::Traffic, name, traffic_macros(pieces_per_thread), extent, geometry)
     }

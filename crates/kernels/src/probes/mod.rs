@@ -50,7 +50,7 @@ pub trait Probes {
     fn spin(&mut self, steps: u64) -> Result<Box<dyn Probe>, ProbeError>;
     /// A copy of `bytes` bytes by the whole device; each launch takes the next of `sets` pairs of buffers.
     fn copy(&mut self, bytes: u64, sets: u32) -> Result<Box<dyn Probe>, ProbeError>;
-    /// A sum over `bytes` bytes by the whole device; each launch takes the next of `sets` buffers. For each 32 KiB that it
-    /// reads it writes 4 bytes, which do not count.
+    /// A sum over `bytes` bytes by the whole device; each launch takes the next of `sets` buffers. For each 32 KiB that
+    /// it reads it writes 4 bytes, which do not count.
     fn read(&mut self, bytes: u64, sets: u32) -> Result<Box<dyn Probe>, ProbeError>;
 }

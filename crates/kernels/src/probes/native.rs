@@ -4,6 +4,7 @@ use super::rotation::{Engine, Rotation};
 use super::task::Task;
 use super::{Probe, ProbeError, Probes};
 use crate::native::{Buffer, Machine, ProbeKernel};
+use rayon::prelude::*;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ impl Engine for Native {
     type Memory = Buffer;
 
     fn input(&self, words: Vec<u32>) -> Result<Buffer, ProbeError> {
-        let bytes = words.into_iter().map(u32::to_ne_bytes).collect::<Vec<_>>().into_flattened();
+        let bytes = words.into_par_iter().map(u32::to_ne_bytes).collect::<Vec<_>>().into_flattened();
         Ok(self.machine.upload(&bytes)?)
     }
 
@@ -64,7 +65,7 @@ impl Engine for Native {
 
     fn words<'a>(&self, output: &'a Buffer) -> Result<Cow<'a, [u32]>, ProbeError> {
         let bytes = output.download()?;
-        Ok(bytes.as_chunks().0.iter().map(|word| u32::from_ne_bytes(*word)).collect())
+        Ok(bytes.as_chunks().0.par_iter().map(|word| u32::from_ne_bytes(*word)).collect::<Vec<_>>().into())
     }
 
     fn launch(&self, input: &Buffer, output: &mut Buffer) -> Result<(), ProbeError> {

@@ -25,7 +25,11 @@ pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
     let outcome = outcome?;
     if arguments.format == Format::Table {
         let colour = colour(&arguments.colour);
-        print(&format!("{}\n\n{}\n", table(&outcome.records, colour), summary(&outcome.records, &outcome.suite, colour)));
+        print(&format!(
+            "{}\n\n{}\n",
+            table(&outcome.records, colour),
+            summary(&outcome.records, &outcome.suite, colour)
+        ));
     }
     Ok(report(&outcome, false))
 }

@@ -8,8 +8,8 @@ use crate::clocks;
 use crate::devices;
 use crate::environment;
 use crate::run::RunError;
-use crate::sensors;
 use crate::selftest::{self, Check, Lies, MockRig, RealRig};
+use crate::sensors;
 use calorimeter_zoo::Device;
 use std::fmt::Write;
 

@@ -10,7 +10,7 @@ const EXIT_CODES: &str = "Exit codes:
   2    usage, configuration or environment, also a filter that matches nothing
   3    an output was wrong
   4    --strict: an interval stayed wider than asked for
-  5    a case failed, crashed or timed out
+  5    a case failed, crashed or timed out, or its figure was more than the device can do
   130  interrupted; what was measured is kept, go on with --resume";
 
 /// Measures what quantisation, fusion and better kernels really buy on this machine.
@@ -164,10 +164,10 @@ pub struct DoctorArguments {
     #[arg(long)]
     pub deep: bool,
     /// Where --deep tests: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu, mock
-    #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE", default_value = "auto", requires = "deep")]
+    #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE", default_value = "auto")]
     pub device: Wanted,
     /// How to print what --deep found
-    #[arg(long, value_enum, default_value = "text", requires = "deep")]
+    #[arg(long, value_enum, default_value = "text")]
     pub format: TextFormat,
 }
 

@@ -189,7 +189,12 @@ pub fn resolve(sources: &[Source], overrides: &Overrides) -> Result<Resolved, Co
         for (index, entry) in file.models.iter().enumerate() {
             let entry = file.defaults().overwrite(entry).overwrite(&over);
             let at = |message: String| invalid(format!("models[{index}]: {message}"));
-            resolved.entries.push(fill(&file, entry, &source.path).map_err(at)?);
+            let mut entry = fill(&file, entry, &source.path).map_err(at)?;
+            if overrides.untimed {
+                // Without a time there is nothing for regimes to tell apart.
+                entry.regimes = vec![Regime::default()];
+            }
+            resolved.entries.push(entry);
         }
     }
     Ok(resolved)

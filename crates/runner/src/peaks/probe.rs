@@ -18,6 +18,8 @@ pub struct Probe<'a> {
     pub policy: String,
     /// The device.
     pub device: Device,
+    /// Whether burn's products may be tuned for it, which takes seconds.
+    pub may_tune: bool,
     /// Handles to devices.
     pub machines: &'a mut Machines,
 }
@@ -92,6 +94,7 @@ impl Probe<'_> {
         let sizes: &[u64] = match self.device {
             Device::Cuda(_) => &[8192],
             Device::Cpu => &[256, 512, 1024, 2048],
+            _ if !self.may_tune => &[],
             _ if self.told.software => &[64, 128],
             _ => &[1024, 2048, 4096],
         };

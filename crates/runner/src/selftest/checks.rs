@@ -1,7 +1,7 @@
 //! The checks.
 
 use super::rig::{Pair, Rig};
-use calorimeter_timing::{Arm, Comparison, Estimate, Failure, Measurement, Options, Quiet, Verdict, measure};
+use calorimeter_timing::{Arm, Comparison, Estimate, Failure, Options, Quiet, Verdict, measure};
 use std::time::Duration;
 
 /// Whether it holds and the figure; `None` where it does not apply.
@@ -39,14 +39,20 @@ fn alone(pair: &mut Pair) -> Result<Estimate, Failure> {
     Ok(measure(&mut arms, &options(), &mut Quiet).remove(0)?.time)
 }
 
-fn beside(base: &mut Pair, other: &mut Pair, seed: u64) -> Result<Comparison, Failure> {
-    let mut arms = [
-        Arm::new(base.work.as_mut(), base.stopwatch.as_mut()),
-        Arm::new(other.work.as_mut(), other.stopwatch.as_mut()).against(0),
-    ];
+/// The first compared with each of the others, all in alternation: what drifts hits them alike.
+fn together<const N: usize>(pairs: [&mut Pair; N], seed: u64) -> Result<Vec<Comparison>, Failure> {
+    let mut arms: Vec<Arm<'_>> = Vec::with_capacity(N);
+    for pair in pairs {
+        let arm = Arm::new(pair.work.as_mut(), pair.stopwatch.as_mut());
+        arms.push(if arms.is_empty() { arm } else { arm.against(0) });
+    }
     let options = Options { seed, ..options() };
-    let measured: Measurement = measure(&mut arms, &options, &mut Quiet).remove(1)?;
-    measured.comparison.ok_or_else(|| "the two were not compared".into())
+    let measured = measure(&mut arms, &options, &mut Quiet).into_iter().skip(1);
+    measured.map(|one| one?.comparison.ok_or_else(|| "the two were not compared".into())).collect()
+}
+
+fn beside(base: &mut Pair, other: &mut Pair, seed: u64) -> Result<Comparison, Failure> {
+    Ok(together([base, other], seed)?.remove(0))
 }
 
 /// How many steps take about as long as wanted.
@@ -64,23 +70,19 @@ fn empty_window(rig: &mut dyn Rig) -> Found {
     let removed = stopwatch.overhead() == calorimeter_timing::Overhead::Inside;
     let small = granularity.empty_ns as f64 <= 0.01 * options().window.as_nanos() as f64;
     let how = if removed { ", which is taken off" } else { "" };
-    let found = format!("{} reads {} ns{how}; its step is {} ns", stopwatch.name(), granularity.empty_ns, granularity.step_ns);
+    let found =
+        format!("{} reads {} ns{how}; its step is {} ns", stopwatch.name(), granularity.empty_ns, granularity.step_ns);
     Ok(Some((small || removed, found)))
 }
 
 fn linear(rig: &mut dyn Rig) -> Found {
     let steps = steps(rig)?;
-    let base = alone(&mut rig.spin(steps)?)?;
-    let mut ratios = Vec::new();
-    let mut holds = true;
-    for times in [2, 4] {
-        let longer = alone(&mut rig.spin(times * steps)?)?;
-        let ratio = longer.median / base.median;
-        let unsure = base.relative_half_width().unwrap_or(0.0) + longer.relative_half_width().unwrap_or(0.0);
-        holds &= (ratio / times as f64 - 1.0).abs() <= 0.01 + unsure;
-        ratios.push(format!("{ratio:.3}"));
-    }
-    Ok(Some((holds, ratios.join(" and "))))
+    let mut longer = [rig.spin(2 * steps)?, rig.spin(4 * steps)?];
+    let [twice, four_times] = &mut longer;
+    let compared = together([&mut rig.spin(steps)?, twice, four_times], 5)?;
+    let ratios = [1.0 / compared[0].ratio, 1.0 / compared[1].ratio];
+    let holds = (ratios[0] / 2.0 - 1.0).abs() <= 0.01 && (ratios[1] / 4.0 - 1.0).abs() <= 0.01;
+    Ok(Some((holds, format!("{:.3} and {:.3}", ratios[0], ratios[1]))))
 }
 
 fn copy(rig: &mut dyn Rig) -> Found {
@@ -94,9 +96,10 @@ fn copy(rig: &mut dyn Rig) -> Found {
 fn cold_and_hot(rig: &mut dyn Rig) -> Found {
     let (bytes, sets) = rig.cached_copy();
     let hot = alone(&mut rig.copy(bytes, 1)?)?;
-    let cold = alone(&mut rig.copy(bytes, sets)?)?;
-    let colder = alone(&mut rig.copy(bytes, sets * 3 / 2)?)?;
-    let (gain, flat) = (cold.median / hot.median, colder.median / cold.median);
+    let mut cold_copy = rig.copy(bytes, sets)?;
+    let cold = alone(&mut cold_copy)?;
+    let colder = beside(&mut cold_copy, &mut rig.copy(bytes, sets * 3 / 2)?, 3)?;
+    let (gain, flat) = (cold.median / hot.median, 1.0 / colder.ratio);
     let holds = gain >= 0.97 && (0.9..=1.1).contains(&flat);
     let found = format!("cold over hot {gain:.2}; {} sets over {sets}: {flat:.2}", sets * 3 / 2);
     Ok(Some((holds, found)))

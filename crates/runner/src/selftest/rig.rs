@@ -105,7 +105,7 @@ impl Rig for RealRig {
         }
         let (told, device) = (self.found.told(), self.found.device);
         let policy = String::new();
-        Ok(Probe { told: &told, policy, device, machines: &mut self.machines }.memory())
+        Ok(Probe { told: &told, policy, device, may_tune: true, machines: &mut self.machines }.memory())
     }
 }
 

@@ -196,7 +196,8 @@ fn batches(
     fitting
         .iter()
         .map(|&one| {
-            let baseline = assignment.against[one.0].and_then(|against| fitting.iter().find(|(case, _)| *case == against));
+            let baseline =
+                assignment.against[one.0].and_then(|against| fitting.iter().find(|(case, _)| *case == against));
             baseline.copied().filter(|&baseline| fits(&[baseline, one])).into_iter().chain([one]).collect()
         })
         .collect()

@@ -3,15 +3,15 @@
 use super::bench::{Common, Context, Hear, Poisoned, guarded, poisoned};
 use super::panics;
 use super::protocol::{Assignment, Stage};
-use super::ready::Ready;
 use super::ranges::Range;
+use super::ready::Ready;
 use super::sensors::{self, Sensors, Watch};
 use crate::peaks::{self, Peaks, Probe};
 use calorimeter_recipes::Dtype;
 use calorimeter_sinks::record::{Estimate, Scatter, Speedup, Telemetry, Window, finite};
 use calorimeter_sinks::{Record, Status};
+use calorimeter_timing::{Arm, Measurement, Observer, Options, Phase, Regime, Series, Silence, TimingError, measure};
 use calorimeter_zoo::Device;
-use calorimeter_timing::{Arm, Measurement, Observer, Options, Phase, Series, Silence, TimingError, measure};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -100,6 +100,15 @@ fn hold_against_peaks(
         }
         peaks::judge(&mut one.record, roof);
     }
+    let refused: Vec<String> =
+        ready.iter().filter(|one| one.record.status != Status::Ok).map(|one| one.record.case.id.clone()).collect();
+    for one in ready.iter_mut() {
+        // What was compared with a time that cannot be was not compared.
+        if one.record.speedup.as_ref().is_some_and(|speedup| refused.contains(&speedup.vs)) {
+            one.record.speedup = None;
+            one.record.warnings.push("it has no speed-up: the time of its baseline was refused".into());
+        }
+    }
     Ok(())
 }
 
@@ -111,8 +120,9 @@ fn with_probe(
     find: fn(Dtype, &mut Option<Peaks>, Option<&Path>, &mut Probe<'_>) -> Option<Peaks>,
 ) -> Option<Peaks> {
     let policy = context.sensors.as_ref().map(Sensors::policy).unwrap_or_default();
+    let may_tune = !context.silence.forbids_tuning();
     let Context { machines, peaks, kept_peaks, .. } = context;
-    let mut probe = Probe { told: &assignment.device, policy, device: common.device, machines };
+    let mut probe = Probe { told: &assignment.device, policy, device: common.device, may_tune, machines };
     find(common.problem.dtype, peaks, kept_peaks.as_deref(), &mut probe)
 }
 
@@ -135,8 +145,11 @@ fn fill(
     record.time_ns = Some(Estimate { median, lo: measured.time.lo, hi: measured.time.hi });
     record.windows = measured.windows.iter().map(|w| Window { launches: w.launches, nanos: w.nanos }).collect();
     record.converged = Some(measured.converged);
-    record.tflops = record.case.flops.and_then(|flops| finite(flops as f64 / median / 1e3));
-    record.gbps = record.case.bytes.and_then(|bytes| finite(bytes as f64 / median));
+    // While a launch is enqueued nothing of it is computed.
+    if record.case.regime != Regime::HostEnqueue.to_string() {
+        record.tflops = record.case.flops.and_then(|flops| finite(flops as f64 / median / 1e3));
+        record.gbps = record.case.bytes.and_then(|bytes| finite(bytes as f64 / median));
+    }
     record.speedup = measured.comparison.zip(against).map(|(comparison, vs)| Speedup {
         vs,
         ratio: comparison.ratio,
@@ -155,6 +168,11 @@ fn fill(
         repeated_rounds: measured.repeated,
         ..telemetry.clone()
     });
+    if !measured.time.sound {
+        record
+            .warnings
+            .push("the times wander more slowly than could be measured: their interval may be too narrow".into());
+    }
     if !measured.settled {
         record.warnings.push("the times still moved when the warm-up had to end".into());
     }
@@ -231,4 +249,3 @@ impl Watcher<'_> {
         }
     }
 }
-

@@ -10,7 +10,7 @@ use calorimeter_sinks::{Case, Record, Status};
 use calorimeter_timing::Failure;
 use calorimeter_timing::memory::{Block, Bound, Mark, PoolSample, Quantity, Recording, Source, Timeline};
 use calorimeter_zoo::backends::{PoolUsage, empty_pool, pool};
-use calorimeter_zoo::{Device, Setup, ZooError, open, support};
+use calorimeter_zoo::{Device, Implementation, Setup, ZooError, open, support};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -87,7 +87,7 @@ fn saving(baseline: &Timeline, own: &Timeline) -> Option<f64> {
 /// Opens the case, runs it and drops it.
 fn timeline(record: &Record, common: &mut Common, context: &mut Context) -> Result<Timeline, Failure> {
     let (problem, device) = (common.problem, common.device);
-    let implementation = record.case.implementation.parse()?;
+    let implementation: Implementation = record.case.implementation.parse()?;
     let treatment = support(&problem, variant(&record.case)?, implementation, device)?;
     let setup = Setup { implementation, device, sets: 1 };
     // Made before anything listens: they belong to nobody's case.
@@ -114,12 +114,13 @@ fn timeline(record: &Record, common: &mut Common, context: &mut Context) -> Resu
         return Ok(timeline);
     }
     empty_pool(device);
-    on_a_device(device, &mut run)
+    on_a_device(device, implementation, &mut run)
 }
 
 /// Follows a run through the pool's own figures, and through the driver's records where there are some.
 fn on_a_device(
     device: Device,
+    implementation: Implementation,
     run: &mut dyn FnMut(&mut dyn FnMut(&'static str)) -> Result<(), ZooError>,
 ) -> Result<Timeline, Failure> {
     let (mut marks, mut pools) = (Vec::new(), Vec::new());
@@ -128,7 +129,9 @@ fn on_a_device(
         let mut mark = |name: &'static str| {
             marks.push(Mark { at_ns: begun.elapsed().as_nanos() as u64, name: name.into() });
         };
-        pools = sampling(device, begun, || run(&mut mark))?;
+        // Native kernels take their memory from the driver, not from burn's pool.
+        let ask = (implementation != Implementation::Native).then(|| pool(device)).flatten();
+        pools = sampling(ask, begun, || run(&mut mark))?;
         Ok(())
     };
     let mut timeline = recorded(device, &mut sampled)?;
@@ -155,13 +158,13 @@ fn recorded(device: Device, run: &mut dyn FnMut() -> Result<(), Failure>) -> Res
 
 /// Asks the pool again and again while something runs; what was in use before is not counted.
 fn sampling(
-    device: Device,
+    ask: Option<Box<dyn Fn() -> Option<PoolUsage> + Send>>,
     begun: Instant,
     run: impl FnOnce() -> Result<(), ZooError>,
 ) -> Result<Vec<PoolSample>, Failure> {
     /// Between two questions: the device's thread answers them between two operations.
     const PAUSE: Duration = Duration::from_micros(50);
-    let Some(ask) = pool(device) else {
+    let Some(ask) = ask else {
         run()?;
         return Ok(Vec::new());
     };

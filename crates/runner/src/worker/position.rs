@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The file, shared by the run and one worker.
 pub struct Position(File);
 
-const STAGES: [Stage; 6] =
-    [Stage::Open, Stage::Tune, Stage::Peaks, Stage::WarmUp, Stage::Measure, Stage::Profile];
+const STAGES: [Stage; 6] = [Stage::Open, Stage::Tune, Stage::Peaks, Stage::WarmUp, Stage::Measure, Stage::Profile];
 
 impl Position {
     /// A new file, and the path at which the worker takes it over.

@@ -69,8 +69,7 @@ pub fn make_ready(
 
     let (problem, device) = (common.problem, common.device);
     let setup = Setup { implementation, device, sets: if timed { sets } else { 1 } };
-    let mut workload =
-        open(&problem, common.tensors(), &treatment, setup, &mut context.machines).map_err(refuse)?;
+    let mut workload = open(&problem, common.tensors(), &treatment, setup, &mut context.machines).map_err(refuse)?;
     hear.touch(case, Stage::Tune);
     let (start, tuned) = (Instant::now(), context.silence.tuned());
     let output = workload.output().map_err(refuse)?;
@@ -135,7 +134,8 @@ pub fn make_ready(
     let kernels = kernels(stopwatch.as_mut(), &mut job, sets).map_err(broken)?;
     record.kernel = kernels.or(algorithm);
     if regime.rotates() {
-        let rotation = Rotation { sets, bytes: identity.bytes.unwrap_or(0), cache_bytes: Some(assignment.device.cache_bytes) };
+        let rotation =
+            Rotation { sets, bytes: identity.bytes.unwrap_or(0), cache_bytes: Some(assignment.device.cache_bytes) };
         record.warnings.extend(cached(&rotation));
         record.rotation = Some(rotation);
     }
@@ -205,6 +205,13 @@ fn mock(
         record.status = Status::Mismatch;
         record.reason = Some("wrong output: the mock device was told to be wrong".into());
     }
-    Ok(Ready { case, job: Job(Box::new(workload)), stopwatch: Box::new(stopwatch), record, kinds: vec![], share: 1.0, counted: None })
+    Ok(Ready {
+        case,
+        job: Job(Box::new(workload)),
+        stopwatch: Box::new(stopwatch),
+        record,
+        kinds: vec![],
+        share: 1.0,
+        counted: None,
+    })
 }
-

@@ -12,5 +12,6 @@ mod golden;
 mod interrupts;
 mod isolation;
 mod journal;
+mod measuring;
 mod real_devices;
 mod torchao_files;

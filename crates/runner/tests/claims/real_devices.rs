@@ -96,7 +96,7 @@ models: [{{shapes: [{{name: custom, shapes: [[16, 64, 32]]}}]}}]\n"
     assert!(scene.path("cache/calorimeter/tuning").is_dir(), "tuned kernels are kept");
 }
 
-fn vulkan_is_here(scene: &Scene) -> bool {
+pub fn vulkan_is_here(scene: &Scene) -> bool {
     let here = scene.run("list devices").ended_with(0).stdout.contains("vulkan:0");
     assert!(here || std::env::var_os("CI").is_none(), "continuous integration must have a Vulkan adapter");
     if !here {

@@ -1,5 +1,5 @@
-// Traffic and little else: each thread takes PIECES pieces of 16 bytes, THREADS pieces apart. All are loaded before any is
-// used, except by threads that have fewer, which are in the last block.
+// Traffic and little else: each thread takes PIECES pieces of 16 bytes, THREADS pieces apart. All are loaded before any
+// is used, except by threads that have fewer, which are in the last block.
 
 typedef unsigned long long u64;
 
@@ -22,8 +22,8 @@ __device__ __forceinline__ unsigned total(uint4 piece) { return piece.x + piece.
 
 // y[block] = the sum of the block's words.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    probe_sum(const uint4 *__restrict__ x, unsigned *__restrict__ y, u64 pieces, u64) {
-    __shared__ unsigned sums[THREADS / 32];
+    probe_sum(const uint4 *__restrict__ x, unsigned *__restrict__ y, u64 pieces, u64 sums) {
+    __shared__ unsigned of_warps[THREADS / 32];
     const u64 first = (u64)blockIdx.x * (THREADS * PIECES) + threadIdx.x;
     unsigned sum = 0;
     if (first + (PIECES - 1) * THREADS < pieces) {
@@ -38,10 +38,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
-    if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
+    if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = sum;
     __syncthreads();
-    if (threadIdx.x == 0) {
-        for (int warp = 1; warp < THREADS / 32; warp++) sum += sums[warp];
+    if (threadIdx.x == 0 && blockIdx.x < sums) {
+        for (int warp = 1; warp < THREADS / 32; warp++) sum += of_warps[warp];
         y[blockIdx.x] = sum;
     }
 }

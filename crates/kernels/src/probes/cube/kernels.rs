@@ -17,7 +17,7 @@ type Piece = Vector<u32, Const<4>>;
 const WORDS_PER_PIECE: usize = ACCESS / 4;
 /// Units of a cube.
 const UNITS: usize = 256;
-/// Pieces that a unit copies, all in flight before the first is written: the output might overlap the input, for all that
+/// Pieces that a unit copies, all loaded before the first is written: the output might overlap the input, for all that
 /// compilers know.
 const PIECES_TO_COPY: usize = 4;
 /// Pieces that a unit adds up, so that each cube makes one sum.

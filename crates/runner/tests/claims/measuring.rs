@@ -1,0 +1,143 @@
+//! What is told of times besides the times, and the commands that test the measuring.
+
+use crate::scene::{Scene, find};
+use calorimeter_sinks::Status;
+use serde_json::Value;
+use std::fs;
+
+const SHORT: &str = "timing: {min_time: 0s, max_time: 1s, warm_up: 1us, max_warm_up: 1us, min_windows: 6, max_windows: 30, window: 20us}";
+
+fn on_the_cpu(more: &str) -> Scene {
+    Scene::with(&format!(
+        "recipes: [baseline, int8wo]\ndevice: cpu\ndtype: f32\n{more}\n{SHORT}
+models: [{{shapes: [{{name: custom, shapes: [[8, 64, 64]]}}]}}]\n"
+    ))
+}
+
+#[test]
+fn every_regime_has_cases_of_its_own_or_a_reason() {
+    let scene = on_the_cpu("regimes: [device-cold, device-hot, graph, host-e2e, host-enqueue]");
+    let records = scene.run("run c.yml --out out --format jsonl").ended_with(0).records();
+    assert_eq!(records.len(), 10);
+    let of = |regime: &str| {
+        let mut of = records.iter().filter(|record| record.case.regime == regime);
+        (of.next().unwrap(), of.next().unwrap())
+    };
+    let (cold, quantised) = of("device-cold");
+    assert!(cold.case.id.ends_with("m8-k64-n64"), "{}", cold.case.id);
+    let rotation = cold.rotation.unwrap();
+    assert!(rotation.sets >= 2 && rotation.cache_bytes.unwrap() > 0, "{rotation:?}");
+    assert_eq!(quantised.speedup.as_ref().unwrap().vs, cold.case.id);
+    let (hot, _) = of("device-hot");
+    assert!(hot.case.id.ends_with("/device-hot") && hot.rotation.is_none());
+    for (regime, clock) in [("device-cold", "wall"), ("device-hot", "wall"), ("host-e2e", "wall-e2e")] {
+        let (baseline, _) = of(regime);
+        assert_eq!((baseline.status, baseline.stopwatch.as_deref()), (Status::Ok, Some(clock)), "{baseline:?}");
+        assert!(baseline.scatter.is_some() && baseline.empty_window_ns.is_some());
+        assert_eq!(baseline.roofline.is_some(), regime != "host-e2e");
+    }
+    for (regime, why) in [("graph", "cuda"), ("host-enqueue", "host-e2e is its time")] {
+        let (baseline, _) = of(regime);
+        assert_eq!(baseline.status, Status::Unsupported);
+        assert!(baseline.reason.as_ref().unwrap().contains(why), "{baseline:?}");
+    }
+}
+
+#[test]
+fn a_traced_case_has_a_file_whose_device_spans_are_its_kernels() {
+    let scene = on_the_cpu("");
+    let ended = scene.run("run c.yml --out out --profile --format jsonl");
+    for record in ended.ended_with(0).records() {
+        let file = fs::read(scene.path("out").join(record.trace.as_ref().unwrap())).unwrap();
+        let trace: Value = serde_json::from_slice(&file).unwrap();
+        let spans = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X");
+        let on_device = spans.filter(|event| event["pid"] == 2).map(|event| event["dur"].as_f64().unwrap());
+        let (count, micros) = on_device.fold((0, 0.0), |(count, sum), dur| (count + 1, sum + dur));
+        let kernels: f64 = record.kernels.iter().map(|kernel| kernel.nanos).sum();
+        assert_eq!((count, record.kernels.len()), (20, 1));
+        assert!((kernels * 20.0 / 1e3 / micros - 1.0).abs() < 1e-6, "{kernels} {micros}");
+    }
+}
+
+#[test]
+fn a_followed_case_has_its_peaks_two_snapshots_and_a_page() {
+    let scene = on_the_cpu("");
+    let records = scene.run("run c.yml --out out --memory --format jsonl").ended_with(0).records();
+    let (baseline, quantised) = (find(&records, "baseline"), find(&records, "int8wo"));
+    for record in [baseline, quantised] {
+        let memory = record.memory.unwrap();
+        // The weight, the input and one output at least.
+        let least = record.weight_bytes.unwrap() + 2 * 8 * 64 * 4;
+        assert!(memory.peak_allocated.unwrap() >= least, "{memory:?} {least}");
+        assert_eq!(record.peak_bytes, memory.peak_allocated);
+        let folder = scene.path("out").join(record.memory_profile.as_ref().unwrap());
+        for name in ["snapshot_before.json", "snapshot_after.json"] {
+            let snapshot: Value = serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap();
+            let bytes = snapshot["allocated_bytes"].as_u64().unwrap();
+            assert!(bytes >= record.weight_bytes.unwrap() && bytes <= memory.peak_allocated.unwrap(), "{snapshot}");
+        }
+        let page = fs::read_to_string(folder.join("memory.html")).unwrap();
+        assert!(page.contains(&record.case.id) && !page.contains("http://"));
+    }
+    let saving = quantised.memory.unwrap().saving.unwrap();
+    let ratio = baseline.peak_bytes.unwrap() as f64 / quantised.peak_bytes.unwrap() as f64;
+    assert!((saving - ratio).abs() < 1e-9 && baseline.memory.unwrap().saving.is_none());
+}
+
+#[test]
+fn the_noise_of_a_device_becomes_the_margin_of_its_verdicts() {
+    let scene = Scene::with(
+        "recipes: [baseline, int8wo]\ndevice: mock\ndtype: f32\nmodels: [{shapes: [{name: custom, shapes: [[8, 64, 64]]}]}]",
+    );
+    let margin = |out: &str| {
+        let records = scene.run(&format!("run c.yml --out {out} --format jsonl")).ended_with(0).records();
+        find(&records, "int8wo").speedup.as_ref().unwrap().margin.unwrap()
+    };
+    assert_eq!(margin("before"), 0.02);
+    let ended = scene.run("noise --device mock --comparisons 20 --format json");
+    let noise: Value = serde_json::from_str(&ended.ended_with(0).stdout).unwrap();
+    assert_eq!((noise["comparisons"].as_u64(), noise["false_verdict_rate"].as_f64()), (Some(20), Some(0.0)));
+    let floor = noise["floor"].as_f64().unwrap();
+    assert!(floor > 0.0 && floor < 0.01, "{floor}");
+    // A floor this low changes nothing; one that is high does.
+    assert_eq!(margin("after"), 0.02);
+    let kept = scene.path("cache/calorimeter/noise/mock.json");
+    let mut noise: Value = serde_json::from_slice(&fs::read(&kept).unwrap()).unwrap();
+    noise["floor"] = 0.05.into();
+    fs::write(&kept, noise.to_string()).unwrap();
+    assert_eq!(margin("noisy"), 0.1);
+}
+
+#[test]
+fn the_deep_doctor_finds_the_mock_device_well() {
+    let scene = Scene::new();
+    let ended = scene.run("doctor --deep --device mock --format json");
+    let report: Value = serde_json::from_str(&ended.ended_with(0).stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap();
+    assert_eq!(checks.len(), 8);
+    assert!(checks.iter().all(|check| check["passed"] == true), "{report:#}");
+    assert!(scene.run("doctor --deep --device mock").ended_with(0).stdout.matches("holds").count() == 8);
+}
+
+#[test]
+fn tuning_is_kept_made_anew_or_forbidden_as_asked() {
+    let scene = Scene::with(&format!(
+        "recipes: [baseline]\ndevice: vulkan\ndtype: f32\nimplementations: [eager]\n{SHORT}
+models: [{{shapes: [{{name: custom, shapes: [[16, 64, 64]]}}]}}]\n"
+    ));
+    if !crate::real_devices::vulkan_is_here(&scene) {
+        return;
+    }
+    let run = |arguments: &str| scene.run(&format!("run c.yml --format jsonl {arguments}")).ended_with(0).records();
+    let forbidden = run("--out off --autotune off").remove(0);
+    assert_eq!(forbidden.status, Status::Skipped, "{forbidden:?}");
+    assert!(forbidden.reason.unwrap().contains("--autotune cached"));
+    let fresh = run("--out fresh --autotune fresh").remove(0);
+    assert!(fresh.tuning.is_some() && fresh.autotune.len() == 1, "{fresh:?}");
+    assert!(scene.path("fresh/tuning").is_dir());
+    let cached = run("--out cached").remove(0);
+    assert!(cached.tuning.is_some(), "what a run tuned afresh stays with it: {cached:?}");
+    let again = run("--out again --autotune off").remove(0);
+    assert_eq!((again.status, again.tuning), (Status::Ok, None), "{again:?}");
+    assert_eq!(again.autotune, cached.autotune);
+}

@@ -8,7 +8,7 @@ const MOST: u32 = 100_000;
 
 /// The fewest launches, a multiple of the stopwatch's unit, whose window lasts at least as long as wanted.
 pub fn calibrate(arm: &mut Arm<'_>, window: Duration) -> Result<u32, TimingError> {
-    let wanted = (window.as_nanos() as u64).max(1);
+    let wanted = (window.max(arm.stopwatch.least_window()).as_nanos() as u64).max(1);
     let unit = arm.stopwatch.unit().max(1);
     let mut launches = unit;
     loop {

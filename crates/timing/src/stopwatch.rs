@@ -54,6 +54,12 @@ pub trait Stopwatch {
         1
     }
 
+    /// A window lasts at least this long, where opening and closing one leaves the device idle for a while: clocks would
+    /// rise in the pauses, and work that is limited by power would seem faster than it is.
+    fn least_window(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// What runs on the device in that many launches: names with the number of their calls, the longest first. `None`
     /// where the clock does not see kernels.
     fn ran(&mut self, _work: &mut dyn Work, _launches: u32) -> Result<Option<Vec<(String, u64)>>, Failure> {

@@ -38,7 +38,7 @@ fn text(noise: &Noise) -> String {
     format!(
         "{} against itself, {} comparisons, clock {}\n\
          false verdicts     {:>8}  a difference was found where there is none; at most 5 % should be\n\
-         intervals off 1    {:>8}  without a margin; about 5 % should be\n\
+         intervals off 1    {:>8}  without a margin; more than about 5 % are real, if small: two places in memory differ\n\
          SAME               {:>8}  the rest was inconclusive\n\
          floor              {:>8}  95 % of the ratios were within this of 1\n\
          margin             {:>8}  kept for verdicts on this device\n",

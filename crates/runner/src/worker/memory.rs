@@ -55,7 +55,9 @@ pub fn follow(
     }
     for (case, timeline) in &followed {
         let against = assignment.against[*case];
-        let baseline = against.and_then(|against| followed.iter().find(|(case, _)| *case == against));
+        // Figures of two sources are not the same quantity.
+        let comparable = |(case, other): &&(usize, Timeline)| Some(*case) == against && other.source == timeline.source;
+        let baseline = followed.iter().find(comparable);
         let saving = baseline.and_then(|(_, other)| saving(other, timeline));
         let label = |case: usize| {
             let Case { recipe, implementation, .. } = &assignment.cases[case];
@@ -91,7 +93,6 @@ fn timeline(record: &Record, common: &mut Common, context: &mut Context) -> Resu
     let treatment = support(&problem, variant(&record.case)?, implementation, device)?;
     let setup = Setup { implementation, device, sets: 1 };
     // Made before anything listens: they belong to nobody's case.
-    common.tensors();
     let tensors = common.tensors();
     let machines = &mut context.machines;
     let mut run = |mark: &mut dyn FnMut(&'static str)| -> Result<(), ZooError> {
@@ -113,61 +114,53 @@ fn timeline(record: &Record, common: &mut Common, context: &mut Context) -> Resu
         ran?;
         return Ok(timeline);
     }
-    empty_pool(device);
-    on_a_device(device, implementation, &mut run)
-}
-
-/// Follows a run through the pool's own figures, and through the driver's records where there are some.
-fn on_a_device(
-    device: Device,
-    implementation: Implementation,
-    run: &mut dyn FnMut(&mut dyn FnMut(&'static str)) -> Result<(), ZooError>,
-) -> Result<Timeline, Failure> {
-    let (mut marks, mut pools) = (Vec::new(), Vec::new());
-    let begun = Instant::now();
-    let mut sampled = || -> Result<(), Failure> {
-        let mut mark = |name: &'static str| {
-            marks.push(Mark { at_ns: begun.elapsed().as_nanos() as u64, name: name.into() });
-        };
-        // Native kernels take their memory from the driver, not from burn's pool.
-        let ask = (implementation != Implementation::Native).then(|| pool(device)).flatten();
-        pools = sampling(ask, begun, || run(&mut mark))?;
-        Ok(())
-    };
-    let mut timeline = recorded(device, &mut sampled)?;
-    timeline.end_ns = timeline.end_ns.max(begun.elapsed().as_nanos() as u64);
-    (timeline.marks, timeline.pools) = (marks, pools);
-    Ok(timeline)
-}
-
-/// The driver's records of memory while something runs, or an empty timeline where there are none.
-fn recorded(device: Device, run: &mut dyn FnMut() -> Result<(), Failure>) -> Result<Timeline, Failure> {
-    #[cfg(feature = "cuda")]
-    if matches!(device, Device::Cuda(_))
-        && let Ok(cupti) = calorimeter_timing::cuda::Cupti::load()
-    {
-        let kinds = calorimeter_timing::cuda::Kinds { memory: true, ..Default::default() };
-        let start = cupti.now();
-        let ((), seen) = cupti.record(kinds, &mut *run)?;
-        return Ok(Timeline::of_device(&seen, start, cupti.now()));
+    match (device, implementation) {
+        (Device::Cuda(_), Implementation::Native) => from_the_driver(&mut run),
+        (_, Implementation::Fused) => {
+            Err("burn's fusion takes memory from pools of threads of its own, which cannot be asked".into())
+        }
+        _ => from_the_pool(device, &mut run),
     }
-    let _ = device;
-    run()?;
-    Ok(Timeline::new(Source::PoolStatistics, 0))
 }
 
-/// Asks the pool again and again while something runs; what was in use before is not counted.
+/// A run that marks its moments.
+type Marked<'a> = dyn FnMut(&mut dyn FnMut(&'static str)) -> Result<(), ZooError> + 'a;
+
+/// Follows a run through the figures of burn's pool.
+fn from_the_pool(device: Device, run: &mut Marked<'_>) -> Result<Timeline, Failure> {
+    let ask = pool(device).ok_or("the device's pool cannot be asked")?;
+    empty_pool(device);
+    let (mut marks, begun) = (Vec::new(), Instant::now());
+    let now = || begun.elapsed().as_nanos() as u64;
+    let pools = sampling(ask, begun, || run(&mut |name| marks.push(Mark { at_ns: now(), name: name.into() })))?;
+    Ok(Timeline { marks, pools, ..Timeline::new(Source::PoolStatistics, now()) })
+}
+
+/// Follows a run whose memory is taken of the driver, block by block, through the driver's records.
+#[cfg(feature = "cuda")]
+fn from_the_driver(run: &mut Marked<'_>) -> Result<Timeline, Failure> {
+    use calorimeter_timing::cuda::{Cupti, Kinds};
+    let cupti = Cupti::load()?;
+    let (mut marks, start) = (Vec::new(), cupti.now());
+    let mut mark = |name: &'static str| marks.push(Mark { at_ns: cupti.now() - start, name: name.into() });
+    let ((), seen) = cupti.record(Kinds { memory: true, ..Kinds::default() }, || Ok(run(&mut mark)?))?;
+    Ok(Timeline { marks, ..Timeline::of_device(&seen, start, cupti.now()) })
+}
+
+#[cfg(not(feature = "cuda"))]
+fn from_the_driver(_: &mut Marked<'_>) -> Result<Timeline, Failure> {
+    Err("this build has no CUDA".into())
+}
+
+/// Asks the pool again and again while something runs. What was in use before is not counted; what the pool held before
+/// is, because the run may use it.
 fn sampling(
-    ask: Option<Box<dyn Fn() -> Option<PoolUsage> + Send>>,
+    ask: Box<dyn Fn() -> Option<PoolUsage> + Send>,
     begun: Instant,
     run: impl FnOnce() -> Result<(), ZooError>,
 ) -> Result<Vec<PoolSample>, Failure> {
     /// Between two questions: the device's thread answers them between two operations.
     const PAUSE: Duration = Duration::from_micros(50);
-    let Some(ask) = ask else {
-        run()?;
-        return Ok(Vec::new());
-    };
     let before = ask().unwrap_or_default();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -182,7 +175,7 @@ fn sampling(
                         at_ns,
                         allocated: allocated.saturating_sub(before.allocated),
                         active: active.saturating_sub(before.active),
-                        reserved: reserved.saturating_sub(before.reserved),
+                        reserved,
                     };
                     // Nothing new needs no sample.
                     let same = |other: &PoolSample| PoolSample { at_ns, ..*other } == sample;

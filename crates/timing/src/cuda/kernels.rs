@@ -65,6 +65,11 @@ impl Stopwatch for KernelClock {
         Ok(Reading::Now(self.activities(work, launches)?.busy_ns()))
     }
 
+    /// Switching records on and off and reading them takes about a millisecond.
+    fn least_window(&self) -> Duration {
+        Duration::from_millis(20)
+    }
+
     fn ran(&mut self, work: &mut dyn Work, launches: u32) -> Result<Option<Vec<(String, u64)>>, Failure> {
         let totals = self.kernels(work, launches)?;
         Ok(Some(totals.into_iter().map(|total| (total.name.to_string(), total.calls)).collect()))

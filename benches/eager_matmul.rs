@@ -8,7 +8,7 @@
 use calorimeter_recipes::{Dtype, Treatment};
 use calorimeter_shapes::Shape;
 use calorimeter_timing::{Arm, Closure, Comparison, Options, Quiet, WallClock, measure};
-use calorimeter_zoo::{Device, Implementation, Machines, Problem, Tensors, Workload, open};
+use calorimeter_zoo::{Device, Implementation, Machines, Problem, Setup, Tensors, Workload, open};
 use criterion::{Criterion, Throughput};
 use gemm::{Parallelism, gemm};
 use std::error::Error;
@@ -24,8 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         &problem,
         &tensors,
         &Treatment::none(problem.dtype),
-        Implementation::Eager,
-        Device::Cpu,
+        Setup { implementation: Implementation::Eager, device: Device::Cpu, sets: 1 },
         &mut Machines::default(),
     )?;
     assert_eq!(eager.output()?.values, product(&tensors, Vec::new()), "the arms compute the same");
@@ -61,7 +60,7 @@ fn in_turns(eager: &mut dyn Workload, tensors: &Tensors) -> Result<(), Box<dyn E
     for (name, measured) in ["gemm", "eager"].into_iter().zip(measure(&mut arms, &options, &mut Quiet)) {
         let measured = measured?;
         println!("in turns: {name:5} {:.3} ms", measured.time.median / 1e6);
-        if let Some(Comparison { ratio, lo: Some(lo), hi: Some(hi), verdict }) = measured.comparison {
+        if let Some(Comparison { ratio, lo: Some(lo), hi: Some(hi), verdict, .. }) = measured.comparison {
             let bar = BAR * 100.0;
             println!("in turns: {name} has {ratio:.3} [{lo:.3}, {hi:.3}] of gemm's speed: {verdict} within {bar} %");
         }

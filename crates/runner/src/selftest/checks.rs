@@ -8,7 +8,10 @@ use std::time::Duration;
 type Found = Result<Option<(bool, String)>, Failure>;
 
 /// Name, what is wanted, and how it is checked.
-pub const ALL: [(&str, &str, fn(&mut dyn Rig) -> Found); 8] = [
+type Named = (&'static str, &'static str, fn(&mut dyn Rig) -> Found);
+
+/// Every check, in the order in which they are made.
+pub const ALL: [Named; 8] = [
     ("empty window", "reads less than 1 % of a window, or is measured and taken off", empty_window),
     ("linear", "2 and 4 times the steps take 2 and 4 times as long, within 1 %", linear),
     ("copy", "moves 70 to 102 % of the memory's stated or measured bandwidth", copy),

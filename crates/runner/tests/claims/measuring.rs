@@ -87,7 +87,7 @@ fn a_followed_case_has_its_peaks_two_snapshots_and_a_page() {
 #[test]
 fn the_noise_of_a_device_becomes_the_margin_of_its_verdicts() {
     let scene = Scene::with(
-        "recipes: [baseline, int8wo]\ndevice: mock\ndtype: f32\nmodels: [{shapes: [{name: custom, shapes: [[8, 64, 64]]}]}]",
+        "recipes: [baseline, int8wo]\ndevice: mock\ndtype: f32\nimplementations: [eager]\nmodels: [{shapes: [{name: custom, shapes: [[8, 64, 64]]}]}]",
     );
     let margin = |out: &str| {
         let records = scene.run(&format!("run c.yml --out {out} --format jsonl")).ended_with(0).records();

@@ -40,6 +40,9 @@ impl Scene {
         let mut command = Command::new(env!("CARGO_BIN_EXE_calorimeter"));
         command.args(arguments.split_whitespace());
         self.prepare(&mut command);
+        if arguments.starts_with("run ") && !arguments.contains("--dry-run") {
+            self.share_peaks();
+        }
         command
     }
 
@@ -59,7 +62,10 @@ impl Scene {
             command.env_remove(name);
         }
         command.env("XDG_CACHE_HOME", self.path("cache")).env("XDG_RUNTIME_DIR", self.0.path());
-        // What devices reach at most is found out once, not in every test.
+    }
+
+    /// What devices reach at most is found out once, not in every test.
+    fn share_peaks(&self) {
         let (kept, ours) = (Path::new(env!("CARGO_TARGET_TMPDIR")).join("peaks"), self.path("cache/calorimeter"));
         fs::create_dir_all(&kept).unwrap();
         fs::create_dir_all(&ours).unwrap();

@@ -39,11 +39,17 @@ pub fn warm_up(
         let mut group = [0.0; GROUP];
         for time in &mut group {
             *time = timed(arm.stopwatch, arm.work, launches)? as f64;
+            if *time >= LONG_WINDOW {
+                energy.read(observer.joules(), launches);
+            }
             if elapsed(arm) >= options.max_warm_up {
                 return Ok(Warm { settled: false, joules: energy.per_launch() });
             }
         }
-        energy.read(observer.joules(), launches * GROUP as u32);
+        if group[0] < LONG_WINDOW {
+            // Asking takes time too: short windows are asked about together.
+            energy.read(observer.joules(), launches * GROUP as u32);
+        }
         medians.extend(median(&group));
         let energy_is_known = energy.total.is_none() || energy.per_launch().is_some();
         let long_enough = elapsed(arm) >= options.warm_up + ENERGY_TAKES || energy_is_known;
@@ -58,24 +64,26 @@ pub fn warm_up(
 struct Energy {
     total: Option<f64>,
     launches: u64,
-    groups: u32,
+    readings: u32,
     first: Option<(f64, u64, u32)>,
     last: Option<(f64, u64, u32)>,
 }
 
+/// Nanoseconds beside which asking a device for its energy is short.
+const LONG_WINDOW: f64 = 1e7;
 /// What the warm-up is made longer by at most where the device counts energy: its counter moves in steps.
 const ENERGY_TAKES: Duration = Duration::from_millis(400);
-/// Fewer groups between two steps leave the edges too coarse.
-const FEWEST_GROUPS: u32 = 10;
+/// Fewer questions between two steps leave the edges too coarse.
+const FEWEST_READINGS: u32 = 10;
 
 impl Energy {
     fn read(&mut self, total: Option<f64>, launches: u32) {
         self.launches += u64::from(launches);
-        self.groups += 1;
+        self.readings += 1;
         if let (Some(before), Some(now)) = (self.total, total)
             && now > before
         {
-            let step = Some((now, self.launches, self.groups));
+            let step = Some((now, self.launches, self.readings));
             if self.first.is_none() {
                 self.first = step;
             } else {
@@ -87,7 +95,7 @@ impl Energy {
 
     fn per_launch(&self) -> Option<f64> {
         let (first, last) = (self.first?, self.last?);
-        (last.2 - first.2 >= FEWEST_GROUPS).then(|| (last.0 - first.0) / (last.1 - first.1) as f64)
+        (last.2 - first.2 >= FEWEST_READINGS).then(|| (last.0 - first.0) / (last.1 - first.1) as f64)
     }
 }
 

@@ -22,9 +22,6 @@ pub const ALL: [Named; 8] = [
     ("device and wall", "a window on the device's clock is no longer than the host saw it", wall),
 ];
 
-/// A launch of about this long is far above any clock's step and far below any watchdog.
-const SPIN_NANOS: f64 = 300_000.0;
-
 fn options() -> Options {
     Options {
         precision: 0.003,
@@ -62,7 +59,7 @@ fn beside(base: &mut Pair, other: &mut Pair, seed: u64) -> Result<Comparison, Fa
 fn steps(rig: &mut dyn Rig) -> Result<u64, Failure> {
     const GUESS: u64 = 20_000;
     let took = alone(&mut rig.spin(GUESS)?)?.median;
-    Ok(((GUESS as f64 * SPIN_NANOS / took.max(1.0)) as u64).max(1_000))
+    Ok(((GUESS as f64 * rig.spin_nanos() / took.max(1.0)) as u64).max(1_000))
 }
 
 fn empty_window(rig: &mut dyn Rig) -> Found {

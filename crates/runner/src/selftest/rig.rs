@@ -17,6 +17,10 @@ pub struct Pair {
 
 /// Computations of known cost.
 pub trait Rig {
+    /// How long a chain should take: far above any clock's step, and what a launch itself costs, far below any watchdog.
+    fn spin_nanos(&self) -> f64 {
+        300_000.0
+    }
     /// A chain of so many dependent steps.
     fn spin(&mut self, steps: u64) -> Result<Pair, Failure>;
     /// A copy of so many bytes that goes through so many sets of buffers.
@@ -69,6 +73,11 @@ impl RealRig {
 }
 
 impl Rig for RealRig {
+    fn spin_nanos(&self) -> f64 {
+        // A processor that imitates a GPU starts threads for each launch.
+        if self.found.software { 5_000_000.0 } else { 300_000.0 }
+    }
+
     fn spin(&mut self, steps: u64) -> Result<Pair, Failure> {
         let probe = self.probes.spin(steps)?;
         self.pair(probe, Regime::DeviceHot)

@@ -40,7 +40,8 @@ impl Scene {
         let mut command = Command::new(env!("CARGO_BIN_EXE_calorimeter"));
         command.args(arguments.split_whitespace());
         self.prepare(&mut command);
-        if arguments.starts_with("run ") && !arguments.contains("--dry-run") {
+        let config = fs::read_to_string(self.path("c.yml")).unwrap_or_default();
+        if ["device: cpu", "device: vulkan"].iter().any(|device| config.contains(device)) {
             self.share_peaks();
         }
         command

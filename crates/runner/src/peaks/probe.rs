@@ -3,11 +3,11 @@
 use super::Peaks;
 use crate::clocks::stopwatch;
 use crate::rig::{Probed, implementation, probes};
-use crate::worker::Told;
+use crate::worker::{Job, Told};
 use calorimeter_recipes::{Dtype, Treatment};
 use calorimeter_shapes::Shape;
 use calorimeter_timing::{Arm, Failure, Options, Overhead, Quiet, Regime, Work, measure};
-use calorimeter_zoo::{Device, Machines, Problem, Setup, Workload, open};
+use calorimeter_zoo::{Device, Machines, Problem, Setup, open};
 use std::time::{Duration, Instant};
 
 /// A device to find the peaks of.
@@ -22,19 +22,6 @@ pub struct Probe<'a> {
     pub may_tune: bool,
     /// Handles to devices.
     pub machines: &'a mut Machines,
-}
-
-/// A workload as the timing crate takes it.
-struct Job(Box<dyn Workload>);
-
-impl Work for Job {
-    fn launch(&mut self) -> Result<(), Failure> {
-        Ok(self.0.launch()?)
-    }
-
-    fn settle(&mut self) -> Result<(), Failure> {
-        Ok(self.0.settle()?)
-    }
 }
 
 /// A buffer is no larger than this where graphics APIs allow no more.

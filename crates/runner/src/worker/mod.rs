@@ -18,6 +18,7 @@ mod tuning;
 pub use in_process::InProcess;
 pub use process::serve_if_worker;
 pub use protocol::{Assignment, Event, Keep, Stage, Told};
+pub(crate) use ready::Job;
 pub use subprocess::{Subprocess, folder_name};
 
 use crate::devices::Found;

@@ -54,6 +54,11 @@ impl Dtype {
         }
     }
 
+    /// Every accepted spelling of every type.
+    pub(crate) fn spellings() -> impl Iterator<Item = String> {
+        SPELLINGS.iter().flat_map(|(_, spellings)| spellings.iter().map(ToString::to_string))
+    }
+
     /// The same type in burn.
     pub fn burn(self) -> DType {
         match self {
@@ -92,7 +97,7 @@ written_as_a_name!(
     Dtype,
     "Dtype",
     "a float type such as bf16, f16 or f32 (torch.bfloat16 and the like are accepted)",
-    SPELLINGS.iter().flat_map(|(_, spellings)| spellings.iter().map(ToString::to_string)).collect()
+    Dtype::spellings().collect()
 );
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ mod block_sparse;
 mod dispatch;
 mod dtype;
 mod element;
+mod element_names;
 mod error;
 mod hqq;
 mod layer;

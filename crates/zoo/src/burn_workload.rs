@@ -1,21 +1,20 @@
-//! A problem on a burn backend.
+//! A problem or an operator on a burn backend.
 
-use crate::{Forward, Layout, Output, Problem, Tensors, Workload, ZooError};
-use burn::tensor::{DType, Tensor, TensorData, backend::Backend};
+use crate::{Layout, Matrix, OperatorProblem, Output, Pass, Problem, Slot, Tensors, Value, Workload, ZooError};
+use burn::tensor::{Tensor, TensorData, backend::Backend};
 use calorimeter_recipes::device::QuantBackend;
-use calorimeter_recipes::{Dtype, Treatment};
+use calorimeter_recipes::{Dtype, Element, Treatment};
 use std::time::{Duration, Instant};
 
-/// Forward passes on one buffer set each, taken in turn, with their last outputs: kept so that no backend finds them
-/// unused, and that each set has an output of its own.
+/// Passes on one buffer set each, taken in turn, with their last outputs: kept so that no backend finds them unused, and
+/// that each set has outputs of its own.
 struct BurnWorkload<B: Backend> {
-    forwards: Vec<Forward<B>>,
+    passes: Vec<Pass<B>>,
     next: usize,
-    drain: fn(&Tensor<B, 2>),
-    outputs: Vec<Option<Tensor<B, 2>>>,
+    drain: fn(&Value<B>),
+    outputs: Vec<Vec<Value<B>>>,
+    slots: Vec<Slot>,
     device: B::Device,
-    dtype: DType,
-    output: [usize; 2],
     weight_bytes: u64,
     quantising: Option<Duration>,
     tf32: bool,
@@ -24,7 +23,7 @@ struct BurnWorkload<B: Backend> {
 /// What tells one burn backend from another here.
 pub struct Traits<B: Backend> {
     /// Makes a lazy backend enqueue what a pass has registered.
-    pub drain: fn(&Tensor<B, 2>),
+    pub drain: fn(&Value<B>),
     /// Whether its f32 products may run on tensor cores.
     pub tf32: bool,
     /// Buffer sets that passes go through in turn.
@@ -48,40 +47,69 @@ pub fn build<B: QuantBackend>(
     let prepared: Result<Vec<_>, _> = tensors.weights.iter().map(|weight| treatment.prepare(weight)).collect();
     let prepared = prepared?;
     let quantising = (*treatment != Treatment::none(problem.dtype)).then(|| start.elapsed());
-    let Traits { drain, tf32, sets } = traits;
-    let (mut forwards, mut weight_bytes) = (Vec::with_capacity(sets as usize), 0);
-    for _ in 0..sets.max(1) {
+    let (mut passes, mut weight_bytes): (Vec<Pass<B>>, u64) = (Vec::new(), 0);
+    for _ in 0..traits.sets.max(1) {
         let linears: Vec<_> = prepared.iter().map(|weight| treatment.upload::<B>(weight.clone(), &device)).collect();
         weight_bytes = linears.iter().map(|linear| linear.weight_bytes()).sum();
         let input = TensorData::new(tensors.input.values.to_vec(), [tensors.input.rows, tensors.input.cols]);
         let input = Tensor::from_data(input, (&device, dtype));
-        forwards.push(problem.model.forward(problem.shape, linears, input));
+        let forward = problem.model.forward(problem.shape, linears, input);
+        passes.push(Box::new(move || vec![Value::Float(forward())]));
     }
     let Layout { output: (rows, cols), .. } = problem.layout();
-    let output = [rows as usize, cols as usize];
-    let tf32 = tf32 && problem.dtype == Dtype::F32;
-    let outputs = vec![None; forwards.len()];
-    Ok(Box::new(BurnWorkload {
-        forwards,
-        next: 0,
-        drain,
-        outputs,
-        device,
-        dtype,
-        output,
-        weight_bytes,
-        quantising,
-        tf32,
-    }))
+    let slots = vec![Slot::new(rows, cols, Element::Float(problem.dtype))];
+    let tf32 = traits.tf32 && problem.dtype == Dtype::F32;
+    let workload =
+        BurnWorkload { weight_bytes, quantising, tf32, ..BurnWorkload::new(passes, slots, device, traits.drain) };
+    Ok(Box::new(workload))
+}
+
+/// Puts an operator's inputs on a device; `make` turns them into a pass.
+pub fn build_operator<B: Backend>(
+    problem: &OperatorProblem,
+    inputs: &[Matrix],
+    device: B::Device,
+    traits: Traits<B>,
+    make: impl Fn(Vec<Value<B>>) -> Result<Pass<B>, ZooError>,
+) -> Result<Box<dyn Workload>, ZooError> {
+    let OperatorProblem { operator, spec, .. } = problem;
+    let (operands, slots) = (operator.inputs(spec), operator.outputs(spec));
+    for slot in &slots {
+        let dtype = crate::value::stored(slot.element)?;
+        if !B::supports_dtype(&device, dtype) {
+            let name = B::name(&device);
+            return Err(ZooError::Unsupported(format!("{} is not available on {name}", slot.element)));
+        }
+    }
+    let mut passes = Vec::new();
+    for _ in 0..traits.sets.max(1) {
+        let uploaded: Result<Vec<Value<B>>, ZooError> = operands
+            .iter()
+            .zip(inputs)
+            .map(|(operand, matrix)| Value::upload(matrix, operand.element, &device))
+            .collect();
+        passes.push(make(uploaded?)?);
+    }
+    let tf32 = traits.tf32 && operands.iter().any(|operand| operand.element == Element::Float(Dtype::F32));
+    Ok(Box::new(BurnWorkload { tf32, ..BurnWorkload::new(passes, slots, device, traits.drain) }))
+}
+
+impl<B: Backend> BurnWorkload<B> {
+    fn new(passes: Vec<Pass<B>>, slots: Vec<Slot>, device: B::Device, drain: fn(&Value<B>)) -> Self {
+        let outputs = passes.iter().map(|_| Vec::new()).collect();
+        Self { passes, next: 0, drain, outputs, slots, device, weight_bytes: 0, quantising: None, tf32: false }
+    }
 }
 
 impl<B: Backend> Workload for BurnWorkload<B> {
     fn launch(&mut self) -> Result<(), ZooError> {
         let set = self.next;
-        self.next = (set + 1) % self.forwards.len();
-        let output = (self.forwards[set])();
-        (self.drain)(&output);
-        self.outputs[set] = Some(output);
+        self.next = (set + 1) % self.passes.len();
+        let outputs = (self.passes[set])();
+        if let Some(output) = outputs.last() {
+            (self.drain)(output);
+        }
+        self.outputs[set] = outputs;
         Ok(())
     }
 
@@ -89,20 +117,20 @@ impl<B: Backend> Workload for BurnWorkload<B> {
         B::sync(&self.device).map_err(|error| ZooError::Device(format!("{error:?}")))
     }
 
-    fn output(&mut self) -> Result<Output, ZooError> {
-        self.outputs.fill(None);
-        // Freed just before the pass, this is the memory that the pool hands out for its output.
-        let poison = Tensor::<B, 2>::full(self.output, f32::NAN, (&self.device, self.dtype));
-        (self.drain)(&poison);
+    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
+        self.outputs.iter_mut().for_each(Vec::clear);
+        // Freed just before the pass, this is the memory that the pool hands out for its outputs.
+        let poison = |slot: &Slot| Value::<B>::poison(slot.rows, slot.cols, slot.element, &self.device);
+        let poison: Vec<Value<B>> = self.slots.iter().map(poison).collect::<Result<_, _>>()?;
+        if let Some(last) = poison.last() {
+            (self.drain)(last);
+        }
         self.settle()?;
         drop(poison);
         let set = self.next;
         self.launch()?;
-        let output = self.outputs[set].take().ok_or_else(|| ZooError::Device("the pass left no output".into()))?;
-        let [rows, cols] = output.dims();
-        let data = output.try_into_data().map_err(|error| ZooError::Device(format!("{error:?}")))?;
-        let values = data.convert::<f32>().to_vec().map_err(|error| ZooError::Device(format!("{error:?}")))?;
-        Ok(Output { rows, cols, values })
+        let outputs = std::mem::take(&mut self.outputs[set]);
+        outputs.into_iter().zip(&self.slots).map(|(output, slot)| output.download(slot.element)).collect()
     }
 
     fn weight_bytes(&self) -> u64 {

@@ -20,6 +20,9 @@ pub enum ZooError {
     /// The combination cannot be run; the text says what would make it run.
     #[error("{0}")]
     Unsupported(String),
+    /// Sizes that an operator cannot have.
+    #[error("{0}")]
+    Shape(String),
     /// A weight cannot be quantised.
     #[error(transparent)]
     Weight(RecipeError),

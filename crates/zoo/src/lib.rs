@@ -22,6 +22,7 @@
 pub mod backends;
 pub mod gate;
 pub mod models;
+pub mod ops;
 
 mod activation;
 mod burn_workload;
@@ -32,19 +33,31 @@ mod matrix;
 mod model;
 #[cfg(feature = "cuda")]
 mod native_workload;
+mod operand;
+mod operator;
+mod operator_problem;
 mod problem;
 mod reference;
 mod support;
+mod task;
+mod value;
 mod workload;
 
 pub use activation::Activation;
-pub use backends::{Machines, open};
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub use backends::CubeOf;
+pub use backends::{Machines, open, open_operator};
 pub use device::Device;
 pub use error::ZooError;
 pub use implementation::{Implementation, Setup};
 pub use matrix::Matrix;
 pub use model::{Definition, Forward, Layout, Model, ModelInfo};
+pub use operand::{Fill, Operand, Slot};
+pub use operator::{Counts, FusionModel, Operation, Operator, OperatorInfo, Spec, Suite};
+pub use operator_problem::OperatorProblem;
 pub use problem::{Problem, Tensors};
 pub use reference::{ExactLinear, Reference, Sample};
 pub use support::support;
+pub use task::{Inputs, Task};
+pub use value::{Pass, Value};
 pub use workload::{Output, Workload};

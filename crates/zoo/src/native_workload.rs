@@ -86,13 +86,13 @@ impl Workload for NativeWorkload {
         Ok(self.machine.synchronize()?)
     }
 
-    fn output(&mut self) -> Result<Output, ZooError> {
+    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         // All ones is a NaN in every float type.
         let set = self.next;
         self.sets[set].output.fill(0xFF)?;
         self.launch()?;
         let values = floats(&self.sets[set].output.download()?, self.dtype);
-        Ok(Output { rows: self.size.0 as usize, cols: self.size.1 as usize, values })
+        Ok(vec![Output { rows: self.size.0 as usize, cols: self.size.1 as usize, values }])
     }
 
     fn weight_bytes(&self) -> u64 {

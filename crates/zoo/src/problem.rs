@@ -69,7 +69,7 @@ impl Problem {
     pub fn tensors(&self) -> Tensors {
         let Layout { input: (rows, cols), linears, .. } = self.layout();
         let round = |value: f32| self.dtype.round(value);
-        let values = filled(self.seed, rows * cols, |rng| round(StandardNormal.sample(rng)));
+        let values = filled(self.seed, rows * cols, |_, rng| round(StandardNormal.sample(rng)));
         let input = Matrix { rows: rows as usize, cols: cols as usize, values: values.into() };
         let weights = linears
             .iter()
@@ -77,7 +77,7 @@ impl Problem {
             .map(|(layer, &(n, k))| {
                 let bound = 1.0 / (k as f32).sqrt();
                 let seed = self.seed.wrapping_add(1 + layer as u64);
-                let values = filled(seed, n * k, |rng| rng.random_range(-bound..bound));
+                let values = filled(seed, n * k, |_, rng| rng.random_range(-bound..bound));
                 Weight::new(n as usize, k as usize, values, self.dtype)
             })
             .collect();
@@ -129,14 +129,16 @@ impl Problem {
     }
 }
 
-/// Values drawn block by block, each block from its own stream, so that threads may share the work.
-fn filled(seed: u64, count: u64, draw: impl Fn(&mut ChaCha8Rng) -> f32 + Sync) -> Vec<f32> {
+/// Values drawn block by block, each block from its own stream, so that threads may share the work. A draw is told the
+/// index of its value.
+pub(crate) fn filled(seed: u64, count: u64, draw: impl Fn(u64, &mut ChaCha8Rng) -> f32 + Sync) -> Vec<f32> {
     const BLOCK: usize = 1 << 16;
     let mut values = vec![0.0; count as usize];
     values.par_chunks_mut(BLOCK).enumerate().for_each(|(block, values)| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(block as u64);
-        values.iter_mut().for_each(|value| *value = draw(&mut rng));
+        let first = (block * BLOCK) as u64;
+        values.iter_mut().zip(first..).for_each(|(value, index)| *value = draw(index, &mut rng));
     });
     values
 }

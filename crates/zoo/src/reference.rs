@@ -22,15 +22,19 @@ const LEAST: u64 = 32;
 impl Sample {
     /// Rows and columns of a product, all of them when that is cheap, else evenly spread with both edges.
     pub fn of_product(shape: Shape) -> Self {
-        let (m, k, n) = (shape.m(), shape.k(), shape.n());
-        let dots = (BUDGET / k).max(LEAST * LEAST);
-        if m * n <= dots {
-            return Self { rows: (0..m as usize).collect(), cols: (0..n as usize).collect() };
+        Self::of(shape.m(), shape.n(), shape.k())
+    }
+
+    /// Rows and columns of an output of which each element costs so many multiply-adds.
+    pub fn of(rows: u64, cols: u64, depth: u64) -> Self {
+        let elements = (BUDGET / depth.max(1)).max(LEAST * LEAST);
+        if rows * cols <= elements {
+            return Self { rows: (0..rows as usize).collect(), cols: (0..cols as usize).collect() };
         }
-        let side = (dots as f64).sqrt() as u64;
-        let rows = m.min(side.max(dots / n));
-        let cols = n.min(dots / rows);
-        Self { rows: spread(m, rows), cols: spread(n, cols) }
+        let side = (elements as f64).sqrt() as u64;
+        let some_rows = rows.min(side.max(elements / cols));
+        let some_cols = cols.min(elements / some_rows);
+        Self { rows: spread(rows, some_rows), cols: spread(cols, some_cols) }
     }
 
     /// Compared elements.
@@ -41,6 +45,16 @@ impl Sample {
     /// Whether nothing is compared.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// What `of` says of each sampled row: one value for each sampled column.
+    pub fn by_rows(&self, of: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
+        self.rows.par_iter().flat_map_iter(|&row| of(row)).collect()
+    }
+
+    /// What `of` says of each sampled row and column.
+    pub fn by_elements(&self, of: impl Fn(usize, usize) -> f64 + Sync) -> Vec<f64> {
+        self.by_rows(|row| self.cols.iter().map(|&col| of(row, col)).collect())
     }
 
     /// The row and column of the sample's `i`-th element.

@@ -11,8 +11,13 @@ pub trait Workload: Send {
     /// Waits until every pass has run.
     fn settle(&mut self) -> Result<(), ZooError>;
 
-    /// Runs one pass into memory filled with NaN and reads its output.
-    fn output(&mut self) -> Result<Output, ZooError>;
+    /// Runs one pass into memory filled with NaN and reads its outputs.
+    fn outputs(&mut self) -> Result<Vec<Output>, ZooError>;
+
+    /// Its only output.
+    fn output(&mut self) -> Result<Output, ZooError> {
+        self.outputs()?.pop().ok_or_else(|| ZooError::Device("the pass left no output".into()))
+    }
 
     /// Bytes of its weights on the device.
     fn weight_bytes(&self) -> u64;

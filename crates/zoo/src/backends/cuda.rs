@@ -1,16 +1,14 @@
 //! NVIDIA GPUs, through CubeCL.
 
 use crate::burn_workload::{self, Traits};
-use crate::{Implementation, Problem, Setup, Tensors, Workload, ZooError};
-use burn::tensor::Tensor;
-use burn_cubecl::CubeBackend;
+use crate::{Implementation, Matrix, OperatorProblem, Problem, Setup, Tensors, Value, Workload, ZooError};
 use burn_cuda::{Cuda, CudaDevice};
 use calorimeter_recipes::Treatment;
 use cubecl::Runtime;
 use cubecl::client::ComputeClient;
 use cubecl::cuda::CudaRuntime;
 
-type Eager = CubeBackend<CudaRuntime, f32, i32, u8>;
+type Eager = super::CubeOf<CudaRuntime>;
 type Fused = Cuda<f32, i32>;
 
 pub(super) fn open(
@@ -38,6 +36,35 @@ pub(super) fn pool(index: u16) -> Box<dyn Fn() -> Option<super::PoolUsage> + Sen
     super::of_client(client(index))
 }
 
-fn drain(output: &Tensor<Fused, 2>) {
-    output.clone().into_primitive().tensor().client.sync(|| ());
+pub(super) fn open_operator(
+    problem: &OperatorProblem,
+    inputs: &[Matrix],
+    setup: Setup,
+    index: u16,
+) -> Result<Box<dyn Workload>, ZooError> {
+    let device = CudaDevice::new(usize::from(index));
+    let (tf32, sets) = (true, setup.sets);
+    let (operator, spec) = (problem.operator, &problem.spec);
+    let eager = Traits { drain: |_| (), tf32, sets };
+    match setup.implementation {
+        Implementation::Fused => {
+            let make = |inputs| Ok(operator.pass::<Fused>(spec, inputs));
+            burn_workload::build_operator(problem, inputs, device, Traits { drain, tf32, sets }, make)
+        }
+        Implementation::Cube => {
+            let make = |inputs| operator.cube::<CudaRuntime>(spec, inputs);
+            burn_workload::build_operator(problem, inputs, device, eager, make)
+        }
+        _ => {
+            let make = |inputs| Ok(operator.pass::<Eager>(spec, inputs));
+            burn_workload::build_operator(problem, inputs, device, eager, make)
+        }
+    }
+}
+
+fn drain(output: &Value<Fused>) {
+    match output.clone() {
+        Value::Float(tensor) => tensor.into_primitive().tensor().client.sync(|| ()),
+        Value::Codes(tensor) => tensor.into_primitive().client.sync(|| ()),
+    };
 }

@@ -8,7 +8,7 @@ mod cuda;
 pub mod wgpu;
 
 use crate::support::implemented;
-use crate::{Device, Problem, Setup, Tensors, Workload, ZooError};
+use crate::{Device, Matrix, OperatorProblem, Problem, Setup, Tensors, Workload, ZooError};
 use calorimeter_recipes::Treatment;
 
 /// Handles to devices that workloads of one process share.
@@ -88,6 +88,35 @@ pub fn empty_pool(device: Device) {
     }
 }
 
+/// burn without fusion on a runtime of CubeCL.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub type CubeOf<R> = burn_cubecl::CubeBackend<R, f32, i32, u8>;
+
+/// Makes an operator runnable: its inputs on the device, ready to launch.
+pub fn open_operator(
+    problem: &OperatorProblem,
+    inputs: &[Matrix],
+    setup: Setup,
+    machines: &mut Machines,
+) -> Result<Box<dyn Workload>, ZooError> {
+    let OperatorProblem { operator, spec, .. } = problem;
+    operator.check(spec)?;
+    operator.supported(spec, setup.implementation, setup.device)?;
+    let _ = (&inputs, &machines);
+    match setup.device {
+        #[cfg(feature = "cpu")]
+        Device::Cpu => cpu::open_operator(problem, inputs, setup.sets),
+        #[cfg(feature = "cuda")]
+        Device::Cuda(index) => match setup.implementation {
+            crate::Implementation::Native => operator.native(spec, inputs, machines.native(index)?, setup.sets),
+            _ => cuda::open_operator(problem, inputs, setup, index),
+        },
+        #[cfg(feature = "wgpu")]
+        Device::Vulkan(index) | Device::Metal(index) => wgpu::open_operator(problem, inputs, setup, index),
+        other => Err(no_backend(other)),
+    }
+}
+
 /// Makes a problem runnable: its tensors, quantised by the recipe, on the device, ready to launch.
 pub fn open(
     problem: &Problem,
@@ -113,17 +142,18 @@ pub fn open(
         },
         #[cfg(feature = "wgpu")]
         Device::Vulkan(index) | Device::Metal(index) => wgpu::open(problem, tensors, treatment, setup, index),
-        Device::Mock => Err(ZooError::Unsupported("the mock device computes nothing".into())),
-        #[allow(unreachable_patterns, reason = "reached in builds without every feature")]
-        other => Err(ZooError::Unsupported(format!(
-            "this build has no backend for {other}; build with `--features {}`",
-            match other {
-                Device::Cuda(_) => "cuda",
-                Device::Vulkan(_) | Device::Metal(_) => "wgpu",
-                Device::Cpu | Device::Mock => "cpu",
-            }
-        ))),
+        other => Err(no_backend(other)),
     }
+}
+
+fn no_backend(device: Device) -> ZooError {
+    let feature = match device {
+        Device::Mock => return ZooError::Unsupported("the mock device computes nothing".into()),
+        Device::Cuda(_) => "cuda",
+        Device::Vulkan(_) | Device::Metal(_) => "wgpu",
+        Device::Cpu => "cpu",
+    };
+    ZooError::Unsupported(format!("this build has no backend for {device}; build with `--features {feature}`"))
 }
 
 impl Machines {

@@ -1,9 +1,7 @@
 //! Vulkan and Metal adapters, through CubeCL on wgpu.
 
 use crate::burn_workload::{self, Traits};
-use crate::{Device, Implementation, Problem, Setup, Tensors, Workload, ZooError};
-use burn::tensor::Tensor;
-use burn_cubecl::CubeBackend;
+use crate::{Device, Implementation, Matrix, OperatorProblem, Problem, Setup, Tensors, Value, Workload, ZooError};
 use burn_wgpu::Wgpu;
 use calorimeter_recipes::Treatment;
 use cubecl::Runtime;
@@ -12,7 +10,7 @@ use cubecl::wgpu::{WgpuDevice, WgpuRuntime};
 use std::sync::Mutex;
 use wgpu::DeviceType;
 
-type Eager = CubeBackend<WgpuRuntime, f32, i32, u8>;
+type Eager = super::CubeOf<WgpuRuntime>;
 type Fused = Wgpu<f32, i32, u8>;
 
 /// An adapter that a graphics driver offers.
@@ -108,6 +106,35 @@ pub(super) fn open(
     }
 }
 
-fn drain(output: &Tensor<Fused, 2>) {
-    output.clone().into_primitive().tensor().client.sync(|| ());
+pub(super) fn open_operator(
+    problem: &OperatorProblem,
+    inputs: &[Matrix],
+    setup: Setup,
+    index: u16,
+) -> Result<Box<dyn Workload>, ZooError> {
+    let device = handle(setup.device, index)?;
+    let (tf32, sets) = (false, setup.sets);
+    let (operator, spec) = (problem.operator, &problem.spec);
+    let eager = Traits { drain: |_| (), tf32, sets };
+    match setup.implementation {
+        Implementation::Fused => {
+            let make = |inputs| Ok(operator.pass::<Fused>(spec, inputs));
+            burn_workload::build_operator(problem, inputs, device, Traits { drain, tf32, sets }, make)
+        }
+        Implementation::Cube => {
+            let make = |inputs| operator.cube::<WgpuRuntime>(spec, inputs);
+            burn_workload::build_operator(problem, inputs, device, eager, make)
+        }
+        _ => {
+            let make = |inputs| Ok(operator.pass::<Eager>(spec, inputs));
+            burn_workload::build_operator(problem, inputs, device, eager, make)
+        }
+    }
+}
+
+fn drain(output: &Value<Fused>) {
+    match output.clone() {
+        Value::Float(tensor) => tensor.into_primitive().tensor().client.sync(|| ()),
+        Value::Codes(tensor) => tensor.into_primitive().client.sync(|| ()),
+    };
 }

@@ -1,0 +1,4 @@
+//! Operators: one file for each family.
+
+pub mod layer_norm;
+pub mod stream;

@@ -1,0 +1,4 @@
+//! What the zoo computes is what its references say, on every device that is here.
+
+mod models;
+mod operators;

@@ -140,7 +140,7 @@ pub trait Operation: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sized + 'sta
 
     /// The operator by a kernel of ours on burn's tensors.
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
-    fn cube<R: cubecl::Runtime>(
+    fn cube<R: burn_cubecl::CubeRuntime>(
         &self,
         _: &Spec,
         _: Vec<Value<crate::CubeOf<R>>>,
@@ -334,7 +334,7 @@ impl Operator {
 
     /// See [`Operation::cube`].
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
-    pub fn cube<R: cubecl::Runtime>(
+    pub fn cube<R: burn_cubecl::CubeRuntime>(
         &self,
         spec: &Spec,
         inputs: Vec<Value<crate::CubeOf<R>>>,

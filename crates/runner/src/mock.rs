@@ -156,10 +156,10 @@ impl Workload for MockWorkload {
         Ok(())
     }
 
-    fn output(&mut self) -> Result<Output, ZooError> {
+    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         self.launch()?;
         let wrong = self.rule.fault == Some(Fault::Mismatch) || POISONED.load(Ordering::SeqCst);
-        Ok(Output { rows: 1, cols: 1, values: vec![if wrong { f32::NAN } else { 1.0 }] })
+        Ok(vec![Output { rows: 1, cols: 1, values: vec![if wrong { f32::NAN } else { 1.0 }] }])
     }
 
     fn weight_bytes(&self) -> u64 {

@@ -5,7 +5,7 @@ use crate::config::{Overrides, Source, Wanted};
 use crate::devices::{self, Found};
 use crate::mock::Rule;
 use crate::run::{Request, RunError};
-use crate::worker::{Assignment, Executor, Stage, Watch, folder_name};
+use crate::worker::{Assignment, Executor, Stage, Watch};
 use calorimeter_sinks::record::Speedup;
 use calorimeter_sinks::{Case, Record, Status};
 use calorimeter_timing::{Options, Verdict};
@@ -62,14 +62,13 @@ const LEAST_MARGIN: f64 = 0.02;
 
 /// The margin for verdicts on a device: what was asked for, or twice the floor that was found there if that is more.
 pub fn margin(found: &Found, asked: f64) -> f64 {
-    let path = path(&found.identity);
-    let noise = path.and_then(|path| serde_json::from_slice::<Noise>(&std::fs::read(path).ok()?).ok());
+    let noise = path(&found.identity).and_then(|path| cache::read::<Noise>(&path));
     let noise = noise.filter(|noise| noise.identity == found.identity && noise.driver == found.driver);
     asked.max(noise.map_or(0.0, |noise| 2.0 * noise.floor))
 }
 
 fn path(identity: &str) -> Option<PathBuf> {
-    Some(cache::folder("noise")?.join(format!("{}.json", folder_name(identity))))
+    Some(cache::folder("noise")?.join(format!("{}.json", cache::file_name(identity))))
 }
 
 /// Compares a matrix product with itself so many times; `show` hears of each comparison.
@@ -110,7 +109,9 @@ pub fn measure(
         measured: crate::run::now().to_rfc3339(),
         ..summary(&speedups)
     };
-    keep(&noise);
+    if let Some(path) = path(&noise.identity) {
+        cache::keep(&path, &noise);
+    }
     Ok(noise)
 }
 
@@ -174,18 +175,6 @@ fn twice(case: &Case, index: u32, found: &Found) -> Assignment {
     let mock = vec![Rule { noise: 0.01, ..Rule::default() }];
     let (device, seed) = (found.told(), u64::from(index));
     Assignment { cases, against: vec![None, Some(0)], device, sets, folder: None, timing: Some(timing), seed, mock }
-}
-
-/// Later runs find it; where there is no place for it the figure is only shown.
-fn keep(noise: &Noise) {
-    let Some(path) = path(&noise.identity) else { return };
-    let written = || -> std::io::Result<()> {
-        std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
-        std::fs::write(&path, serde_json::to_vec_pretty(noise)?)
-    };
-    if let Err(error) = written() {
-        eprintln!("warning: the margin is not kept in {}: {error}", path.display());
-    }
 }
 
 /// Keeps the records of one comparison.

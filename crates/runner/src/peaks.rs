@@ -6,7 +6,7 @@ mod tf32;
 
 pub use probe::Probe;
 
-use crate::worker::folder_name;
+use crate::cache;
 use calorimeter_recipes::Dtype;
 use calorimeter_sinks::record::Roofline;
 use calorimeter_sinks::{Record, Status};
@@ -14,7 +14,7 @@ use calorimeter_timing::Regime;
 use calorimeter_zoo::Device;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The peaks of one device under one driver and one policy of clocks.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -29,15 +29,40 @@ pub struct Peaks {
     pub memory_gbps: Option<f64>,
     /// Memory that the last cache holds.
     pub cache_gbps: Option<f64>,
-    /// Matrix products by their kind of number, in 10¹² operations per second; `None` where it could not be measured.
-    pub tflops: BTreeMap<String, Option<f64>>,
-    /// Whether this process has measured them: they are as good as they get.
+    /// Matrix products by their kind of number, in 10¹² operations per second.
+    pub tflops: BTreeMap<String, f64>,
+    /// What could not be measured in this process, and why: it is not tried again here, but in the next run.
     #[serde(skip)]
-    pub fresh: bool,
+    pub failed: BTreeMap<String, String>,
+    /// How often this process has measured everything once more.
+    #[serde(skip)]
+    looks: u32,
+    /// What products cannot exceed, whatever computes them.
+    #[serde(skip)]
+    pub limit: Limit,
+}
+
+/// How far the measured peak of products is from what a device can do at all.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Limit {
+    /// The vendor's own library was measured: nothing is faster.
+    #[default]
+    Measured,
+    /// burn's products were measured: a case of another shape may really be faster, but not by much.
+    Guessed,
+    /// The same on a processor, which others use too while peaks are measured. What all of its cores could do in theory,
+    /// in 10¹² operations per second.
+    Theory(f64),
 }
 
 /// What can be over a peak by noise alone.
 const TOLERATED_PERCENT: f64 = 102.0;
+/// The same where the peak is a guess.
+const TOLERATED_PERCENT_OF_A_GUESS: f64 = 150.0;
+/// The same of the memory of a processor: others may have used it while its peak was measured.
+const TOLERATED_PERCENT_OF_SHARED_MEMORY: f64 = 300.0;
+/// More looks than this at peaks that a case went over would find nothing new.
+const MOST_LOOKS: u32 = 3;
 
 /// The peaks that cases of a dtype are held against: those of an earlier run where the device, its driver and its clocks
 /// are the same, or measured now. None on the mock device.
@@ -45,59 +70,85 @@ pub fn of(dtype: Dtype, known: &mut Option<Peaks>, kept: Option<&Path>, probe: &
     if !probe.can() {
         return None;
     }
-    let path = kept.map(|folder| folder.join(format!("{}.json", folder_name(&probe.told.identity))));
+    let path = path(kept, probe);
     let peaks = known.get_or_insert_with(|| read(path.as_deref(), probe).unwrap_or_else(|| probe.nothing()));
-    let before = peaks.clone();
-    if peaks.memory_gbps.is_none() {
-        (peaks.memory_gbps, peaks.cache_gbps) = (probe.memory(), probe.cache());
+    peaks.limit = probe.limit();
+    let mut new = false;
+    if peaks.memory_gbps.is_none() && !peaks.failed.contains_key(MEMORY) {
+        peaks.cache_gbps = probe.cache().ok();
+        new |= peaks.noted(MEMORY, probe.memory());
     }
     for kind in kinds(probe.device, dtype, false, true) {
-        peaks.tflops.entry(kind.to_owned()).or_insert_with(|| probe.products(kind));
+        if !peaks.tflops.contains_key(kind) && !peaks.failed.contains_key(kind) {
+            new |= peaks.noted(kind, probe.products(kind));
+        }
     }
-    if *peaks != before {
-        peaks.measured = crate::run::now().to_rfc3339();
-        keep(path.as_deref(), peaks);
+    if new {
+        peaks.save(path.as_deref());
     }
     Some(peaks.clone())
 }
 
 /// Measures the peaks anew, because a case went over them: what is higher counts.
 pub fn again(dtype: Dtype, known: &mut Option<Peaks>, kept: Option<&Path>, probe: &mut Probe<'_>) -> Option<Peaks> {
-    let peaks = known.as_mut().filter(|peaks| !peaks.fresh)?;
-    let higher = |old: Option<f64>, new: Option<f64>| old.into_iter().chain(new).reduce(f64::max);
-    peaks.memory_gbps = higher(peaks.memory_gbps, probe.memory());
-    peaks.cache_gbps = higher(peaks.cache_gbps, probe.cache());
+    let peaks = known.as_mut().filter(|peaks| peaks.looks < MOST_LOOKS)?;
+    peaks.looks += 1;
+    peaks.cache_gbps = peaks.cache_gbps.into_iter().chain(probe.cache().ok()).reduce(f64::max);
+    peaks.noted(MEMORY, probe.memory());
     for kind in kinds(probe.device, dtype, false, true) {
-        let old = peaks.tflops.get(kind).copied().flatten();
-        peaks.tflops.insert(kind.to_owned(), higher(old, probe.products(kind)));
+        peaks.noted(kind, probe.products(kind));
     }
-    peaks.fresh = true;
-    peaks.measured = crate::run::now().to_rfc3339();
-    let path = kept.map(|folder| folder.join(format!("{}.json", folder_name(&probe.told.identity))));
-    keep(path.as_deref(), peaks);
+    peaks.save(path(kept, probe).as_deref());
     Some(peaks.clone())
 }
 
+/// What the peak of memory is called among those of products.
+const MEMORY: &str = "memory";
+
+impl Peaks {
+    /// Takes a figure if it is higher than the known one, or why there is none; answers whether there is something new.
+    fn noted(&mut self, what: &str, figure: Result<f64, String>) -> bool {
+        match figure {
+            Ok(figure) if what == MEMORY => {
+                self.memory_gbps = self.memory_gbps.into_iter().chain([figure]).reduce(f64::max)
+            }
+            Ok(figure) => {
+                let known = self.tflops.entry(what.to_owned()).or_insert(figure);
+                *known = known.max(figure);
+            }
+            Err(why) => {
+                self.failed.insert(what.to_owned(), why);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn save(&mut self, path: Option<&Path>) {
+        self.measured = crate::run::now().to_rfc3339();
+        if let Some(path) = path {
+            cache::keep(path, self);
+        }
+    }
+
+    /// What is missing for a case whose products are of these kinds, in words.
+    pub fn missing(&self, kinds: &[&str]) -> Vec<String> {
+        let compute = !kinds.is_empty() && !kinds.iter().any(|&kind| self.tflops.contains_key(kind));
+        let wanted = kinds.iter().filter(|_| compute).copied().chain(self.memory_gbps.is_none().then_some(MEMORY));
+        let why = |what| self.failed.get(what).map(|why| format!("the peak of {what} could not be measured: {why}"));
+        wanted.filter_map(why).collect()
+    }
+}
+
+fn path(kept: Option<&Path>, probe: &Probe<'_>) -> Option<std::path::PathBuf> {
+    Some(kept?.join(format!("{}.json", cache::file_name(&probe.told.identity))))
+}
+
 fn read(path: Option<&Path>, probe: &Probe<'_>) -> Option<Peaks> {
-    let peaks: Peaks = serde_json::from_slice(&std::fs::read(path?).ok()?).ok()?;
+    let peaks: Peaks = cache::read(path?)?;
     let Peaks { device, driver, policy, .. } = &peaks;
     let same = (device, driver, policy) == (&probe.told.identity, &probe.told.driver, &probe.policy);
     same.then_some(peaks)
-}
-
-/// Another worker may be writing at this moment: a whole file takes the place of a whole file. Without it the next run
-/// measures again.
-fn keep(path: Option<&Path>, peaks: &Peaks) {
-    let Some(path) = path else { return };
-    let temporary: PathBuf = path.with_extension(format!("{}.tmp", std::process::id()));
-    let written = || -> std::io::Result<()> {
-        std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-        std::fs::write(&temporary, serde_json::to_vec_pretty(peaks)?)?;
-        std::fs::rename(&temporary, path)
-    };
-    if let Err(error) = written() {
-        eprintln!("peaks are not kept in {}: {error}", path.display());
-    }
 }
 
 /// The kinds of number that the products of a case may be computed in. A device computes quantised operands in f32 where
@@ -126,7 +177,7 @@ pub fn place(record: &Record, peaks: &Peaks, kinds: &[&str], share: f64) -> Opti
     if !matches!(regime, Regime::DeviceCold | Regime::DeviceHot | Regime::Graph) {
         return None;
     }
-    let peak_tflops = kinds.iter().filter_map(|&kind| peaks.tflops.get(kind).copied().flatten()).reduce(f64::max);
+    let peak_tflops = kinds.iter().filter_map(|&kind| peaks.tflops.get(kind).copied()).reduce(f64::max);
     let cold = comes_from_memory(record);
     let peak_gbps = if cold { peaks.memory_gbps } else { peaks.cache_gbps.or(peaks.memory_gbps) };
     let percent = |rate: Option<f64>, peak: Option<f64>| Some(100.0 * rate? / peak?);
@@ -150,22 +201,36 @@ fn comes_from_memory(record: &Record) -> bool {
 
 /// What no device can do: bytes or operations were miscounted, or came from a cache, or were not done at all. The cache
 /// has no such limit: smaller and faster ones stand before it.
-pub fn implausible(record: &Record, roof: &Roofline) -> Option<String> {
-    let over = |percent: Option<f64>| percent.filter(|&percent| percent > TOLERATED_PERCENT);
-    let (peak, unit, percent) = if let Some(percent) = over(roof.compute_percent) {
-        (roof.peak_tflops?, "TFLOP/s", percent)
+pub fn implausible(record: &Record, roof: &Roofline, limit: Limit) -> Option<String> {
+    let (percent, tflops) = (roof.compute_percent.unwrap_or(0.0), roof.peak_tflops.unwrap_or(0.0));
+    let (too_fast, most_of_memory) = match limit {
+        Limit::Measured => (percent > TOLERATED_PERCENT, TOLERATED_PERCENT),
+        Limit::Guessed => (percent > TOLERATED_PERCENT_OF_A_GUESS, TOLERATED_PERCENT),
+        Limit::Theory(most) => (percent / 100.0 * tflops > most, TOLERATED_PERCENT_OF_SHARED_MEMORY),
+    };
+    let (peak, unit, percent) = if too_fast {
+        (tflops, "TFLOP/s", percent)
     } else {
-        let percent = over(roof.memory_percent).filter(|_| comes_from_memory(record))?;
-        (roof.peak_gbps?, "GB/s", percent)
+        let over = roof.memory_percent.filter(|&percent| percent > most_of_memory && comes_from_memory(record))?;
+        (roof.peak_gbps?, "GB/s", over)
     };
     Some(format!(
         "implausible: {percent:.0} % of the measured peak of {peak:.1} {unit}; work was miscounted, cached or left out"
     ))
 }
 
+/// Whether a case is faster than what was measured as the peak: the device may have been slower then.
+pub fn doubtful(record: &Record, roof: &Roofline) -> bool {
+    let over = |percent: Option<f64>| percent.is_some_and(|percent| percent > TOLERATED_PERCENT);
+    over(roof.compute_percent) || (over(roof.memory_percent) && comes_from_memory(record))
+}
+
 /// Holds a record against the peaks; one that cannot be is no result.
-pub fn judge(record: &mut Record, roof: Option<Roofline>) {
-    let wrong = roof.as_ref().and_then(|roof| implausible(record, roof));
+pub fn judge(record: &mut Record, roof: Option<Roofline>, limit: Limit) {
+    let wrong = roof.as_ref().and_then(|roof| implausible(record, roof, limit));
+    if roof.as_ref().is_some_and(|roof| wrong.is_none() && doubtful(record, roof)) {
+        record.warnings.push("faster than what was measured as the peak: that is no ceiling here".into());
+    }
     record.roofline = roof;
     if let Some(reason) = wrong {
         record.status = Status::Failed;
@@ -180,12 +245,13 @@ mod tests {
     use calorimeter_sinks::record::{Estimate, Rotation};
 
     fn peaks() -> Peaks {
-        let tflops = [("bf16".to_owned(), Some(800.0)), ("f32".to_owned(), None)].into();
+        let tflops = [("bf16".to_owned(), 800.0)].into();
         Peaks { memory_gbps: Some(4000.0), cache_gbps: Some(9000.0), tflops, ..Peaks::default() }
     }
 
     fn record(flops: u64, bytes: u64, nanos: f64, sets: u32) -> Record {
-        let case = Case { flops: Some(flops), bytes: Some(bytes), regime: "device-cold".into(), ..Case::default() };
+        let (device, regime) = ("cuda:0".into(), "device-cold".into());
+        let case = Case { flops: Some(flops), bytes: Some(bytes), device, regime, ..Case::default() };
         Record {
             time_ns: Some(Estimate { median: nanos, lo: None, hi: None }),
             tflops: Some(flops as f64 / nanos / 1e3),
@@ -212,10 +278,36 @@ mod tests {
     }
 
     #[test]
+    fn what_could_not_be_measured_is_told_and_not_kept() {
+        let mut peaks = Peaks { memory_gbps: None, ..peaks() };
+        assert!(!peaks.noted("f32", Err("no kernel".into())) && !peaks.noted(MEMORY, Err("no buffer".into())));
+        assert_eq!(peaks.missing(&["bf16"]), ["the peak of memory could not be measured: no buffer"]);
+        assert_eq!(peaks.missing(&["f32"])[0], "the peak of f32 could not be measured: no kernel");
+        let kept: Peaks = serde_json::from_value(serde_json::to_value(&peaks).unwrap()).unwrap();
+        assert!(kept.failed.is_empty() && kept.tflops.len() == 1);
+        assert!(peaks.noted("bf16", Ok(700.0)) && peaks.tflops["bf16"] == 800.0);
+    }
+
+    #[test]
+    fn where_the_probe_is_no_ceiling_a_little_more_is_a_warning() {
+        let judged = |limit| {
+            let mut fast = record(10_000_000_000, 8_000_000, 10_000.0, 20);
+            let roof = place(&fast, &peaks(), &["bf16"], 1.0);
+            judge(&mut fast, roof, limit);
+            (fast.reason.is_some(), fast.warnings.len())
+        };
+        // 125 % of the measured peak, a thousand TFLOP/s.
+        assert_eq!(judged(Limit::Guessed), (false, 1));
+        assert_eq!(judged(Limit::Theory(1100.0)), (false, 1));
+        assert_eq!(judged(Limit::Theory(900.0)), (true, 0));
+        assert_eq!(judged(Limit::Measured), (true, 0));
+    }
+
+    #[test]
     fn more_than_the_device_can_do_is_an_error_and_not_a_result() {
         let judged = |mut record: Record| {
             let roof = place(&record, &peaks(), &["bf16"], 1.0);
-            judge(&mut record, roof);
+            judge(&mut record, roof, Limit::Measured);
             record.reason
         };
         let fast = judged(record(10_000_000_000, 8_000_000, 10_000.0, 20)).unwrap();

@@ -1,12 +1,13 @@
 //! What will be measured, in which order: a pure function of the configuration.
 
 use crate::clocks;
-use crate::config::{Resolved, ResolvedEntry};
-use calorimeter_recipes::{Dtype, Treatment, Variant};
-use calorimeter_shapes::{NamedShape, Shape};
+use crate::config::{NamedTask, Resolved, ResolvedEntry};
+use calorimeter_recipes::{Element, Treatment, Variant};
+use calorimeter_shapes::Axes;
 use calorimeter_sinks::Case;
+use calorimeter_sinks::record::{Counts, FusionModel};
 use calorimeter_timing::Regime;
-use calorimeter_zoo::{Device, Implementation, Model, Problem, support};
+use calorimeter_zoo::{Device, Implementation, Subject};
 use regex::Regex;
 use std::collections::{HashMap, HashSet};
 
@@ -17,12 +18,12 @@ pub struct Plan {
     groups: Vec<Group>,
 }
 
-/// The arms of one workload at one shape in one regime: measured together, because a speed-up is worth something only when its two
-/// sides alternate in one process.
+/// The arms of one workload at one shape in one regime: measured together, because a speed-up is worth something only
+/// when its two sides alternate in one process.
 #[derive(Debug, Clone)]
 pub struct Group {
     entry: usize,
-    shape: usize,
+    task: usize,
     regime: Regime,
     arms: Vec<Arm>,
 }
@@ -41,11 +42,13 @@ impl Plan {
     /// Plans resolved entries; a filter keeps the cases whose id it matches, and the baselines they are compared with.
     pub fn new(resolved: Resolved, filter: Option<&Regex>) -> Self {
         let mut plan = Self { entries: resolved.entries, groups: Vec::new() };
-        let mut seen: HashMap<(Model, Shape, Dtype, Device, Regime), Vec<Arm>> = HashMap::new();
+        type Identity = (Subject, Axes, Element, Option<Element>, Device, Regime);
+        let mut seen: HashMap<Identity, Vec<Arm>> = HashMap::new();
         for (index, entry) in plan.entries.iter().enumerate() {
-            let cells = entry.shapes.iter().enumerate().flat_map(|cell| entry.regimes.iter().map(move |&r| (cell, r)));
-            for ((shape_index, shape), regime) in cells {
-                let before = seen.entry((entry.model, shape.shape, entry.dtype, entry.device, regime)).or_default();
+            let cells = entry.tasks.iter().enumerate().flat_map(|cell| entry.regimes.iter().map(move |&r| (cell, r)));
+            for ((task_index, NamedTask { task, .. }), regime) in cells {
+                let identity = (task.subject(), task.axes(), task.element(), task.output(), entry.device, regime);
+                let before = seen.entry(identity).or_default();
                 let mut arms = Vec::with_capacity(entry.variants.len() * entry.implementations.len());
                 for &variant in &entry.variants {
                     let implied = entry.implied_baseline && variant == Variant::BASELINE;
@@ -57,7 +60,7 @@ impl Plan {
                     }
                 }
                 before.extend_from_slice(&arms);
-                plan.groups.push(Group { entry: index, shape: shape_index, regime, arms });
+                plan.groups.push(Group { entry: index, task: task_index, regime, arms });
             }
         }
         if let Some(filter) = filter {
@@ -128,7 +131,7 @@ impl Plan {
     pub fn supported(&self, group: &Group, arm: usize) -> Result<(), String> {
         let (entry, arm) = (self.entry(group), &group.arms[arm]);
         clocks::supported(group.regime, arm.implementation, entry.device)?;
-        let treatment = support(&self.problem(group), arm.variant, arm.implementation, entry.device);
+        let treatment = self.task(group).task.support(arm.variant, arm.implementation, entry.device);
         treatment.map(drop).map_err(|error| error.to_string())
     }
 
@@ -143,51 +146,52 @@ impl Plan {
         same.or_else(|| find(Implementation::Eager))
     }
 
-    fn shape(&self, group: &Group) -> &NamedShape {
-        &self.entries[group.entry].shapes[group.shape]
-    }
-
-    fn problem(&self, group: &Group) -> Problem {
-        let entry = self.entry(group);
-        Problem { model: entry.model, shape: self.shape(group).shape, dtype: entry.dtype, seed: entry.seed }
+    fn task(&self, group: &Group) -> &NamedTask {
+        &self.entries[group.entry].tasks[group.task]
     }
 
     fn id(&self, group: &Group, arm: &Arm) -> String {
-        let ResolvedEntry { mode, model, dtype, device, .. } = self.entry(group);
+        let ResolvedEntry { mode, subject, element, device, .. } = self.entry(group);
         let Arm { variant, implementation, repeat, .. } = arm;
         let repeat = if *repeat == 0 { String::new() } else { format!("#{}", repeat + 1) };
-        let shape = self.shape(group).shape;
+        let task = &self.task(group).task;
+        let (axes, output) = (task.axes(), task.output().map_or_else(String::new, |output| format!("-{output}")));
         let regime = match group.regime {
             Regime::DeviceCold => String::new(),
             other => format!("/{other}"),
         };
-        format!("{mode}/{model}/{variant}/{implementation}/{device}/{dtype}/{shape}{regime}{repeat}")
+        format!("{mode}/{subject}/{variant}/{implementation}/{device}/{element}{output}/{axes}{regime}{repeat}")
     }
 
     /// One case as it is written to plans and records.
     pub fn case(&self, group: &Group, arm: usize) -> Case {
         let (entry, arm) = (self.entry(group), &group.arms[arm]);
-        let NamedShape { name: shape_name, shape } = self.shape(group);
-        let problem = self.problem(group);
-        let (m, k, n) = (shape.m(), shape.k(), shape.n());
+        let NamedTask { name: shape_name, task } = self.task(group);
         // A variant that does not exist in this dtype has no size either.
-        let treatment: Option<Treatment> = arm.variant.treatment(entry.dtype).ok();
+        let treatment: Option<Treatment> = arm.variant.treatment(task.dtype()).ok();
         Case {
             id: self.id(group, arm),
             mode: entry.mode.into(),
             name: entry.name.clone().unwrap_or_default(),
-            workload: entry.model.to_string(),
+            workload: entry.subject.to_string(),
             recipe: arm.variant.recipe.to_string(),
             sparsity: arm.variant.sparsity.map(|sparsity| sparsity.to_string()),
             implementation: arm.implementation.to_string(),
             device: entry.device.to_string(),
-            dtype: entry.dtype.to_string(),
-            shape_name: shape_name.to_string(),
-            shape: [("m", m), ("k", k), ("n", n)].into(),
+            dtype: entry.element.to_string(),
+            output_dtype: task.output().map(|output| output.to_string()),
+            shape_name: shape_name.clone(),
+            shape: task.axes().iter().collect(),
             regime: group.regime.to_string(),
-            flops: Some(problem.flops()),
-            bytes: treatment.map(|treatment| problem.bytes(&treatment)),
-            memory_bytes: treatment.map(|treatment| problem.memory(&treatment)),
+            flops: Some(task.flops()),
+            bytes: treatment.map(|treatment| task.bytes(&treatment)),
+            memory_bytes: treatment.map(|treatment| task.memory(&treatment)),
+            published: task.published().map(|counts| Counts { flops: counts.flops, bytes: counts.bytes }),
+            fusion: task.fusion().map(|model| FusionModel {
+                operators: model.operators.iter().map(ToString::to_string).collect(),
+                unfused_bytes: model.unfused_bytes,
+                fused_bytes: model.fused_bytes,
+            }),
             implied: arm.implied,
             compile_mode: entry.compile_mode.map(|mode| mode.to_string()),
             profiler: entry.profiler,

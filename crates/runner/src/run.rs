@@ -130,7 +130,7 @@ impl Request {
             Some(pattern) => Some(expression::parse(pattern).map_err(RunError::Filter)?),
             None => None,
         };
-        let cases = resolved.entries.iter().map(|e| e.shapes.len() * e.variants.len() * e.implementations.len()).sum();
+        let cases = resolved.entries.iter().map(|e| e.tasks.len() * e.variants.len() * e.implementations.len()).sum();
         let plan = Plan::new(resolved, filter.as_ref());
         if let Some(pattern) = self.overrides.filter.clone().filter(|_| plan.is_empty()) {
             return Err(RunError::NothingMatches { pattern, cases });
@@ -168,30 +168,32 @@ impl Prepared {
 
     /// Runs the plan in a new directory.
     pub fn start(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
-        let devices = self.devices()?;
+        let (devices, in_use) = self.devices()?;
         let header = self.header(&devices);
         let journal = Journal::create(&place.dir, &header)?;
         let contents = JournalContents { header, records: vec![], resumed: vec![], summary: None, warnings: vec![] };
-        self.go(devices, journal, contents, place, executor, show)
+        self.go((devices, in_use), journal, contents, place, executor, show)
     }
 
     /// Goes on with a run that stopped early.
     pub fn resume(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
-        let devices = self.devices()?;
+        let (devices, in_use) = self.devices()?;
         let resumed = Resumed { time: now().to_rfc3339(), argv: std::env::args().collect() };
         let (journal, contents) = Journal::resume(&place.dir, &self.request.fingerprint(&self.plan), &resumed)?;
-        self.go(devices, journal, contents, place, executor, show)
+        self.go((devices, in_use), journal, contents, place, executor, show)
     }
 
-    fn devices(&self) -> Result<Vec<Found>, RunError> {
+    /// The devices, and who else uses them: that is asked before a worker of ours does.
+    fn devices(&self) -> Result<(Vec<Found>, Vec<String>), RunError> {
         let found: Result<Vec<Found>, DeviceError> = self.plan.devices().into_iter().map(devices::present).collect();
-        let found = found?;
-        if self.request.overrides.require_idle
-            && let Some((device, others)) = busy(&found).into_iter().next()
-        {
-            return Err(RunError::Busy { device: device.to_string(), others });
+        let (found, Overrides { untimed, require_idle, .. }) = (found?, &self.request.overrides);
+        let in_use = if *untimed && !require_idle { Vec::new() } else { busy(&found) };
+        match in_use.first() {
+            Some((device, others)) if *require_idle => {
+                Err(RunError::Busy { device: device.to_string(), others: others.clone() })
+            }
+            _ => Ok((found, in_use.into_iter().map(|(device, others)| format!("{device}: {others}")).collect())),
         }
-        Ok(found)
     }
 
     fn header(&self, devices: &[Found]) -> Header {
@@ -217,7 +219,7 @@ impl Prepared {
 
     fn go(
         &self,
-        devices: Vec<Found>,
+        (devices, in_use): (Vec<Found>, Vec<String>),
         mut journal: Journal,
         contents: JournalContents,
         place: &Place,
@@ -228,10 +230,6 @@ impl Prepared {
         let devices: HashMap<Device, Found> = devices.into_iter().map(|found| (found.device, found)).collect();
         let finished: HashMap<String, Status> = records.iter().map(|r| (r.case.id.clone(), r.status)).collect();
         show.start(self.plan.len(), finished.len());
-        let in_use: Vec<String> = match self.request.overrides.untimed {
-            true => Vec::new(),
-            false => busy(devices.values()).into_iter().map(|(device, others)| format!("{device}: {others}")).collect(),
-        };
         for group in self.plan.groups() {
             let found = &devices[&self.plan.entry(group).device];
             let assignment = self.assignment(group, found, place);
@@ -304,12 +302,12 @@ impl Prepared {
 }
 
 /// The devices that somebody else uses at this moment, and who.
-fn busy<'a>(devices: impl IntoIterator<Item = &'a Found>) -> Vec<(Device, String)> {
-    let others = |found: &'a Found| {
+fn busy(devices: &[Found]) -> Vec<(Device, String)> {
+    let others = |found: &Found| {
         let others = sensors::others(found.device, &found.told());
         (!others.is_empty()).then(|| (found.device, others.join("; ")))
     };
-    devices.into_iter().filter_map(others).collect()
+    devices.iter().filter_map(others).collect()
 }
 
 /// The folder name of a run that starts now.

@@ -34,6 +34,9 @@ pub struct Case {
     pub device: String,
     /// The high-precision type, in short: `bf16`, `f16`, `f32`.
     pub dtype: String,
+    /// The number type of the outputs, where that was a choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_dtype: Option<String>,
     /// The name that the shape generator gave the shape, e.g. `llama_ffn.w2`.
     pub shape_name: String,
     /// The named axes, e.g. m, k and n.
@@ -46,6 +49,12 @@ pub struct Case {
     /// Bytes that one run must move at least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// What another program that publishes figures for this computation counts, where it counts otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Counts>,
+    /// What fusing the computation should save, for patterns that are worth fusing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fusion: Option<FusionModel>,
     /// Estimate of the device memory that the case needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
@@ -61,6 +70,28 @@ pub struct Case {
     /// The config entry asks for memory figures.
     #[serde(default, skip_serializing_if = "is_false")]
     pub memory_profiler: bool,
+}
+
+/// Operations and bytes as another program counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Floating-point operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops: Option<u64>,
+    /// Bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+/// What fusing a computation should save, by a model of its traffic: nothing here is measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FusionModel {
+    /// What is fused, one name for each separate kernel.
+    pub operators: Vec<String>,
+    /// Bytes that separate kernels move.
+    pub unfused_bytes: u64,
+    /// Bytes that one kernel moves.
+    pub fused_bytes: u64,
 }
 
 /// What became of a case: measured, or the reason why not.
@@ -81,6 +112,9 @@ pub struct Record {
     /// The kernel that ran, where it can be known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// Kernels that ran in one run, where the clock sees them.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub launches: Option<f64>,
     /// What the autotuner decided for the case: the problem and the candidate that was fastest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub autotune: Vec<String>,
@@ -176,6 +210,7 @@ impl Record {
             reason: None,
             stopwatch: None,
             kernel: None,
+            launches: None,
             autotune: Vec::new(),
             rotation: None,
             time_ns: None,

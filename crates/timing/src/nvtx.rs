@@ -250,11 +250,21 @@ pub extern "C" fn InitializeInjectionNvtx2(export_table: extern "C" fn(u32) -> *
         library
     }
 
-    /// What the process of [`child`] printed and the tool wrote.
+    /// Set in the process that starts ranges; the tests look at it from outside.
+    const ALONE: &str = "CALORIMETER_TEST_ALONE";
+
+    /// A process that starts two ranges and says what became of them.
+    fn child() -> Command {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "nvtx::tests::ranges_nest_and_say_where_they_go", "--nocapture"]);
+        child.env(ALONE, "1").env_remove(VARIABLE);
+        child
+    }
+
+    /// What such a process printed and the tool wrote.
     fn run(library: &Path, folder: &Path, refuses: bool) -> (String, String) {
         let says = folder.join("says");
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "nvtx::tests::child", "--ignored", "--nocapture"]);
+        let mut child = child();
         child.env(VARIABLE, library).env("TOOL_SAYS", &says);
         if refuses {
             child.env("TOOL_REFUSES", "1");
@@ -265,12 +275,16 @@ pub extern "C" fn InitializeInjectionNvtx2(export_table: extern "C" fn(u32) -> *
     }
 
     #[test]
-    #[ignore = "the other tests run it in a process of its own"]
-    fn child() {
-        let outer = Range::start("outer \"π\"");
-        drop(Range::start("in\0ner"));
-        drop(outer);
-        println!("state: {}", state());
+    fn ranges_nest_and_say_where_they_go() {
+        if std::env::var_os(ALONE).is_some() {
+            let outer = Range::start("outer \"π\"");
+            drop(Range::start("in\0ner"));
+            drop(outer);
+            println!("state: {}", state());
+            return;
+        }
+        let printed = String::from_utf8(child().output().unwrap().stdout).unwrap();
+        assert!(printed.contains("state: no tool asks for NVTX ranges"), "{printed}");
     }
 
     #[test]
@@ -307,13 +321,5 @@ pop
         assert!(printed.contains("tool.so, which refused to start") && said.is_empty(), "{printed}{said}");
         let library = compile("", folder.path());
         assert!(run(&library, folder.path(), false).0.contains("has no function InitializeInjectionNvtx2"));
-    }
-
-    #[test]
-    fn without_the_variable_nothing_is_loaded() {
-        let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "nvtx::tests::child", "--ignored", "--nocapture"]).env_remove(VARIABLE);
-        let printed = String::from_utf8(child.output().unwrap().stdout).unwrap();
-        assert!(printed.contains("state: no tool asks for NVTX ranges"), "{printed}");
     }
 }

@@ -39,8 +39,7 @@ pub struct Comparison {
     pub sound: bool,
     /// What may be said.
     pub verdict: Verdict,
-    /// How many samples would likely settle an inconclusive verdict: rounds, or cycles of window lengths on a stopwatch
-    /// with a fixed cost per window.
+    /// How many samples, of [`measure`](crate::measure) rounds, would likely settle an inconclusive verdict.
     pub rounds_needed: Option<u32>,
     half_width: Option<f64>,
 }

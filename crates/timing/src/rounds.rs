@@ -125,6 +125,8 @@ pub fn measure(
     let mut rule = StopRule::new(options, arms.len());
     let start = now(arms, &lanes);
     let mut order: Vec<usize> = (0..arms.len()).collect();
+    // What happened while warming up spoils no round.
+    observer.spoilt();
     let (mut rounds, mut repeated, mut spoilt) = (0, 0, 0);
     while lanes.iter().any(|lane| lane.failure.is_none()) && !observer.interrupted() {
         order.shuffle(&mut rng);
@@ -239,7 +241,13 @@ fn next_length(overhead: Overhead, lane: &mut Lane, rng: &mut ChaCha8Rng) -> u32
 fn compare(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options) -> Option<Comparison> {
     let baseline = arms[index].baseline.filter(|&b| b != index && lanes[b].failure.is_none())?;
     let samples = |i: usize| per_launch(&lanes[i].windows, arms[i].stopwatch.overhead());
-    Comparison::of(&samples(baseline), &samples(index), options.margin)
+    let (theirs, ours) = (samples(baseline), samples(index));
+    let mut comparison = Comparison::of(&theirs, &ours, options.margin)?;
+    // A stopwatch with a fixed cost takes several rounds for a sample.
+    let rounds_each = lanes[index].windows.len() as f64 / theirs.len().min(ours.len()).max(1) as f64;
+    let rounds = |samples: u32| (f64::from(samples) * rounds_each).ceil() as u32;
+    comparison.rounds_needed = comparison.rounds_needed.map(rounds);
+    Some(comparison)
 }
 
 fn all_narrow(arms: &[Arm<'_>], lanes: &[Lane], options: &Options, rule: &StopRule) -> bool {
@@ -385,7 +393,7 @@ mod tests {
         assert!(matches!(outcome, Err(TimingError::NotSilent { .. })), "{outcome:?}");
     }
 
-    /// Throttles in every round for a while.
+    /// Throttles while it warms up, and in every round for a while.
     struct Hot {
         rounds: u32,
     }
@@ -405,10 +413,10 @@ mod tests {
             let outcome = measure(&mut arms, &Options::default(), &mut Hot { rounds });
             outcome.into_iter().map(Result::unwrap).collect::<Vec<_>>()
         };
-        for arms in [run(1), run(2), run(50)] {
+        for arms in [run(2), run(3), run(51)] {
             assert_eq!(arms[0].windows.len(), arms[1].windows.len());
         }
-        let (cool, warm, hot) = (run(1), run(2), run(50));
+        let (cool, warm, hot) = (run(2), run(3), run(51));
         assert_eq!((cool[0].repeated, cool[0].spoilt), (0, 0));
         assert_eq!((warm[0].repeated, warm[0].spoilt), (1, 0));
         assert!(hot[0].spoilt > 0 && hot[0].repeated > 1, "{} {}", hot[0].repeated, hot[0].spoilt);

@@ -79,6 +79,11 @@ pub trait Stopwatch {
         Ok(Granularity::of(empty?))
     }
 
+    /// What a reader of its times should know, once windows have been measured.
+    fn remark(&self) -> Option<String> {
+        None
+    }
+
     /// Time since a fixed moment, for budgets: the host's clock, unless the stopwatch is scripted.
     fn now(&self) -> Duration {
         static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);

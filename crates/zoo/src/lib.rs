@@ -58,6 +58,6 @@ pub use operator_problem::OperatorProblem;
 pub use problem::{Problem, Tensors};
 pub use reference::{ExactLinear, Reference, Sample};
 pub use support::support;
-pub use task::{Inputs, Task};
+pub use task::{Inputs, Subject, Task};
 pub use value::{Pass, Value};
 pub use workload::{Output, Workload};

@@ -259,6 +259,12 @@ impl Display for Operator {
 impl Operator {
     /// Whether it exists at this size, in these numbers.
     pub fn check(&self, spec: &Spec) -> Result<(), ZooError> {
+        self.check_axes(spec)?;
+        each!(self, one => one.check(spec))
+    }
+
+    /// Whether these are its axes.
+    pub fn check_axes(&self, spec: &Spec) -> Result<(), ZooError> {
         let info = self.info();
         let given: Vec<&str> = spec.axes.iter().map(|(name, _)| name).collect();
         if given.len() != info.axes.len() || !info.axes.iter().all(|axis| given.contains(axis)) {
@@ -268,7 +274,7 @@ impl Operator {
         if let Some((axis, _)) = spec.axes.iter().find(|(_, size)| *size == 0) {
             return Err(ZooError::Shape(format!("{}: {axis} is 0; every axis is at least 1", info.name)));
         }
-        each!(self, one => one.check(spec))
+        Ok(())
     }
 
     /// See [`Operation::inputs`].

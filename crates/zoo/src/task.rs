@@ -2,13 +2,53 @@
 
 use crate::gate::{Judged, Mismatch};
 use crate::{
-    Device, Implementation, Machines, Matrix, OperatorProblem, Output, Problem, Reference, Setup, Tensors, Workload,
-    ZooError, backends, support,
+    Counts, Device, FusionModel, Implementation, Machines, Matrix, Model, Operator, OperatorProblem, Output, Problem,
+    Reference, Setup, Spec, Tensors, Workload, ZooError, backends, support,
 };
-use calorimeter_recipes::{Dtype, Treatment, Variant};
+use calorimeter_recipes::{Dtype, Element, Treatment, Variant};
+use calorimeter_shapes::{Axes, Shape};
+use std::{fmt, str::FromStr};
+
+/// Which computation, without its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Subject {
+    /// A model.
+    Model(Model),
+    /// An operator.
+    Operator(Operator),
+}
+
+impl Subject {
+    /// Every name.
+    pub fn names() -> Vec<String> {
+        let models = Model::known().into_iter().map(|info| info.name);
+        models.chain(Operator::all().iter().map(ToString::to_string)).collect()
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Model(model) => model.fmt(f),
+            Self::Operator(operator) => operator.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Subject {
+    type Err = ZooError;
+
+    fn from_str(name: &str) -> Result<Self, ZooError> {
+        let operator = Operator::all().into_iter().find(|operator| operator.info().name == name);
+        match operator {
+            Some(operator) => Ok(Self::Operator(operator)),
+            None => name.parse().map(Self::Model).map_err(|_| ZooError::unknown("model", name, Self::names())),
+        }
+    }
+}
 
 /// A model or an operator at a size.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Task {
     /// A model, which recipes apply to.
     Model(Problem),
@@ -26,6 +66,95 @@ pub enum Inputs {
 }
 
 impl Task {
+    /// A subject at a size; the error says what it cannot be.
+    pub fn new(
+        subject: Subject,
+        axes: &Axes,
+        element: Element,
+        output: Option<Element>,
+        seed: u64,
+    ) -> Result<Self, ZooError> {
+        match subject {
+            Subject::Model(model) => {
+                let shape = Shape::try_from(axes).map_err(|error| ZooError::Shape(format!("{model}: {error}")))?;
+                let Element::Float(dtype) = element else {
+                    let what = format!("{model} runs in f32, f16 and bf16, not {element}; recipes quantise it");
+                    return Err(ZooError::Unsupported(what));
+                };
+                if let Some(output) = output {
+                    return Err(ZooError::Unsupported(format!(
+                        "{model} has no output type of its own such as {output}"
+                    )));
+                }
+                Ok(Self::Model(Problem { model, shape, dtype, seed }))
+            }
+            Subject::Operator(operator) => {
+                let spec = Spec { axes: axes.clone(), element, output };
+                operator.check_axes(&spec)?;
+                Ok(Self::Operator(OperatorProblem { operator, spec, seed }))
+            }
+        }
+    }
+
+    /// Which computation it is.
+    pub fn subject(&self) -> Subject {
+        match self {
+            Self::Model(problem) => Subject::Model(problem.model),
+            Self::Operator(problem) => Subject::Operator(problem.operator),
+        }
+    }
+
+    /// Its size.
+    pub fn axes(&self) -> Axes {
+        match self {
+            Self::Model(problem) => Axes::from(problem.shape),
+            Self::Operator(problem) => problem.spec.axes.clone(),
+        }
+    }
+
+    /// What its inputs are stored as.
+    pub fn element(&self) -> Element {
+        match self {
+            Self::Model(problem) => Element::Float(problem.dtype),
+            Self::Operator(problem) => problem.spec.element,
+        }
+    }
+
+    /// What its outputs are stored as, where that was chosen.
+    pub fn output(&self) -> Option<Element> {
+        match self {
+            Self::Model(_) => None,
+            Self::Operator(problem) => problem.spec.output,
+        }
+    }
+
+    /// The counts that another program publishes for it.
+    pub fn published(&self) -> Option<Counts> {
+        match self {
+            Self::Model(_) => None,
+            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.published(spec),
+        }
+    }
+
+    /// What fusing it should save.
+    pub fn fusion(&self) -> Option<FusionModel> {
+        match self {
+            Self::Model(_) => None,
+            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.fusion(spec),
+        }
+    }
+
+    /// Rows, output columns and depth of its matrix products, for models.
+    pub fn products(&self) -> Vec<[u64; 3]> {
+        match self {
+            Self::Model(problem) => {
+                let layout = problem.layout();
+                layout.linears.iter().map(|&(n, k)| [layout.input.0, n, k]).collect()
+            }
+            Self::Operator(_) => Vec::new(),
+        }
+    }
+
     /// What a variant does to it, if the combination can be run; known without touching a device.
     pub fn support(
         &self,

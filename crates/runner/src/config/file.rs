@@ -1,9 +1,10 @@
 //! A configuration file as it is written: torchao's keys of every age, and ours.
 
+use super::axes::{AxisValues, some_grids};
 use super::units::{Share, Span};
 use super::words::{CompileMode, ImplementationName, ModelName, RegimeName, Wanted};
 use crate::mock::Rule;
-use calorimeter_recipes::{Dtype, Recipe, Sparsity};
+use calorimeter_recipes::{Element, Recipe, Sparsity};
 use calorimeter_shapes::ShapeSource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -82,6 +83,10 @@ macro_rules! shared_keys {
             /// Where its shapes come from.
             #[serde(alias = "matrix_shapes", skip_serializing_if = "Option::is_none")]
             pub shapes: Option<Vec<ShapeSource>>,
+            /// The sizes of an operator instead: values of each of its axes, in every combination.
+            #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some_grids")]
+            #[schemars(with = "Option<Vec<AxisValues>>")]
+            pub axes: Option<Vec<AxisValues>>,
             $($(#[$meta])* #[serde(skip_serializing_if = "Option::is_none")] pub $key: Option<$type>,)+
         }
 
@@ -91,6 +96,7 @@ macro_rules! shared_keys {
                 Self {
                     name: over.name.clone().or(self.name),
                     shapes: over.shapes.clone().or(self.shapes),
+                    axes: over.axes.clone().or(self.axes),
                     timing: Some(self.timing.unwrap_or_default().overwrite(&over.timing.unwrap_or_default())),
                     ..Self { $($key: over.$key.clone().or(self.$key),)+ ..Self::default() }
                 }
@@ -148,10 +154,12 @@ macro_rules! shared_keys {
 }
 
 shared_keys! {
-    /// The float type of the unquantised model (bf16).
+    /// The float type of the unquantised model, or the number type of an operator's inputs (bf16).
     #[serde(alias = "high_precision_dtype", alias = "precision")]
-    dtype: Dtype,
-    /// Which model (linear).
+    dtype: Element,
+    /// The number type of an operator's outputs, where it has a choice.
+    output_dtype: Element,
+    /// Which model or operator (linear).
     #[serde(alias = "model_type")]
     model: ModelName,
     /// Where to run (auto).

@@ -2,6 +2,7 @@
 //!
 //! Precedence, by field-wise overwrite: built-in, top of the file, entry of `models`, command line.
 
+mod axes;
 mod error;
 mod file;
 mod resolve;
@@ -9,9 +10,10 @@ mod schema;
 mod units;
 mod words;
 
+pub use axes::AxisValues;
 pub use error::ConfigError;
 pub use file::{Entry, File, Mode, Timing};
-pub use resolve::{Autotune, Overrides, Resolved, ResolvedEntry, Source, resolve};
+pub use resolve::{Autotune, NamedTask, Overrides, Resolved, ResolvedEntry, Source, resolve};
 pub use schema::schema;
 pub use units::{Share, Span};
 pub use words::{CompileMode, ImplementationName, ModelName, RegimeName, Wanted};

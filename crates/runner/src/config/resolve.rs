@@ -1,12 +1,15 @@
 //! From files and command line to what will be run.
 
-use super::{CompileMode, ConfigError, Entry, File, ImplementationName, Mode, RegimeName, Share, Span, Timing, Wanted};
+use super::{
+    AxisValues, CompileMode, ConfigError, Entry, File, ImplementationName, Mode, ModelName, RegimeName, Share, Span,
+    Timing, Wanted,
+};
 use crate::devices;
 use crate::mock::Rule;
-use calorimeter_recipes::{Dtype, Sparsity, Variant, pair};
-use calorimeter_shapes::NamedShape;
+use calorimeter_recipes::{Dtype, Element, Sparsity, Variant, pair};
+use calorimeter_shapes::{Axes, ShapeSource};
 use calorimeter_timing::{Options, Regime};
-use calorimeter_zoo::{Device, Implementation, Model};
+use calorimeter_zoo::{Device, Implementation, Subject, Suite, Task};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -72,19 +75,28 @@ pub struct Resolved {
     pub output_dir: Option<PathBuf>,
 }
 
+/// A task with the name that its size was given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedTask {
+    /// Such as `llama_ffn.w2` or `custom`.
+    pub name: String,
+    /// What is computed.
+    pub task: Task,
+}
+
 /// An entry with every default filled in.
 #[derive(Debug, Clone)]
 pub struct ResolvedEntry {
     /// The name that its cases carry, if one was given.
     pub name: Option<String>,
-    /// What is done with the model.
+    /// What is done with the model, or the suite of the operator.
     pub mode: &'static str,
-    /// The model.
-    pub model: Model,
-    /// Its shapes.
-    pub shapes: Vec<NamedShape>,
-    /// Its float type.
-    pub dtype: Dtype,
+    /// The model or operator.
+    pub subject: Subject,
+    /// It, at each of its sizes.
+    pub tasks: Vec<NamedTask>,
+    /// The type of its numbers.
+    pub element: Element,
     /// Where it runs.
     pub device: Device,
     /// Recipes with their sparsities, in the order of the file.
@@ -140,9 +152,9 @@ impl ResolvedEntry {
         serde_json::json!({
             "name": self.name,
             "mode": self.mode,
-            "model": self.model.to_string(),
-            "shapes": self.shapes.len(),
-            "dtype": self.dtype,
+            "model": self.subject.to_string(),
+            "shapes": self.tasks.len(),
+            "dtype": self.element,
             "device": self.device.to_string(),
             "recipes": self.variants.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "implementations": self.implementations.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -180,7 +192,8 @@ pub fn resolve(sources: &[Source], overrides: &Overrides) -> Result<Resolved, Co
         if file.models.is_empty() {
             return Err(invalid("models (or model_params) is missing or empty: nothing to run".into()));
         }
-        if file.recipes.is_empty() && file.sparsities.iter().all(Option::is_none) {
+        let operator = |entry: &Entry| matches!(entry.model.or(file.model), Some(ModelName(Subject::Operator(_))));
+        if !file.models.iter().all(operator) && file.recipes.is_empty() && file.sparsities.iter().all(Option::is_none) {
             let keys = "recipes (or quantization_config_recipe_names)";
             return Err(invalid(format!("{keys} is missing or empty; write for example [baseline, int8wo]")));
         }
@@ -216,20 +229,30 @@ fn overriding(overrides: &Overrides) -> Entry {
 }
 
 fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String> {
-    let sources = entry.shapes.unwrap_or_default();
-    if sources.is_empty() {
-        return Err("shapes (or matrix_shapes) is missing or empty".into());
-    }
-    let base = path.parent().unwrap_or(Path::new("."));
-    let mut shapes = Vec::new();
-    for source in &sources {
-        shapes.extend(source.shapes_in(base).map_err(|error| error.to_string())?);
-    }
+    let subject = match entry.model {
+        Some(ModelName(subject)) => subject,
+        None => Subject::Model("linear".parse().map_err(|error: calorimeter_zoo::ZooError| error.to_string())?),
+    };
+    let element = entry.dtype.unwrap_or(Element::Float(Dtype::Bf16));
+    let seed = entry.seed.unwrap_or(42);
+    let tasks = sizes(subject, entry.shapes.as_deref(), entry.axes.as_deref(), path)?
+        .into_iter()
+        .map(|(name, axes)| {
+            let task =
+                Task::new(subject, &axes, element, entry.output_dtype, seed).map_err(|error| error.to_string())?;
+            Ok(NamedTask { name, task })
+        })
+        .collect::<Result<Vec<NamedTask>, String>>()?;
     let sparsities: Vec<Sparsity> = file.sparsities.iter().flatten().copied().collect();
     let mut variants = pair(&file.recipes, &sparsities);
     // torchao added the baseline itself for as long as it had this key.
-    let listed = variants.contains(&Variant::BASELINE);
+    let is_operator = matches!(subject, Subject::Operator(_));
+    let listed = variants.contains(&Variant::BASELINE) || is_operator;
     let always = entry.use_torch_compile.is_some();
+    if is_operator {
+        // Recipes are for models.
+        variants.clear();
+    }
     variants.retain(|variant| *variant != Variant::BASELINE);
     variants.insert(0, Variant::BASELINE);
     let compile_mode = match (entry.torch_compile_mode, entry.use_torch_compile) {
@@ -264,10 +287,10 @@ fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String>
     };
     Ok(ResolvedEntry {
         name: entry.name,
-        mode: "inference",
-        model: entry.model.map_or_else(|| "linear".parse(), |name| Ok(name.0)).map_err(|e| e.to_string())?,
-        shapes,
-        dtype: entry.dtype.unwrap_or(Dtype::Bf16),
+        mode: mode(subject),
+        subject,
+        tasks,
+        element,
         device,
         variants,
         implied_baseline: !listed && !always,
@@ -278,9 +301,54 @@ fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String>
         memory_profiler: entry.enable_memory_profiler.unwrap_or(false),
         timing: options(&entry.timing.unwrap_or_default())?,
         timeout: entry.timeout.map_or(Duration::from_secs(300), |span| span.0),
-        seed: entry.seed.unwrap_or(42),
+        seed,
         mock: entry.mock.unwrap_or_default(),
     })
+}
+
+/// What is done with it.
+fn mode(subject: Subject) -> &'static str {
+    match subject {
+        Subject::Model(_) => "inference",
+        Subject::Operator(operator) => match operator.info().suite {
+            Suite::Gemm => "gemm",
+            Suite::Ops => "ops",
+            Suite::Fusion => "fusion",
+            Suite::Calibration => "calibration",
+        },
+    }
+}
+
+/// The sizes of an entry with their names: shapes for what has m, k and n, axes for other operators.
+fn sizes(
+    subject: Subject,
+    shapes: Option<&[ShapeSource]>,
+    axes: Option<&[AxisValues]>,
+    path: &Path,
+) -> Result<Vec<(String, Axes)>, String> {
+    match (shapes, axes) {
+        (Some([_, ..]), Some(_)) => Err("shapes and axes are both given: keep one".into()),
+        (Some(sources @ [_, ..]), None) => {
+            let base = path.parent().unwrap_or(Path::new("."));
+            let mut sizes = Vec::new();
+            for source in sources {
+                let shapes = source.shapes_in(base).map_err(|error| error.to_string())?;
+                sizes.extend(shapes.into_iter().map(|named| (named.name.to_string(), Axes::from(named.shape))));
+            }
+            Ok(sizes)
+        }
+        (_, Some(grids @ [_, ..])) => {
+            let points: Result<Vec<Vec<Axes>>, _> = grids.iter().map(AxisValues::points).collect();
+            let points = points.map_err(|error| format!("axes: {error}"))?;
+            Ok(points.into_iter().flatten().map(|axes| ("custom".to_owned(), axes)).collect())
+        }
+        _ => Err(match subject {
+            Subject::Model(_) => "shapes (or matrix_shapes) is missing or empty".into(),
+            Subject::Operator(operator) => {
+                format!("axes is missing or empty; {operator} has {}", operator.info().axes.join(", "))
+            }
+        }),
+    }
 }
 
 fn options(timing: &Timing) -> Result<Options, String> {

@@ -1,7 +1,7 @@
 //! Words of a configuration file that are read exactly: devices, models, implementations, compile modes.
 
 use calorimeter_timing::Regime;
-use calorimeter_zoo::{Device, Implementation, Model, ZooError};
+use calorimeter_zoo::{Device, Implementation, Subject, ZooError};
 use std::{borrow::Cow, fmt, str::FromStr};
 
 /// A device as it is asked for.
@@ -38,9 +38,9 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// A model of the zoo by its name.
+/// A model or an operator of the zoo by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ModelName(pub Model);
+pub struct ModelName(pub Subject);
 
 impl FromStr for ModelName {
     type Err = ZooError;
@@ -197,7 +197,7 @@ word!(
     "a device: auto, cuda, cuda:1, vulkan, metal, wgpu, cpu; torch's xpu and mps are understood",
     ["auto", "cuda", "vulkan", "metal", "cpu"].map(str::to_owned).to_vec()
 );
-word!(ModelName, "a model of the zoo", Model::known().into_iter().map(|info| info.name).collect());
+word!(ModelName, "a model or an operator of the zoo", Subject::names());
 word!(
     ImplementationName,
     "whose kernels run: eager, fused, cube or native",

@@ -1,6 +1,6 @@
 //! Measures peaks: copies and reads of known size, and matrix products.
 
-use super::Peaks;
+use super::{Limit, Peaks};
 use crate::clocks::stopwatch;
 use crate::rig::{Probed, implementation, probes};
 use crate::worker::{Job, Told};
@@ -45,8 +45,22 @@ impl Probe<'_> {
         Peaks { device, driver, policy: self.policy.clone(), ..Peaks::default() }
     }
 
+    /// How good the figures for products can be.
+    pub fn limit(&self) -> Limit {
+        // Two units that multiply and add sixteen numbers at once, at a clock that no processor reaches on all its cores.
+        const TFLOPS_PER_CORE: f64 = 64.0 * 6e9 / 1e12;
+        match self.device {
+            Device::Cuda(_) => Limit::Measured,
+            Device::Vulkan(_) | Device::Metal(_) if !self.told.software => Limit::Guessed,
+            _ => {
+                let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+                Limit::Theory(cores as f64 * TFLOPS_PER_CORE)
+            }
+        }
+    }
+
     /// Memory far larger than the cache, in 10⁹ bytes per second: the faster of reading and copying.
-    pub fn memory(&mut self) -> Option<f64> {
+    pub fn memory(&mut self) -> Result<f64, String> {
         let beyond = 4 * self.told.cache_bytes;
         let (bytes, sets) = match self.device {
             Device::Cuda(_) => (beyond.max(1 << 30), 1),
@@ -57,45 +71,46 @@ impl Probe<'_> {
     }
 
     /// Memory that the cache holds: a quarter of it.
-    pub fn cache(&mut self) -> Option<f64> {
+    pub fn cache(&mut self) -> Result<f64, String> {
         let bytes = (self.told.cache_bytes / 4).clamp(1 << 20, LARGEST_GRAPHICS_BUFFER);
         self.traffic(bytes, 1)
     }
 
-    fn traffic(&mut self, bytes: u64, sets: u32) -> Option<f64> {
-        let mut probes = self.said("memory", |probe| probes(probe.device, probe.machines))?;
-        let mut best: Option<f64> = None;
+    fn traffic(&mut self, bytes: u64, sets: u32) -> Result<f64, String> {
+        let mut probes = probes(self.device, self.machines).map_err(|error| error.to_string())?;
+        let mut best = Err("nothing was tried".to_owned());
         for kind in [Traffic::Read, Traffic::Copy] {
-            let rate = self.said("memory", |probe| {
+            let mut rate = || -> Result<f64, Failure> {
                 let mut made = match kind {
                     Traffic::Read => probes.read(bytes, sets)?,
                     Traffic::Copy => probes.copy(bytes, sets)?,
                 };
                 made.check()?;
                 let moved = made.bytes();
-                Ok(moved as f64 / probe.shortest(&mut Probed(made))?)
-            });
-            best = best.into_iter().chain(rate).reduce(f64::max);
+                Ok(moved as f64 / self.shortest(&mut Probed(made))?)
+            };
+            best = better(best, rate());
         }
         best
     }
 
     /// Square products in 10¹² operations per second: the fastest of several sizes.
-    pub fn products(&mut self, kind: &str) -> Option<f64> {
+    pub fn products(&mut self, kind: &str) -> Result<f64, String> {
         let sizes: &[u64] = match self.device {
             // The largest fill the device; the smaller are done before it reaches its power cap.
             Device::Cuda(_) => &[2048, 4096, 8192],
             Device::Cpu => &[256, 512, 1024, 2048],
-            _ if !self.may_tune => &[],
-            _ if self.told.software => &[64, 128],
+            _ if !self.may_tune => return Err("its kernels may not be tuned in this run".into()),
+            _ if self.told.software => &[64, 256],
             _ => &[1024, 2048, 4096],
         };
-        let mut best: Option<f64> = None;
+        let mut best = Err("nothing was tried".to_owned());
         for &size in sizes {
             let start = Instant::now();
-            let rate = self.said(kind, |probe| probe.product(kind, size));
-            best = best.into_iter().chain(rate).reduce(f64::max);
-            if rate.is_none() || (self.device == Device::Cpu && start.elapsed() > LONG) {
+            let rate = self.product(kind, size);
+            let failed = rate.is_err();
+            best = better(best, rate);
+            if failed || (self.device == Device::Cpu && start.elapsed() > LONG) {
                 break;
             }
         }
@@ -146,16 +161,14 @@ impl Probe<'_> {
         }
         Ok(shortest)
     }
+}
 
-    /// Runs a probe; one that fails is said on standard error, and its peak is not known.
-    fn said<T>(&mut self, what: &str, run: impl FnOnce(&mut Self) -> Result<T, Failure>) -> Option<T> {
-        match run(self) {
-            Ok(value) => Some(value),
-            Err(error) => {
-                eprintln!("the peak of {what} on {} could not be measured: {error}", self.device);
-                None
-            }
-        }
+/// The higher figure, or the last reason why there is none.
+fn better(known: Result<f64, String>, new: Result<f64, Failure>) -> Result<f64, String> {
+    match (known, new) {
+        (Ok(known), Ok(new)) => Ok(known.max(new)),
+        (Ok(known), Err(_)) => Ok(known),
+        (Err(_), new) => new.map_err(|error| error.to_string()),
     }
 }
 

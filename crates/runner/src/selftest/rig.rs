@@ -114,7 +114,10 @@ impl Rig for RealRig {
         }
         let (told, device) = (self.found.told(), self.found.device);
         let policy = String::new();
-        Ok(Probe { told: &told, policy, device, may_tune: true, machines: &mut self.machines }.memory())
+        Probe { told: &told, policy, device, may_tune: true, machines: &mut self.machines }
+            .memory()
+            .map(Some)
+            .map_err(Failure::from)
     }
 }
 

@@ -8,10 +8,10 @@ use super::sensors::Sensors;
 use super::{memory, profile};
 use crate::peaks::Peaks;
 use calorimeter_recipes::{RecipeError, Treatment, Variant};
-use calorimeter_shapes::Shape;
+use calorimeter_shapes::Axes;
 use calorimeter_sinks::{Case, Record, Status};
 use calorimeter_timing::{MockClock, Script, Silence};
-use calorimeter_zoo::{Device, Machines, Problem, Reference, Tensors, ZooError};
+use calorimeter_zoo::{Device, Inputs, Machines, Reference, Task, ZooError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
@@ -64,10 +64,10 @@ impl Context {
 
 /// What the cases of an assignment compute, with the references that they share.
 pub struct Common {
-    pub problem: Problem,
+    pub task: Task,
     pub device: Device,
-    tensors: Option<Tensors>,
-    references: Vec<(Treatment, Reference)>,
+    inputs: Option<Inputs>,
+    references: Vec<(Treatment, Vec<Reference>)>,
     /// The time that passes on the mock device.
     pub mock: MockClock,
 }
@@ -121,16 +121,11 @@ pub fn work(assignment: &Assignment, context: &mut Context, hear: &mut dyn Hear)
 }
 
 fn common(case: &Case, seed: u64) -> Result<Common, Box<dyn std::error::Error>> {
-    let axis = |name: &str| case.shape.get(name).ok_or(format!("the case has no axis {name}"));
-    let shape = Shape::new(axis("m")?, axis("k")?, axis("n")?)?;
-    let problem = Problem { model: case.workload.parse()?, shape, dtype: case.dtype.parse()?, seed };
-    Ok(Common {
-        problem,
-        device: case.device.parse()?,
-        tensors: None,
-        references: Vec::new(),
-        mock: MockClock::new(Script::default()),
-    })
+    let axes = Axes::new(case.shape.iter().map(|(name, size)| (name.to_owned(), size)))?;
+    let output = case.output_dtype.as_deref().map(str::parse).transpose()?;
+    let task = Task::new(case.workload.parse()?, &axes, case.dtype.parse()?, output, seed)?;
+    let mock = MockClock::new(Script::default());
+    Ok(Common { task, device: case.device.parse()?, inputs: None, references: Vec::new(), mock })
 }
 
 pub fn variant(case: &Case) -> Result<Variant, RecipeError> {
@@ -138,17 +133,17 @@ pub fn variant(case: &Case) -> Result<Variant, RecipeError> {
 }
 
 impl Common {
-    pub fn tensors(&mut self) -> &Tensors {
-        self.tensors.get_or_insert_with(|| self.problem.tensors())
+    pub fn inputs(&mut self) -> &Inputs {
+        self.inputs.get_or_insert_with(|| self.task.inputs())
     }
 
-    pub fn reference(&mut self, treatment: &Treatment) -> Result<&Reference, ZooError> {
+    pub fn references(&mut self, treatment: &Treatment) -> Result<&[Reference], ZooError> {
         let at = match self.references.iter().position(|(known, _)| known == treatment) {
             Some(at) => at,
             None => {
-                let problem = self.problem;
-                let reference = problem.reference(self.tensors(), treatment)?;
-                self.references.push((*treatment, reference));
+                self.inputs();
+                let inputs = self.inputs.as_ref().ok_or_else(|| ZooError::Device("the inputs are gone".into()))?;
+                self.references.push((*treatment, self.task.references(inputs, treatment)?));
                 self.references.len() - 1
             }
         };

@@ -52,17 +52,14 @@ pub fn time(
     }
     let case = cases.get(last).copied().unwrap_or_default();
     let outcome = guarded(case, || outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))?;
-    if common.device == Device::Cpu {
-        for one in ready.iter_mut() {
-            one.counted = sensors::count(&mut one.job, COUNTED);
-        }
-    }
     let clocks: Vec<Option<String>> = ready.iter().map(|one| one.record.stopwatch.clone()).collect();
     for (one, outcome) in ready.iter_mut().zip(outcome) {
         let against = assignment.against[one.case];
         let vs = against.map(|against| assignment.cases[against].id.clone());
         fill(&mut one.record, outcome, vs, timing.margin, telemetry.as_ref());
-        if let (Some(counted), Some(telemetry)) = (&one.counted, &mut one.record.telemetry) {
+        one.record.warnings.extend(one.stopwatch.remark());
+        let counted = if common.device == Device::Cpu { sensors::count(&mut one.job, COUNTED) } else { None };
+        if let (Some(counted), Some(telemetry)) = (counted, &mut one.record.telemetry) {
             let each = |count: u64| Some(count as f64 / f64::from(COUNTED));
             (telemetry.cycles, telemetry.instructions) = (each(counted.cycles), each(counted.instructions));
             telemetry.cache_misses = counted.cache_misses.and_then(each);
@@ -94,11 +91,12 @@ fn hold_against_peaks(
     for one in ready.iter_mut().filter(|one| one.record.status == Status::Ok) {
         let place = |record: &Record, peaks: &Peaks| peaks::place(record, peaks, &one.kinds, one.share);
         let mut roof = place(&one.record, &peaks);
-        if roof.as_ref().is_some_and(|roof| peaks::implausible(&one.record, roof).is_some()) {
+        if roof.as_ref().is_some_and(|roof| peaks::doubtful(&one.record, roof)) {
             peaks = guarded(one.case, || with_probe(assignment, common, context, peaks::again))?.unwrap_or(peaks);
             roof = place(&one.record, &peaks);
         }
-        peaks::judge(&mut one.record, roof);
+        one.record.warnings.extend(peaks.missing(&one.kinds));
+        peaks::judge(&mut one.record, roof, peaks.limit);
     }
     let refused: Vec<String> =
         ready.iter().filter(|one| one.record.status != Status::Ok).map(|one| one.record.case.id.clone()).collect();
@@ -123,7 +121,7 @@ fn with_probe(
     let may_tune = !context.silence.forbids_tuning();
     let Context { machines, peaks, kept_peaks, .. } = context;
     let mut probe = Probe { told: &assignment.device, policy, device: common.device, may_tune, machines };
-    find(common.problem.dtype, peaks, kept_peaks.as_deref(), &mut probe)
+    find(common.task.dtype(), peaks, kept_peaks.as_deref(), &mut probe)
 }
 
 fn fill(
@@ -232,7 +230,7 @@ impl Observer for Watcher<'_> {
     }
 
     fn spoilt(&mut self) -> bool {
-        self.sensors.as_ref().is_some_and(Watch::spoilt)
+        self.sensors.as_mut().is_some_and(Watch::spoilt)
     }
 
     fn joules(&mut self) -> Option<f64> {

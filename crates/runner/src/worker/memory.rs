@@ -2,15 +2,15 @@
 //! everything that tells of memory is listened to.
 
 use super::bench::{Common, Context, Hear, Poisoned, guarded, variant};
-use super::profile::file_name;
 use super::protocol::{Assignment, Stage};
+use crate::cache::file_name;
 use calorimeter_sinks::memory_page::{self, Profile};
 use calorimeter_sinks::record::Memory;
-use calorimeter_sinks::{Case, Record, Status};
+use calorimeter_sinks::{Case, Record, Status, atomic};
 use calorimeter_timing::Failure;
 use calorimeter_timing::memory::{Block, Bound, Mark, PoolSample, Quantity, Recording, Source, Timeline};
 use calorimeter_zoo::backends::{PoolUsage, empty_pool, pool};
-use calorimeter_zoo::{Device, Implementation, Setup, ZooError, open, support};
+use calorimeter_zoo::{Device, Implementation, Setup, ZooError};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Passes that are followed.
 const PASSES: u32 = 3;
 /// Where snapshots and pages lie in the run's folder.
-pub const FOLDER: &str = "memory_profiler";
+const FOLDER: &str = "memory_profiler";
 /// The moments of the two snapshots.
 const BEFORE: &str = "before inference";
 const AFTER: &str = "after inference";
@@ -88,15 +88,15 @@ fn saving(baseline: &Timeline, own: &Timeline) -> Option<f64> {
 
 /// Opens the case, runs it and drops it.
 fn timeline(record: &Record, common: &mut Common, context: &mut Context) -> Result<Timeline, Failure> {
-    let (problem, device) = (common.problem, common.device);
+    let (task, device) = (common.task.clone(), common.device);
     let implementation: Implementation = record.case.implementation.parse()?;
-    let treatment = support(&problem, variant(&record.case)?, implementation, device)?;
+    let treatment = task.support(variant(&record.case)?, implementation, device)?;
     let setup = Setup { implementation, device, sets: 1 };
     // Made before anything listens: they belong to nobody's case.
-    let tensors = common.tensors();
+    let inputs = common.inputs();
     let machines = &mut context.machines;
     let mut run = |mark: &mut dyn FnMut(&'static str)| -> Result<(), ZooError> {
-        let mut workload = open(&problem, tensors, &treatment, setup, machines)?;
+        let mut workload = task.open(inputs, &treatment, setup, machines)?;
         workload.settle()?;
         mark(BEFORE);
         for pass in 0..PASSES {
@@ -200,11 +200,10 @@ fn sampling(
 /// Writes the snapshots and the page of a case; the baseline, if there is one, comes first.
 fn write(folder: &Path, id: &str, beside: &[(String, &Timeline)]) -> Result<(), Failure> {
     let folder = folder.join(FOLDER).join(file_name(id));
-    std::fs::create_dir_all(&folder)?;
     let Some((_, own)) = beside.last() else { return Ok(()) };
     for (name, file) in [(BEFORE, "snapshot_before.json"), (AFTER, "snapshot_after.json")] {
         if let Some(mark) = own.marks.iter().find(|mark| mark.name == name) {
-            std::fs::write(folder.join(file), serde_json::to_vec_pretty(&own.snapshot(mark.at_ns))?)?;
+            atomic::write(&folder.join(file), &serde_json::to_vec_pretty(&own.snapshot(mark.at_ns))?)?;
         }
     }
     let profiles: Vec<Profile> = beside

@@ -19,7 +19,7 @@ pub use in_process::InProcess;
 pub use process::serve_if_worker;
 pub use protocol::{Assignment, Event, Keep, Stage, Told};
 pub(crate) use ready::Job;
-pub use subprocess::{Subprocess, folder_name};
+pub use subprocess::Subprocess;
 
 use crate::devices::Found;
 use calorimeter_sinks::Record;

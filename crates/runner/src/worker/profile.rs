@@ -3,6 +3,7 @@
 use super::bench::{Hear, Poisoned, guarded};
 use super::protocol::{Assignment, Stage};
 use super::ready::Ready;
+use crate::cache::file_name;
 use calorimeter_sinks::Status;
 use calorimeter_sinks::record::KernelShare;
 use calorimeter_timing::trace::{Span, Trace, Track};
@@ -27,11 +28,6 @@ pub fn trace(ready: &mut [Ready], assignment: &Assignment, hear: &mut dyn Hear) 
         }
     }
     Ok(())
-}
-
-/// A case's id as the name of a file.
-pub fn file_name(id: &str) -> String {
-    id.chars().map(|c| if c.is_ascii_alphanumeric() || "._-#".contains(c) { c } else { '_' }).collect()
 }
 
 fn write(one: &mut Ready, folder: &Path) -> Result<(), Failure> {

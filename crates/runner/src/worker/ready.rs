@@ -6,12 +6,11 @@ use super::tuning;
 use crate::clocks::stopwatch;
 use crate::mock::{MockWorkload, Rule};
 use crate::peaks;
-use calorimeter_recipes::{Sparsity, Treatment};
+use calorimeter_recipes::{Element, Sparsity, Treatment};
 use calorimeter_sinks::record::{Accuracy, Rotation, Tuning, finite};
 use calorimeter_sinks::{Record, Status};
-use calorimeter_timing::telemetry::CounterValues;
 use calorimeter_timing::{Enqueue, Failure, MockClock, Regime, Stopwatch, Work};
-use calorimeter_zoo::{Device, Implementation, Setup, Workload, ZooError, gate, open, support};
+use calorimeter_zoo::{Device, Implementation, Setup, Workload, ZooError, gate};
 use std::time::Instant;
 
 /// A case that is ready to be timed.
@@ -24,8 +23,6 @@ pub struct Ready {
     pub kinds: Vec<&'static str>,
     /// The share of the operations that is done: blocks of zeros are left out.
     pub share: f64,
-    /// What the processor's counters say.
-    pub counted: Option<CounterValues>,
 }
 
 /// A workload as the timing crate takes it.
@@ -59,7 +56,7 @@ pub fn make_ready(
     let variant = variant(identity).map_err(|error| end(Status::Failed, error.to_string()))?;
     let implementation: Implementation = identity.implementation.parse().map_err(refuse)?;
     let regime: Regime = identity.regime.parse().map_err(|error| end(Status::Failed, error))?;
-    let treatment = support(&common.problem, variant, implementation, common.device).map_err(refuse)?;
+    let treatment = common.task.support(variant, implementation, common.device).map_err(refuse)?;
     hear.touch(case, Stage::Open);
     let mut record = Record::new(identity.clone(), Status::Ok);
     if common.device == Device::Mock {
@@ -67,12 +64,12 @@ pub fn make_ready(
         return if timed && ready.record.status == Status::Ok { Ok(ready) } else { Err(Box::new(ready.record)) };
     }
 
-    let (problem, device) = (common.problem, common.device);
+    let (task, device) = (common.task.clone(), common.device);
     let setup = Setup { implementation, device, sets: if timed { sets } else { 1 } };
-    let mut workload = open(&problem, common.tensors(), &treatment, setup, &mut context.machines).map_err(refuse)?;
+    let mut workload = task.open(common.inputs(), &treatment, setup, &mut context.machines).map_err(refuse)?;
     hear.touch(case, Stage::Tune);
     let (start, tuned) = (Instant::now(), context.silence.tuned());
-    let output = workload.output().map_err(refuse)?;
+    let outputs = workload.outputs().map_err(refuse)?;
     if timed {
         // Every buffer set once: what a lazy backend plans for one it may not have planned for another.
         for _ in 0..PRIMING.max(sets) {
@@ -85,23 +82,24 @@ pub fn make_ready(
         record.tuning = (events > 0).then_some(Tuning { nanos, events });
     }
 
-    let judged =
-        problem.judge(&treatment, &output, common.reference(&treatment).map_err(refuse)?, workload.may_use_tf32());
+    let tf32 = workload.may_use_tf32();
+    let judged = task.judge(&treatment, &outputs, common.references(&treatment).map_err(refuse)?, tf32);
     if judged.as_ref().is_ok_and(|judged| judged.tf32) {
         record.warnings.push(TF32.into());
     }
-    let plain = Treatment::none(problem.dtype);
-    let unquantised = common.reference(&plain).map_err(refuse)?;
-    let scheme = gate::accuracy(&output.sampled(&unquantised.sample), &unquantised.values);
-    record.accuracy = Some(Accuracy {
-        sqnr_db: finite(scheme.sqnr_db),
-        rel_l2: finite(scheme.rel_l2),
-        max_abs: finite(scheme.max_abs),
-        cosine: finite(scheme.cosine),
-        kernel_rel_l2: judged.as_ref().ok().map(|judged| judged.rel_l2),
-    });
-    record.weight_bytes = Some(workload.weight_bytes());
-    record.baseline_weight_bytes = Some(problem.weight_bytes(&plain));
+    let plain = Treatment::none(task.dtype());
+    if let (Some(unquantised), Some(output)) = (common.references(&plain).map_err(refuse)?.first(), outputs.first()) {
+        let scheme = gate::accuracy(&output.sampled(&unquantised.sample), &unquantised.values);
+        record.accuracy = Some(Accuracy {
+            sqnr_db: finite(scheme.sqnr_db),
+            rel_l2: finite(scheme.rel_l2),
+            max_abs: finite(scheme.max_abs),
+            cosine: finite(scheme.cosine),
+            kernel_rel_l2: judged.as_ref().ok().map(|judged| judged.rel_l2),
+        });
+    }
+    record.baseline_weight_bytes = task.weight_bytes(&plain);
+    record.weight_bytes = record.baseline_weight_bytes.map(|_| workload.weight_bytes());
     record.quantise_ns = workload.quantising().map(|time| time.as_nanos() as u64);
     if let Err(mismatch) = judged {
         record.status = Status::Mismatch;
@@ -114,9 +112,10 @@ pub fn make_ready(
     if treatment.sparsity == Some(Sparsity::SemiStructured) {
         record.warnings.push(TWO_OF_FOUR.into());
     }
-    record.autotune = tuning::decisions(context.tuning.as_deref(), &problem, implementation);
-    let plain = treatment == Treatment::none(problem.dtype);
-    let kinds = peaks::kinds(device, problem.dtype, plain, workload.may_use_tf32());
+    record.autotune = tuning::decisions(context.tuning.as_deref(), &task.products(), implementation);
+    // What multiplies codes of eight bits has a peak of its own, which is not measured.
+    let known = matches!(task.element(), Element::Float(_)) || implementation != Implementation::Native;
+    let kinds = if known { peaks::kinds(device, task.dtype(), treatment == plain, tf32) } else { Vec::new() };
     let share = match treatment.sparsity {
         Some(Sparsity::Block { percent, .. }) => 1.0 - f64::from(percent) / 100.0,
         _ => 1.0,
@@ -131,8 +130,9 @@ pub fn make_ready(
     let step = stopwatch.granularity(&mut job).map_err(broken)?;
     record.granularity_ns = Some(step.step_ns);
     record.empty_window_ns = Some(step.empty_ns);
-    let kernels = kernels(stopwatch.as_mut(), &mut job, sets).map_err(broken)?;
-    record.kernel = kernels.or(algorithm);
+    let kernels = stopwatch.ran(&mut job, sets).map_err(broken)?;
+    record.launches = kernels.as_ref().map(|kernels| calls(kernels) as f64 / f64::from(sets));
+    record.kernel = kernels.map(|kernels| names(kernels, sets)).or(algorithm);
     if regime.rotates() {
         let rotation =
             Rotation { sets, bytes: identity.bytes.unwrap_or(0), cache_bytes: Some(assignment.device.cache_bytes) };
@@ -142,17 +142,20 @@ pub fn make_ready(
     if device != Device::Cpu && matches!(regime, Regime::DeviceCold | Regime::DeviceHot) {
         record.enqueue_ns = Some(enqueue(&mut job).map_err(broken)?);
     }
-    Ok(Ready { case, job, stopwatch, record, kinds, share, counted: None })
+    Ok(Ready { case, job, stopwatch, record, kinds, share })
 }
 
-/// Which kernels a launch consists of, where the clock can tell.
-fn kernels(stopwatch: &mut dyn Stopwatch, job: &mut Job, sets: u32) -> Result<Option<String>, Failure> {
-    let Some(kernels) = stopwatch.ran(job, sets)? else { return Ok(None) };
+/// Which kernels a pass consists of.
+fn names(kernels: Vec<(String, u64)>, sets: u32) -> String {
     let names = kernels.into_iter().map(|(name, calls)| match calls / u64::from(sets) {
         0 | 1 => name,
         calls => format!("{calls} x {name}"),
     });
-    Ok(Some(names.collect::<Vec<_>>().join(" + ")))
+    names.collect::<Vec<_>>().join(" + ")
+}
+
+fn calls(kernels: &[(String, u64)]) -> u64 {
+    kernels.iter().map(|(_, calls)| calls).sum()
 }
 
 /// What to say of buffer sets that a cache may hold.
@@ -205,13 +208,5 @@ fn mock(
         record.status = Status::Mismatch;
         record.reason = Some("wrong output: the mock device was told to be wrong".into());
     }
-    Ok(Ready {
-        case,
-        job: Job(Box::new(workload)),
-        stopwatch: Box::new(stopwatch),
-        record,
-        kinds: vec![],
-        share: 1.0,
-        counted: None,
-    })
+    Ok(Ready { case, job: Job(Box::new(workload)), stopwatch: Box::new(stopwatch), record, kinds: vec![], share: 1.0 })
 }

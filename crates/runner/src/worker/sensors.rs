@@ -42,7 +42,8 @@ impl Sensors {
 
     /// Watches one measurement.
     pub fn begin(&mut self) -> Watch<'_> {
-        Watch { sampler: self.sampler.as_ref(), begun: now(), rounds: Vec::new(), energy: true }
+        let begun = now();
+        Watch { sampler: self.sampler.as_ref(), begun, looked: begun, rounds: Vec::new(), energy: true }
     }
 }
 
@@ -61,6 +62,8 @@ pub fn count(work: &mut dyn Work, launches: u32) -> Option<CounterValues> {
 pub struct Watch<'a> {
     sampler: Option<&'a Sampler>,
     begun: Duration,
+    /// When it was last asked whether the device was held back.
+    looked: Duration,
     /// When each round ended.
     rounds: Vec<Duration>,
     /// Whether the device counts its energy, as far as is known.
@@ -73,9 +76,9 @@ impl Watch<'_> {
         self.rounds.push(now());
     }
 
-    /// Whether the device was held back in the round that has just been measured.
-    pub fn spoilt(&self) -> bool {
-        let since = self.rounds.last().copied().unwrap_or(self.begun);
+    /// Whether the device was held back since this was last asked.
+    pub fn spoilt(&mut self) -> bool {
+        let since = std::mem::replace(&mut self.looked, now());
         let spoils = |sample: &Sample| sample.throttle.iter().copied().any(Throttle::spoils);
         self.sampler.is_some_and(|sampler| sampler.since(since).iter().any(spoils))
     }

@@ -4,6 +4,7 @@ use super::position::Position;
 use super::process::{BEAT, WORKER};
 use super::protocol::{Assignment, Event, Keep, Order};
 use super::{Executor, Watch, WorkerError};
+use crate::cache::file_name;
 use crate::devices::Found;
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::FORBIDDEN;
@@ -174,7 +175,7 @@ impl Worker {
         });
 
         let mut worker = Self { device: device.device, child, orders, events, position, stderr, drained };
-        let tuning = keep.tuning.as_ref().map(|root| root.join(folder_name(&device.identity)));
+        let tuning = keep.tuning.as_ref().map(|root| root.join(file_name(&device.identity)));
         worker.order(&Order::Hello { position: path, keep: Keep { tuning, ..keep.clone() } });
         Ok(worker)
     }
@@ -276,9 +277,4 @@ fn describe(status: ExitStatus) -> String {
         (_, Some(signal)) => format!("was ended by signal {signal}"),
         _ => "ended".into(),
     }
-}
-
-/// A device's identity as the name of a file or folder.
-pub fn folder_name(identity: &str) -> String {
-    identity.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
 }

@@ -1,26 +1,29 @@
 //! What the autotuner decided, read from the files in which it keeps its decisions.
 
-use calorimeter_zoo::{Implementation, Problem};
+use calorimeter_zoo::Implementation;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The decisions for a problem's products, in words: each with the candidate that was fastest. Empty where nothing was
-/// tuned, or where no folder is kept.
-pub fn decisions(folder: Option<&Path>, problem: &Problem, implementation: Implementation) -> Vec<String> {
+/// The decisions for products of so many rows, output columns and depth, in words: each with the candidate that was
+/// fastest. Empty where nothing was tuned, or where no folder is kept.
+pub fn decisions(folder: Option<&Path>, products: &[[u64; 3]], implementation: Implementation) -> Vec<String> {
     let kind = match implementation {
         Implementation::Eager => "kernel-matmul",
         Implementation::Fused => "matmul",
         Implementation::Cube | Implementation::Native => return Vec::new(),
     };
-    let layout = problem.layout();
-    let products: Vec<[u64; 3]> = layout.linears.iter().map(|&(n, k)| [layout.input.0, n, k]).collect();
     let mut decisions = Vec::new();
+    if products.is_empty() {
+        return decisions;
+    }
+    // A line is long and most are about other products: what cannot be about these is not parsed.
+    let hints: Vec<String> = products.iter().map(|[m, _, _]| format!("\"m\":{m},")).collect();
     for file in folder.map(files).unwrap_or_default() {
         let about_products = file.file_name().is_some_and(|name| name.to_string_lossy().contains(kind));
         let Ok(text) = (if about_products { fs::read_to_string(&file) } else { continue }) else { continue };
-        for line in text.lines() {
-            decisions.extend(decision(line, &products));
+        for line in text.lines().filter(|line| hints.iter().any(|hint| line.contains(hint))) {
+            decisions.extend(decision(line, products));
         }
     }
     decisions.sort();

@@ -48,7 +48,7 @@ const FILES: &[(&str, &str)] = &[
     ("device: cuad\nMODEL", ":1:9: device: unknown device \"cuad\"; did you mean \"cuda\"?…"),
     (
         "dtype: torch.bfloat61\nMODEL",
-        ":1:8: dtype: unknown dtype \"torch.bfloat61\"; did you mean \"torch.bfloat16\"?…",
+        ":1:8: dtype: unknown number type \"torch.bfloat61\"; did you mean \"torch.bfloat16\"?…",
     ),
     (
         "implementations: [eagre]\nMODEL",

@@ -12,6 +12,7 @@ use std::sync::Arc;
 /// enqueues them. Windows without launches are treated alike, or they would time the host's way between two events.
 pub struct CudaEvents {
     stream: Arc<CudaStream>,
+    /// Windows that the device began before they were wholly enqueued.
     unplugged: u32,
 }
 
@@ -19,12 +20,6 @@ impl CudaEvents {
     /// Times what is enqueued on `stream`.
     pub fn new(stream: Arc<CudaStream>) -> Self {
         Self { stream, unplugged: 0 }
-    }
-
-    /// Windows so far that the device began before they were wholly enqueued, because enqueuing took longer than 20 ms
-    /// or waited for the device: their times may be those of the host.
-    pub fn unplugged(&self) -> u32 {
-        self.unplugged
     }
 }
 
@@ -42,6 +37,17 @@ impl Stopwatch for CudaEvents {
         self.unplugged += u32::from(!held);
         Ok(reading)
     }
+
+    fn remark(&self) -> Option<String> {
+        unplugged(self.unplugged)
+    }
+}
+
+/// What to say of windows that the device began too early, because enqueuing took longer than the device can be held or
+/// waited for it.
+pub fn unplugged(windows: u32) -> Option<String> {
+    let begun = "windows were begun by the device before they were wholly enqueued: their times may be the host's";
+    (windows > 0).then(|| format!("{windows} {begun}"))
 }
 
 /// The time on the device of what `enqueue` puts on the stream, and whether the device waited for all of it.

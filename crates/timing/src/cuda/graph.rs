@@ -1,6 +1,6 @@
 //! Launches replayed from a graph: what is left when the host's cost of launching is gone.
 
-use super::events::bracket;
+use super::events::{bracket, unplugged};
 use crate::{Failure, Overhead, Reading, Stopwatch, Work};
 use cudarc::driver::sys::{self, CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{CudaGraph, CudaStream};
@@ -29,12 +29,6 @@ impl GraphClock {
     /// of them, but not many more than 64.
     pub fn new(stream: Arc<CudaStream>, unit: NonZeroU32) -> Self {
         Self { stream, unit, captured: None, unplugged: 0 }
-    }
-
-    /// Windows so far that the device began before they were wholly enqueued; see
-    /// [`CudaEvents::unplugged`](super::CudaEvents::unplugged).
-    pub fn unplugged(&self) -> u32 {
-        self.unplugged
     }
 
     fn captured(&mut self, work: &mut dyn Work) -> Result<&CudaGraph, Failure> {
@@ -107,5 +101,9 @@ impl Stopwatch for GraphClock {
         let (reading, held) = bracket(&stream, replay)?;
         self.unplugged += u32::from(!held);
         Ok(reading)
+    }
+
+    fn remark(&self) -> Option<String> {
+        unplugged(self.unplugged)
     }
 }

@@ -1,0 +1,83 @@
+//! The sizes of operators as they are written: values for each axis.
+
+use calorimeter_shapes::{Axes, Axis, Grid, ShapeError, Values};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use std::{borrow::Cow, fmt};
+
+/// Names of axes with their values, in the order written: every combination, the last axis fastest.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AxisValues(pub Vec<(String, Values)>);
+
+impl AxisValues {
+    /// Every combination.
+    pub fn points(&self) -> Result<Vec<Axes>, ShapeError> {
+        let axes = self.0.iter().map(|(name, values)| Axis::new(name.clone(), values.clone()));
+        Ok(Grid::product(axes)?.iter().collect())
+    }
+}
+
+impl Serialize for AxisValues {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, values)| (name, Vec::<u64>::from(values.clone()))))
+    }
+}
+
+impl<'de> Deserialize<'de> for AxisValues {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AxesVisitor;
+        impl<'de> Visitor<'de> for AxesVisitor {
+            type Value = AxisValues;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("axes with their values, such as {batch: 8, sequence: [256, 512]}")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AxisValues, A::Error> {
+                let mut axes = Vec::new();
+                while let Some(axis) = map.next_entry()? {
+                    axes.push(axis);
+                }
+                Ok(AxisValues(axes))
+            }
+        }
+        deserializer.deserialize_map(AxesVisitor)
+    }
+}
+
+impl JsonSchema for AxisValues {
+    fn schema_name() -> Cow<'static, str> {
+        "AxisValues".into()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let values = schemas.subschema_for::<Values>();
+        json_schema!({
+            "description": "Values of each axis of an operator, in every combination.",
+            "type": "object",
+            "additionalProperties": values,
+        })
+    }
+}
+
+/// One map of axes, or a list of them.
+pub fn some_grids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<AxisValues>>, D::Error> {
+    struct OneOrMany;
+    impl<'de> Visitor<'de> for OneOrMany {
+        type Value = Vec<AxisValues>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("axes with their values, or a list of such maps")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, grids: A) -> Result<Vec<AxisValues>, A::Error> {
+            Vec::deserialize(serde::de::value::SeqAccessDeserializer::new(grids))
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, grid: A) -> Result<Vec<AxisValues>, A::Error> {
+            AxisValues::deserialize(serde::de::value::MapAccessDeserializer::new(grid)).map(|grid| vec![grid])
+        }
+    }
+    deserializer.deserialize_any(OneOrMany).map(Some)
+}

@@ -196,6 +196,7 @@ impl Plan {
             compile_mode: entry.compile_mode.map(|mode| mode.to_string()),
             profiler: entry.profiler,
             memory_profiler: entry.memory_profiler,
+            peak_memory: entry.peak_memory,
         }
     }
 }

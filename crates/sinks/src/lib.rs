@@ -34,6 +34,7 @@
 //! - [`journal`]: `journal.jsonl`, written line by line, read back, continued
 //! - [`table`]: the records as a data frame, which [`csv`] and [`parquet`] write
 //! - [`torchao`] and [`dashboard`]: the files of torchao's micro-benchmarks
+//! - [`operators`]: the list that readers of an op benchmark know
 //! - [`terminal`]: the live table, the summary and the table of accuracies
 //! - [`sink`]: the trait, the list of sinks and [`write_all`]
 //! - [`atomic`]: how every derived file is put in its place
@@ -46,6 +47,7 @@ pub mod dashboard;
 mod error;
 pub mod journal;
 pub mod memory_page;
+pub mod operators;
 pub mod parquet;
 mod pivot;
 pub mod record;

@@ -67,9 +67,12 @@ pub struct Case {
     /// The config entry asks for a trace.
     #[serde(default, skip_serializing_if = "is_false")]
     pub profiler: bool,
-    /// The config entry asks for memory figures.
+    /// The config entry asks for a memory profile.
     #[serde(default, skip_serializing_if = "is_false")]
     pub memory_profiler: bool,
+    /// The config entry asks for the peaks of memory alone.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub peak_memory: bool,
 }
 
 /// Operations and bytes as another program counts them.
@@ -114,7 +117,10 @@ pub struct Record {
     pub kernel: Option<String>,
     /// Kernels that ran in one run, where the clock sees them.
     #[serde(default, skip_serializing_if = "no_number")]
-    pub launches: Option<f64>,
+    pub kernel_launches: Option<f64>,
+    /// Of a pattern that is worth fusing: `fused` where fewer kernels ran than unfused, else `not-fused`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fusion_state: Option<String>,
     /// What the autotuner decided for the case: the problem and the candidate that was fastest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub autotune: Vec<String>,
@@ -210,7 +216,8 @@ impl Record {
             reason: None,
             stopwatch: None,
             kernel: None,
-            launches: None,
+            kernel_launches: None,
+            fusion_state: None,
             autotune: Vec::new(),
             rotation: None,
             time_ns: None,
@@ -505,6 +512,9 @@ pub struct Memory {
     /// Peak of the bytes held from the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_reserved: Option<u64>,
+    /// Peak of the bytes asked for, those of the inputs and weights left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_above_inputs: Option<u64>,
     /// The baseline's peak over this one.
     #[serde(default, skip_serializing_if = "no_number")]
     pub saving: Option<f64>,

@@ -6,11 +6,13 @@
 
 mod accuracy;
 mod live;
+mod operators;
 mod summary;
 mod text;
 
 pub use accuracy::accuracy;
 pub use live::{LiveTable, heading, row};
+pub use operators::operators;
 pub use summary::summary;
 
 use crate::record::{Axes, Case};
@@ -41,9 +43,15 @@ fn paint(text: &str, code: &str, colour: Colour) -> String {
 }
 
 /// What cases share that are shown under one heading and compared with each other.
-fn group(case: &Case) -> ([&str; 7], &Axes) {
-    let Case { mode, name, workload, dtype, device, shape_name, regime, .. } = case;
-    ([mode, name, workload, dtype, device, shape_name, regime], &case.shape)
+fn group(case: &Case) -> ([&str; 8], &Axes) {
+    let Case { mode, name, workload, dtype, output_dtype, device, shape_name, regime, .. } = case;
+    let output = output_dtype.as_deref().unwrap_or("");
+    ([mode, name, workload, dtype, output, device, shape_name, regime], &case.shape)
+}
+
+/// Whether it is an operator, to which no recipe is applied.
+fn is_operator(case: &Case) -> bool {
+    matches!(case.mode.as_str(), "gemm" | "ops" | "fusion" | "calibration")
 }
 
 fn recipe_with_sparsity(case: &Case) -> String {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use calorimeter_sinks::journal::{self, Header, JOURNAL_FILE, Journal, JournalWarning, Resumed, Summary};
 use calorimeter_sinks::record::{
-    Accuracy, Axes, Case, Estimate, Record, Roofline, Speedup, Status, Tuning, Window, finite,
+    Accuracy, Axes, Case, Counts, Estimate, FusionModel, Record, Roofline, Speedup, Status, Tuning, Window, finite,
 };
 use calorimeter_sinks::{Run, SinkError, dashboard, sinks, table, torchao, write_all};
 use polars::prelude::{CsvReadOptions, ParquetReader, SerReader};
@@ -85,16 +85,20 @@ fn full(id: &str) -> Record {
                 implementation: "fused".into(),
                 device: "cuda:0".into(),
                 dtype: "bf16".into(),
+                output_dtype: Some("e4m3".into()),
                 shape_name: "custom".into(),
                 shape: [("m", 1024), ("k", 512), ("n", u64::MAX)].into(),
                 regime: "device-hot".into(),
                 flops: Some(1),
                 bytes: Some(2),
+                published: Some(Counts { flops: None, bytes: Some(4) }),
+                fusion: Some(FusionModel { operators: vec!["a".into()], unfused_bytes: 9, fused_bytes: 5 }),
                 memory_bytes: Some(3),
                 implied: true,
                 compile_mode: Some("default".into()),
                 profiler: true,
                 memory_profiler: true,
+                peak_memory: true,
             },
             Status::Ok,
         )
@@ -401,8 +405,8 @@ fn every_table_has_the_same_columns_in_the_same_order() {
     assert_eq!(schemas[0], schemas[2]);
     let names: Vec<&str> = schemas[0].iter_names().map(|name| name.as_str()).collect();
     assert_eq!(names[0], "id");
-    assert_eq!(names[10..15], ["m", "k", "n", "shape", "regime"]);
-    assert_eq!(names.len(), 85);
+    assert_eq!(names[11..16], ["m", "k", "n", "shape", "regime"]);
+    assert_eq!(names.len(), 93);
 }
 
 #[test]

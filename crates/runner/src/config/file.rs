@@ -177,6 +177,8 @@ shared_keys! {
     enable_profiler: bool,
     /// Whether to follow the memory of each case, and to write snapshots and a page.
     enable_memory_profiler: bool,
+    /// Whether to follow the memory of each case for its peaks alone, without files.
+    peak_memory: bool,
     /// How long and how precisely to measure.
     timing: Timing,
     /// A case is ended after this long, tuning included (300s).

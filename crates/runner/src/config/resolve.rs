@@ -113,6 +113,8 @@ pub struct ResolvedEntry {
     pub profiler: bool,
     /// Whether memory snapshots were asked for.
     pub memory_profiler: bool,
+    /// Whether the peaks of memory were asked for.
+    pub peak_memory: bool,
     /// How to measure.
     pub timing: Options,
     /// When to give up on a case.
@@ -271,6 +273,7 @@ fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String>
         None => match compile_mode {
             Some(mode) => mode.implementations(),
             // Nobody asked for what cannot run here.
+            None if is_operator => having(&tasks, device),
             None if matches!(device, Device::Cpu) => vec![Implementation::Eager],
             None => vec![Implementation::Eager, Implementation::Fused],
         },
@@ -299,11 +302,21 @@ fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String>
         compile_mode,
         profiler: entry.enable_profiler.unwrap_or(false),
         memory_profiler: entry.enable_memory_profiler.unwrap_or(false),
+        peak_memory: entry.peak_memory.unwrap_or(false),
         timing: options(&entry.timing.unwrap_or_default())?,
         timeout: entry.timeout.map_or(Duration::from_secs(300), |span| span.0),
         seed,
         mock: entry.mock.unwrap_or_default(),
     })
+}
+
+/// The implementations that an operator has on a device.
+fn having(tasks: &[NamedTask], device: Device) -> Vec<Implementation> {
+    let has = |implementation: &Implementation| {
+        let supports = |named: &NamedTask| named.task.support(Variant::BASELINE, *implementation, device).is_ok();
+        *implementation == Implementation::Eager || tasks.iter().any(supports)
+    };
+    Implementation::ALL.into_iter().filter(has).collect()
 }
 
 /// What is done with it.

@@ -5,7 +5,7 @@ use super::panics::{self, Panic};
 use super::protocol::{Assignment, Stage};
 use super::ready::{Ready, make_ready};
 use super::sensors::Sensors;
-use super::{memory, profile};
+use super::{fusion, memory, profile};
 use crate::peaks::Peaks;
 use calorimeter_recipes::{RecipeError, Treatment, Variant};
 use calorimeter_shapes::Axes;
@@ -110,6 +110,7 @@ pub fn work(assignment: &Assignment, context: &mut Context, hear: &mut dyn Hear)
         profile::trace(&mut ready, assignment, hear)?;
         let mut records: Vec<(usize, Record)> = ready.into_iter().map(|one| (one.case, one.record)).collect();
         memory::follow(&mut records, assignment, &mut common, context, hear)?;
+        fusion::tell(&mut records, assignment);
         for (case, record) in records {
             if !recorded[case] {
                 hear.record(case, record);

@@ -34,7 +34,8 @@ pub fn follow(
     let Some(folder) = assignment.folder.as_deref() else { return Ok(()) };
     let mut followed: Vec<(usize, Timeline)> = Vec::new();
     for (case, record) in records.iter_mut() {
-        if !record.case.memory_profiler || record.status != Status::Ok || common.device == Device::Mock {
+        let wanted = record.case.memory_profiler || record.case.peak_memory;
+        if !wanted || record.status != Status::Ok || common.device == Device::Mock {
             continue;
         }
         hear.touch(*case, Stage::Profile);
@@ -46,6 +47,7 @@ pub fn follow(
                     peak_allocated: peaks.allocated,
                     peak_active: peaks.active,
                     peak_reserved: peaks.reserved,
+                    peak_above_inputs: above_inputs(&timeline),
                     saving: None,
                 });
                 followed.push((*case, timeline));
@@ -65,12 +67,14 @@ pub fn follow(
         };
         let own = (label(*case), timeline);
         let beside: Vec<_> = baseline.map(|(case, other)| (label(*case), other)).into_iter().chain([own]).collect();
-        let written = write(folder, &assignment.cases[*case].id, &beside);
         let Some((_, record)) = records.iter_mut().find(|(number, _)| number == case) else { continue };
         if let Some(memory) = &mut record.memory {
             memory.saving = saving;
         }
-        match written {
+        if !record.case.memory_profiler {
+            continue;
+        }
+        match write(folder, &record.case.id, &beside) {
             Ok(()) => record.memory_profile = Some(format!("{FOLDER}/{}", file_name(&record.case.id))),
             Err(error) => record.warnings.push(format!("its memory profile could not be written: {error}")),
         }
@@ -84,6 +88,13 @@ fn saving(baseline: &Timeline, own: &Timeline) -> Option<f64> {
     let ratio = |theirs: Option<u64>, ours: Option<u64>| Some(theirs? as f64 / ours? as f64);
     let ratio = ratio(theirs.allocated, ours.allocated).or_else(|| ratio(theirs.reserved, ours.reserved));
     ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+}
+
+/// The peak of what was asked for beyond what was there before the first pass.
+fn above_inputs(timeline: &Timeline) -> Option<u64> {
+    let before = timeline.marks.iter().find(|mark| mark.name == BEFORE)?;
+    let inputs = timeline.snapshot(before.at_ns).allocated_bytes?;
+    Some(timeline.peaks().allocated?.saturating_sub(inputs))
 }
 
 /// Opens the case, runs it and drops it.
@@ -116,9 +127,6 @@ fn timeline(record: &Record, common: &mut Common, context: &mut Context) -> Resu
     }
     match (device, implementation) {
         (Device::Cuda(_), Implementation::Native) => from_the_driver(&mut run),
-        (_, Implementation::Fused) => {
-            Err("burn's fusion takes memory from pools of threads of its own, which cannot be asked".into())
-        }
         _ => from_the_pool(device, &mut run),
     }
 }

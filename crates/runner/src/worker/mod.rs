@@ -1,6 +1,7 @@
 //! Workers: the processes that touch devices, and the part of a run that looks after them.
 
 mod bench;
+mod fusion;
 mod in_process;
 mod measured;
 mod memory;

@@ -131,7 +131,7 @@ pub fn make_ready(
     record.granularity_ns = Some(step.step_ns);
     record.empty_window_ns = Some(step.empty_ns);
     let kernels = stopwatch.ran(&mut job, sets).map_err(broken)?;
-    record.launches = kernels.as_ref().map(|kernels| calls(kernels) as f64 / f64::from(sets));
+    record.kernel_launches = kernels.as_ref().map(|kernels| calls(kernels) as f64 / f64::from(sets));
     record.kernel = kernels.map(|kernels| names(kernels, sets)).or(algorithm);
     if regime.rotates() {
         let rotation =

@@ -1,7 +1,7 @@
 //! Rows that can be printed as they come.
 
 use super::text::{four_digits, indented, interval, mebibytes, nanoseconds, wrap};
-use super::{Colour, RECIPE_WIDTH, WIDTH, bold, group, paint, recipe_with_sparsity};
+use super::{Colour, RECIPE_WIDTH, WIDTH, bold, group, is_operator, paint, recipe_with_sparsity};
 use crate::record::{Case, KernelShare, Record, Status, finite};
 
 const IMPLEMENTATION_WIDTH: usize = 6;
@@ -38,9 +38,10 @@ pub fn heading(case: &Case, colour: Colour) -> String {
         "" => case.shape.to_string(),
         name => format!("{} ({name})", case.shape),
     };
-    let group = [&case.workload, &case.dtype, &case.device, &shape, &case.regime].map(String::as_str).join("  ");
+    let dtype = case.output_dtype.as_ref().map_or(case.dtype.clone(), |output| format!("{}-{output}", case.dtype));
+    let group = [&case.workload, &dtype, &case.device, &shape, &case.regime].map(String::as_str).join("  ");
     let columns = Cells {
-        recipe: "recipe",
+        recipe: if is_operator(case) { "kernels of one run" } else { "recipe" },
         implementation: "impl",
         time: "time",
         time_interval: "±",
@@ -49,7 +50,7 @@ pub fn heading(case: &Case, colour: Colour) -> String {
         verdict: "verdict".into(),
         rate: "TFLOP/s",
         sqnr: "SQNR",
-        weights: "weights",
+        weights: if is_operator(case) { "GB/s" } else { "weights" },
     };
     format!("{}\n{}", bold(&group, colour), bold(&format!("{}  stopwatch", columns.line()), colour))
 }
@@ -58,9 +59,10 @@ pub fn heading(case: &Case, colour: Colour) -> String {
 ///
 /// The interval of a figure is half its width, in percent of the figure. Rates are TFLOP/s, or GB/s where it is said. SQNR
 /// is in dB, `exact` where the output equals the reference. `-` was not measured. `UNCLEAR` is the verdict INCONCLUSIVE.
+/// An operator has no recipe and no weights: there stand how many kernels one run takes and its GB/s.
 /// After the stopwatch comes the share of the roof that binds: `compute` or `memory`.
 pub fn row(record: &Record, colour: Colour) -> String {
-    let recipe = recipe_with_sparsity(&record.case);
+    let recipe = if is_operator(&record.case) { launched(record) } else { recipe_with_sparsity(&record.case) };
     let too_long = recipe.chars().count() > RECIPE_WIDTH;
     let cell = if too_long { "" } else { &recipe };
     let row = match record.status {
@@ -68,6 +70,12 @@ pub fn row(record: &Record, colour: Colour) -> String {
         _ => not_measured(record, cell, colour),
     };
     if too_long { format!("{recipe}\n{row}") } else { row }
+}
+
+/// The number of kernels, where they were counted, and whether they are fewer than unfused.
+fn launched(record: &Record) -> String {
+    let count = record.kernel_launches.map_or("-".into(), |launches| format!("{launches:.0}"));
+    record.fusion_state.iter().fold(count, |text, state| format!("{text} {state}"))
 }
 
 fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
@@ -81,7 +89,11 @@ fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
         verdict: record.speedup.as_ref().map_or("".into(), |s| verdict(&s.verdict, colour)),
         rate: &rate(record),
         sqnr: &sqnr(record),
-        weights: &record.weight_bytes.map_or("-".into(), mebibytes),
+        weights: &match (is_operator(&record.case), record.gbps, record.weight_bytes) {
+            (true, Some(gbps), _) => four_digits(gbps),
+            (false, _, Some(bytes)) => mebibytes(bytes),
+            _ => "-".into(),
+        },
     };
     let roof = record.roofline.as_ref().map(|roof| format!("{:.0} % {}", roof.percent, roof.bound));
     let mut notes: Vec<&str> = record.stopwatch.as_deref().into_iter().chain(roof.as_deref()).collect();

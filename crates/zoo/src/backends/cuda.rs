@@ -32,10 +32,6 @@ pub(super) fn client(index: u16) -> ComputeClient<CudaRuntime> {
     CudaRuntime::client(&CudaDevice::new(usize::from(index)))
 }
 
-pub(super) fn pool(index: u16) -> Box<dyn Fn() -> Option<super::PoolUsage> + Send> {
-    super::of_client(client(index))
-}
-
 pub(super) fn open_operator(
     problem: &OperatorProblem,
     inputs: &[Matrix],

@@ -47,42 +47,61 @@ pub struct PoolUsage {
     pub reserved: u64,
 }
 
-/// Asks the memory pool that this thread's work on a device uses; the question may be put from any thread. `None` for
-/// devices whose pool cannot be asked.
+/// Asks the memory pools of a device, those of every thread that has worked on it; the question may be put from any
+/// thread. `None` for devices whose pools cannot be asked.
 pub fn pool(device: Device) -> Option<Box<dyn Fn() -> Option<PoolUsage> + Send>> {
     match device {
         #[cfg(feature = "cuda")]
-        Device::Cuda(index) => Some(cuda::pool(index)),
+        Device::Cuda(index) => Some(usage(of_every_stream(cuda::client(index)))),
         #[cfg(feature = "wgpu")]
-        Device::Vulkan(_) | Device::Metal(_) => wgpu::client(device).ok().map(of_client),
+        Device::Vulkan(_) | Device::Metal(_) => Some(usage(of_every_stream(wgpu::client(device).ok()?))),
         _ => None,
     }
 }
 
+/// A client for each stream there may be: every thread has one with a pool of its own, and fusion works on threads of
+/// its own. Streams are numbered as threads first ask for theirs, so a new thread knows how many there are.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-#[allow(unsafe_code, reason = "asking about another thread's stream")]
-fn of_client<R: cubecl::Runtime>(
-    mut client: cubecl::client::ComputeClient<R>,
+#[allow(unsafe_code, reason = "asking about other threads' streams")]
+fn of_every_stream<R: cubecl::Runtime>(
+    client: cubecl::client::ComputeClient<R>,
+) -> Vec<cubecl::client::ComputeClient<R>> {
+    use cubecl::stream_id::StreamId;
+    let count = std::thread::spawn(|| StreamId::current().value).join().unwrap_or(0);
+    let on = |value| {
+        let mut client = client.clone();
+        // SAFETY: the client is only asked about its memory, and never enqueues anything on the stream that it is given.
+        unsafe { client.set_stream(StreamId { value }) };
+        client
+    };
+    (0..count).map(on).collect()
+}
+
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+fn usage<R: cubecl::Runtime>(
+    streams: Vec<cubecl::client::ComputeClient<R>>,
 ) -> Box<dyn Fn() -> Option<PoolUsage> + Send> {
-    // SAFETY: the client is only asked about its memory, and never enqueues anything on the stream that it is given.
-    unsafe { client.set_stream(cubecl::stream_id::StreamId::current()) };
     Box::new(move || {
-        let usage = client.memory_usage().ok()?;
-        let active = usage.bytes_in_use + usage.bytes_padding;
-        Some(PoolUsage { allocated: usage.bytes_in_use, active, reserved: usage.bytes_reserved })
+        let mut sum = PoolUsage::default();
+        for client in &streams {
+            let usage = client.memory_usage().ok()?;
+            sum.allocated += usage.bytes_in_use;
+            sum.active += usage.bytes_in_use + usage.bytes_padding;
+            sum.reserved += usage.bytes_reserved;
+        }
+        Some(sum)
     })
 }
 
-/// Gives what a device's pool holds and nobody uses back to the device.
+/// Gives what a device's pools hold and nobody uses back to the device.
 pub fn empty_pool(device: Device) {
     match device {
         #[cfg(feature = "cuda")]
-        Device::Cuda(index) => cuda::client(index).memory_cleanup(),
+        Device::Cuda(index) => of_every_stream(cuda::client(index)).iter().for_each(|client| client.memory_cleanup()),
         #[cfg(feature = "wgpu")]
         Device::Vulkan(_) | Device::Metal(_) => {
-            if let Ok(client) = wgpu::client(device) {
-                client.memory_cleanup();
-            }
+            let client = wgpu::client(device).into_iter();
+            client.flat_map(of_every_stream).for_each(|client| client.memory_cleanup());
         }
         _ => {}
     }

@@ -1,0 +1,17 @@
+//! Whether what should be fused was: fewer kernels ran than in the case that it is compared with.
+
+use super::protocol::Assignment;
+use calorimeter_sinks::Record;
+
+/// Tells it where the kernels of both were counted.
+pub fn tell(records: &mut [(usize, Record)], assignment: &Assignment) {
+    let counted: Vec<(usize, Option<f64>)> =
+        records.iter().map(|(case, record)| (*case, record.kernel_launches)).collect();
+    for (case, record) in records.iter_mut().filter(|(_, record)| record.case.fusion.is_some()) {
+        let against = assignment.against[*case];
+        let unfused = counted.iter().find(|(case, _)| Some(*case) == against).and_then(|(_, launches)| *launches);
+        if let (Some(unfused), Some(own)) = (unfused, record.kernel_launches) {
+            record.fusion_state = Some(if own < unfused { "fused" } else { "not-fused" }.to_owned());
+        }
+    }
+}

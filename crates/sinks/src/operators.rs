@@ -1,0 +1,101 @@
+//! Results of operators as other programs read them: a flat list with the ten fields of a known op benchmark, then ours.
+
+use crate::record::{Record, Status};
+use crate::{SinkError, atomic};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Writes the list. Every record is in it; what was not measured is null, never zero.
+pub fn write(path: &Path, records: &[Record]) -> Result<(), SinkError> {
+    let list: Vec<Value> = records.iter().map(entry).collect();
+    let bytes = serde_json::to_vec_pretty(&list).map_err(|error| SinkError::write(path, error.into()))?;
+    atomic::write(path, &bytes)
+}
+
+/// `inference_speed` is calls per second; `gpu_efficiency` the share in percent of the measured roof that binds, which
+/// `roof` names; `throughput_gbps` the least traffic over the time; `memory_mb` the peak above the inputs, in MiB.
+fn entry(record: &Record) -> Value {
+    let case = &record.case;
+    let time = record.time_ns.filter(|_| record.status == Status::Ok);
+    let roof = record.roofline.as_ref();
+    let above = record.memory.and_then(|memory| memory.peak_above_inputs);
+    json!({
+        "operation": case.workload,
+        "implementation": case.implementation,
+        "batch_size": case.shape.get("batch"),
+        "sequence_length": case.shape.get("sequence"),
+        "tensor_dimension": case.shape.get("dimension"),
+        "time_ms": time.map(|time| time.median / 1e6),
+        "memory_mb": above.map(|bytes| bytes as f64 / f64::from(1 << 20)),
+        "inference_speed": time.map(|time| 1e9 / time.median),
+        "gpu_efficiency": roof.map(|roof| roof.percent),
+        "throughput_gbps": record.gbps,
+        "id": case.id,
+        "status": record.status,
+        "reason": record.reason,
+        "shape": case.shape,
+        "dtype": case.dtype,
+        "output_dtype": case.output_dtype,
+        "device": case.device,
+        "regime": case.regime,
+        "stopwatch": record.stopwatch,
+        "time_ms_lo": time.and_then(|time| time.lo).map(|lo| lo / 1e6),
+        "time_ms_hi": time.and_then(|time| time.hi).map(|hi| hi / 1e6),
+        "converged": record.converged,
+        "tflops": record.tflops,
+        "flops": case.flops,
+        "bytes": case.bytes,
+        "roof": roof.map(|roof| &roof.bound),
+        "roof_gbps": roof.and_then(|roof| roof.peak_gbps),
+        "roof_tflops": roof.and_then(|roof| roof.peak_tflops),
+        "speedup": record.speedup.as_ref().map(|speedup| json!({
+            "vs": speedup.vs, "ratio": speedup.ratio, "lo": speedup.lo, "hi": speedup.hi, "verdict": speedup.verdict,
+        })),
+        "kernel_launches": record.kernel_launches,
+        "fusion_state": record.fusion_state,
+        "warnings": record.warnings,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Case, Estimate, Memory, Roofline};
+
+    #[test]
+    fn the_ten_fields_stand_first_and_what_is_unknown_is_null() {
+        let shape = [("batch", 16), ("sequence", 256), ("dimension", 64)].into();
+        let case = Case { workload: "softmax".into(), implementation: "cube".into(), shape, ..Case::default() };
+        let failed = Record::new(case.clone(), Status::Failed);
+        let measured = Record {
+            time_ns: Some(Estimate { median: 2e6, lo: None, hi: None }),
+            gbps: Some(400.0),
+            memory: Some(Memory { peak_above_inputs: Some(1 << 20), ..Memory::default() }),
+            roofline: Some(Roofline { percent: 80.0, bound: "memory".into(), ..Roofline::default() }),
+            ..Record::new(case, Status::Ok)
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ops.json");
+        write(&path, &[measured, failed]).unwrap();
+        let list: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let ten = |entry: &Value| {
+            let names = [
+                "operation",
+                "implementation",
+                "batch_size",
+                "sequence_length",
+                "tensor_dimension",
+                "time_ms",
+                "memory_mb",
+                "inference_speed",
+                "gpu_efficiency",
+                "throughput_gbps",
+            ];
+            names.map(|name| entry[name].clone())
+        };
+        let shape = [json!("softmax"), json!("cube"), json!(16), json!(256), json!(64)];
+        let figures = [json!(2.0), json!(1.0), json!(500.0), json!(80.0), json!(400.0)];
+        assert_eq!(ten(&list[0]).to_vec(), [shape.to_vec(), figures.to_vec()].concat());
+        assert_eq!(ten(&list[1])[5..], [Value::Null, Value::Null, Value::Null, Value::Null, Value::Null]);
+    }
+}

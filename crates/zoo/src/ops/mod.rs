@@ -2,3 +2,5 @@
 
 pub mod layer_norm;
 pub mod stream;
+
+mod rows;

@@ -1,7 +1,10 @@
 //! The table of operators and what each must declare.
 
 use crate::gate::Tolerance;
-use crate::ops::{layer_norm::LayerNorm, stream::Stream};
+use crate::ops::{
+    add_ln::AddLn, cross_entropy::CrossEntropy, elementwise::Elementwise, layer_norm::LayerNorm, ln_gelu::LnGelu,
+    mse_loss::MseLoss, rms_norm::RmsNorm, softmax::Softmax, stream::Stream, swiglu::Swiglu,
+};
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
 use calorimeter_recipes::{Dtype, Element};
@@ -234,6 +237,14 @@ macro_rules! operators {
 // One line for each family.
 operators! {
     LayerNorm,
+    RmsNorm,
+    Elementwise,
+    Softmax,
+    MseLoss,
+    CrossEntropy,
+    LnGelu,
+    AddLn,
+    Swiglu,
     Stream,
 }
 

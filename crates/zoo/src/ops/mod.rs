@@ -1,6 +1,15 @@
 //! Operators: one file for each family.
 
+pub mod add_ln;
+pub mod cross_entropy;
+pub mod elementwise;
 pub mod layer_norm;
+pub mod ln_gelu;
+pub mod mse_loss;
+pub mod rms_norm;
+pub mod softmax;
 pub mod stream;
+pub mod swiglu;
 
+mod loss;
 mod rows;

@@ -1,5 +1,6 @@
 //! Batches of sequences as rows: what operators on them have in common.
 
+use crate::gate::Tolerance;
 use crate::{Operand, Slot, Spec, Value};
 use burn::tensor::{Tensor, backend::Backend};
 
@@ -14,6 +15,11 @@ pub(super) fn size(spec: &Spec) -> (u64, u64) {
 pub(super) fn count(spec: &Spec) -> u64 {
     let (rows, cols) = size(spec);
     rows * cols
+}
+
+/// Bytes of one matrix as it is stored.
+pub(super) fn stored(spec: &Spec) -> u64 {
+    whole(spec).bytes()
 }
 
 /// Bytes of so many f32 copies of one matrix.
@@ -31,6 +37,12 @@ pub(super) fn input(spec: &Spec) -> Operand {
 pub(super) fn whole(spec: &Spec) -> Slot {
     let (rows, cols) = size(spec);
     Slot::new(rows, cols, spec.element)
+}
+
+/// For element-wise functions of an input or two.
+pub(super) fn element_wise(spec: &Spec) -> Tolerance {
+    // An exponential and what stands around it: a few roundings in f32.
+    Tolerance::new(spec.dtype(), 1, 16)
 }
 
 /// The inputs as tensors of floats.

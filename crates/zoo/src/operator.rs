@@ -133,6 +133,11 @@ pub trait Operation: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sized + 'sta
     /// How far a correct output may be from the reference.
     fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance;
 
+    /// Matrix products in a row, whose f32 operands tensor cores may round to TF32; the op suite has none.
+    fn products(&self) -> u32 {
+        u32::from(Self::SUITE != Suite::Ops)
+    }
+
     /// Which implementations it has besides burn's.
     fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
         burn_alone(self.name(), implementation, device)
@@ -331,6 +336,11 @@ impl Operator {
     /// See [`Operation::tolerance`].
     pub fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance {
         each!(self, one => one.tolerance(spec, output))
+    }
+
+    /// See [`Operation::products`].
+    pub fn products(&self) -> u32 {
+        each!(self, one => one.products())
     }
 
     /// See [`Operation::supported`].

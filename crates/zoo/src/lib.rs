@@ -33,6 +33,7 @@ mod matrix;
 mod model;
 #[cfg(feature = "cuda")]
 mod native_workload;
+mod normalise;
 mod operand;
 mod operator;
 mod operator_problem;

@@ -18,4 +18,9 @@ impl Matrix {
     pub fn row(&self, row: usize) -> &[f32] {
         &self.values[row * self.cols..(row + 1) * self.cols]
     }
+
+    /// One row in double precision.
+    pub fn exact_row(&self, row: usize) -> Vec<f64> {
+        self.row(row).iter().map(|&x| f64::from(x)).collect()
+    }
 }

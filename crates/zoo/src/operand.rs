@@ -38,6 +38,8 @@ pub enum Fill {
     /// Standard normal numbers around a mean that differs from row to row, up to 4: a kernel that takes the mean for zero
     /// is found out.
     Offset,
+    /// The same with means up to 100: exponentials of such numbers overflow and vanish in f32.
+    Far,
     /// From the first to the second, evenly.
     Uniform(f32, f32),
     /// Whole numbers from 0 to below this.
@@ -64,12 +66,16 @@ impl Operand {
     pub fn matrix(&self, seed: u64) -> Matrix {
         let (element, cols) = (self.element, self.cols);
         let exactly = |number: f32| element.decode(element.encode(number));
+        let around = |step: f32| {
+            filled(seed, self.rows * cols, |index, rng| {
+                let normal: f32 = StandardNormal.sample(rng);
+                exactly(normal + step * (((index / cols) % 9) as f32 - 4.0))
+            })
+        };
         let values = match self.fill {
             Fill::Normal => filled(seed, self.rows * cols, |_, rng| exactly(StandardNormal.sample(rng))),
-            Fill::Offset => filled(seed, self.rows * cols, |index, rng| {
-                let normal: f32 = StandardNormal.sample(rng);
-                exactly(normal + ((index / cols) % 9) as f32 - 4.0)
-            }),
+            Fill::Offset => around(1.0),
+            Fill::Far => around(25.0),
             Fill::Uniform(from, to) => filled(seed, self.rows * cols, |_, rng| exactly(rng.random_range(from..to))),
             Fill::Below(end) => filled(seed, self.rows * cols, |_, rng| rng.random_range(0..end) as f32),
         };

@@ -1,7 +1,10 @@
 //! The table of operators and what each must declare.
 
 use crate::gate::Tolerance;
-use crate::ops::{layer_norm::LayerNorm, stream::Stream};
+use crate::ops::{
+    add_ln::AddLn, cross_entropy::CrossEntropy, elementwise::Elementwise, layer_norm::LayerNorm, ln_gelu::LnGelu,
+    mse_loss::MseLoss, rms_norm::RmsNorm, softmax::Softmax, stream::Stream, swiglu::Swiglu,
+};
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
 use calorimeter_recipes::{Dtype, Element};
@@ -130,6 +133,11 @@ pub trait Operation: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sized + 'sta
     /// How far a correct output may be from the reference.
     fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance;
 
+    /// Matrix products in a row, whose f32 operands tensor cores may round to TF32; the op suite has none.
+    fn products(&self) -> u32 {
+        u32::from(Self::SUITE != Suite::Ops)
+    }
+
     /// Which implementations it has besides burn's.
     fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
         burn_alone(self.name(), implementation, device)
@@ -234,6 +242,14 @@ macro_rules! operators {
 // One line for each family.
 operators! {
     LayerNorm,
+    RmsNorm,
+    Elementwise,
+    Softmax,
+    MseLoss,
+    CrossEntropy,
+    LnGelu,
+    AddLn,
+    Swiglu,
     Stream,
 }
 
@@ -326,6 +342,11 @@ impl Operator {
     /// See [`Operation::tolerance`].
     pub fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance {
         each!(self, one => one.tolerance(spec, output))
+    }
+
+    /// See [`Operation::products`].
+    pub fn products(&self) -> u32 {
+        each!(self, one => one.products())
     }
 
     /// See [`Operation::supported`].

@@ -45,12 +45,15 @@ impl OperatorProblem {
         if outputs.len() != references.len() {
             return Err(Mismatch::Size { got: outputs.len(), expected: references.len() });
         }
+        let products = self.operator.products();
         let mut worst = Judged { rel_l2: 0.0, tf32: false };
         for (index, (output, reference)) in outputs.iter().zip(references).enumerate() {
             let tolerance = self.operator.tolerance(&self.spec, index);
             let judged = match gate::judge(output, reference, &tolerance) {
-                Err(_) if may_use_tf32 => gate::judge(output, reference, &tolerance.with_tf32(1))
-                    .map(|rel_l2| Judged { rel_l2, tf32: true })?,
+                Err(_) if may_use_tf32 && products > 0 => {
+                    gate::judge(output, reference, &tolerance.with_tf32(products))
+                        .map(|rel_l2| Judged { rel_l2, tf32: true })?
+                }
                 judged => Judged { rel_l2: judged?, tf32: false },
             };
             worst = Judged { rel_l2: worst.rel_l2.max(judged.rel_l2), tf32: worst.tf32 || judged.tf32 };

@@ -52,6 +52,14 @@ impl Sample {
         self.rows.par_iter().flat_map_iter(|&row| of(row)).collect()
     }
 
+    /// The sampled columns of each sampled row, which `of` computes whole.
+    pub fn by_whole_rows(&self, of: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
+        self.by_rows(|row| {
+            let whole = of(row);
+            self.cols.iter().map(|&col| whole[col]).collect()
+        })
+    }
+
     /// What `of` says of each sampled row and column.
     pub fn by_elements(&self, of: impl Fn(usize, usize) -> f64 + Sync) -> Vec<f64> {
         self.by_rows(|row| self.cols.iter().map(|&col| of(row, col)).collect())

@@ -49,6 +49,6 @@ impl Definition for LinearModel {
     }
 
     fn reference(&self, _: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64> {
-        linears[0].products(sample, input.rows, |row| input.row(row).iter().map(|&x| f64::from(x)).collect())
+        linears[0].products(sample, input.rows, |row| input.exact_row(row))
     }
 }

@@ -1,6 +1,6 @@
 //! `ln_linear_<activation>`: layer normalisation without parameters, a linear layer without bias, an activation.
 
-use super::normalise::{layer_norm, layer_norm_exact};
+use crate::normalise::{in_f32, layer_norm, layer_norm_exact};
 use crate::{Activation, Definition, ExactLinear, Forward, Layout, Matrix, Sample};
 use burn::tensor::{Tensor, backend::Backend};
 use calorimeter_recipes::Linear;
@@ -54,7 +54,7 @@ impl Definition for LnLinear {
 
     fn forward<B: Backend>(&self, _: Shape, linears: Vec<Box<dyn Linear<B>>>, input: Tensor<B, 2>) -> Forward<B> {
         let activation = self.0;
-        Box::new(move || activation.apply(linears[0].forward(layer_norm(input.clone()))))
+        Box::new(move || activation.apply(linears[0].forward(in_f32(input.clone(), layer_norm))))
     }
 
     fn sample(&self, shape: Shape) -> Sample {
@@ -62,7 +62,7 @@ impl Definition for LnLinear {
     }
 
     fn reference(&self, _: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64> {
-        let normalised = |row| layer_norm_exact(input.row(row).iter().map(|&x| f64::from(x)));
+        let normalised = |row| layer_norm_exact(&input.exact_row(row));
         linears[0].products(sample, input.rows, normalised).into_iter().map(|y| self.0.exact(y)).collect()
     }
 }

@@ -3,5 +3,3 @@
 pub mod linear;
 pub mod ln_linear;
 pub mod transformer_block;
-
-mod normalise;

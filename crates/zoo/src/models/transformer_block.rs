@@ -3,7 +3,7 @@
 //! The input is a batch of `m` sequences of 16 tokens with `k` features; `n` plays no part. Norms run in f32 with unit
 //! weights, attention is written out, GELU uses the error function.
 
-use super::normalise::{rms_norm, rms_norm_exact};
+use crate::normalise::{in_f32, rms_norm, rms_norm_exact};
 use crate::{Activation, Definition, ExactLinear, Forward, Layout, Matrix, Sample, ZooError};
 use burn::tensor::{Tensor, activation::softmax, backend::Backend};
 use calorimeter_recipes::Linear;
@@ -70,7 +70,7 @@ impl Definition for TransformerBlock {
         let (first, second) = (ones(), ones());
         Box::new(move || {
             let [qkv, project, up, down] = &linears[..] else { unreachable!("the layout has four linear layers") };
-            let x = rms_norm(input.clone()) * first.clone();
+            let x = in_f32(input.clone(), rms_norm) * first.clone();
             // [batch, tokens, (q k v), heads, head] -> (q k v), batch, heads, tokens, head
             let split = qkv.forward(x).reshape([batch, tokens, 3, heads, head]).permute([2, 0, 3, 1, 4]);
             let part = |i: usize| split.clone().slice_dim(0, i..i + 1).reshape([batch, heads, tokens, head]);
@@ -78,7 +78,7 @@ impl Definition for TransformerBlock {
             let mixed = softmax(scores, 3).matmul(part(2));
             let mixed = mixed.permute([0, 2, 1, 3]).reshape([batch * tokens, k]);
             let x = project.forward(mixed) + input.clone();
-            let hidden = Activation::Gelu.apply(up.forward(rms_norm(x.clone()) * second.clone()));
+            let hidden = Activation::Gelu.apply(up.forward(in_f32(x.clone(), rms_norm) * second.clone()));
             down.forward(hidden) + x
         })
     }

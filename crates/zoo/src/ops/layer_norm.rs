@@ -1,22 +1,41 @@
 //! Layer normalisation with gain and bias over rows.
 
+use super::rows::{AXES, copies, count, floats, input, whole};
 use crate::gate::Tolerance;
+use crate::normalise;
 use crate::operator::{Operation, Spec, Suite};
 use crate::{Fill, Matrix, Operand, Pass, Sample, Slot, Value};
-use burn::tensor::{DType, backend::Backend};
+use burn::tensor::{DType, Tensor, backend::Backend};
 
 /// `layer_norm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LayerNorm;
 
-pub(super) const EPSILON: f64 = 1e-5;
-
-/// Rows and columns of a batch of sequences.
-pub(super) fn size(spec: &Spec) -> (u64, u64) {
-    (spec.axis("batch") * spec.axis("sequence"), spec.axis("dimension"))
+/// Gain and bias, one number for each column.
+pub(super) fn gain_and_bias(spec: &Spec) -> [Operand; 2] {
+    let row = Operand::normal(1, spec.axis("dimension"), spec.element);
+    [row.filled(Fill::Uniform(0.5, 1.5)), row]
 }
 
-pub(super) const AXES: &[&str] = &["batch", "sequence", "dimension"];
+/// Normalises rows of f32.
+pub(super) fn apply<B: Backend>(x: Tensor<B, 2>, gain: &Tensor<B, 2>, bias: &Tensor<B, 2>) -> Tensor<B, 2> {
+    normalise::layer_norm(x) * gain.clone().cast(DType::F32) + bias.clone().cast(DType::F32)
+}
+
+/// Normalises a row in double precision.
+pub(super) fn exact(x: &[f64], gain: &Matrix, bias: &Matrix) -> Vec<f64> {
+    let affine = gain.row(0).iter().zip(bias.row(0)).map(|(&gain, &bias)| (f64::from(gain), f64::from(bias)));
+    normalise::layer_norm_exact(x).into_iter().zip(affine).map(|(x, (gain, bias))| x * gain + bias).collect()
+}
+
+pub(super) fn tolerance(spec: &Spec) -> Tolerance {
+    // The numbers of a short row may lie close together, which magnifies the rounding of their mean.
+    let depth = match spec.axis("dimension") {
+        ..8 => 8192,
+        dimension => dimension.max(64),
+    };
+    Tolerance::new(spec.dtype(), 1, depth)
+}
 
 impl Operation for LayerNorm {
     const ABOUT: &'static str = "layer normalisation of rows, with gain and bias";
@@ -35,28 +54,21 @@ impl Operation for LayerNorm {
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
-        let (rows, cols) = size(spec);
-        vec![
-            Operand::normal(rows, cols, spec.element).filled(Fill::Offset),
-            Operand::normal(1, cols, spec.element).filled(Fill::Uniform(0.5, 1.5)),
-            Operand::normal(1, cols, spec.element),
-        ]
+        let [gain, bias] = gain_and_bias(spec);
+        vec![input(spec).filled(Fill::Offset), gain, bias]
     }
 
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
-        let (rows, cols) = size(spec);
-        vec![Slot::new(rows, cols, spec.element)]
+        vec![whole(spec)]
     }
 
-    // Sum; difference; square and sum; scale, gain and bias: eight for each number.
+    // Sum; difference; square and sum; scale, gain and bias: seven for each number.
     fn flops(&self, spec: &Spec) -> u64 {
-        let (rows, cols) = size(spec);
-        8 * rows * cols
+        7 * count(spec)
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
-        let (rows, cols) = size(spec);
-        3 * 4 * rows * cols
+        copies(spec, 3)
     }
 
     fn depth(&self, _: &Spec, _: usize) -> u64 {
@@ -64,33 +76,16 @@ impl Operation for LayerNorm {
     }
 
     fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        let (gain, bias) = (inputs[1].row(0), inputs[2].row(0));
-        sample.by_rows(|row| {
-            let x = inputs[0].row(row);
-            let n = x.len() as f64;
-            let mean = x.iter().map(|&x| f64::from(x)).sum::<f64>() / n;
-            let variance = x.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / n;
-            let scale = 1.0 / (variance + EPSILON).sqrt();
-            let one = |col: usize| (f64::from(x[col]) - mean) * scale * f64::from(gain[col]) + f64::from(bias[col]);
-            sample.cols.iter().map(|&col| one(col)).collect()
-        })
+        sample.by_whole_rows(|row| exact(&inputs[0].exact_row(row), &inputs[1], &inputs[2]))
     }
 
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
-        Tolerance::new(spec.dtype(), 1, spec.axis("dimension"))
+        tolerance(spec)
     }
 
     fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let dtype = spec.dtype().burn();
-        let [x, gain, bias] =
-            inputs.try_into().map(|inputs: [Value<B>; 3]| inputs.map(Value::float)).expect("three inputs");
-        Box::new(move || {
-            let x = x.clone().cast(DType::F32);
-            let centred = x.clone() - x.mean_dim(1);
-            let variance = centred.clone().powi_scalar(2).mean_dim(1);
-            let normal = centred / (variance + EPSILON).sqrt();
-            let y = normal * gain.clone().cast(DType::F32) + bias.clone().cast(DType::F32);
-            vec![Value::Float(y.cast(dtype))]
-        })
+        let [x, gain, bias] = floats(inputs);
+        Box::new(move || vec![Value::Float(apply(x.clone().cast(DType::F32), &gain, &bias).cast(dtype))])
     }
 }

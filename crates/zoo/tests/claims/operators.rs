@@ -2,7 +2,9 @@
 
 use calorimeter_recipes::{Dtype, Element, Treatment, Variant};
 use calorimeter_shapes::Axes;
-use calorimeter_zoo::{Device, Implementation, Machines, Operator, OperatorProblem, Setup, Spec, Task, ZooError, gate};
+use calorimeter_zoo::{
+    Device, FusionModel, Implementation, Machines, Operator, OperatorProblem, Setup, Spec, Task, ZooError, gate,
+};
 
 /// Sizes of each axis, by its name: odd ones, powers of two and ones.
 fn sizes(axis: &str) -> Vec<u64> {
@@ -99,6 +101,55 @@ fn a_wrong_output_of_any_operator_does_not_pass() {
             }
         }
     }
+}
+
+/// An operator at batch 2, sequence 3, dimension 10 in bf16.
+fn small(operator: &str) -> (Operator, Spec) {
+    let axes = Axes::new([("batch", 2), ("sequence", 3), ("dimension", 10)]).unwrap();
+    (operator.parse().unwrap(), Spec { axes, element: Element::Float(Dtype::Bf16), output: None })
+}
+
+#[test]
+fn operations_and_bytes_are_counted_by_hand() {
+    for (operator, flops, bytes) in [
+        ("layer_norm", 7 * 60, 2 * (2 * 60 + 2 * 10)),
+        ("rms_norm", 4 * 60, 2 * (2 * 60 + 10)),
+        ("gelu", 5 * 60, 2 * 2 * 60),
+        ("gelu_tanh", 9 * 60, 2 * 2 * 60),
+        ("silu", 4 * 60, 2 * 2 * 60),
+        ("softmax", 5 * 60, 2 * 2 * 60),
+        // Losses are f32, the numbers of classes i32.
+        ("mse_loss", 3 * 60 + 1, 2 * 2 * 60 + 4),
+        ("cross_entropy", 4 * 60 + 3 * 6 + 1, 2 * 60 + 4 * 6 + 4),
+        ("ln_gelu", 12 * 60, 2 * (2 * 60 + 2 * 10)),
+        ("add_ln", 8 * 60, 2 * (4 * 60 + 2 * 10)),
+        ("swiglu", 5 * 60, 2 * 3 * 60),
+    ] {
+        let (one, spec) = small(operator);
+        assert_eq!((one.flops(&spec), one.bytes(&spec)), (flops, bytes), "{operator}");
+    }
+}
+
+#[test]
+fn patterns_say_what_fusing_them_saves() {
+    for (operator, parts, unfused_bytes, fused_bytes) in [
+        ("ln_gelu", ["layer_norm", "gelu"], 2 * (4 * 60 + 2 * 10), 2 * (2 * 60 + 2 * 10)),
+        ("add_ln", ["add", "layer_norm"], 2 * (5 * 60 + 2 * 10), 2 * (4 * 60 + 2 * 10)),
+        ("swiglu", ["silu", "multiply"], 2 * 5 * 60, 2 * 3 * 60),
+    ] {
+        let (one, spec) = small(operator);
+        let model = FusionModel { operators: parts.to_vec(), unfused_bytes, fused_bytes };
+        assert_eq!(one.fusion(&spec), Some(model), "{operator}");
+    }
+    assert_eq!(small("layer_norm").0.fusion(&small("layer_norm").1), None);
+}
+
+#[test]
+fn a_single_class_is_refused() {
+    let axes = Axes::new([("batch", 1), ("sequence", 2), ("dimension", 1)]).unwrap();
+    let (operator, spec) = small("cross_entropy");
+    let error = operator.check(&Spec { axes, ..spec }).unwrap_err().to_string();
+    assert_eq!(error, "cross_entropy: dimension is 1; it is the number of classes, from 2 to 16777216");
 }
 
 #[test]

@@ -1,0 +1,263 @@
+//! Bugs that published kernels had or could have, computed on the host: the gate refuses each.
+
+use calorimeter_recipes::{Dtype, Element};
+use calorimeter_shapes::Axes;
+use calorimeter_zoo::{Matrix, OperatorProblem, Output, Spec};
+
+/// A wrong kernel: the rows of each of its outputs.
+type Kernel = fn(&[Matrix]) -> Vec<Vec<Vec<f64>>>;
+
+/// Whether the gate refuses a kernel's outputs, rounded as they are stored.
+fn refused(operator: &str, dtype: Dtype, dimension: u64, kernel: Kernel) -> bool {
+    let axes = Axes::new([("batch", 3), ("sequence", 3), ("dimension", dimension)]).unwrap();
+    let spec = Spec { axes, element: Element::Float(dtype), output: None };
+    let problem = OperatorProblem { operator: operator.parse().unwrap(), spec, seed: 5 };
+    problem.operator.check(&problem.spec).unwrap();
+    let inputs = problem.inputs();
+    let slots = problem.operator.outputs(&problem.spec);
+    let outputs: Vec<Output> = kernel(&inputs)
+        .into_iter()
+        .zip(slots)
+        .map(|(rows, slot)| {
+            let Element::Float(stored) = slot.element else { panic!("{operator} stores floats") };
+            let (count, cols) = (rows.len(), rows[0].len());
+            let values = rows.iter().flatten().map(|&value| stored.round(value as f32)).collect();
+            Output { rows: count, cols, values }
+        })
+        .collect();
+    // Asked as on CUDA, where products of f32 may run in TF32.
+    problem.judge(&outputs, &problem.references(&inputs), true).is_err()
+}
+
+/// What `of` makes of each row of an input.
+fn rows(input: &Matrix, of: impl Fn(&[f64]) -> Vec<f64>) -> Vec<Vec<f64>> {
+    (0..input.rows).map(|row| of(&input.exact_row(row))).collect()
+}
+
+fn mean(x: &[f64]) -> f64 {
+    x.iter().sum::<f64>() / x.len() as f64
+}
+
+fn variance(x: &[f64]) -> f64 {
+    let mean = mean(x);
+    x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / x.len() as f64
+}
+
+/// Lanes of a row's block, those beyond its end included.
+fn lanes(x: &[f64]) -> f64 {
+    x.len().next_power_of_two() as f64
+}
+
+/// A layer normalisation of rows with another idea of mean and variance.
+fn layer_norm(inputs: &[Matrix], statistics: impl Fn(&[f64]) -> (f64, f64)) -> Vec<Vec<f64>> {
+    let (gain, bias) = (inputs[1].exact_row(0), inputs[2].exact_row(0));
+    rows(&inputs[0], |x| {
+        let (mean, variance) = statistics(x);
+        let scale = 1.0 / (variance + 1e-5).sqrt();
+        (0..x.len()).map(|col| (x[col] - mean) * scale * gain[col] + bias[col]).collect()
+    })
+}
+
+fn correct(x: &[f64]) -> (f64, f64) {
+    (mean(x), variance(x))
+}
+
+fn masked_lanes_add_the_mean(x: &[f64]) -> (f64, f64) {
+    let n = x.len() as f64;
+    (mean(x), variance(x) + (lanes(x) - n) * mean(x).powi(2) / n)
+}
+
+fn rms_norm(inputs: &[Matrix], square: impl Fn(&[f64]) -> f64) -> Vec<Vec<f64>> {
+    let gain = inputs[1].exact_row(0);
+    rows(&inputs[0], |x| {
+        let scale = 1.0 / (square(x) + 1e-5).sqrt();
+        x.iter().zip(&gain).map(|(x, gain)| x * scale * gain).collect()
+    })
+}
+
+fn gelu(x: f64) -> f64 {
+    0.5 * x * (1.0 + libm::erf(x / 2f64.sqrt()))
+}
+
+fn gelu_tanh(x: f64) -> f64 {
+    0.5 * x * (1.0 + (0.797_884_560_802_865_4 * (x + 0.044715 * x.powi(3))).tanh())
+}
+
+fn silu(x: f64) -> f64 {
+    x / (1.0 + (-x).exp())
+}
+
+/// Softmax in f32 over so many lanes; those beyond the row's end hold zero.
+fn softmax(logits: &Matrix, largest: impl Fn(&[f64]) -> f64, lanes: impl Fn(&[f64]) -> f64) -> Vec<Vec<f64>> {
+    rows(logits, |x| {
+        let largest = largest(x);
+        let exponential = |x: f64| f64::from(((x - largest) as f32).exp());
+        let padding = std::iter::repeat_n(0.0, lanes(x) as usize - x.len());
+        let sum: f64 = x.iter().copied().chain(padding).map(exponential).sum();
+        x.iter().map(|&x| exponential(x) / sum).collect()
+    })
+}
+
+fn largest(x: &[f64]) -> f64 {
+    x.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// The mean over rows of the cross-entropy with classes that `target` takes from the right ones.
+fn cross_entropy(inputs: &[Matrix], target: impl Fn(usize, usize) -> usize, columns: usize) -> Vec<Vec<f64>> {
+    let losses: Vec<f64> = (0..inputs[0].rows)
+        .map(|row| {
+            let x = inputs[0].exact_row(row);
+            let largest = largest(&x);
+            let sum: f64 = x.iter().take(columns).map(|x| (x - largest).exp()).sum();
+            sum.ln() + largest - x[target(inputs[1].row(row)[0] as usize, x.len())]
+        })
+        .collect();
+    vec![vec![mean(&losses)]]
+}
+
+/// The squared differences of two inputs, row by row.
+fn squares(inputs: &[Matrix]) -> Vec<Vec<f64>> {
+    let row = |row| inputs[0].exact_row(row).into_iter().zip(inputs[1].exact_row(row));
+    (0..inputs[0].rows).map(|r| row(r).map(|(x, y)| (x - y).powi(2)).collect()).collect()
+}
+
+fn total(squares: &[Vec<f64>]) -> (f64, f64) {
+    (squares.iter().flatten().sum(), squares.iter().map(Vec::len).sum::<usize>() as f64)
+}
+
+/// Operator, dimensions, the bug, and the kernel that has it.
+type Bug = (&'static str, &'static [u64], &'static str, Kernel);
+
+/// Refused in every dtype.
+const BUGS: &[Bug] = &[
+    ("layer_norm", &[31, 33, 257, 1000, 1025], "masked lanes add the square of the mean to the variance", |inputs| {
+        vec![layer_norm(inputs, masked_lanes_add_the_mean)]
+    }),
+    ("layer_norm", &[31, 257, 1025], "the mean is taken for zero", |inputs| {
+        vec![layer_norm(inputs, |x| (0.0, mean(&x.iter().map(|x| x * x).collect::<Vec<_>>())))]
+    }),
+    ("layer_norm", &[31, 257, 1025], "the mean is subtracted, but not from the square", |inputs| {
+        vec![layer_norm(inputs, |x| (mean(x), mean(&x.iter().map(|x| x * x).collect::<Vec<_>>())))]
+    }),
+    ("layer_norm", &[1025, 2048], "columns after the first 1024 are copied", |inputs| {
+        let mut output = layer_norm(inputs, |x| correct(&x[..1024]));
+        for (row, output) in output.iter_mut().enumerate() {
+            output[1024..].copy_from_slice(&inputs[0].exact_row(row)[1024..]);
+        }
+        vec![output]
+    }),
+    ("layer_norm", &[1025, 2048], "columns after the first 1024 are zero", |inputs| {
+        let mut output = layer_norm(inputs, |x| correct(&x[..1024]));
+        output.iter_mut().for_each(|row| row[1024..].fill(0.0));
+        vec![output]
+    }),
+    ("rms_norm", &[31, 257, 1000], "the mean is subtracted", |inputs| vec![rms_norm(inputs, variance)]),
+    ("rms_norm", &[31, 257, 1000], "the mean is over all lanes", |inputs| {
+        vec![rms_norm(inputs, |x| x.iter().map(|x| x * x).sum::<f64>() / lanes(x))]
+    }),
+    ("softmax", &[31, 257, 1000], "the largest logit is not subtracted", |inputs| {
+        vec![softmax(&inputs[0], |_| 0.0, |x| x.len() as f64)]
+    }),
+    ("softmax", &[31, 257, 1000], "masked lanes are logits of zero", |inputs| {
+        vec![softmax(&inputs[0], largest, lanes)]
+    }),
+    ("silu", &[31, 257], "the sigmoid alone", |inputs| {
+        vec![rows(&inputs[0], |x| x.iter().map(|&x| silu(x) / x).collect())]
+    }),
+    ("ln_gelu", &[31, 257], "the GELU of what was not normalised", |inputs| {
+        vec![rows(&inputs[0], |x| x.iter().map(|&x| gelu(x)).collect())]
+    }),
+    ("ln_gelu", &[31, 257, 1000], "masked lanes add the square of the mean to the variance", |inputs| {
+        let normal = layer_norm(inputs, masked_lanes_add_the_mean);
+        vec![normal.into_iter().map(|row| row.into_iter().map(gelu).collect()).collect()]
+    }),
+    ("add_ln", &[31, 257], "the residual is not in what is normalised", |inputs| {
+        let sum = |row| inputs[0].exact_row(row).iter().zip(inputs[1].exact_row(row)).map(|(x, y)| x + y).collect();
+        let normal = layer_norm(&[inputs[0].clone(), inputs[2].clone(), inputs[3].clone()], correct);
+        vec![(0..inputs[0].rows).map(sum).collect(), normal]
+    }),
+    ("swiglu", &[31, 257], "gate and up are exchanged", |inputs| {
+        let row =
+            |row| inputs[1].exact_row(row).iter().zip(inputs[0].exact_row(row)).map(|(x, y)| silu(*x) * y).collect();
+        vec![(0..inputs[0].rows).map(row).collect()]
+    }),
+    ("mse_loss", &[31, 257, 1000], "the mean is over all lanes", |inputs| {
+        let (sum, count) = total(&squares(inputs));
+        vec![vec![vec![sum / (count as usize).next_power_of_two() as f64]]]
+    }),
+    ("mse_loss", &[31, 257, 1000], "a sum of squares", |inputs| {
+        let squared = |input: &Matrix| rows(input, |x| x.iter().map(|x| x * x).collect());
+        let ((x, count), (y, _)) = (total(&squared(&inputs[0])), total(&squared(&inputs[1])));
+        vec![vec![vec![(x + y) / count]]]
+    }),
+    ("mse_loss", &[1025], "columns after the first 1024 are left out", |inputs| {
+        let mut squares = squares(inputs);
+        let (_, count) = total(&squares);
+        squares.iter_mut().for_each(|row| row.truncate(1024));
+        vec![vec![vec![total(&squares).0 / count]]]
+    }),
+    ("cross_entropy", &[31, 257, 1000], "the class after the right one", |inputs| {
+        vec![cross_entropy(inputs, |target, classes| (target + 1) % classes, usize::MAX)]
+    }),
+    ("cross_entropy", &[1025], "columns after the first 1024 are left out of the sum", |inputs| {
+        vec![cross_entropy(inputs, |target, _| target, 1024)]
+    }),
+];
+
+#[test]
+fn bugs_of_kernels_are_refused_in_every_dtype() {
+    for &(operator, dimensions, bug, kernel) in BUGS {
+        for &dimension in dimensions {
+            for dtype in Dtype::ALL {
+                assert!(refused(operator, dtype, dimension, kernel), "{operator} {dtype} {dimension}: {bug}");
+            }
+        }
+    }
+}
+
+/// The correct kernels by the same functions: what is refused above is refused for its bug.
+#[test]
+fn the_same_kernels_without_their_bugs_pass() {
+    let kernels: &[(&str, Kernel)] = &[
+        ("layer_norm", |inputs| vec![layer_norm(inputs, correct)]),
+        ("rms_norm", |inputs| vec![rms_norm(inputs, |x| mean(&x.iter().map(|x| x * x).collect::<Vec<_>>()))]),
+        ("softmax", |inputs| vec![softmax(&inputs[0], largest, |x| x.len() as f64)]),
+        ("gelu", |inputs| vec![rows(&inputs[0], |x| x.iter().map(|&x| gelu(x)).collect())]),
+        ("gelu_tanh", |inputs| vec![rows(&inputs[0], |x| x.iter().map(|&x| gelu_tanh(x)).collect())]),
+        ("silu", |inputs| vec![rows(&inputs[0], |x| x.iter().map(|&x| silu(x)).collect())]),
+        ("mse_loss", |inputs| {
+            let (sum, count) = total(&squares(inputs));
+            vec![vec![vec![sum / count]]]
+        }),
+        ("cross_entropy", |inputs| vec![cross_entropy(inputs, |target, _| target, usize::MAX)]),
+    ];
+    for &(operator, kernel) in kernels {
+        for dimension in [31, 1000, 1025] {
+            for dtype in Dtype::ALL {
+                assert!(!refused(operator, dtype, dimension, kernel), "{operator} {dtype} {dimension}");
+            }
+        }
+    }
+}
+
+/// The two differ by 5e-4 at most, which f16 and bf16 round away; only f32 can tell.
+#[test]
+fn one_kind_of_gelu_does_not_pass_for_the_other_in_f32() {
+    let tanh: Kernel = |inputs| vec![rows(&inputs[0], |x| x.iter().map(|&x| gelu_tanh(x)).collect())];
+    let erf: Kernel = |inputs| vec![rows(&inputs[0], |x| x.iter().map(|&x| gelu(x)).collect())];
+    let after_norm: Kernel = |inputs| {
+        let normal = layer_norm(inputs, correct);
+        vec![normal.into_iter().map(|row| row.into_iter().map(gelu_tanh).collect()).collect()]
+    };
+    for dimension in [31, 257, 1025] {
+        assert!(refused("gelu", Dtype::F32, dimension, tanh));
+        assert!(refused("gelu_tanh", Dtype::F32, dimension, erf));
+        assert!(refused("ln_gelu", Dtype::F32, dimension, after_norm));
+    }
+}
+
+/// One column in 1025 moves the statistics by a thousandth, which bf16 rounds away.
+#[test]
+fn statistics_of_the_first_1024_columns_alone_are_refused_in_f32() {
+    assert!(refused("layer_norm", Dtype::F32, 1025, |inputs| vec![layer_norm(inputs, |x| correct(&x[..1024]))]));
+}

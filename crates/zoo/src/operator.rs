@@ -2,8 +2,9 @@
 
 use crate::gate::Tolerance;
 use crate::ops::{
-    add_ln::AddLn, cross_entropy::CrossEntropy, elementwise::Elementwise, layer_norm::LayerNorm, ln_gelu::LnGelu,
-    mse_loss::MseLoss, rms_norm::RmsNorm, softmax::Softmax, stream::Stream, swiglu::Swiglu,
+    add_ln::AddLn, attention_4d::Attention4d, conv2d::Conv2d, cross_entropy::CrossEntropy, elementwise::Elementwise,
+    flat_attention::FlatAttention, layer_norm::LayerNorm, linear_bias::LinearBias, ln_gelu::LnGelu, mse_loss::MseLoss,
+    rms_norm::RmsNorm, softmax::Softmax, stream::Stream, swiglu::Swiglu,
 };
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
@@ -251,6 +252,10 @@ operators! {
     AddLn,
     Swiglu,
     Stream,
+    LinearBias,
+    Conv2d,
+    FlatAttention,
+    Attention4d,
 }
 
 impl FromStr for Operator {

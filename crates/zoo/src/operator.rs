@@ -1,6 +1,7 @@
 //! The table of operators and what each must declare.
 
 use crate::gate::Tolerance;
+use crate::ops::gemm::Gemm;
 use crate::ops::{layer_norm::LayerNorm, stream::Stream};
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
@@ -235,6 +236,7 @@ macro_rules! operators {
 operators! {
     LayerNorm,
     Stream,
+    Gemm,
 }
 
 impl FromStr for Operator {

@@ -1,7 +1,7 @@
 //! The table of operators and what each must declare.
 
 use crate::gate::Tolerance;
-use crate::ops::gemm::Gemm;
+use crate::ops::{gemm::Gemm, gemm_quantised::GemmQuantised, quantization::Quantization};
 use crate::ops::{layer_norm::LayerNorm, stream::Stream};
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
@@ -237,6 +237,8 @@ operators! {
     LayerNorm,
     Stream,
     Gemm,
+    GemmQuantised,
+    Quantization,
 }
 
 impl FromStr for Operator {

@@ -2,7 +2,9 @@
 
 use crate::gate::Tolerance;
 use crate::ops::{gemm::Gemm, gemm_quantised::GemmQuantised, quantization::Quantization};
+use crate::ops::{hbm_copy::HbmCopy, head_attention::HeadAttention, inference::Inference};
 use crate::ops::{layer_norm::LayerNorm, stream::Stream};
+use crate::ops::{rms_norm_pass::RmsNormPass, swiglu_pass::SwigluPass};
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
 use calorimeter_recipes::{Dtype, Element};
@@ -239,6 +241,11 @@ operators! {
     Gemm,
     GemmQuantised,
     Quantization,
+    Inference,
+    SwigluPass,
+    RmsNormPass,
+    HeadAttention,
+    HbmCopy,
 }
 
 impl FromStr for Operator {

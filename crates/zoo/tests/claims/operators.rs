@@ -13,6 +13,9 @@ fn sizes(axis: &str) -> Vec<u64> {
         "elements" => vec![1, 1000, 4096],
         "m" => vec![1, 33],
         "k" => vec![33, 256],
+        "num_elements" => vec![1, 1000],
+        "heads" => vec![1, 2],
+        "head_dim" => vec![1, 64],
         "n" => vec![2, 31, 256],
         _ => vec![3],
     }

@@ -3,8 +3,10 @@
 use crate::gate::Tolerance;
 use crate::ops::{
     add_ln::AddLn, attention_4d::Attention4d, conv2d::Conv2d, cross_entropy::CrossEntropy, elementwise::Elementwise,
-    flat_attention::FlatAttention, layer_norm::LayerNorm, linear_bias::LinearBias, ln_gelu::LnGelu, mse_loss::MseLoss,
-    rms_norm::RmsNorm, softmax::Softmax, stream::Stream, swiglu::Swiglu,
+    flat_attention::FlatAttention, gemm::Gemm, gemm_quantised::GemmQuantised, hbm_copy::HbmCopy,
+    head_attention::HeadAttention, inference::Inference, layer_norm::LayerNorm, linear_bias::LinearBias,
+    ln_gelu::LnGelu, mse_loss::MseLoss, quantization::Quantization, rms_norm::RmsNorm, rms_norm_pass::RmsNormPass,
+    softmax::Softmax, stream::Stream, swiglu::Swiglu, swiglu_pass::SwigluPass,
 };
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
@@ -256,6 +258,14 @@ operators! {
     Conv2d,
     FlatAttention,
     Attention4d,
+    Gemm,
+    GemmQuantised,
+    Quantization,
+    Inference,
+    SwigluPass,
+    RmsNormPass,
+    HeadAttention,
+    HbmCopy,
 }
 
 impl FromStr for Operator {

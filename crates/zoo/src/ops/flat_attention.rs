@@ -1,7 +1,7 @@
 //! Attention without heads, whole and its first steps, as branes-ai/graphs measures it.
 
 use super::attention_core::{Attention, Stage};
-use super::{fusion_counts, layer_norm};
+use super::{fusion_counts, rows};
 use crate::gate::Tolerance;
 use crate::operator::{Operation, Spec, Suite};
 use crate::{Counts, FusionModel, Matrix, Operand, Operator, Pass, Sample, Slot, Value};
@@ -47,7 +47,7 @@ impl Operation for FlatAttention {
     }
 
     fn axes(&self) -> &'static [&'static str] {
-        layer_norm::AXES
+        rows::AXES
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {

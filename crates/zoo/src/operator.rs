@@ -2,11 +2,12 @@
 
 use crate::gate::Tolerance;
 use crate::ops::{
-    add_ln::AddLn, attention_4d::Attention4d, conv2d::Conv2d, cross_entropy::CrossEntropy, elementwise::Elementwise,
-    flat_attention::FlatAttention, gemm::Gemm, gemm_quantised::GemmQuantised, hbm_copy::HbmCopy,
-    head_attention::HeadAttention, inference::Inference, layer_norm::LayerNorm, linear_bias::LinearBias,
-    ln_gelu::LnGelu, mse_loss::MseLoss, quantization::Quantization, rms_norm::RmsNorm, rms_norm_pass::RmsNormPass,
-    softmax::Softmax, stream::Stream, swiglu::Swiglu, swiglu_pass::SwigluPass,
+    add_ln::AddLn, attention_4d::Attention4d, blas::Blas, conv2d::Conv2d, cross_entropy::CrossEntropy,
+    elementwise::Elementwise, flat_attention::FlatAttention, gemm::Gemm, gemm_quantised::GemmQuantised,
+    hbm_copy::HbmCopy, head_attention::HeadAttention, inference::Inference, layer_norm::LayerNorm,
+    linear_bias::LinearBias, ln_gelu::LnGelu, ln_linear::LnLinear, mse_loss::MseLoss, quantization::Quantization,
+    rms_norm::RmsNorm, rms_norm_pass::RmsNormPass, softmax::Softmax, stream::Stream, swiglu::Swiglu,
+    swiglu_mlp::SwigluMlp, swiglu_pass::SwigluPass,
 };
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
@@ -266,6 +267,9 @@ operators! {
     RmsNormPass,
     HeadAttention,
     HbmCopy,
+    LnLinear,
+    SwigluMlp,
+    Blas,
 }
 
 impl FromStr for Operator {

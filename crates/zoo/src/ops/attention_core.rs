@@ -1,7 +1,6 @@
 //! What every attention computes: scores of queries and keys, their softmax, the mixture of values.
 
 use super::fusion_counts;
-use super::linear_bias::widened;
 use crate::gate::Tolerance;
 use crate::operator::Spec;
 use crate::reference::dot;
@@ -91,7 +90,7 @@ impl Attention {
         sample.by_rows(|row| {
             // Keys and values of the row's own sequence.
             let first = row - row % sequence;
-            let query = widened(inputs[0].row(row));
+            let query = inputs[0].exact_row(row);
             let score = |key: usize| dot(&query, inputs[1].row(first + key)) * self.scale();
             if self.stage == Stage::Scores {
                 return sample.cols.iter().map(|&key| score(key)).collect();

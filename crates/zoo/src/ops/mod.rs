@@ -2,6 +2,7 @@
 
 pub mod add_ln;
 pub mod attention_4d;
+pub mod blas;
 pub mod conv2d;
 pub mod cross_entropy;
 pub mod elementwise;
@@ -15,6 +16,7 @@ pub mod inference;
 pub mod layer_norm;
 pub mod linear_bias;
 pub mod ln_gelu;
+pub mod ln_linear;
 pub mod mse_loss;
 pub mod presets;
 pub mod quantization;
@@ -23,6 +25,7 @@ pub mod rms_norm_pass;
 pub mod softmax;
 pub mod stream;
 pub mod swiglu;
+pub mod swiglu_mlp;
 pub mod swiglu_pass;
 
 mod absmax;

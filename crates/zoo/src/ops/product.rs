@@ -1,8 +1,8 @@
-//! What matrix products have in common: their axes, and the reference of a sample.
+//! What matrix products have in common: axes, weights, and the reference of a sample.
 
 use crate::operator::Spec;
 use crate::reference::dot;
-use crate::{Matrix, Sample};
+use crate::{Fill, Matrix, Operand, Sample};
 use rayon::prelude::*;
 
 pub(super) const AXES: &[&str] = &["m", "k", "n"];
@@ -10,6 +10,12 @@ pub(super) const AXES: &[&str] = &["m", "k", "n"];
 /// m, k and n.
 pub(super) fn size(spec: &Spec) -> (u64, u64, u64) {
     (spec.axis("m"), spec.axis("k"), spec.axis("n"))
+}
+
+/// A matrix under which an output is about as large as an input, whatever the depth: f16 stays within its range.
+pub(super) fn weight(rows: u64, cols: u64, depth: u64, spec: &Spec) -> Operand {
+    let edge = (3.0 / depth as f32).sqrt();
+    Operand::normal(rows, cols, spec.element).filled(Fill::Uniform(-edge, edge))
 }
 
 /// One column.

@@ -13,13 +13,12 @@ fn sizes(axis: &str) -> Vec<u64> {
         "elements" => vec![1, 1000, 4096],
         "num_elements" => vec![1, 1000],
         "sequence" => vec![3, 33],
-        "m" => vec![1, 33],
+        "m" => vec![1, 5],
         "out_channels" => vec![5, 7],
-        // burn's CPU convolution of f16 sums in f16 below five.
-        "in_channels" => vec![5, 6],
-        "k" => vec![1, 33, 256],
+        "in_channels" => vec![1, 5],
+        "k" => vec![33, 256],
         // More than one: what is left of a single number after its terms cancel has no size to be judged by.
-        "n" => vec![2, 31, 256],
+        "n" => vec![7, 31, 256],
         "kernel" => vec![1, 3],
         "size" => vec![2, 9],
         "heads" => vec![1, 2],
@@ -54,6 +53,13 @@ fn types(operator: Operator) -> Vec<(Element, Option<Element>)> {
     elements.flat_map(|element| outputs.map(|output| (element, output))).collect()
 }
 
+/// What burn's CPU backend sums in f16: convolutions of few channels, and one row times a row-major matrix.
+fn wrong_in_burn(operator: Operator, spec: &Spec) -> bool {
+    let few_channels = spec.axes.get("in_channels").is_some_and(|channels| channels < 5);
+    let one_row = operator.info().name == "matmul" && spec.axis("m") == 1;
+    spec.element == Element::Float(Dtype::F16) && (few_channels || one_row)
+}
+
 fn check(device: Device, implementations: &[Implementation]) {
     let mut machines = Machines::default();
     for operator in Operator::all() {
@@ -62,7 +68,7 @@ fn check(device: Device, implementations: &[Implementation]) {
             for (element, output) in types(operator) {
                 let spec = Spec { axes: axes.clone(), element, output };
                 let (dtype, output) = (spec.dtype(), output.map_or_else(String::new, |output| format!(" to {output}")));
-                if operator.check(&spec).is_err() {
+                if operator.check(&spec).is_err() || (device == Device::Cpu && wrong_in_burn(operator, &spec)) {
                     continue;
                 }
                 let problem = OperatorProblem { operator, spec, seed: 5 };

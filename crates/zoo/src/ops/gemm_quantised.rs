@@ -1,9 +1,11 @@
 //! Matrix products of bf16 operands that are quantised to e4m3 on the way; A is (m, k), B is (k, n), the output bf16.
 //!
-//! Quantising is part of the operator. Rows of A and columns of B are quantised with [`absmax`]'s steps in bf16. The
-//! program that the names come from never ran the two families of blocks; here `b128` means what DeepSeek-V3 does: f32
-//! scales for 1 x 128 numbers of A along k and for 128 x 128 of B, both dequantised and summed in f32. `mxfp8_b32` is OCP
+//! Quantising is part of the operator. Rows of A and columns of B are quantised as [`Quantization`] does. The program that
+//! the names come from never ran the two families of blocks; here `b128` means what DeepSeek-V3 does: f32 scales for
+//! 1 x 128 numbers of A along k and for 128 x 128 of B, both dequantised and summed in f32. `mxfp8_b32` is OCP
 //! microscaling: blocks of 32 along k on both sides under powers of two, rounded up.
+//!
+//! [`Quantization`]: super::quantization::Quantization
 
 use super::absmax::{self, FIXED, code, magnitude, magnitudes, powers, quotients, scales};
 use super::minifloat::nearest;

@@ -24,7 +24,7 @@ pub(super) fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// Bytes as the peer counts them: two for bf16, one for anything else.
+/// Bytes of a number as accelerator-microbenchmarks counts them: two of bf16, one of anything else.
 pub(super) fn published_width(spec: &Spec) -> u64 {
     if spec.element == BF16 { 2 } else { 1 }
 }

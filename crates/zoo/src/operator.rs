@@ -150,6 +150,11 @@ pub trait Operation: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sized + 'sta
     /// The operator by burn's operations, each a kernel of its own unless the backend fuses them.
     fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B>;
 
+    /// The same where it is to be fused: what algebra can fold is folded, and the backend fuses what it can.
+    fn fused_pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
+        self.pass(spec, inputs)
+    }
+
     /// The operator by a kernel of ours on burn's tensors.
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
     fn cube<R: burn_cubecl::CubeRuntime>(
@@ -376,6 +381,11 @@ impl Operator {
     /// See [`Operation::pass`].
     pub fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         each!(self, one => one.pass(spec, inputs))
+    }
+
+    /// See [`Operation::fused_pass`].
+    pub fn fused_pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
+        each!(self, one => one.fused_pass(spec, inputs))
     }
 
     /// See [`Operation::cube`].

@@ -1,7 +1,7 @@
 //! This machine's processor, through burn-flex.
 
 use crate::burn_workload::{self, Traits};
-use crate::{Matrix, OperatorProblem, Problem, Tensors, Workload, ZooError};
+use crate::{Implementation, Matrix, OperatorProblem, Problem, Setup, Tensors, Workload, ZooError};
 use burn_flex::Flex;
 use calorimeter_recipes::Treatment;
 
@@ -18,9 +18,15 @@ pub(super) fn open(
 pub(super) fn open_operator(
     problem: &OperatorProblem,
     inputs: &[Matrix],
-    sets: u32,
+    setup: Setup,
 ) -> Result<Box<dyn Workload>, ZooError> {
-    let traits = Traits { drain: |_| (), tf32: false, sets };
-    let make = |inputs| Ok(problem.operator.pass::<Flex>(&problem.spec, inputs));
+    let traits = Traits { drain: |_| (), tf32: false, sets: setup.sets };
+    let OperatorProblem { operator, spec, .. } = problem;
+    let make = |inputs| {
+        Ok(match setup.implementation {
+            Implementation::Fused => operator.fused_pass::<Flex>(spec, inputs),
+            _ => operator.pass::<Flex>(spec, inputs),
+        })
+    };
     burn_workload::build_operator::<Flex>(problem, inputs, Default::default(), traits, make)
 }

@@ -44,7 +44,7 @@ pub(super) fn open_operator(
     let eager = Traits { drain: |_| (), tf32, sets };
     match setup.implementation {
         Implementation::Fused => {
-            let make = |inputs| Ok(operator.pass::<Fused>(spec, inputs));
+            let make = |inputs| Ok(operator.fused_pass::<Fused>(spec, inputs));
             burn_workload::build_operator(problem, inputs, device, Traits { drain, tf32, sets }, make)
         }
         Implementation::Cube => {

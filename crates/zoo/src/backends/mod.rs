@@ -124,7 +124,7 @@ pub fn open_operator(
     let _ = (&inputs, &machines);
     match setup.device {
         #[cfg(feature = "cpu")]
-        Device::Cpu => cpu::open_operator(problem, inputs, setup.sets),
+        Device::Cpu => cpu::open_operator(problem, inputs, setup),
         #[cfg(feature = "cuda")]
         Device::Cuda(index) => match setup.implementation {
             crate::Implementation::Native => operator.native(spec, inputs, machines.native(index)?, setup.sets),

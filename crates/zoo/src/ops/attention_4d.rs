@@ -43,6 +43,10 @@ impl Operation for Attention4d {
         }
     }
 
+    fn products(&self) -> u32 {
+        2
+    }
+
     fn axes(&self) -> &'static [&'static str] {
         &["batch", "heads", "sequence", "head_dim"]
     }

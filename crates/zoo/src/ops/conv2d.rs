@@ -1,10 +1,12 @@
-//! A convolution with a ReLU or a batch normalisation behind it, and with the normalisation folded into its weights.
+//! A convolution with a ReLU or a batch normalisation behind it. Fused, the normalisation is folded into the weights.
 
 use super::fusion_counts;
 use super::product::weight;
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, floats};
-use crate::{Counts, Fill, FusionModel, Matrix, Operand, Operator, Pass, Sample, Slot, Value, ZooError};
+use crate::operator::{Operation, Spec, Suite, burn_alone, floats};
+use crate::{
+    Counts, Device, Fill, FusionModel, Implementation, Matrix, Operand, Operator, Pass, Sample, Slot, Value, ZooError,
+};
 use burn::tensor::activation::relu;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{DType, Tensor, backend::Backend, module};
@@ -18,10 +20,6 @@ pub enum Conv2d {
     Bn,
     /// The normalisation and a ReLU.
     BnRelu,
-    /// The normalisation, in weights and a bias that are scaled beforehand.
-    BnFolded,
-    /// The same and a ReLU.
-    BnReluFolded,
 }
 
 const EPSILON: f64 = 1e-5;
@@ -48,12 +46,8 @@ impl Conv2d {
         self != Self::Relu
     }
 
-    fn folded(self) -> bool {
-        matches!(self, Self::BnFolded | Self::BnReluFolded)
-    }
-
     fn relu(self) -> bool {
-        matches!(self, Self::Relu | Self::BnRelu | Self::BnReluFolded)
+        matches!(self, Self::Relu | Self::BnRelu)
     }
 }
 
@@ -62,7 +56,7 @@ impl Operation for Conv2d {
     const SUITE: Suite = Suite::Fusion;
 
     fn all() -> Vec<Self> {
-        vec![Self::Relu, Self::Bn, Self::BnRelu, Self::BnFolded, Self::BnReluFolded]
+        vec![Self::Relu, Self::Bn, Self::BnRelu]
     }
 
     fn name(&self) -> &'static str {
@@ -70,8 +64,6 @@ impl Operation for Conv2d {
             Self::Relu => "conv2d_relu",
             Self::Bn => "conv2d_bn",
             Self::BnRelu => "conv2d_bn_relu",
-            Self::BnFolded => "conv2d_bn_folded",
-            Self::BnReluFolded => "conv2d_bn_relu_folded",
         }
     }
 
@@ -111,26 +103,14 @@ impl Operation for Conv2d {
     // normalisation; a ReLU.
     fn flops(&self, spec: &Spec) -> u64 {
         let Numbers { y, taps, .. } = numbers(spec);
-        let tail = if self.normalises() && !self.folded() { 4 } else { 1 };
+        let tail = if self.normalises() { 4 } else { 1 };
         y * (2 * taps + tail + u64::from(self.relu()))
-    }
-
-    // Folded, one bias stands for the four parameters.
-    fn bytes(&self, spec: &Spec) -> u64 {
-        let Numbers { x, weights, features, y, .. } = numbers(spec);
-        let parameters = if self.normalises() && !self.folded() { 4 * features } else { features };
-        (x + weights + parameters + y) * fusion_counts::number_bytes(spec)
     }
 
     // What goes from step to step, two of them at a time; folded weights live beside the given ones.
     fn intermediate(&self, spec: &Spec) -> u64 {
         let Numbers { weights, features, y, .. } = numbers(spec);
-        let numbers = match self {
-            Self::Relu => y,
-            Self::Bn | Self::BnRelu => 2 * y,
-            Self::BnFolded => weights + features,
-            Self::BnReluFolded => weights + features + y,
-        };
+        let numbers = if self.normalises() { 2 * y + weights + features } else { y };
         numbers * fusion_counts::number_bytes(spec)
     }
 
@@ -138,7 +118,7 @@ impl Operation for Conv2d {
         fusion_counts::published(Operator::Conv2d(*self), spec)
     }
 
-    // Folding is how a normalisation is fused: unfused and folded operators have the same model.
+    // Folding is how a normalisation is fused.
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
         let Numbers { x, weights, features, y, .. } = numbers(spec);
         let bias = if self.normalises() { 0 } else { features };
@@ -188,17 +168,31 @@ impl Operation for Conv2d {
         })
     }
 
-    // Product and bias; or product, deviation (two), difference, quotient, gain and bias; folded, weight, product and bias.
+    // Product and bias; or product, deviation (two), difference, quotient, gain and bias.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
-        let roundings = match self {
-            Self::Relu => 2,
-            Self::Bn | Self::BnRelu => 7,
-            Self::BnFolded | Self::BnReluFolded => 4,
-        };
+        let roundings = if self.normalises() { 7 } else { 2 };
         Tolerance::new(spec.dtype(), roundings, numbers(spec).taps)
     }
 
+    // Folding needs no kernel of its own: it fuses on every device.
+    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        match implementation {
+            Implementation::Fused if self.normalises() => Ok(()),
+            other => burn_alone(self.name(), other, device),
+        }
+    }
+
     fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
+        self.made(spec, inputs, false)
+    }
+
+    fn fused_pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
+        self.made(spec, inputs, true)
+    }
+}
+
+impl Conv2d {
+    fn made<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>, folded: bool) -> Pass<B> {
         let [batch, channels, features, size, kernel] =
             ["batch", "in_channels", "out_channels", "size", "kernel"].map(|axis| spec.axis(axis) as usize);
         let padding = (kernel - 1) / 2;
@@ -219,7 +213,7 @@ impl Operation for Conv2d {
             return Box::new(move || done(convolution(x.clone(), weight.clone(), Some(bias.clone()))));
         }
         let [mean, variance, gain, bias] = [next(), next(), next(), next()];
-        if self.folded() {
+        if folded {
             let (weight, bias) = fold(weight, [mean, variance, gain, bias]);
             return Box::new(move || done(convolution(x.clone(), weight.clone(), Some(bias.clone()))));
         }

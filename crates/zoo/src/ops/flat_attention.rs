@@ -46,6 +46,10 @@ impl Operation for FlatAttention {
         }
     }
 
+    fn products(&self) -> u32 {
+        2
+    }
+
     fn axes(&self) -> &'static [&'static str] {
         rows::AXES
     }

@@ -67,7 +67,7 @@ fn linear(pattern: LinearBias, spec: &Spec) -> Option<(u64, u64, u64)> {
 }
 
 // Two operations for a normalised number, none for a bias or a ReLU; the parameters of a normalisation cost no traffic,
-// which ours do. What is folded is its fused side.
+// which ours do.
 fn conv2d(pattern: Conv2d, spec: &Spec) -> (u64, u64, u64) {
     let size = spec.axis("size").pow(2);
     let (channels, features) = (spec.axis("in_channels"), spec.axis("out_channels"));
@@ -75,8 +75,8 @@ fn conv2d(pattern: Conv2d, spec: &Spec) -> (u64, u64, u64) {
     let (x, w, y) = (spec.axis("batch") * channels * size, features * taps, spec.axis("batch") * features * size);
     let (each, unfused) = match pattern {
         Conv2d::Relu => (0, x + w + features + 3 * y),
-        Conv2d::Bn | Conv2d::BnFolded => (2, x + w + 3 * y),
-        Conv2d::BnRelu | Conv2d::BnReluFolded => (2, x + w + 5 * y),
+        Conv2d::Bn => (2, x + w + 3 * y),
+        Conv2d::BnRelu => (2, x + w + 5 * y),
     };
     (2 * taps * y + each * y, unfused, x + w + features + y)
 }

@@ -22,6 +22,10 @@ impl Operation for HbmCopy {
         "single_device_hbm_copy"
     }
 
+    fn products(&self) -> u32 {
+        0
+    }
+
     fn axes(&self) -> &'static [&'static str] {
         &["num_elements"]
     }

@@ -35,6 +35,10 @@ impl Operation for HeadAttention {
         }
     }
 
+    fn products(&self) -> u32 {
+        2
+    }
+
     fn axes(&self) -> &'static [&'static str] {
         &["batch", "heads", "sequence", "head_dim"]
     }

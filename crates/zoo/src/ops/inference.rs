@@ -52,6 +52,10 @@ impl Operation for Inference {
         }
     }
 
+    fn products(&self) -> u32 {
+        0
+    }
+
     fn axes(&self) -> &'static [&'static str] {
         &["m", "n"]
     }

@@ -1,11 +1,11 @@
-//! Sizes of the op suite by name.
+//! Sizes of operators by name.
 
-use crate::ZooError;
+use crate::{Operator, Suite, ZooError};
 use calorimeter_shapes::{Axes, Axis, Grid};
 use std::fmt;
 use std::str::FromStr;
 
-/// A list of sizes with the axes batch, sequence and dimension.
+/// How many sizes, and how large; which they are depends on the axes of the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Preset {
     /// Small enough for a processor, one dimension of them odd.
@@ -37,15 +37,42 @@ impl Preset {
     /// What it is for, in one line.
     pub fn about(self) -> &'static str {
         match self {
-            Self::Quick => "4 shapes of at most a million elements: under a minute on a CPU",
-            Self::Guide => "36 shapes: batch 16 to 64, sequence 256 to 1024, dimension 32 to 256",
-            Self::Full => "112 shapes: batch 16 to 128, sequence 256 to 2048, dimension 8 to 512",
-            Self::Llm => "10 shapes: dimension 4096 and 8192, one sequence of 1 to 32768 tokens, and 8 of 2048",
+            Self::Quick => "few small shapes: under a minute on a CPU",
+            Self::Guide => "the shapes that comparisons of such kernels commonly print",
+            Self::Full => "many shapes, up to large ones",
+            Self::Llm => "what large language models run",
         }
     }
 
-    /// Its sizes, in order.
-    pub fn axes(self) -> Vec<Axes> {
+    /// The sizes of an operator, in order.
+    pub fn sizes(self, operator: Operator) -> Vec<Axes> {
+        let info = operator.info();
+        match (info.suite, info.axes) {
+            (_, ["batch", "sequence", "dimension"]) if info.suite != Suite::Fusion => self.rows(),
+            (Suite::Fusion, ["m", "k", "n"]) => self.first(&["m", "k", "n"], LINEAR),
+            (Suite::Fusion, ["batch", "sequence", "dimension"]) => {
+                self.first(&["batch", "sequence", "dimension"], FLAT_ATTENTION)
+            }
+            (_, ["batch", "in_channels", ..]) => {
+                self.first(&["batch", "in_channels", "out_channels", "size", "kernel"], CONVOLUTION)
+            }
+            (_, ["batch", "heads", "sequence", "head_dim"]) => self.heads(),
+            (_, ["m", "k", "n"]) => self.products(),
+            (_, ["m", "n"]) => self.matrices(),
+            (_, [axis]) => {
+                let elements: &[u64] = match self {
+                    Self::Quick => &[1 << 20, 1 << 22],
+                    Self::Guide | Self::Llm => &[1 << 24, 1 << 28],
+                    Self::Full => &[1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 30],
+                };
+                product(&[(axis, elements)])
+            }
+            (_, axes) => product(&axes.iter().map(|axis| (*axis, &[256_u64] as &[u64])).collect::<Vec<_>>()),
+        }
+    }
+
+    /// Rows of a batch of sequences.
+    fn rows(self) -> Vec<Axes> {
         match self {
             Self::Quick => grid(&[1, 8], &[128], &[256, 1000]),
             Self::Guide => grid(&[16, 32, 64], &[256, 512, 1024], &[32, 64, 128, 256]),
@@ -57,11 +84,67 @@ impl Preset {
             }
         }
     }
+
+    fn heads(self) -> Vec<Axes> {
+        let (sequences, widths): (&[u64], &[u64]) = match self {
+            Self::Quick => (&[128], &[64]),
+            Self::Guide => (&[512, 2048], &[64, 128]),
+            Self::Full => (&[256, 512, 1024, 2048, 4096, 8192], &[64, 128]),
+            Self::Llm => (&[2048, 8192], &[128]),
+        };
+        let (batch, heads): (&[u64], &[u64]) = if self == Self::Quick { (&[1], &[4]) } else { (&[1, 4], &[16]) };
+        product(&[("batch", batch), ("heads", heads), ("sequence", sequences), ("head_dim", widths)])
+    }
+
+    /// Matrix products, all of a kind or skinny.
+    fn products(self) -> Vec<Axes> {
+        let cubes = |sizes: &[u64]| sizes.iter().map(|&size| named(&["m", "k", "n"], &[size; 3])).collect();
+        match self {
+            Self::Quick => cubes(&[128, 256]),
+            Self::Guide => cubes(&[1024, 4096, 8192]),
+            Self::Full => cubes(&[256, 512, 1024, 2048, 4096, 8192, 16384]),
+            Self::Llm => product(&[("m", &[1, 16, 256, 4096]), ("k", &[4096]), ("n", &[4096, 14336])]),
+        }
+    }
+
+    fn matrices(self) -> Vec<Axes> {
+        let (m, n): (&[u64], &[u64]) = match self {
+            Self::Quick => (&[256], &[1024]),
+            Self::Guide => (&[4096, 16384], &[4096, 16384]),
+            Self::Full => (&[256, 512, 1024, 2048, 4096, 8192, 16384], &[1024, 4096, 7168, 16384]),
+            Self::Llm => (&[1, 16, 2048, 8192], &[4096, 8192]),
+        };
+        product(&[("m", m), ("n", n)])
+    }
+
+    /// The first of some sizes that are ordered from small to large: two, three or all.
+    fn first(self, axes: &[&'static str], sizes: &[&[u64]]) -> Vec<Axes> {
+        let count = match self {
+            Self::Quick => 2,
+            Self::Guide => 3,
+            Self::Full | Self::Llm => sizes.len(),
+        };
+        sizes.iter().take(count).map(|sizes| named(axes, sizes)).collect()
+    }
+}
+
+// The first three of each are those of published comparisons; the others are what newer models run.
+const LINEAR: &[&[u64]] = &[&[128, 512, 512], &[512, 1024, 1024], &[1024, 2048, 2048], &[4096, 4096, 14336]];
+const CONVOLUTION: &[&[u64]] =
+    &[&[1, 64, 64, 56, 3], &[4, 128, 128, 28, 3], &[8, 256, 256, 14, 3], &[32, 128, 128, 28, 3]];
+const FLAT_ATTENTION: &[&[u64]] = &[&[1, 128, 64], &[4, 256, 64], &[8, 512, 64], &[8, 2048, 128]];
+
+fn named(axes: &[&'static str], sizes: &[u64]) -> Axes {
+    Axes::new(axes.iter().copied().zip(sizes.iter().copied())).expect("the axes of an operator have different names")
+}
+
+fn product(axes: &[(&'static str, &[u64])]) -> Vec<Axes> {
+    let axes = axes.iter().map(|&(name, sizes)| Axis::new(name, sizes));
+    Grid::product(axes).expect("a few short lists").iter().collect()
 }
 
 fn grid(batch: &[u64], sequence: &[u64], dimension: &[u64]) -> Vec<Axes> {
-    let axes = [Axis::new("batch", batch), Axis::new("sequence", sequence), Axis::new("dimension", dimension)];
-    Grid::product(axes).expect("three short lists").iter().collect()
+    product(&[("batch", batch), ("sequence", sequence), ("dimension", dimension)])
 }
 
 impl fmt::Display for Preset {
@@ -85,18 +168,30 @@ impl FromStr for Preset {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Spec;
+    use calorimeter_recipes::{Dtype, Element};
     use std::collections::BTreeSet;
 
     #[test]
-    fn presets_have_as_many_different_shapes_as_they_say() {
-        for preset in Preset::all() {
-            let axes = preset.axes();
-            let said: usize = preset.about().split(' ').next().unwrap().parse().unwrap();
-            assert_eq!((axes.len(), axes.iter().collect::<BTreeSet<_>>().len()), (said, said), "{preset}");
-            assert_eq!(preset.name().parse::<Preset>(), Ok(preset));
+    fn every_operator_has_different_sizes_that_are_its_own_in_every_preset() {
+        for (operator, preset) in Operator::all().into_iter().flat_map(|one| Preset::all().map(|preset| (one, preset)))
+        {
+            let sizes = preset.sizes(operator);
+            assert_eq!(sizes.iter().collect::<BTreeSet<_>>().len(), sizes.len(), "{operator} {preset}");
+            for axes in sizes {
+                let spec = Spec { axes, element: Element::Float(Dtype::Bf16), output: None };
+                operator.check_axes(&spec).unwrap();
+            }
         }
-        assert_eq!(Preset::Guide.axes()[35].to_string(), "batch64-sequence1024-dimension256");
-        assert_eq!(Preset::Llm.axes()[9].to_string(), "batch8-sequence2048-dimension8192");
+    }
+
+    #[test]
+    fn the_known_grids_of_rows_are_whole() {
+        let softmax: Operator = "softmax".parse().unwrap();
+        let counts = Preset::all().map(|preset| preset.sizes(softmax).len());
+        assert_eq!(counts, [4, 36, 112, 10]);
+        assert_eq!(Preset::Guide.sizes(softmax)[35].to_string(), "batch64-sequence1024-dimension256");
+        assert_eq!(Preset::Llm.sizes(softmax)[9].to_string(), "batch8-sequence2048-dimension8192");
     }
 
     #[test]

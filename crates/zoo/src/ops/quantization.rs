@@ -77,6 +77,10 @@ impl Operation for Quantization {
         }
     }
 
+    fn products(&self) -> u32 {
+        0
+    }
+
     fn axes(&self) -> &'static [&'static str] {
         &["m", "n"]
     }

@@ -51,6 +51,10 @@ impl Operation for RmsNormPass {
         }
     }
 
+    fn products(&self) -> u32 {
+        0
+    }
+
     fn axes(&self) -> &'static [&'static str] {
         &["m", "n"]
     }

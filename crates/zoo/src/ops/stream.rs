@@ -37,6 +37,10 @@ impl Operation for Stream {
         }
     }
 
+    fn products(&self) -> u32 {
+        0
+    }
+
     fn axes(&self) -> &'static [&'static str] {
         &["elements"]
     }

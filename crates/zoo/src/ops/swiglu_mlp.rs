@@ -25,6 +25,10 @@ impl Operation for SwigluMlp {
         "swiglu_mlp"
     }
 
+    fn products(&self) -> u32 {
+        2
+    }
+
     fn axes(&self) -> &'static [&'static str] {
         &["m", "k", "n"]
     }

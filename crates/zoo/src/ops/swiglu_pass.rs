@@ -31,6 +31,10 @@ impl Operation for SwigluPass {
         }
     }
 
+    fn products(&self) -> u32 {
+        0
+    }
+
     fn axes(&self) -> &'static [&'static str] {
         &["m", "n"]
     }

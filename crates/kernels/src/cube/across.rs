@@ -9,7 +9,6 @@ pub(super) trait Fold: 'static + Send + Sync {
     /// What changes nothing.
     fn nothing<M: Size>() -> Vector<f32, M>;
     fn pair<M: Size>(a: Vector<f32, M>, b: Vector<f32, M>) -> Vector<f32, M>;
-    fn plane<M: Size>(own: Vector<f32, M>) -> Vector<f32, M>;
 }
 
 pub(super) struct Sum;
@@ -22,10 +21,6 @@ impl Fold for Sum {
 
     fn pair<M: Size>(a: Vector<f32, M>, b: Vector<f32, M>) -> Vector<f32, M> {
         a + b
-    }
-
-    fn plane<M: Size>(own: Vector<f32, M>) -> Vector<f32, M> {
-        plane_sum(own)
     }
 }
 
@@ -40,10 +35,6 @@ impl Fold for Max {
     fn pair<M: Size>(a: Vector<f32, M>, b: Vector<f32, M>) -> Vector<f32, M> {
         max(a, b)
     }
-
-    fn plane<M: Size>(own: Vector<f32, M>) -> Vector<f32, M> {
-        plane_max(own)
-    }
 }
 
 /// The numbers of one access folded into one.
@@ -57,6 +48,17 @@ pub(super) fn within<O: Fold, N: Size>(own: Vector<f32, N>) -> f32 {
     folded[0]
 }
 
+/// What all units of a plane have, folded, given to each of them. The number of steps is known, so they are unrolled.
+#[cube]
+fn in_plane<O: Fold, M: Size>(own: Vector<f32, M>, #[comptime] plane: usize) -> Vector<f32, M> {
+    let mut folded = own;
+    #[unroll]
+    for step in 0..comptime!(plane.ilog2()) {
+        folded = O::pair::<M>(folded, plane_shuffle_xor(folded, 1 << step));
+    }
+    folded
+}
+
 /// What all units of the row have, folded, given to each of them. Every unit of the cube must call it.
 #[cube]
 pub(super) fn across<O: Fold, M: Size>(own: Vector<f32, M>, place: &Place, #[comptime] cut: Cut) -> Vector<f32, M> {
@@ -64,7 +66,7 @@ pub(super) fn across<O: Fold, M: Size>(own: Vector<f32, M>, place: &Place, #[com
     if comptime!(cut.plane.is_some()) {
         let plane = comptime!(cut.plane.unwrap_or(1));
         let planes = comptime!(cut.units / plane);
-        let mut folded = O::plane::<M>(own);
+        let mut folded = in_plane::<O, M>(own, plane);
         if comptime!(planes > 1) {
             let mut shared = SharedMemory::<Vector<f32, M>>::new(comptime!(cut.rows * planes));
             let lane = place.lane % plane;
@@ -81,7 +83,7 @@ pub(super) fn across<O: Fold, M: Size>(own: Vector<f32, M>, place: &Place, #[com
                     part = O::pair::<M>(part, shared[row * planes + at]);
                 }
             }
-            folded = O::plane::<M>(part);
+            folded = in_plane::<O, M>(part, plane);
         }
         folded
     } else {

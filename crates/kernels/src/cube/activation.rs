@@ -24,7 +24,7 @@ pub(super) fn apply<N: Size>(x: Vector<f32, N>, #[comptime] activation: Activati
         // (1 + tanh(u)) / 2 is sigmoid(2 u), which takes no function that overflows.
         Activation::GeluTanh => {
             let twice = x * (Vector::new(1.595_769) + Vector::new(0.071_354_814) * x * x);
-            x / (Vector::new(1.0) + (-twice).exp())
+            x * sigmoid(twice)
         }
         Activation::Silu => silu(x),
     }
@@ -32,5 +32,13 @@ pub(super) fn apply<N: Size>(x: Vector<f32, N>, #[comptime] activation: Activati
 
 #[cube]
 pub(super) fn silu<N: Size>(x: Vector<f32, N>) -> Vector<f32, N> {
-    x / (Vector::new(1.0) + (-x).exp())
+    x * sigmoid(x)
+}
+
+/// 1 / (1 + exp(-x)), by the square of an inverse root: a division takes CUDA several times as many instructions.
+#[cube]
+fn sigmoid<N: Size>(x: Vector<f32, N>) -> Vector<f32, N> {
+    // CubeCL 0.10 cannot negate a vector on CUDA.
+    let root = (Vector::new(1.0) + (x * Vector::new(-1.0)).exp()).inverse_sqrt();
+    root * root
 }

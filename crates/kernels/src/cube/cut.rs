@@ -31,8 +31,8 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// Enough to keep several loads in flight.
-    const ELEMENTS_PER_UNIT: usize = 16;
+    /// Four of the widest loads, all in flight at once; what is done once per unit then weighs little.
+    const BYTES_PER_UNIT: usize = 64;
     /// More would not fit the 64 registers that a unit of a full cube has.
     const MOST_ELEMENTS_PER_UNIT: usize = 32;
     const MOST_UNITS: usize = 1024;
@@ -47,15 +47,18 @@ impl Cut {
         let known = hardware.plane_size_min == hardware.plane_size_max && planes.contains(Plane::Ops);
         let plane = known.then_some(hardware.plane_size_max as usize);
         let most_units = hardware.max_units_per_cube as usize;
-        Self::on(Device { plane, most_units }, size.cols, access.width)
+        Self::on(Device { plane, most_units }, size.cols, size.kind.bytes(), access.width)
     }
 
-    fn on(device: Device, cols: usize, width: usize) -> Self {
+    fn on(device: Device, cols: usize, bytes: usize, width: usize) -> Self {
         let plane = device.plane.unwrap_or(Self::WARP);
         let most = device.most_units.min(Self::MOST_UNITS) / plane * plane;
         // One plane needs no barrier.
-        let enough =
-            if cols <= plane * Self::MOST_ELEMENTS_PER_UNIT { 1 } else { cols.div_ceil(Self::ELEMENTS_PER_UNIT) };
+        let enough = if cols <= plane * Self::MOST_ELEMENTS_PER_UNIT {
+            1
+        } else {
+            (cols * bytes).div_ceil(Self::BYTES_PER_UNIT)
+        };
         let units = enough.next_multiple_of(plane).min(most);
         let pieces = cols / width;
         Self {
@@ -123,7 +126,7 @@ mod tests {
         for device in DEVICES {
             for cols in (1..5000_usize).chain([8191, 8192, 16384, 32767, 32768, 32769, 65536, 70001]) {
                 for width in [1, 2, 4, 8].into_iter().filter(|&width| cols.is_multiple_of(width)) {
-                    let cut = Cut::on(device, cols, width);
+                    let cut = Cut::on(device, cols, 16 / width.max(4), width);
                     assert_eq!(cut.units % device.plane.unwrap_or(32), 0, "{cut:?}");
                     assert!(cut.units * cut.rows <= device.most_units, "{cut:?}");
                     assert!(cut.turns() * cut.units >= cut.pieces && cut.pieces * width == cols, "{cut:?}");
@@ -136,8 +139,8 @@ mod tests {
     #[test]
     fn usual_rows_are_read_once() {
         for cols in [768, 1024, 4096, 8192, 32768] {
-            assert!(Cut::on(DEVICES[0], cols, 8).held, "{cols}");
+            assert!(Cut::on(DEVICES[0], cols, 2, 8).held, "{cols}");
         }
-        assert!(!Cut::on(DEVICES[0], 65536, 8).held);
+        assert!(!Cut::on(DEVICES[0], 65536, 2, 8).held);
     }
 }

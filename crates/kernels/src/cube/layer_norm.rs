@@ -90,7 +90,7 @@ fn normalise<F: Float, N: Size>(
     #[define(F)] _kind: StorageType,
 ) {
     let place = place(rows, cut);
-    let count = comptime!(cut.cols as f32);
+    let share = comptime!(1.0 / cut.cols as f32);
     let mut kept = Array::<Vector<f32, N>>::new(comptime!(cut.kept()));
 
     let mut total = Vector::<f32, N>::new(0.0);
@@ -115,7 +115,7 @@ fn normalise<F: Float, N: Size>(
         }
     }
     let total = across::<Sum, Const<1>>(Vector::new(within::<Sum, N>(total)), &place, cut);
-    let rough_mean = Vector::<f32, N>::new(total[0] / count);
+    let rough_mean = Vector::<f32, N>::new(total[0] * share);
 
     let mut apart = Vector::<f32, N>::new(0.0);
     let mut squares = Vector::<f32, N>::new(0.0);
@@ -139,10 +139,10 @@ fn normalise<F: Float, N: Size>(
     both[0] = within::<Sum, N>(apart);
     both[1] = within::<Sum, N>(squares);
     let both = across::<Sum, Const<2>>(both, &place, cut);
-    let correction = both[0] / count;
-    let variance = max(both[1] / count - correction * correction, 0.0);
+    let correction = both[0] * share;
+    let variance = max(both[1] * share - correction * correction, 0.0);
     let correction = Vector::<f32, N>::new(correction);
-    let scale = Vector::<f32, N>::new(1.0 / (variance + epsilon).sqrt());
+    let scale = Vector::<f32, N>::new((variance + epsilon).inverse_sqrt());
 
     #[unroll(cut.held)]
     for turn in 0..comptime!(cut.turns()) {

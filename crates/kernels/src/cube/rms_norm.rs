@@ -67,7 +67,8 @@ fn normalise<F: Float, N: Size>(
         }
     }
     let squares = across::<Sum, Const<1>>(Vector::new(within::<Sum, N>(squares)), &place, cut);
-    let scale = Vector::<f32, N>::new(1.0 / (squares[0] / comptime!(cut.cols as f32) + epsilon).sqrt());
+    let mean = squares[0] * comptime!(1.0 / cut.cols as f32);
+    let scale = Vector::<f32, N>::new((mean + epsilon).inverse_sqrt());
 
     #[unroll(cut.held)]
     for turn in 0..comptime!(cut.turns()) {

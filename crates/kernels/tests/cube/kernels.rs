@@ -7,6 +7,7 @@ use calorimeter_kernels::FloatKind;
 use calorimeter_kernels::cube::{self, Activation, CubeError, LayerNorm, Matrix, Residual};
 use cubecl::Runtime;
 use cubecl::client::ComputeClient;
+use cubecl::wgpu::WgpuRuntime;
 
 /// One plane and several, whole accesses and single elements, the longest rows that are kept and some that are not.
 const WIDTHS: [usize; 12] = [1, 31, 33, 257, 768, 1000, 1025, 4096, 16384, 32768, 32770, 40000];
@@ -18,15 +19,16 @@ const EPSILON: f32 = 1e-5;
 
 #[test]
 fn kernels_are_right_on_vulkan() {
-    let client = devices::vulkan().expect("this test needs a Vulkan adapter; a software one such as lavapipe does");
-    are_right(&client, &[FloatKind::F32, FloatKind::F16]);
-    let bf16 = Matrix { rows: 1, cols: 1, kind: FloatKind::BF16 };
-    let memory = client.empty(2);
-    // Vulkan adapters with an extension store bf16.
-    match cube::softmax(&client, bf16, &memory, &memory) {
-        Ok(()) => are_right(&client, &[FloatKind::BF16]),
-        Err(error) => assert_eq!(error, CubeError::Unsupported { kind: FloatKind::BF16 }),
-    }
+    let client = vulkan();
+    // Not every adapter stores 16-bit numbers.
+    let there = |&kind: &FloatKind| {
+        let (memory, size) = (client.empty(4), Matrix { rows: 1, cols: 1, kind });
+        cube::softmax(&client, size, &memory, &client.empty(4)) != Err(CubeError::Unsupported { kind })
+    };
+    let kinds: Vec<_> = FloatKind::ALL.into_iter().filter(there).collect();
+    println!("Vulkan takes {kinds:?} here");
+    assert!(kinds.contains(&FloatKind::F32));
+    are_right(&client, &kinds);
 }
 
 #[test]
@@ -45,14 +47,22 @@ fn are_right<R: Runtime>(client: &ComputeClient<R>, kinds: &[FloatKind]) {
             rows.rms_norm();
             rows.softmax();
         }
-        // More cubes than one dimension of a launch takes on Vulkan.
-        Rows::new(client, kind, 4 * 65_536 + 1, 3).softmax();
         for (rows, cols) in [(1, 1), (3, 5), (2, 16), (7, 1000), (64, 4096)] {
             elements_are_right(client, Matrix { rows, cols, kind });
         }
         masked_rows(client, kind);
     }
     operands_that_do_not_fit_are_refused(client);
+}
+
+/// Four short rows share a cube.
+#[test]
+fn more_cubes_than_one_dimension_takes_are_right_on_vulkan() {
+    Rows::new(&vulkan(), FloatKind::F32, 4 * 65_535 + 1, 3).softmax();
+}
+
+fn vulkan() -> ComputeClient<WgpuRuntime> {
+    devices::vulkan().expect("this test needs a Vulkan adapter; a software one such as lavapipe does")
 }
 
 /// Rows with means of their own, and a gain and bias for each column.
@@ -126,14 +136,14 @@ impl<'a, R: Runtime> Rows<'a, R> {
             wanted.iter_mut().for_each(|y| *y = references::activation(activation, *y));
         }
         let name = self.name(&format!("layer_norm (residual {with_residual}, {activation:?})"));
-        out.assert_is(self.client, &name, &wanted, self.allowed(2e-6));
+        out.assert_is(self.client, &name, &wanted, self.allowed(4e-6));
     }
 
     fn rms_norm(&self) {
         let out = self.output();
         cube::rms_norm(self.client, self.size, &self.x.handle, &self.gain.handle, EPSILON, &out.handle).unwrap();
         let wanted = self.each(&self.x.values, |row| references::rms_norm(row, &self.gain.values, EPSILON.into()));
-        out.assert_is(self.client, &self.name("rms_norm"), &wanted, self.allowed(2e-6));
+        out.assert_is(self.client, &self.name("rms_norm"), &wanted, self.allowed(4e-6));
     }
 
     fn softmax(&self) {

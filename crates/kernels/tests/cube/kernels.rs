@@ -42,11 +42,13 @@ fn are_right<R: Runtime>(client: &ComputeClient<R>, kinds: &[FloatKind]) {
         for cols in WIDTHS {
             let rows = Rows::new(client, kind, ROWS, cols);
             rows.layer_norm(false, None);
-            rows.layer_norm(false, Some(Activation::Gelu));
-            rows.layer_norm(true, None);
+            rows.layer_norm(true, Some(Activation::Gelu));
             rows.rms_norm();
             rows.softmax();
         }
+        let rows = Rows::new(client, kind, ROWS, 768);
+        rows.layer_norm(false, Some(Activation::Gelu));
+        rows.layer_norm(true, None);
         for (rows, cols) in [(1, 1), (3, 5), (2, 16), (7, 1000), (64, 4096)] {
             elements_are_right(client, Matrix { rows, cols, kind });
         }

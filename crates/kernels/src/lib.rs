@@ -11,7 +11,8 @@
 //! assert_eq!(FloatKind::BF16.to_string(), "bf16");
 //! ```
 //!
-//! The feature `cube` adds the probes of any device that CubeCL drives.
+//! The feature `cube` adds the probes of any device that CubeCL drives, and the module `cube`: normalisations, softmax
+//! and element-wise functions on CubeCL's own memory.
 //!
 //! The feature `cuda` adds the module `native`, and its probes: matrix products by cuBLASLt, layer normalisation and
 //! activations as CUDA C++ compiled by NVRTC for the GPU at hand, on one stream of its own, whose events a stopwatch can
@@ -37,6 +38,8 @@
 //! ```
 #![deny(unsafe_code)]
 
+#[cfg(feature = "cube")]
+pub mod cube;
 mod float_kind;
 #[cfg(feature = "cuda")]
 pub mod native;

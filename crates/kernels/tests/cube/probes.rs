@@ -1,34 +1,18 @@
-//! The probes in CubeCL against what they should compute.
-//!
-//! On Vulkan wherever there is an adapter, a software one included; continuous integration installs one. On the first
-//! NVIDIA GPU with `CALORIMETER_TEST_DEVICE=cuda`. Use `-- --nocapture` to see which happened, and the times.
-#![cfg(feature = "cube")]
+//! The probes in CubeCL against what they should compute; `-- --nocapture` prints their times.
 
+use crate::devices;
 use calorimeter_kernels::probes::{CubeProbes, Probe, ProbeError, Probes};
-use cubecl::client::ComputeClient;
-use cubecl::cuda::{CudaDevice, CudaRuntime};
-use cubecl::wgpu::{RuntimeOptions, Vulkan, WgpuDevice, WgpuRuntime};
-use cubecl::{Runtime, future};
 use std::time::Instant;
 
 const MIB: u64 = 1 << 20;
 
-fn vulkan() -> Option<ComputeClient<WgpuRuntime>> {
-    let backends = wgpu::Backends::VULKAN;
-    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-    descriptor.backends = backends;
-    if future::block_on(wgpu::Instance::new(descriptor).enumerate_adapters(backends)).is_empty() {
-        assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver; none was found");
-        println!("no Vulkan adapter here: nothing was checked");
-        return None;
-    }
-    cubecl::wgpu::init_setup::<Vulkan>(&WgpuDevice::DefaultDevice, RuntimeOptions::default());
-    Some(WgpuRuntime::client(&WgpuDevice::DefaultDevice))
-}
-
 #[test]
 fn probes_are_right_on_vulkan() {
-    let Some(client) = vulkan() else { return };
+    let Some(client) = devices::vulkan() else {
+        assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver; none was found");
+        println!("no Vulkan adapter here: nothing was checked");
+        return;
+    };
     let largest = client.properties().memory.max_page_size;
     let mut probes = CubeProbes::new(client);
     are_right(&mut probes);
@@ -40,11 +24,7 @@ fn probes_are_right_on_vulkan() {
 
 #[test]
 fn probes_are_right_on_cuda() {
-    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("no GPU was used: set CALORIMETER_TEST_DEVICE=cuda to run this test on one");
-        return;
-    }
-    let client = CudaRuntime::client(&CudaDevice::new(0));
+    let Some(client) = devices::cuda() else { return };
     let largest = client.properties().memory.max_page_size;
     let mut probes = CubeProbes::new(client);
     are_right(&mut probes);

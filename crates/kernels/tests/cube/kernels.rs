@@ -1,0 +1,212 @@
+//! Each kernel against double precision, on rows of every kind of width.
+
+use crate::devices;
+use crate::matrices::{Input, Output, noise, rounding};
+use crate::references;
+use calorimeter_kernels::FloatKind;
+use calorimeter_kernels::cube::{self, Activation, CubeError, LayerNorm, Matrix, Residual};
+use cubecl::Runtime;
+use cubecl::client::ComputeClient;
+use cubecl::wgpu::WgpuRuntime;
+
+/// One plane and several, whole accesses and single elements, the longest rows that are kept and some that are not.
+const WIDTHS: [usize; 12] = [1, 31, 33, 257, 768, 1000, 1025, 4096, 16384, 32768, 32770, 40000];
+/// No multiple of the rows that share a cube.
+const ROWS: usize = 5;
+/// What rows are centred on, each its own.
+const MEANS: [f64; ROWS] = [0.0, 1e3, -1e3, 0.1, 3e3];
+const EPSILON: f32 = 1e-5;
+
+#[test]
+fn kernels_are_right_on_vulkan() {
+    let client = vulkan();
+    // Not every adapter stores 16-bit numbers.
+    let there = |&kind: &FloatKind| {
+        let (memory, size) = (client.empty(4), Matrix { rows: 1, cols: 1, kind });
+        cube::softmax(&client, size, &memory, &client.empty(4)) != Err(CubeError::Unsupported { kind })
+    };
+    let kinds: Vec<_> = FloatKind::ALL.into_iter().filter(there).collect();
+    println!("Vulkan takes {kinds:?} here");
+    assert!(kinds.contains(&FloatKind::F32));
+    are_right(&client, &kinds);
+}
+
+#[test]
+fn kernels_are_right_on_cuda() {
+    let Some(client) = devices::cuda() else { return };
+    are_right(&client, &FloatKind::ALL);
+}
+
+fn are_right<R: Runtime>(client: &ComputeClient<R>, kinds: &[FloatKind]) {
+    for &kind in kinds {
+        for cols in WIDTHS {
+            let rows = Rows::new(client, kind, ROWS, cols);
+            rows.layer_norm(false, None);
+            rows.layer_norm(true, Some(Activation::Gelu));
+            rows.rms_norm();
+            rows.softmax();
+        }
+        let rows = Rows::new(client, kind, ROWS, 768);
+        rows.layer_norm(false, Some(Activation::Gelu));
+        rows.layer_norm(true, None);
+        for (rows, cols) in [(1, 1), (3, 5), (2, 16), (7, 1000), (64, 4096)] {
+            elements_are_right(client, Matrix { rows, cols, kind });
+        }
+        masked_rows(client, kind);
+    }
+    operands_that_do_not_fit_are_refused(client);
+}
+
+/// Four short rows share a cube.
+#[test]
+fn more_cubes_than_one_dimension_takes_are_right_on_vulkan() {
+    Rows::new(&vulkan(), FloatKind::F32, 4 * 65_535 + 1, 3).softmax();
+}
+
+fn vulkan() -> ComputeClient<WgpuRuntime> {
+    devices::vulkan().expect("this test needs a Vulkan adapter; a software one such as lavapipe does")
+}
+
+/// Rows with means of their own, and a gain and bias for each column.
+struct Rows<'a, R: Runtime> {
+    client: &'a ComputeClient<R>,
+    size: Matrix,
+    x: Input,
+    addend: Input,
+    gain: Input,
+    bias: Input,
+}
+
+impl<'a, R: Runtime> Rows<'a, R> {
+    fn new(client: &'a ComputeClient<R>, kind: FloatKind, rows: usize, cols: usize) -> Self {
+        let len = rows * cols;
+        let means = |times: f64| (0..len).map(move |at| times * MEANS[at / cols % ROWS]);
+        let input = |values: &mut dyn Iterator<Item = f64>| Input::new(client, kind, values);
+        Self {
+            client,
+            size: Matrix { rows, cols, kind },
+            x: input(&mut means(1.0).zip(noise(1)).map(|(mean, noise)| mean + 4.0 * noise)),
+            addend: input(&mut means(0.5).zip(noise(2)).map(|(mean, noise)| mean + 4.0 * noise)),
+            gain: input(&mut noise(3).map(|noise| 1.0 + 0.5 * noise).take(cols)),
+            bias: input(&mut noise(4).take(cols)),
+        }
+    }
+
+    fn output(&self) -> Output {
+        Output::new(self.client, self.size.kind, self.size.rows * self.size.cols)
+    }
+
+    /// A function of each row.
+    fn each(&self, values: &[f64], of_row: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
+        values.chunks(self.size.cols).flat_map(of_row).collect()
+    }
+
+    fn name(&self, kernel: &str) -> String {
+        let Matrix { rows, cols, kind } = self.size;
+        format!("{kernel} of {rows} x {cols} in {kind}")
+    }
+
+    /// What rounding the result allows, and `more` for the arithmetic before it.
+    fn allowed(&self, more: f64) -> impl Fn(f64) -> f64 {
+        let rounding = rounding(self.size.kind);
+        move |wanted| rounding * wanted.abs() + more
+    }
+
+    fn layer_norm(&self, with_residual: bool, activation: Option<Activation>) {
+        let (out, sum) = (self.output(), self.output());
+        let residual = with_residual.then_some(Residual { addend: &self.addend.handle, sum: &sum.handle });
+        let norm = LayerNorm {
+            x: &self.x.handle,
+            residual,
+            gain: &self.gain.handle,
+            bias: &self.bias.handle,
+            epsilon: EPSILON,
+            activation,
+            out: &out.handle,
+        };
+        cube::layer_norm(self.client, self.size, norm).unwrap();
+        let mut values = self.x.values.clone();
+        if with_residual {
+            values.iter_mut().zip(&self.addend.values).for_each(|(x, addend)| *x += addend);
+            sum.assert_is(self.client, &self.name("the sum"), &values, self.allowed(0.0));
+            // Sums are rounded to f32 before they are normalised.
+            values.iter_mut().for_each(|x| *x = f64::from(*x as f32));
+        }
+        let mut wanted =
+            self.each(&values, |row| references::layer_norm(row, &self.gain.values, &self.bias.values, EPSILON.into()));
+        if let Some(activation) = activation {
+            wanted.iter_mut().for_each(|y| *y = references::activation(activation, *y));
+        }
+        let name = self.name(&format!("layer_norm (residual {with_residual}, {activation:?})"));
+        out.assert_is(self.client, &name, &wanted, self.allowed(4e-6));
+    }
+
+    fn rms_norm(&self) {
+        let out = self.output();
+        cube::rms_norm(self.client, self.size, &self.x.handle, &self.gain.handle, EPSILON, &out.handle).unwrap();
+        let wanted = self.each(&self.x.values, |row| references::rms_norm(row, &self.gain.values, EPSILON.into()));
+        out.assert_is(self.client, &self.name("rms_norm"), &wanted, self.allowed(4e-6));
+    }
+
+    fn softmax(&self) {
+        let out = self.output();
+        cube::softmax(self.client, self.size, &self.x.handle, &out.handle).unwrap();
+        let wanted = self.each(&self.x.values, references::softmax);
+        out.assert_is(self.client, &self.name("softmax"), &wanted, relative(self.size.kind));
+    }
+}
+
+/// What rounding allows, and what Vulkan allows an exponential, of results that may all be small.
+fn relative(kind: FloatKind) -> impl Fn(f64) -> f64 {
+    // Steps between f16's least numbers.
+    let step = if kind == FloatKind::F16 { 2f64.powi(-24) } else { 0.0 };
+    move |wanted| (rounding(kind) + 4e-6) * wanted + step
+}
+
+fn elements_are_right<R: Runtime>(client: &ComputeClient<R>, size: Matrix) {
+    let Matrix { rows, cols, kind } = size;
+    let edges = [0.0, -0.0, 1e3, -1e3, 1e-3, -1e-3, -9.0, 9.0, f64::NAN];
+    let a = Input::new(client, kind, edges.into_iter().chain(noise(5).map(|x| 8.0 * x)).take(rows * cols));
+    let b = Input::new(client, kind, noise(6).map(|x| 8.0 * x).take(rows * cols));
+    let check = |what: &str, out: Output, wanted: &dyn Fn(f64, f64) -> f64| {
+        let wanted: Vec<f64> = a.values.iter().zip(&b.values).map(|(&a, &b)| wanted(a, b)).collect();
+        let what = format!("{what} of {rows} x {cols} in {kind}");
+        out.assert_is(client, &what, &wanted, |wanted| (rounding(kind) + 1e-6) * wanted.abs() + 1e-6);
+    };
+    let output = || Output::new(client, kind, rows * cols);
+    for activation in [Activation::Gelu, Activation::GeluTanh, Activation::Silu] {
+        let out = output();
+        cube::activate(client, size, activation, &a.handle, &out.handle).unwrap();
+        check(&format!("{activation:?}"), out, &|a, _| references::activation(activation, a));
+    }
+    let out = output();
+    cube::add(client, size, &a.handle, &b.handle, &out.handle).unwrap();
+    check("add", out, &|a, b| a + b);
+    let out = output();
+    cube::swiglu(client, size, &a.handle, &b.handle, &out.handle).unwrap();
+    check("swiglu", out, &|a, b| references::activation(Activation::Silu, a) * b);
+}
+
+/// As in attention: minus infinity is nothing, also where it fills whole accesses.
+fn masked_rows<R: Runtime>(client: &ComputeClient<R>, kind: FloatKind) {
+    for cols in [31, 4096] {
+        let size = Matrix { rows: 1, cols, kind };
+        let masked = (0..cols).map(|col| if col % 17 < 9 || col < cols / 2 { f64::NEG_INFINITY } else { 0.1 });
+        let (x, out) = (Input::new(client, kind, masked), Output::new(client, kind, cols));
+        cube::softmax(client, size, &x.handle, &out.handle).unwrap();
+        out.assert_is(client, "softmax of masked rows", &references::softmax(&x.values), relative(kind));
+    }
+}
+
+fn operands_that_do_not_fit_are_refused<R: Runtime>(client: &ComputeClient<R>) {
+    let size = Matrix { rows: 3, cols: 5, kind: FloatKind::F32 };
+    let (large, small) = (client.empty(60), client.empty(56));
+    let too_small = |operand, needs, has| Err(CubeError::TooSmall { operand, needs, has });
+    assert_eq!(cube::softmax(client, size, &large, &small), too_small("out", 60, 56));
+    assert_eq!(cube::rms_norm(client, size, &large, &client.empty(16), EPSILON, &large), too_small("gain", 20, 16));
+    let (rows, cols) = (usize::MAX, 2);
+    let huge = Matrix { rows, cols, kind: FloatKind::F32 };
+    assert_eq!(cube::add(client, huge, &large, &large, &large), Err(CubeError::TooLarge { rows, cols }));
+    let empty = Matrix { rows: 0, ..size };
+    assert_eq!(cube::softmax(client, empty, &small, &small), Ok(()));
+}

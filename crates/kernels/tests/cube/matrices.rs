@@ -1,0 +1,94 @@
+//! Matrices on a device, and what comes back from it.
+
+use calorimeter_kernels::FloatKind;
+use cubecl::Runtime;
+use cubecl::client::ComputeClient;
+use cubecl::server::Handle;
+use half::{bf16, f16};
+
+/// Elements behind an output that nobody may write.
+const GUARD: usize = 64;
+
+/// Half the distance from 1 to the next number.
+pub fn rounding(kind: FloatKind) -> f64 {
+    match kind {
+        FloatKind::F32 => f64::from(f32::EPSILON) / 2.0,
+        FloatKind::F16 => f64::from(f16::EPSILON) / 2.0,
+        FloatKind::BF16 => f64::from(bf16::EPSILON) / 2.0,
+    }
+}
+
+fn encode(kind: FloatKind, value: f64) -> Vec<u8> {
+    match kind {
+        FloatKind::F32 => (value as f32).to_le_bytes().to_vec(),
+        FloatKind::F16 => f16::from_f64(value).to_le_bytes().to_vec(),
+        FloatKind::BF16 => bf16::from_f64(value).to_le_bytes().to_vec(),
+    }
+}
+
+fn decode(kind: FloatKind, bytes: &[u8]) -> Vec<f64> {
+    let word = |at: usize| [bytes[at], bytes[at + 1]];
+    let number = |at: usize| match kind {
+        FloatKind::F32 => f64::from(f32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])),
+        FloatKind::F16 => f16::from_le_bytes(word(at)).to_f64(),
+        FloatKind::BF16 => bf16::from_le_bytes(word(at)).to_f64(),
+    };
+    (0..bytes.len()).step_by(kind.bytes()).map(number).collect()
+}
+
+/// Numbers on a device, and the same numbers as the device has them.
+pub struct Input {
+    pub handle: Handle,
+    pub values: Vec<f64>,
+}
+
+impl Input {
+    pub fn new<R: Runtime>(client: &ComputeClient<R>, kind: FloatKind, values: impl Iterator<Item = f64>) -> Self {
+        let bytes: Vec<u8> = values.flat_map(|value| encode(kind, value)).collect();
+        Self { handle: client.create_from_slice(&bytes), values: decode(kind, &bytes) }
+    }
+}
+
+/// Memory for a result, full of NaN.
+pub struct Output {
+    pub handle: Handle,
+    kind: FloatKind,
+    len: usize,
+}
+
+impl Output {
+    pub fn new<R: Runtime>(client: &ComputeClient<R>, kind: FloatKind, len: usize) -> Self {
+        let handle = client.create_from_slice(&vec![0xff; (len + GUARD) * kind.bytes()]);
+        Self { handle, kind, len }
+    }
+
+    /// Fails unless each number is as close to the one wanted as `allowed` says.
+    pub fn assert_is<R: Runtime>(
+        self,
+        client: &ComputeClient<R>,
+        what: &str,
+        wanted: &[f64],
+        allowed: impl Fn(f64) -> f64,
+    ) {
+        let bytes = client.read_one(self.handle).unwrap();
+        let (found, guard) = bytes.split_at(self.len * self.kind.bytes());
+        assert!(guard.iter().all(|&byte| byte == 0xff), "{what} wrote behind its output");
+        let found = decode(self.kind, found);
+        assert_eq!(found.len(), wanted.len());
+        for (at, (&found, &wanted)) in found.iter().zip(wanted).enumerate() {
+            let right = (found - wanted).abs() <= allowed(wanted) || (found.is_nan() && wanted.is_nan());
+            assert!(right, "{what}: element {at} is {found} and should be {wanted} ± {}", allowed(wanted));
+        }
+    }
+}
+
+/// Numbers spread evenly from -1 to 1, always the same for a seed.
+pub fn noise(seed: u64) -> impl Iterator<Item = f64> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    std::iter::repeat_with(move || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) as f64 / u64::MAX as f64 * 2.0 - 1.0
+    })
+}

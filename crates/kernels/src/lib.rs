@@ -1,7 +1,8 @@
 //! Which kernels: GPU code of known quality, for programs that want something better, or better known, than what their
 //! framework launches.
 //!
-//! Without a feature the crate holds only what needs no GPU: small types, and the [`probes`] of the processor.
+//! Without a feature the crate holds only what needs no GPU: small types, the [`probes`] of the processor, and the
+//! definition of [`rowwise`] quantisation.
 //!
 //! ```
 //! use calorimeter_kernels::FloatKind;
@@ -41,5 +42,6 @@ mod float_kind;
 #[cfg(feature = "cuda")]
 pub mod native;
 pub mod probes;
+pub mod rowwise;
 
 pub use float_kind::FloatKind;

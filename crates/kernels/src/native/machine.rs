@@ -87,6 +87,15 @@ impl Machine {
         self.info.compute_capability
     }
 
+    /// Refuses what this GPU is too old for.
+    pub(super) fn require(&self, what: &'static str, needed: ComputeCapability) -> Result<(), NativeError> {
+        let found = self.compute_capability();
+        if found >= needed {
+            return Ok(());
+        }
+        Err(NativeError::UnsupportedGpu { what, needed, found, name: self.name().to_string() })
+    }
+
     /// Size of the L2 cache in bytes.
     pub fn l2_bytes(&self) -> u64 {
         self.info.l2_bytes

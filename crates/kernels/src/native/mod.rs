@@ -1,8 +1,8 @@
 //! CUDA: cuBLASLt, and our own CUDA C++ compiled by NVRTC.
 //!
 //! A [`Machine`] is one GPU with one stream; everything made from it runs on that stream in the order it was enqueued.
-//! Plans ([`Linear`], [`LayerNorm`], [`Activation`]) choose and compile when they are made, so that `enqueue` only
-//! launches. A plan and the buffers it is given must come from the same machine; this is checked at each launch.
+//! Plans ([`Linear`], [`LayerNorm`], [`Activation`], [`QuantiseRows`]) choose and compile when they are made, so that
+//! `enqueue` only launches. A plan and the buffers it is given must come from the same machine; this is checked at each launch.
 
 mod activation;
 mod buffer;
@@ -22,6 +22,8 @@ mod machine;
 #[allow(unsafe_code, reason = "the bindings of NVRTC")]
 mod nvrtc;
 mod probe_kernel;
+mod quantise_rows;
+mod row_cut;
 
 pub use activation::{Activation, ActivationFunction};
 pub use buffer::Buffer;
@@ -32,3 +34,4 @@ pub use libraries::{LibraryStatus, libraries};
 pub use linear::{Linear, LinearShape};
 pub use machine::Machine;
 pub(crate) use probe_kernel::ProbeKernel;
+pub use quantise_rows::{QuantiseRows, ScaleSource};

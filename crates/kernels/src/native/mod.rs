@@ -1,7 +1,7 @@
 //! CUDA: cuBLASLt, and our own CUDA C++ compiled by NVRTC.
 //!
 //! A [`Machine`] is one GPU with one stream; everything made from it runs on that stream in the order it was enqueued.
-//! Plans ([`Linear`], [`LayerNorm`], [`Activation`], [`QuantiseRows`]) choose and compile when they are made, so that
+//! Plans ([`Linear`], [`LayerNorm`], [`QuantiseRows`] and the like) choose and compile when they are made, so that
 //! `enqueue` only launches. A plan and the buffers it is given must come from the same machine; this is checked at each launch.
 
 mod activation;
@@ -22,8 +22,10 @@ mod machine;
 #[allow(unsafe_code, reason = "the bindings of NVRTC")]
 mod nvrtc;
 mod probe_kernel;
+mod quantise_columns;
 mod quantise_rows;
 mod row_cut;
+mod transpose_bytes;
 
 pub use activation::{Activation, ActivationFunction};
 pub use buffer::Buffer;
@@ -34,4 +36,6 @@ pub use libraries::{LibraryStatus, libraries};
 pub use linear::{Linear, LinearShape};
 pub use machine::Machine;
 pub(crate) use probe_kernel::ProbeKernel;
+pub use quantise_columns::QuantiseColumns;
 pub use quantise_rows::{QuantiseRows, ScaleSource};
+pub use transpose_bytes::TransposeBytes;

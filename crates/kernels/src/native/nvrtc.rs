@@ -20,6 +20,9 @@ pub(super) enum Source {
     Traffic,
     Spin,
     QuantiseRows,
+    QuantiseColumns,
+    QuantiseAnyColumns,
+    TransposeBytes,
 }
 
 impl Source {
@@ -30,6 +33,9 @@ impl Source {
             Self::Traffic => "traffic.cu",
             Self::Spin => "spin.cu",
             Self::QuantiseRows => "quantise_rows.cu",
+            Self::QuantiseColumns => "quantise_columns.cu",
+            Self::QuantiseAnyColumns => "quantise_any_columns.cu",
+            Self::TransposeBytes => "transpose_bytes.cu",
         }
     }
 
@@ -40,6 +46,9 @@ impl Source {
             Self::Traffic => include_str!("cuda/traffic.cu"),
             Self::Spin => include_str!("cuda/spin.cu"),
             Self::QuantiseRows => include_str!("cuda/quantise_rows.cu"),
+            Self::QuantiseColumns => include_str!("cuda/quantise_columns.cu"),
+            Self::QuantiseAnyColumns => include_str!("cuda/quantise_any_columns.cu"),
+            Self::TransposeBytes => include_str!("cuda/transpose_bytes.cu"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use calorimeter_kernels::{
-    native::{Machine, QuantiseRows, ScaleSource},
+    native::{Machine, QuantiseColumns, QuantiseRows, ScaleSource},
     rowwise,
 };
 
@@ -102,4 +102,44 @@ fn check_rows(machine: &Arc<Machine>, x: &[u16], count: usize, columns: usize, s
     let (exact_codes, exact_scales) = reference(x, columns, scales);
     assert_scales(&found.download().unwrap(), &exact_scales, &place);
     assert_codes(&codes.download().unwrap(), &exact_codes, columns, &place);
+}
+
+#[test]
+fn quantised_columns_are_the_definition_of_the_transpose_to_the_bit() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let sizes = [
+        // One block, clusters of two to eight, partly filled ones, and panels that are cut off.
+        (16, 8),
+        (1024, 40),
+        (1040, 32),
+        (2048, 72),
+        (4096, 1000),
+        (8192, 64),
+        (8208, 24),
+        (16384, 40),
+        // More rows than a cluster holds, and no whole accesses.
+        (16400, 16),
+        (1, 1),
+        (7, 31),
+        (31, 7),
+        (1000, 24),
+        (4096, 31),
+    ];
+    for (rows_of_x, columns) in sizes {
+        let transposed = rows(columns, rows_of_x);
+        let x: Vec<u16> =
+            (0..rows_of_x * columns).map(|at| transposed[at % columns * rows_of_x + at / columns]).collect();
+        let x = machine.upload(&bytes(&x)).unwrap();
+        for scales in SOURCES {
+            let plan = QuantiseColumns::new(&machine, scales, rows_of_x, columns).unwrap();
+            let place = format!("{rows_of_x}x{columns} {scales:?}: {}", plan.algorithm());
+            println!("{place}");
+            let mut codes = poisoned(&machine, plan.codes_bytes());
+            let mut found = poisoned(&machine, plan.scales_bytes());
+            plan.enqueue(&x, &mut codes, &mut found).unwrap();
+            let (exact_codes, exact_scales) = reference(&transposed, rows_of_x, scales);
+            assert_scales(&found.download().unwrap(), &exact_scales, &place);
+            assert_codes(&codes.download().unwrap(), &exact_codes, rows_of_x, &place);
+        }
+    }
 }

@@ -10,6 +10,7 @@ mod buffer;
 mod cublaslt;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod driver;
+mod elementwise;
 mod error;
 mod gpu;
 #[allow(unsafe_code, reason = "launching a kernel")]
@@ -29,6 +30,7 @@ mod transpose_bytes;
 
 pub use activation::{Activation, ActivationFunction};
 pub use buffer::Buffer;
+pub use elementwise::{Elementwise, ElementwiseFunction};
 pub use error::NativeError;
 pub use gpu::{ComputeCapability, DriverVersion, GpuInfo, probe};
 pub use layer_norm::LayerNorm;

@@ -23,6 +23,7 @@ pub(super) enum Source {
     QuantiseColumns,
     QuantiseAnyColumns,
     TransposeBytes,
+    Elementwise,
 }
 
 impl Source {
@@ -36,6 +37,7 @@ impl Source {
             Self::QuantiseColumns => "quantise_columns.cu",
             Self::QuantiseAnyColumns => "quantise_any_columns.cu",
             Self::TransposeBytes => "transpose_bytes.cu",
+            Self::Elementwise => "elementwise.cu",
         }
     }
 
@@ -49,6 +51,7 @@ impl Source {
             Self::QuantiseColumns => include_str!("cuda/quantise_columns.cu"),
             Self::QuantiseAnyColumns => include_str!("cuda/quantise_any_columns.cu"),
             Self::TransposeBytes => include_str!("cuda/transpose_bytes.cu"),
+            Self::Elementwise => include_str!("cuda/elementwise.cu"),
         }
     }
 }

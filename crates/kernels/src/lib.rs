@@ -14,9 +14,10 @@
 //!
 //! The feature `cube` adds the probes of any device that CubeCL drives.
 //!
-//! The feature `cuda` adds the module `native`, and its probes: matrix products by cuBLASLt, layer normalisation and
-//! activations as CUDA C++ compiled by NVRTC for the GPU at hand, on one stream of its own, whose events a stopwatch can
-//! use. It builds on a machine without CUDA; a library or GPU that is missing at run time is an error value.
+//! The feature `cuda` adds the module `native`, and its probes: matrix products of floats and of e4m3 by cuBLASLt; layer
+//! normalisation, activations, quantisation and the operations of STREAM as CUDA C++ compiled by NVRTC for the GPU at
+//! hand; all on one stream of its own, whose events a stopwatch can use. It builds on a machine without CUDA; a library or
+//! GPU that is missing at run time is an error value.
 //!
 #![cfg_attr(feature = "cuda", doc = "```no_run")]
 #![cfg_attr(not(feature = "cuda"), doc = "```ignore")]

@@ -1,7 +1,6 @@
 //! What can go wrong, in sentences for the person who can act.
 
 use super::{ComputeCapability, DriverVersion, LinearShape};
-use crate::FloatKind;
 
 /// Why a native kernel could not be prepared or run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -72,13 +71,13 @@ pub enum NativeError {
     },
     /// cuBLASLt has no algorithm for a product.
     #[error(
-        "cuBLASLt has no {kind} algorithm for {shape} within {workspace_bytes} bytes of workspace ({status}); \
+        "cuBLASLt has no {product} algorithm for {shape} within {workspace_bytes} bytes of workspace ({status}); \
          try row lengths (k, n) that are multiples of 16 bytes"
     )]
     NoAlgorithm {
-        /// Element type.
-        kind: FloatKind,
-        /// The product.
+        /// The element types.
+        product: String,
+        /// The sizes.
         shape: LinearShape,
         /// The limit on workspace.
         workspace_bytes: usize,

@@ -34,7 +34,7 @@ pub struct Machine {
 type Modules = HashMap<(Source, Vec<String>), Arc<CudaModule>>;
 
 /// What every product may use as scratch; the amount that NVIDIA advises for its newest GPUs is half of it.
-pub(super) const WORKSPACE_BYTES: usize = 64 << 20;
+const WORKSPACE_BYTES: usize = 64 << 20;
 
 impl Machine {
     /// Takes the GPU with that number: its primary context, a stream, a cuBLASLt handle and 64 MiB of workspace.

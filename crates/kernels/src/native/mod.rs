@@ -12,6 +12,8 @@ mod cublaslt;
 mod driver;
 mod elementwise;
 mod error;
+mod float8_linear;
+mod form;
 mod gpu;
 #[allow(unsafe_code, reason = "launching a kernel")]
 mod kernel;
@@ -32,6 +34,7 @@ pub use activation::{Activation, ActivationFunction};
 pub use buffer::Buffer;
 pub use elementwise::{Elementwise, ElementwiseFunction};
 pub use error::NativeError;
+pub use float8_linear::{Float8Linear, Float8Output, Float8Sums};
 pub use gpu::{ComputeCapability, DriverVersion, GpuInfo, probe};
 pub use layer_norm::LayerNorm;
 pub use libraries::{LibraryStatus, libraries};

@@ -24,6 +24,7 @@ pub(super) enum Source {
     QuantiseAnyColumns,
     TransposeBytes,
     Elementwise,
+    ScaleProduct,
 }
 
 impl Source {
@@ -38,6 +39,7 @@ impl Source {
             Self::QuantiseAnyColumns => "quantise_any_columns.cu",
             Self::TransposeBytes => "transpose_bytes.cu",
             Self::Elementwise => "elementwise.cu",
+            Self::ScaleProduct => "scale_product.cu",
         }
     }
 
@@ -52,6 +54,7 @@ impl Source {
             Self::QuantiseAnyColumns => include_str!("cuda/quantise_any_columns.cu"),
             Self::TransposeBytes => include_str!("cuda/transpose_bytes.cu"),
             Self::Elementwise => include_str!("cuda/elementwise.cu"),
+            Self::ScaleProduct => include_str!("cuda/scale_product.cu"),
         }
     }
 }

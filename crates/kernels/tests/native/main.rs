@@ -5,6 +5,7 @@
 #![cfg(feature = "cuda")]
 
 mod elementwise;
+mod float8;
 mod quantise;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

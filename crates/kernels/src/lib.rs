@@ -1,7 +1,8 @@
 //! Which kernels: GPU code of known quality, for programs that want something better, or better known, than what their
 //! framework launches.
 //!
-//! Without a feature the crate holds only what needs no GPU: small types, and the [`probes`] of the processor.
+//! Without a feature the crate holds only what needs no GPU: small types, the [`probes`] of the processor, and the
+//! definition of [`rowwise`] quantisation.
 //!
 //! ```
 //! use calorimeter_kernels::FloatKind;
@@ -14,9 +15,10 @@
 //! The feature `cube` adds the probes of any device that CubeCL drives, and the module `cube`: normalisations, softmax
 //! and element-wise functions on CubeCL's own memory.
 //!
-//! The feature `cuda` adds the module `native`, and its probes: matrix products by cuBLASLt, layer normalisation and
-//! activations as CUDA C++ compiled by NVRTC for the GPU at hand, on one stream of its own, whose events a stopwatch can
-//! use. It builds on a machine without CUDA; a library or GPU that is missing at run time is an error value.
+//! The feature `cuda` adds the module `native`, and its probes: matrix products of floats and of e4m3 by cuBLASLt; layer
+//! normalisation, activations, quantisation and the operations of STREAM as CUDA C++ compiled by NVRTC for the GPU at
+//! hand; all on one stream of its own, whose events a stopwatch can use. It builds on a machine without CUDA; a library or
+//! GPU that is missing at run time is an error value.
 //!
 #![cfg_attr(feature = "cuda", doc = "```no_run")]
 #![cfg_attr(not(feature = "cuda"), doc = "```ignore")]
@@ -44,5 +46,6 @@ mod float_kind;
 #[cfg(feature = "cuda")]
 pub mod native;
 pub mod probes;
+pub mod rowwise;
 
 pub use float_kind::FloatKind;

@@ -1,6 +1,10 @@
 //! cuBLASLt: the handle and one matrix product.
 
-use std::{ffi::c_void, mem, ptr, sync::Arc};
+use std::{
+    ffi::c_void,
+    mem, ptr,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use cudarc::{
     cublaslt::{
@@ -8,14 +12,19 @@ use cudarc::{
         sys::{
             self, cublasComputeType_t as Compute, cublasLtMatmulAlgoConfigAttributes_t as Config,
             cublasLtMatmulDescAttributes_t as DescAttribute, cublasLtMatmulHeuristicResult_t as Candidate,
-            cublasLtMatmulPreferenceAttributes_t as PreferenceAttribute, cublasLtReductionScheme_t as Reduction,
-            cudaDataType_t as DataType,
+            cublasLtMatmulMatrixScale_t as ScaleMode, cublasLtMatmulPreferenceAttributes_t as PreferenceAttribute,
+            cublasLtReductionScheme_t as Reduction, cudaDataType_t as DataType,
         },
     },
-    driver::{CudaContext, CudaStream},
+    driver::CudaContext,
 };
 
-use super::{LinearShape, NativeError, driver::Memory, driver::failed, libraries::Library};
+use super::{
+    Float8Sums, LinearShape, Machine, NativeError,
+    driver::{Memory, failed},
+    form::{Factors, Form},
+    libraries::Library,
+};
 use crate::FloatKind;
 
 /// `CUBLAS_OP_T`, which the bindings keep with cuBLAS.
@@ -50,13 +59,16 @@ impl Drop for Handle {
     }
 }
 
-/// How a product takes its inputs before it multiplies them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Multiplies {
-    /// As they are.
-    Whole,
-    /// f32 rounded to TF32, which tensor cores multiply.
-    Tf32,
+/// The memory of one run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Operands<'a> {
+    pub(super) x: &'a Memory,
+    pub(super) w: &'a Memory,
+    pub(super) y: &'a Memory,
+    /// f32 scales of the rows of x and of w, if the product is scaled.
+    pub(super) scales: Option<[&'a Memory; 2]>,
+    /// What is added to the product, laid out like `y`.
+    pub(super) added: Option<&'a Memory>,
 }
 
 /// The product y = x wᵀ of row-major matrices, with the algorithm that will compute it.
@@ -66,8 +78,9 @@ pub(super) enum Multiplies {
 #[derive(Debug)]
 pub(super) struct Product {
     shape: LinearShape,
-    kind: FloatKind,
-    operation: Owned<sys::cublasLtMatmulDesc_t>,
+    form: Form,
+    /// Locked while the addresses in it belong to one run.
+    operation: Mutex<Owned<sys::cublasLtMatmulDesc_t>>,
     w: Owned<sys::cublasLtMatrixLayout_t>,
     x: Owned<sys::cublasLtMatrixLayout_t>,
     y: Owned<sys::cublasLtMatrixLayout_t>,
@@ -75,7 +88,7 @@ pub(super) struct Product {
     candidates: usize,
 }
 
-// SAFETY: the descriptors are plain host memory that nothing changes once the product is made.
+// SAFETY: the descriptors are plain host memory; only the locked one changes once the product is made.
 unsafe impl Send for Product {}
 // SAFETY: as above.
 unsafe impl Sync for Product {}
@@ -85,41 +98,40 @@ impl Product {
     /// in the order of their estimated time.
     const CANDIDATES: usize = 8;
 
-    pub(super) fn plan(
-        handle: &Handle,
-        kind: FloatKind,
-        multiplies: Multiplies,
-        shape: LinearShape,
-        workspace_bytes: usize,
-    ) -> Result<Self, NativeError> {
-        let doing = format!("planning a {kind} product of {shape}");
-        let refused = refused(doing);
+    pub(super) fn plan(machine: &Machine, form: Form, shape: LinearShape) -> Result<Self, NativeError> {
+        let handle = machine.cublaslt();
+        let refused = refused(format!("planning a {form} product of {shape}"));
         handle.context.bind_to_thread().map_err(failed("selecting the device"))?;
 
-        let compute = match multiplies {
-            Multiplies::Whole => Compute::CUBLAS_COMPUTE_32F,
-            Multiplies::Tf32 => Compute::CUBLAS_COMPUTE_32F_FAST_TF32,
+        let compute = match form.factors {
+            Factors::Whole(_) | Factors::E4m3(_) => Compute::CUBLAS_COMPUTE_32F,
+            Factors::Tf32 => Compute::CUBLAS_COMPUTE_32F_FAST_TF32,
         };
         let operation = owned(result::create_matmul_desc(compute, DataType::CUDA_R_32F), result::destroy_matmul_desc)
             .map_err(&refused)?;
-        // SAFETY: a live descriptor, and this attribute is a 32-bit integer.
-        unsafe {
-            result::set_matmul_desc_attribute(
-                operation.raw,
-                DescAttribute::CUBLASLT_MATMUL_DESC_TRANSA,
-                ptr::from_ref(&TRANSPOSE).cast(),
-                size_of_val(&TRANSPOSE),
-            )
+        operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_TRANSA, TRANSPOSE).map_err(&refused)?;
+        if let Factors::E4m3(sums) = form.factors {
+            let fast = i8::from(sums == Float8Sums::Fast);
+            operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast).map_err(&refused)?;
         }
-        .map_err(&refused)?;
+        if form.scaled {
+            let vectors = ScaleMode::CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F as u32;
+            operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_A_SCALE_MODE, vectors).map_err(&refused)?;
+            operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_B_SCALE_MODE, vectors).map_err(&refused)?;
+            // Any address will do until the first run: the heuristic only looks whether there is one.
+            let some = machine.workspace().address("workspace", machine.stream(), 0)?;
+            operation.set_scales([some, some]).map_err(&refused)?;
+        }
 
-        let layout = |rows: usize, columns: usize| {
-            let layout = result::create_matrix_layout(data_type(kind), rows as u64, columns as u64, rows as i64);
+        let layout = |data_type: DataType, rows: usize, columns: usize| {
+            let layout = result::create_matrix_layout(data_type, rows as u64, columns as u64, rows as i64);
             owned(layout, result::destroy_matrix_layout).map_err(&refused)
         };
         let LinearShape { m, k, n } = shape;
-        let (w, x, y) = (layout(k, n)?, layout(k, m)?, layout(n, m)?);
+        let factors = factor_type(form.factors);
+        let (w, x, y) = (layout(factors, k, n)?, layout(factors, k, m)?, layout(data_type(form.output), n, m)?);
 
+        let workspace_bytes = machine.workspace().len();
         let preference = owned(result::create_matmul_pref(), result::destroy_matmul_pref).map_err(&refused)?;
         let workspace_limit = workspace_bytes as u64;
         // Partial sums of a split k are added in f32 too, never in the output's type.
@@ -164,8 +176,12 @@ impl Product {
         let usable = |candidate: &Candidate| {
             candidate.state == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS && candidate.workspaceSize <= workspace_bytes
         };
-        let no_algorithm =
-            |status: &str| NativeError::NoAlgorithm { kind, shape, workspace_bytes, status: status.to_string() };
+        let no_algorithm = |status: &str| NativeError::NoAlgorithm {
+            product: form.to_string(),
+            shape,
+            workspace_bytes,
+            status: status.to_string(),
+        };
         match answer.result() {
             Ok(()) => {}
             Err(CublasError(sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED)) => {
@@ -175,36 +191,52 @@ impl Product {
         }
         let chosen =
             candidates[..found].iter().copied().find(usable).ok_or_else(|| no_algorithm("none was offered"))?;
-        Ok(Self { shape, kind, operation, w, x, y, chosen, candidates: found })
+        Ok(Self { shape, form, operation: Mutex::new(operation), w, x, y, chosen, candidates: found })
     }
 
-    pub(super) fn enqueue(
-        &self,
-        handle: &Handle,
-        stream: &Arc<CudaStream>,
-        workspace: &Memory,
-        [x, w, y]: [&Memory; 3],
-    ) -> Result<(), NativeError> {
+    pub(super) fn enqueue(&self, machine: &Machine, operands: Operands<'_>) -> Result<(), NativeError> {
+        let (handle, stream) = (machine.cublaslt(), machine.stream());
+        let LinearShape { m, k, n } = self.shape;
+        let (factor_bytes, output_bytes) = (self.form.factors.bytes(), self.form.output.bytes());
         let workspace_bytes = self.chosen.workspaceSize;
-        let workspace = workspace.address("workspace", stream, workspace_bytes)?;
-        let x = x.address("x", stream, self.shape.x_bytes(self.kind))?;
-        let w = w.address("w", stream, self.shape.w_bytes(self.kind))?;
-        let y = y.address("y", stream, self.shape.y_bytes(self.kind))?;
+        let workspace = machine.workspace().address("workspace", stream, workspace_bytes)?;
+        let x = operands.x.address("x", stream, m * k * factor_bytes)?;
+        let w = operands.w.address("w", stream, n * k * factor_bytes)?;
+        let y = operands.y.address("y", stream, m * n * output_bytes)?;
+        let (added, beta) = match operands.added {
+            Some(added) => (added.address("added", stream, m * n * output_bytes)?, 1f32),
+            None => (y, 0f32),
+        };
+        let scales = match operands.scales {
+            Some([rows, columns]) => {
+                Some([columns.address("column scales", stream, 4 * n)?, rows.address("row scales", stream, 4 * m)?])
+            }
+            None => None,
+        };
+        assert_eq!(scales.is_some(), self.form.scaled, "a scaled product takes scales");
         stream.context().bind_to_thread().map_err(failed("selecting the device"))?;
-        let (one, zero) = (1f32, 0f32);
-        // SAFETY: the descriptors are live and describe memory of exactly the sizes just checked; the factors are read
-        // before the call returns; the stream orders this work with every other use of the memory.
+        // Nothing is written out unless it is needed.
+        let refused = |error| refused(format!("the {} product of {}", self.form, self.shape))(error);
+        // A panic elsewhere leaves addresses behind, which the next run replaces.
+        let operation = self.operation.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(addresses) = scales {
+            operation.set_scales(addresses).map_err(refused)?;
+        }
+        let one = 1f32;
+        // SAFETY: the descriptors are live and describe memory of exactly the sizes just checked; the factors and the
+        // addresses of scales are read before the call returns; the stream orders this work with every other use of the
+        // memory.
         unsafe {
             result::matmul(
                 handle.raw,
-                self.operation.raw,
+                operation.raw,
                 ptr::from_ref(&one).cast(),
-                ptr::from_ref(&zero).cast(),
+                ptr::from_ref(&beta).cast(),
                 w as *const c_void,
                 self.w.raw,
                 x as *const c_void,
                 self.x.raw,
-                y as *const c_void,
+                added as *const c_void,
                 self.y.raw,
                 y as *mut c_void,
                 self.y.raw,
@@ -214,7 +246,7 @@ impl Product {
                 stream.cu_stream().cast(),
             )
         }
-        .map_err(|error| refused(format!("the {} product of {}", self.kind, self.shape))(error))
+        .map_err(refused)
     }
 
     /// The choice in the library's own numbers, as far as it tells them. The numbers are those of the enumerations in
@@ -263,6 +295,14 @@ impl Product {
     }
 }
 
+fn factor_type(factors: Factors) -> DataType {
+    match factors {
+        Factors::Whole(kind) => data_type(kind),
+        Factors::Tf32 => DataType::CUDA_R_32F,
+        Factors::E4m3(_) => DataType::CUDA_R_8F_E4M3,
+    }
+}
+
 fn data_type(kind: FloatKind) -> DataType {
     match kind {
         FloatKind::F32 => DataType::CUDA_R_32F,
@@ -295,5 +335,20 @@ impl<T: Copy> Drop for Owned<T> {
     fn drop(&mut self) {
         // SAFETY: `raw` came from the matching create function and is destroyed once. Nothing can be done about a refusal.
         let _ = unsafe { (self.destroy)(self.raw) };
+    }
+}
+
+impl Owned<sys::cublasLtMatmulDesc_t> {
+    /// Sets an attribute whose value is of the type given.
+    fn set<T: Copy>(&self, attribute: DescAttribute, value: T) -> Result<(), CublasError> {
+        // SAFETY: a live descriptor; the library reads the value before it returns, and refuses a size that is not the
+        // attribute's.
+        unsafe { result::set_matmul_desc_attribute(self.raw, attribute, ptr::from_ref(&value).cast(), size_of::<T>()) }
+    }
+
+    /// The device addresses of the scales of the library's A and B, which are our w and x.
+    fn set_scales(&self, [a, b]: [u64; 2]) -> Result<(), CublasError> {
+        self.set(DescAttribute::CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, a)?;
+        self.set(DescAttribute::CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, b)
     }
 }

@@ -1,7 +1,6 @@
 //! What can go wrong, in sentences for the person who can act.
 
-use super::{DriverVersion, LinearShape};
-use crate::FloatKind;
+use super::{ComputeCapability, DriverVersion, LinearShape};
 
 /// Why a native kernel could not be prepared or run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -32,6 +31,18 @@ pub enum NativeError {
         /// How many there are.
         count: usize,
     },
+    /// The GPU is too old for what is asked of it.
+    #[error("{what} needs a GPU of compute capability {needed} or newer, and {name} has {found}")]
+    UnsupportedGpu {
+        /// What it cannot do.
+        what: &'static str,
+        /// The oldest that can.
+        needed: ComputeCapability,
+        /// What it has.
+        found: ComputeCapability,
+        /// Its marketing name.
+        name: String,
+    },
     /// The GPU has no room for a buffer.
     #[error("out of GPU memory: {asked} bytes asked, {free} bytes free; use a smaller shape or free buffers first")]
     OutOfMemory {
@@ -60,13 +71,13 @@ pub enum NativeError {
     },
     /// cuBLASLt has no algorithm for a product.
     #[error(
-        "cuBLASLt has no {kind} algorithm for {shape} within {workspace_bytes} bytes of workspace ({status}); \
+        "cuBLASLt has no {product} algorithm for {shape} within {workspace_bytes} bytes of workspace ({status}); \
          try row lengths (k, n) that are multiples of 16 bytes"
     )]
     NoAlgorithm {
-        /// Element type.
-        kind: FloatKind,
-        /// The product.
+        /// The element types.
+        product: String,
+        /// The sizes.
         shape: LinearShape,
         /// The limit on workspace.
         workspace_bytes: usize,
@@ -110,5 +121,13 @@ pub enum NativeError {
     OtherMachine {
         /// Which argument.
         what: &'static str,
+    },
+    /// An operation was given more or fewer inputs than it has.
+    #[error("the operation takes {needed} inputs, not {found}")]
+    InputCount {
+        /// How many it has.
+        needed: usize,
+        /// How many were given.
+        found: usize,
     },
 }

@@ -44,6 +44,11 @@ pub struct ComputeCapability {
 }
 
 impl ComputeCapability {
+    /// The first that converts to e4m3 and multiplies it.
+    pub(super) const E4M3: Self = Self { major: 8, minor: 9 };
+    /// The first whose blocks can form clusters.
+    pub(super) const CLUSTERS: Self = Self { major: 9, minor: 0 };
+
     /// The name of the matching target of a CUDA compiler: `sm_90` for 9.0.
     pub fn target(self) -> String {
         format!("sm_{}{}", self.major, self.minor)

@@ -13,8 +13,8 @@ use crate::FloatKind;
 
 /// A compiled kernel with its sizes.
 ///
-/// Every kernel of this crate has the signature `(const T *x, U *y, u64, u64)` and keeps to its [`Extent`] whatever the
-/// launch's sizes.
+/// Every kernel of this crate takes the pointers of its [`Extent`], those it reads first, and then two `u64`; it keeps to
+/// that extent whatever the launch's sizes.
 #[derive(Debug)]
 pub(super) struct Kernel {
     function: CudaFunction,
@@ -23,12 +23,12 @@ pub(super) struct Kernel {
     extent: Extent,
 }
 
-/// What a kernel touches: nothing but the first `reads` bytes of `x` and the first `writes` of `y`. The two sizes are the
-/// numbers from which it knows.
-#[derive(Debug, Clone, Copy)]
+/// What a kernel touches: of each named buffer nothing but the first so many bytes. The two sizes are the numbers from
+/// which it knows.
+#[derive(Debug, Clone)]
 pub(super) struct Extent {
-    pub(super) reads: usize,
-    pub(super) writes: usize,
+    pub(super) reads: Vec<(&'static str, usize)>,
+    pub(super) writes: Vec<(&'static str, usize)>,
     pub(super) sizes: (u64, u64),
 }
 
@@ -36,7 +36,7 @@ impl Extent {
     /// All elements of a matrix, to another of the same size.
     pub(super) fn of_matrix(kind: FloatKind, rows: usize, columns: usize) -> Self {
         let bytes = rows * columns * kind.bytes();
-        Self { reads: bytes, writes: bytes, sizes: (rows as u64, columns as u64) }
+        Self { reads: vec![("x", bytes)], writes: vec![("y", bytes)], sizes: (rows as u64, columns as u64) }
     }
 }
 
@@ -69,29 +69,47 @@ impl Kernel {
         })
     }
 
-    /// Bytes of the input.
+    /// Bytes of the first input.
     pub(super) fn bytes(&self) -> usize {
-        self.extent.reads
+        self.extent.reads[0].1
     }
 
     /// From `x` to `y`.
     pub(super) fn enqueue(&self, x: &Memory, y: &mut Memory) -> Result<(), NativeError> {
-        let Extent { reads, writes, .. } = self.extent;
-        self.launch(x.address("x", &self.stream, reads)?, y.address("y", &self.stream, writes)?)
+        self.enqueue_all(&[x], &mut [y])
+    }
+
+    /// From all inputs to all outputs, in the order of the extent.
+    pub(super) fn enqueue_all(&self, inputs: &[&Memory], outputs: &mut [&mut Memory]) -> Result<(), NativeError> {
+        let Extent { reads, writes, .. } = &self.extent;
+        let (needed, found) = (reads.len(), inputs.len());
+        if needed != found {
+            return Err(NativeError::InputCount { needed, found });
+        }
+        assert_eq!(writes.len(), outputs.len(), "a plan passes all its outputs");
+        let inputs = reads.iter().zip(inputs).map(|((what, bytes), memory)| memory.address(what, &self.stream, *bytes));
+        let outputs =
+            writes.iter().zip(outputs).map(|((what, bytes), memory)| memory.address(what, &self.stream, *bytes));
+        let addresses: Vec<u64> = inputs.chain(outputs).collect::<Result<_, _>>()?;
+        self.launch(&addresses)
     }
 
     /// From `x` to itself. Only for kernels whose every thread reads what it will write before it writes it.
     pub(super) fn enqueue_in_place(&self, x: &mut Memory) -> Result<(), NativeError> {
-        let address = x.address("x", &self.stream, self.extent.reads.max(self.extent.writes))?;
-        self.launch(address, address)
+        let Extent { reads, writes, .. } = &self.extent;
+        let address = x.address("x", &self.stream, reads[0].1.max(writes[0].1))?;
+        self.launch(&[address, address])
     }
 
-    fn launch(&self, x: u64, y: u64) -> Result<(), NativeError> {
+    fn launch(&self, addresses: &[u64]) -> Result<(), NativeError> {
         let mut launch = self.stream.launch_builder(&self.function);
+        for address in addresses {
+            launch.arg(address);
+        }
         let (first, second) = &self.extent.sizes;
-        launch.arg(&x).arg(&y).arg(first).arg(second);
-        // SAFETY: the arguments are those of the signature above; both addresses were checked to cover the bytes that
-        // the kernel touches, on the stream that orders their uses and outlives this work.
+        launch.arg(first).arg(second);
+        // SAFETY: the arguments are those described above; all addresses were checked to cover the bytes that the kernel
+        // touches, on the stream that orders their uses and outlives this work.
         unsafe { launch.launch(self.launch) }.map_err(failed("launching a kernel"))?;
         Ok(())
     }

@@ -4,9 +4,9 @@ use std::{fmt, sync::Arc};
 
 use super::{
     Buffer, Machine, NativeError,
-    cublaslt::{Multiplies, Product},
+    cublaslt::{Operands, Product},
+    form::{Factors, Form},
     kernel::checked_size,
-    machine::WORKSPACE_BYTES,
 };
 use crate::FloatKind;
 
@@ -35,7 +35,7 @@ impl LinearShape {
     }
 
     /// Sizes that cuBLASLt can take, and whose products cannot overflow.
-    fn checked(self) -> Result<Self, NativeError> {
+    pub(super) fn checked(self) -> Result<Self, NativeError> {
         Ok(Self { m: checked_size("m", self.m)?, k: checked_size("k", self.k)?, n: checked_size("n", self.n)? })
     }
 }
@@ -62,22 +62,22 @@ pub struct Linear {
 impl Linear {
     /// Chooses the algorithm.
     pub fn new(machine: &Arc<Machine>, kind: FloatKind, shape: LinearShape) -> Result<Self, NativeError> {
-        Self::plan(machine, kind, Multiplies::Whole, shape)
+        Self::plan(machine, kind, Factors::Whole(kind), shape)
     }
 
     /// Chooses the algorithm of an f32 product whose inputs tensor cores may round to TF32.
     pub fn with_tf32(machine: &Arc<Machine>, shape: LinearShape) -> Result<Self, NativeError> {
-        Self::plan(machine, FloatKind::F32, Multiplies::Tf32, shape)
+        Self::plan(machine, FloatKind::F32, Factors::Tf32, shape)
     }
 
     fn plan(
         machine: &Arc<Machine>,
         kind: FloatKind,
-        multiplies: Multiplies,
+        factors: Factors,
         shape: LinearShape,
     ) -> Result<Self, NativeError> {
         let shape = shape.checked()?;
-        let product = Product::plan(machine.cublaslt(), kind, multiplies, shape, WORKSPACE_BYTES)?;
+        let product = Product::plan(machine, Form { factors, output: kind, scaled: false }, shape)?;
         Ok(Self { product, machine: machine.clone(), kind, shape })
     }
 
@@ -98,8 +98,8 @@ impl Linear {
 
     /// Enqueues one run.
     pub fn enqueue(&self, x: &Buffer, w: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
-        let memory = [&x.memory, &w.memory, &y.memory];
-        self.product.enqueue(self.machine.cublaslt(), self.machine.stream(), self.machine.workspace(), memory)
+        let operands = Operands { x: &x.memory, w: &w.memory, y: &y.memory, scales: None, added: None };
+        self.product.enqueue(&self.machine, operands)
     }
 
     /// Which algorithm was chosen, in cuBLASLt's own numbers.

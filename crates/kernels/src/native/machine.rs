@@ -34,7 +34,7 @@ pub struct Machine {
 type Modules = HashMap<(Source, Vec<String>), Arc<CudaModule>>;
 
 /// What every product may use as scratch; the amount that NVIDIA advises for its newest GPUs is half of it.
-pub(super) const WORKSPACE_BYTES: usize = 64 << 20;
+const WORKSPACE_BYTES: usize = 64 << 20;
 
 impl Machine {
     /// Takes the GPU with that number: its primary context, a stream, a cuBLASLt handle and 64 MiB of workspace.
@@ -85,6 +85,15 @@ impl Machine {
     /// Instruction-set generation.
     pub fn compute_capability(&self) -> ComputeCapability {
         self.info.compute_capability
+    }
+
+    /// Refuses what this GPU is too old for.
+    pub(super) fn require(&self, what: &'static str, needed: ComputeCapability) -> Result<(), NativeError> {
+        let found = self.compute_capability();
+        if found >= needed {
+            return Ok(());
+        }
+        Err(NativeError::UnsupportedGpu { what, needed, found, name: self.name().to_string() })
     }
 
     /// Size of the L2 cache in bytes.

@@ -1,8 +1,8 @@
 //! CUDA: cuBLASLt, and our own CUDA C++ compiled by NVRTC.
 //!
 //! A [`Machine`] is one GPU with one stream; everything made from it runs on that stream in the order it was enqueued.
-//! Plans ([`Linear`], [`LayerNorm`], [`Activation`]) choose and compile when they are made, so that `enqueue` only
-//! launches. A plan and the buffers it is given must come from the same machine; this is checked at each launch.
+//! Plans ([`Linear`], [`LayerNorm`], [`QuantiseRows`] and the like) choose and compile when they are made, so that
+//! `enqueue` only launches. A plan and the buffers it is given must come from the same machine; this is checked at each launch.
 
 mod activation;
 mod buffer;
@@ -10,7 +10,10 @@ mod buffer;
 mod cublaslt;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod driver;
+mod elementwise;
 mod error;
+mod float8_linear;
+mod form;
 mod gpu;
 #[allow(unsafe_code, reason = "launching a kernel")]
 mod kernel;
@@ -22,13 +25,22 @@ mod machine;
 #[allow(unsafe_code, reason = "the bindings of NVRTC")]
 mod nvrtc;
 mod probe_kernel;
+mod quantise_columns;
+mod quantise_rows;
+mod row_cut;
+mod transpose_bytes;
 
 pub use activation::{Activation, ActivationFunction};
 pub use buffer::Buffer;
+pub use elementwise::{Elementwise, ElementwiseFunction};
 pub use error::NativeError;
+pub use float8_linear::{Float8Linear, Float8Output, Float8Sums};
 pub use gpu::{ComputeCapability, DriverVersion, GpuInfo, probe};
 pub use layer_norm::LayerNorm;
 pub use libraries::{LibraryStatus, libraries};
 pub use linear::{Linear, LinearShape};
 pub use machine::Machine;
 pub(crate) use probe_kernel::ProbeKernel;
+pub use quantise_columns::QuantiseColumns;
+pub use quantise_rows::{QuantiseRows, ScaleSource};
+pub use transpose_bytes::TransposeBytes;

@@ -19,6 +19,12 @@ pub(super) enum Source {
     Activation,
     Traffic,
     Spin,
+    QuantiseRows,
+    QuantiseColumns,
+    QuantiseAnyColumns,
+    TransposeBytes,
+    Elementwise,
+    ScaleProduct,
 }
 
 impl Source {
@@ -28,6 +34,12 @@ impl Source {
             Self::Activation => "activation.cu",
             Self::Traffic => "traffic.cu",
             Self::Spin => "spin.cu",
+            Self::QuantiseRows => "quantise_rows.cu",
+            Self::QuantiseColumns => "quantise_columns.cu",
+            Self::QuantiseAnyColumns => "quantise_any_columns.cu",
+            Self::TransposeBytes => "transpose_bytes.cu",
+            Self::Elementwise => "elementwise.cu",
+            Self::ScaleProduct => "scale_product.cu",
         }
     }
 
@@ -37,11 +49,19 @@ impl Source {
             Self::Activation => include_str!("cuda/activation.cu"),
             Self::Traffic => include_str!("cuda/traffic.cu"),
             Self::Spin => include_str!("cuda/spin.cu"),
+            Self::QuantiseRows => include_str!("cuda/quantise_rows.cu"),
+            Self::QuantiseColumns => include_str!("cuda/quantise_columns.cu"),
+            Self::QuantiseAnyColumns => include_str!("cuda/quantise_any_columns.cu"),
+            Self::TransposeBytes => include_str!("cuda/transpose_bytes.cu"),
+            Self::Elementwise => include_str!("cuda/elementwise.cu"),
+            Self::ScaleProduct => include_str!("cuda/scale_product.cu"),
         }
     }
 }
 
-const HEADER: (&CStr, &str) = (c"element.cuh", include_str!("cuda/element.cuh"));
+/// What the sources include, by name.
+const HEADERS: [(&CStr, &str); 2] =
+    [(c"element.cuh", include_str!("cuda/element.cuh")), (c"e4m3.cuh", include_str!("cuda/e4m3.cuh"))];
 
 /// Compiles to machine code, not PTX: a driver older than the compiler can then still load it.
 ///
@@ -70,12 +90,20 @@ impl Program {
     fn create(source: Source) -> Result<Self, NvrtcError> {
         let text = c_string(source.text());
         let name = c_string(source.name());
-        let header = c_string(HEADER.1);
+        let headers = HEADERS.map(|(_, text)| c_string(text));
+        let (texts, names) = (headers.each_ref().map(|text| text.as_ptr()), HEADERS.map(|(name, _)| name.as_ptr()));
         let mut raw = ptr::null_mut();
-        // SAFETY: every string is terminated and outlives the call, which copies them; there is one header with one
-        // name; `raw` is only used if the call succeeded.
+        // SAFETY: every string is terminated and outlives the call, which copies them; there are as many headers as
+        // names, and as many as is said; `raw` is only used if the call succeeded.
         unsafe {
-            sys::nvrtcCreateProgram(&mut raw, text.as_ptr(), name.as_ptr(), 1, &header.as_ptr(), &HEADER.0.as_ptr())
+            sys::nvrtcCreateProgram(
+                &mut raw,
+                text.as_ptr(),
+                name.as_ptr(),
+                HEADERS.len() as i32,
+                texts.as_ptr(),
+                names.as_ptr(),
+            )
         }
         .result()?;
         Ok(Self { raw })

@@ -25,7 +25,7 @@ const PIECES_TO_SUM: usize = WORDS_PER_SUM * 4 / ACCESS / THREADS;
 impl ProbeKernel {
     /// From one word to another, `steps` steps along the chain.
     pub(crate) fn spin(machine: &Machine, steps: u64) -> Result<Self, NativeError> {
-        let extent = Extent { reads: 4, writes: 4, sizes: (steps, 0) };
+        let extent = Extent { reads: vec![("x", 4)], writes: vec![("y", 4)], sizes: (steps, 0) };
         let geometry = Geometry { blocks: 1, threads: (1, 1) };
         Self::prepare(machine, Source::Spin, "probe_spin", spin_macros(), extent, geometry)
     }
@@ -49,7 +49,11 @@ impl ProbeKernel {
     ) -> Result<Self, NativeError> {
         let pieces = words * 4 / ACCESS;
         let blocks = checked_size("the number of blocks", pieces.div_ceil(THREADS * pieces_per_thread))?;
-        let extent = Extent { reads: 4 * words, writes: 4 * results, sizes: (pieces as u64, results as u64) };
+        let extent = Extent {
+            reads: vec![("x", 4 * words)],
+            writes: vec![("y", 4 * results)],
+            sizes: (pieces as u64, results as u64),
+        };
         let geometry = Geometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
         Self::prepare(machine, Source::Traffic, name, traffic_macros(pieces_per_thread), extent, geometry)
     }

@@ -32,10 +32,16 @@ __device__ __forceinline__ element narrow(float value) {
 typedef unsigned short element;
 __device__ __forceinline__ float widen(element value) { return __uint_as_float((unsigned)value << 16); }
 __device__ __forceinline__ element narrow(float value) {
+#if __CUDA_ARCH__ >= 800
+    element half;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(half) : "f"(value));
+    return half;
+#else
     if (value != value) return 0x7fff;
     const unsigned bits = __float_as_uint(value);
     // To nearest, ties to even: just under half a unit, and the rest of it if the kept part is odd.
     return (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+#endif
 }
 
 #else

@@ -4,6 +4,10 @@
 //! test but the first says that it needs one. Use `-- --nocapture` to see which happened, and the times.
 #![cfg(feature = "cuda")]
 
+mod elementwise;
+mod float8;
+mod quantise;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use calorimeter_kernels::{

@@ -1,0 +1,204 @@
+//! Matrix products of e4m3 codes.
+
+use std::sync::Arc;
+
+use super::{
+    Buffer, LinearShape, Machine, NativeError,
+    cublaslt::{Operands, Product},
+    driver::Memory,
+    form::{Factors, Form},
+    gpu::ComputeCapability,
+    kernel::{Extent, Geometry, Kernel, checked_size, common_macros},
+    nvrtc::Source,
+};
+use crate::FloatKind;
+
+/// How products of codes are added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Float8Sums {
+    /// In the registers of the tensor cores, which on Hopper keep about 14 bits: what XLA asks for, and the fastest.
+    Fast,
+    /// Moved to f32 every few steps.
+    Promoted,
+}
+
+/// What becomes of a sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Float8Output {
+    /// It is rounded to this type.
+    Plain(FloatKind),
+    /// It is multiplied by the f32 scales of its row and its column, and rounded to this type.
+    Scaled(FloatKind),
+    /// It is multiplied by the scales of its row and its column, and added to an f32.
+    Added,
+}
+
+impl Float8Output {
+    /// The type of the output.
+    pub const fn kind(self) -> FloatKind {
+        match self {
+            Self::Plain(kind) | Self::Scaled(kind) => kind,
+            Self::Added => FloatKind::F32,
+        }
+    }
+
+    /// How many inputs a product has: x and w, the scales of the rows and of the columns, and what is added.
+    pub const fn inputs(self) -> usize {
+        match self {
+            Self::Plain(_) => 2,
+            Self::Scaled(_) => 4,
+            Self::Added => 5,
+        }
+    }
+}
+
+/// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ for e4m3 codes in row-major matrices.
+///
+/// cuBLASLt takes only codes that run along k. A second factor w[k, n] is turned first, by [`super::TransposeBytes`], or
+/// comes so from [`super::QuantiseColumns`]. k and n must be multiples of 16.
+#[derive(Debug)]
+pub struct Float8Linear {
+    product: Product,
+    after: Option<ScaleAfter>,
+    machine: Arc<Machine>,
+    shape: LinearShape,
+    output: Float8Output,
+}
+
+impl Float8Linear {
+    /// Chooses the algorithm. Scales are applied by cuBLASLt itself where it can (since 12.9, on Hopper), else by a kernel
+    /// after it.
+    pub fn new(
+        machine: &Arc<Machine>,
+        shape: LinearShape,
+        output: Float8Output,
+        sums: Float8Sums,
+    ) -> Result<Self, NativeError> {
+        let scaled = !matches!(output, Float8Output::Plain(_));
+        let form = Form { factors: Factors::E4m3(sums), output: output.kind(), scaled };
+        machine.require("a product of e4m3", ComputeCapability::E4M3)?;
+        let shape = shape.checked()?;
+        match Product::plan(machine, form, shape) {
+            Ok(product) => Ok(Self { product, after: None, machine: machine.clone(), shape, output }),
+            Err(NativeError::NoAlgorithm { .. } | NativeError::CublasLt { .. }) if scaled => {
+                Self::scaled_after(machine, shape, output, sums)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Chooses the algorithm of f32 sums, to which a kernel of its own applies the scales and what is added. It needs
+    /// 4 m n bytes more.
+    pub fn scaled_after(
+        machine: &Arc<Machine>,
+        shape: LinearShape,
+        output: Float8Output,
+        sums: Float8Sums,
+    ) -> Result<Self, NativeError> {
+        machine.require("a product of e4m3", ComputeCapability::E4M3)?;
+        let shape = shape.checked()?;
+        let form = Form { factors: Factors::E4m3(sums), output: FloatKind::F32, scaled: false };
+        let product = Product::plan(machine, form, shape)?;
+        let after = Some(ScaleAfter::new(machine, shape, output)?);
+        Ok(Self { product, after, machine: machine.clone(), shape, output })
+    }
+
+    /// Bytes of x.
+    pub fn x_bytes(&self) -> usize {
+        self.shape.m * self.shape.k
+    }
+
+    /// Bytes of w.
+    pub fn w_bytes(&self) -> usize {
+        self.shape.n * self.shape.k
+    }
+
+    /// Bytes of y, and of what is added.
+    pub fn y_bytes(&self) -> usize {
+        self.shape.y_bytes(self.output.kind())
+    }
+
+    /// Enqueues one run on x, w, then m scales of rows and n of columns if it is scaled, and last what is added.
+    pub fn enqueue(&self, inputs: &[&Buffer], y: &mut Buffer) -> Result<(), NativeError> {
+        let (needed, found) = (self.output.inputs(), inputs.len());
+        if needed != found {
+            return Err(NativeError::InputCount { needed, found });
+        }
+        let inputs: Vec<&Memory> = inputs.iter().map(|input| &input.memory).collect();
+        let (x, w) = (inputs[0], inputs[1]);
+        match &self.after {
+            None => {
+                let scales = (needed > 2).then(|| [inputs[2], inputs[3]]);
+                let operands = Operands { x, w, y: &y.memory, scales, added: inputs.get(4).copied() };
+                self.product.enqueue(&self.machine, operands)
+            }
+            Some(after) => {
+                let operands = Operands { x, w, y: &after.sums, scales: None, added: None };
+                self.product.enqueue(&self.machine, operands)?;
+                let mut inputs = inputs;
+                inputs.splice(..2, [&after.sums]);
+                after.kernel.enqueue_all(&inputs, &mut [&mut y.memory])
+            }
+        }
+    }
+
+    /// Which algorithm was chosen, in cuBLASLt's own numbers, and who applies the scales.
+    pub fn algorithm(&self) -> String {
+        let after = if self.after.is_some() { ", then a kernel for the scales" } else { "" };
+        format!("{}{after}", self.product.describe())
+    }
+}
+
+/// The kernel that applies scales to the sums of a product, and those sums.
+#[derive(Debug)]
+struct ScaleAfter {
+    kernel: Kernel,
+    sums: Memory,
+}
+
+const THREADS: usize = 256;
+
+impl ScaleAfter {
+    fn new(machine: &Arc<Machine>, shape: LinearShape, output: Float8Output) -> Result<Self, NativeError> {
+        let LinearShape { m, n, .. } = shape;
+        let width = if n.is_multiple_of(4) { 4 } else { 1 };
+        let name = "scale_product";
+        let bytes = 4 * m * n;
+        let mut reads = vec![("sums", bytes)];
+        if output.inputs() > 2 {
+            reads.extend([("row scales", 4 * m), ("column scales", 4 * n)]);
+        }
+        if output == Float8Output::Added {
+            reads.push(("added", bytes));
+        }
+        let extent = Extent { reads, writes: vec![("y", shape.y_bytes(output.kind()))], sizes: (m as u64, n as u64) };
+        let blocks = checked_size("the number of blocks", m * (n / width).div_ceil(THREADS))?;
+        let geometry = Geometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
+        let macros = macros(name, output, width);
+        let kernel = Kernel::prepare(machine, Source::ScaleProduct, name, macros, extent, geometry)?;
+        Ok(Self { kernel, sums: Memory::allocate(machine.stream(), bytes)? })
+    }
+}
+
+fn macros(name: &str, output: Float8Output, width: usize) -> Vec<String> {
+    let mut macros = common_macros(name, output.kind(), width);
+    macros.push(format!("THREADS={THREADS}"));
+    macros.push(format!("INPUTS={}", output.inputs()));
+    macros
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::nvrtc::tests::assert_compiles;
+    use super::*;
+
+    #[test]
+    fn the_source_compiles_for_every_output() {
+        use Float8Output::{Added, Plain, Scaled};
+        for output in FloatKind::ALL.into_iter().flat_map(|kind| [Plain(kind), Scaled(kind)]).chain([Added]) {
+            for width in [1, 4] {
+                assert_compiles(Source::ScaleProduct, &macros("scale_product", output, width));
+            }
+        }
+    }
+}

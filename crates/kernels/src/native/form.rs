@@ -1,0 +1,61 @@
+//! What kinds of products there are.
+
+use std::fmt;
+
+use super::Float8Sums;
+use crate::FloatKind;
+
+/// What a product multiplies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Factors {
+    /// Floats as they are.
+    Whole(FloatKind),
+    /// f32 rounded to TF32, which tensor cores multiply.
+    Tf32,
+    /// Codes of e4m3.
+    E4m3(Float8Sums),
+}
+
+impl Factors {
+    /// Size of one of them.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Self::Whole(kind) => kind.bytes(),
+            Self::Tf32 => FloatKind::F32.bytes(),
+            Self::E4m3(_) => 1,
+        }
+    }
+}
+
+/// A product without its sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) factors: Factors,
+    pub(super) output: FloatKind,
+    /// Whether each sum is multiplied by a scale of its row and one of its column.
+    pub(super) scaled: bool,
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scaled = if self.scaled { "scaled " } else { "" };
+        match self.factors {
+            Factors::Whole(kind) => write!(f, "{scaled}{kind}"),
+            Factors::Tf32 => write!(f, "{scaled}TF32"),
+            Factors::E4m3(_) => write!(f, "{scaled}e4m3 to {}", self.output),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_is_told_by_its_types() {
+        let form = |factors, output, scaled| Form { factors, output, scaled }.to_string();
+        assert_eq!(form(Factors::Whole(FloatKind::BF16), FloatKind::BF16, false), "bf16");
+        assert_eq!(form(Factors::Tf32, FloatKind::F32, false), "TF32");
+        assert_eq!(form(Factors::E4m3(Float8Sums::Fast), FloatKind::F32, true), "scaled e4m3 to f32");
+    }
+}

@@ -1,0 +1,75 @@
+//! The operations of STREAM, and transposing, against the host.
+
+use calorimeter_kernels::{
+    FloatKind,
+    native::{Elementwise, ElementwiseFunction, NativeError, TransposeBytes},
+};
+
+use super::{assert_close, decode, encode, epsilon, gpu, poisoned, round, values};
+
+#[test]
+fn sums_and_copies_are_right_to_the_last_element() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let factor = 1.7f32;
+    for kind in FloatKind::ALL {
+        // Some elements, a whole block and one more, and many blocks with a tail.
+        for length in [1, 7, 9, 2 * 256 * 2 * 8, 256 * 4 * 8 + 1, 1_000_003] {
+            let (a, b) = (values(length, 1, kind), values(length, 2, kind));
+            let device = [&a, &b].map(|x| machine.upload(&encode(x, kind)).unwrap());
+            use ElementwiseFunction::{Add, Copy, Scale, Triad};
+            for function in [Copy, Scale(factor), Add, Triad(factor)] {
+                let plan = Elementwise::new(&machine, kind, function, length).unwrap();
+                let mut y = machine.upload(&vec![0xff; plan.bytes() + 16]).unwrap();
+                let inputs: Vec<_> = device[..function.inputs()].iter().collect();
+                plan.enqueue(&inputs, &mut y).unwrap();
+                let bytes = y.download().unwrap();
+                assert!(
+                    bytes[plan.bytes()..].iter().all(|&byte| byte == 0xff),
+                    "{function} {kind}: wrote past {length}"
+                );
+                for (at, found) in decode(&bytes[..plan.bytes()], kind).into_iter().enumerate() {
+                    let factor = f64::from(factor);
+                    let exact = match function {
+                        Copy => a[at],
+                        Scale(_) => factor * a[at],
+                        Add => a[at] + b[at],
+                        Triad(_) => a[at] + factor * b[at],
+                    };
+                    // Rounded to f32 before the element type, which can move a tie.
+                    let tolerance = (0.5 * epsilon(kind) + f64::from(f32::EPSILON)) * exact.abs();
+                    let tolerance = if function == Copy { 0.0 } else { tolerance + (round(exact, kind) - exact).abs() };
+                    assert_close(found, exact, tolerance, || format!("{function} {kind} {length} at {at}"));
+                }
+            }
+        }
+        // Copies keep the bits of NaN.
+        let bits: Vec<u8> = (0..=255).cycle().take(16 * 1024).collect();
+        let copy = Elementwise::new(&machine, kind, ElementwiseFunction::Copy, bits.len() / kind.bytes()).unwrap();
+        let mut y = poisoned(&machine, bits.len());
+        copy.enqueue(&[&machine.upload(&bits).unwrap()], &mut y).unwrap();
+        assert_eq!(y.download().unwrap(), bits);
+    }
+    let add = Elementwise::new(&machine, FloatKind::F32, ElementwiseFunction::Add, 4).unwrap();
+    let (a, mut y) = (poisoned(&machine, 16), poisoned(&machine, 16));
+    assert_eq!(add.enqueue(&[&a], &mut y).unwrap_err(), NativeError::InputCount { needed: 2, found: 1 });
+}
+
+#[test]
+fn bytes_are_transposed_at_odd_sizes_and_whole_ones() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let sizes = [(1, 1), (1, 300), (31, 33), (257, 130), (16, 16), (48, 4096), (1040, 80), (4096, 1024), (1008, 1001)];
+    for (rows, columns) in sizes {
+        // Neither a row nor a column is a multiple of 251.
+        let x: Vec<u8> = (0..rows * columns).map(|at| (at % 251) as u8).collect();
+        let plan = TransposeBytes::new(&machine, rows, columns).unwrap();
+        println!("{rows}x{columns}: {}", plan.algorithm());
+        let mut y = machine.upload(&vec![0xff; plan.bytes() + 16]).unwrap();
+        plan.enqueue(&machine.upload(&x).unwrap(), &mut y).unwrap();
+        let y = y.download().unwrap();
+        for (at, &found) in y[..plan.bytes()].iter().enumerate() {
+            let (column, row) = (at / rows, at % rows);
+            assert_eq!(found, x[row * columns + column], "{rows}x{columns} at [{row}, {column}]");
+        }
+        assert!(y[plan.bytes()..].iter().all(|&byte| byte == 0xff), "{rows}x{columns}: wrote past the end");
+    }
+}

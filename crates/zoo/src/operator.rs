@@ -76,6 +76,18 @@ pub enum Suite {
     Calibration,
 }
 
+impl Suite {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gemm => "gemm",
+            Self::Ops => "ops",
+            Self::Fusion => "fusion",
+            Self::Calibration => "calibration",
+        }
+    }
+}
+
 /// What an operator declares. Adding one is a file with an implementation of this trait and one line in [`Operator`]'s
 /// table.
 pub trait Operation: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sized + 'static {

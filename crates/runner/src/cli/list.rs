@@ -3,11 +3,11 @@
 use super::options::Listing;
 use crate::devices;
 use calorimeter_recipes::Recipe;
-use calorimeter_zoo::{Implementation, Model};
+use calorimeter_zoo::{Implementation, Model, Operator};
 use std::fmt::Write;
 
 pub fn list(what: Option<Listing>) -> String {
-    let all = [Listing::Recipes, Listing::Models, Listing::Shapes, Listing::Implementations];
+    let all = [Listing::Recipes, Listing::Models, Listing::Operators, Listing::Shapes, Listing::Implementations];
     match what {
         Some(what) => section(what),
         // Devices are asked for by name: looking for them loads drivers.
@@ -19,6 +19,7 @@ fn title(what: Listing) -> &'static str {
     match what {
         Listing::Recipes => "Recipes",
         Listing::Models => "Models",
+        Listing::Operators => "Operators",
         Listing::Shapes => "Shape generators",
         Listing::Implementations => "Implementations",
         Listing::Devices => "Devices",
@@ -29,6 +30,10 @@ fn section(what: Listing) -> String {
     match what {
         Listing::Recipes => lines(Recipe::known().into_iter().map(|info| (info.name, info.about.to_owned()))),
         Listing::Models => lines(Model::known().into_iter().map(|info| (info.name, info.about.to_owned()))),
+        Listing::Operators => lines(Operator::all().into_iter().map(|operator| {
+            let info = operator.info();
+            (info.name.to_owned(), format!("{}: {} ({})", info.suite.name(), info.about, info.axes.join(", ")))
+        })),
         Listing::Implementations => lines(Implementation::ALL.map(|i| (i.to_string(), i.about().to_owned()))),
         Listing::Devices => lines(devices::discover().iter().map(|found| {
             let software = if found.software { ", software" } else { "" };

@@ -7,9 +7,11 @@ mod list;
 mod noise;
 mod options;
 mod run;
+mod suite;
 
 use crate::Exit;
 use crate::run::RunError;
+use calorimeter_zoo::Suite;
 use clap::{CommandFactory, Parser};
 use options::{Cli, Command};
 use std::io::Write;
@@ -39,6 +41,9 @@ enum CliError {
 fn dispatch(cli: Cli) -> Result<Exit, CliError> {
     match cli.command {
         Command::Run(arguments) => run::run(arguments),
+        Command::Ops(arguments) => suite::ops(arguments),
+        Command::Gemm(arguments) => suite::suite(Suite::Gemm, arguments, Vec::new()),
+        Command::Fusion(arguments) => suite::suite(Suite::Fusion, arguments, Vec::new()),
         Command::Accuracy(arguments) => accuracy::accuracy(arguments),
         Command::Ci(arguments) => ci::ci(arguments),
         Command::List { what } => Ok(print(&list::list(what))),

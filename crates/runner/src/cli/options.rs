@@ -2,8 +2,11 @@
 
 use crate::config::{Autotune, ImplementationName, Overrides, RegimeName, Share, Span, Timing, Wanted};
 use crate::progress::Format;
+use calorimeter_recipes::Element;
+use calorimeter_zoo::ops::presets::Preset;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 const EXIT_CODES: &str = "Exit codes:
   0    every case that can run here ran
@@ -25,6 +28,12 @@ pub struct Cli {
 pub enum Command {
     /// Measure the cases of configuration files
     Run(RunArguments),
+    /// Measure the op suite: normalisations, activations, losses
+    Ops(OpsArguments),
+    /// Measure the GEMM suite: matrix products, quantisation, and what runs beside them
+    Gemm(SuiteArguments),
+    /// Measure what fusing patterns of operators buys
+    Fusion(SuiteArguments),
     /// Compare the accuracy of recipes, without measuring times
     Accuracy(AccuracyArguments),
     /// Measure a configuration file and write the dashboard's JSON
@@ -55,8 +64,10 @@ pub enum Command {
 pub enum Listing {
     /// Ways to quantise
     Recipes,
-    /// Computations
+    /// Computations that recipes apply to
     Models,
+    /// Computations of the suites
+    Operators,
     /// Shape generators with their parameters
     Shapes,
     /// Whose kernels run
@@ -78,6 +89,13 @@ pub struct RunArguments {
     /// A configuration file, as torchao's runner takes it
     #[arg(long, value_name = "FILE")]
     pub config: Vec<PathBuf>,
+    #[command(flatten)]
+    pub sitting: Sitting,
+}
+
+/// Where a run writes, what it shows, and what is set over its configuration.
+#[derive(Debug, Args)]
+pub struct Sitting {
     /// Folder for the results [default: a new one under the file's output_dir]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -97,6 +115,67 @@ pub struct RunArguments {
     pub colour: ColourArguments,
     #[command(flatten)]
     pub overrides: OverrideArguments,
+}
+
+/// Operators at sizes by name. Each is a case like any other: with the same records, files, options and exit codes as `run`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub struct SuiteArguments {
+    /// These operators [default: all of the suite; see `list operators`]
+    #[arg(long, visible_alias = "patterns", value_name = "NAME,…", value_delimiter = ',')]
+    pub ops: Option<Vec<String>>,
+    /// Their sizes: quick, guide, full or llm [default: quick]
+    #[arg(long, value_name = "NAME")]
+    pub preset: Option<Preset>,
+    /// Number types of the inputs, e.g. f32,bf16 [default: the usual one of each operator]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub dtypes: Option<Vec<Element>>,
+    /// Other sizes of an axis, e.g. m=1024,4096
+    #[arg(long, value_name = "AXIS=N,…")]
+    pub axis: Vec<AxisChoice>,
+    /// Write the results as a flat JSON list too
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub sitting: Sitting,
+}
+
+/// The op suite: normalisations, activations, losses, and the same fused, by every implementation.
+///
+/// Operators at sizes by name, over batch x sequence x dimension. Each is a case like any other: with the same records,
+/// files, options and exit codes as `run`.
+#[derive(Debug, Args)]
+pub struct OpsArguments {
+    /// Other batch sizes
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub batch_sizes: Option<Vec<u64>>,
+    /// Other sequence lengths
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub sequence_lengths: Option<Vec<u64>>,
+    /// Other row lengths
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub dimensions: Option<Vec<u64>>,
+    #[command(flatten)]
+    pub suite: SuiteArguments,
+}
+
+/// An axis with the values that it takes.
+#[derive(Debug, Clone)]
+pub struct AxisChoice {
+    pub name: String,
+    pub values: Vec<u64>,
+}
+
+impl FromStr for AxisChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no axis with its values, such as m=1024,4096");
+        let (name, values) = text.split_once('=').ok_or_else(wrong)?;
+        let values: Result<Vec<u64>, _> = values.split(',').map(str::parse).collect();
+        let values = values.map_err(|_| wrong())?;
+        if name.is_empty() || values.contains(&0) { Err(wrong()) } else { Ok(Self { name: name.into(), values }) }
+    }
 }
 
 /// Compare the accuracy of recipes, without measuring times.

@@ -1,6 +1,6 @@
 //! `calorimeter run`.
 
-use super::options::{ColourArguments, ColourChoice, RunArguments};
+use super::options::{ColourArguments, ColourChoice, RunArguments, Sitting};
 use super::{CliError, print};
 use crate::Exit;
 use crate::config::{Autotune, Overrides, ResolvedEntry, Source};
@@ -14,32 +14,43 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 pub fn run(arguments: RunArguments) -> Result<Exit, CliError> {
-    let files: Vec<&PathBuf> = arguments.config.iter().chain(&arguments.files).collect();
-    let request = match (&files[..], &arguments.resume) {
-        ([], None) => return Err(CliError::Usage("no configuration file; try configs/quickstart.yml".into())),
-        ([], Some(dir)) => continued(dir, arguments.overrides.into())?,
-        (files, _) => Request { sources: read(files)?, overrides: arguments.overrides.into() },
+    let RunArguments { files, config, sitting } = arguments;
+    let files: Vec<&PathBuf> = config.iter().chain(&files).collect();
+    if files.is_empty() && sitting.resume.is_none() {
+        return Err(CliError::Usage("no configuration file; try configs/quickstart.yml".into()));
+    }
+    Ok(sit(read(&files)?, sitting)?.map_or(Exit::Fine, |(_, exit)| exit))
+}
+
+/// Plans and runs what the sources ask for, or goes on with the run of a folder; nothing where the plan was only printed.
+pub fn sit(sources: Vec<Source>, sitting: Sitting) -> Result<Option<(Outcome, Exit)>, CliError> {
+    let Sitting { out, resume, dry_run: dry, format, strict, colour: arguments, overrides } = sitting;
+    let request = match &resume {
+        Some(dir) if sources.is_empty() => continued(dir, overrides.into())?,
+        _ => Request { sources, overrides: overrides.into() },
     };
     let prepared = request.prepare()?;
-    if arguments.dry_run {
-        return Ok(dry_run(&prepared, arguments.format));
+    if dry {
+        dry_run(&prepared, format);
+        return Ok(None);
     }
-    let colour = colour(&arguments.colour);
-    let mut terminal = Terminal::new(arguments.format, colour);
-    let outcome = match &arguments.resume {
+    let colour = colour(&arguments);
+    let mut terminal = Terminal::new(format, colour);
+    let outcome = match &resume {
         Some(dir) => {
             listen_for_interrupts();
             let place = place_of(&prepared, dir);
             prepared.resume(&place, &mut Subprocess::new(keep(&prepared, &place)), &mut terminal)
         }
-        None => start(&prepared, arguments.out.as_deref(), &mut terminal),
+        None => start(&prepared, out.as_deref(), &mut terminal),
     };
     terminal.finish();
     let outcome = outcome?;
-    if arguments.format == Format::Table {
+    if format == Format::Table {
         print(&format!("\n{}\n", summary(&outcome.records, &outcome.suite, colour)));
     }
-    Ok(report(&outcome, arguments.strict))
+    let exit = report(&outcome, strict);
+    Ok(Some((outcome, exit)))
 }
 
 /// The request of the run in a folder. Options that differ from those of then are an error, not passed over.

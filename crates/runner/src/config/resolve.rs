@@ -9,7 +9,7 @@ use crate::mock::Rule;
 use calorimeter_recipes::{Dtype, Element, Sparsity, Variant, pair};
 use calorimeter_shapes::{Axes, ShapeSource};
 use calorimeter_timing::{Options, Regime};
-use calorimeter_zoo::{Device, Implementation, Subject, Suite, Task};
+use calorimeter_zoo::{Device, Implementation, Subject, Task};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -323,12 +323,7 @@ fn having(tasks: &[NamedTask], device: Device) -> Vec<Implementation> {
 fn mode(subject: Subject) -> &'static str {
     match subject {
         Subject::Model(_) => "inference",
-        Subject::Operator(operator) => match operator.info().suite {
-            Suite::Gemm => "gemm",
-            Suite::Ops => "ops",
-            Suite::Fusion => "fusion",
-            Suite::Calibration => "calibration",
-        },
+        Subject::Operator(operator) => operator.info().suite.name(),
     }
 }
 

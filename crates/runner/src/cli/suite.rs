@@ -1,0 +1,118 @@
+//! `calorimeter ops`, `gemm` and `fusion`: operators at sizes by name, as a configuration file would give them.
+
+use super::options::{OpsArguments, SuiteArguments};
+use super::{CliError, print, run};
+use crate::Exit;
+use crate::config::{AxisValues, Entry, File, ModelName, Source};
+use crate::progress::Format;
+use calorimeter_recipes::{Dtype, Element};
+use calorimeter_shapes::{Axes, Values};
+use calorimeter_sinks::{operators, terminal};
+use calorimeter_zoo::ops::presets::Preset;
+use calorimeter_zoo::{Operator, Spec, Subject, Suite, ZooError};
+use std::collections::BTreeSet;
+
+pub fn ops(arguments: OpsArguments) -> Result<Exit, CliError> {
+    let OpsArguments { batch_sizes, sequence_lengths, dimensions, suite: arguments } = arguments;
+    let axes = [("batch", batch_sizes), ("sequence", sequence_lengths), ("dimension", dimensions)];
+    suite(
+        Suite::Ops,
+        arguments,
+        axes.into_iter().filter_map(|(name, values)| Some((name.to_owned(), values?))).collect(),
+    )
+}
+
+/// Measures the operators of a suite; some axes may be given besides those of the options.
+pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Vec<u64>)>) -> Result<Exit, CliError> {
+    let SuiteArguments { ops, preset, dtypes, axis, output, sitting } = arguments;
+    given.extend(axis.into_iter().map(|axis| (axis.name, axis.values)));
+    let sources = match &sitting.resume {
+        Some(_) if ops.is_some() || preset.is_some() || dtypes.is_some() || !given.is_empty() => {
+            let why = "--resume goes on with what was asked for then: leave operators and sizes out";
+            return Err(CliError::Usage(why.into()));
+        }
+        Some(_) => Vec::new(),
+        None => vec![source(suite, ops, preset.unwrap_or(Preset::Quick), dtypes, &given)?],
+    };
+    let (format, colour) = (sitting.format, run::colour(&sitting.colour));
+    let Some((outcome, exit)) = run::sit(sources, sitting)? else { return Ok(Exit::Fine) };
+    if format == Format::Table {
+        print(&format!("\n{}\n", terminal::operators(&outcome.records, colour)));
+    }
+    if let Some(path) = output {
+        operators::write(&path, &outcome.records)?;
+        eprintln!("wrote {}", path.display());
+    }
+    Ok(exit)
+}
+
+/// The configuration that stands for the options.
+fn source(
+    suite: Suite,
+    ops: Option<Vec<String>>,
+    preset: Preset,
+    dtypes: Option<Vec<Element>>,
+    given: &[(String, Vec<u64>)],
+) -> Result<Source, CliError> {
+    let usage = |error: &dyn std::fmt::Display| CliError::Usage(error.to_string());
+    let all: Vec<Operator> = Operator::all().into_iter().filter(|operator| operator.info().suite == suite).collect();
+    let operators = match ops {
+        None => all,
+        Some(names) => {
+            let named: Result<Vec<Operator>, ZooError> = names.iter().map(|name| name.parse()).collect();
+            named.map_err(|error| usage(&error))?
+        }
+    };
+    let known: BTreeSet<&str> = operators.iter().flat_map(|operator| operator.info().axes).copied().collect();
+    if let Some((name, _)) = given.iter().find(|(name, _)| !known.contains(name.as_str())) {
+        let known = known.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(CliError::Usage(format!("none of these operators has an axis {name:?}; they have {known}")));
+    }
+    let mut models = Vec::new();
+    for operator in operators {
+        let sizes = sizes(preset.sizes(operator), given);
+        let elements = dtypes.clone().unwrap_or_else(|| vec![usual(operator, &sizes[0])]);
+        for element in elements {
+            models.push(Entry {
+                model: Some(ModelName(Subject::Operator(operator))),
+                dtype: Some(element),
+                axes: Some(sizes.iter().map(one_point).collect()),
+                peak_memory: (suite == Suite::Ops).then_some(true),
+                ..Entry::default()
+            });
+        }
+    }
+    let text = serde_yaml::to_string(&File { models, ..File::default() }).map_err(|error| usage(&error))?;
+    Ok(Source { path: suite.name().into(), text })
+}
+
+/// Sizes in which the axes that were given have these values instead, in every combination.
+fn sizes(preset: Vec<Axes>, given: &[(String, Vec<u64>)]) -> Vec<Axes> {
+    let mut sizes = preset;
+    for (name, values) in given {
+        let with = |axes: &Axes, value: u64| {
+            let pairs = axes.iter().map(|(axis, size)| (axis.to_owned(), if axis == name { value } else { size }));
+            Axes::new(pairs).unwrap_or_default()
+        };
+        if sizes.iter().any(|axes| axes.get(name).is_some()) {
+            sizes = sizes.iter().flat_map(|axes| values.iter().map(move |&value| with(axes, value))).collect();
+        }
+    }
+    let mut seen = BTreeSet::new();
+    sizes.retain(|axes| seen.insert(axes.clone()));
+    sizes
+}
+
+fn one_point(axes: &Axes) -> AxisValues {
+    AxisValues(axes.iter().map(|(name, size)| (name.to_owned(), Values::One(size))).collect())
+}
+
+/// The number type that an operator is usually run in: the first that it takes.
+fn usual(operator: Operator, axes: &Axes) -> Element {
+    let first = [Element::E4m3, Element::Float(Dtype::Bf16), Element::Float(Dtype::F32)];
+    let last = [Element::Float(Dtype::F32), Element::Float(Dtype::Bf16), Element::E4m3];
+    let candidates = if operator.info().suite == Suite::Gemm { first } else { last };
+    let takes =
+        |element: &Element| operator.check(&Spec { axes: axes.clone(), element: *element, output: None }).is_ok();
+    candidates.into_iter().find(takes).unwrap_or(Element::Float(Dtype::F32))
+}

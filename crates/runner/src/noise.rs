@@ -174,7 +174,17 @@ fn twice(case: &Case, index: u32, found: &Found) -> Assignment {
     // What the mock device does here: noise of a percent.
     let mock = vec![Rule { noise: 0.01, ..Rule::default() }];
     let (device, seed) = (found.told(), u64::from(index));
-    Assignment { cases, against: vec![None, Some(0)], device, sets, folder: None, timing: Some(timing), seed, mock }
+    Assignment {
+        cases,
+        against: vec![None, Some(0)],
+        device,
+        sets,
+        seen: vec![],
+        folder: None,
+        timing: Some(timing),
+        seed,
+        mock,
+    }
 }
 
 /// Keeps the records of one comparison.

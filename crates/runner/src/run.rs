@@ -9,7 +9,7 @@ use crate::noise;
 use crate::plan::{Group, Plan};
 use crate::sensors;
 use crate::suite;
-use crate::worker::{Assignment, Executor, Stage, Watch, WorkerError};
+use crate::worker::{Assignment, Executor, Seen, Stage, Watch, WorkerError};
 use calorimeter_sinks::journal::{self, Header, JournalContents, Resumed, Summary, count_by_status};
 use calorimeter_sinks::record::SuiteSpeedup;
 use calorimeter_sinks::{Case, Journal, Record, Run, SinkError, Status, write_all};
@@ -19,6 +19,7 @@ use chrono::{DateTime, Local};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Why a run cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -230,6 +231,7 @@ impl Prepared {
         let devices: HashMap<Device, Found> = devices.into_iter().map(|found| (found.device, found)).collect();
         let finished: HashMap<String, Status> = records.iter().map(|r| (r.case.id.clone(), r.status)).collect();
         show.start(self.plan.len(), finished.len());
+        let mut lookers: Option<Option<Box<dyn Executor>>> = None;
         for group in self.plan.groups() {
             let found = &devices[&self.plan.entry(group).device];
             let assignment = self.assignment(group, found, place);
@@ -247,8 +249,13 @@ impl Prepared {
             let arms: Vec<usize> =
                 (0..group.len()).filter(again).filter(|&arm| self.plan.supported(group, arm).is_ok()).collect();
             let timeout = self.plan.entry(group).timeout;
+            let mut assignment = assignment.only(&arms);
+            if looks(found.device, &assignment) {
+                let looker = lookers.get_or_insert_with(|| executor.looker());
+                assignment.seen = looked(looker.as_deref_mut(), &assignment, found, timeout, watching.show)?;
+            }
             let mut translated = Translated { positions: &arms, inner: &mut watching };
-            executor.run(&assignment.only(&arms), found, timeout, &mut translated)?;
+            executor.run(&assignment, found, timeout, &mut translated)?;
             if let Some(error) = watching.error {
                 return Err(error.into());
             }
@@ -286,6 +293,7 @@ impl Prepared {
             device: found.told(),
             folder: Some(place.dir.clone()),
             timing: (!self.request.overrides.untimed).then(|| Options { margin, ..entry.timing.clone() }),
+            seen: Vec::new(),
             seed: entry.seed,
             mock: entry.mock.clone(),
         }
@@ -308,6 +316,51 @@ fn busy(devices: &[Found]) -> Vec<(Device, String)> {
         (!others.is_empty()).then(|| (found.device, others.join("; ")))
     };
     devices.iter().filter_map(others).collect()
+}
+
+/// Whether the kernels of some case are wanted that no clock of ours sees: graphics APIs tell the time of launches alone.
+fn looks(device: Device, assignment: &Assignment) -> bool {
+    let wanted = |case: &Case| case.profiler || case.fusion.is_some();
+    let timed = assignment.timing.is_some();
+    timed && matches!(device, Device::Vulkan(_) | Device::Metal(_)) && assignment.cases.iter().any(wanted)
+}
+
+/// The kernels of each case, by a worker that times nothing else.
+fn looked(
+    looker: Option<&mut (dyn Executor + 'static)>,
+    assignment: &Assignment,
+    found: &Found,
+    timeout: Duration,
+    show: &mut dyn Show,
+) -> Result<Vec<Option<Seen>>, WorkerError> {
+    let mut looking = Looking { assignment, seen: vec![None; assignment.cases.len()], show };
+    if let Some(looker) = looker {
+        looker.run(assignment, found, timeout, &mut looking)?;
+    }
+    Ok(looking.seen)
+}
+
+/// Keeps what a worker sees of kernels; why it may have seen nothing is found again when the case is measured.
+struct Looking<'a> {
+    assignment: &'a Assignment,
+    seen: Vec<Option<Seen>>,
+    show: &'a mut dyn Show,
+}
+
+impl Watch for Looking<'_> {
+    fn touch(&mut self, case: usize, stage: Stage) {
+        self.show.touch(&self.assignment.cases[case].id, stage);
+    }
+
+    fn record(&mut self, _: usize, _: Record) {}
+
+    fn seen(&mut self, case: usize, seen: Seen) {
+        self.seen[case] = Some(seen).filter(|seen| seen.passes > 0);
+    }
+
+    fn interrupted(&self) -> bool {
+        self.show.interrupted()
+    }
 }
 
 /// The folder name of a run that starts now.

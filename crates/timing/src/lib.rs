@@ -63,7 +63,7 @@ pub use paired::{Comparison, Verdict};
 pub use regime::{Regime, buffer_sets};
 pub use rounds::{Arm, Measurement, Observer, Phase, Quiet, measure};
 pub use series::Series;
-pub use silence::{FORBIDDEN, Silence};
+pub use silence::{FORBIDDEN, HeardKernels, Silence};
 pub use stop_rule::StopRule;
 pub use stopwatch::{Granularity, LaunchSpan, Overhead, Reading, Stopwatch, WallClock, Work};
 pub use suite::{SuiteMean, geometric_mean};

@@ -20,7 +20,7 @@ pub fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {
 fn deep(arguments: DoctorArguments) -> Result<Exit, CliError> {
     let device = devices::resolve(arguments.device).map_err(RunError::from)?;
     let found = devices::present(device).map_err(RunError::from)?;
-    calorimeter_zoo::backends::configure(None);
+    calorimeter_zoo::backends::configure(None, false);
     let (name, text) = (found.name.clone(), arguments.format == TextFormat::Text);
     let mut show = |check: &Check| {
         if text {

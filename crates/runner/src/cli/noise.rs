@@ -12,7 +12,7 @@ use calorimeter_sinks::record::Speedup;
 pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
     listen_for_interrupts();
     let NoiseArguments { device, comparisons, format } = arguments;
-    let keep = Keep { tuning: cache::folder("tuning"), peaks: cache::folder("peaks"), never_tune: false };
+    let keep = Keep { tuning: cache::folder("tuning"), peaks: cache::folder("peaks"), never_tune: false, look: false };
     let mut count = 0;
     let mut show = |speedup: &Speedup| {
         count += 1;

@@ -179,5 +179,5 @@ fn keep(prepared: &Prepared, place: &Place) -> Keep {
         Autotune::Fresh => Some(place.dir.join("tuning")),
         Autotune::Cached | Autotune::Off => crate::cache::folder("tuning"),
     };
-    Keep { tuning, peaks: crate::cache::folder("peaks"), never_tune: autotune == Autotune::Off }
+    Keep { tuning, peaks: crate::cache::folder("peaks"), never_tune: autotune == Autotune::Off, look: false }
 }

@@ -2,10 +2,10 @@
 
 use super::measured::time;
 use super::panics::{self, Panic};
-use super::protocol::{Assignment, Stage};
+use super::protocol::{Assignment, Seen, Stage};
 use super::ready::{Ready, make_ready};
 use super::sensors::Sensors;
-use super::{fusion, memory, profile};
+use super::{fusion, look, memory, profile};
 use crate::peaks::Peaks;
 use calorimeter_recipes::{RecipeError, Treatment, Variant};
 use calorimeter_shapes::Axes;
@@ -23,6 +23,8 @@ pub struct Context {
     pub peaks: Option<Peaks>,
     /// Where tuned kernels are kept.
     pub tuning: Option<PathBuf>,
+    /// Whether nothing is timed here and kernels are looked at.
+    pub looks: bool,
     /// Where measured peaks are kept.
     pub kept_peaks: Option<PathBuf>,
     /// Memory that was free before anything was allocated: pools keep what they took, and may use it again.
@@ -33,6 +35,7 @@ pub struct Context {
 pub trait Hear {
     fn touch(&mut self, case: usize, stage: Stage);
     fn record(&mut self, case: usize, record: Record);
+    fn seen(&mut self, case: usize, seen: Seen);
     fn interrupted(&self) -> bool;
 }
 
@@ -48,7 +51,7 @@ impl Context {
         panics::remember();
         let silence = Silence::listen();
         let machines = Machines::default();
-        Self { machines, silence, sensors: None, peaks: None, tuning, kept_peaks, free_memory: None }
+        Self { machines, silence, sensors: None, peaks: None, tuning, looks: false, kept_peaks, free_memory: None }
     }
 
     fn free_memory(&mut self, device: Device) -> Option<u64> {
@@ -84,6 +87,9 @@ pub fn work(assignment: &Assignment, context: &mut Context, hear: &mut dyn Hear)
             return Ok(());
         }
     };
+    if context.looks {
+        return look::look(assignment, &mut common, context, hear);
+    }
     let mut recorded = vec![false; assignment.cases.len()];
     for batch in batches(assignment, &common, context, hear, &mut recorded) {
         let mut ready: Vec<Ready> = Vec::new();

@@ -1,7 +1,7 @@
 //! An executor without isolation, for programs that embed the runner and cannot start themselves again.
 
 use super::bench::{Context, Hear, Poisoned, work};
-use super::protocol::{Assignment, Stage};
+use super::protocol::{Assignment, Seen, Stage};
 use super::{Executor, Watch, WorkerError};
 use crate::devices::Found;
 use calorimeter_sinks::{Record, Status};
@@ -34,6 +34,10 @@ impl Hear for Hearing<'_> {
     fn record(&mut self, case: usize, record: Record) {
         self.done[self.positions[case]] = true;
         self.watch.record(self.positions[case], record);
+    }
+
+    fn seen(&mut self, case: usize, seen: Seen) {
+        self.watch.seen(self.positions[case], seen);
     }
 
     fn interrupted(&self) -> bool {

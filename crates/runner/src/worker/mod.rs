@@ -3,6 +3,7 @@
 mod bench;
 mod fusion;
 mod in_process;
+mod look;
 mod measured;
 mod memory;
 mod panics;
@@ -18,7 +19,7 @@ mod tuning;
 
 pub use in_process::InProcess;
 pub use process::serve_if_worker;
-pub use protocol::{Assignment, Event, Keep, Stage, Told};
+pub use protocol::{Assignment, Event, Keep, Seen, Stage, Told};
 pub(crate) use ready::Job;
 pub use subprocess::Subprocess;
 
@@ -32,6 +33,8 @@ pub trait Watch {
     fn touch(&mut self, case: usize, stage: Stage);
     /// The case at this position has ended.
     fn record(&mut self, case: usize, record: Record);
+    /// The kernels of the case at this position were looked at.
+    fn seen(&mut self, _case: usize, _seen: Seen) {}
     /// Whether to stop: cases without a record are left for another time.
     fn interrupted(&self) -> bool;
 }
@@ -46,6 +49,11 @@ pub trait Executor {
         timeout: Duration,
         watch: &mut dyn Watch,
     ) -> Result<(), WorkerError>;
+
+    /// Another one that only looks at kernels, where that is possible: what it is given ends without records.
+    fn looker(&self) -> Option<Box<dyn Executor>> {
+        None
+    }
 }
 
 /// Why workers cannot be had at all; what happens to one case is a record, not an error.

@@ -2,7 +2,7 @@
 
 use super::bench::{Context, Hear, Poisoned, work};
 use super::position::Position;
-use super::protocol::{Event, Keep, Order, Stage};
+use super::protocol::{Event, Keep, Order, Seen, Stage};
 use calorimeter_sinks::Record;
 use std::fs::File;
 use std::io::{BufRead, Write};
@@ -53,6 +53,10 @@ impl Hear for Voice {
         self.pipe.say(&Event::Record { case, record: Box::new(record) });
     }
 
+    fn seen(&mut self, case: usize, seen: Seen) {
+        self.pipe.say(&Event::Seen { case, seen });
+    }
+
     fn interrupted(&self) -> bool {
         false
     }
@@ -85,8 +89,9 @@ fn serve() -> std::io::Result<()> {
     let mut voice = None;
     for line in std::io::stdin().lock().lines() {
         match serde_json::from_str(&line?)? {
-            Order::Hello { position, keep: Keep { tuning, peaks, never_tune } } => {
-                calorimeter_zoo::backends::configure(tuning.as_deref());
+            Order::Hello { position, keep: Keep { tuning, peaks, never_tune, look } } => {
+                calorimeter_zoo::backends::configure(tuning.as_deref(), look);
+                context.looks = look;
                 if never_tune {
                     context.silence.forbid_tuning();
                 }

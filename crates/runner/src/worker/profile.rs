@@ -1,12 +1,12 @@
 //! A trace of each measured case that asks for one: a few more launches, with everything recorded that can be.
 
 use super::bench::{Hear, Poisoned, guarded};
-use super::protocol::{Assignment, Stage};
+use super::protocol::{Assignment, Seen, Stage};
 use super::ready::Ready;
 use crate::cache::file_name;
 use calorimeter_sinks::Status;
 use calorimeter_sinks::record::KernelShare;
-use calorimeter_timing::trace::{Span, Trace, Track};
+use calorimeter_timing::trace::{KernelRow, Span, Trace, Track};
 use calorimeter_timing::{Failure, LaunchSpan};
 use std::path::Path;
 
@@ -23,26 +23,31 @@ pub fn trace(ready: &mut [Ready], assignment: &Assignment, hear: &mut dyn Hear) 
             continue;
         }
         hear.touch(one.case, Stage::Profile);
-        if let Err(error) = guarded(one.case, || write(one, folder))? {
+        let seen = assignment.seen.get(one.case).and_then(Option::as_ref);
+        if let Err(error) = guarded(one.case, || write(one, seen, folder))? {
             one.record.warnings.push(format!("no trace: {error}"));
         }
     }
     Ok(())
 }
 
-fn write(one: &mut Ready, folder: &Path) -> Result<(), Failure> {
+fn write(one: &mut Ready, seen: Option<&Seen>, folder: &Path) -> Result<(), Failure> {
     let mut trace = Trace::new(&one.record.case.id);
     if !kernels(one, &mut trace)? {
         launches(one, &mut trace)?;
     }
+    let rows = match seen {
+        Some(seen) => one_by_one(seen, &mut trace),
+        None => trace.kernel_table(),
+    };
+    let passes = seen.map_or(LAUNCHES, |seen| seen.passes);
     let relative = format!("{FOLDER}/{}.json", file_name(&one.record.case.id));
     std::fs::create_dir_all(folder.join(FOLDER))?;
     trace.save(&folder.join(&relative))?;
-    let rows = trace.kernel_table();
-    let row = |row: calorimeter_timing::trace::KernelRow| KernelShare {
+    let row = |row: KernelRow| KernelShare {
         name: row.name.to_string(),
-        calls: row.calls as f64 / f64::from(LAUNCHES),
-        nanos: row.total_ns as f64 / f64::from(LAUNCHES),
+        calls: row.calls as f64 / f64::from(passes),
+        nanos: row.total_ns as f64 / f64::from(passes),
         share: row.share,
     };
     one.record.kernels = rows.into_iter().map(row).collect();
@@ -62,6 +67,20 @@ fn launches(one: &mut Ready, trace: &mut Trace) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The kernels that another worker saw, end to end: each was waited for, so their times are known and their places are not.
+fn one_by_one(seen: &Seen, trace: &mut Trace) -> Vec<KernelRow> {
+    let mut alone = Trace::new("");
+    let mut start_ns = 0;
+    for (name, nanos) in &seen.kernels {
+        let track = Track::Device("kernels one by one, without what is between them".into());
+        let kernel = span(track, name.clone(), (start_ns, *nanos), None);
+        start_ns += nanos;
+        trace.span(kernel.clone());
+        alone.span(kernel);
+    }
+    alone.kernel_table()
 }
 
 fn span(track: Track, name: String, (start_ns, nanos): (u64, u64), correlation: Option<u32>) -> Span {

@@ -30,6 +30,18 @@ pub struct Keep {
     pub peaks: Option<PathBuf>,
     /// Whether a kernel that was not tuned before must not be tuned now.
     pub never_tune: bool,
+    /// Whether this worker times nothing and has every kernel timed by the runtime instead: see [`Seen`].
+    pub look: bool,
+}
+
+/// The kernels of a few passes in the order in which they ran, each with its name and its nanoseconds; each was waited
+/// for, so what stood between them is not known.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Seen {
+    /// Passes.
+    pub passes: u32,
+    /// Kernels.
+    pub kernels: Vec<(String, u64)>,
 }
 
 /// What a worker is told of a device, so that it need not look for others.
@@ -56,6 +68,9 @@ pub struct Assignment {
     pub device: Told,
     /// For each case, how many buffer sets its launches go through.
     pub sets: Vec<u32>,
+    /// For each case, the kernels that another worker saw, where this one's clocks see none.
+    #[serde(default)]
+    pub seen: Vec<Option<Seen>>,
     /// The run's folder, where traces and memory profiles go.
     pub folder: Option<PathBuf>,
     /// How to measure; without it each case is opened and checked and nothing is timed.
@@ -74,6 +89,7 @@ impl Assignment {
             cases: positions.iter().map(|&position| self.cases[position].clone()).collect(),
             against: positions.iter().map(|&position| self.against[position].and_then(renumber)).collect(),
             sets: positions.iter().map(|&position| self.sets[position]).collect(),
+            seen: positions.iter().filter_map(|&position| self.seen.get(position).cloned()).collect(),
             device: self.device.clone(),
             folder: self.folder.clone(),
             timing: self.timing.clone(),
@@ -95,6 +111,13 @@ pub enum Event {
         case: usize,
         /// How.
         record: Box<Record>,
+    },
+    /// The kernels of the case at this position were looked at.
+    Seen {
+        /// Position in the assignment.
+        case: usize,
+        /// What ran.
+        seen: Seen,
     },
     /// The case at this position left the process in a state that cannot be trusted; the worker ends.
     Poisoned {

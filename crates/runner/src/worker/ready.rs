@@ -1,7 +1,7 @@
 //! A case made ready to be timed: opened, checked against its reference, primed, its stopwatch chosen.
 
 use super::bench::{Common, Context, Hear, ended, variant};
-use super::protocol::{Assignment, Stage};
+use super::protocol::{Assignment, Seen, Stage};
 use super::tuning;
 use crate::clocks::stopwatch;
 use crate::mock::{MockWorkload, Rule};
@@ -131,8 +131,12 @@ pub fn make_ready(
     record.granularity_ns = Some(step.step_ns);
     record.empty_window_ns = Some(step.empty_ns);
     let kernels = stopwatch.ran(&mut job, sets).map_err(broken)?;
-    record.kernel_launches = kernels.as_ref().map(|kernels| calls(kernels) as f64 / f64::from(sets));
-    record.kernel = kernels.map(|kernels| names(kernels, sets)).or(algorithm);
+    let (kernels, passes) = match (kernels, assignment.seen.get(case).cloned().flatten()) {
+        (None, Some(Seen { passes, kernels })) => (Some(counted(kernels)), passes),
+        (kernels, _) => (kernels, sets),
+    };
+    record.kernel_launches = kernels.as_ref().map(|kernels| calls(kernels) as f64 / f64::from(passes));
+    record.kernel = kernels.map(|kernels| names(kernels, passes)).or(algorithm);
     if regime.rotates() {
         let rotation =
             Rotation { sets, bytes: identity.bytes.unwrap_or(0), cache_bytes: Some(assignment.device.cache_bytes) };
@@ -146,12 +150,24 @@ pub fn make_ready(
 }
 
 /// Which kernels a pass consists of.
-fn names(kernels: Vec<(String, u64)>, sets: u32) -> String {
-    let names = kernels.into_iter().map(|(name, calls)| match calls / u64::from(sets) {
+fn names(kernels: Vec<(String, u64)>, passes: u32) -> String {
+    let names = kernels.into_iter().map(|(name, calls)| match calls / u64::from(passes) {
         0 | 1 => name,
         calls => format!("{calls} x {name}"),
     });
     names.collect::<Vec<_>>().join(" + ")
+}
+
+/// Kernels with the number of their calls, in the order of their first.
+fn counted(kernels: Vec<(String, u64)>) -> Vec<(String, u64)> {
+    let mut counted: Vec<(String, u64)> = Vec::new();
+    for (name, _) in kernels {
+        match counted.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, calls)) => *calls += 1,
+            None => counted.push((name, 1)),
+        }
+    }
+    counted
 }
 
 fn calls(kernels: &[(String, u64)]) -> u64 {

@@ -128,6 +128,10 @@ impl Executor for Subprocess {
             }
         }
     }
+
+    fn looker(&self) -> Option<Box<dyn Executor>> {
+        Some(Box::new(Self::new(Keep { look: true, ..self.keep.clone() })))
+    }
 }
 
 impl Worker {
@@ -217,6 +221,10 @@ impl Worker {
                 Some(Event::Record { case, record }) => {
                     done[left[case]] = true;
                     watch.record(left[case], *record);
+                }
+                Some(Event::Seen { case, seen }) => {
+                    done[left[case]] = true;
+                    watch.seen(left[case], seen);
                 }
                 Some(Event::Poisoned { case, reason }) => return Ending::Poisoned { case, reason },
                 Some(Event::Done) => return Ending::Done,

@@ -19,8 +19,9 @@ pub struct Machines {
 }
 
 /// Sets the GPU runtime up for measuring; call it once, before anything is opened. Kernels that were tuned are kept in
-/// `tuning`, which must belong to one GPU: the runtime's own cache does not tell one from another.
-pub fn configure(tuning: Option<&std::path::Path>) {
+/// `tuning`, which must belong to one GPU: the runtime's own cache does not tell one from another. Where kernels are
+/// looked at, the runtime waits for each and logs its name and time: nothing else can be measured then.
+pub fn configure(tuning: Option<&std::path::Path>, look: bool) {
     #[cfg(any(feature = "cuda", feature = "wgpu"))]
     {
         use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig, autotune::AutotuneLevel, cache::CacheConfig};
@@ -30,10 +31,14 @@ pub fn configure(tuning: Option<&std::path::Path>) {
         if let Some(tuning) = tuning {
             config.autotune.cache = CacheConfig::File(tuning.to_owned());
         }
+        if look {
+            config.profiling.logger.level = cubecl::config::profiling::ProfilingLogLevel::Medium;
+            config.profiling.logger.log = Some(cubecl::config::logger::LogCrateLevel::Info);
+        }
         CubeClRuntimeConfig::set(config);
     }
     #[cfg(not(any(feature = "cuda", feature = "wgpu")))]
-    let _ = tuning;
+    let _ = (tuning, look);
 }
 
 /// What a device's memory pool says of itself.

@@ -1,8 +1,8 @@
 //! From files and command line to what will be run.
 
 use super::{
-    AxisValues, CompileMode, ConfigError, Entry, File, ImplementationName, Mode, ModelName, RegimeName, Share, Span,
-    Timing, Wanted,
+    AxisValues, CompileMode, ConfigError, Entry, Factor, File, ImplementationName, Mode, ModelName, RegimeName, Share,
+    Span, Timing, Wanted,
 };
 use crate::devices;
 use crate::mock::Rule;
@@ -51,6 +51,9 @@ pub struct Overrides {
     pub autotune: Autotune,
     /// Refuse to measure on a device that other processes use.
     pub require_idle: bool,
+    /// Every size of every file times this. Journals from before it was there are still resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale_shapes: Option<Factor>,
 }
 
 /// Whether kernels are tuned, and what becomes of the results.
@@ -82,6 +85,25 @@ pub struct NamedTask {
     pub name: String,
     /// What is computed.
     pub task: Task,
+}
+
+impl NamedTask {
+    /// A subject at a size that a file gives, which the command line may scale.
+    pub(super) fn new(
+        name: String,
+        subject: Subject,
+        axes: &Axes,
+        (element, output): (Element, Option<Element>),
+        seed: u64,
+        scale: Option<Factor>,
+    ) -> Result<Self, String> {
+        let (name, axes) = match scale {
+            Some(factor) => (format!("{name} scaled"), factor.of_axes(axes)),
+            None => (name, axes.clone()),
+        };
+        let task = Task::new(subject, &axes, element, output, seed).map_err(|error| error.to_string())?;
+        Ok(Self { name, task })
+    }
 }
 
 /// An entry with every default filled in.
@@ -202,7 +224,7 @@ pub fn resolve(sources: &[Source], overrides: &Overrides) -> Result<Resolved, Co
         for (index, entry) in file.models.iter().enumerate() {
             let entry = file.defaults().overwrite(entry).overwrite(&over);
             let at = |message: String| invalid(format!("models[{index}]: {message}"));
-            let mut entry = fill(&file, entry, &source.path).map_err(at)?;
+            let mut entry = fill(&file, entry, &source.path, overrides.scale_shapes).map_err(at)?;
             if overrides.untimed {
                 // Without a time there is nothing for regimes to tell apart.
                 entry.regimes = vec![Regime::default()];
@@ -228,7 +250,7 @@ fn overriding(overrides: &Overrides) -> Entry {
     }
 }
 
-fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String> {
+fn fill(file: &File, entry: Entry, path: &Path, scale: Option<Factor>) -> Result<ResolvedEntry, String> {
     let subject = match entry.model {
         Some(ModelName(subject)) => subject,
         None => Subject::Model("linear".parse().map_err(|error: calorimeter_zoo::ZooError| error.to_string())?),
@@ -237,11 +259,7 @@ fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String>
     let seed = entry.seed.unwrap_or(42);
     let tasks = sizes(subject, entry.shapes.as_deref(), entry.axes.as_deref(), path)?
         .into_iter()
-        .map(|(name, axes)| {
-            let task =
-                Task::new(subject, &axes, element, entry.output_dtype, seed).map_err(|error| error.to_string())?;
-            Ok(NamedTask { name, task })
-        })
+        .map(|(name, axes)| NamedTask::new(name, subject, &axes, (element, entry.output_dtype), seed, scale))
         .collect::<Result<Vec<NamedTask>, String>>()?;
     let sparsities: Vec<Sparsity> = file.sparsities.iter().flatten().copied().collect();
     let mut variants = pair(&file.recipes, &sparsities);

@@ -1,7 +1,10 @@
 //! The table of operators and what each must declare.
 
 use crate::gate::Tolerance;
+use crate::ops::{gemm::Gemm, gemm_quantised::GemmQuantised, quantization::Quantization};
+use crate::ops::{hbm_copy::HbmCopy, head_attention::HeadAttention, inference::Inference};
 use crate::ops::{layer_norm::LayerNorm, stream::Stream};
+use crate::ops::{rms_norm_pass::RmsNormPass, swiglu_pass::SwigluPass};
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
 use calorimeter_recipes::{Dtype, Element};
@@ -235,6 +238,14 @@ macro_rules! operators {
 operators! {
     LayerNorm,
     Stream,
+    Gemm,
+    GemmQuantised,
+    Quantization,
+    Inference,
+    SwigluPass,
+    RmsNormPass,
+    HeadAttention,
+    HbmCopy,
 }
 
 impl FromStr for Operator {

@@ -137,7 +137,7 @@ impl ExactLinear {
 }
 
 /// Eight partial sums: the compiler cannot reorder a floating-point sum on its own.
-fn dot(x: &[f64], w: &[f32]) -> f64 {
+pub(crate) fn dot(x: &[f64], w: &[f32]) -> f64 {
     let mut sums = [0.0; 8];
     let (x8, w8) = (x.chunks_exact(8), w.chunks_exact(8));
     let tail: f64 = x8.remainder().iter().zip(w8.remainder()).map(|(x, &w)| x * f64::from(w)).sum();

@@ -2,13 +2,21 @@
 
 use calorimeter_recipes::{Dtype, Element, Treatment, Variant};
 use calorimeter_shapes::Axes;
-use calorimeter_zoo::{Device, Implementation, Machines, Operator, OperatorProblem, Setup, Spec, Task, ZooError, gate};
+use calorimeter_zoo::{
+    Device, Implementation, Machines, Operator, OperatorProblem, Setup, Spec, Suite, Task, ZooError, gate,
+};
 
 /// Sizes of each axis, by its name: odd ones, powers of two and ones.
 fn sizes(axis: &str) -> Vec<u64> {
     match axis {
         "dimension" => vec![1, 31, 33, 257, 768, 1000, 1025],
         "elements" => vec![1, 1000, 4096],
+        "m" => vec![1, 33],
+        "k" => vec![33, 256],
+        "num_elements" => vec![1, 1000],
+        "heads" => vec![1, 2],
+        "head_dim" => vec![1, 64],
+        "n" => vec![2, 31, 256],
         _ => vec![3],
     }
 }
@@ -28,13 +36,25 @@ fn points(operator: Operator) -> Vec<Axes> {
     points.into_iter().map(|point| Axes::new(point).unwrap()).collect()
 }
 
+/// Types of numbers to try, for inputs and outputs: an operator refuses those that it does not take.
+fn types(operator: Operator) -> Vec<(Element, Option<Element>)> {
+    let floats = Dtype::ALL.map(Element::Float);
+    if operator.info().suite != Suite::Gemm {
+        return floats.map(|element| (element, None)).to_vec();
+    }
+    let outputs = [None, Some(Element::Float(Dtype::F32)), Some(Element::E4m3), Some(Element::E2m1)];
+    let elements = floats.into_iter().chain([Element::E4m3, Element::E2m1]);
+    elements.flat_map(|element| outputs.map(|output| (element, output))).collect()
+}
+
 fn check(device: Device, implementations: &[Implementation]) {
     let mut machines = Machines::default();
     for operator in Operator::all() {
         let mut passed = 0;
         for axes in points(operator) {
-            for dtype in Dtype::ALL {
-                let spec = Spec { axes: axes.clone(), element: Element::Float(dtype), output: None };
+            for (element, output) in types(operator) {
+                let spec = Spec { axes: axes.clone(), element, output };
+                let (dtype, output) = (spec.dtype(), output.map_or_else(String::new, |output| format!(" to {output}")));
                 if operator.check(&spec).is_err() {
                     continue;
                 }
@@ -43,7 +63,7 @@ fn check(device: Device, implementations: &[Implementation]) {
                 let references = problem.references(&inputs);
                 let inputs = calorimeter_zoo::Inputs::Operator(inputs);
                 for &implementation in implementations {
-                    let what = format!("{operator} {implementation} {device} {dtype} {axes}");
+                    let what = format!("{operator} {implementation} {device} {element}{output} {axes}");
                     if task.support(Variant::BASELINE, implementation, device).is_err() {
                         continue;
                     }
@@ -76,10 +96,9 @@ fn every_operator_computes_its_reference_on_the_cpu() {
 fn a_wrong_output_of_any_operator_does_not_pass() {
     for operator in Operator::all() {
         for axes in points(operator) {
-            let spec = Spec { axes, element: Element::Float(Dtype::F32), output: None };
-            if operator.check(&spec).is_err() {
-                continue;
-            }
+            let specs = types(operator).into_iter();
+            let mut specs = specs.map(|(element, output)| Spec { axes: axes.clone(), element, output });
+            let Some(spec) = specs.find(|spec| operator.check(spec).is_ok()) else { continue };
             let problem = OperatorProblem { operator, spec, seed: 5 };
             let references = problem.references(&problem.inputs());
             for (index, reference) in references.iter().enumerate() {

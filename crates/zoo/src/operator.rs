@@ -1,6 +1,7 @@
 //! The table of operators and what each must declare.
 
 use crate::gate::Tolerance;
+use crate::ops::elsewhere::Elsewhere;
 use crate::ops::{gemm::Gemm, gemm_quantised::GemmQuantised, quantization::Quantization};
 use crate::ops::{hbm_copy::HbmCopy, head_attention::HeadAttention, inference::Inference};
 use crate::ops::{layer_norm::LayerNorm, stream::Stream};
@@ -70,6 +71,8 @@ pub enum Suite {
     Fusion,
     /// Memory, linear algebra and launches, by which a machine is calibrated.
     Calibration,
+    /// What other programs measure on other machines.
+    Elsewhere,
 }
 
 /// What an operator declares. Adding one is a file with an implementation of this trait and one line in [`Operator`]'s
@@ -246,6 +249,7 @@ operators! {
     RmsNormPass,
     HeadAttention,
     HbmCopy,
+    Elsewhere,
 }
 
 impl FromStr for Operator {

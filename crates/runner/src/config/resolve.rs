@@ -333,6 +333,7 @@ fn mode(subject: Subject) -> &'static str {
             Suite::Ops => "ops",
             Suite::Fusion => "fusion",
             Suite::Calibration => "calibration",
+            Suite::Elsewhere => "elsewhere",
         },
     }
 }

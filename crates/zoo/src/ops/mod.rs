@@ -1,5 +1,6 @@
 //! Operators: one file for each family.
 
+pub mod elsewhere;
 pub mod gemm;
 pub mod gemm_quantised;
 pub mod hbm_copy;

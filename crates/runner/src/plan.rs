@@ -200,6 +200,7 @@ impl Plan {
             compile_mode: entry.compile_mode.map(|mode| mode.to_string()),
             profiler: entry.profiler,
             memory_profiler: entry.memory_profiler,
+            export: entry.export.clone(),
         }
     }
 }

@@ -34,12 +34,14 @@
 //! - [`journal`]: `journal.jsonl`, written line by line, read back, continued
 //! - [`table`]: the records as a data frame, which [`csv`] and [`parquet`] write
 //! - [`torchao`] and [`dashboard`]: the files of torchao's micro-benchmarks
+//! - [`accelerator`]: the files of accelerator-microbenchmarks
 //! - [`terminal`]: the live table, the summary and the table of accuracies
 //! - [`sink`]: the trait, the list of sinks and [`write_all`]
 //! - [`atomic`]: how every derived file is put in its place
 //!
 //! A new sink is a file with a type that implements [`Sink`], and a line in [`sinks`].
 
+pub mod accelerator;
 pub mod atomic;
 pub mod csv;
 pub mod dashboard;
@@ -48,6 +50,7 @@ pub mod journal;
 pub mod memory_page;
 pub mod parquet;
 mod pivot;
+mod python;
 pub mod record;
 pub mod sink;
 pub mod table;

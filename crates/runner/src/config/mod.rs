@@ -2,6 +2,7 @@
 //!
 //! Precedence, by field-wise overwrite: built-in, top of the file, entry of `models`, command line.
 
+mod accelerator;
 mod axes;
 mod error;
 mod file;

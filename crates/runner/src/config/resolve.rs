@@ -1,5 +1,6 @@
 //! From files and command line to what will be run.
 
+use super::accelerator;
 use super::{
     AxisValues, CompileMode, ConfigError, Entry, Factor, File, ImplementationName, Mode, ModelName, RegimeName, Share,
     Span, Timing, Wanted,
@@ -8,6 +9,7 @@ use crate::devices;
 use crate::mock::Rule;
 use calorimeter_recipes::{Dtype, Element, Sparsity, Variant, pair};
 use calorimeter_shapes::{Axes, ShapeSource};
+use calorimeter_sinks::record::Export;
 use calorimeter_timing::{Options, Regime};
 use calorimeter_zoo::{Device, Implementation, Subject, Suite, Task};
 use serde::{Deserialize, Serialize};
@@ -76,6 +78,8 @@ pub struct Resolved {
     pub entries: Vec<ResolvedEntry>,
     /// Where results go, if a file says so.
     pub output_dir: Option<PathBuf>,
+    /// What a reader should know of the files.
+    pub notes: Vec<String>,
 }
 
 /// A task with the name that its size was given.
@@ -143,6 +147,8 @@ pub struct ResolvedEntry {
     pub seed: u64,
     /// What the mock device does.
     pub mock: Vec<Rule>,
+    /// Where the program that the file was written for wants its results.
+    pub export: Option<Export>,
 }
 
 impl ResolvedEntry {
@@ -204,8 +210,12 @@ impl Source {
 
 /// Resolves files under the command line's overrides. A device that is not there is an error.
 pub fn resolve(sources: &[Source], overrides: &Overrides) -> Result<Resolved, ConfigError> {
-    let mut resolved = Resolved { entries: Vec::new(), output_dir: None };
+    let mut resolved = Resolved { entries: Vec::new(), output_dir: None, notes: Vec::new() };
     for source in sources {
+        if accelerator::is_one(&source.text) {
+            accelerator::resolve(source, overrides, &mut resolved)?;
+            continue;
+        }
         let file = source.parse()?;
         let invalid = |message: String| ConfigError::invalid(source.path.clone(), message);
         if file.mode == Mode::Training {
@@ -224,19 +234,18 @@ pub fn resolve(sources: &[Source], overrides: &Overrides) -> Result<Resolved, Co
         for (index, entry) in file.models.iter().enumerate() {
             let entry = file.defaults().overwrite(entry).overwrite(&over);
             let at = |message: String| invalid(format!("models[{index}]: {message}"));
-            let mut entry = fill(&file, entry, &source.path, overrides.scale_shapes).map_err(at)?;
-            if overrides.untimed {
-                // Without a time there is nothing for regimes to tell apart.
-                entry.regimes = vec![Regime::default()];
-            }
-            resolved.entries.push(entry);
+            resolved.entries.push(fill(&file, entry, &source.path, overrides.scale_shapes).map_err(at)?);
         }
+    }
+    if overrides.untimed {
+        // Without a time there is nothing for regimes to tell apart.
+        resolved.entries.iter_mut().for_each(|entry| entry.regimes = vec![Regime::default()]);
     }
     Ok(resolved)
 }
 
 /// The command line as an entry over every other.
-fn overriding(overrides: &Overrides) -> Entry {
+pub(super) fn overriding(overrides: &Overrides) -> Entry {
     Entry {
         device: overrides.device,
         implementations: overrides.implementations.clone(),
@@ -256,7 +265,7 @@ fn fill(file: &File, entry: Entry, path: &Path, scale: Option<Factor>) -> Result
         None => Subject::Model("linear".parse().map_err(|error: calorimeter_zoo::ZooError| error.to_string())?),
     };
     let element = entry.dtype.unwrap_or(Element::Float(Dtype::Bf16));
-    let seed = entry.seed.unwrap_or(42);
+    let seed = entry.seed.unwrap_or(DEFAULT_SEED);
     let tasks = sizes(subject, entry.shapes.as_deref(), entry.axes.as_deref(), path)?
         .into_iter()
         .map(|(name, axes)| NamedTask::new(name, subject, &axes, (element, entry.output_dtype), seed, scale))
@@ -273,6 +282,17 @@ fn fill(file: &File, entry: Entry, path: &Path, scale: Option<Factor>) -> Result
     }
     variants.retain(|variant| *variant != Variant::BASELINE);
     variants.insert(0, Variant::BASELINE);
+    settle(entry, subject, tasks, variants, !listed && !always)
+}
+
+/// An entry whose tasks and variants are known, with every default filled in.
+pub(super) fn settle(
+    entry: Entry,
+    subject: Subject,
+    tasks: Vec<NamedTask>,
+    variants: Vec<Variant>,
+    implied_baseline: bool,
+) -> Result<ResolvedEntry, String> {
     let compile_mode = match (entry.torch_compile_mode, entry.use_torch_compile) {
         (_, Some(false)) => Some(CompileMode::Off),
         (mode, _) => mode,
@@ -307,11 +327,11 @@ fn fill(file: &File, entry: Entry, path: &Path, scale: Option<Factor>) -> Result
         name: entry.name,
         mode: mode(subject),
         subject,
+        element: tasks.first().map_or(Element::Float(Dtype::Bf16), |named| named.task.element()),
         tasks,
-        element,
         device,
         variants,
-        implied_baseline: !listed && !always,
+        implied_baseline,
         implementations,
         regimes,
         compile_mode,
@@ -319,10 +339,14 @@ fn fill(file: &File, entry: Entry, path: &Path, scale: Option<Factor>) -> Result
         memory_profiler: entry.enable_memory_profiler.unwrap_or(false),
         timing: options(&entry.timing.unwrap_or_default())?,
         timeout: entry.timeout.map_or(Duration::from_secs(300), |span| span.0),
-        seed,
+        seed: entry.seed.unwrap_or(DEFAULT_SEED),
         mock: entry.mock.unwrap_or_default(),
+        export: None,
     })
 }
+
+/// Seed of inputs and weights where none is given.
+pub(super) const DEFAULT_SEED: u64 = 42;
 
 /// What is done with it.
 fn mode(subject: Subject) -> &'static str {

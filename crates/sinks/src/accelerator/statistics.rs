@@ -18,9 +18,10 @@ impl Sorted {
         self.0.len()
     }
 
-    /// Their mean.
+    /// Their mean, from the distances to the least: equal values have themselves as their mean, to the last digit.
     pub fn mean(&self) -> f64 {
-        self.0.iter().sum::<f64>() / self.len() as f64
+        let (least, _) = self.ends();
+        least + self.0.iter().map(|value| value - least).sum::<f64>() / self.len() as f64
     }
 
     /// The first and the last.
@@ -51,6 +52,7 @@ mod tests {
             assert!((sorted.percentile(percent) - expected).abs() < 1e-12, "p{percent}");
         }
         assert_eq!((sorted.mean(), sorted.ends(), sorted.len()), (4.0, (1.0, 10.0), 5));
+        assert_eq!(Sorted::new(vec![0.1; 300]).unwrap().mean(), 0.1);
         assert_eq!(Sorted::new(vec![7.0]).unwrap().percentile(99.0), 7.0);
         assert!(Sorted::new(vec![]).is_none());
     }

@@ -255,3 +255,50 @@ fn ours(case: &Case) -> Vec<Column> {
     let columns = [("implementation", &case.implementation), ("device", &case.device), ("regime", &case.regime)];
     columns.map(|(name, text)| (name.to_owned(), Cell::Text(text.clone()))).to_vec()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Axes, Estimate, Roofline, Window};
+
+    fn product(stopwatch: &str, windows: &[(u32, u64)]) -> Record {
+        let case =
+            Case { workload: "gemm".into(), shape: Axes::from([("m", 1), ("k", 1), ("n", 1)]), ..Case::default() };
+        Record {
+            case: Case { flops: Some(200), ..case },
+            stopwatch: Some(stopwatch.into()),
+            time_ns: Some(Estimate { median: 100.0, lo: None, hi: None }),
+            windows: windows.iter().map(|&(launches, nanos)| Window { launches, nanos }).collect(),
+            roofline: Some(Roofline { peak_tflops: Some(0.004), ..Roofline::default() }),
+            ..Record::new(Case::default(), Status::Ok)
+        }
+    }
+
+    fn value(record: &Record, column: &str) -> Cell {
+        let row = Row::of(record).unwrap();
+        row.columns().find(|(name, _)| name == column).unwrap().1.clone()
+    }
+
+    #[test]
+    fn the_fixed_cost_of_a_window_is_no_time_of_a_launch() {
+        let windows = [(10, 2000), (20, 3000), (30, 4000)];
+        assert_eq!(value(&product("slope", &windows), "step_time_ms_max"), Cell::Number(1e-4));
+        assert_eq!(value(&product("cupti", &windows), "step_time_ms_max"), Cell::Number(2e-4));
+    }
+
+    #[test]
+    fn utilisation_is_held_against_the_peak_that_was_measured() {
+        let record = product("cupti", &[(1, 100)]);
+        assert_eq!(value(&record, "tflops_per_sec_p50"), Cell::Number(0.002));
+        assert_eq!(value(&record, "MFU"), Cell::Number(0.5));
+        let unknown = Record { roofline: None, ..record };
+        assert_eq!((value(&unknown, "MFU"), value(&unknown, "MFU_num_runs")), (Cell::Empty, Cell::Empty));
+    }
+
+    #[test]
+    fn what_was_not_measured_right_has_no_row() {
+        let record = product("cupti", &[(1, 100)]);
+        assert!(Row::of(&Record { status: Status::Mismatch, ..record.clone() }).is_none());
+        assert!(Row::of(&Record { windows: vec![], ..record }).is_none());
+    }
+}

@@ -185,7 +185,7 @@ impl Bounds {
 }
 
 macro_rules! scalars {
-    ($visitor:ident, $value:ty, $expecting:literal, $wrap:expr) => {
+    ($value:ty, $expecting:literal, $wrap:expr) => {
         type Value = $value;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -214,7 +214,7 @@ impl<'de> Deserialize<'de> for Parameter {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Scalar;
         impl Visitor<'_> for Scalar {
-            scalars!(Scalar, Parameter, "one value, a whole number from 0 or a word", |parameter| parameter);
+            scalars!(Parameter, "one value, a whole number from 0 or a word", |parameter| parameter);
         }
         deserializer.deserialize_any(Scalar)
     }
@@ -225,7 +225,6 @@ impl<'de> Deserialize<'de> for Values {
         struct OneOrMany;
         impl<'de> Visitor<'de> for OneOrMany {
             scalars!(
-                OneOrMany,
                 Values,
                 "one value, a list of them, or a range such as {start: 1, end: 64, multiplier: 2}",
                 |parameter| Values(vec![parameter])

@@ -167,8 +167,9 @@ impl Plan {
     pub fn case(&self, group: &Group, arm: usize) -> Case {
         let (entry, arm) = (self.entry(group), &group.arms[arm]);
         let NamedTask { name: shape_name, task } = self.task(group);
-        // A variant that does not exist in this dtype has no size either.
-        let treatment: Option<Treatment> = arm.variant.treatment(task.dtype()).ok();
+        // A variant that does not exist in this dtype has no size either, nor has an operator that does not exist.
+        let exists = task.exists();
+        let treatment: Option<Treatment> = arm.variant.treatment(task.dtype()).ok().filter(|_| exists);
         Case {
             id: self.id(group, arm),
             mode: entry.mode.into(),
@@ -183,10 +184,13 @@ impl Plan {
             shape_name: shape_name.clone(),
             shape: task.axes().iter().collect(),
             regime: group.regime.to_string(),
-            flops: Some(task.flops()),
+            flops: exists.then(|| task.flops()),
             bytes: treatment.map(|treatment| task.bytes(&treatment)),
             memory_bytes: treatment.map(|treatment| task.memory(&treatment)),
-            published: task.published().map(|counts| Counts { flops: counts.flops, bytes: counts.bytes }),
+            published: task
+                .published()
+                .filter(|_| exists)
+                .map(|counts| Counts { flops: counts.flops, bytes: counts.bytes }),
             fusion: task.fusion().map(|model| FusionModel {
                 operators: model.operators.iter().map(ToString::to_string).collect(),
                 unfused_bytes: model.unfused_bytes,
@@ -197,6 +201,7 @@ impl Plan {
             profiler: entry.profiler,
             memory_profiler: entry.memory_profiler,
             peak_memory: entry.peak_memory,
+            export: entry.export.clone(),
         }
     }
 }

@@ -80,6 +80,8 @@ pub struct Prepared {
     plan: Plan,
     /// What the files say of where results go.
     pub output_dir: Option<PathBuf>,
+    /// What a reader should know of the files.
+    pub notes: Vec<String>,
 }
 
 /// Where a run writes.
@@ -126,7 +128,7 @@ impl Request {
     /// Resolves and plans; no device is opened.
     pub fn prepare(self) -> Result<Prepared, RunError> {
         let resolved = resolve(&self.sources, &self.overrides)?;
-        let output_dir = resolved.output_dir.clone();
+        let (output_dir, notes) = (resolved.output_dir.clone(), resolved.notes.clone());
         let filter = match &self.overrides.filter {
             Some(pattern) => Some(expression::parse(pattern).map_err(RunError::Filter)?),
             None => None,
@@ -136,7 +138,7 @@ impl Request {
         if let Some(pattern) = self.overrides.filter.clone().filter(|_| plan.is_empty()) {
             return Err(RunError::NothingMatches { pattern, cases });
         }
-        Ok(Prepared { request: self, plan, output_dir })
+        Ok(Prepared { request: self, plan, output_dir, notes })
     }
 
     /// The request that the journal of an earlier run holds.
@@ -240,9 +242,9 @@ impl Prepared {
             if before.iter().all(Option::is_some) {
                 continue;
             }
-            let (journal, records) = (&mut journal, &mut records);
+            let (journal, records, started) = (&mut journal, &mut records, now().to_rfc3339());
             let mut watching =
-                Watching { assignment: &assignment, before: &before, journal, records, show, error: None };
+                Watching { assignment: &assignment, before: &before, started, journal, records, show, error: None };
             self.refuse(group, &mut watching);
             // What was measured is measured again beside the rest: arms must alternate to be compared.
             let again = |arm: &usize| before[*arm].is_none_or(|status| status == Status::Ok);
@@ -267,6 +269,7 @@ impl Prepared {
         let interrupted = show.interrupted() && records.len() < self.plan.len();
         let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         notes.extend(in_use);
+        notes.extend(self.notes.iter().cloned());
         self.sort(&mut records);
         let counts = count_by_status(&records);
         let (finished, suite) = (now().to_rfc3339(), suite::speedups(&records));
@@ -377,6 +380,8 @@ pub fn now() -> DateTime<Local> {
 struct Watching<'a> {
     assignment: &'a Assignment,
     before: &'a [Option<Status>],
+    /// When the group's turn came.
+    started: String,
     journal: &'a mut Journal,
     records: &'a mut Vec<Record>,
     show: &'a mut dyn Show,
@@ -392,6 +397,7 @@ impl Watch for Watching<'_> {
         if self.before[case].is_some() || self.error.is_some() {
             return;
         }
+        let record = Record { started: Some(self.started.clone()), ended: Some(now().to_rfc3339()), ..record };
         match self.journal.append(&record) {
             Ok(()) => {
                 self.show.record(&record);

@@ -35,12 +35,14 @@
 //! - [`table`]: the records as a data frame, which [`csv`] and [`parquet`] write
 //! - [`torchao`] and [`dashboard`]: the files of torchao's micro-benchmarks
 //! - [`operators`]: the list that readers of an op benchmark know
+//! - [`accelerator`]: the files of accelerator-microbenchmarks
 //! - [`terminal`]: the live table, the summary and the table of accuracies
 //! - [`sink`]: the trait, the list of sinks and [`write_all`]
 //! - [`atomic`]: how every derived file is put in its place
 //!
 //! A new sink is a file with a type that implements [`Sink`], and a line in [`sinks`].
 
+pub mod accelerator;
 pub mod atomic;
 pub mod csv;
 pub mod dashboard;
@@ -50,6 +52,7 @@ pub mod memory_page;
 pub mod operators;
 pub mod parquet;
 mod pivot;
+mod python;
 pub mod record;
 pub mod sink;
 pub mod table;

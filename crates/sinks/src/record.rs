@@ -73,6 +73,22 @@ pub struct Case {
     /// The config entry asks for the peaks of memory alone.
     #[serde(default, skip_serializing_if = "is_false")]
     pub peak_memory: bool,
+    /// Where the program that the file was written for wants its own formats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub export: Option<Export>,
+}
+
+/// What a file of accelerator-microbenchmarks says of its results.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Export {
+    /// The position of the case's entry among those of the run: each has files of its own.
+    pub entry: u32,
+    /// The folder of its table, as it is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub csv_path: Option<String>,
+    /// The folder of its `metrics_report.jsonl`, as it is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics_dir: Option<String>,
 }
 
 /// Operations and bytes as another program counts them.
@@ -109,6 +125,12 @@ pub struct Record {
     /// Why it is not `ok`, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// When the turn of the case and of those measured beside it came, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<String>,
+    /// When it was recorded, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
     /// The clock that the times were read from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopwatch: Option<String>,
@@ -214,6 +236,8 @@ impl Record {
             case,
             status,
             reason: None,
+            started: None,
+            ended: None,
             stopwatch: None,
             kernel: None,
             kernel_launches: None,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::SinkError;
+use crate::accelerator::Accelerator;
 use crate::csv::Csv;
 use crate::journal::Header;
 use crate::parquet::Parquet;
@@ -33,7 +34,7 @@ pub trait Sink {
 
 /// Every sink. A new one is its file and its line here.
 pub fn sinks() -> &'static [&'static dyn Sink] {
-    &[&Csv, &Parquet, &Torchao]
+    &[&Csv, &Parquet, &Torchao, &Accelerator]
 }
 
 /// What [`write_all`] wrote, and what it could not.

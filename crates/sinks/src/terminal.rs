@@ -51,7 +51,7 @@ fn group(case: &Case) -> ([&str; 8], &Axes) {
 
 /// Whether it is an operator, to which no recipe is applied.
 fn is_operator(case: &Case) -> bool {
-    matches!(case.mode.as_str(), "gemm" | "ops" | "fusion" | "calibration")
+    matches!(case.mode.as_str(), "gemm" | "ops" | "fusion" | "calibration" | "elsewhere")
 }
 
 fn recipe_with_sparsity(case: &Case) -> String {

@@ -3,11 +3,11 @@
 use crate::gate::Tolerance;
 use crate::ops::{
     add_ln::AddLn, attention_4d::Attention4d, blas::Blas, conv2d::Conv2d, cross_entropy::CrossEntropy,
-    elementwise::Elementwise, flat_attention::FlatAttention, gemm::Gemm, gemm_quantised::GemmQuantised,
-    hbm_copy::HbmCopy, head_attention::HeadAttention, inference::Inference, layer_norm::LayerNorm,
-    linear_bias::LinearBias, ln_gelu::LnGelu, ln_linear::LnLinear, mse_loss::MseLoss, quantization::Quantization,
-    rms_norm::RmsNorm, rms_norm_pass::RmsNormPass, softmax::Softmax, stream::Stream, swiglu::Swiglu,
-    swiglu_mlp::SwigluMlp, swiglu_pass::SwigluPass,
+    elementwise::Elementwise, elsewhere::Elsewhere, flat_attention::FlatAttention, gemm::Gemm,
+    gemm_quantised::GemmQuantised, hbm_copy::HbmCopy, head_attention::HeadAttention, inference::Inference,
+    layer_norm::LayerNorm, linear_bias::LinearBias, ln_gelu::LnGelu, ln_linear::LnLinear, mse_loss::MseLoss,
+    quantization::Quantization, rms_norm::RmsNorm, rms_norm_pass::RmsNormPass, softmax::Softmax, stream::Stream,
+    swiglu::Swiglu, swiglu_mlp::SwigluMlp, swiglu_pass::SwigluPass,
 };
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
@@ -74,6 +74,8 @@ pub enum Suite {
     Fusion,
     /// Memory, linear algebra and launches, by which a machine is calibrated.
     Calibration,
+    /// What other programs measure on other machines.
+    Elsewhere,
 }
 
 impl Suite {
@@ -84,6 +86,7 @@ impl Suite {
             Self::Ops => "ops",
             Self::Fusion => "fusion",
             Self::Calibration => "calibration",
+            Self::Elsewhere => "elsewhere",
         }
     }
 }
@@ -287,6 +290,7 @@ operators! {
     LnLinear,
     SwigluMlp,
     Blas,
+    Elsewhere,
 }
 
 impl FromStr for Operator {

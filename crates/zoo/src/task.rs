@@ -128,6 +128,14 @@ impl Task {
         }
     }
 
+    /// Whether it is computed at all, at this size and in these numbers; what is not has no counts either.
+    pub fn exists(&self) -> bool {
+        match self {
+            Self::Model(_) => true,
+            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.check(spec).is_ok(),
+        }
+    }
+
     /// The counts that another program publishes for it.
     pub fn published(&self) -> Option<Counts> {
         match self {

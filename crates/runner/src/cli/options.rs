@@ -1,6 +1,6 @@
 //! Every command and option.
 
-use crate::config::{Autotune, ImplementationName, Overrides, RegimeName, Share, Span, Timing, Wanted};
+use crate::config::{Autotune, Factor, ImplementationName, Overrides, RegimeName, Share, Span, Timing, Wanted};
 use crate::progress::Format;
 use calorimeter_recipes::Element;
 use calorimeter_zoo::ops::presets::Preset;
@@ -307,6 +307,9 @@ pub struct CaseArguments {
     /// Seed of inputs and weights
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Multiply every size by this, e.g. 1/64, rounded to at least 1
+    #[arg(long, value_name = "FACTOR")]
+    pub scale_shapes: Option<Factor>,
 }
 
 impl From<OverrideArguments> for Overrides {
@@ -320,8 +323,8 @@ impl From<OverrideArguments> for Overrides {
 
 impl From<CaseArguments> for Overrides {
     fn from(arguments: CaseArguments) -> Self {
-        let CaseArguments { device, implementations, filter, timeout, seed } = arguments;
-        Self { device, implementations, timeout, seed, filter, ..Self::default() }
+        let CaseArguments { device, implementations, filter, timeout, seed, scale_shapes } = arguments;
+        Self { device, implementations, timeout, seed, filter, scale_shapes, ..Self::default() }
     }
 }
 

@@ -145,6 +145,9 @@ pub fn dry_run(prepared: &Prepared, format: Format) -> Exit {
     };
     // A reader that has gone away has seen enough.
     let _ = print();
+    for note in &prepared.notes {
+        eprintln!("note: {note}");
+    }
     if format == Format::Table {
         let plan = prepared.plan();
         let resolved: Vec<_> = plan.entries().iter().map(ResolvedEntry::describe).collect();

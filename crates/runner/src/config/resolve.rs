@@ -1,13 +1,15 @@
 //! From files and command line to what will be run.
 
+use super::accelerator;
 use super::{
-    AxisValues, CompileMode, ConfigError, Entry, File, ImplementationName, Mode, ModelName, RegimeName, Share, Span,
-    Timing, Wanted,
+    AxisValues, CompileMode, ConfigError, Entry, Factor, File, ImplementationName, Mode, ModelName, RegimeName, Share,
+    Span, Timing, Wanted,
 };
 use crate::devices;
 use crate::mock::Rule;
 use calorimeter_recipes::{Dtype, Element, Sparsity, Variant, pair};
 use calorimeter_shapes::{Axes, ShapeSource};
+use calorimeter_sinks::record::Export;
 use calorimeter_timing::{Options, Regime};
 use calorimeter_zoo::{Device, Implementation, Subject, Task};
 use serde::{Deserialize, Serialize};
@@ -51,6 +53,9 @@ pub struct Overrides {
     pub autotune: Autotune,
     /// Refuse to measure on a device that other processes use.
     pub require_idle: bool,
+    /// Every size of every file times this. Journals from before it was there are still resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale_shapes: Option<Factor>,
 }
 
 /// Whether kernels are tuned, and what becomes of the results.
@@ -73,6 +78,8 @@ pub struct Resolved {
     pub entries: Vec<ResolvedEntry>,
     /// Where results go, if a file says so.
     pub output_dir: Option<PathBuf>,
+    /// What a reader should know of the files.
+    pub notes: Vec<String>,
 }
 
 /// A task with the name that its size was given.
@@ -82,6 +89,25 @@ pub struct NamedTask {
     pub name: String,
     /// What is computed.
     pub task: Task,
+}
+
+impl NamedTask {
+    /// A subject at a size that a file gives, which the command line may scale.
+    pub(super) fn new(
+        name: String,
+        subject: Subject,
+        axes: &Axes,
+        (element, output): (Element, Option<Element>),
+        seed: u64,
+        scale: Option<Factor>,
+    ) -> Result<Self, String> {
+        let (name, axes) = match scale {
+            Some(factor) => (format!("{name} scaled"), factor.of_axes(axes)),
+            None => (name, axes.clone()),
+        };
+        let task = Task::new(subject, &axes, element, output, seed).map_err(|error| error.to_string())?;
+        Ok(Self { name, task })
+    }
 }
 
 /// An entry with every default filled in.
@@ -123,6 +149,8 @@ pub struct ResolvedEntry {
     pub seed: u64,
     /// What the mock device does.
     pub mock: Vec<Rule>,
+    /// Where the program that the file was written for wants its results.
+    pub export: Option<Export>,
 }
 
 impl ResolvedEntry {
@@ -184,8 +212,12 @@ impl Source {
 
 /// Resolves files under the command line's overrides. A device that is not there is an error.
 pub fn resolve(sources: &[Source], overrides: &Overrides) -> Result<Resolved, ConfigError> {
-    let mut resolved = Resolved { entries: Vec::new(), output_dir: None };
+    let mut resolved = Resolved { entries: Vec::new(), output_dir: None, notes: Vec::new() };
     for source in sources {
+        if accelerator::is_one(&source.text) {
+            accelerator::resolve(source, overrides, &mut resolved)?;
+            continue;
+        }
         let file = source.parse()?;
         let invalid = |message: String| ConfigError::invalid(source.path.clone(), message);
         if file.mode == Mode::Training {
@@ -204,19 +236,18 @@ pub fn resolve(sources: &[Source], overrides: &Overrides) -> Result<Resolved, Co
         for (index, entry) in file.models.iter().enumerate() {
             let entry = file.defaults().overwrite(entry).overwrite(&over);
             let at = |message: String| invalid(format!("models[{index}]: {message}"));
-            let mut entry = fill(&file, entry, &source.path).map_err(at)?;
-            if overrides.untimed {
-                // Without a time there is nothing for regimes to tell apart.
-                entry.regimes = vec![Regime::default()];
-            }
-            resolved.entries.push(entry);
+            resolved.entries.push(fill(&file, entry, &source.path, overrides.scale_shapes).map_err(at)?);
         }
+    }
+    if overrides.untimed {
+        // Without a time there is nothing for regimes to tell apart.
+        resolved.entries.iter_mut().for_each(|entry| entry.regimes = vec![Regime::default()]);
     }
     Ok(resolved)
 }
 
 /// The command line as an entry over every other.
-fn overriding(overrides: &Overrides) -> Entry {
+pub(super) fn overriding(overrides: &Overrides) -> Entry {
     Entry {
         device: overrides.device,
         implementations: overrides.implementations.clone(),
@@ -230,20 +261,16 @@ fn overriding(overrides: &Overrides) -> Entry {
     }
 }
 
-fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String> {
+fn fill(file: &File, entry: Entry, path: &Path, scale: Option<Factor>) -> Result<ResolvedEntry, String> {
     let subject = match entry.model {
         Some(ModelName(subject)) => subject,
         None => Subject::Model("linear".parse().map_err(|error: calorimeter_zoo::ZooError| error.to_string())?),
     };
     let element = entry.dtype.unwrap_or(Element::Float(Dtype::Bf16));
-    let seed = entry.seed.unwrap_or(42);
+    let seed = entry.seed.unwrap_or(DEFAULT_SEED);
     let tasks = sizes(subject, entry.shapes.as_deref(), entry.axes.as_deref(), path)?
         .into_iter()
-        .map(|(name, axes)| {
-            let task =
-                Task::new(subject, &axes, element, entry.output_dtype, seed).map_err(|error| error.to_string())?;
-            Ok(NamedTask { name, task })
-        })
+        .map(|(name, axes)| NamedTask::new(name, subject, &axes, (element, entry.output_dtype), seed, scale))
         .collect::<Result<Vec<NamedTask>, String>>()?;
     let sparsities: Vec<Sparsity> = file.sparsities.iter().flatten().copied().collect();
     let mut variants = pair(&file.recipes, &sparsities);
@@ -257,6 +284,17 @@ fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String>
     }
     variants.retain(|variant| *variant != Variant::BASELINE);
     variants.insert(0, Variant::BASELINE);
+    settle(entry, subject, tasks, variants, !listed && !always)
+}
+
+/// An entry whose tasks and variants are known, with every default filled in.
+pub(super) fn settle(
+    entry: Entry,
+    subject: Subject,
+    tasks: Vec<NamedTask>,
+    variants: Vec<Variant>,
+    implied_baseline: bool,
+) -> Result<ResolvedEntry, String> {
     let compile_mode = match (entry.torch_compile_mode, entry.use_torch_compile) {
         (_, Some(false)) => Some(CompileMode::Off),
         (mode, _) => mode,
@@ -292,11 +330,11 @@ fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String>
         name: entry.name,
         mode: mode(subject),
         subject,
+        element: tasks.first().map_or(Element::Float(Dtype::Bf16), |named| named.task.element()),
         tasks,
-        element,
         device,
         variants,
-        implied_baseline: !listed && !always,
+        implied_baseline,
         implementations,
         regimes,
         compile_mode,
@@ -305,8 +343,9 @@ fn fill(file: &File, entry: Entry, path: &Path) -> Result<ResolvedEntry, String>
         peak_memory: entry.peak_memory.unwrap_or(false),
         timing: options(&entry.timing.unwrap_or_default())?,
         timeout: entry.timeout.map_or(Duration::from_secs(300), |span| span.0),
-        seed,
+        seed: entry.seed.unwrap_or(DEFAULT_SEED),
         mock: entry.mock.unwrap_or_default(),
+        export: None,
     })
 }
 
@@ -318,6 +357,9 @@ fn having(tasks: &[NamedTask], device: Device) -> Vec<Implementation> {
     };
     Implementation::ALL.into_iter().filter(has).collect()
 }
+
+/// Seed of inputs and weights where none is given.
+pub(super) const DEFAULT_SEED: u64 = 42;
 
 /// What is done with it.
 fn mode(subject: Subject) -> &'static str {

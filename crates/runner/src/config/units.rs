@@ -1,6 +1,5 @@
 //! Durations and shares as people write them.
 
-use std::borrow::Cow;
 use std::time::Duration;
 use std::{fmt, str::FromStr};
 
@@ -97,7 +96,7 @@ macro_rules! quantity {
         }
 
         impl schemars::JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($type).into()
             }
 
@@ -107,6 +106,8 @@ macro_rules! quantity {
         }
     };
 }
+
+pub(super) use quantity;
 
 quantity!(Span, "a duration such as 300ms, 5s or 2m; a bare number is seconds");
 quantity!(Share, "a share such as 1% or 0.01");

@@ -1,7 +1,7 @@
 //! Words of a configuration file that are read exactly: devices, models, implementations, compile modes.
 
 use calorimeter_timing::Regime;
-use calorimeter_zoo::{Device, Implementation, Subject, ZooError};
+use calorimeter_zoo::{Device, Implementation, Operator, Subject, ZooError};
 use std::{borrow::Cow, fmt, str::FromStr};
 
 /// A device as it is asked for.
@@ -51,6 +51,24 @@ impl FromStr for ModelName {
 }
 
 impl fmt::Display for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// An operator of the zoo by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperatorName(pub Operator);
+
+impl FromStr for OperatorName {
+    type Err = ZooError;
+
+    fn from_str(name: &str) -> Result<Self, ZooError> {
+        name.parse().map(Self)
+    }
+}
+
+impl fmt::Display for OperatorName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -198,6 +216,7 @@ word!(
     ["auto", "cuda", "vulkan", "metal", "cpu"].map(str::to_owned).to_vec()
 );
 word!(ModelName, "a model or an operator of the zoo", Subject::names());
+word!(OperatorName, "an operator of the zoo", Operator::all().iter().map(ToString::to_string).collect());
 word!(
     ImplementationName,
     "whose kernels run: eager, fused, cube or native",

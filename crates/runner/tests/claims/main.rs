@@ -3,6 +3,7 @@
 
 mod scene;
 
+mod accelerator_files;
 mod accuracy;
 mod bad_input;
 mod commands;

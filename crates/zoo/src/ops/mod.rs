@@ -6,6 +6,7 @@ pub mod blas;
 pub mod conv2d;
 pub mod cross_entropy;
 pub mod elementwise;
+pub mod elsewhere;
 pub mod flat_attention;
 pub mod fusion_counts;
 pub mod gemm;

@@ -62,7 +62,7 @@ fn wrong_in_burn(operator: Operator, spec: &Spec) -> bool {
 
 fn check(device: Device, implementations: &[Implementation]) {
     let mut machines = Machines::default();
-    for operator in Operator::all() {
+    for operator in Operator::all().into_iter().filter(|operator| operator.info().suite != Suite::Elsewhere) {
         let mut passed = 0;
         for axes in points(operator) {
             for (element, output) in types(operator) {

@@ -1,0 +1,84 @@
+//! Every size of a file times one factor: the same plan on a smaller machine, or in less time.
+
+use super::units::quantity;
+use calorimeter_shapes::Axes;
+use std::{fmt, str::FromStr};
+
+/// A factor such as `1/64` or `0.015`, above 0 and at most 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Factor(f64);
+
+impl Factor {
+    /// A size times the factor, at least 1. It stays a multiple of 128, or else of 8, if it was one and is large enough.
+    pub fn of(self, size: u64) -> u64 {
+        let scaled = size as f64 * self.0;
+        let keeps = |grain: &u64| size.is_multiple_of(*grain) && scaled >= *grain as f64;
+        let grain = [128, 8].into_iter().find(keeps).unwrap_or(1);
+        // A size of 0 is an error, and must not be mended on the way to it.
+        ((scaled / grain as f64).round() as u64 * grain).max(size.min(1))
+    }
+
+    /// Every axis times the factor.
+    pub fn of_axes(self, axes: &Axes) -> Axes {
+        let scaled = axes.iter().map(|(name, size)| (name.to_owned(), self.of(size)));
+        Axes::new(scaled).expect("the names are those of axes")
+    }
+}
+
+impl FromStr for Factor {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.trim().parse::<f64>().ok();
+        let factor = match text.split_once('/') {
+            Some((over, under)) => number(over).zip(number(under)).map(|(over, under)| over / under),
+            None => number(text),
+        };
+        factor
+            .filter(|factor| *factor > 0.0 && *factor <= 1.0)
+            .map(Self)
+            .ok_or_else(|| format!("{text:?} is no factor above 0 and up to 1; write for example 1/64 or 0.015"))
+    }
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+quantity!(Factor, "a factor above 0 and up to 1, such as 1/64 or 0.015");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_keep_the_multiples_that_kernels_care_about() {
+        for (factor, size, expected) in [
+            ("1/64", 16384, 256),
+            ("1/64", 18432, 256),
+            ("1/64", 7168, 112),
+            ("1/64", 4096, 64),
+            ("1/64", 100, 2),
+            ("1/64", 1, 1),
+            ("1/1024", 4096, 4),
+            ("0.5", 896, 512),
+            ("0.5", 24, 16),
+            ("0.5", 0, 0),
+            ("1", 12345, 12345),
+            ("1", u64::MAX, u64::MAX),
+        ] {
+            assert_eq!(factor.parse::<Factor>().unwrap().of(size), expected, "{size} times {factor}");
+        }
+    }
+
+    #[test]
+    fn a_factor_is_a_fraction_or_a_number_up_to_one() {
+        for text in ["", "0", "2", "-1", "1/0", "0/1", "1/2/3", "a/b", "nan"] {
+            assert!(text.parse::<Factor>().is_err(), "{text}");
+        }
+        let factor: Factor = "1/3".parse().unwrap();
+        assert_eq!(factor.to_string().parse(), Ok(factor));
+    }
+}

@@ -1,0 +1,468 @@
+//! Configuration files written for accelerator-microbenchmarks, as they are: what they ask for and what is written for them.
+
+use crate::scene::{Ended, Scene, fixture, not_ok};
+use calorimeter_sinks::Status;
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+
+const FILES: [&str; 9] = [
+    "add",
+    "compute_microbenchmark_demo",
+    "gemm_demo",
+    "gemm_fp8_rowwise",
+    "gemm_multiple_run",
+    "gemm_simple",
+    "hbm",
+    "quantization",
+    "transpose_quantization",
+];
+
+fn run(scene: &Scene, file: &str, options: &str) -> Ended {
+    scene.run(&format!("run {} {options}", fixture(&format!("accelerator/{file}.yaml")).display()))
+}
+
+/// The entries of a plan: benchmark, number types, how many cases, and the sizes of the first and the last.
+fn entries(cases: &[Value]) -> Vec<String> {
+    let sizes = |case: &Value| {
+        let sizes = ["m", "k", "n", "num_elements"].iter().filter_map(|axis| case["shape"].get(axis));
+        sizes.map(Value::to_string).collect::<Vec<_>>().join(" ")
+    };
+    let same = |a: &Value, b: &Value| a["export"]["entry"] == b["export"]["entry"];
+    let words = cases.chunk_by(same).map(|cases| {
+        let text = |key: &str| cases[0][key].as_str().unwrap_or("-");
+        let (first, last) = (sizes(&cases[0]), sizes(&cases[cases.len() - 1]));
+        format!("{} {} {} {}: {first} … {last}", text("workload"), text("dtype"), text("output_dtype"), cases.len())
+    });
+    words.collect()
+}
+
+fn planned(config: &str) -> Vec<Value> {
+    let options = "--device mock --implementations eager --dry-run --format jsonl";
+    Scene::with(config).run(&format!("run c.yml {options}")).ended_with(0).objects()
+}
+
+/// The sizes of every case, in order.
+fn sizes(sweep: &str) -> String {
+    let config = format!("benchmarks: [{{benchmark_name: add, benchmark_sweep_params: [{sweep}]}}]");
+    let sizes: Vec<String> =
+        planned(&config).iter().map(|case| format!("{}x{}", case["shape"]["m"], case["shape"]["n"])).collect();
+    sizes.join(" ")
+}
+
+#[test]
+fn every_file_asks_for_its_cases_at_full_size() {
+    let demo = |name: &str, dtype: &str, sizes: &str| format!("{name} {dtype} - 1: {sizes} … {sizes}");
+    let (cube, quantised, rows) = ("16384 18432 16384", "16384 16384", "16384 16384 4096");
+    let accum = "16384 16384 18432";
+    let expected: [Vec<String>; 9] = [
+        vec!["add bf16 - 10: 2048 7168 … 2048 16384".into()],
+        vec![
+            demo("gemm_multiple_run", "bf16", cube),
+            demo("gemm_multiple_run", "e4m3", cube),
+            demo("gemm_simple", "e4m3", cube),
+            demo("gemm", "e4m3", cube),
+            demo("gemm_accum", "e4m3", accum),
+            demo("quantization", "bf16", quantised),
+            demo("transpose_quantization", "bf16", quantised),
+            demo("add", "bf16", "4096 16384"),
+            demo("gemm_fp8_rowwise", "bf16", rows),
+        ],
+        vec![
+            demo("gemm_simple", "e4m3", cube),
+            demo("gemm", "e4m3", cube),
+            demo("gemm_accum", "e4m3", accum),
+            demo("quantization", "bf16", quantised),
+            demo("transpose_quantization", "bf16", quantised),
+            demo("quantization_static_scaling", "bf16", quantised),
+            demo("transpose_quantization_static_scaling", "bf16", quantised),
+            demo("swiglu_fwd", "bf16", "8192 8192"),
+            demo("swiglu_bwd", "bf16", "8192 8192"),
+            demo("rmsnorm_fwd", "bf16", "4096 16384"),
+            demo("rmsnorm_bwd", "bf16", "4096 16384"),
+            demo("add", "bf16", "4096 16384"),
+            demo("gemm_fp8_rowwise", "bf16", rows),
+            demo("gemm_fp8_b128_fp32", "bf16", rows),
+            demo("gemm_fp8_rowwise_static_scaling", "bf16", rows),
+            demo("gemm_fp8_b128_fp32_static_scaling", "bf16", rows),
+            demo("gemm_mxfp8_b32", "bf16", rows),
+            demo("gemm_mxfp8_b32_static_scaling", "bf16", rows),
+        ],
+        vec!["gemm_fp8_rowwise bf16 - 12: 16384 16384 4096 … 1024 1024 1024".into()],
+        ["bf16", "f32", "f16", "e4m3", "e2m1"].map(|dtype| demo("gemm_multiple_run", dtype, cube)).to_vec(),
+        vec!["gemm_simple e4m3 - 200: 1024 7168 3584 … 1024 5376 7168".into()],
+        vec!["single_device_hbm_copy bf16 - 13: 1048576 … 4294967296".into()],
+        vec!["quantization bf16 - 10: 512 4096 … 8192 7168".into()],
+        vec!["transpose_quantization bf16 - 10: 512 4096 … 8192 7168".into()],
+    ];
+    for (file, expected) in FILES.iter().zip(expected) {
+        let scene = Scene::new();
+        let ended = run(&scene, file, "--device cpu --dry-run --format jsonl");
+        let cases = ended.ended_with(0).objects();
+        assert_eq!(entries(&cases), expected, "{file}");
+        let note = format!("{file}.yaml: keys without effect here: xla_dump_dir\n");
+        assert!(ended.stderr.starts_with("note: ") && ended.stderr.ends_with(&note), "{ended:?}");
+        for case in &cases {
+            // Nothing but the smallest type is known not to run.
+            assert_eq!(case["status"] == "unsupported", case["dtype"] == "e2m1", "{case}");
+            let (flops, bytes) = (case["published"]["flops"].as_u64(), case["published"]["bytes"].as_u64());
+            let never_ran = ["b128", "mxfp8"].iter().any(|part| case["workload"].as_str().unwrap().contains(part));
+            assert!(never_ran || flops.or(bytes) > Some(0), "{case}");
+            assert!(case["profiler"] == true && case["regime"] == "device-cold" && case["implementation"] == "eager");
+        }
+    }
+}
+
+#[test]
+fn a_sweep_is_the_product_of_its_values_with_the_last_key_fastest() {
+    for (sweep, expected) in [
+        ("{m: 2, n: 3}", "2x3"),
+        ("{m: 2, n: 3}, {m: 2, n: 3}", "2x3 2x3"),
+        ("{m: [4, 2], n: [1, 3]}", "4x1 4x3 2x1 2x3"),
+        ("{n_list: [1, 3], m_list: [4, 2]}", "4x1 2x1 4x3 2x3"),
+        ("{m_range: {start: 1, end: 8, multiplier: 2}, n: 5}", "1x5 2x5 4x5 8x5"),
+        ("{m_range: {start: 3, end: 20, multiplier: 3}, n: 5}", "3x5 9x5"),
+        ("{m_range: {start: 1, end: 7, increase_by: 3}, n: 5}", "1x5 4x5 7x5"),
+        ("{m: {start: 2, end: 9, multiplier: 2, increase_by: 1}, n: 5}", "2x5 4x5 8x5"),
+        ("{m: {start: 2, end: 4, multiplier: 0, increase_by: 1}, n: 5}", "2x5 3x5 4x5"),
+        ("{m_range: 6, n_list: 7}", "6x7"),
+        ("{m_range: [6, 7], n_list: {start: 1, end: 1, multiplier: 2}}", "6x1 7x1"),
+        ("{m_list_range: [6, 7], n: 1}", "6x1 7x1"),
+        ("{m: [2, 3], n: SAME_AS_m}", "2x2 3x3"),
+        ("{n: SAME_AS_m, m: [2, 3]}", "2x2 3x3"),
+    ] {
+        assert_eq!(sizes(sweep), expected, "{sweep}");
+    }
+    let both = "benchmarks: [{benchmark_name: add, benchmark_sweep_params: [{m: [1, 2], n: 1}], benchmark_params: [{m: 9, n: 9}]}]";
+    assert_eq!(entries(&planned(both)), ["add bf16 - 3: 9 9 … 2 1"]);
+}
+
+#[test]
+fn number_types_are_read_in_all_their_spellings() {
+    let config = "benchmarks:
+- {benchmark_name: gemm_multiple_run, benchmark_sweep_params: [{m: 8, k: 8, n: 8, dtype: [bfloat16, float32, int32, float8, float16, float4]}]}
+- {benchmark_name: gemm_simple_with_dtype, benchmark_sweep_params: [{m: 8, k: 8, n: 8, in_dtype_str: [fp8, bf16], out_dtype_str: [fp16, fp32]}]}
+- {benchmark_name: quantization, benchmark_params: [{m: 8, n: 8, quant_dtype: float8_e4m3fn}, {m: 8, n: 8, quant_dtype: float4_e2m1fn}]}
+- {benchmark_name: gemm_throttling, benchmark_params: [{m: 8, k: 8, n: 8}]}
+";
+    let cases = planned(config);
+    let types: Vec<String> = cases
+        .iter()
+        .map(|case| [&case["dtype"], &case["output_dtype"]].map(|t| t.as_str().unwrap_or("-")).join(" "))
+        .collect();
+    let expected =
+        "bf16 -,f32 -,i32 -,e4m3 -,f16 -,e2m1 -,e4m3 f16,e4m3 f32,bf16 f16,bf16 f32,bf16 e4m3,bf16 e2m1,e4m3 -";
+    assert_eq!(types.join(","), expected);
+    let unsupported: Vec<&Value> = cases.iter().filter(|case| case["status"] == "unsupported").collect();
+    assert!(unsupported.len() == 1 && unsupported[0]["dtype"] == "i32", "{unsupported:?}");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_where_it_stands() {
+    let sweep = |sweep: &str| format!("benchmarks:\n- benchmark_name: add\n  benchmark_sweep_params:\n  - {sweep}\n");
+    for (config, expected) in [
+        (
+            sweep("{m_range: {start: 1, end: 8, multiplier: 1}, n: 4}"),
+            ":4:15: benchmarks[0].benchmark_sweep_params[0].m_range: a range from 1 with multiplier 1 never grows: multiply by 2 or more",
+        ),
+        (
+            sweep("{m_range: {start: 0, end: 8, multiplier: 2}, n: 4}"),
+            ":4:15: benchmarks[0].benchmark_sweep_params[0].m_range: a range from 0 with multiplier 2 never grows: start at 1 or more, or use increase_by",
+        ),
+        (
+            sweep("{m_range: {start: 1, end: 8}, n: 4}"),
+            ":4:15: benchmarks[0].benchmark_sweep_params[0].m_range: a range needs a multiplier or increase_by",
+        ),
+        (
+            sweep("{m_range: {start: 8, end: 1, multiplier: 2}, n: 4}"),
+            ":4:15: benchmarks[0].benchmark_sweep_params[0].m_range: a range from start 8 to end 1 is empty: end must not be below start",
+        ),
+        (
+            sweep("{m_list: [], n: 4}"),
+            ":4:14: benchmarks[0].benchmark_sweep_params[0].m_list: an empty list: give it a value or leave the key out",
+        ),
+        (
+            sweep("{m: -1, n: 4}"),
+            ":4:9: benchmarks[0].benchmark_sweep_params[0].m: invalid type: integer `-1`, expected one value, a list of them, or a range such as {start: 1, end: 64, multiplier: 2}",
+        ),
+        (
+            sweep("{m: 4, n: SAME_AS_k}"),
+            ":4:5: benchmarks[0].benchmark_sweep_params[0]: n is SAME_AS_k, and there is no parameter \"k\"; there are m, n",
+        ),
+        (
+            sweep("{m: 4, m_list: [5], n: 1}"),
+            ":4:5: benchmarks[0].benchmark_sweep_params[0]: m is given twice, under one key or two; keep one",
+        ),
+        (sweep("{m: 4}"), ": benchmarks[0]: add has the axes m, n; given are m"),
+        (sweep("{m: 4, n: '8'}"), ": benchmarks[0]: n is \"8\", and no whole number from 1"),
+        (sweep("{m: 0, n: 8}"), ": benchmarks[0]: add: m is 0; every axis is at least 1"),
+        (
+            sweep("{m: 9223372036854775807, n: 1}"),
+            ": benchmarks[0]: add at m9223372036854775807-n1 is more than any machine computes; make it smaller",
+        ),
+        (
+            sweep("{m: {start: 1, end: 2000, increase_by: 1}, n: {start: 1, end: 2000, increase_by: 1}}"),
+            ":4:5: benchmarks[0].benchmark_sweep_params[0]: 4000000 combinations, more than 1000000: narrow one (m has 2000, n has 2000)",
+        ),
+        ("benchmarks: []".into(), ": benchmarks is empty: nothing to run"),
+        (
+            "benchmarks: [{benchmark_name: add}]".into(),
+            ":1:14: benchmarks[0]: benchmark_params and benchmark_sweep_params are empty: nothing to run",
+        ),
+        (
+            "benchmarks: [{name: gemm}]".into(),
+            ":1:14: benchmarks[0]: benchmark_name is missing; files of version 2, with `name`, are not read",
+        ),
+        (
+            "benchmarks: [{csv_path: a, csv_path: b}]".into(),
+            ":1:14: benchmarks[0]: key \"csv_path\" is given twice; keep one",
+        ),
+        (
+            "benchmarks: [{benchmark_name: add, benchmark_params: [{m: [1, 2], n: 1}]}]".into(),
+            ":1:59: benchmarks[0].benchmark_params[0].m: invalid type: sequence, expected one value, a whole number from 0 or a word",
+        ),
+    ] {
+        let ended = Scene::with(&config).run("run c.yml --dry-run");
+        assert_eq!(ended.error(), format!("c.yml{expected}"), "{config}");
+    }
+    for (config, parts) in [
+        (
+            "benchmarks: [{benchmark_name: gem_simple}]",
+            [
+                "c.yml:1:31: benchmarks[0].benchmark_name: unknown operator \"gem_simple\"; did you mean \"gemm_simple\"?",
+                "psum_scatter",
+            ],
+        ),
+        (
+            "benchmarks: [{benchmark_name: add, benchmark_params: [{m: 1, n: 1, dtype: bfloat61}]}]",
+            [
+                "benchmarks[0].benchmark_params[0]: dtype: unknown number type \"bfloat61\"; did you mean \"bfloat16\"?",
+                "float8",
+            ],
+        ),
+    ] {
+        let ended = Scene::with(config).run("run c.yml --dry-run");
+        assert!(parts.iter().all(|part| ended.error().contains(part)), "{ended:?}");
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_named_once_in_each_file() {
+    let config = "topology: 2x2
+benchmarks:
+- {benchmark_name: gemm_throttling, warmup_tries: 3, topology: 2x2x1, colour: red, benchmark_params: [{m: 1, k: 1, n: 1, gap_strategy: none}]}
+- {benchmark_name: add, warmup_tries: 3, num_runs: 100, benchmark_params: [{m: 1, n: 1}, {m: 2, n: 1, num_runs: 7}]}
+";
+    let scene = Scene::with(config);
+    let notes = "note: c.yml: keys without effect here: warmup_tries, topology
+note: c.yml: unknown keys, passed over: topology, colour
+note: c.yml: parameters without effect here: gap_strategy of gemm_throttling
+";
+    assert_eq!(scene.run("run c.yml --device mock --dry-run --format jsonl").ended_with(0).stderr, notes);
+    assert!(scene.run("run c.yml --device mock --out out").ended_with(0).stderr.starts_with(notes));
+    let summary = scene.journal("out").summary.unwrap();
+    assert_eq!(summary.notes.len(), 3);
+    // The number of runs is a least number of windows, where it is more than ours.
+    let header = scene.journal("out").header;
+    let entries = header.config["resolved"].as_array().unwrap();
+    let least: Vec<&Value> = entries.iter().map(|entry| &entry["timing"]["min_windows"]).collect();
+    assert_eq!(least, [30, 100, 30]);
+}
+
+#[test]
+fn what_needs_other_machines_is_planned_and_recorded_as_unsupported() {
+    let config = "benchmarks:
+- {benchmark_name: psum, benchmark_sweep_params: [{matrix_dim_range: {start: 8, end: 64, multiplier: 2}, dtype: float32, mesh_shape: 2x2x2, ici_size_range: 8, sharding_strategy: 2x2x1, op_dimension: 1, num_runs: 5}], csv_path: tables, xlml_metrics_dir: tables}
+- {benchmark_name: send_recv, benchmark_sweep_params: [{source_id: 0, target_id_list: [2, 3], num_elements: 8, n_repeats: 10, dtype: float32}]}
+- {benchmark_name: host_device, num_runs: 20, benchmark_sweep_params: [{data_size_mib_list: [1, 16], h2d_type: [simple, pipelined]}]}
+- {benchmark_name: tokamax_splash_attention, benchmark_sweep_params: [{batch_size: 1, q_seq_len: 4096, kv_seq_len: 4096, q_heads: 8, kv_heads: 8, qk_head_dim: 64, v_head_dim: 64, mode: [fwd, bwd], causal: [true, false]}]}
+";
+    let names = ["all_gather", "psum_scatter", "all_to_all", "all_reduce"];
+    let more = names
+        .map(|name| format!("- {{benchmark_name: {name}, benchmark_params: [{{matrix_dim: 8, dtype: bfloat16}}]}}\n"));
+    let scene = Scene::with(&(config.to_owned() + &more.concat()));
+    let records = scene.run("run c.yml --device cpu --out out --format jsonl").ended_with(0).records();
+    assert_eq!(records.len(), 4 + 2 + 4 + 4 + 4);
+    for record in &records {
+        assert_eq!(record.status, Status::Unsupported, "{record:?}");
+        assert!(record.reason.as_ref().unwrap().starts_with(&record.case.workload), "{record:?}");
+        assert_eq!((record.case.flops, record.case.bytes, record.case.memory_bytes), (None, None, None));
+    }
+    assert!(!scene.path("out/tables").exists(), "nothing was measured, so there is no table");
+}
+
+/// Tables below a folder: their names without the ten characters, and what they say.
+fn tables(dir: PathBuf) -> Vec<(String, String)> {
+    let mut tables: Vec<(String, String)> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "tsv"))
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let (name, token) = name.rsplit_once('_').unwrap();
+            assert!(
+                token.len() == 10 && token.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit()),
+                "{token}"
+            );
+            (name.to_owned(), fs::read_to_string(path).unwrap())
+        })
+        .collect();
+    tables.sort();
+    tables
+}
+
+/// Metrics with their eight statistics, in their order.
+fn statistics(metrics: &[&str]) -> String {
+    let names = ["p50", "p90", "p95", "p99", "avg", "max", "num_runs", "min"];
+    metrics.iter().flat_map(|metric| names.map(|name| format!("\t{metric}_{name}"))).collect()
+}
+
+#[test]
+fn tables_have_the_columns_of_the_other_program_and_ours_behind_them() {
+    let config = "benchmarks:
+- {benchmark_name: gemm, csv_path: ../t, benchmark_params: [{m: 64, k: 32, n: 16}]}
+- {benchmark_name: gemm_multiple_run, csv_path: ../t, xlml_metrics_dir: ../t, benchmark_params: [{m: 64, k: 32, n: 16, dtype: bfloat16}]}
+- {benchmark_name: gemm_simple_with_dtype, csv_path: t, benchmark_params: [{m: 64, k: 32, n: 16, in_dtype_str: fp8, out_dtype_str: fp32}]}
+- {benchmark_name: quantization, csv_path: t/, benchmark_params: [{m: 64, n: 16}]}
+- {benchmark_name: add, csv_path: t, benchmark_sweep_params: [{m: 64, n: [16, 32]}]}
+- {benchmark_name: inference_sigmoid, csv_path: t, benchmark_params: [{m: 64, n: 16, dtype: float32}]}
+- {benchmark_name: single_device_hbm_copy, csv_path: t, benchmark_params: [{num_elements: 1000, dtype: bfloat16}]}
+- {benchmark_name: rmsnorm_fwd, benchmark_params: [{m: 64, n: 16}]}
+";
+    let scene = Scene::with(config);
+    scene.run("run c.yml --device mock --implementations eager,fused --out out").ended_with(0);
+    let products =
+        "StepTime(median,ms)\tThroughput(median,TFLOP/s/device)\tTotalThroughput(median,TFLOP/s)\tMFU\ttotal_flops";
+    let bytes =
+        "StepTime(median,ms)\tThroughput(median,GBytes/s/device)\tTotalThroughput(median,GBytes/s)\ttotal_bytes";
+    let test = "testsuite\ttest_name\ttest_start_timestamp\ttest_end_timestamp";
+    let flops = ["step_time_ms", "tflops_per_sec_pre_device", "tflops_per_sec", "MFU"];
+    let rates = ["step_time_ms", "Gbytes_per_sec_per_device", "Gbytes_per_sec"];
+    let copies = ["time_ms", "bw_gbyte_sec"];
+    let end = |metrics: &[&str]| {
+        let newer: String = metrics.iter().map(|metric| format!("\t{metric}_p10")).collect();
+        format!("{}{newer}\timplementation\tdevice\tregime", statistics(metrics))
+    };
+    let expected = [
+        ("t_add", format!("m\tn\t{bytes}{}", end(&rates)), 4),
+        ("t_gemm", format!("m\tn\tk\t{products}{}", end(&flops)), 2),
+        ("t_gemm_multiple_run", format!("m\tn\tk\tdtype\t{products}\t{test}{}", end(&flops)), 2),
+        ("t_gemm_simple_with_dtype", format!("m\tn\tk\t{products}\tin_dtype\tout_dtype{}", end(&flops)), 2),
+        ("t_inference_sigmoid", format!("m\tn\tdtype\t{bytes}{}", end(&rates)), 2),
+        ("t_quantization", format!("m\tn\tquant_dtype\t{bytes}{}", end(&rates)), 2),
+        ("t_single_device_hbm_copy", format!("num_elements\tdtype\ttensor_size_gbytes{}", end(&copies)), 2),
+    ];
+    let tables = tables(scene.path("out/t"));
+    assert_eq!(tables.len(), expected.len());
+    for ((name, content), (expected, header, rows)) in tables.iter().zip(&expected) {
+        let lines: Vec<&str> = content.lines().collect();
+        assert_eq!((name.as_str(), lines[0], lines.len() - 1), (*expected, header.as_str(), *rows));
+        assert!(content.ends_with("\tfused\tmock\tdevice-cold\n"), "{content}");
+    }
+    // On the mock device a launch takes ten microseconds, and nothing is known of peaks.
+    let row = |name: &str, row: usize| {
+        tables.iter().find(|(table, _)| table == name).unwrap().1.lines().nth(row).unwrap().to_owned()
+    };
+    let rate = |rate: &str| [rate, rate, rate, rate, rate, rate, "300", rate].join("\t");
+    let add = |n: &str, speed: &str, total: &str, implementation: &str| {
+        let (time, each) = (rate("0.01"), rate(speed));
+        format!(
+            "64\t{n}\t0.01\t{speed}\t{speed}\t{total}\t{time}\t{each}\t{each}\t0.01\t{speed}\t{speed}\t{implementation}\tmock\tdevice-cold"
+        )
+    };
+    assert_eq!(row("t_add", 1), add("16", "0.6144", "6144", "eager"));
+    assert_eq!(row("t_add", 2), add("16", "0.6144", "6144", "fused"));
+    assert_eq!(row("t_add", 3), add("32", "1.2288", "12288", "eager"));
+    assert!(row("t_gemm", 1).starts_with("64\t16\t32\t0.01\t0.0065536\t0.0065536\t\t65536\t"), "{}", row("t_gemm", 1));
+    assert!(row("t_gemm_multiple_run", 1).starts_with("64\t16\t32\tbfloat16\t0.01\t"));
+    assert!(row("t_gemm_simple_with_dtype", 1).contains("\t\t64512\tfp8\tfp32\t0.01\t"));
+    assert!(row("t_quantization", 1).starts_with("64\t16\tfloat8_e4m3fn\t0.01\t"));
+    assert!(row("t_inference_sigmoid", 1).starts_with("64\t16\tfloat32\t0.01\t0.2048\t0.2048\t2048\t"));
+    assert!(row("t_single_device_hbm_copy", 1).starts_with("1000\t2\t4e-06\t0.01\t"));
+    assert!(!scene.path("out/gemm").exists(), "the CSV of torchao is for its models");
+}
+
+#[test]
+fn lines_for_the_metrics_pipeline_are_added_once_for_each_run() {
+    let config = "benchmarks:
+- {benchmark_name: gemm_simple, csv_path: t/tables, xlml_metrics_dir: t/lines, benchmark_sweep_params: [{m: [16, 32], k: 32, n: 16}]}
+- {benchmark_name: add, xlml_metrics_dir: t/lines, benchmark_params: [{m: 64, n: 16}]}
+";
+    let scene = Scene::with(config);
+    let lines = || -> Vec<String> {
+        let text = fs::read_to_string(scene.path("t/lines/metrics_report.jsonl")).unwrap();
+        text.lines().map(str::to_owned).collect()
+    };
+    fs::create_dir_all(scene.path("t/lines")).unwrap();
+    scene.write("t/lines/metrics_report.jsonl", "{\"metrics\": {}, \"dimensions\": {\"of\": \"somebody else\"}}");
+    scene.run("run c.yml --device mock --implementations eager").ended_with(0);
+    assert_eq!(lines().len(), 1 + 3);
+    let first = lines();
+    // The same run, once more: its files are made again, not added to.
+    let dir = fs::read_dir(scene.path("results")).unwrap().next().unwrap().unwrap().path();
+    scene.run(&format!("run --resume results/{}", dir.file_name().unwrap().to_str().unwrap())).ended_with(0);
+    assert_eq!(lines(), first);
+    assert_eq!(tables(scene.path("t/tables")).len(), 1);
+    scene.run("run c.yml --device mock --implementations eager").ended_with(0);
+    assert_eq!(lines().len(), 1 + 3 + 3);
+    assert_eq!(tables(scene.path("t/tables")).len(), 2);
+    let reports: Vec<Value> = first.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for report in &reports[1..] {
+        let (metrics, dimensions) = (report["metrics"].as_object().unwrap(), report["dimensions"].as_object().unwrap());
+        assert!(metrics.values().all(Value::is_number) && dimensions.values().all(Value::is_string), "{report}");
+        assert_eq!((&metrics["step_time_ms_p50"], &metrics["step_time_ms_num_runs"]), (&0.01.into(), &300.into()));
+        assert_eq!(dimensions["testsuite"], "microbenchmark");
+        for time in ["test_start_timestamp", "test_end_timestamp"] {
+            assert!(dimensions[time].as_str().unwrap().ends_with("+00:00Z"), "{report}");
+        }
+    }
+    assert_eq!((&reports[1]["dimensions"]["m"], &reports[2]["dimensions"]["m"]), (&"16".into(), &"32".into()));
+    assert_eq!(reports[3]["dimensions"]["test_name"], "add");
+    assert_eq!(reports[3]["metrics"]["Gbytes_per_sec_per_device_p50"], 0.6144);
+    assert!(reports[1]["metrics"].get("MFU_p50").is_none(), "nothing is known of the mock device's peaks");
+}
+
+#[test]
+fn shapes_are_scaled_in_every_dialect_and_a_run_goes_on_only_under_the_same_factor() {
+    let scene =
+        Scene::with("recipes: [baseline]\ndevice: mock\nmodels: {shapes: [{name: custom, shapes: [[16384, 100, 1]]}]}");
+    let cases = scene.run("run c.yml --dry-run --format jsonl --scale-shapes 1/64").ended_with(0).objects();
+    assert_eq!(cases[0]["shape"], serde_json::json!({"m": 256, "k": 2, "n": 1}));
+    assert_eq!(cases[0]["shape_name"], "custom scaled");
+    scene.run("run c.yml --out out --scale-shapes 1/64").ended_with(0);
+    scene.run("run --resume out").ended_with(0);
+    assert_eq!(scene.journal("out").records[0].case.shape.get("m"), Some(256));
+    let other = scene.run("run c.yml --resume out --scale-shapes 1/32");
+    assert!(other.error().contains("fingerprint"), "{other:?}");
+    let wrong = scene.run("run c.yml --scale-shapes 2");
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("no factor above 0 and up to 1"), "{wrong:?}");
+}
+
+#[test]
+fn every_file_runs_on_the_cpu_at_a_small_scale() {
+    for (file, scale, filter, ok) in [
+        ("add", "1/1024", "m2-n7$", 1),
+        ("compute_microbenchmark_demo", "1/1024", "multiple_run/.*bf16|/quant|/add", 3),
+        ("gemm_demo", "1/1024", ".", 14),
+        ("gemm_fp8_rowwise", "1/1024", "m16-k16-n4$", 1),
+        ("gemm_multiple_run", "1/1024", ".", 4),
+        ("gemm_simple", "1/4096", "m4-k[12]-n4", 4),
+        ("hbm", "1/1048576", "elements[124]$", 3),
+        ("quantization", "1/1024", "m16-n16$", 1),
+        ("transpose_quantization", "1/1024", "m8-n16$", 1),
+    ] {
+        let scene = Scene::with("# device: cpu");
+        let options =
+            format!("--device cpu --scale-shapes {scale} --max-time 1ms --filter {filter} --out out --format jsonl");
+        let ended = run(&scene, file, &options);
+        let records = ended.ended_with(0).records();
+        assert!(not_ok(&records).iter().all(|record| record.status == Status::Unsupported), "{ended:?}");
+        assert_eq!(records.iter().filter(|record| record.status == Status::Ok).count(), ok, "{file}: {ended:?}");
+        for record in records.iter().filter(|record| record.status == Status::Ok) {
+            let export = record.case.export.as_ref().unwrap();
+            let folder = PathBuf::from(export.csv_path.as_ref().unwrap());
+            let folder = scene.path("out").join(folder.file_name().unwrap());
+            assert!(tables(folder).iter().any(|(name, _)| *name == format!("t_{}", record.case.workload)));
+        }
+    }
+}

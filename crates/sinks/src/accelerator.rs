@@ -1,0 +1,141 @@
+//! The files of accelerator-microbenchmarks, for the cases that come from its configuration files: a table for each entry,
+//! column for column as it writes them, and the lines of `metrics_report.jsonl`.
+
+mod row;
+mod statistics;
+
+use crate::record::{Export, Record};
+use crate::sink::{Run, Sink};
+use crate::{SinkError, atomic};
+use row::{Cell, Column, Row};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Writes `<csv_path>/t_<benchmark>_<ten characters>.tsv` for each entry, and adds to `<metrics_dir>/metrics_report.jsonl`.
+pub struct Accelerator;
+
+impl Sink for Accelerator {
+    fn name(&self) -> &'static str {
+        "accelerator"
+    }
+
+    fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
+        let mut paths = Vec::new();
+        let mut reports: BTreeMap<PathBuf, Vec<(String, Vec<Row>)>> = BTreeMap::new();
+        for (export, records) in entries(&run.records) {
+            let rows: Vec<Row> = records.iter().filter_map(|record| Row::of(record)).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let name = format!("t_{}_{}", records[0].case.workload, token(run, export.entry));
+            if let Some(csv_path) = &export.csv_path {
+                let path = folder(run, csv_path).join(format!("{name}.tsv"));
+                atomic::write(&path, &table(&rows).map_err(|cause| SinkError::format(&path, cause))?)?;
+                paths.push(path);
+            }
+            if let Some(metrics_dir) = &export.metrics_dir {
+                let path = folder(run, metrics_dir).join("metrics_report.jsonl");
+                reports.entry(path).or_default().push((name, rows));
+            }
+        }
+        for (path, reports) in reports {
+            add(&path, &reports)?;
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+}
+
+/// The records of each entry, in order.
+fn entries(records: &[Record]) -> Vec<(&Export, Vec<&Record>)> {
+    let mut entries: Vec<(&Export, Vec<&Record>)> = Vec::new();
+    for record in records {
+        let Some(export) = &record.case.export else { continue };
+        match entries.iter_mut().find(|(other, _)| other.entry == export.entry) {
+            Some((_, records)) => records.push(record),
+            None => entries.push((export, vec![record])),
+        }
+    }
+    entries
+}
+
+/// Where the file says; but where a folder for everything was given, or the place is not on this machine, below the run's
+/// folder under the last part of its name.
+fn folder(run: &Run, told: &str) -> PathBuf {
+    let told = Path::new(told);
+    if run.dir == run.output_dir || told.to_string_lossy().contains("://") {
+        return run.dir.join(told.file_name().unwrap_or_default());
+    }
+    told.to_owned()
+}
+
+/// Ten characters that are theirs at random, and the same here whenever the files of a run are made again.
+fn token(run: &Run, entry: u32) -> String {
+    const CHARACTERS: &[u8; 36] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    let header = &run.header;
+    let identity = format!("{} {} {} {entry}", header.run_id, header.started, header.config_fingerprint);
+    // FNV-1a.
+    let hash = identity
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    (0..10).map(|place| char::from(CHARACTERS[(hash / 36u64.pow(place) % 36) as usize])).collect()
+}
+
+fn table(rows: &[Row]) -> Result<Vec<u8>, ::csv::Error> {
+    let mut writer = ::csv::WriterBuilder::new().delimiter(b'\t').from_writer(Vec::new());
+    writer.write_record(rows[0].columns().map(|(name, _)| name))?;
+    for row in rows {
+        writer.write_record(row.columns().map(|(_, cell)| cell.text()))?;
+    }
+    writer.into_inner().map_err(|failed| failed.into_error().into())
+}
+
+/// One line of `metrics_report.jsonl`.
+#[derive(Serialize)]
+struct Line {
+    metrics: Ordered,
+    dimensions: Ordered,
+}
+
+/// A JSON object in the order of its columns.
+struct Ordered(Vec<Column>);
+
+impl Serialize for Ordered {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, cell)| (name, cell)))
+    }
+}
+
+impl Line {
+    fn of(row: &Row, report: &str) -> Self {
+        let measured = row.metrics.iter().chain(&row.newer).filter(|(_, cell)| *cell != Cell::Empty);
+        let facts = row.metadata.iter().chain(&row.ours).filter(|(_, cell)| *cell != Cell::Empty);
+        let mut dimensions: Vec<Column> = facts.map(|(name, cell)| (name.clone(), Cell::Text(cell.text()))).collect();
+        dimensions.push((REPORT.into(), Cell::Text(report.to_owned())));
+        Self { metrics: Ordered(measured.cloned().collect()), dimensions: Ordered(dimensions) }
+    }
+}
+
+/// The dimension by which lines are found again when the files of a run are made anew.
+const REPORT: &str = "report";
+
+/// Adds lines to a file that others may have written to, in place of those that this run has there already.
+fn add(path: &Path, reports: &[(String, Vec<Row>)]) -> Result<(), SinkError> {
+    let before = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(cause) if cause.kind() == ErrorKind::NotFound => String::new(),
+        Err(cause) => return Err(SinkError::Read { path: path.to_owned(), cause }),
+    };
+    let marks: Vec<String> = reports.iter().map(|(name, _)| format!("\"{REPORT}\":\"{name}\"")).collect();
+    let kept = before.lines().filter(|line| !marks.iter().any(|mark| line.contains(mark)));
+    let mut text: String = kept.flat_map(|line| [line, "\n"]).collect();
+    for (row, name) in reports.iter().flat_map(|(name, rows)| rows.iter().map(move |row| (row, name))) {
+        let line = serde_json::to_string(&Line::of(row, name)).map_err(|cause| SinkError::format(path, cause))?;
+        text.push_str(&line);
+        text.push('\n');
+    }
+    atomic::write(path, text.as_bytes())
+}

@@ -1,0 +1,59 @@
+//! The figures that a list of measurements is reported by.
+
+/// Their names, in the order of their columns.
+pub const NAMES: [&str; 8] = ["p50", "p90", "p95", "p99", "avg", "max", "num_runs", "min"];
+
+/// A list of measurements, sorted; never empty.
+pub struct Sorted(Vec<f64>);
+
+impl Sorted {
+    /// None of an empty list: it has no figures.
+    pub fn new(mut values: Vec<f64>) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        (!values.is_empty()).then_some(Self(values))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Their mean, from the distances to the least: equal values have themselves as their mean, to the last digit.
+    pub fn mean(&self) -> f64 {
+        let (least, _) = self.ends();
+        least + self.0.iter().map(|value| value - least).sum::<f64>() / self.len() as f64
+    }
+
+    /// The first and the last.
+    pub fn ends(&self) -> (f64, f64) {
+        (self.0[0], self.0[self.len() - 1])
+    }
+
+    /// NumPy's percentile, linear between neighbours, in its order of operations.
+    pub fn percentile(&self, percent: f64) -> f64 {
+        let place = percent / 100.0 * (self.len() - 1) as f64;
+        let (below, above) = (self.0[place.floor() as usize], self.0[place.ceil() as usize]);
+        let part = place.fract();
+        if part < 0.5 { below + (above - below) * part } else { above - (above - below) * (1.0 - part) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_those_of_numpy() {
+        // numpy.percentile([4, 1, 3, 2, 10], …)
+        let sorted = Sorted::new(vec![4.0, 1.0, 3.0, 2.0, 10.0]).unwrap();
+        for (percent, expected) in
+            [(0.0, 1.0), (10.0, 1.4), (50.0, 3.0), (90.0, 7.6), (95.0, 8.8), (99.0, 9.76), (100.0, 10.0)]
+        {
+            assert!((sorted.percentile(percent) - expected).abs() < 1e-12, "p{percent}");
+        }
+        assert_eq!((sorted.mean(), sorted.ends(), sorted.len()), (4.0, (1.0, 10.0), 5));
+        assert_eq!(Sorted::new(vec![0.1; 300]).unwrap().mean(), 0.1);
+        assert_eq!(Sorted::new(vec![7.0]).unwrap().percentile(99.0), 7.0);
+        assert!(Sorted::new(vec![]).is_none());
+    }
+}

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use calorimeter_sinks::journal::{self, Header, JOURNAL_FILE, Journal, JournalWarning, Resumed, Summary};
 use calorimeter_sinks::record::{
-    Accuracy, Axes, Case, Estimate, Record, Roofline, Speedup, Status, Tuning, Window, finite,
+    Accuracy, Axes, Case, Counts, Estimate, Export, FusionModel, Record, Roofline, Speedup, Status, Tuning, Window,
+    finite,
 };
 use calorimeter_sinks::{Run, SinkError, dashboard, sinks, table, torchao, write_all};
 use polars::prelude::{CsvReadOptions, ParquetReader, SerReader};
@@ -85,16 +86,21 @@ fn full(id: &str) -> Record {
                 implementation: "fused".into(),
                 device: "cuda:0".into(),
                 dtype: "bf16".into(),
+                output_dtype: Some("e4m3".into()),
                 shape_name: "custom".into(),
                 shape: [("m", 1024), ("k", 512), ("n", u64::MAX)].into(),
                 regime: "device-hot".into(),
                 flops: Some(1),
                 bytes: Some(2),
                 memory_bytes: Some(3),
+                published: Some(Counts { flops: Some(4), bytes: None }),
+                fusion: Some(FusionModel { operators: vec!["relu".into()], unfused_bytes: 5, fused_bytes: 4 }),
                 implied: true,
                 compile_mode: Some("default".into()),
                 profiler: true,
                 memory_profiler: true,
+                // Without folders: what is written there is checked where files are read.
+                export: Some(Export { entry: 3, ..Export::default() }),
             },
             Status::Ok,
         )

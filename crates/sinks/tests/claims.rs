@@ -5,7 +5,8 @@ use std::path::Path;
 
 use calorimeter_sinks::journal::{self, Header, JOURNAL_FILE, Journal, JournalWarning, Resumed, Summary};
 use calorimeter_sinks::record::{
-    Accuracy, Axes, Case, Counts, Estimate, FusionModel, Record, Roofline, Speedup, Status, Tuning, Window, finite,
+    Accuracy, Axes, Case, Counts, Estimate, Export, FusionModel, Record, Roofline, Speedup, Status, Tuning, Window,
+    finite,
 };
 use calorimeter_sinks::{Run, SinkError, dashboard, sinks, table, torchao, write_all};
 use polars::prelude::{CsvReadOptions, ParquetReader, SerReader};
@@ -99,6 +100,8 @@ fn full(id: &str) -> Record {
                 profiler: true,
                 memory_profiler: true,
                 peak_memory: true,
+                // Without folders: what is written there is checked where files are read.
+                export: Some(Export { entry: 3, ..Export::default() }),
             },
             Status::Ok,
         )

@@ -9,7 +9,7 @@ use calorimeter_recipes::{Dtype, Element, Variant};
 use calorimeter_shapes::Axes;
 use calorimeter_sinks::record::Export;
 use calorimeter_timing::Options;
-use calorimeter_zoo::{Device, Implementation, Operator, Subject, Suite};
+use calorimeter_zoo::{Operator, Subject, Suite};
 use file::{Benchmark, File};
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -72,14 +72,7 @@ fn entry(benchmark: &Benchmark, sets: &[Set], overrides: &Overrides) -> Result<R
         NamedTask::new("custom".into(), subject, &axes(operator, set)?, types, seed, scale)
     };
     let tasks = sets.iter().map(task).collect::<Result<Vec<NamedTask>, String>>()?;
-    let mut entry = settle(entry, subject, tasks, vec![Variant::BASELINE], false)?;
-    let native =
-        |named: &NamedTask| named.task.support(Variant::BASELINE, Implementation::Native, entry.device).is_ok();
-    if overrides.implementations.is_none() && matches!(entry.device, Device::Cuda(_)) && entry.tasks.iter().any(native)
-    {
-        entry.implementations.push(Implementation::Native);
-    }
-    Ok(entry)
+    settle(entry, subject, tasks, vec![Variant::BASELINE], false)
 }
 
 /// The parameters that are axes of the operator.

@@ -311,7 +311,7 @@ pub(super) fn settle(
         None => match compile_mode {
             Some(mode) => mode.implementations(),
             // Nobody asked for what cannot run here.
-            None if is_operator => having(&tasks, device),
+            None if matches!(subject, Subject::Operator(_)) => having(&tasks, device),
             None if matches!(device, Device::Cpu) => vec![Implementation::Eager],
             None => vec![Implementation::Eager, Implementation::Fused],
         },

@@ -1,6 +1,7 @@
 //! The table of operators and what each must declare.
 
 use crate::gate::Tolerance;
+use crate::ops::{attention_4d::Attention4d, conv2d::Conv2d, flat_attention::FlatAttention, linear_bias::LinearBias};
 use crate::ops::{layer_norm::LayerNorm, stream::Stream};
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
@@ -235,6 +236,10 @@ macro_rules! operators {
 operators! {
     LayerNorm,
     Stream,
+    LinearBias,
+    Conv2d,
+    FlatAttention,
+    Attention4d,
 }
 
 impl FromStr for Operator {

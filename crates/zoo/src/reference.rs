@@ -37,6 +37,13 @@ impl Sample {
         Self { rows: spread(rows, some_rows), cols: spread(cols, some_cols) }
     }
 
+    /// The depth to give where a sampled row costs so many multiply-adds, however few of its columns are sampled.
+    pub fn depth_of_rows(cols: u64, cost: u64) -> u64 {
+        let narrow = cost / cols.max(1);
+        let wide = u128::from(cost).pow(2) / u128::from(BUDGET);
+        narrow.max(u64::try_from(wide).unwrap_or(u64::MAX)).max(1)
+    }
+
     /// Compared elements.
     pub fn len(&self) -> usize {
         self.rows.len() * self.cols.len()
@@ -137,7 +144,7 @@ impl ExactLinear {
 }
 
 /// Eight partial sums: the compiler cannot reorder a floating-point sum on its own.
-fn dot(x: &[f64], w: &[f32]) -> f64 {
+pub(crate) fn dot(x: &[f64], w: &[f32]) -> f64 {
     let mut sums = [0.0; 8];
     let (x8, w8) = (x.chunks_exact(8), w.chunks_exact(8));
     let tail: f64 = x8.remainder().iter().zip(w8.remainder()).map(|(x, &w)| x * f64::from(w)).sum();
@@ -164,6 +171,15 @@ mod tests {
             assert_eq!((sample.rows[0], *sample.rows.last().unwrap()), (0, m as usize - 1));
             assert_eq!((sample.cols[0], *sample.cols.last().unwrap()), (0, n as usize - 1));
             assert!(sample.rows.is_sorted() && sample.cols.is_sorted());
+        }
+    }
+    #[test]
+    fn rows_that_cost_much_are_sampled_within_budget() {
+        for (rows, cols, cost) in
+            [(32768, 32768, 32768 * 64), (65536, 64, 2 * 65536 * 64), (7, 5, 3), (1 << 20, 64, 64)]
+        {
+            let sample = Sample::of(rows, cols, Sample::depth_of_rows(cols, cost));
+            assert!(sample.rows.len() as u64 * cost <= BUDGET.max(LEAST * cost), "{rows} {cols} {cost}");
         }
     }
 }

@@ -9,6 +9,18 @@ fn sizes(axis: &str) -> Vec<u64> {
     match axis {
         "dimension" => vec![1, 31, 33, 257, 768, 1000, 1025],
         "elements" => vec![1, 1000, 4096],
+        "sequence" => vec![3, 33],
+        "m" => vec![1, 5],
+        "out_channels" => vec![5, 7],
+        // burn's CPU convolution of f16 sums in f16 below five.
+        "in_channels" => vec![5, 6],
+        "k" => vec![1, 31, 64],
+        // More than one: what is left of a single number after its terms cancel has no size to be judged by.
+        "n" => vec![7, 33],
+        "kernel" => vec![1, 3],
+        "size" => vec![2, 9],
+        "heads" => vec![1, 2],
+        "head_dim" => vec![1, 8, 17],
         _ => vec![3],
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::gate::Tolerance;
 use crate::ops::{attention_4d::Attention4d, conv2d::Conv2d, flat_attention::FlatAttention, linear_bias::LinearBias};
+use crate::ops::{blas::Blas, ln_linear::LnLinear, swiglu_mlp::SwigluMlp};
 use crate::ops::{layer_norm::LayerNorm, stream::Stream};
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
@@ -240,6 +241,9 @@ operators! {
     Conv2d,
     FlatAttention,
     Attention4d,
+    LnLinear,
+    SwigluMlp,
+    Blas,
 }
 
 impl FromStr for Operator {

@@ -1,7 +1,7 @@
 //! What every attention computes: scores of queries and keys, their softmax, the mixture of values.
 
 use super::fusion_counts;
-use super::linear_bias::widened;
+use super::product::widened;
 use crate::gate::Tolerance;
 use crate::operator::Spec;
 use crate::reference::dot;

@@ -1,7 +1,7 @@
 //! A convolution with a ReLU or a batch normalisation behind it, and with the normalisation folded into its weights.
 
 use super::fusion_counts;
-use super::linear_bias::weight;
+use super::product::weight;
 use crate::gate::Tolerance;
 use crate::operator::{Operation, Spec, Suite, floats};
 use crate::{Counts, Fill, FusionModel, Matrix, Operand, Operator, Pass, Sample, Slot, Value, ZooError};
@@ -97,7 +97,7 @@ impl Operation for Conv2d {
             Operand::normal(spec.axis("batch") * spec.axis("in_channels"), spec.axis("size").pow(2), spec.element);
         let one = Operand::normal(1, features, spec.element);
         let positive = one.filled(Fill::Uniform(0.5, 1.5));
-        let mut inputs = vec![image, weight(features, taps, spec)];
+        let mut inputs = vec![image, weight(features, taps, taps, spec)];
         inputs.extend(if self.normalises() { vec![one, positive, positive, one] } else { vec![one] });
         inputs
     }

@@ -1,10 +1,11 @@
 //! A linear layer with bias, alone or with an activation behind it.
 
 use super::fusion_counts;
+use super::product::{size, weight, widened};
 use crate::gate::Tolerance;
 use crate::operator::{Operation, Spec, Suite};
 use crate::reference::dot;
-use crate::{Activation, Counts, Fill, FusionModel, Matrix, Operand, Operator, Pass, Sample, Slot, Value};
+use crate::{Activation, Counts, FusionModel, Matrix, Operand, Operator, Pass, Sample, Slot, Value};
 use burn::tensor::backend::Backend;
 
 /// What follows the bias.
@@ -20,24 +21,8 @@ pub enum LinearBias {
     Silu,
 }
 
-/// Rows, depth and columns of a product.
-pub(super) fn size(spec: &Spec) -> (u64, u64, u64) {
-    (spec.axis("m"), spec.axis("k"), spec.axis("n"))
-}
-
-/// A weight under which an output is about as large as an input, whatever the depth: f16 stays within its range.
-pub(super) fn weight(outputs: u64, depth: u64, spec: &Spec) -> Operand {
-    let edge = (3.0 / depth as f32).sqrt();
-    Operand::normal(outputs, depth, spec.element).filled(Fill::Uniform(-edge, edge))
-}
-
 /// Operations for one number: negation, exponential, sum, quotient.
 pub(super) const SILU_FLOPS: u64 = 4;
-
-/// The numbers of a row in double precision.
-pub(super) fn widened(row: &[f32]) -> Vec<f64> {
-    row.iter().map(|&x| f64::from(x)).collect()
-}
 
 impl LinearBias {
     fn activation(self) -> Option<Activation> {
@@ -73,7 +58,7 @@ impl Operation for LinearBias {
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let (m, k, n) = size(spec);
-        vec![Operand::normal(m, k, spec.element), weight(n, k, spec), Operand::normal(1, n, spec.element)]
+        vec![Operand::normal(m, k, spec.element), weight(n, k, k, spec), Operand::normal(1, n, spec.element)]
     }
 
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {

@@ -9,11 +9,10 @@ fn sizes(axis: &str) -> Vec<u64> {
     match axis {
         "dimension" => vec![1, 31, 33, 257, 768, 1000, 1025],
         "elements" => vec![1, 1000, 4096],
-        "sequence" => vec![3, 33],
+        "sequence" => vec![3, 17],
         "m" => vec![1, 5],
         "out_channels" => vec![5, 7],
-        // burn's CPU convolution of f16 sums in f16 below five.
-        "in_channels" => vec![5, 6],
+        "in_channels" => vec![1, 5],
         "k" => vec![1, 31, 64],
         // More than one: what is left of a single number after its terms cancel has no size to be judged by.
         "n" => vec![7, 33],
@@ -40,6 +39,13 @@ fn points(operator: Operator) -> Vec<Axes> {
     points.into_iter().map(|point| Axes::new(point).unwrap()).collect()
 }
 
+/// What burn's CPU backend sums in f16: convolutions of few channels, and one row times a row-major matrix.
+fn wrong_in_burn(operator: Operator, spec: &Spec) -> bool {
+    let few_channels = spec.axes.get("in_channels").is_some_and(|channels| channels < 5);
+    let one_row = operator.info().name == "matmul" && spec.axis("m") == 1;
+    spec.element == Element::Float(Dtype::F16) && (few_channels || one_row)
+}
+
 fn check(device: Device, implementations: &[Implementation]) {
     let mut machines = Machines::default();
     for operator in Operator::all() {
@@ -47,7 +53,7 @@ fn check(device: Device, implementations: &[Implementation]) {
         for axes in points(operator) {
             for dtype in Dtype::ALL {
                 let spec = Spec { axes: axes.clone(), element: Element::Float(dtype), output: None };
-                if operator.check(&spec).is_err() {
+                if operator.check(&spec).is_err() || (device == Device::Cpu && wrong_in_burn(operator, &spec)) {
                     continue;
                 }
                 let problem = OperatorProblem { operator, spec, seed: 5 };

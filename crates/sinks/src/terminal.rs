@@ -12,6 +12,7 @@ mod text;
 pub use accuracy::accuracy;
 pub use live::{LiveTable, heading, row};
 pub use summary::summary;
+pub use text::nanoseconds;
 
 use crate::record::{Axes, Case};
 

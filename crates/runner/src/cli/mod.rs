@@ -1,6 +1,7 @@
 //! The command line.
 
 mod accuracy;
+mod calibrate;
 mod ci;
 mod doctor;
 mod list;
@@ -40,6 +41,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
     match cli.command {
         Command::Run(arguments) => run::run(arguments),
         Command::Accuracy(arguments) => accuracy::accuracy(arguments),
+        Command::Calibrate(arguments) => calibrate::calibrate(arguments),
         Command::Ci(arguments) => ci::ci(arguments),
         Command::List { what } => Ok(print(&list::list(what))),
         Command::Noise(arguments) => noise::noise(arguments),

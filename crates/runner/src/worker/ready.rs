@@ -182,7 +182,7 @@ fn enqueue(job: &mut Job) -> Result<f64, Failure> {
 }
 
 /// Said where f32 was asked for and tensor cores computed something coarser.
-const TF32: &str =
+pub(crate) const TF32: &str =
     "f32 operands were rounded to TF32 (10-bit mantissas) for tensor cores: not comparable with full f32";
 /// Said where half of a weight is zero and all of it is multiplied; block sparsity leaves its zero blocks out.
 const TWO_OF_FOUR: &str = "semi-sparse: the pruned weight is stored compressed and multiplied dense, \

@@ -5,6 +5,7 @@ mod scene;
 
 mod accuracy;
 mod bad_input;
+mod calibration;
 mod commands;
 mod embedding;
 mod formats;

@@ -83,8 +83,9 @@ fn operation(
         let peak = peaks.get(kind).map(|peak| peak.measured).filter(|&peak| peak > 0.0)?;
         (on_device && record.status == Status::Ok).then_some(rate? / peak)
     };
-    let gflops = record.tflops.map(|rate| 1e3 * rate);
-    let compute = share(kind(record), gflops.filter(|&rate| rate > 0.0));
+    // A copy computes nothing: it has no rate of it.
+    let gflops = record.tflops.map(|rate| 1e3 * rate).filter(|&rate| rate > 0.0);
+    let compute = share(kind(record), gflops);
     let memory = if from_memory(record, cache_bytes) { share(MEMORY, record.gbps) } else { None };
     let (bound, efficiency) = match (compute, memory) {
         (Some(compute), Some(memory)) if compute >= memory => (Some("compute"), Some(compute)),

@@ -51,7 +51,8 @@ impl Profile {
             let version = &value["version"];
             return Err(format!("{place} has version {version}; this program reads up to {VERSION}: use a newer one"));
         }
-        serde_json::from_value(value).map_err(|error| format!("{place}: {error}"))
+        // Not from the value, which sorts the names of axes.
+        serde_json::from_str(&text).map_err(|error| format!("{place}: {error}"))
     }
 
     /// Writes it as a file.

@@ -1,6 +1,9 @@
 //! A profile as a few tables.
 
 use super::figures::OperationProfile;
+use super::fusion::FusionProfile;
+use super::levels::Level;
+use super::peaks::Peak;
 use super::plan::{CACHE, LATENCY};
 use super::profile::Profile;
 use super::verdict::Verdict;
@@ -11,15 +14,11 @@ use std::fmt::Write;
 /// The tables of a profile.
 pub fn show(profile: &Profile) -> String {
     let environment = &profile.environment;
-    let device = |key: &str| environment.device[key].as_str().unwrap_or("unknown").to_owned();
-    let mut text = format!(
-        "{}  ({}, {}; calorimeter {}, {})\n",
-        environment.hardware_name,
-        device("device"),
-        device("driver"),
-        environment.calorimeter,
-        environment.started
-    );
+    let about = ["device", "name", "driver"].map(|key| environment.device[key].as_str().unwrap_or_default());
+    let about = about.into_iter().filter(|word| !word.is_empty() && *word != environment.hardware_name);
+    let about = about.collect::<Vec<_>>().join(", ");
+    let (hardware, version, started) = (&environment.hardware_name, &environment.calorimeter, &environment.started);
+    let mut text = format!("{hardware}  ({about}; calorimeter {version}, {started})\n");
     let sections = [
         ("Peaks", peaks(profile)),
         ("Levels of memory, by working set of a copy", levels(profile)),
@@ -38,7 +37,7 @@ pub fn show(profile: &Profile) -> String {
 }
 
 fn peaks(profile: &Profile) -> String {
-    let line = |(kind, peak): (&String, &super::peaks::Peak)| {
+    let line = |(kind, peak): (&String, &Peak)| {
         let stated = peak.stated.map_or_else(String::new, |stated| format!("  stated {}", figure(stated)));
         let finding = peak.finding.as_ref().map_or_else(String::new, |finding| format!(": {finding}"));
         format!("  {kind:<8} {:>10} {:<8} {}{stated}{finding}\n", figure(peak.measured), peak.unit, peak.by)
@@ -47,7 +46,7 @@ fn peaks(profile: &Profile) -> String {
 }
 
 fn levels(profile: &Profile) -> String {
-    let line = |level: &super::levels::Level| {
+    let line = |level: &Level| {
         let (from, to) = (size(level.from_bytes), size(level.to_bytes));
         format!("  {from:>8} to {to:>8} {:>10} GB/s  {}\n", figure(level.gbps), level.kind)
     };
@@ -115,15 +114,13 @@ fn fusions(profile: &Profile) -> String {
         let interval = fusion.speedup_lo.zip(fusion.speedup_hi);
         let interval = interval.map_or_else(String::new, |(lo, hi)| format!("[{lo:.2}, {hi:.2}]"));
         let launches = fusion.unfused_launches.zip(fusion.fused_launches);
-        let launches = launches.map_or_else(String::new, |(unfused, fused)| format!("  kernels {unfused} to {fused}"));
+        let launches = launches.map_or_else(|| "-".into(), |(unfused, fused)| format!("{unfused} to {fused}"));
+        let FusionProfile { operator, precision, implementation, extra_params, verdict, .. } = fusion;
+        let verdict = verdict.as_str();
         let _ = writeln!(
             text,
-            "  {:<21} {:<5} {:<7} {:<46} {factor:>5.2}x {interval:<14} {}{launches}",
-            fusion.operator,
-            fusion.precision,
-            fusion.implementation,
-            fusion.extra_params.to_string(),
-            fusion.verdict.as_str()
+            "  {operator:<21} {precision:<5} {implementation:<7} {factor:>5.2}x {interval:<14} {verdict:<12} kernels \
+             {launches:<8} {extra_params}"
         );
     }
     for ((verdict, reason), names) in absent {

@@ -59,7 +59,7 @@ pub fn peaks(records: &[Record], cache_bytes: Option<u64>, stated: Stated) -> BT
         if record.case.name == STREAM && from_memory {
             note(MEMORY, record.gbps, Some(key(record)));
         }
-        if record.case.name == BLAS && record.case.workload == "matmul" {
+        if record.case.name == BLAS {
             note(kind(record), record.tflops.map(|rate| 1e3 * rate), Some(key(record)));
         }
         let Some(roof) = &record.roofline else { continue };

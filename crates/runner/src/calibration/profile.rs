@@ -156,7 +156,7 @@ fn memory_arrays(records: &[Record], cache_bytes: Option<u64>) -> Option<MemoryA
     let note = match arrays_over_cache {
         None => Some("the size of the last cache is not known: arrays may be smaller than four times as large".into()),
         Some(over) if over < 4.0 => Some(format!(
-            "arrays of STREAM are {over:.2} times the last cache, less than 4: memory or buffers allow no larger ones; \
+            "arrays of STREAM are {over:.2} times the last cache, less than 4: memory, buffers or --quick allow no larger ones; \
              launches take turns through several sets of them"
         )),
         Some(_) => None,

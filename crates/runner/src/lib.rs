@@ -28,6 +28,7 @@ pub mod run;
 pub mod worker;
 
 mod cache;
+mod calibration;
 mod clocks;
 mod exit;
 mod expression;

@@ -14,6 +14,25 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), SinkError> {
     put(path, bytes).map_err(|cause| SinkError::write(path, cause))
 }
 
+/// The same where nothing is yet; answers whether that was so. What is there already stays as it is.
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, SinkError> {
+    put_new(path, bytes).map_err(|cause| SinkError::write(path, cause))
+}
+
+fn put_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let dir = folder_of(path);
+    fs::create_dir_all(dir)?;
+    let mut temporary = temporary_in(dir)?;
+    temporary.write_all(bytes)?;
+    temporary.as_file().sync_all()?;
+    match temporary.persist_noclobber(path) {
+        Ok(_) => sync_folder(dir),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) => return Err(error.error),
+    }
+    Ok(true)
+}
+
 fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         return fs::write(path, bytes);
@@ -67,6 +86,16 @@ mod tests {
         write(&path, b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(names(path.parent().unwrap()), ["results.csv"]);
+    }
+
+    #[test]
+    fn what_is_there_stays_where_only_a_new_file_may_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep/profile.json");
+        assert!(write_new(&path, b"first").unwrap());
+        assert!(!write_new(&path, b"second").unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        assert_eq!(names(path.parent().unwrap()), ["profile.json"]);
     }
 
     #[test]

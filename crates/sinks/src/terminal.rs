@@ -14,6 +14,7 @@ pub use accuracy::accuracy;
 pub use live::{LiveTable, heading, row};
 pub use operators::operators;
 pub use summary::summary;
+pub use text::nanoseconds;
 
 use crate::record::{Axes, Case};
 

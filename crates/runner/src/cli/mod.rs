@@ -1,6 +1,7 @@
 //! The command line.
 
 mod accuracy;
+mod calibrate;
 mod ci;
 mod doctor;
 mod list;
@@ -45,6 +46,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Gemm(arguments) => suite::suite(Suite::Gemm, arguments, Vec::new()),
         Command::Fusion(arguments) => suite::suite(Suite::Fusion, arguments, Vec::new()),
         Command::Accuracy(arguments) => accuracy::accuracy(arguments),
+        Command::Calibrate(arguments) => calibrate::calibrate(arguments),
         Command::Ci(arguments) => ci::ci(arguments),
         Command::List { what } => Ok(print(&list::list(what))),
         Command::Noise(arguments) => noise::noise(arguments),

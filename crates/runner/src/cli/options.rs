@@ -36,6 +36,8 @@ pub enum Command {
     Fusion(SuiteArguments),
     /// Compare the accuracy of recipes, without measuring times
     Accuracy(AccuracyArguments),
+    /// Measure what a device reaches, and write its profile
+    Calibrate(super::calibrate::CalibrateArguments),
     /// Measure a configuration file and write the dashboard's JSON
     Ci(CiArguments),
     /// List what configuration files can name

@@ -37,11 +37,7 @@ pub fn sit(sources: Vec<Source>, sitting: Sitting) -> Result<Option<(Outcome, Ex
     let colour = colour(&arguments);
     let mut terminal = Terminal::new(format, colour);
     let outcome = match &resume {
-        Some(dir) => {
-            listen_for_interrupts();
-            let place = place_of(&prepared, dir);
-            prepared.resume(&place, &mut Subprocess::new(keep(&prepared, &place)), &mut terminal)
-        }
+        Some(dir) => resume_in(&prepared, dir, &mut terminal),
         None => start(&prepared, out.as_deref(), &mut terminal),
     };
     terminal.finish();
@@ -54,7 +50,7 @@ pub fn sit(sources: Vec<Source>, sitting: Sitting) -> Result<Option<(Outcome, Ex
 }
 
 /// The request of the run in a folder. Options that differ from those of then are an error, not passed over.
-fn continued(dir: &Path, overrides: Overrides) -> Result<Request, RunError> {
+pub fn continued(dir: &Path, overrides: Overrides) -> Result<Request, RunError> {
     let request = Request::of_journal(dir)?;
     Ok(if overrides == Overrides::default() { request } else { Request { overrides, ..request } })
 }
@@ -66,8 +62,15 @@ pub fn start(prepared: &Prepared, out: Option<&Path>, terminal: &mut Terminal) -
     prepared.start(&place, &mut Subprocess::new(keep(prepared, &place)), terminal)
 }
 
+/// Goes on with the run in a folder.
+pub fn resume_in(prepared: &Prepared, dir: &Path, terminal: &mut Terminal) -> Result<Outcome, RunError> {
+    listen_for_interrupts();
+    let place = place_of(prepared, dir);
+    prepared.resume(&place, &mut Subprocess::new(keep(prepared, &place)), terminal)
+}
+
 /// With `--out` everything goes there; else a folder of its own under the file's `output_dir`.
-fn place(prepared: &Prepared, out: Option<&Path>) -> Place {
+pub fn place(prepared: &Prepared, out: Option<&Path>) -> Place {
     if let Some(out) = out {
         return Place { dir: out.to_owned(), output_dir: out.to_owned() };
     }

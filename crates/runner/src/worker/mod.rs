@@ -20,7 +20,7 @@ mod tuning;
 pub use in_process::InProcess;
 pub use process::serve_if_worker;
 pub use protocol::{Assignment, Event, Keep, Seen, Stage, Told};
-pub(crate) use ready::Job;
+pub(crate) use ready::{Job, TF32};
 pub use subprocess::Subprocess;
 
 use crate::devices::Found;

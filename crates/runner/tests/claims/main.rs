@@ -6,6 +6,7 @@ mod scene;
 mod accelerator_files;
 mod accuracy;
 mod bad_input;
+mod calibration;
 mod commands;
 mod embedding;
 mod formats;

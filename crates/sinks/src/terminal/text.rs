@@ -17,7 +17,8 @@ pub(super) fn interval(middle: f64, lo: Option<f64>, hi: Option<f64>) -> Option<
     Some(format!("±{percent:.decimals$}%"))
 }
 
-pub(super) fn nanoseconds(nanos: f64) -> String {
+/// A time with four digits and its unit.
+pub fn nanoseconds(nanos: f64) -> String {
     // Rounded first, so that 999.96 ns is 1.000 µs.
     let rounded = format!("{nanos:.3e}").parse().unwrap_or(nanos);
     let (scale, unit) = match rounded {

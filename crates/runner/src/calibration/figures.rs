@@ -1,0 +1,231 @@
+//! One operation at one size, and its curve over all sizes.
+
+use super::peaks::{MEMORY, Peak, from_memory, key, kind};
+use super::plan::{FUSION, LATENCY};
+use calorimeter_sinks::record::Axes;
+use calorimeter_sinks::{Record, Status};
+use calorimeter_timing::Regime;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What became of an operation at a size.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OperationProfile {
+    /// The part of the plan: stream, cache, latency or blas.
+    pub part: String,
+    pub operation_type: String,
+    pub implementation: String,
+    pub precision: String,
+    pub regime: String,
+    pub input_shape: Axes,
+    /// `ok`, or what it ended as.
+    pub status: String,
+    pub reason: Option<String>,
+    pub median_latency_ms: Option<f64>,
+    /// The ends of the 95 % interval.
+    pub lo_latency_ms: Option<f64>,
+    pub hi_latency_ms: Option<f64>,
+    /// Whether the interval became as narrow as asked for.
+    pub converged: Option<bool>,
+    pub num_trials: u64,
+    pub measured_gflops: Option<f64>,
+    pub achieved_bandwidth_gbps: Option<f64>,
+    /// Operations for each byte that must be moved.
+    pub arithmetic_intensity: Option<f64>,
+    /// Share of the measured peak of its numbers.
+    pub compute_efficiency: Option<f64>,
+    /// Share of the measured peak of memory; absent where operands came from a cache.
+    pub memory_efficiency: Option<f64>,
+    /// Which of the two is higher.
+    pub bound: Option<String>,
+    /// The higher of the two.
+    pub efficiency: Option<f64>,
+    /// Kernels of one run, where the clock sees them.
+    pub launches: Option<f64>,
+    /// Whether launching, not working, takes the time.
+    pub launch_bound: Option<bool>,
+    pub kernel: Option<String>,
+    pub stopwatch: Option<String>,
+    pub warnings: Vec<String>,
+}
+
+/// A time below this many times that of the smallest kernel is that of launching it.
+const FLOOR: f64 = 5.0;
+
+/// Every operation by its key.
+pub fn operations(
+    records: &[Record],
+    cache_bytes: Option<u64>,
+    peaks: &BTreeMap<String, Peak>,
+) -> BTreeMap<String, OperationProfile> {
+    let floors = floors(records);
+    let of_operations = records.iter().filter(|record| record.case.name != FUSION);
+    of_operations.map(|record| (key(record), operation(record, cache_bytes, peaks, &floors))).collect()
+}
+
+/// Nanoseconds of the smallest kernel on the device, by implementation.
+fn floors(records: &[Record]) -> BTreeMap<&str, f64> {
+    let hot = Regime::DeviceHot.to_string();
+    let smallest = records.iter().filter(|record| record.case.name == LATENCY && record.case.regime == hot);
+    smallest.filter_map(|record| Some((record.case.implementation.as_str(), record.time_ns?.median))).collect()
+}
+
+fn operation(
+    record: &Record,
+    cache_bytes: Option<u64>,
+    peaks: &BTreeMap<String, Peak>,
+    floors: &BTreeMap<&str, f64>,
+) -> OperationProfile {
+    let case = &record.case;
+    let on_device = case.regime.parse().is_ok_and(|regime| !matches!(regime, Regime::HostE2e | Regime::HostEnqueue));
+    let share = |kind: &str, rate: Option<f64>| {
+        let peak = peaks.get(kind).map(|peak| peak.measured).filter(|&peak| peak > 0.0)?;
+        (on_device && record.status == Status::Ok).then_some(rate? / peak)
+    };
+    // A copy computes nothing: it has no rate of it.
+    let gflops = record.tflops.map(|rate| 1e3 * rate).filter(|&rate| rate > 0.0);
+    let compute = share(kind(record), gflops);
+    let memory = if from_memory(record, cache_bytes) { share(MEMORY, record.gbps) } else { None };
+    let (bound, efficiency) = match (compute, memory) {
+        (Some(compute), Some(memory)) if compute >= memory => (Some("compute"), Some(compute)),
+        (Some(compute), None) => (Some("compute"), Some(compute)),
+        (_, Some(memory)) => (Some("memory"), Some(memory)),
+        (None, None) => (None, None),
+    };
+    let median = record.time_ns.map(|time| time.median);
+    let near_floor = floors.get(case.implementation.as_str()).zip(median).map(|(floor, nanos)| nanos < FLOOR * floor);
+    let millis = |nanos: Option<f64>| nanos.map(|nanos| nanos / 1e6);
+    let ratio = |(flops, bytes): (u64, u64)| (bytes > 0).then(|| flops as f64 / bytes as f64);
+    OperationProfile {
+        part: case.name.clone(),
+        operation_type: case.workload.clone(),
+        implementation: case.implementation.clone(),
+        precision: kind(record).into(),
+        regime: case.regime.clone(),
+        input_shape: case.shape.clone(),
+        status: record.status.as_str().into(),
+        reason: record.reason.clone(),
+        median_latency_ms: millis(median),
+        lo_latency_ms: millis(record.time_ns.and_then(|time| time.lo)),
+        hi_latency_ms: millis(record.time_ns.and_then(|time| time.hi)),
+        converged: record.converged,
+        num_trials: record.windows.len() as u64,
+        measured_gflops: gflops,
+        achieved_bandwidth_gbps: record.gbps,
+        arithmetic_intensity: case.flops.zip(case.bytes).and_then(ratio),
+        compute_efficiency: compute,
+        memory_efficiency: memory,
+        bound: bound.map(str::to_owned),
+        efficiency,
+        launches: record.kernel_launches,
+        launch_bound: if on_device {
+            record.launch_bound.into_iter().chain(near_floor).reduce(|a, b| a || b)
+        } else {
+            None
+        },
+        kernel: record.kernel.clone(),
+        stopwatch: record.stopwatch.clone(),
+        warnings: record.warnings.clone(),
+    }
+}
+
+/// A measured size of an operation. Curves are points in order and not fits: a fit says nothing until it is tried on
+/// points that it was not made from.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CurvePoint {
+    /// Bytes that one run must move.
+    pub bytes: u64,
+    pub shape: String,
+    pub gflops: Option<f64>,
+    pub gbps: Option<f64>,
+    pub efficiency: Option<f64>,
+}
+
+/// The points of each operation, implementation, type and regime, the smallest first.
+pub fn curves(
+    records: &[Record],
+    operations: &BTreeMap<String, OperationProfile>,
+) -> BTreeMap<String, Vec<CurvePoint>> {
+    let mut curves: BTreeMap<String, Vec<CurvePoint>> = BTreeMap::new();
+    let measured = records.iter().filter(|record| record.status == Status::Ok);
+    for record in measured.filter(|record| ![FUSION, LATENCY].contains(&record.case.name.as_str())) {
+        let case = &record.case;
+        let curve = format!("{}/{}/{}/{}", case.workload, case.implementation, case.dtype, case.regime);
+        curves.entry(curve).or_default().push(CurvePoint {
+            bytes: case.bytes.unwrap_or(0),
+            shape: case.shape.to_string(),
+            gflops: record.tflops.map(|rate| 1e3 * rate).filter(|&rate| rate > 0.0),
+            gbps: record.gbps,
+            efficiency: operations.get(&key(record)).and_then(|operation| operation.efficiency),
+        });
+    }
+    for points in curves.values_mut() {
+        points.sort_by_key(|point| point.bytes);
+    }
+    curves
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::peaks::{Stated, peaks, tests::record};
+    use crate::calibration::plan::{BLAS, STREAM};
+
+    fn profiles(records: &[Record]) -> BTreeMap<String, OperationProfile> {
+        operations(records, None, &peaks(records, None, Stated::default()))
+    }
+
+    #[test]
+    fn keys_name_the_operation_and_nothing_that_was_measured() {
+        let (mut one, other) = (record(BLAS, "matmul", 2_000, 64), record(BLAS, "matmul", 2_000, 64));
+        one.time_ns.as_mut().unwrap().median = 12.5;
+        let keys = |record| profiles(&[record]).into_keys().collect::<Vec<_>>();
+        assert_eq!(keys(one), ["matmul/eager/f32/n64/device-cold"]);
+        assert_eq!(keys(other), ["matmul/eager/f32/n64/device-cold"]);
+    }
+
+    #[test]
+    fn efficiency_is_held_against_the_measured_peaks() {
+        let records = [
+            record(STREAM, "stream_copy", 0, 100_000),
+            record(STREAM, "stream_scale", 1, 50_000),
+            record(BLAS, "matmul", 2_000_000, 1_000),
+        ];
+        let found = profiles(&records);
+        let of = |name: &str| found.values().find(|one| one.operation_type == name).unwrap();
+        assert_eq!(of("stream_copy").efficiency, Some(1.0));
+        assert_eq!((of("stream_scale").efficiency, of("stream_scale").bound.as_deref()), (Some(0.5), Some("memory")));
+        assert_eq!((of("matmul").efficiency, of("matmul").bound.as_deref()), (Some(1.0), Some("compute")));
+        assert_eq!(of("matmul").arithmetic_intensity, Some(2000.0));
+    }
+
+    #[test]
+    fn a_failure_is_an_entry_with_its_reason() {
+        let failed =
+            Record { reason: Some("no memory".into()), ..Record::new(record(BLAS, "dot", 1, 1).case, Status::Failed) };
+        let found = profiles(&[failed]).into_values().next().unwrap();
+        assert_eq!((found.status.as_str(), found.reason.as_deref()), ("failed", Some("no memory")));
+        assert_eq!((found.median_latency_ms, found.num_trials), (None, 0));
+    }
+
+    #[test]
+    fn what_takes_hardly_longer_than_the_smallest_kernel_is_launching() {
+        let mut smallest = record(LATENCY, "stream_add", 1, 12);
+        smallest.case.regime = "device-hot".into();
+        let mut long = record(BLAS, "axpy", 2, 5_000);
+        long.time_ns.as_mut().unwrap().median = 5000.0;
+        let found = profiles(&[smallest, long, record(BLAS, "dot", 2, 8)]);
+        let bound = |name: &str| found.values().find(|one| one.operation_type == name).unwrap().launch_bound;
+        assert_eq!((bound("axpy"), bound("dot")), (Some(false), Some(true)));
+    }
+
+    #[test]
+    fn curves_are_points_in_the_order_of_their_sizes() {
+        let records = [record(BLAS, "dot", 20, 80), record(BLAS, "dot", 2, 8), record(BLAS, "dot", 200, 800)];
+        let found = curves(&records, &profiles(&records));
+        let bytes: Vec<u64> = found["dot/eager/f32/device-cold"].iter().map(|point| point.bytes).collect();
+        assert_eq!(bytes, [8, 80, 800]);
+    }
+}

@@ -1,0 +1,110 @@
+//! Levels of memory, seen as plateaus in the rate of copies of growing size.
+
+use serde::{Deserialize, Serialize};
+
+/// A plateau: working sets that move at about the same rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Level {
+    /// The smallest working set, in bytes.
+    pub from_bytes: u64,
+    /// The largest.
+    pub to_bytes: u64,
+    /// The median rate of the points near the best one, in 10⁹ bytes per second.
+    pub gbps: f64,
+    /// How many sizes it was seen at. One alone at the end may be noise.
+    pub points: u32,
+    /// `cache`, `memory`, or `cache or memory` where the sizes do not leave the last cache well behind.
+    pub kind: String,
+}
+
+/// A level ends where the rate falls by this factor from one size to the next.
+const FALL: f64 = 1.2;
+
+/// The plateaus of points of working set and rate, in the order of their sizes. A rise ends no level: small copies are
+/// bound by their launches.
+pub fn levels(points: &[(u64, f64)], cache_bytes: Option<u64>) -> Vec<Level> {
+    let smooth = smooth(points);
+    let mut levels = Vec::new();
+    let mut start = 0;
+    for index in 0..points.len() {
+        let last = index + 1 == points.len();
+        if last || smooth[index] >= FALL * smooth[index + 1] {
+            levels.push(level(&points[start..=index], cache_bytes));
+            start = index + 1;
+        }
+    }
+    levels
+}
+
+/// Each rate as the median of itself and its neighbours: one odd point makes no level, and a step stays a step.
+fn smooth(points: &[(u64, f64)]) -> Vec<f64> {
+    let rate = |index: usize| points[index].1;
+    (0..points.len())
+        .map(|index| match index {
+            0 => rate(0),
+            _ if index + 1 == points.len() => rate(index),
+            _ => median(vec![rate(index - 1), rate(index), rate(index + 1)]),
+        })
+        .collect()
+}
+
+fn level(points: &[(u64, f64)], cache_bytes: Option<u64>) -> Level {
+    let best = points.iter().map(|point| point.1).fold(0.0, f64::max);
+    let near: Vec<f64> = points.iter().map(|point| point.1).filter(|&rate| rate * FALL >= best).collect();
+    let (from_bytes, to_bytes) = (points[0].0, points[points.len() - 1].0);
+    let kind = match cache_bytes {
+        Some(cache) if from_bytes >= 4 * cache => "memory",
+        Some(cache) if to_bytes <= cache => "cache",
+        _ => "cache or memory",
+    };
+    Level { from_bytes, to_bytes, gbps: median(near), points: points.len() as u32, kind: kind.into() }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(rates: &[f64]) -> Vec<(u32, f64)> {
+        let points: Vec<(u64, f64)> = rates.iter().enumerate().map(|(i, &rate)| (1 << (15 + i), rate)).collect();
+        levels(&points, None).iter().map(|level| (level.points, level.gbps)).collect()
+    }
+
+    #[test]
+    fn steps_are_found_and_slow_slopes_are_not() {
+        for (rates, expected) in [
+            (&[][..], &[][..]),
+            (&[100.0], &[(1, 100.0)]),
+            (&[100.0, 101.0, 99.0, 100.0], &[(4, 100.0)]),
+            (&[400.0, 400.0, 200.0, 200.0, 100.0, 100.0, 20.0, 20.0], &[(2, 400.0), (2, 200.0), (2, 100.0), (2, 20.0)]),
+            // Bound by launches at first.
+            (&[10.0, 40.0, 150.0, 160.0, 50.0, 50.0], &[(4, 160.0), (2, 50.0)]),
+            // An odd point in the middle, up or down.
+            (&[100.0, 100.0, 60.0, 100.0, 100.0], &[(5, 100.0)]),
+            (&[100.0, 100.0, 150.0, 100.0, 100.0], &[(5, 150.0)]),
+            (&[100.0, 95.0, 90.0, 85.0, 80.0], &[(5, 95.0)]),
+        ] {
+            assert_eq!(found(rates), expected, "{rates:?}");
+        }
+    }
+
+    #[test]
+    fn noise_below_the_threshold_leaves_four_levels_four() {
+        let noise = [1.05, 0.95, 1.0, 0.97, 1.04];
+        let rates: Vec<f64> =
+            [800.0, 300.0, 90.0, 15.0].iter().flat_map(|rate| noise.map(|noise| rate * noise)).collect();
+        assert_eq!(found(&rates).iter().map(|level| level.0).collect::<Vec<_>>(), [5, 5, 5, 5]);
+    }
+
+    #[test]
+    fn only_what_is_far_beyond_the_cache_is_memory() {
+        let points: Vec<(u64, f64)> = [(1, 100.0), (2, 100.0), (10, 50.0), (12, 50.0), (40, 10.0), (80, 10.0)].into();
+        let kinds = |cache| levels(&points, cache).into_iter().map(|level| level.kind).collect::<Vec<_>>();
+        assert_eq!(kinds(Some(10)), ["cache", "cache or memory", "memory"]);
+        assert_eq!(kinds(None), ["cache or memory"; 3]);
+    }
+}

@@ -1,0 +1,22 @@
+//! Calibration: what a device reaches, as a plan like any other and a profile made from its records alone.
+
+mod figures;
+mod fusion;
+mod levels;
+mod operations;
+mod patterns;
+mod peaks;
+mod plan;
+mod precisions;
+mod profile;
+mod registry;
+mod show;
+mod verdict;
+
+pub use operations::{Operations, every_operation};
+pub use patterns::Families;
+pub use peaks::Stated;
+pub use plan::{Machine, Wish, default_dtypes, text};
+pub use profile::{Labels, Profile};
+pub use registry::{keep, latest};
+pub use show::show;

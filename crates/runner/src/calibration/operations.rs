@@ -1,0 +1,111 @@
+//! What can be calibrated: the words of `--operations`, and the operators that they stand for.
+
+use std::str::FromStr;
+
+/// One thing to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    StreamCopy,
+    StreamScale,
+    StreamAdd,
+    StreamTriad,
+    Dot,
+    Axpy,
+    Gemv,
+    Gemm,
+    Matmul,
+    Cache,
+    Latency,
+    Transfer,
+}
+
+use Operation::*;
+
+const STREAM: &[Operation] = &[StreamCopy, StreamScale, StreamAdd, StreamTriad];
+
+const WORDS: &[(&str, &[Operation])] = &[
+    ("matmul", &[Matmul]),
+    ("memory", STREAM),
+    ("stream", STREAM),
+    ("stream_copy", &[StreamCopy]),
+    ("stream_scale", &[StreamScale]),
+    ("stream_add", &[StreamAdd]),
+    ("stream_triad", &[StreamTriad]),
+    ("blas", &[Dot, Axpy, Gemv, Gemm]),
+    ("blas1", &[Dot, Axpy]),
+    ("blas2", &[Gemv]),
+    ("blas3", &[Gemm]),
+    ("dot", &[Dot]),
+    ("axpy", &[Axpy]),
+    ("gemv", &[Gemv]),
+    ("gemm", &[Gemm]),
+    ("cache", &[Cache]),
+    ("latency", &[Latency]),
+    ("transfer", &[Transfer]),
+];
+
+impl Operation {
+    /// Everything, in the order in which it is measured.
+    pub const ALL: [Self; 12] =
+        [StreamCopy, StreamScale, StreamAdd, StreamTriad, Cache, Latency, Dot, Axpy, Gemv, Gemm, Matmul, Transfer];
+
+    /// The operator that is run, if there is one.
+    pub fn operator(self) -> Option<&'static str> {
+        Some(match self {
+            StreamCopy | Cache => "stream_copy",
+            StreamScale => "stream_scale",
+            StreamAdd | Latency => "stream_add",
+            StreamTriad => "stream_triad",
+            Dot => "dot",
+            Axpy => "axpy",
+            Gemv => "gemv",
+            Gemm | Matmul => "matmul",
+            Transfer => return None,
+        })
+    }
+}
+
+/// What is measured where nothing is asked for.
+pub fn every_operation() -> Vec<Operation> {
+    Operation::ALL.into()
+}
+
+/// Why nothing measures transfers.
+pub const NO_TRANSFER: &str = "no operator of this version copies between host and device";
+
+/// The operations behind one word of the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operations(pub &'static [Operation]);
+
+impl FromStr for Operations {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        look_up(WORDS, word).map(Self).ok_or_else(|| unknown("operation", word, WORDS))
+    }
+}
+
+/// The value behind a word.
+pub fn look_up<T: Copy>(words: &[(&str, T)], word: &str) -> Option<T> {
+    words.iter().find(|(known, _)| *known == word).map(|(_, value)| *value)
+}
+
+/// The error for a word that is not among the known ones.
+pub fn unknown<T>(what: &str, word: &str, words: &[(&str, T)]) -> String {
+    let known: Vec<&str> = words.iter().map(|(known, _)| *known).collect();
+    format!("unknown {what} {word:?}; known: {}", known.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_the_original_are_known_and_others_are_refused_with_the_list() {
+        for (word, count) in [("memory", 4), ("blas", 4), ("blas1", 2), ("gemm", 1), ("transfer", 1)] {
+            assert_eq!(word.parse::<Operations>().unwrap().0.len(), count, "{word}");
+        }
+        let error = "blas4".parse::<Operations>().unwrap_err();
+        assert!(error.starts_with("unknown operation \"blas4\"; known: matmul, memory, stream"), "{error}");
+    }
+}

@@ -1,0 +1,306 @@
+//! The plan of a calibration: the text of a configuration file, and nothing but a function of machine and wishes.
+
+use super::operations::Operation;
+use super::patterns::{Family, PATTERNS};
+use calorimeter_recipes::{Dtype, Element, Variant};
+use calorimeter_shapes::Axes;
+use calorimeter_zoo::{Device, Implementation, Operator, Subject, Task};
+use std::fmt::Write;
+
+/// What sizes depend on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Machine {
+    pub device: Device,
+    /// Whether a processor imitates it.
+    pub software: bool,
+    /// Its last cache, or a guess.
+    pub cache_bytes: u64,
+    /// Memory of the host that is free, where the system tells.
+    pub free_bytes: Option<u64>,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wish {
+    pub quick: bool,
+    pub operations: Vec<Operation>,
+    pub families: Vec<Family>,
+    pub dtypes: Vec<Dtype>,
+}
+
+/// The parts of a plan, which are the names of its cases.
+pub const STREAM: &str = "stream";
+pub const CACHE: &str = "cache";
+pub const LATENCY: &str = "latency";
+pub const BLAS: &str = "blas";
+pub const FUSION: &str = "fusion";
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// The types that a device is calibrated in unless others are named. Processors compute in f32 whatever is asked for.
+pub fn default_dtypes(machine: &Machine) -> Vec<Dtype> {
+    match machine.device {
+        Device::Cuda(_) | Device::Vulkan(_) | Device::Metal(_) if !machine.software => {
+            vec![Dtype::F32, Dtype::Bf16, Dtype::F16]
+        }
+        _ => vec![Dtype::F32],
+    }
+}
+
+/// The configuration file, or none where nothing that was asked for can be measured.
+pub fn text(machine: &Machine, wish: &Wish) -> Option<String> {
+    let mut plan = Text { machine, wish, models: String::new() };
+    for (index, &dtype) in wish.dtypes.iter().enumerate() {
+        if wish.dtypes[..index].contains(&dtype) {
+            continue;
+        }
+        plan.stream(dtype);
+        if index == 0 {
+            // Caches and launches are the same whatever the numbers are.
+            plan.ladder(dtype);
+            plan.latency(dtype);
+        }
+        plan.blas(dtype);
+        plan.fusion(dtype);
+    }
+    let timing = if wish.quick {
+        "{min_time: 50ms, max_time: 500ms, warm_up: 50ms, max_warm_up: 500ms}"
+    } else {
+        "{max_time: 3s}"
+    };
+    let (device, models) = (machine.device, plan.models);
+    (!models.is_empty()).then(|| format!("device: {device}\ntiming: {timing}\nmodels:\n{models}"))
+}
+
+/// Bytes of an array that no cache holds a noticeable part of, if memory and time allow.
+pub fn array_bytes(machine: &Machine, quick: bool) -> u64 {
+    let wanted = (4 * machine.cache_bytes).next_power_of_two().max(256 * MIB);
+    let most = match machine.device {
+        // Graphics APIs allow no larger buffers everywhere.
+        Device::Vulkan(_) | Device::Metal(_) => 64 * MIB,
+        Device::Cpu if quick => 256 * MIB,
+        _ => GIB,
+    };
+    // Two buffer sets of three arrays, their copies on the host, and what is computed between them.
+    let room = machine.free_bytes.map_or(u64::MAX, |free| 1 << (free / 24).max(MIB).ilog2());
+    wanted.min(most).min(room)
+}
+
+struct Text<'a> {
+    machine: &'a Machine,
+    wish: &'a Wish,
+    models: String,
+}
+
+impl Text<'_> {
+    fn stream(&mut self, dtype: Dtype) {
+        use Operation::{StreamAdd, StreamCopy, StreamScale, StreamTriad};
+        let elements = array_bytes(self.machine, self.wish.quick) / dtype.bytes();
+        for operation in [StreamCopy, StreamScale, StreamAdd, StreamTriad] {
+            self.entry(STREAM, operation, dtype, &["device-cold"], &[format!("{{elements: {elements}}}")]);
+        }
+    }
+
+    /// Copies from what every cache holds to what none does.
+    fn ladder(&mut self, dtype: Dtype) {
+        let (largest, step) = (array_bytes(self.machine, self.wish.quick), if self.wish.quick { 4 } else { 2 });
+        let sizes = std::iter::successors(Some(16 * KIB), |bytes| Some(bytes * step));
+        let mut sizes: Vec<u64> = sizes.take_while(|&bytes| bytes < largest).chain([largest]).collect();
+        sizes.dedup();
+        let sizes: Vec<String> = sizes.iter().map(|bytes| format!("{{elements: {}}}", bytes / dtype.bytes())).collect();
+        self.entry(CACHE, Operation::Cache, dtype, &["device-hot"], &sizes);
+    }
+
+    fn latency(&mut self, dtype: Dtype) {
+        let regimes = ["device-hot", "host-e2e", "host-enqueue"];
+        self.entry(LATENCY, Operation::Latency, dtype, &regimes, &["{elements: 1}".into()]);
+    }
+
+    fn blas(&mut self, dtype: Dtype) {
+        let quick = self.wish.quick;
+        let vectors: &[u64] = if quick { &[1_000, 10_000, 100_000, 1_000_000] } else { &VECTORS };
+        for operation in [Operation::Dot, Operation::Axpy] {
+            let sizes: Vec<String> = vectors.iter().map(|n| format!("{{n: {n}}}")).collect();
+            self.entry(BLAS, operation, dtype, &["device-cold"], &sizes);
+        }
+        let squares: &[u64] = if quick { &[64, 128, 256, 512, 1024] } else { &[32, 64, 128, 256, 512, 1024, 2048] };
+        let sizes: Vec<String> = squares.iter().map(|n| format!("{{m: {n}, k: {n}}}")).collect();
+        self.entry(BLAS, Operation::Gemv, dtype, &["device-cold"], &sizes);
+        // `gemm` and `matmul` are the same product at other sizes.
+        let [gemm, matmul] = [Operation::Gemm, Operation::Matmul].map(|one| self.wish.operations.contains(&one));
+        let product = if gemm { Operation::Gemm } else { Operation::Matmul };
+        let (gemm, matmul) = (if gemm { squares } else { &[] }, if matmul { self.products() } else { &[] });
+        let mut sizes = [gemm, matmul].concat();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let sizes: Vec<String> = sizes.iter().map(|n| format!("{{m: {n}, k: {n}, n: {n}}}")).collect();
+        self.entry(BLAS, product, dtype, &["device-cold"], &sizes);
+    }
+
+    fn products(&self) -> &'static [u64] {
+        match (self.machine.device, self.wish.quick) {
+            (Device::Vulkan(_) | Device::Metal(_), _) if self.machine.software => &[64, 256],
+            (Device::Cpu, true) => &[256, 1024],
+            (Device::Cpu, false) => &[256, 512, 1024, 2048],
+            (_, true) => &[256, 1024, 2048],
+            (_, false) => &[256, 512, 1024, 2048, 4096, 8192],
+        }
+    }
+
+    /// Each pattern in every implementation that the device could have, so that what is missing is told.
+    fn fusion(&mut self, dtype: Dtype) {
+        let implementations: &[Implementation] = match self.machine.device {
+            Device::Cpu | Device::Mock => &[Implementation::Eager, Implementation::Fused],
+            _ => &Implementation::ALL,
+        };
+        let count = if self.wish.quick { 2 } else { 3 };
+        for pattern in PATTERNS.iter().filter(|pattern| self.wish.families.contains(&pattern.family)) {
+            if operator(pattern.operator).is_some() {
+                let sizes: Vec<String> = pattern.sizes()[..count].iter().map(ToString::to_string).collect();
+                self.write(FUSION, pattern.operator, dtype, &["device-cold"], implementations, &sizes);
+            }
+        }
+    }
+
+    /// An operation, if it was asked for, in every implementation that it has.
+    fn entry(&mut self, part: &str, operation: Operation, dtype: Dtype, regimes: &[&str], sizes: &[String]) {
+        let Some(name) = operation.operator().filter(|_| self.wish.operations.contains(&operation)) else { return };
+        let (Some(operator), Some(first)) = (operator(name), sizes.first()) else { return };
+        let has =
+            |implementation: &Implementation| exists(operator, first, dtype, *implementation, self.machine.device);
+        let implementations: Vec<Implementation> = Implementation::ALL.into_iter().filter(has).collect();
+        self.write(part, name, dtype, regimes, &implementations, sizes);
+    }
+
+    fn write(
+        &mut self,
+        part: &str,
+        operator: &str,
+        dtype: Dtype,
+        regimes: &[&str],
+        implementations: &[Implementation],
+        sizes: &[String],
+    ) {
+        let implementations: Vec<String> = implementations.iter().map(ToString::to_string).collect();
+        let (implementations, regimes, sizes) = (implementations.join(", "), regimes.join(", "), sizes.join(", "));
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            self.models,
+            "  - {{name: {part}, model: {operator}, dtype: {dtype}, implementations: [{implementations}], \
+             regimes: [{regimes}], axes: [{sizes}]}}"
+        );
+    }
+}
+
+const VECTORS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+
+/// The operator of a name, if this version has it.
+pub fn operator(name: &str) -> Option<Operator> {
+    Operator::all().into_iter().find(|operator| operator.info().name == name)
+}
+
+/// Whether there are kernels; known without touching the device. The mock device would say yes to everything.
+fn exists(operator: Operator, size: &str, dtype: Dtype, implementation: Implementation, device: Device) -> bool {
+    if matches!(device, Device::Mock | Device::Cpu) {
+        return implementation == Implementation::Eager;
+    }
+    let sizes: Option<crate::config::AxisValues> = serde_yaml::from_str(size).ok();
+    let Some(axes) = sizes.and_then(|sizes| sizes.points().ok()?.into_iter().next()) else { return false };
+    let axes: Axes = axes;
+    let task = Task::new(Subject::Operator(operator), &axes, Element::Float(dtype), None, 0);
+    task.and_then(|task| task.support(Variant::BASELINE, implementation, device)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Overrides, Source, resolve};
+    use crate::plan::Plan;
+    use calorimeter_sinks::Case;
+
+    const CPU: Machine =
+        Machine { device: Device::Cpu, software: false, cache_bytes: 480 * MIB, free_bytes: Some(20 * GIB) };
+    const GPU: Machine = Machine { device: Device::Cuda(0), cache_bytes: 50 * MIB, ..CPU };
+
+    fn wish(quick: bool, machine: &Machine) -> Wish {
+        let families = vec![Family::Linear, Family::Conv, Family::Attention];
+        Wish { quick, operations: Operation::ALL.into(), families, dtypes: default_dtypes(machine) }
+    }
+
+    fn cases(machine: &Machine, wish: &Wish) -> Vec<Case> {
+        let text = text(machine, wish).unwrap();
+        let source = Source { path: "calibration".into(), text };
+        let plan = Plan::new(resolve(&[source], &Overrides::default()).unwrap(), None);
+        plan.cases().map(|(case, _)| case).collect()
+    }
+
+    fn sizes(cases: &[Case], part: &str, workload: &str, axis: &str) -> Vec<u64> {
+        let of = cases.iter().filter(|case| case.name == part && case.workload == workload);
+        let mut sizes: Vec<u64> = of.filter_map(|case| case.shape.get(axis)).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    #[test]
+    fn every_plan_resolves_and_no_case_is_planned_twice() {
+        for (machine, quick) in [(&CPU, true), (&CPU, false), (&GPU, true), (&GPU, false)] {
+            let cases = cases(machine, &wish(quick, machine));
+            assert!(cases.iter().all(|case| !case.id.contains('#')), "{cases:?}");
+        }
+    }
+
+    #[test]
+    fn arrays_leave_the_cache_where_memory_allows() {
+        for (cache, free, quick, bytes) in [
+            (50 * MIB, Some(100 * GIB), false, 256 * MIB),
+            (96 * MIB, Some(100 * GIB), true, 512 * MIB),
+            (1000 * MIB, Some(100 * GIB), false, GIB),
+            (50 * MIB, Some(4 * GIB), false, 128 * MIB),
+            (50 * MIB, None, false, 256 * MIB),
+        ] {
+            let machine = Machine { cache_bytes: cache, free_bytes: free, ..GPU };
+            assert_eq!(array_bytes(&machine, quick), bytes, "{machine:?}");
+        }
+        assert_eq!([true, false].map(|quick| array_bytes(&CPU, quick)), [256 * MIB, 512 * MIB]);
+    }
+
+    #[test]
+    fn the_ladder_climbs_from_the_smallest_cache_to_the_arrays_of_stream() {
+        for (quick, steps, last) in [(true, 8, 64 * MIB), (false, 16, 128 * MIB)] {
+            let elements = sizes(&cases(&CPU, &wish(quick, &CPU)), CACHE, "stream_copy", "elements");
+            assert_eq!((elements.len(), elements[0], *elements.last().unwrap()), (steps, 4 * KIB, last));
+        }
+    }
+
+    #[test]
+    fn a_full_plan_has_larger_products_than_a_quick_one_and_a_gpu_than_a_cpu() {
+        if operator("matmul").is_none() {
+            return;
+        }
+        let largest =
+            |machine, quick| sizes(&cases(machine, &wish(quick, machine)), BLAS, "matmul", "m").last().copied();
+        assert_eq!([largest(&CPU, true), largest(&CPU, false)], [Some(1024), Some(2048)]);
+        assert_eq!([largest(&GPU, true), largest(&GPU, false)], [Some(2048), Some(8192)]);
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_planned() {
+        let only =
+            |operations: &[Operation]| Wish { operations: operations.into(), families: vec![], ..wish(true, &CPU) };
+        let cases = cases(&CPU, &only(&[Operation::StreamAdd]));
+        assert_eq!((cases.len(), cases[0].workload.as_str()), (1, "stream_add"));
+        assert_eq!(text(&CPU, &only(&[Operation::Transfer])), None);
+    }
+
+    #[test]
+    fn a_gpu_is_calibrated_in_every_float_type() {
+        let cases = cases(&GPU, &wish(true, &GPU));
+        for dtype in ["f32", "bf16", "f16"] {
+            assert!(cases.iter().any(|case| case.dtype == dtype && case.name == STREAM), "{dtype}");
+        }
+        assert!(cases.iter().any(|case| case.name == FUSION && case.implementation == "native"));
+    }
+}

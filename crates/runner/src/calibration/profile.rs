@@ -1,0 +1,238 @@
+//! The profile of a device: all of it follows from a journal and what the command line said.
+
+use super::figures::{CurvePoint, OperationProfile, curves, operations};
+use super::fusion::{FusionProfile, fusions};
+use super::levels::{Level, levels};
+use super::operations::{NO_TRANSFER, Operation};
+use super::peaks::{MEMORY, Peak, Stated, peaks};
+use super::plan::{CACHE, STREAM, operator};
+use super::precisions::{PrecisionMatrix, precisions};
+use super::registry::hardware_id;
+use calorimeter_sinks::journal::JournalContents;
+use calorimeter_sinks::{Record, Status};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What the command line says of the hardware.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Labels {
+    /// A name for it; the device's own otherwise.
+    pub hardware: Option<String>,
+    pub stated: Stated,
+}
+
+/// The name and version of the schema.
+pub const SCHEMA: &str = "calorimeter-calibration";
+pub const VERSION: u32 = 1;
+
+/// A calibrated device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    pub schema: String,
+    pub version: u32,
+    pub environment: Environment,
+    /// The highest rates: `memory`, and products by their numbers.
+    pub peaks: BTreeMap<String, Peak>,
+    /// Absent where STREAM was not measured.
+    pub memory_arrays: Option<MemoryArrays>,
+    pub cache_levels: Vec<Level>,
+    pub operation_profiles: BTreeMap<String, OperationProfile>,
+    /// What was not measured at all, and why.
+    pub not_measured: BTreeMap<String, String>,
+    pub efficiency_curves: BTreeMap<String, Vec<CurvePoint>>,
+    pub fusion_profiles: BTreeMap<String, FusionProfile>,
+    pub precision_matrix: PrecisionMatrix,
+    pub notes: Vec<String>,
+}
+
+/// Where and when a profile was made.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Environment {
+    pub hardware_name: String,
+    pub hardware_id: String,
+    /// Name, identity, driver, cache, clocks and power of the device.
+    pub device: Value,
+    /// Machine, system and versions of the program.
+    pub host: Value,
+    pub calorimeter: String,
+    /// Where the build was told.
+    pub git_revision: Option<String>,
+    pub seed: Option<u64>,
+    pub run_id: String,
+    pub started: String,
+    pub finished: Option<String>,
+    pub interrupted: bool,
+    pub command: Vec<String>,
+}
+
+/// How large the arrays of STREAM were beside the last cache.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemoryArrays {
+    pub bytes_per_array: u64,
+    /// What the system says of the last cache.
+    pub cache_bytes: Option<u64>,
+    /// An array over the cache; 4 and more leave nothing worth mentioning in it.
+    pub arrays_over_cache: Option<f64>,
+    /// All buffer sets that the launches went through, over the cache.
+    pub footprint_over_cache: Option<f64>,
+    pub note: Option<String>,
+}
+
+impl Profile {
+    /// The profile that a journal holds.
+    pub fn of(journal: &JournalContents, labels: &Labels) -> Self {
+        let environment = environment(journal, labels);
+        let records = &journal.records;
+        let cache_bytes = environment.device["cache_bytes"].as_u64();
+        let peaks = peaks(records, cache_bytes, labels.stated);
+        let operation_profiles = operations(records, cache_bytes, &peaks);
+        let memory_arrays = memory_arrays(records, cache_bytes);
+        let mut notes: Vec<String> = memory_arrays.iter().filter_map(|arrays| arrays.note.clone()).collect();
+        notes.extend(journal.summary.iter().flat_map(|summary| summary.notes.clone()));
+        if environment.interrupted {
+            notes.push("the calibration was interrupted: what is missing here was not measured".into());
+        }
+        Self {
+            schema: SCHEMA.into(),
+            version: VERSION,
+            precision_matrix: precisions(records, &peaks),
+            peaks,
+            memory_arrays,
+            cache_levels: ladder(records, cache_bytes),
+            not_measured: not_measured(),
+            efficiency_curves: curves(records, &operation_profiles),
+            operation_profiles,
+            fusion_profiles: fusions(records),
+            notes,
+            environment,
+        }
+    }
+
+    /// What operations reached, in the units of kept peaks: 10⁹ bytes and 10¹² operations per second.
+    pub fn peaks_by_operations(&self) -> Vec<(String, f64)> {
+        let of = |(kind, peak): (&String, &Peak)| {
+            let scale = if kind == MEMORY { 1.0 } else { 1e3 };
+            Some((kind.clone(), peak.by_operations? / scale))
+        };
+        self.peaks.iter().filter_map(of).collect()
+    }
+}
+
+fn environment(journal: &JournalContents, labels: &Labels) -> Environment {
+    let header = &journal.header;
+    let mut host = header.environment.clone();
+    let device =
+        host.as_object_mut().and_then(|host| host.remove("devices")).and_then(|devices| devices.get(0).cloned());
+    let device = device.unwrap_or_default();
+    let name = labels.hardware.clone().or_else(|| Some(device["name"].as_str()?.to_owned()));
+    let name = name.unwrap_or_else(|| "unknown".into());
+    Environment {
+        hardware_id: hardware_id(&name),
+        hardware_name: name,
+        calorimeter: host["calorimeter"].as_str().unwrap_or_default().into(),
+        git_revision: option_env!("CALORIMETER_REVISION").map(str::to_owned),
+        seed: header.config["resolved"][0]["seed"].as_u64(),
+        run_id: header.run_id.clone(),
+        started: header.started.clone(),
+        finished: journal.summary.as_ref().map(|summary| summary.finished.clone()),
+        interrupted: journal.summary.as_ref().is_none_or(|summary| summary.interrupted),
+        command: header.argv.clone(),
+        device,
+        host,
+    }
+}
+
+fn memory_arrays(records: &[Record], cache_bytes: Option<u64>) -> Option<MemoryArrays> {
+    let copy = records.iter().find(|record| record.case.name == STREAM)?;
+    // A copy or a scaling moves two arrays, the others three.
+    let arrays = if ["stream_copy", "stream_scale"].contains(&copy.case.workload.as_str()) { 2 } else { 3 };
+    let bytes_per_array = copy.case.bytes? / arrays;
+    let over = |bytes: u64| cache_bytes.filter(|&cache| cache > 0).map(|cache| bytes as f64 / cache as f64);
+    let footprint = copy.rotation.map(|rotation| u64::from(rotation.sets) * rotation.bytes);
+    let arrays_over_cache = over(bytes_per_array);
+    let note = match arrays_over_cache {
+        None => Some("the size of the last cache is not known: arrays may be smaller than four times as large".into()),
+        Some(over) if over < 4.0 => Some(format!(
+            "arrays of STREAM are {over:.2} times the last cache, less than 4: memory, buffers or --quick allow no larger ones; \
+             launches take turns through several sets of them"
+        )),
+        Some(_) => None,
+    };
+    let footprint_over_cache = footprint.and_then(over);
+    Some(MemoryArrays { bytes_per_array, cache_bytes, arrays_over_cache, footprint_over_cache, note })
+}
+
+/// The levels that copies show, by the implementation that was fastest at each size.
+fn ladder(records: &[Record], cache_bytes: Option<u64>) -> Vec<Level> {
+    let mut best: BTreeMap<u64, f64> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.case.name == CACHE && record.status == Status::Ok) {
+        if let (Some(bytes), Some(gbps)) = (record.case.bytes, record.gbps) {
+            let known = best.entry(bytes).or_insert(gbps);
+            *known = known.max(gbps);
+        }
+    }
+    levels(&best.into_iter().collect::<Vec<_>>(), cache_bytes)
+}
+
+/// What no operator measures.
+fn not_measured() -> BTreeMap<String, String> {
+    let missing = Operation::ALL.into_iter().filter_map(|operation| match operation.operator() {
+        None => Some(("transfer".to_owned(), NO_TRANSFER.to_owned())),
+        Some(name) if operator(name).is_none() => {
+            Some((name.to_owned(), format!("this version has no operator {name}")))
+        }
+        Some(_) => None,
+    });
+    missing.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration::peaks::tests::record;
+    use calorimeter_sinks::journal::Header;
+    use serde_json::json;
+
+    fn journal(records: Vec<Record>) -> JournalContents {
+        let device = json!({ "name": "Some GPU", "identity": "Some GPU 1", "cache_bytes": 1000 });
+        let header = Header {
+            run_id: "1".into(),
+            started: "2026-03-09T07:05:01+02:00".into(),
+            argv: vec![],
+            config: json!({ "resolved": [{ "seed": 42 }] }),
+            config_fingerprint: "f".into(),
+            plan_cases: records.len() as u64,
+            environment: json!({ "calorimeter": "0.1.0", "devices": [device] }),
+        };
+        JournalContents { header, records, resumed: vec![], summary: None, warnings: vec![] }
+    }
+
+    #[test]
+    fn a_profile_names_where_it_was_made_and_is_read_back() {
+        let profile = Profile::of(&journal(vec![record(STREAM, "stream_add", 1, 9_000)]), &Labels::default());
+        let environment = &profile.environment;
+        assert_eq!((environment.hardware_name.as_str(), environment.hardware_id.as_str()), ("Some GPU", "Some_GPU"));
+        assert_eq!((environment.seed, environment.interrupted), (Some(42), true));
+        let text = serde_json::to_string(&profile).unwrap();
+        assert_eq!(serde_json::from_str::<Profile>(&text).unwrap(), profile);
+    }
+
+    #[test]
+    fn small_arrays_are_owned_up_to() {
+        for (bytes, over, said) in [(9_000, 3.0, true), (12_000, 4.0, false)] {
+            let profile = Profile::of(&journal(vec![record(STREAM, "stream_add", 1, bytes)]), &Labels::default());
+            let arrays = profile.memory_arrays.unwrap();
+            assert_eq!((arrays.arrays_over_cache, arrays.note.is_some()), (Some(over), said));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_measured_has_a_reason_and_no_figure() {
+        let profile = Profile::of(&journal(vec![]), &Labels::default());
+        assert_eq!(profile.not_measured["transfer"], NO_TRANSFER);
+        assert!(profile.peaks.is_empty() && profile.cache_levels.is_empty());
+    }
+}

@@ -1,0 +1,81 @@
+//! A folder of profiles that only grows: one folder for each hardware, one file for each calibration.
+
+use super::profile::{Profile, SCHEMA, VERSION};
+use crate::cache;
+use calorimeter_sinks::{SinkError, atomic};
+use chrono::Utc;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The folder name of a hardware.
+pub fn hardware_id(name: &str) -> String {
+    cache::file_name(name.trim()).trim_start_matches('.').to_owned()
+}
+
+/// Adds a profile under the time of this moment; nothing there is ever replaced.
+pub fn keep(registry: &Path, profile: &Profile) -> Result<PathBuf, SinkError> {
+    let bytes = written(profile);
+    loop {
+        let time = Utc::now().format("%Y%m%dT%H%M%S%.3fZ");
+        let path = registry.join(&profile.environment.hardware_id).join(format!("{time}.json"));
+        if atomic::write_new(&path, &bytes)? {
+            return Ok(path);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The last profile of a hardware.
+pub fn latest(registry: &Path, hardware: &str) -> Result<PathBuf, String> {
+    let folder = registry.join(hardware_id(hardware));
+    let files = std::fs::read_dir(&folder).map_err(|error| {
+        let known = std::fs::read_dir(registry).into_iter().flatten().flatten();
+        let mut known: Vec<String> = known.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        known.sort_unstable();
+        format!("no profile of {hardware:?} in {}: {error}; there are: {}", registry.display(), known.join(", "))
+    })?;
+    let profiles = files.flatten().map(|file| file.path()).filter(|path| path.extension().is_some_and(|e| e == "json"));
+    profiles.max().ok_or_else(|| format!("{} holds no profile", folder.display()))
+}
+
+impl Profile {
+    /// Reads a profile of this version or an older one.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let place = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {place}: {error}"))?;
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| format!("{place}: {error}"))?;
+        if value["schema"] != SCHEMA {
+            return Err(format!("{place} is no profile of `calorimeter calibrate`: its schema is {}", value["schema"]));
+        }
+        if value["version"].as_u64().is_none_or(|version| version > u64::from(VERSION)) {
+            let version = &value["version"];
+            return Err(format!("{place} has version {version}; this program reads up to {VERSION}: use a newer one"));
+        }
+        // Not from the value, which sorts the names of axes.
+        serde_json::from_str(&text).map_err(|error| format!("{place}: {error}"))
+    }
+
+    /// Writes it as a file.
+    pub fn write(&self, path: &Path) -> Result<(), SinkError> {
+        atomic::write(path, &written(self))
+    }
+}
+
+fn written(profile: &Profile) -> Vec<u8> {
+    // Keys are strings and no float is infinite, so that it can always be written.
+    let mut bytes = serde_json::to_vec_pretty(profile).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_folder_and_never_leads_out_of_the_registry() {
+        for (name, id) in [("i7-12700K", "i7-12700K"), (" NVIDIA H200 ", "NVIDIA_H200"), ("../../etc", "_.._etc")] {
+            assert_eq!(hardware_id(name), id);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What a speed-up by fusing is worth, judged by its interval and by the kernels that ran.
+
+use serde::{Deserialize, Serialize};
+
+/// The word for a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// At least 1.5 times as fast.
+    Strong,
+    /// At least 1.1 times as fast.
+    Moderate,
+    /// Neither faster nor slower to speak of.
+    Neutral,
+    /// Slower.
+    Slower,
+    /// The interval allows more than one of these.
+    Inconclusive,
+    /// As many kernels ran as without fusing: whatever the time is, fusing did not make it.
+    NotFused,
+    /// It does not exist here.
+    Unsupported,
+    /// It went wrong.
+    Failed,
+}
+
+const STRONG: f64 = 1.5;
+const MODERATE: f64 = 1.1;
+const SLOWER: f64 = 0.95;
+
+impl Verdict {
+    /// The verdict on the interval of a speed-up, with the kernels that ran unfused and fused where both were counted.
+    pub fn of(interval: Option<(f64, f64)>, launches: Option<(f64, f64)>) -> Self {
+        match (interval, launches) {
+            (_, Some((unfused, fused))) if fused >= unfused => Self::NotFused,
+            (Some((lo, _)), _) if lo >= STRONG => Self::Strong,
+            (Some((lo, _)), _) if lo >= MODERATE => Self::Moderate,
+            (Some((_, hi)), _) if hi < SLOWER => Self::Slower,
+            (Some((lo, hi)), _) if lo >= SLOWER && hi <= MODERATE => Self::Neutral,
+            _ => Self::Inconclusive,
+        }
+    }
+
+    /// As it is written in profiles.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Strong => "strong",
+            Self::Moderate => "moderate",
+            Self::Neutral => "neutral",
+            Self::Slower => "slower",
+            Self::Inconclusive => "inconclusive",
+            Self::NotFused => "not-fused",
+            Self::Unsupported => "unsupported",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Verdict::*;
+
+    #[test]
+    fn the_interval_decides_and_not_the_middle() {
+        for (interval, verdict) in [
+            ((1.5, 1.9), Strong),
+            ((1.49, 1.9), Moderate),
+            ((1.1, 1.2), Moderate),
+            ((1.09, 2.5), Inconclusive),
+            ((0.95, 1.1), Neutral),
+            ((0.99, 1.01), Neutral),
+            ((0.94, 1.0), Inconclusive),
+            ((0.6, 0.94), Slower),
+        ] {
+            assert_eq!(Verdict::of(Some(interval), None), verdict, "{interval:?}");
+            assert_eq!(Verdict::of(Some(interval), Some((3.0, 1.0))), verdict, "{interval:?}");
+        }
+        assert_eq!(Verdict::of(None, None), Inconclusive);
+    }
+
+    #[test]
+    fn what_launches_as_often_as_before_was_not_fused_however_fast() {
+        for (unfused, fused) in [(3.0, 3.0), (1.0, 2.0)] {
+            assert_eq!(Verdict::of(Some((2.0, 3.0)), Some((unfused, fused))), NotFused);
+        }
+    }
+
+    #[test]
+    fn words_are_those_of_the_profile() {
+        for verdict in [Strong, Moderate, Neutral, Slower, Inconclusive, NotFused, Unsupported, Failed] {
+            assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.as_str());
+        }
+    }
+}

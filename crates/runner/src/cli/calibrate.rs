@@ -1,0 +1,166 @@
+//! `calorimeter calibrate`.
+
+use super::options::ColourArguments;
+use super::run::{colour, continued, dry_run, place, report, resume_in, start};
+use super::{CliError, print};
+use crate::Exit;
+use crate::cache;
+use crate::calibration::{
+    Families, Labels, Machine, Operations, Profile, Stated, Wish, default_dtypes, every_operation, keep, latest, show,
+    text,
+};
+use crate::config::{Overrides, Source, Span, Timing, Wanted};
+use crate::devices::{self, Found};
+use crate::environment::available_memory;
+use crate::peaks;
+use crate::progress::{Format, Terminal};
+use crate::run::{Request, RunError};
+use calorimeter_recipes::Dtype;
+use calorimeter_sinks::journal;
+use calorimeter_zoo::Device;
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// Measure what a device reaches, and write its profile.
+///
+/// Copies and sums of arrays, products of vectors and matrices, launches and the levels of memory are measured as any run
+/// measures its cases; with --fusion-patterns also what fusing is worth. The profile, DIR/profile.json in the folder of the
+/// run, follows from the run's journal alone. Peaks that are higher than those known so far are kept for the roofline of
+/// later runs.
+#[derive(Debug, Args)]
+pub struct CalibrateArguments {
+    /// What to call the hardware [default: the device's name]
+    #[arg(long, value_name = "NAME")]
+    pub hardware: Option<String>,
+    /// The peak that somebody states for f32 products, in GFLOP/s; compared with the measured one, never used for it
+    #[arg(long, value_name = "X", value_parser = positive)]
+    pub peak_gflops: Option<f64>,
+    /// The peak that somebody states for memory, in GB/s; compared with the measured one, never used for it
+    #[arg(long, value_name = "Y", value_parser = positive)]
+    pub peak_bandwidth: Option<f64>,
+    /// Write the profile to this file as well
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Fewer and smaller sizes, shorter measurements
+    #[arg(long)]
+    pub quick: bool,
+    /// What to measure: matmul, memory (or stream), stream_copy, stream_scale, stream_add, stream_triad, blas, blas1, blas2,
+    /// blas3, dot, axpy, gemv, gemm, cache, latency, transfer [default: all of it]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub operations: Option<Vec<Operations>>,
+    /// Which fusion patterns to measure: linear, conv, attention, all [default: none]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub fusion_patterns: Option<Vec<Families>>,
+    /// Where: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu
+    #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE", default_value = "auto")]
+    pub device: Wanted,
+    /// Types of numbers: f32, bf16, f16 [default: f32 on a processor, all on a GPU]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub dtypes: Option<Vec<Dtype>>,
+    /// Print this profile, or with --registry the last one of this hardware, and measure nothing
+    #[arg(long, value_name = "FILE")]
+    pub show: Option<PathBuf>,
+    /// Add the profile to this folder, as DIR/HARDWARE/TIME.json; nothing there is ever replaced
+    #[arg(long, value_name = "DIR")]
+    pub registry: Option<PathBuf>,
+    /// Folder for the run [default: a new one under results]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Go on with the calibration in this folder; of one that has ended, only the profile is made again
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "quick", "operations", "fusion_patterns", "dtypes"])]
+    pub resume: Option<PathBuf>,
+    /// Stop a case after measuring it for this long, e.g. 500ms
+    #[arg(long, value_name = "TIME")]
+    pub max_time: Option<Span>,
+    /// Print what would be measured, and touch no device
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub colour: ColourArguments,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| format!("{text:?} is no number above 0"))
+}
+
+pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
+    if let Some(wanted) = &arguments.show {
+        return printed(wanted, arguments.registry.as_deref());
+    }
+    let timing = Timing { max_time: arguments.max_time, ..Timing::default() };
+    let overrides = Overrides { timing, ..Overrides::default() };
+    let request = match &arguments.resume {
+        Some(dir) => continued(dir, overrides)?,
+        None => Request { sources: vec![source(&arguments)?], overrides },
+    };
+    let prepared = request.prepare()?;
+    if arguments.dry_run {
+        return Ok(dry_run(&prepared, Format::Table));
+    }
+    let mut terminal = Terminal::new(Format::Table, colour(&arguments.colour));
+    let dir = arguments.resume.clone().unwrap_or_else(|| place(&prepared, arguments.out.as_deref()).dir);
+    let outcome = match &arguments.resume {
+        Some(dir) => resume_in(&prepared, dir, &mut terminal),
+        None => start(&prepared, Some(&dir), &mut terminal),
+    };
+    terminal.finish();
+    let outcome = outcome?;
+    let stated = Stated { gflops: arguments.peak_gflops, gbps: arguments.peak_bandwidth };
+    let profile = Profile::of(&journal::read(&dir)?, &Labels { hardware: arguments.hardware, stated });
+    print(&format!("\n{}", show(&profile)));
+    let exit = report(&outcome, false);
+    raise(&profile, prepared.plan().devices().first().copied());
+    for path in [Some(dir.join("profile.json")), arguments.output].into_iter().flatten() {
+        profile.write(&path)?;
+        eprintln!("wrote {}", path.display());
+    }
+    // What was cut short can be gone on with; the registry takes whole calibrations.
+    if let Some(registry) = arguments.registry.filter(|_| !outcome.interrupted) {
+        eprintln!("wrote {}", keep(&registry, &profile)?.display());
+    }
+    Ok(exit)
+}
+
+/// The plan that the options ask for.
+fn source(arguments: &CalibrateArguments) -> Result<Source, CliError> {
+    let device = devices::resolve(arguments.device).map_err(RunError::from)?;
+    let found = devices::present(device).map_err(RunError::from)?;
+    let machine = machine(&found);
+    let operations = match &arguments.operations {
+        Some(words) => words.iter().flat_map(|word| word.0.to_vec()).collect(),
+        None => every_operation(),
+    };
+    let families = arguments.fusion_patterns.iter().flatten().flat_map(|word| word.0.to_vec()).collect();
+    let dtypes = arguments.dtypes.clone().unwrap_or_else(|| default_dtypes(&machine));
+    let text = text(&machine, &Wish { quick: arguments.quick, operations, families, dtypes });
+    let text =
+        text.ok_or_else(|| CliError::Usage("--operations: nothing of this can be measured in this version".into()))?;
+    Ok(Source { path: "calibration".into(), text })
+}
+
+fn machine(found: &Found) -> Machine {
+    // The mock device holds no arrays.
+    let free_bytes = if found.device == Device::Mock { None } else { available_memory() };
+    Machine { device: found.device, software: found.software, cache_bytes: found.cache_bytes(), free_bytes }
+}
+
+/// Prints a profile by its file, or the last one of a hardware.
+fn printed(wanted: &Path, registry: Option<&Path>) -> Result<Exit, CliError> {
+    let path = match registry.filter(|_| !wanted.is_file()) {
+        Some(registry) => latest(registry, &wanted.to_string_lossy()).map_err(CliError::Usage)?,
+        None => wanted.to_owned(),
+    };
+    Ok(print(&show(&Profile::read(&path).map_err(CliError::Usage)?)))
+}
+
+/// Lets later runs know of peaks that are higher than those they know.
+fn raise(profile: &Profile, device: Option<Device>) {
+    let found = device.and_then(|device| devices::present(device).ok());
+    let Some((found, kept)) = found.zip(cache::folder("peaks")) else { return };
+    let reached = profile.peaks_by_operations();
+    let reached: Vec<(&str, f64)> = reached.iter().map(|(what, figure)| (what.as_str(), *figure)).collect();
+    for what in peaks::raise(&kept, &found, &reached) {
+        eprintln!("the peak of {what} was raised for the roofline of later runs");
+    }
+}

@@ -1,0 +1,121 @@
+//! A calibration is a run whose journal becomes a profile.
+
+use crate::scene::{Ended, Scene};
+use serde_json::Value;
+use std::fs;
+
+/// On the mock device every launch takes the same time: nothing is waited for.
+const MOCK: &str = "calibrate --device mock --quick --max-time 20ms";
+
+fn profile(scene: &Scene, path: &str) -> Value {
+    serde_json::from_slice(&fs::read(scene.path(path)).unwrap()).unwrap()
+}
+
+fn files(scene: &Scene, folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(scene.path(folder)).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn a_calibration_has_a_profile_that_is_shown_again_as_it_was_printed() {
+    let scene = Scene::new();
+    let arguments = "--hardware toy --peak-gflops 0.001 --peak-bandwidth 1e9 --fusion-patterns all";
+    let ended = scene.run(&format!("{MOCK} {arguments} --out out --output toy.json"));
+    ended.ended_with(0);
+    let profile = profile(&scene, "toy.json");
+    assert_eq!((&profile["schema"], &profile["version"]), (&"calorimeter-calibration".into(), &1.into()));
+    assert_eq!(profile["environment"]["hardware_name"], "toy");
+    assert_eq!(profile["environment"]["device"]["identity"], "mock");
+    let peaks = &profile["peaks"];
+    assert!(peaks["f32"]["finding"].as_str().unwrap().starts_with("the stated peak is wrong"), "{peaks}");
+    assert!(peaks["f32"]["measured"].as_f64().unwrap() > 0.001);
+    assert!(peaks["memory"]["finding"].as_str().unwrap().contains("of the stated peak was reached"));
+    assert!(profile["operation_profiles"]["stream_add/eager/f32/elements1/host-enqueue"]["median_latency_ms"].is_f64());
+    let fusion = &profile["fusion_profiles"]["linear_bias_relu/fused/f32/m128-k512-n512"];
+    for field in ["unfused_latency_ms", "speedup_factor", "speedup_lo", "memory_reduction", "num_trials"] {
+        assert!(fusion[field].is_number(), "{field}: {fusion}");
+    }
+    assert_eq!(fusion["fusion_pattern"], "Linear_Bias_ReLU");
+    assert!(profile["not_measured"]["transfer"].is_string());
+
+    let shown = scene.run("calibrate --show toy.json");
+    let printed = ended.stdout.split_once("\ntoy  (").unwrap().1;
+    assert_eq!(shown.ended_with(0).stdout.strip_prefix("toy  (").unwrap(), printed);
+    assert!(
+        printed.contains("the stated peak is wrong") && printed.contains("not measured")
+            || printed.contains("Not measured")
+    );
+}
+
+#[test]
+fn a_registry_only_grows_and_answers_with_the_last() {
+    let scene = Scene::new();
+    for (out, peak) in [("one", 1.0), ("two", 2.0)] {
+        let arguments = format!("--operations latency --hardware toy --registry kept --out {out} --peak-gflops {peak}");
+        scene.run(&format!("{MOCK} {arguments}")).ended_with(0);
+    }
+    let kept = files(&scene, "kept/toy");
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    let shown = scene.run("calibrate --show toy --registry kept");
+    assert!(shown.ended_with(0).stdout.starts_with("toy  ("));
+    let nobody = scene.run("calibrate --show nobody --registry kept");
+    assert!(nobody.error().contains("there are: toy"), "{nobody:?}");
+}
+
+#[test]
+fn the_processor_is_calibrated_and_the_profile_made_again_from_the_journal() {
+    // Naming the device here shares its peaks with other tests.
+    let scene = Scene::with("# device: cpu");
+    scene.run("calibrate --device cpu --quick --max-time 20ms --operations latency,dot --out out").ended_with(0);
+    let first = profile(&scene, "out/profile.json");
+    let operations = first["operation_profiles"].as_object().unwrap();
+    let enqueue = &operations["stream_add/eager/f32/elements1/host-enqueue"];
+    assert_eq!(enqueue["status"], "unsupported");
+    assert!(enqueue["reason"].as_str().unwrap().contains("host-e2e is its time"));
+    assert!(operations["stream_add/eager/f32/elements1/host-e2e"]["median_latency_ms"].as_f64().unwrap() > 0.0);
+    assert!(operations["dot/eager/f32/n1000000/device-cold"]["achieved_bandwidth_gbps"].as_f64().unwrap() > 0.0);
+    assert_eq!(first["efficiency_curves"]["dot/eager/f32/device-cold"].as_array().unwrap().len(), 4);
+
+    fs::remove_file(scene.path("out/profile.json")).unwrap();
+    scene.run("calibrate --resume out").ended_with(0);
+    let mut again = profile(&scene, "out/profile.json");
+    again["environment"]["finished"] = first["environment"]["finished"].clone();
+    assert_eq!(again, first);
+}
+
+#[test]
+fn what_cannot_be_calibrated_is_refused_with_what_can() {
+    let scene = Scene::new();
+    let refused = |arguments: &str| -> Ended {
+        let ended = scene.run(&format!("calibrate --device mock {arguments}"));
+        ended.ended_with(2);
+        assert!(ended.stdout.is_empty(), "{ended:?}");
+        ended
+    };
+    for (arguments, says) in [
+        ("--operations blas4", "unknown operation \"blas4\"; known: matmul, memory, stream"),
+        ("--fusion-patterns pooling", "unknown fusion pattern \"pooling\"; known: linear, conv, attention, all"),
+        ("--dtypes int8", "int8"),
+        ("--peak-gflops 0", "no number above 0"),
+        ("--peak-bandwidth fast", "no number above 0"),
+    ] {
+        let ended = refused(arguments);
+        assert!(ended.stderr.contains(says), "{arguments}: {ended:?}");
+    }
+    assert!(refused("--operations transfer").error().contains("nothing of this can be measured"));
+    scene.write("other.json", "{\"schema\": \"another\"}");
+    assert!(refused("--show other.json").error().contains("is no profile of `calorimeter calibrate`"));
+    assert!(refused("--show nowhere.json").error().starts_with("cannot read nowhere.json"));
+    scene.write("newer.json", "{\"schema\": \"calorimeter-calibration\", \"version\": 99}");
+    assert!(refused("--show newer.json").error().contains("use a newer one"));
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_measured() {
+    let scene = Scene::new();
+    let ended = scene.run(&format!("{MOCK} --operations stream,cache --dry-run"));
+    let ids: Vec<&str> = ended.ended_with(0).stdout.lines().collect();
+    assert!(ids.iter().any(|id| id.starts_with("calibration/stream_triad/baseline/eager/mock/f32/")), "{ids:?}");
+    assert!(ids.iter().filter(|id| id.contains("/device-hot")).count() > 5);
+    assert!(files(&scene, ".").is_empty(), "a dry run leaves nothing behind");
+}

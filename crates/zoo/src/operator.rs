@@ -177,7 +177,7 @@ pub trait Operation: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sized + 'sta
         _: &Spec,
         _: Vec<Value<crate::CubeOf<R>>>,
     ) -> Result<Pass<crate::CubeOf<R>>, ZooError> {
-        Err(ZooError::Unsupported(format!("{} has no CubeCL kernel of ours", self.name())))
+        Err(no_cube(self.name()))
     }
 
     /// The operator by CUDA's libraries and kernels of ours, without burn.
@@ -211,6 +211,23 @@ pub fn burn_alone(name: &str, implementation: Implementation, device: Device) ->
         (Implementation::Fused, _) => Ok(()),
         (other, _) => Err(format!("{name} has no `{other}` kernel in this version; `eager` and `fused` run it")),
     }
+}
+
+/// What an operator with a CubeCL kernel of ours answers.
+pub fn burn_or_cube(name: &str, implementation: Implementation, device: Device) -> Result<(), String> {
+    match (implementation, device) {
+        (Implementation::Cube, Device::Cuda(_) | Device::Vulkan(_) | Device::Metal(_)) => Ok(()),
+        (Implementation::Cube, Device::Cpu) => {
+            Err("CubeCL kernels run on cuda, vulkan and metal; on the CPU there is `eager`".into())
+        }
+        _ => burn_alone(name, implementation, device),
+    }
+}
+
+/// Why [`Operation::cube`] makes no pass.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub fn no_cube(name: &str) -> ZooError {
+    ZooError::Unsupported(format!("{name} has no CubeCL kernel of ours"))
 }
 
 /// What `list` shows of an operator.

@@ -5,8 +5,8 @@
 use super::layer_norm::{self, LayerNorm};
 use super::rows::{AXES, count, floats, input, stored, whole};
 use crate::gate::Tolerance;
-use crate::operator::{FusionModel, Operation, Spec, Suite};
-use crate::{Fill, Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::operator::{FusionModel, Operation, Spec, Suite, burn_or_cube};
+use crate::{Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, backend::Backend};
 
 /// `add_ln`.
@@ -77,6 +77,10 @@ impl Operation for AddLn {
         if output == SUM { Tolerance::new(spec.dtype(), 1, 2) } else { layer_norm::tolerance(spec) }
     }
 
+    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        burn_or_cube(self.name(), implementation, device)
+    }
+
     fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let dtype = spec.dtype().burn();
         let [x, residual, gain, bias] = floats(inputs);
@@ -84,6 +88,20 @@ impl Operation for AddLn {
             let sum = x.clone().cast(DType::F32) + residual.clone().cast(DType::F32);
             let normal = layer_norm::apply(sum.clone(), &gain, &bias);
             vec![Value::Float(sum.cast(dtype)), Value::Float(normal.cast(dtype))]
+        })
+    }
+
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    fn cube<R: burn_cubecl::CubeRuntime>(
+        &self,
+        _: &Spec,
+        inputs: Vec<Value<crate::CubeOf<R>>>,
+    ) -> Result<Pass<crate::CubeOf<R>>, crate::ZooError> {
+        use calorimeter_kernels::cube;
+        super::cubed::pass(inputs, |client, size, [x, addend, gain, bias], [sum, out]| {
+            let (epsilon, residual) = (crate::normalise::EPSILON as f32, Some(cube::Residual { addend, sum }));
+            let norm = cube::LayerNorm { x, residual, gain, bias, epsilon, activation: None, out };
+            cube::layer_norm(client, size, norm)
         })
     }
 }

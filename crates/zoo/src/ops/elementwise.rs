@@ -2,8 +2,8 @@
 
 use super::rows::{self, AXES, copies, count, floats, input, whole};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
-use crate::{Activation, Fill, Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::operator::{Operation, Spec, Suite, burn_or_cube};
+use crate::{Activation, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, Tensor, backend::Backend};
 
 /// An activation.
@@ -107,9 +107,28 @@ impl Operation for Elementwise {
         rows::element_wise(spec)
     }
 
+    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        burn_or_cube(self.name(), implementation, device)
+    }
+
     fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let (function, dtype) = (*self, spec.dtype().burn());
         let [x] = floats(inputs);
         Box::new(move || vec![Value::Float(function.apply(x.clone().cast(DType::F32)).cast(dtype))])
+    }
+
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    fn cube<R: burn_cubecl::CubeRuntime>(
+        &self,
+        _: &Spec,
+        inputs: Vec<Value<crate::CubeOf<R>>>,
+    ) -> Result<Pass<crate::CubeOf<R>>, crate::ZooError> {
+        use calorimeter_kernels::cube;
+        let activation = match self {
+            Self::Gelu => cube::Activation::Gelu,
+            Self::GeluTanh => cube::Activation::GeluTanh,
+            Self::Silu => cube::Activation::Silu,
+        };
+        super::cubed::pass(inputs, move |client, size, [x], [out]| cube::activate(client, size, activation, x, out))
     }
 }

@@ -2,8 +2,8 @@
 
 use super::number_types::{BF16, FLOATS, allow};
 use crate::gate::Tolerance;
-use crate::operator::{Counts, Operation, Spec, Suite};
-use crate::{Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
+use crate::operator::{Counts, Operation, Spec, Suite, burn_alone, burn_or_cube};
+use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{activation, backend::Backend};
 
 /// One of them.
@@ -125,6 +125,13 @@ impl Operation for Inference {
         Tolerance::new(spec.dtype(), roundings, 4)
     }
 
+    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        match self {
+            Self::TrainingAdd | Self::Add | Self::SiluMul => burn_or_cube(self.name(), implementation, device),
+            Self::Sigmoid => burn_alone(self.name(), implementation, device),
+        }
+    }
+
     fn pass<B: Backend>(&self, _: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let inputs: Vec<_> = inputs.into_iter().map(Value::float).collect();
         let operation = *self;
@@ -137,5 +144,23 @@ impl Operation for Inference {
                 Self::Sigmoid => activation::sigmoid(x),
             })]
         })
+    }
+
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    fn cube<R: burn_cubecl::CubeRuntime>(
+        &self,
+        _: &Spec,
+        inputs: Vec<Value<crate::CubeOf<R>>>,
+    ) -> Result<Pass<crate::CubeOf<R>>, ZooError> {
+        use calorimeter_kernels::cube;
+        match self {
+            Self::TrainingAdd | Self::Add => {
+                super::cubed::pass(inputs, |client, size, [x, y], [out]| cube::add(client, size, x, y, out))
+            }
+            Self::SiluMul => {
+                super::cubed::pass(inputs, |client, size, [x, y], [out]| cube::swiglu(client, size, x, y, out))
+            }
+            Self::Sigmoid => Err(crate::operator::no_cube(self.name())),
+        }
     }
 }

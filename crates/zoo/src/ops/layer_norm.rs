@@ -3,8 +3,8 @@
 use super::rows::{AXES, copies, count, floats, input, whole};
 use crate::gate::Tolerance;
 use crate::normalise;
-use crate::operator::{Operation, Spec, Suite};
-use crate::{Fill, Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::operator::{Operation, Spec, Suite, burn_or_cube};
+use crate::{Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, Tensor, backend::Backend};
 
 /// `layer_norm`.
@@ -83,9 +83,27 @@ impl Operation for LayerNorm {
         tolerance(spec)
     }
 
+    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        burn_or_cube(self.name(), implementation, device)
+    }
+
     fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let dtype = spec.dtype().burn();
         let [x, gain, bias] = floats(inputs);
         Box::new(move || vec![Value::Float(apply(x.clone().cast(DType::F32), &gain, &bias).cast(dtype))])
+    }
+
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    fn cube<R: burn_cubecl::CubeRuntime>(
+        &self,
+        _: &Spec,
+        inputs: Vec<Value<crate::CubeOf<R>>>,
+    ) -> Result<Pass<crate::CubeOf<R>>, crate::ZooError> {
+        use calorimeter_kernels::cube;
+        super::cubed::pass(inputs, |client, size, [x, gain, bias], [out]| {
+            let epsilon = normalise::EPSILON as f32;
+            let norm = cube::LayerNorm { x, residual: None, gain, bias, epsilon, activation: None, out };
+            cube::layer_norm(client, size, norm)
+        })
     }
 }

@@ -3,8 +3,8 @@
 use super::layer_norm::{self, LayerNorm};
 use super::rows::{AXES, count, floats, stored};
 use crate::gate::Tolerance;
-use crate::operator::{FusionModel, Operation, Spec, Suite};
-use crate::{Activation, Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::operator::{FusionModel, Operation, Spec, Suite, burn_or_cube};
+use crate::{Activation, Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, backend::Backend};
 
 /// `ln_gelu`.
@@ -67,12 +67,30 @@ impl Operation for LnGelu {
         layer_norm::tolerance(spec)
     }
 
+    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        burn_or_cube(self.name(), implementation, device)
+    }
+
     fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let dtype = spec.dtype().burn();
         let [x, gain, bias] = floats(inputs);
         Box::new(move || {
             let normal = layer_norm::apply(x.clone().cast(DType::F32), &gain, &bias);
             vec![Value::Float(Activation::Gelu.apply(normal).cast(dtype))]
+        })
+    }
+
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    fn cube<R: burn_cubecl::CubeRuntime>(
+        &self,
+        _: &Spec,
+        inputs: Vec<Value<crate::CubeOf<R>>>,
+    ) -> Result<Pass<crate::CubeOf<R>>, crate::ZooError> {
+        use calorimeter_kernels::cube;
+        super::cubed::pass(inputs, |client, size, [x, gain, bias], [out]| {
+            let (epsilon, activation) = (crate::normalise::EPSILON as f32, Some(cube::Activation::Gelu));
+            let norm = cube::LayerNorm { x, residual: None, gain, bias, epsilon, activation, out };
+            cube::layer_norm(client, size, norm)
         })
     }
 }

@@ -31,6 +31,8 @@ pub mod swiglu_pass;
 
 mod absmax;
 mod attention_core;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod cubed;
 mod loss;
 mod minifloat;
 mod number_types;

@@ -3,8 +3,8 @@
 use super::rows::{AXES, copies, count, floats, input, whole};
 use crate::gate::Tolerance;
 use crate::normalise;
-use crate::operator::{Operation, Spec, Suite};
-use crate::{Fill, Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::operator::{Operation, Spec, Suite, burn_or_cube};
+use crate::{Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, backend::Backend};
 
 /// `rms_norm`.
@@ -61,12 +61,28 @@ impl Operation for RmsNorm {
         Tolerance::new(spec.dtype(), 1, spec.axis("dimension").max(16))
     }
 
+    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        burn_or_cube(self.name(), implementation, device)
+    }
+
     fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let dtype = spec.dtype().burn();
         let [x, gain] = floats(inputs);
         Box::new(move || {
             let normal = normalise::rms_norm(x.clone().cast(DType::F32));
             vec![Value::Float((normal * gain.clone().cast(DType::F32)).cast(dtype))]
+        })
+    }
+
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    fn cube<R: burn_cubecl::CubeRuntime>(
+        &self,
+        _: &Spec,
+        inputs: Vec<Value<crate::CubeOf<R>>>,
+    ) -> Result<Pass<crate::CubeOf<R>>, crate::ZooError> {
+        use calorimeter_kernels::cube;
+        super::cubed::pass(inputs, |client, size, [x, gain], [out]| {
+            cube::rms_norm(client, size, x, gain, normalise::EPSILON as f32, out)
         })
     }
 }

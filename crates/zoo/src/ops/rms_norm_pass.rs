@@ -3,8 +3,8 @@
 use super::inference::published_width;
 use super::number_types::{BF16, F32, FLOATS, allow};
 use crate::gate::Tolerance;
-use crate::operator::{Counts, Operation, Spec, Suite};
-use crate::{Fill, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
+use crate::operator::{Counts, Operation, Spec, Suite, burn_alone, burn_or_cube};
+use crate::{Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{DType, Tensor, backend::Backend};
 use calorimeter_recipes::Dtype;
 use rayon::prelude::*;
@@ -143,6 +143,17 @@ impl Operation for RmsNormPass {
         }
     }
 
+    fn supported(&self, spec: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        match (self, implementation) {
+            (Self::Backward, _) => burn_alone(self.name(), implementation, device),
+            (_, Implementation::Cube) if spec.element != F32 && device != Device::Mock => {
+                let why = "CubeCL's kernel takes a weight of the input's type, and here the weight is f32";
+                Err(format!("{} of {}: {why}; `eager` and `fused` run it", self.name(), spec.element))
+            }
+            _ => burn_or_cube(self.name(), implementation, device),
+        }
+    }
+
     fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let dtype = spec.dtype().burn();
         let inputs: Vec<_> = inputs.into_iter().map(Value::float).collect();
@@ -160,5 +171,20 @@ impl Operation for RmsNormPass {
             let dweight = (x * scale * dy).sum_dim(0);
             vec![Value::Float(dx.cast(dtype)), Value::Float(dweight)]
         })
+    }
+
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    fn cube<R: burn_cubecl::CubeRuntime>(
+        &self,
+        _: &Spec,
+        inputs: Vec<Value<crate::CubeOf<R>>>,
+    ) -> Result<Pass<crate::CubeOf<R>>, ZooError> {
+        use calorimeter_kernels::cube;
+        match self {
+            Self::Forward | Self::Inference => super::cubed::pass(inputs, |client, size, [x, weight], [out]| {
+                cube::rms_norm(client, size, x, weight, EPSILON as f32, out)
+            }),
+            Self::Backward => Err(crate::operator::no_cube(self.name())),
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::rows::{AXES, copies, count, floats, input, whole};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
-use crate::{Fill, Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::operator::{Operation, Spec, Suite, burn_or_cube};
+use crate::{Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, activation, backend::Backend};
 use calorimeter_recipes::Dtype;
 
@@ -71,9 +71,23 @@ impl Operation for Softmax {
         Tolerance { rel_l2: rel_l2 + 0.3 * step, element: element + 0.5 * step }
     }
 
+    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        burn_or_cube(self.name(), implementation, device)
+    }
+
     fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let dtype = spec.dtype().burn();
         let [x] = floats(inputs);
         Box::new(move || vec![Value::Float(activation::softmax(x.clone().cast(DType::F32), 1).cast(dtype))])
+    }
+
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    fn cube<R: burn_cubecl::CubeRuntime>(
+        &self,
+        _: &Spec,
+        inputs: Vec<Value<crate::CubeOf<R>>>,
+    ) -> Result<Pass<crate::CubeOf<R>>, crate::ZooError> {
+        use calorimeter_kernels::cube;
+        super::cubed::pass(inputs, |client, size, [x], [out]| cube::softmax(client, size, x, out))
     }
 }

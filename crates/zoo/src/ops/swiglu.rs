@@ -2,8 +2,8 @@
 
 use super::rows::{self, AXES, copies, count, floats, input, stored, whole};
 use crate::gate::Tolerance;
-use crate::operator::{FusionModel, Operation, Spec, Suite};
-use crate::{Activation, Fill, Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::operator::{FusionModel, Operation, Spec, Suite, burn_or_cube};
+use crate::{Activation, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, backend::Backend};
 
 /// `swiglu`.
@@ -64,6 +64,10 @@ impl Operation for Swiglu {
         rows::element_wise(spec)
     }
 
+    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        burn_or_cube(self.name(), implementation, device)
+    }
+
     fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let dtype = spec.dtype().burn();
         let [gate, up] = floats(inputs);
@@ -71,5 +75,15 @@ impl Operation for Swiglu {
             let gate = Activation::Silu.apply(gate.clone().cast(DType::F32));
             vec![Value::Float((gate * up.clone().cast(DType::F32)).cast(dtype))]
         })
+    }
+
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    fn cube<R: burn_cubecl::CubeRuntime>(
+        &self,
+        _: &Spec,
+        inputs: Vec<Value<crate::CubeOf<R>>>,
+    ) -> Result<Pass<crate::CubeOf<R>>, crate::ZooError> {
+        use calorimeter_kernels::cube;
+        super::cubed::pass(inputs, |client, size, [gate, up], [out]| cube::swiglu(client, size, gate, up, out))
     }
 }

@@ -1,9 +1,11 @@
 //! Element by element: what stands between the products of a model in training (`add`) and in inference (the others).
 
+#[cfg(feature = "cuda")]
+use super::native_pass;
 use super::number_types::{BF16, FLOATS, allow};
 use crate::gate::Tolerance;
-use crate::operator::{Counts, Operation, Spec, Suite};
-use crate::{Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
+use crate::operator::{Counts, Operation, Spec, Suite, burn_alone};
+use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{activation, backend::Backend};
 
 /// One of them.
@@ -125,6 +127,13 @@ impl Operation for Inference {
         Tolerance::new(spec.dtype(), roundings, 4)
     }
 
+    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        match (implementation, device) {
+            (Implementation::Native, Device::Cuda(_)) if matches!(self, Self::TrainingAdd | Self::Add) => Ok(()),
+            _ => burn_alone(self.name(), implementation, device),
+        }
+    }
+
     fn pass<B: Backend>(&self, _: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let inputs: Vec<_> = inputs.into_iter().map(Value::float).collect();
         let operation = *self;
@@ -137,5 +146,25 @@ impl Operation for Inference {
                 Self::Sigmoid => activation::sigmoid(x),
             })]
         })
+    }
+
+    #[cfg(feature = "cuda")]
+    fn native(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn crate::Workload>, ZooError> {
+        use calorimeter_kernels::native::ElementwiseFunction::Add;
+        match self {
+            Self::TrainingAdd | Self::Add => {
+                native_pass::elementwise(&machine, spec, Add, spec.axis("m") * spec.axis("n"))?
+                    .open(self, spec, inputs, machine, sets)
+            }
+            Self::SiluMul | Self::Sigmoid => {
+                Err(ZooError::Unsupported(format!("{} has no native kernel", self.name())))
+            }
+        }
     }
 }

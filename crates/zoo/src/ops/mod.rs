@@ -32,6 +32,8 @@ mod absmax;
 mod attention_core;
 mod loss;
 mod minifloat;
+#[cfg(feature = "cuda")]
+mod native_pass;
 mod number_types;
 mod product;
 mod rows;

@@ -32,6 +32,10 @@ mod implementation;
 mod matrix;
 mod model;
 #[cfg(feature = "cuda")]
+mod native_numbers;
+#[cfg(feature = "cuda")]
+mod native_operator;
+#[cfg(feature = "cuda")]
 mod native_workload;
 mod normalise;
 mod operand;

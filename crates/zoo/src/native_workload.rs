@@ -1,12 +1,11 @@
 //! `linear` and `ln_linear_*` through cuBLASLt and CUDA C++, on a stream and in buffers of their own.
 
+use crate::native_numbers::{bytes, kind, numbers};
 use crate::{Activation, Layout, Model, Output, Problem, Tensors, Workload, ZooError};
-use calorimeter_kernels::FloatKind;
 use calorimeter_kernels::native::{
     self, ActivationFunction, Buffer, LayerNorm, Linear, LinearShape, Machine, NativeError,
 };
-use calorimeter_recipes::Dtype;
-use half::{bf16, f16};
+use calorimeter_recipes::{Dtype, Element};
 use std::sync::Arc;
 
 /// The steps of a pass and the buffers between them; passes go through the sets in turn.
@@ -44,8 +43,8 @@ pub fn open(
     let Layout { input: (m, k), output: size, .. } = problem.layout();
     let (m, k, n) = (m as usize, k as usize, size.1 as usize);
     let linear = Linear::new(&machine, kind, LinearShape { m, k, n })?;
-    let input = bytes(&tensors.input.values, problem.dtype);
-    let weight = bytes(tensors.weights[0].values(), problem.dtype);
+    let input = bytes(&tensors.input.values, Element::Float(problem.dtype));
+    let weight = bytes(tensors.weights[0].values(), Element::Float(problem.dtype));
     let set = || -> Result<Set, NativeError> {
         let (input, weight) = (machine.upload(&input)?, machine.upload(&weight)?);
         Ok(Set { input, weight, output: machine.allocate(linear.y_bytes())? })
@@ -91,7 +90,7 @@ impl Workload for NativeWorkload {
         let set = self.next;
         self.sets[set].output.fill(0xFF)?;
         self.launch()?;
-        let values = floats(&self.sets[set].output.download()?, self.dtype);
+        let values = numbers(&self.sets[set].output.download()?, Element::Float(self.dtype));
         Ok(vec![Output { rows: self.size.0 as usize, cols: self.size.1 as usize, values }])
     }
 
@@ -107,23 +106,16 @@ impl Workload for NativeWorkload {
 impl From<NativeError> for ZooError {
     fn from(error: NativeError) -> Self {
         match error {
-            NativeError::LibraryMissing { .. } | NativeError::DriverTooOld { .. } | NativeError::NoAlgorithm { .. } => {
-                Self::Unsupported(error.to_string())
-            }
+            NativeError::LibraryMissing { .. }
+            | NativeError::DriverTooOld { .. }
+            | NativeError::UnsupportedGpu { .. }
+            | NativeError::NoAlgorithm { .. } => Self::Unsupported(error.to_string()),
             other => Self::Device(other.to_string()),
         }
     }
 }
 
-fn kind(dtype: Dtype) -> FloatKind {
-    match dtype {
-        Dtype::F32 => FloatKind::F32,
-        Dtype::F16 => FloatKind::F16,
-        Dtype::Bf16 => FloatKind::BF16,
-    }
-}
-
-fn function(activation: Activation) -> ActivationFunction {
+pub fn function(activation: Activation) -> ActivationFunction {
     match activation {
         Activation::Relu => ActivationFunction::Relu,
         Activation::Sigmoid => ActivationFunction::Sigmoid,
@@ -132,21 +124,5 @@ fn function(activation: Activation) -> ActivationFunction {
         Activation::Gelu => ActivationFunction::Gelu,
         Activation::Silu => ActivationFunction::Silu,
         Activation::HardSwish => ActivationFunction::HardSwish,
-    }
-}
-
-fn bytes(values: &[f32], dtype: Dtype) -> Vec<u8> {
-    match dtype {
-        Dtype::F32 => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        Dtype::F16 => values.iter().flat_map(|&v| f16::from_f32(v).to_le_bytes()).collect(),
-        Dtype::Bf16 => values.iter().flat_map(|&v| bf16::from_f32(v).to_le_bytes()).collect(),
-    }
-}
-
-fn floats(bytes: &[u8], dtype: Dtype) -> Vec<f32> {
-    match dtype {
-        Dtype::F32 => bytes.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect(),
-        Dtype::F16 => bytes.as_chunks().0.iter().map(|&b| f16::from_le_bytes(b).to_f32()).collect(),
-        Dtype::Bf16 => bytes.as_chunks().0.iter().map(|&b| bf16::from_le_bytes(b).to_f32()).collect(),
     }
 }

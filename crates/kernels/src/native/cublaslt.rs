@@ -10,17 +10,18 @@ use cudarc::{
     cublaslt::{
         result::{self, CublasError},
         sys::{
-            self, cublasComputeType_t as Compute, cublasLtMatmulAlgoConfigAttributes_t as Config,
-            cublasLtMatmulDescAttributes_t as DescAttribute, cublasLtMatmulHeuristicResult_t as Candidate,
-            cublasLtMatmulMatrixScale_t as ScaleMode, cublasLtMatmulPreferenceAttributes_t as PreferenceAttribute,
-            cublasLtReductionScheme_t as Reduction, cudaDataType_t as DataType,
+            self, cublasComputeType_t as Compute, cublasLtEpilogue_t as LtEpilogue,
+            cublasLtMatmulAlgoConfigAttributes_t as Config, cublasLtMatmulDescAttributes_t as DescAttribute,
+            cublasLtMatmulHeuristicResult_t as Candidate, cublasLtMatmulMatrixScale_t as ScaleMode,
+            cublasLtMatmulPreferenceAttributes_t as PreferenceAttribute, cublasLtReductionScheme_t as Reduction,
+            cudaDataType_t as DataType,
         },
     },
     driver::CudaContext,
 };
 
 use super::{
-    Float8Sums, LinearShape, Machine, NativeError,
+    Epilogue, Float8Sums, LinearShape, Machine, NativeError, WeightLayout,
     driver::{Memory, failed},
     form::{Factors, Form},
     libraries::Library,
@@ -69,12 +70,14 @@ pub(super) struct Operands<'a> {
     pub(super) scales: Option<[&'a Memory; 2]>,
     /// What is added to the product, laid out like `y`.
     pub(super) added: Option<&'a Memory>,
+    /// n numbers of the output's type, if the form has a bias.
+    pub(super) bias: Option<&'a Memory>,
 }
 
 /// The product y = x wᵀ of row-major matrices, with the algorithm that will compute it.
 ///
 /// cuBLASLt counts in columns: our row-major y[m, n] is its column-major n × m, which is the transpose of w[n, k] (its
-/// k × n) times x[m, k] (its k × m).
+/// k × n) times x[m, k] (its k × m). A w[k, n] is its n × k, and is multiplied as it is.
 #[derive(Debug)]
 pub(super) struct Product {
     shape: LinearShape,
@@ -109,17 +112,23 @@ impl Product {
         };
         let operation = owned(result::create_matmul_desc(compute, DataType::CUDA_R_32F), result::destroy_matmul_desc)
             .map_err(&refused)?;
-        operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_TRANSA, TRANSPOSE).map_err(&refused)?;
+        if form.weight == WeightLayout::AlongK {
+            operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_TRANSA, TRANSPOSE).map_err(&refused)?;
+        }
         if let Factors::E4m3(sums) = form.factors {
             let fast = i8::from(sums == Float8Sums::Fast);
             operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast).map_err(&refused)?;
+        }
+        // Any address will do until the first run: the heuristic only looks whether there is one.
+        let some = machine.workspace().address("workspace", machine.stream(), 0)?;
+        if let Some(epilogue) = lt_epilogue(form.epilogue) {
+            operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue as u32).map_err(&refused)?;
+            operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, some).map_err(&refused)?;
         }
         if form.scaled {
             let vectors = ScaleMode::CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F as u32;
             operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_A_SCALE_MODE, vectors).map_err(&refused)?;
             operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_B_SCALE_MODE, vectors).map_err(&refused)?;
-            // Any address will do until the first run: the heuristic only looks whether there is one.
-            let some = machine.workspace().address("workspace", machine.stream(), 0)?;
             operation.set_scales([some, some]).map_err(&refused)?;
         }
 
@@ -129,7 +138,11 @@ impl Product {
         };
         let LinearShape { m, k, n } = shape;
         let factors = factor_type(form.factors);
-        let (w, x, y) = (layout(factors, k, n)?, layout(factors, k, m)?, layout(data_type(form.output), n, m)?);
+        let w = match form.weight {
+            WeightLayout::AlongK => layout(factors, k, n)?,
+            WeightLayout::AlongN => layout(factors, n, k)?,
+        };
+        let (x, y) = (layout(factors, k, m)?, layout(data_type(form.output), n, m)?);
 
         let workspace_bytes = machine.workspace().len();
         let preference = owned(result::create_matmul_pref(), result::destroy_matmul_pref).map_err(&refused)?;
@@ -214,6 +227,8 @@ impl Product {
             None => None,
         };
         assert_eq!(scales.is_some(), self.form.scaled, "a scaled product takes scales");
+        let bias = operands.bias.map(|bias| bias.address("bias", stream, n * output_bytes)).transpose()?;
+        assert_eq!(bias.is_some(), self.form.epilogue != Epilogue::Nothing, "a product with bias takes one");
         stream.context().bind_to_thread().map_err(failed("selecting the device"))?;
         // Nothing is written out unless it is needed.
         let refused = |error| refused(format!("the {} product of {}", self.form, self.shape))(error);
@@ -222,9 +237,12 @@ impl Product {
         if let Some(addresses) = scales {
             operation.set_scales(addresses).map_err(refused)?;
         }
+        if let Some(address) = bias {
+            operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, address).map_err(refused)?;
+        }
         let one = 1f32;
         // SAFETY: the descriptors are live and describe memory of exactly the sizes just checked; the factors and the
-        // addresses of scales are read before the call returns; the stream orders this work with every other use of the
+        // addresses of scales and bias are read before the call returns; the stream orders this work with every other use of the
         // memory.
         unsafe {
             result::matmul(
@@ -292,6 +310,14 @@ impl Product {
         .result()
         .ok()?;
         (written == bytes).then_some(value)
+    }
+}
+
+fn lt_epilogue(epilogue: Epilogue) -> Option<LtEpilogue> {
+    match epilogue {
+        Epilogue::Nothing => None,
+        Epilogue::Bias => Some(LtEpilogue::CUBLASLT_EPILOGUE_BIAS),
+        Epilogue::BiasRelu => Some(LtEpilogue::CUBLASLT_EPILOGUE_RELU_BIAS),
     }
 }
 

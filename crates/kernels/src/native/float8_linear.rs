@@ -75,7 +75,7 @@ impl Float8Linear {
         sums: Float8Sums,
     ) -> Result<Self, NativeError> {
         let scaled = !matches!(output, Float8Output::Plain(_));
-        let form = Form { factors: Factors::E4m3(sums), output: output.kind(), scaled };
+        let form = Form { scaled, ..Form::plain(Factors::E4m3(sums), output.kind()) };
         machine.require("a product of e4m3", ComputeCapability::E4M3)?;
         let shape = shape.checked()?;
         match Product::plan(machine, form, shape) {
@@ -97,7 +97,7 @@ impl Float8Linear {
     ) -> Result<Self, NativeError> {
         machine.require("a product of e4m3", ComputeCapability::E4M3)?;
         let shape = shape.checked()?;
-        let form = Form { factors: Factors::E4m3(sums), output: FloatKind::F32, scaled: false };
+        let form = Form::plain(Factors::E4m3(sums), FloatKind::F32);
         let product = Product::plan(machine, form, shape)?;
         let after = Some(ScaleAfter::new(machine, shape, output)?);
         Ok(Self { product, after, machine: machine.clone(), shape, output })
@@ -129,11 +129,11 @@ impl Float8Linear {
         match &self.after {
             None => {
                 let scales = (needed > 2).then(|| [inputs[2], inputs[3]]);
-                let operands = Operands { x, w, y: &y.memory, scales, added: inputs.get(4).copied() };
+                let operands = Operands { x, w, y: &y.memory, scales, added: inputs.get(4).copied(), bias: None };
                 self.product.enqueue(&self.machine, operands)
             }
             Some(after) => {
-                let operands = Operands { x, w, y: &after.sums, scales: None, added: None };
+                let operands = Operands { x, w, y: &after.sums, scales: None, added: None, bias: None };
                 self.product.enqueue(&self.machine, operands)?;
                 let mut inputs = inputs;
                 inputs.splice(..2, [&after.sums]);

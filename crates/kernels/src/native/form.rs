@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Float8Sums;
+use super::{Epilogue, Float8Sums, WeightLayout};
 use crate::FloatKind;
 
 /// What a product multiplies.
@@ -34,16 +34,31 @@ pub(super) struct Form {
     pub(super) output: FloatKind,
     /// Whether each sum is multiplied by a scale of its row and one of its column.
     pub(super) scaled: bool,
+    pub(super) weight: WeightLayout,
+    pub(super) epilogue: Epilogue,
+}
+
+impl Form {
+    /// The product y = x · wᵀ and nothing else.
+    pub(super) fn plain(factors: Factors, output: FloatKind) -> Self {
+        Self { factors, output, scaled: false, weight: WeightLayout::AlongK, epilogue: Epilogue::Nothing }
+    }
 }
 
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scaled = if self.scaled { "scaled " } else { "" };
         match self.factors {
-            Factors::Whole(kind) => write!(f, "{scaled}{kind}"),
+            Factors::Whole(kind) if kind == self.output => write!(f, "{scaled}{kind}"),
+            Factors::Whole(kind) => write!(f, "{scaled}{kind} to {}", self.output),
             Factors::Tf32 => write!(f, "{scaled}TF32"),
             Factors::E4m3(_) => write!(f, "{scaled}e4m3 to {}", self.output),
-        }
+        }?;
+        f.write_str(match self.epilogue {
+            Epilogue::Nothing => "",
+            Epilogue::Bias => " with bias",
+            Epilogue::BiasRelu => " with bias and ReLU",
+        })
     }
 }
 
@@ -53,9 +68,12 @@ mod tests {
 
     #[test]
     fn a_form_is_told_by_its_types() {
-        let form = |factors, output, scaled| Form { factors, output, scaled }.to_string();
+        let form = |factors, output, scaled| Form { scaled, ..Form::plain(factors, output) }.to_string();
         assert_eq!(form(Factors::Whole(FloatKind::BF16), FloatKind::BF16, false), "bf16");
+        assert_eq!(form(Factors::Whole(FloatKind::BF16), FloatKind::F32, false), "bf16 to f32");
         assert_eq!(form(Factors::Tf32, FloatKind::F32, false), "TF32");
         assert_eq!(form(Factors::E4m3(Float8Sums::Fast), FloatKind::F32, true), "scaled e4m3 to f32");
+        let plain = Form::plain(Factors::Whole(FloatKind::F16), FloatKind::F16);
+        assert_eq!(Form { epilogue: Epilogue::BiasRelu, ..plain }.to_string(), "f16 with bias and ReLU");
     }
 }

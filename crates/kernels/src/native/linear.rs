@@ -46,6 +46,46 @@ impl fmt::Display for LinearShape {
     }
 }
 
+/// How a weight lies in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WeightLayout {
+    /// w[n, k], as linear layers keep it.
+    AlongK,
+    /// w[k, n], the second factor of a product of matrices.
+    AlongN,
+}
+
+/// What cuBLASLt does with a sum before it rounds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Epilogue {
+    /// Nothing.
+    Nothing,
+    /// Adds the bias of its column.
+    Bias,
+    /// The same, and what is below zero becomes zero.
+    BiasRelu,
+}
+
+/// Types and layout of a product. cuBLASLt multiplies each kind to itself, and half precision also to f32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LinearForm {
+    /// The type of x and w.
+    pub kind: FloatKind,
+    /// The type of y, and of the bias.
+    pub output: FloatKind,
+    /// How w lies in memory.
+    pub weight: WeightLayout,
+    /// What is done with the sums.
+    pub epilogue: Epilogue,
+}
+
+impl LinearForm {
+    /// y = x · wᵀ of one type.
+    pub fn plain(kind: FloatKind) -> Self {
+        Self { kind, output: kind, weight: WeightLayout::AlongK, epilogue: Epilogue::Nothing }
+    }
+}
+
 /// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ with row-major matrices and sums in f32. Only [`Linear::with_tf32`] rounds f32
 /// inputs to TF32.
 ///
@@ -55,51 +95,80 @@ impl fmt::Display for LinearShape {
 pub struct Linear {
     product: Product,
     machine: Arc<Machine>,
-    kind: FloatKind,
+    form: LinearForm,
     shape: LinearShape,
 }
 
 impl Linear {
     /// Chooses the algorithm.
     pub fn new(machine: &Arc<Machine>, kind: FloatKind, shape: LinearShape) -> Result<Self, NativeError> {
-        Self::plan(machine, kind, Factors::Whole(kind), shape)
+        Self::of(machine, LinearForm::plain(kind), shape)
+    }
+
+    /// Chooses the algorithm of a product in another layout, to another type, or with a bias.
+    pub fn of(machine: &Arc<Machine>, form: LinearForm, shape: LinearShape) -> Result<Self, NativeError> {
+        Self::plan(machine, form, Factors::Whole(form.kind), shape)
     }
 
     /// Chooses the algorithm of an f32 product whose inputs tensor cores may round to TF32.
     pub fn with_tf32(machine: &Arc<Machine>, shape: LinearShape) -> Result<Self, NativeError> {
-        Self::plan(machine, FloatKind::F32, Factors::Tf32, shape)
+        Self::plan(machine, LinearForm::plain(FloatKind::F32), Factors::Tf32, shape)
     }
 
     fn plan(
         machine: &Arc<Machine>,
-        kind: FloatKind,
+        form: LinearForm,
         factors: Factors,
         shape: LinearShape,
     ) -> Result<Self, NativeError> {
         let shape = shape.checked()?;
-        let product = Product::plan(machine, Form { factors, output: kind, scaled: false }, shape)?;
-        Ok(Self { product, machine: machine.clone(), kind, shape })
+        let LinearForm { output, weight, epilogue, .. } = form;
+        let product = Product::plan(machine, Form { weight, epilogue, ..Form::plain(factors, output) }, shape)?;
+        Ok(Self { product, machine: machine.clone(), form, shape })
     }
 
     /// Bytes of the input.
     pub fn x_bytes(&self) -> usize {
-        self.shape.x_bytes(self.kind)
+        self.shape.x_bytes(self.form.kind)
     }
 
     /// Bytes of the weight.
     pub fn w_bytes(&self) -> usize {
-        self.shape.w_bytes(self.kind)
+        self.shape.w_bytes(self.form.kind)
     }
 
     /// Bytes of the output.
     pub fn y_bytes(&self) -> usize {
-        self.shape.y_bytes(self.kind)
+        self.shape.y_bytes(self.form.output)
+    }
+
+    /// Bytes of the bias, where there is one.
+    pub fn bias_bytes(&self) -> usize {
+        self.shape.n * self.form.output.bytes()
     }
 
     /// Enqueues one run.
     pub fn enqueue(&self, x: &Buffer, w: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
-        let operands = Operands { x: &x.memory, w: &w.memory, y: &y.memory, scales: None, added: None };
+        self.run(x, w, None, y)
+    }
+
+    /// Enqueues one run of a product with bias.
+    pub fn enqueue_with_bias(&self, x: &Buffer, w: &Buffer, bias: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
+        self.run(x, w, Some(bias), y)
+    }
+
+    fn run(&self, x: &Buffer, w: &Buffer, bias: Option<&Buffer>, y: &mut Buffer) -> Result<(), NativeError> {
+        let (needed, found) = (self.inputs(), 2 + usize::from(bias.is_some()));
+        if needed != found {
+            return Err(NativeError::InputCount { needed, found });
+        }
+        let bias = bias.map(|bias| &bias.memory);
+        let operands = Operands { x: &x.memory, w: &w.memory, y: &y.memory, scales: None, added: None, bias };
         self.product.enqueue(&self.machine, operands)
+    }
+
+    fn inputs(&self) -> usize {
+        if self.form.epilogue == Epilogue::Nothing { 2 } else { 3 }
     }
 
     /// Which algorithm was chosen, in cuBLASLt's own numbers.

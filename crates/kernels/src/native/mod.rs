@@ -38,7 +38,7 @@ pub use float8_linear::{Float8Linear, Float8Output, Float8Sums};
 pub use gpu::{ComputeCapability, DriverVersion, GpuInfo, probe};
 pub use layer_norm::LayerNorm;
 pub use libraries::{LibraryStatus, libraries};
-pub use linear::{Linear, LinearShape};
+pub use linear::{Epilogue, Linear, LinearForm, LinearShape, WeightLayout};
 pub use machine::Machine;
 pub(crate) use probe_kernel::ProbeKernel;
 pub use quantise_columns::QuantiseColumns;

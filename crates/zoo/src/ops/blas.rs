@@ -1,11 +1,15 @@
 //! One routine of each level of BLAS, and the second vector one.
 
 use super::fusion_counts::number_bytes;
+#[cfg(feature = "cuda")]
+use super::native_pass;
 use super::product::{size, weight};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
+#[cfg(feature = "cuda")]
+use crate::native_numbers::kind;
+use crate::operator::{Operation, Spec, Suite, burn_alone};
 use crate::reference::dot;
-use crate::{Counts, Fill, Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::{Counts, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, backend::Backend};
 use calorimeter_recipes::{Dtype, Element};
 
@@ -138,6 +142,13 @@ impl Operation for Blas {
         }
     }
 
+    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        match (implementation, device) {
+            (Implementation::Native, Device::Cuda(_)) if *self == Self::Matmul => Ok(()),
+            _ => burn_alone(self.name(), implementation, device),
+        }
+    }
+
     fn pass<B: Backend>(&self, _: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let [a, b] = inputs.try_into().map(|inputs: [Value<B>; 2]| inputs.map(Value::float)).expect("two inputs");
         let routine = *self;
@@ -151,5 +162,21 @@ impl Operation for Blas {
                 Blas::Matmul => a.matmul(b),
             })]
         })
+    }
+
+    #[cfg(feature = "cuda")]
+    fn native(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn crate::Workload>, crate::ZooError> {
+        use calorimeter_kernels::native::{LinearForm, WeightLayout};
+        if *self != Self::Matmul {
+            return Err(crate::ZooError::Unsupported(format!("{} has no native kernel", self.name())));
+        }
+        let form = LinearForm { weight: WeightLayout::AlongN, ..LinearForm::plain(kind(spec.dtype())) };
+        native_pass::product(&machine, spec, form)?.open(self, spec, inputs, machine, sets)
     }
 }

@@ -3,9 +3,13 @@
 //! All of them write bf16, but `gemm_accum` f32, and `gemm_simple_with_dtype` what [`Spec::output`] says, bf16 if nothing.
 
 use super::minifloat::{self, Decoded};
+#[cfg(feature = "cuda")]
+use super::native_pass::{self, shape};
 use super::number_types::{BF16, F16, F32, allow, burn_alone_if_stored};
-use super::product::{AXES, column, products, size};
+use super::product::{AXES, column, in_sixteens, products, size};
 use crate::gate::Tolerance;
+#[cfg(feature = "cuda")]
+use crate::native_operator::{NativePass, Set};
 use crate::operator::{Counts, Operation, Spec, Suite};
 use crate::{Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{DType, backend::Backend};
@@ -173,7 +177,14 @@ impl Operation for Gemm {
     }
 
     fn supported(&self, spec: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
-        burn_alone_if_stored(self, spec, implementation, device)
+        match (implementation, device, spec.element, self.output(spec)) {
+            (Implementation::Native, Device::Cuda(_), Element::E4m3, Element::Float(_)) => in_sixteens(spec),
+            (Implementation::Native, Device::Cuda(_), Element::Float(_), Element::Float(_)) => Ok(()),
+            (Implementation::Native, Device::Cuda(_), from, to) => {
+                Err(format!("`native` multiplies floats and e4m3 to floats in this version, not {from} to {to}"))
+            }
+            _ => burn_alone_if_stored(self, spec, implementation, device),
+        }
     }
 
     fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
@@ -196,5 +207,48 @@ impl Operation for Gemm {
                 _ => Value::Codes(minifloat::encode(y.cast(DType::F32))),
             }]
         })
+    }
+
+    #[cfg(feature = "cuda")]
+    fn native(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn crate::Workload>, ZooError> {
+        use crate::native_numbers::kind;
+        use calorimeter_kernels::native::{
+            Buffer, Epilogue, Float8Linear, Float8Output, Float8Sums, LinearForm, TransposeBytes, WeightLayout,
+        };
+        let Element::Float(output) = self.output(spec) else {
+            return Err(ZooError::Unsupported(format!("`native` multiplies to floats, not {}", self.output(spec))));
+        };
+        let output = kind(output);
+        let pass = if let Element::Float(dtype) = spec.element {
+            let (weight, epilogue) = (WeightLayout::AlongN, Epilogue::Nothing);
+            native_pass::product(&machine, spec, LinearForm { kind: kind(dtype), output, weight, epilogue })?
+        } else {
+            let shape = shape(spec);
+            let output = match self {
+                Self::Scaled => Float8Output::Scaled(output),
+                Self::Accumulated => Float8Output::Added,
+                _ => Float8Output::Plain(output),
+            };
+            // cuBLASLt takes only codes that run along k: B is turned in every pass.
+            let turn = TransposeBytes::new(&machine, shape.k, shape.n)?;
+            let linear = Float8Linear::new(&machine, shape, output, Float8Sums::Promoted)?;
+            NativePass {
+                kernels: vec![turn.algorithm().into(), linear.algorithm()],
+                between: vec![turn.bytes()],
+                enqueue: Box::new(move |Set { inputs, between, outputs }| {
+                    turn.enqueue(&inputs[1], &mut between[0])?;
+                    let mut factors: Vec<&Buffer> = inputs.iter().collect();
+                    factors[1] = &between[0];
+                    linear.enqueue(&factors, &mut outputs[0])
+                }),
+            }
+        };
+        pass.open(self, spec, inputs, machine, sets)
     }
 }

@@ -10,10 +10,12 @@
 use super::absmax::{self, FIXED, code, magnitude, magnitudes, powers, quotients, scales};
 use super::minifloat::nearest;
 use super::number_types::{BF16, allow};
-use super::product::{AXES, column, products, size};
+use super::product::{AXES, column, in_sixteens, products, size};
 use crate::gate::Tolerance;
-use crate::operator::{Counts, Operation, Spec, Suite};
-use crate::{Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
+#[cfg(feature = "cuda")]
+use crate::native_operator::{NativePass, Set};
+use crate::operator::{Counts, Operation, Spec, Suite, burn_alone};
+use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{DType, Tensor, backend::Backend};
 use calorimeter_recipes::format::{Format, MxScaling};
 use calorimeter_recipes::quantise::quantise;
@@ -241,6 +243,13 @@ impl Operation for GemmQuantised {
         Tolerance::new(Dtype::Bf16, 1, spec.axis("k"))
     }
 
+    fn supported(&self, spec: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        match (implementation, device, self.0) {
+            (Implementation::Native, Device::Cuda(_), Shared::Line | Shared::LineDequantised) => in_sixteens(spec),
+            _ => burn_alone(self.name(), implementation, device),
+        }
+    }
+
     fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let (m, k, n) = size(spec);
         let along_k = self.along_k(k) as usize;
@@ -259,6 +268,48 @@ impl Operation for GemmQuantised {
             }
             vec![Value::Float(y.cast(DType::BF16))]
         })
+    }
+
+    #[cfg(feature = "cuda")]
+    fn native(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn crate::Workload>, ZooError> {
+        use super::native_pass::shape;
+        use calorimeter_kernels::FloatKind::BF16;
+        use calorimeter_kernels::native::{
+            Float8Linear, Float8Output, Float8Sums, QuantiseColumns, QuantiseRows, ScaleSource,
+        };
+        let output = match self.0 {
+            Shared::Line => Float8Output::Plain(BF16),
+            Shared::LineDequantised => Float8Output::Scaled(BF16),
+            Shared::Block | Shared::Micro => {
+                return Err(ZooError::Unsupported(format!("{} has no native kernel", self.name())));
+            }
+        };
+        let source = match self.1 {
+            Scaling::Dynamic => ScaleSource::Largest,
+            Scaling::Static => ScaleSource::Static,
+        };
+        let shape = shape(spec);
+        let rows = QuantiseRows::new(&machine, source, shape.m, shape.k)?;
+        let columns = QuantiseColumns::new(&machine, source, shape.k, shape.n)?;
+        let linear = Float8Linear::new(&machine, shape, output, Float8Sums::Promoted)?;
+        let pass = NativePass {
+            kernels: vec![rows.algorithm().into(), columns.algorithm().into(), linear.algorithm()],
+            between: vec![rows.codes_bytes(), columns.codes_bytes(), rows.scales_bytes(), columns.scales_bytes()],
+            enqueue: Box::new(move |Set { inputs, between, outputs }| {
+                let [a, b, scales_of_a, scales_of_b] = between.as_mut_slice() else { unreachable!("four buffers") };
+                rows.enqueue(&inputs[0], a, scales_of_a)?;
+                columns.enqueue(&inputs[1], b, scales_of_b)?;
+                let factors = [&*a, b, scales_of_a, scales_of_b];
+                linear.enqueue(&factors[..output.inputs()], &mut outputs[0])
+            }),
+        };
+        pass.open(self, spec, inputs, machine, sets)
     }
 }
 

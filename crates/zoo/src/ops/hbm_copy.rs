@@ -1,9 +1,11 @@
 //! A copy within the device's memory.
 
+#[cfg(feature = "cuda")]
+use super::native_pass;
 use super::number_types::{FLOATS, allow};
 use crate::gate::Tolerance;
-use crate::operator::{Counts, Operation, Spec, Suite};
-use crate::{Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
+use crate::operator::{Counts, Operation, Spec, Suite, burn_alone};
+use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
 
 /// `single_device_hbm_copy`.
@@ -63,9 +65,29 @@ impl Operation for HbmCopy {
         Tolerance::new(spec.dtype(), 1, 1)
     }
 
+    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        match (implementation, device) {
+            (Implementation::Native, Device::Cuda(_)) => Ok(()),
+            _ => burn_alone(self.name(), implementation, device),
+        }
+    }
+
     fn pass<B: Backend>(&self, _: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let inputs: Vec<_> = inputs.into_iter().map(Value::float).collect();
         // burn has no copy: the value is the same, and so is the traffic.
         Box::new(move || vec![Value::Float(inputs[0].clone().mul_scalar(1.0))])
+    }
+
+    #[cfg(feature = "cuda")]
+    fn native(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn crate::Workload>, ZooError> {
+        use calorimeter_kernels::native::ElementwiseFunction::Copy;
+        native_pass::elementwise(&machine, spec, Copy, spec.axis("num_elements"))?
+            .open(self, spec, inputs, machine, sets)
     }
 }

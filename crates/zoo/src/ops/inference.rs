@@ -1,5 +1,7 @@
 //! Element by element: what stands between the products of a model in training (`add`) and in inference (the others).
 
+#[cfg(feature = "cuda")]
+use super::native_pass;
 use super::number_types::{BF16, FLOATS, allow};
 use crate::gate::Tolerance;
 use crate::operator::{Counts, Operation, Spec, Suite, burn_alone, burn_or_cube};
@@ -126,9 +128,10 @@ impl Operation for Inference {
     }
 
     fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
-        match self {
-            Self::TrainingAdd | Self::Add | Self::SiluMul => burn_or_cube(self.name(), implementation, device),
-            Self::Sigmoid => burn_alone(self.name(), implementation, device),
+        match (self, implementation, device) {
+            (Self::TrainingAdd | Self::Add, Implementation::Native, Device::Cuda(_)) => Ok(()),
+            (Self::TrainingAdd | Self::Add | Self::SiluMul, ..) => burn_or_cube(self.name(), implementation, device),
+            (Self::Sigmoid, ..) => burn_alone(self.name(), implementation, device),
         }
     }
 
@@ -161,6 +164,26 @@ impl Operation for Inference {
                 super::cubed::pass(inputs, |client, size, [x, y], [out]| cube::swiglu(client, size, x, y, out))
             }
             Self::Sigmoid => Err(crate::operator::no_cube(self.name())),
+        }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn native(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn crate::Workload>, ZooError> {
+        use calorimeter_kernels::native::ElementwiseFunction::Add;
+        match self {
+            Self::TrainingAdd | Self::Add => {
+                native_pass::elementwise(&machine, spec, Add, spec.axis("m") * spec.axis("n"))?
+                    .open(self, spec, inputs, machine, sets)
+            }
+            Self::SiluMul | Self::Sigmoid => {
+                Err(ZooError::Unsupported(format!("{} has no native kernel", self.name())))
+            }
         }
     }
 }

@@ -3,9 +3,13 @@
 use super::fusion_counts;
 use super::product::{size, weight};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
+#[cfg(feature = "cuda")]
+use crate::native_operator::{NativePass, Set};
+use crate::operator::{Operation, Spec, Suite, burn_alone};
 use crate::reference::dot;
-use crate::{Activation, Counts, FusionModel, Matrix, Operand, Operator, Pass, Sample, Slot, Value};
+use crate::{
+    Activation, Counts, Device, FusionModel, Implementation, Matrix, Operand, Operator, Pass, Sample, Slot, Value,
+};
 use burn::tensor::backend::Backend;
 
 /// What follows the bias.
@@ -119,6 +123,13 @@ impl Operation for LinearBias {
         Tolerance::new(spec.dtype(), 2 + steps, spec.axis("k"))
     }
 
+    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        match (implementation, device) {
+            (Implementation::Native, Device::Cuda(_)) => Ok(()),
+            _ => burn_alone(self.name(), implementation, device),
+        }
+    }
+
     fn pass<B: Backend>(&self, _: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let [x, weight, bias] =
             inputs.try_into().map(|inputs: [Value<B>; 3]| inputs.map(Value::float)).expect("three inputs");
@@ -130,5 +141,38 @@ impl Operation for LinearBias {
                 None => y,
             })]
         })
+    }
+
+    #[cfg(feature = "cuda")]
+    fn native(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn crate::Workload>, crate::ZooError> {
+        use crate::native_numbers::kind;
+        use crate::native_workload::function;
+        use calorimeter_kernels::native::{Activation, Epilogue, Linear, LinearForm, LinearShape};
+        let (kind, shape) = (kind(spec.dtype()), super::native_pass::shape(spec));
+        // cuBLASLt has a GELU too, but one by tanh.
+        let (epilogue, after) = match self {
+            Self::Plain => (Epilogue::Bias, None),
+            Self::Relu => (Epilogue::BiasRelu, None),
+            Self::Gelu | Self::Silu => (Epilogue::Bias, self.activation()),
+        };
+        let linear = Linear::of(&machine, LinearForm { epilogue, ..LinearForm::plain(kind) }, shape)?;
+        let LinearShape { m, n, .. } = shape;
+        let after = after.map(|after| Activation::new(&machine, kind, function(after), m * n)).transpose()?;
+        let algorithms = after.iter().map(|after| after.algorithm().to_owned());
+        let pass = NativePass {
+            kernels: [linear.algorithm()].into_iter().chain(algorithms).collect(),
+            between: Vec::new(),
+            enqueue: Box::new(move |Set { inputs, outputs, .. }| {
+                linear.enqueue_with_bias(&inputs[0], &inputs[1], &inputs[2], &mut outputs[0])?;
+                after.iter().try_for_each(|after| after.enqueue_in_place(&mut outputs[0]))
+            }),
+        };
+        pass.open(self, spec, inputs, machine, sets)
     }
 }

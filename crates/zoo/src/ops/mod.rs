@@ -35,6 +35,8 @@ mod attention_core;
 mod cubed;
 mod loss;
 mod minifloat;
+#[cfg(feature = "cuda")]
+mod native_pass;
 mod number_types;
 mod product;
 mod rows;

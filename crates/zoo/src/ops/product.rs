@@ -12,6 +12,16 @@ pub(super) fn size(spec: &Spec) -> (u64, u64, u64) {
     (spec.axis("m"), spec.axis("k"), spec.axis("n"))
 }
 
+/// Whether cuBLASLt multiplies e4m3 of this size.
+pub(super) fn in_sixteens(spec: &Spec) -> Result<(), String> {
+    match [("k", spec.axis("k")), ("n", spec.axis("n"))].into_iter().find(|(_, size)| !size.is_multiple_of(16)) {
+        Some((axis, size)) => Err(format!(
+            "`native` multiplies e4m3 by cuBLASLt, which takes k and n in multiples of 16; {axis} is {size}"
+        )),
+        None => Ok(()),
+    }
+}
+
 /// A matrix under which an output is about as large as an input, whatever the depth: f16 stays within its range.
 pub(super) fn weight(rows: u64, cols: u64, depth: u64, spec: &Spec) -> Operand {
     let edge = (3.0 / depth as f32).sqrt();

@@ -8,6 +8,8 @@ use super::minifloat::encode;
 use super::number_types::{BF16, F32, allow, burn_alone_if_stored};
 use super::product::column;
 use crate::gate::Tolerance;
+#[cfg(feature = "cuda")]
+use crate::native_operator::{NativePass, Set};
 use crate::operator::{Counts, Operation, Spec, Suite};
 use crate::{Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{DType, Tensor, backend::Backend};
@@ -156,7 +158,13 @@ impl Operation for Quantization {
     }
 
     fn supported(&self, spec: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
-        burn_alone_if_stored(self, spec, implementation, device)
+        match (implementation, device) {
+            (Implementation::Native, Device::Cuda(_)) => match self.output(spec) {
+                Element::E4m3 => Ok(()),
+                other => Err(format!("`native` writes codes of e4m3 in this version, not {other}")),
+            },
+            _ => burn_alone_if_stored(self, spec, implementation, device),
+        }
     }
 
     fn pass<B: Backend>(&self, _: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
@@ -178,5 +186,32 @@ impl Operation for Quantization {
             };
             vec![Value::Codes(encode(quotients)), Value::Float(scales)]
         })
+    }
+
+    #[cfg(feature = "cuda")]
+    fn native(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn crate::Workload>, ZooError> {
+        use calorimeter_kernels::native::{QuantiseColumns, QuantiseRows, ScaleSource};
+        let (m, n) = (spec.axis("m") as usize, spec.axis("n") as usize);
+        let scales = if self.is_static() { ScaleSource::Static } else { ScaleSource::Largest };
+        let pass = if self.is_transposed() {
+            let plan = QuantiseColumns::new(&machine, scales, m, n)?;
+            NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+                let [codes, scales] = outputs.as_mut_slice() else { unreachable!("two outputs") };
+                plan.enqueue(&inputs[0], codes, scales)
+            })
+        } else {
+            let plan = QuantiseRows::new(&machine, scales, m, n)?;
+            NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+                let [codes, scales] = outputs.as_mut_slice() else { unreachable!("two outputs") };
+                plan.enqueue(&inputs[0], codes, scales)
+            })
+        };
+        pass.open(self, spec, inputs, machine, sets)
     }
 }

@@ -1,8 +1,10 @@
 //! The four kernels of STREAM: traffic with next to no arithmetic.
 
+#[cfg(feature = "cuda")]
+use super::native_pass;
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
-use crate::{Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::operator::{Operation, Spec, Suite, burn_alone};
+use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::backend::Backend;
 
 /// One of the four.
@@ -85,6 +87,13 @@ impl Operation for Stream {
         Tolerance::new(spec.dtype(), 2, 2)
     }
 
+    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+        match (implementation, device) {
+            (Implementation::Native, Device::Cuda(_)) => Ok(()),
+            _ => burn_alone(self.name(), implementation, device),
+        }
+    }
+
     fn pass<B: Backend>(&self, _: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let inputs: Vec<_> = inputs.into_iter().map(Value::float).collect();
         let kernel = *self;
@@ -99,5 +108,24 @@ impl Operation for Stream {
                 Stream::Triad => first.add(second().mul_scalar(FACTOR)),
             })]
         })
+    }
+
+    #[cfg(feature = "cuda")]
+    fn native(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn crate::Workload>, crate::ZooError> {
+        use calorimeter_kernels::native::ElementwiseFunction as Function;
+        let function = match self {
+            Self::Copy => Function::Copy,
+            Self::Scale => Function::Scale(spec.dtype().round(FACTOR)),
+            Self::Add => Function::Add,
+            Self::Triad => Function::Triad(spec.dtype().round(FACTOR)),
+        };
+        native_pass::elementwise(&machine, spec, function, spec.axis("elements"))?
+            .open(self, spec, inputs, machine, sets)
     }
 }

@@ -1,0 +1,54 @@
+//! Numbers as the bytes of device memory.
+
+use calorimeter_kernels::FloatKind;
+use calorimeter_recipes::{Dtype, Element};
+use rayon::prelude::*;
+
+/// The bytes of numbers that an element type of whole bytes holds exactly.
+pub fn bytes(values: &[f32], element: Element) -> Vec<u8> {
+    let width = width(element);
+    let mut bytes = vec![0; values.len() * width];
+    let each = bytes.par_chunks_exact_mut(width).zip(values);
+    each.for_each(|(bytes, &value)| bytes.copy_from_slice(&element.encode(value).to_le_bytes()[..width]));
+    bytes
+}
+
+/// The numbers of such bytes.
+pub fn numbers(bytes: &[u8], element: Element) -> Vec<f32> {
+    let width = width(element);
+    let number = |bytes: &[u8]| {
+        let mut code = [0; 4];
+        code[..width].copy_from_slice(bytes);
+        element.decode(u32::from_le_bytes(code))
+    };
+    bytes.par_chunks_exact(width).map(number).collect()
+}
+
+/// How the kernels call a float type.
+pub fn kind(dtype: Dtype) -> FloatKind {
+    match dtype {
+        Dtype::F32 => FloatKind::F32,
+        Dtype::F16 => FloatKind::F16,
+        Dtype::Bf16 => FloatKind::BF16,
+    }
+}
+
+fn width(element: Element) -> usize {
+    (element.bits() / 8) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_survive_the_way_there_and_back_and_all_ones_are_nan() {
+        let floats = Dtype::ALL.map(Element::Float);
+        for element in floats.into_iter().chain([Element::E4m3, Element::Signed(32)]) {
+            let some = [0.0, 1.0, -2.0, 448.0, 0.0];
+            assert_eq!(numbers(&bytes(&some, element), element), some, "{element}");
+            let poison = numbers(&[0xFF; 8], element);
+            assert!(element == Element::Signed(32) || poison.iter().all(|number| number.is_nan()), "{element}");
+        }
+    }
+}

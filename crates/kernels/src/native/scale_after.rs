@@ -51,6 +51,7 @@ fn macros(name: &str, output: Float8Output, width: usize) -> Vec<String> {
 mod tests {
     use super::super::nvrtc::tests::assert_compiles;
     use super::*;
+    use crate::FloatKind;
 
     #[test]
     fn the_source_compiles_for_every_output() {

@@ -12,8 +12,10 @@ pub struct NativePass {
     /// Bytes of each buffer that a step fills for a later one.
     pub between: Vec<usize>,
     /// Enqueues the steps.
-    pub enqueue: Box<dyn Fn(&mut Set) -> Result<(), NativeError> + Send>,
+    pub enqueue: Enqueue,
 }
+
+type Enqueue = Box<dyn Fn(&mut Set) -> Result<(), NativeError> + Send>;
 
 /// The memory of one pass. It stays where it is, so that a graph of the pass can be replayed.
 pub struct Set {

@@ -3,10 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    Buffer, Machine, NativeError,
+    Buffer, Float8Output, Machine, NativeError,
     cublaslt::{Operands, Product},
     form::{Factors, Form},
     kernel::checked_size,
+    scale_after::ScaleAfter,
 };
 use crate::FloatKind;
 
@@ -66,7 +67,7 @@ pub enum Epilogue {
     BiasRelu,
 }
 
-/// Types and layout of a product. cuBLASLt multiplies each kind to itself, and half precision also to f32.
+/// Types and layout of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LinearForm {
     /// The type of x and w.
@@ -94,6 +95,7 @@ impl LinearForm {
 #[derive(Debug)]
 pub struct Linear {
     product: Product,
+    after: Option<ScaleAfter>,
     machine: Arc<Machine>,
     form: LinearForm,
     shape: LinearShape,
@@ -106,8 +108,18 @@ impl Linear {
     }
 
     /// Chooses the algorithm of a product in another layout, to another type, or with a bias.
+    ///
+    /// cuBLASLt multiplies each type to itself, and half precision also to f32. For other outputs a kernel of its own rounds
+    /// f32 sums, which take 4 m n bytes more; such a product has no epilogue.
     pub fn of(machine: &Arc<Machine>, form: LinearForm, shape: LinearShape) -> Result<Self, NativeError> {
-        Self::plan(machine, form, Factors::Whole(form.kind), shape)
+        let factors = Factors::Whole(form.kind);
+        let known = form.output == form.kind || form.output == FloatKind::F32;
+        if known || form.epilogue != Epilogue::Nothing {
+            return Self::plan(machine, form, factors, shape);
+        }
+        let linear = Self::plan(machine, LinearForm { output: FloatKind::F32, ..form }, factors, shape)?;
+        let after = ScaleAfter::new(machine, shape, Float8Output::Plain(form.output))?;
+        Ok(Self { after: Some(after), form, ..linear })
     }
 
     /// Chooses the algorithm of an f32 product whose inputs tensor cores may round to TF32.
@@ -124,7 +136,7 @@ impl Linear {
         let shape = shape.checked()?;
         let LinearForm { output, weight, epilogue, .. } = form;
         let product = Product::plan(machine, Form { weight, epilogue, ..Form::plain(factors, output) }, shape)?;
-        Ok(Self { product, machine: machine.clone(), form, shape })
+        Ok(Self { product, after: None, machine: machine.clone(), form, shape })
     }
 
     /// Bytes of the input.
@@ -163,17 +175,23 @@ impl Linear {
             return Err(NativeError::InputCount { needed, found });
         }
         let bias = bias.map(|bias| &bias.memory);
-        let operands = Operands { x: &x.memory, w: &w.memory, y: &y.memory, scales: None, added: None, bias };
-        self.product.enqueue(&self.machine, operands)
+        let sums = self.after.as_ref().map_or(&y.memory, |after| &after.sums);
+        let operands = Operands { x: &x.memory, w: &w.memory, y: sums, scales: None, added: None, bias };
+        self.product.enqueue(&self.machine, operands)?;
+        match &self.after {
+            Some(after) => after.kernel.enqueue(&after.sums, &mut y.memory),
+            None => Ok(()),
+        }
     }
 
     fn inputs(&self) -> usize {
         if self.form.epilogue == Epilogue::Nothing { 2 } else { 3 }
     }
 
-    /// Which algorithm was chosen, in cuBLASLt's own numbers.
+    /// Which algorithm was chosen, in cuBLASLt's own numbers, and who rounds.
     pub fn algorithm(&self) -> String {
-        self.product.describe()
+        let after = if self.after.is_some() { ", then a kernel that rounds" } else { "" };
+        format!("{}{after}", self.product.describe())
     }
 }
 

@@ -28,6 +28,7 @@ mod probe_kernel;
 mod quantise_columns;
 mod quantise_rows;
 mod row_cut;
+mod scale_after;
 mod transpose_bytes;
 
 pub use activation::{Activation, ActivationFunction};

@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use calorimeter_kernels::{
     FloatKind,
     native::{
-        Activation, ActivationFunction, Buffer, LayerNorm, Linear, LinearShape, Machine, NativeError, libraries, probe,
+        Activation, ActivationFunction, Buffer, Epilogue, LayerNorm, Linear, LinearForm, LinearShape, Machine,
+        NativeError, WeightLayout, libraries, probe,
     },
     probes::{NativeProbes, Probe, ProbeError, Probes},
 };
@@ -155,6 +156,54 @@ fn linear_is_within_the_error_of_f32_sums() {
             }
         }
     }
+}
+
+#[test]
+fn linear_takes_either_layout_other_outputs_and_a_bias() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let shape = LinearShape { m: 33, k: 256, n: 80 };
+    let LinearShape { m, k, n } = shape;
+    let layouts = [WeightLayout::AlongK, WeightLayout::AlongN];
+    let epilogues = [Epilogue::Nothing, Epilogue::Bias, Epilogue::BiasRelu];
+    let outputs = FloatKind::ALL.into_iter().flat_map(|kind| FloatKind::ALL.map(|output| (kind, output)));
+    for (kind, output) in outputs {
+        let (x, w, bias) = (values(m * k, 1, kind), values(n * k, 2, kind), values(n, 3, output));
+        let [x_buffer, w_buffer] = [&x, &w].map(|some| machine.upload(&encode(some, kind)).unwrap());
+        let bias_buffer = machine.upload(&encode(&bias, output)).unwrap();
+        for (weight, epilogue) in layouts.into_iter().flat_map(|weight| epilogues.map(|epilogue| (weight, epilogue))) {
+            let form = LinearForm { kind, output, weight, epilogue };
+            let linear = match Linear::of(&machine, form, shape) {
+                Ok(linear) => linear,
+                Err(NativeError::NoAlgorithm { .. }) if epilogue != Epilogue::Nothing && kind != output => continue,
+                Err(error) => panic!("{form:?}: {error}"),
+            };
+            println!("{form:?}: {}", linear.algorithm());
+            let mut y = poisoned(&machine, linear.y_bytes());
+            match epilogue {
+                Epilogue::Nothing => linear.enqueue(&x_buffer, &w_buffer, &mut y).unwrap(),
+                _ => linear.enqueue_with_bias(&x_buffer, &w_buffer, &bias_buffer, &mut y).unwrap(),
+            }
+            let y = decode(&y.download().unwrap(), output);
+            for (at, &found) in y.iter().enumerate() {
+                let (i, j) = (at / n, at % n);
+                let of_w = |l: usize| if weight == WeightLayout::AlongK { w[j * k + l] } else { w[l * n + j] };
+                let terms = (0..k).map(|l| x[i * k + l] * of_w(l));
+                let squares: f64 = terms.clone().map(|term| term * term).sum();
+                let sum: f64 = terms.sum();
+                let exact = match epilogue {
+                    Epilogue::Nothing => sum,
+                    Epilogue::Bias => sum + bias[j],
+                    Epilogue::BiasRelu => (sum + bias[j]).max(0.0),
+                };
+                let sums = 16.0 * f64::from(f32::EPSILON) * (k as f64).sqrt() * squares.sqrt();
+                assert_close(found, exact, epsilon(output) * exact.abs() + sums, || format!("{form:?} at [{i}, {j}]"));
+            }
+        }
+    }
+    let linear = Linear::new(&machine, FloatKind::F32, shape).unwrap();
+    let buffer = poisoned(&machine, 4 * (m + n) * k);
+    let error = linear.enqueue_with_bias(&buffer, &buffer, &buffer, &mut poisoned(&machine, 4 * m * n)).unwrap_err();
+    assert_eq!(error, NativeError::InputCount { needed: 2, found: 3 });
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub fn configure(tuning: Option<&std::path::Path>, look: bool) {
         }
         if look {
             config.profiling.logger.level = cubecl::config::profiling::ProfilingLogLevel::Medium;
-            config.profiling.logger.log = Some(cubecl::config::logger::LogCrateLevel::Info);
+            config.profiling.logger.log = Some(cubecl_common::config::logger::LogCrateLevel::Info);
         }
         CubeClRuntimeConfig::set(config);
     }

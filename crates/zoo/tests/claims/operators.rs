@@ -45,6 +45,18 @@ fn few_sizes(operator: Operator, axis: &str) -> Vec<u64> {
     }
 }
 
+/// The same for native kernels: also sizes that come in sixteens, and panels that are cut off.
+#[cfg(feature = "cuda")]
+fn native_sizes(operator: Operator, axis: &str) -> Vec<u64> {
+    match axis {
+        "elements" | "num_elements" => vec![1, 1000, 4096, 10_007],
+        "m" => vec![1, 5, 33, 64],
+        "k" => vec![33, 256, 1040],
+        "n" => vec![7, 48, 256],
+        _ => many_sizes(operator, axis),
+    }
+}
+
 /// Every combination of an operator's sizes.
 fn points(operator: Operator, sizes: Sizes) -> Vec<Axes> {
     let axes = operator.info().axes;
@@ -78,9 +90,14 @@ fn wrong_in_burn(operator: Operator, spec: &Spec) -> bool {
     spec.element == Element::Float(Dtype::F16) && (few_channels || one_row)
 }
 
-fn check(device: Device, implementations: &[Implementation], sizes: Sizes) {
+/// Every operator that some implementation has.
+fn measured() -> Vec<Operator> {
+    Operator::all().into_iter().filter(|operator| operator.info().suite != Suite::Elsewhere).collect()
+}
+
+fn check(device: Device, implementations: &[Implementation], operators: &[Operator], sizes: Sizes) {
     let (mut machines, mut wrong) = (Machines::default(), Vec::new());
-    for operator in Operator::all().into_iter().filter(|operator| operator.info().suite != Suite::Elsewhere) {
+    for &operator in operators {
         let (mut passed, mut refused) = (0, 0);
         for axes in points(operator, sizes) {
             for (element, output) in types(operator) {
@@ -128,7 +145,7 @@ fn check(device: Device, implementations: &[Implementation], sizes: Sizes) {
 #[test]
 #[cfg(feature = "cpu")]
 fn every_operator_computes_its_reference_on_the_cpu() {
-    check(Device::Cpu, &Implementation::ALL, many_sizes);
+    check(Device::Cpu, &Implementation::ALL, &measured(), many_sizes);
 }
 
 #[test]
@@ -165,7 +182,83 @@ fn every_operator_computes_its_reference_on_vulkan() {
         println!("no Vulkan adapter here: nothing was checked");
         return;
     }
-    check(Device::Vulkan(0), &Implementation::ALL, few_sizes);
+    check(Device::Vulkan(0), &Implementation::ALL, &measured(), few_sizes);
+}
+
+/// What has a native kernel.
+const NATIVE: [&str; 25] = [
+    "stream_copy",
+    "stream_scale",
+    "stream_add",
+    "stream_triad",
+    "single_device_hbm_copy",
+    "add",
+    "inference_add",
+    "quantization",
+    "quantization_static_scaling",
+    "transpose_quantization",
+    "transpose_quantization_static_scaling",
+    "gemm_multiple_run",
+    "gemm_simple",
+    "gemm_simple_with_dtype",
+    "gemm_throttling",
+    "gemm",
+    "gemm_accum",
+    "gemm_fp8_rowwise",
+    "gemm_fp8_rowwise_w_dequantize",
+    "gemm_fp8_rowwise_static_scaling",
+    "matmul",
+    "linear_bias",
+    "linear_bias_relu",
+    "linear_bias_gelu",
+    "linear_bias_silu",
+];
+
+#[test]
+#[cfg(feature = "cuda")]
+fn native_operators_compute_their_references_on_cuda() {
+    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        return;
+    }
+    let operators = NATIVE.map(|name| name.parse().unwrap());
+    check(Device::Cuda(0), &[Implementation::Native], &operators, native_sizes);
+}
+
+#[test]
+fn what_is_native_is_native_on_cuda_alone_and_says_which_sizes_it_takes() {
+    let spec = |operator: Operator, element, output, size| {
+        let axes = Axes::new(operator.info().axes.iter().map(|&axis| (axis, size))).unwrap();
+        Spec { axes, element, output }
+    };
+    for operator in Operator::all() {
+        let native = |device| {
+            types(operator).into_iter().any(|(element, output)| {
+                let spec = spec(operator, element, output, 64);
+                let known = operator.check(&spec).is_ok();
+                known && operator.supported(&spec, Implementation::Native, device).is_ok()
+            })
+        };
+        assert_eq!(native(Device::Cuda(0)), NATIVE.contains(&operator.info().name), "{operator}");
+        assert!(!native(Device::Cpu) && !native(Device::Vulkan(0)), "{operator}");
+    }
+    let refusal = |name: &str, element, output, size| {
+        let operator: Operator = name.parse().unwrap();
+        let spec = spec(operator, element, output, size);
+        operator.supported(&spec, Implementation::Native, Device::Cuda(0)).unwrap_err().to_string()
+    };
+    let (bf16, e4m3, e2m1) = (Element::Float(Dtype::Bf16), Element::E4m3, Element::E2m1);
+    let sixteens = "`native` multiplies e4m3 by cuBLASLt, which takes k and n in multiples of 16; k is 40";
+    assert_eq!(refusal("gemm", e4m3, None, 40), sixteens);
+    assert_eq!(refusal("gemm_fp8_rowwise", bf16, None, 40), sixteens);
+    assert_eq!(
+        refusal("gemm_throttling", e2m1, None, 64),
+        "`native` multiplies floats and e4m3 to floats in this version, not e2m1 to bf16"
+    );
+    assert_eq!(
+        refusal("quantization", bf16, Some(e2m1), 64),
+        "`native` writes codes of e4m3 in this version, not e2m1"
+    );
 }
 
 #[test]

@@ -448,7 +448,7 @@ fn one_failing_sink_does_not_take_the_others_with_it() {
 #[test]
 fn the_sinks_have_these_names() {
     let names: Vec<&str> = sinks().iter().map(|sink| sink.name()).collect();
-    assert_eq!(names, ["csv", "parquet", "torchao"]);
+    assert_eq!(names, ["csv", "parquet", "torchao", "accelerator"]);
 }
 
 // ---- the files of torchao's micro-benchmarks

@@ -101,7 +101,7 @@ impl Probe<'_> {
             Device::Cuda(_) => &[2048, 4096, 8192],
             Device::Cpu => &[256, 512, 1024, 2048],
             _ if !self.may_tune => return Err("its kernels may not be tuned in this run".into()),
-            _ if self.told.software => &[64, 256],
+            _ if self.told.software => &[64, 128],
             _ => &[1024, 2048, 4096],
         };
         let mut best = Err("nothing was tried".to_owned());

@@ -3,13 +3,13 @@
 use super::options::{OpsArguments, SuiteArguments};
 use super::{CliError, print, run};
 use crate::Exit;
-use crate::config::{AxisValues, Entry, File, ModelName, Source};
+use crate::config::{AxisValues, Entry, File, ModelName, Source, default_element};
 use crate::progress::Format;
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::{Axes, Values};
 use calorimeter_sinks::{operators, terminal};
 use calorimeter_zoo::ops::presets::Preset;
-use calorimeter_zoo::{Operator, Spec, Subject, Suite, ZooError};
+use calorimeter_zoo::{Operator, Subject, Suite, ZooError};
 use std::collections::BTreeSet;
 
 pub fn ops(arguments: OpsArguments) -> Result<Exit, CliError> {
@@ -71,7 +71,7 @@ fn source(
     let mut models = Vec::new();
     for operator in operators {
         let sizes = sizes(preset.sizes(operator), given);
-        let elements = dtypes.clone().unwrap_or_else(|| vec![usual(operator, &sizes[0])]);
+        let elements = dtypes.clone().unwrap_or_else(|| vec![usual(operator)]);
         for element in elements {
             models.push(Entry {
                 model: Some(ModelName(Subject::Operator(operator))),
@@ -107,12 +107,10 @@ fn one_point(axes: &Axes) -> AxisValues {
     AxisValues(axes.iter().map(|(name, size)| (name.to_owned(), Values::One(size))).collect())
 }
 
-/// The number type that an operator is usually run in: the first that it takes.
-fn usual(operator: Operator, axes: &Axes) -> Element {
-    let first = [Element::E4m3, Element::Float(Dtype::Bf16), Element::Float(Dtype::F32)];
-    let last = [Element::Float(Dtype::F32), Element::Float(Dtype::Bf16), Element::E4m3];
-    let candidates = if operator.info().suite == Suite::Gemm { first } else { last };
-    let takes =
-        |element: &Element| operator.check(&Spec { axes: axes.clone(), element: *element, output: None }).is_ok();
-    candidates.into_iter().find(takes).unwrap_or(Element::Float(Dtype::F32))
+/// The number type that an operator is usually run in.
+fn usual(operator: Operator) -> Element {
+    match operator.info().suite {
+        Suite::Gemm => default_element(operator),
+        _ => Element::Float(Dtype::F32),
+    }
 }

@@ -91,7 +91,7 @@ fn axes(operator: Operator, set: &Set) -> Result<Axes, String> {
 }
 
 /// What the inputs are where the file does not say.
-fn default_element(operator: Operator) -> Element {
+pub fn default_element(operator: Operator) -> Element {
     match operator.info().name {
         "gemm" | "gemm_accum" | "gemm_simple" | "gemm_multiple_run" | "gemm_throttling" => Element::E4m3,
         "host_device" | "tokamax_splash_attention" => Element::Float(Dtype::F32),

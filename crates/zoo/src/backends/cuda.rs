@@ -40,22 +40,7 @@ pub(super) fn open_operator(
 ) -> Result<Box<dyn Workload>, ZooError> {
     let device = CudaDevice::new(usize::from(index));
     let (tf32, sets) = (true, setup.sets);
-    let (operator, spec) = (problem.operator, &problem.spec);
-    let eager = Traits { drain: |_| (), tf32, sets };
-    match setup.implementation {
-        Implementation::Fused => {
-            let make = |inputs| Ok(operator.fused_pass::<Fused>(spec, inputs));
-            burn_workload::build_operator(problem, inputs, device, Traits { drain, tf32, sets }, make)
-        }
-        Implementation::Cube => {
-            let make = |inputs| operator.cube::<CudaRuntime>(spec, inputs);
-            burn_workload::build_operator(problem, inputs, device, eager, make)
-        }
-        _ => {
-            let make = |inputs| Ok(operator.pass::<Eager>(spec, inputs));
-            burn_workload::build_operator(problem, inputs, device, eager, make)
-        }
-    }
+    super::operator_on::<CudaRuntime, Fused>(problem, inputs, setup, device, Traits { drain, tf32, sets })
 }
 
 fn drain(output: &Value<Fused>) {

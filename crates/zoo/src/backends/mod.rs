@@ -116,6 +116,35 @@ pub fn empty_pool(device: Device) {
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub type CubeOf<R> = burn_cubecl::CubeBackend<R, f32, i32, u8>;
 
+/// An operator on a runtime of CubeCL, whose fusing backend is `F`.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+fn operator_on<R, F>(
+    problem: &OperatorProblem,
+    inputs: &[Matrix],
+    setup: Setup,
+    device: F::Device,
+    fused: crate::burn_workload::Traits<F>,
+) -> Result<Box<dyn Workload>, ZooError>
+where
+    R: burn_cubecl::CubeRuntime,
+    F: burn::tensor::backend::Backend,
+    CubeOf<R>: burn::tensor::backend::Backend<Device = F::Device>,
+{
+    use crate::Implementation;
+    use crate::burn_workload::{Traits, build_operator};
+    let OperatorProblem { operator, spec, .. } = problem;
+    let eager = Traits::<CubeOf<R>> { drain: |_| (), tf32: fused.tf32, sets: fused.sets };
+    match setup.implementation {
+        Implementation::Fused => {
+            build_operator::<F>(problem, inputs, device, fused, |inputs| Ok(operator.fused_pass(spec, inputs)))
+        }
+        Implementation::Cube => {
+            build_operator(problem, inputs, device, eager, |inputs| operator.cube::<R>(spec, inputs))
+        }
+        _ => build_operator(problem, inputs, device, eager, |inputs| Ok(operator.pass::<CubeOf<R>>(spec, inputs))),
+    }
+}
+
 /// Makes an operator runnable: its inputs on the device, ready to launch.
 pub fn open_operator(
     problem: &OperatorProblem,

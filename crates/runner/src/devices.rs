@@ -104,6 +104,12 @@ pub fn present(device: Device) -> Result<Found, DeviceError> {
     discover().iter().find(|found| found.device == device).cloned().ok_or_else(|| missing(device))
 }
 
+/// How many CUDA devices there are; no other driver is loaded to find out.
+pub fn cuda_gpus() -> u64 {
+    static COUNT: OnceLock<u64> = OnceLock::new();
+    *COUNT.get_or_init(|| cuda().len() as u64)
+}
+
 fn missing(wanted: impl ToString) -> DeviceError {
     let names: Vec<String> = discover().iter().map(|found| format!("{} ({})", found.device, found.name)).collect();
     DeviceError::Missing { wanted: wanted.to_string(), found: names.join(", ") }

@@ -2,13 +2,13 @@
 
 mod probe;
 #[cfg(feature = "cuda")]
-mod tf32;
+mod products;
 
 pub use probe::Probe;
 
 use crate::cache;
 use crate::devices::Found;
-use calorimeter_recipes::Dtype;
+use calorimeter_recipes::{Dtype, Element};
 use calorimeter_sinks::record::Roofline;
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::Regime;
@@ -65,9 +65,9 @@ const TOLERATED_PERCENT_OF_SHARED_MEMORY: f64 = 300.0;
 /// More looks than this at peaks that a case went over would find nothing new.
 const MOST_LOOKS: u32 = 3;
 
-/// The peaks that cases of a dtype are held against: those of an earlier run where the device, its driver and its clocks
+/// The peaks of memory and of products of some kinds: those of an earlier run where the device, its driver and its clocks
 /// are the same, or measured now. None on the mock device.
-pub fn of(dtype: Dtype, known: &mut Option<Peaks>, kept: Option<&Path>, probe: &mut Probe<'_>) -> Option<Peaks> {
+pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe: &mut Probe<'_>) -> Option<Peaks> {
     if !probe.can() {
         return None;
     }
@@ -79,7 +79,7 @@ pub fn of(dtype: Dtype, known: &mut Option<Peaks>, kept: Option<&Path>, probe: &
         peaks.cache_gbps = probe.cache().ok();
         new |= peaks.noted(MEMORY, probe.memory());
     }
-    for kind in kinds(probe.device, dtype, false, true) {
+    for &kind in kinds {
         if !peaks.tflops.contains_key(kind) && !peaks.failed.contains_key(kind) {
             new |= peaks.noted(kind, probe.products(kind));
         }
@@ -90,14 +90,13 @@ pub fn of(dtype: Dtype, known: &mut Option<Peaks>, kept: Option<&Path>, probe: &
     Some(peaks.clone())
 }
 
-/// Measures the peaks anew, because a case went over them: what is higher counts.
-pub fn again(dtype: Dtype, known: &mut Option<Peaks>, kept: Option<&Path>, probe: &mut Probe<'_>) -> Option<Peaks> {
+/// Measures peaks anew, because a case went over them: what is higher counts.
+pub fn again(wanted: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe: &mut Probe<'_>) -> Option<Peaks> {
     let peaks = known.as_mut().filter(|peaks| peaks.looks < MOST_LOOKS)?;
     peaks.looks += 1;
-    peaks.cache_gbps = peaks.cache_gbps.into_iter().chain(probe.cache().ok()).reduce(f64::max);
-    peaks.noted(MEMORY, probe.memory());
-    for kind in kinds(probe.device, dtype, false, true) {
-        peaks.noted(kind, probe.products(kind));
+    for &what in wanted {
+        let figure = if what == MEMORY { probe.memory() } else { probe.products(what) };
+        peaks.noted(what, figure);
     }
     peaks.save(path(kept, probe).as_deref());
     Some(peaks.clone())
@@ -127,7 +126,9 @@ pub fn raise(kept: &Path, found: &Found, reached: &[(&str, f64)]) -> Vec<String>
 }
 
 /// What the peak of memory is called among those of products.
-const MEMORY: &str = "memory";
+pub const MEMORY: &str = "memory";
+/// Products of codes, which have units of their own.
+const E4M3: &str = "e4m3";
 
 impl Peaks {
     /// Takes a figure if it is higher than the known one, or why there is none; answers whether there is something new.
@@ -175,16 +176,18 @@ fn read(path: Option<&Path>, probe: &Probe<'_>) -> Option<Peaks> {
     same.then_some(peaks)
 }
 
-/// The kinds of number that the products of a case may be computed in. A device computes quantised operands in f32 where
+/// The kinds of number that products of these factors may be computed in. A device computes quantised operands in f32 where
 /// it has nothing else, and f32 in TF32 where it may.
-pub fn kinds(device: Device, dtype: Dtype, plain: bool, may_use_tf32: bool) -> Vec<&'static str> {
-    let own = match dtype {
-        Dtype::F32 => "f32",
-        Dtype::F16 => "f16",
-        Dtype::Bf16 => "bf16",
+pub fn kinds(device: Device, factors: Element, plain: bool, may_use_tf32: bool) -> Vec<&'static str> {
+    let own = match factors {
+        Element::Float(Dtype::F32) => "f32",
+        Element::Float(Dtype::F16) => "f16",
+        Element::Float(Dtype::Bf16) => "bf16",
+        Element::E4m3 => E4M3,
+        _ => return Vec::new(),
     };
     let mut kinds = vec![own];
-    if !plain && own != "f32" {
+    if !plain && own != "f32" && own != E4M3 {
         kinds.push("f32");
     }
     if matches!(device, Device::Cuda(_)) && may_use_tf32 && kinds.contains(&"f32") {
@@ -243,16 +246,22 @@ pub fn implausible(record: &Record, roof: &Roofline, limit: Limit) -> Option<Str
     ))
 }
 
-/// Whether a case is faster than what was measured as the peak: the device may have been slower then.
-pub fn doubtful(record: &Record, roof: &Roofline) -> bool {
+/// What of a case is faster than what was measured as the peak: the device may have been slower then.
+pub fn doubtful<'a>(record: &Record, roof: &Roofline, kinds: &[&'a str]) -> Vec<&'a str> {
     let over = |percent: Option<f64>| percent.is_some_and(|percent| percent > TOLERATED_PERCENT);
-    over(roof.compute_percent) || (over(roof.memory_percent) && comes_from_memory(record))
+    let mut doubtful = if over(roof.compute_percent) { kinds.to_vec() } else { Vec::new() };
+    if over(roof.memory_percent) && comes_from_memory(record) {
+        doubtful.push(MEMORY);
+    }
+    doubtful
 }
 
 /// Holds a record against the peaks; one that cannot be is no result.
 pub fn judge(record: &mut Record, roof: Option<Roofline>, limit: Limit) {
+    /// Whichever it is.
+    const ANY: &str = "products";
     let wrong = roof.as_ref().and_then(|roof| implausible(record, roof, limit));
-    if roof.as_ref().is_some_and(|roof| wrong.is_none() && doubtful(record, roof)) {
+    if roof.as_ref().is_some_and(|roof| wrong.is_none() && !doubtful(record, roof, &[ANY]).is_empty()) {
         record.warnings.push("faster than what was measured as the peak: that is no ceiling here".into());
     }
     record.roofline = roof;

@@ -6,14 +6,18 @@ use std::time::Duration;
 /// More launches than this fill any device's queue.
 const MOST: u32 = 100_000;
 
-/// The fewest launches, a multiple of the stopwatch's unit, whose window lasts at least as long as wanted.
+/// The fewest launches, a multiple of the stopwatch's unit, whose window lasts at least as long as wanted by the stopwatch,
+/// and as long as the stopwatch needs by the host's clock: a host that enqueues slowly leaves the device idle anyway.
 pub fn calibrate(arm: &mut Arm<'_>, window: Duration) -> Result<u32, TimingError> {
-    let wanted = (window.max(arm.stopwatch.least_window()).as_nanos() as u64).max(1);
+    let wanted = (window.as_nanos() as u64).max(1);
+    let least = arm.stopwatch.least_window().as_nanos() as u64;
     let unit = arm.stopwatch.unit().max(1);
     let mut launches = unit;
     loop {
+        let begun = arm.stopwatch.now();
         let nanos = timed(arm.stopwatch, arm.work, launches)?;
-        if nanos >= wanted || launches >= MOST {
+        let passed = (arm.stopwatch.now().saturating_sub(begun).as_nanos() as u64).max(nanos);
+        if (nanos >= wanted && passed >= least) || launches >= MOST {
             return if nanos == 0 {
                 Err(TimingError::NoTime { clock: arm.stopwatch.name(), launches })
             } else {
@@ -21,8 +25,11 @@ pub fn calibrate(arm: &mut Arm<'_>, window: Duration) -> Result<u32, TimingError
             };
         }
         // Aim a little above, never more than tenfold at a time: short windows are mostly overhead.
-        let aim = (u64::from(launches) * wanted * 6 / 5).div_ceil(nanos.max(1));
-        let aim = aim.clamp(u64::from(launches) + 1, u64::from(launches) * 10).min(u64::from(MOST)) as u32;
+        let aim = |wanted: u64, lasted: u64| (u64::from(launches) * wanted * 6 / 5).div_ceil(lasted.max(1));
+        let aim = aim(wanted, nanos)
+            .max(aim(least, passed))
+            .clamp(u64::from(launches) + 1, u64::from(launches) * 10)
+            .min(u64::from(MOST)) as u32;
         launches = aim.next_multiple_of(unit);
     }
 }

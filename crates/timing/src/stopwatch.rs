@@ -54,7 +54,7 @@ pub trait Stopwatch {
         1
     }
 
-    /// A window lasts at least this long, where opening and closing one leaves the device idle for a while: clocks would
+    /// A window lasts at least this long by the host's clock, where opening and closing one leaves the device idle for a while: clocks would
     /// rise in the pauses, and work that is limited by power would seem faster than it is.
     fn least_window(&self) -> Duration {
         Duration::ZERO

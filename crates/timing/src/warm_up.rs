@@ -37,18 +37,22 @@ pub fn warm_up(
     let mut energy = Energy::default();
     loop {
         let mut group = [0.0; GROUP];
+        let mut unread = 0;
         for time in &mut group {
+            let begun = arm.stopwatch.now();
             *time = timed(arm.stopwatch, arm.work, launches)? as f64;
-            if *time >= LONG_WINDOW {
-                energy.read(observer.joules(), launches);
+            unread += launches;
+            if arm.stopwatch.now().saturating_sub(begun) >= LONG_WINDOW {
+                energy.read(observer.joules(), unread);
+                unread = 0;
             }
             if elapsed(arm) >= options.max_warm_up {
                 return Ok(Warm { settled: false, joules: energy.per_launch() });
             }
         }
-        if group[0] < LONG_WINDOW {
+        if unread > 0 {
             // Asking takes time too: short windows are asked about together.
-            energy.read(observer.joules(), launches * GROUP as u32);
+            energy.read(observer.joules(), unread);
         }
         medians.extend(median(&group));
         let energy_is_known = energy.total.is_none() || energy.per_launch().is_some();
@@ -69,8 +73,8 @@ struct Energy {
     last: Option<(f64, u64, u32)>,
 }
 
-/// Nanoseconds beside which asking a device for its energy is short.
-const LONG_WINDOW: f64 = 1e7;
+/// Beside this, asking a device for its energy is short.
+const LONG_WINDOW: Duration = Duration::from_millis(10);
 /// What the warm-up is made longer by at most where the device counts energy: its counter moves in steps.
 const ENERGY_TAKES: Duration = Duration::from_millis(400);
 /// Fewer questions between two steps leave the edges too coarse.

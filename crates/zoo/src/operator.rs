@@ -2,12 +2,12 @@
 
 use crate::gate::Tolerance;
 use crate::ops::{
-    add_ln::AddLn, attention_4d::Attention4d, blas::Blas, conv2d::Conv2d, cross_entropy::CrossEntropy,
-    elementwise::Elementwise, elsewhere::Elsewhere, flat_attention::FlatAttention, gemm::Gemm,
-    gemm_quantised::GemmQuantised, hbm_copy::HbmCopy, head_attention::HeadAttention, inference::Inference,
+    add_ln::AddLn, attention_4d::Attention4d, blas::Blas, collective::Collective, conv2d::Conv2d,
+    cross_entropy::CrossEntropy, elementwise::Elementwise, elsewhere::Elsewhere, flat_attention::FlatAttention,
+    gemm::Gemm, gemm_quantised::GemmQuantised, hbm_copy::HbmCopy, head_attention::HeadAttention, inference::Inference,
     layer_norm::LayerNorm, linear_bias::LinearBias, ln_gelu::LnGelu, ln_linear::LnLinear, mse_loss::MseLoss,
     quantization::Quantization, rms_norm::RmsNorm, rms_norm_pass::RmsNormPass, softmax::Softmax, stream::Stream,
-    swiglu::Swiglu, swiglu_mlp::SwigluMlp, swiglu_pass::SwigluPass,
+    swiglu::Swiglu, swiglu_mlp::SwigluMlp, swiglu_pass::SwigluPass, transfer::Transfer,
 };
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
@@ -74,6 +74,8 @@ pub enum Suite {
     Fusion,
     /// Memory, linear algebra and launches, by which a machine is calibrated.
     Calibration,
+    /// Copies between host and device, and exchange between devices.
+    Links,
     /// What other programs measure on other machines.
     Elsewhere,
 }
@@ -86,6 +88,7 @@ impl Suite {
             Self::Ops => "ops",
             Self::Fusion => "fusion",
             Self::Calibration => "calibration",
+            Self::Links => "links",
             Self::Elsewhere => "elsewhere",
         }
     }
@@ -155,6 +158,11 @@ pub trait Operation: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sized + 'sta
     /// Matrix products in a row, whose f32 operands tensor cores may round to TF32; the op suite has none.
     fn products(&self) -> u32 {
         u32::from(Self::SUITE != Suite::Ops)
+    }
+
+    /// What its matrix products multiply: the peak that it is held against is that of this type.
+    fn factors(&self, spec: &Spec, _: Implementation) -> Element {
+        spec.element
     }
 
     /// Which implementations it has besides burn's.
@@ -304,6 +312,8 @@ operators! {
     RmsNormPass,
     HeadAttention,
     HbmCopy,
+    Transfer,
+    Collective,
     LnLinear,
     SwigluMlp,
     Blas,
@@ -394,6 +404,11 @@ impl Operator {
     /// See [`Operation::reference`].
     pub fn reference(&self, spec: &Spec, inputs: &[Matrix], output: usize, sample: &Sample) -> Vec<f64> {
         each!(self, one => one.reference(spec, inputs, output, sample))
+    }
+
+    /// See [`Operation::factors`].
+    pub fn factors(&self, spec: &Spec, implementation: Implementation) -> Element {
+        each!(self, one => one.factors(spec, implementation))
     }
 
     /// See [`Operation::tolerance`].

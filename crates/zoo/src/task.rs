@@ -223,6 +223,14 @@ impl Task {
         }
     }
 
+    /// What its matrix products multiply.
+    pub fn factors(&self, implementation: Implementation) -> Element {
+        match self {
+            Self::Model(problem) => Element::Float(problem.dtype),
+            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.factors(spec, implementation),
+        }
+    }
+
     /// Its inputs, the same for the same seed.
     pub fn inputs(&self) -> Inputs {
         match self {

@@ -69,6 +69,14 @@ pub enum NativeError {
         /// Name of the status, `CUBLAS_STATUS_…`.
         status: String,
     },
+    /// NCCL refused a call.
+    #[error("{doing} failed: NCCL answered {status}")]
+    Nccl {
+        /// The action, as a noun.
+        doing: &'static str,
+        /// Name of the status, `nccl…`.
+        status: String,
+    },
     /// cuBLASLt has no algorithm for a product.
     #[error(
         "cuBLASLt has no {product} algorithm for {shape} within {workspace_bytes} bytes of workspace ({status}); \

@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use cudarc::{cublaslt, cupti, driver, get_lib_name_candidates, nvrtc};
+use cudarc::{cublaslt, cupti, driver, get_lib_name_candidates, nccl, nvrtc};
 
 use super::NativeError;
 
@@ -38,7 +38,7 @@ pub fn libraries() -> Vec<LibraryStatus> {
             LibraryStatus {
                 name: library.file(),
                 purpose: library.purpose(),
-                required: !matches!(library, Library::Cupti),
+                required: !matches!(library, Library::Cupti | Library::Nccl),
                 loaded: missing.is_none(),
                 why: missing.map(|error| error.to_string()),
             }
@@ -52,10 +52,11 @@ pub(super) enum Library {
     Nvrtc,
     CublasLt,
     Cupti,
+    Nccl,
 }
 
 impl Library {
-    const ALL: [Self; 4] = [Self::Driver, Self::Nvrtc, Self::CublasLt, Self::Cupti];
+    const ALL: [Self; 5] = [Self::Driver, Self::Nvrtc, Self::CublasLt, Self::Cupti, Self::Nccl];
 
     fn file(self) -> &'static str {
         match self {
@@ -63,6 +64,7 @@ impl Library {
             Self::Nvrtc => "libnvrtc.so",
             Self::CublasLt => "libcublasLt.so",
             Self::Cupti => "libcupti.so",
+            Self::Nccl => "libnccl.so",
         }
     }
 
@@ -72,6 +74,7 @@ impl Library {
             Self::Nvrtc => "compiling CUDA C++ kernels",
             Self::CublasLt => "matrix products",
             Self::Cupti => "device times of kernels launched by others",
+            Self::Nccl => "exchange between several GPUs",
         }
     }
 
@@ -85,6 +88,10 @@ impl Library {
                 "install the CUDA toolkit and add its extras/CUPTI/lib64 to LD_LIBRARY_PATH, \
                  or do without kernel records"
             }
+            Self::Nccl => {
+                "install NCCL with its development files (where there is only libnccl.so.2, a link of this name to it will \
+                 do), or do without collectives"
+            }
         }
     }
 
@@ -95,6 +102,7 @@ impl Library {
             Self::Nvrtc => "nvrtc",
             Self::CublasLt => "cublasLt",
             Self::Cupti => "cupti",
+            Self::Nccl => "nccl",
         }
     }
 
@@ -110,6 +118,7 @@ impl Library {
                     Self::Nvrtc => nvrtc::sys::is_culib_present(),
                     Self::CublasLt => cublaslt::sys::is_culib_present(),
                     Self::Cupti => cupti::sys::is_culib_present(),
+                    Self::Nccl => nccl::sys::is_culib_present(),
                 }
             }
         })

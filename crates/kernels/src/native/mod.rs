@@ -29,6 +29,10 @@ mod quantise_columns;
 mod quantise_rows;
 mod row_cut;
 mod scale_after;
+#[allow(unsafe_code, reason = "the bindings of NCCL")]
+mod team;
+#[allow(unsafe_code, reason = "memory that a device copies from and to")]
+mod transfers;
 mod transpose_bytes;
 
 pub use activation::{Activation, ActivationFunction};
@@ -44,4 +48,6 @@ pub use machine::Machine;
 pub(crate) use probe_kernel::ProbeKernel;
 pub use quantise_columns::QuantiseColumns;
 pub use quantise_rows::{QuantiseRows, ScaleSource};
+pub use team::{Collective, Team};
+pub use transfers::{HostKind, HostMemory, Transfers};
 pub use transpose_bytes::TransposeBytes;

@@ -2,7 +2,6 @@
 
 use super::patterns::Pattern;
 use super::peaks::kind;
-use super::plan::FUSION;
 use super::verdict::Verdict;
 use calorimeter_sinks::record::Axes;
 use calorimeter_sinks::{Record, Status};
@@ -55,7 +54,8 @@ pub struct FusionProfile {
 
 /// Every pattern by operator, implementation, type and size.
 pub fn fusions(records: &[Record]) -> BTreeMap<String, FusionProfile> {
-    let of_patterns: Vec<&Record> = records.iter().filter(|record| record.case.name == FUSION).collect();
+    let of_patterns: Vec<&Record> =
+        records.iter().filter(|record| Pattern::of(&record.case.workload).is_some()).collect();
     let mut found = BTreeMap::new();
     for &fused in &of_patterns {
         let Some(pattern) = Pattern::of(&fused.case.workload) else { continue };
@@ -166,7 +166,7 @@ mod tests {
     use calorimeter_sinks::record::{FusionModel, Speedup};
 
     fn arm(operator: &str, implementation: &str, bytes: u64, launches: Option<f64>) -> Record {
-        let mut arm = record(FUSION, operator, 2_000, bytes);
+        let mut arm = record("fusion", operator, 2_000, bytes);
         arm.case.id = format!("{operator}/{implementation}/{bytes}");
         arm.case.implementation = implementation.into();
         let operators = vec!["matmul".into(), "add".into()];

@@ -13,6 +13,7 @@ mod registry;
 mod show;
 mod verdict;
 
+pub use fusion::fusions;
 pub use operations::{Operations, every_operation};
 pub use patterns::Families;
 pub use peaks::Stated;

@@ -49,19 +49,26 @@ impl Operation {
     pub const ALL: [Self; 12] =
         [StreamCopy, StreamScale, StreamAdd, StreamTriad, Cache, Latency, Dot, Axpy, Gemv, Gemm, Matmul, Transfer];
 
-    /// The operator that is run, if there is one.
-    pub fn operator(self) -> Option<&'static str> {
-        Some(match self {
-            StreamCopy | Cache => "stream_copy",
-            StreamScale => "stream_scale",
-            StreamAdd | Latency => "stream_add",
-            StreamTriad => "stream_triad",
-            Dot => "dot",
-            Axpy => "axpy",
-            Gemv => "gemv",
-            Gemm | Matmul => "matmul",
-            Transfer => return None,
-        })
+    /// The operators that are run.
+    pub fn operators(self) -> &'static [&'static str] {
+        match self {
+            StreamCopy | Cache => &["stream_copy"],
+            StreamScale => &["stream_scale"],
+            StreamAdd | Latency => &["stream_add"],
+            StreamTriad => &["stream_triad"],
+            Dot => &["dot"],
+            Axpy => &["axpy"],
+            Gemv => &["gemv"],
+            Gemm | Matmul => &["matmul"],
+            Transfer => &[
+                "host_to_device",
+                "device_to_host",
+                "host_device_both",
+                "pageable_host_to_device",
+                "pageable_device_to_host",
+                "pageable_host_device_both",
+            ],
+        }
     }
 }
 
@@ -70,8 +77,8 @@ pub fn every_operation() -> Vec<Operation> {
     Operation::ALL.into()
 }
 
-/// Why nothing measures transfers.
-pub const NO_TRANSFER: &str = "no operator of this version copies between host and device";
+/// Why a calibration has no transfers.
+pub const NO_TRANSFER: &str = "copies between host and device are measured on cuda";
 
 /// The operations behind one word of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Fusion patterns: the words of `--fusion-patterns`, their operators and the sizes of each.
+//! Fusion patterns: the words of `--fusion-patterns` and their operators.
 
 use super::operations::{look_up, unknown};
 use std::str::FromStr;
@@ -47,30 +47,6 @@ impl Pattern {
     /// The pattern of an operator.
     pub fn of(operator: &str) -> Option<Self> {
         PATTERNS.iter().find(|pattern| pattern.operator == operator).copied()
-    }
-
-    /// Its sizes as configuration files write them, the smallest first.
-    pub fn sizes(&self) -> [&'static str; 3] {
-        match (self.family, self.operator) {
-            (Family::Linear, _) => {
-                ["{m: 128, k: 512, n: 512}", "{m: 512, k: 1024, n: 1024}", "{m: 1024, k: 2048, n: 2048}"]
-            }
-            (Family::Conv, _) => [
-                "{batch: 1, in_channels: 64, out_channels: 64, size: 56, kernel: 3}",
-                "{batch: 4, in_channels: 128, out_channels: 128, size: 28, kernel: 3}",
-                "{batch: 8, in_channels: 256, out_channels: 256, size: 14, kernel: 3}",
-            ],
-            (Family::Attention, "attention_4d" | "attention_4d_causal") => [
-                "{batch: 1, heads: 8, sequence: 128, head_dim: 64}",
-                "{batch: 4, heads: 8, sequence: 256, head_dim: 64}",
-                "{batch: 8, heads: 8, sequence: 512, head_dim: 64}",
-            ],
-            (Family::Attention, _) => [
-                "{batch: 1, sequence: 128, dimension: 64}",
-                "{batch: 4, sequence: 256, dimension: 64}",
-                "{batch: 8, sequence: 512, dimension: 64}",
-            ],
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::operations::Operation;
 use super::patterns::{Family, PATTERNS};
 use calorimeter_recipes::{Dtype, Element, Variant};
 use calorimeter_shapes::Axes;
+use calorimeter_zoo::ops::presets::Preset;
 use calorimeter_zoo::{Device, Implementation, Operator, Subject, Task};
 use std::fmt::Write;
 
@@ -34,6 +35,7 @@ pub const CACHE: &str = "cache";
 pub const LATENCY: &str = "latency";
 pub const BLAS: &str = "blas";
 pub const FUSION: &str = "fusion";
+pub const TRANSFER: &str = "transfer";
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -61,6 +63,7 @@ pub fn text(machine: &Machine, wish: &Wish) -> Option<String> {
             // Caches and launches are the same whatever the numbers are.
             plan.ladder(dtype);
             plan.latency(dtype);
+            plan.transfers(dtype);
         }
         plan.blas(dtype);
         plan.fusion(dtype);
@@ -118,6 +121,12 @@ impl Text<'_> {
         self.entry(LATENCY, Operation::Latency, dtype, &regimes, &["{elements: 1}".into()]);
     }
 
+    fn transfers(&mut self, dtype: Dtype) {
+        let sizes: &[u64] = if self.wish.quick { &[1, 16, 64] } else { &[1, 4, 16, 64, 256, 1024] };
+        let sizes: Vec<String> = sizes.iter().map(|mib| format!("{{data_size_mib: {mib}}}")).collect();
+        self.entry(TRANSFER, Operation::Transfer, dtype, &["device-cold"], &sizes);
+    }
+
     fn blas(&mut self, dtype: Dtype) {
         let quick = self.wish.quick;
         let vectors: &[u64] = if quick { &[1_000, 10_000, 100_000, 1_000_000] } else { &VECTORS };
@@ -155,23 +164,28 @@ impl Text<'_> {
             Device::Cpu | Device::Mock => &[Implementation::Eager, Implementation::Fused],
             _ => &Implementation::ALL,
         };
-        let count = if self.wish.quick { 2 } else { 3 };
+        let preset = if self.wish.quick { Preset::Quick } else { Preset::Guide };
         for pattern in PATTERNS.iter().filter(|pattern| self.wish.families.contains(&pattern.family)) {
-            if operator(pattern.operator).is_some() {
-                let sizes: Vec<String> = pattern.sizes()[..count].iter().map(ToString::to_string).collect();
-                self.write(FUSION, pattern.operator, dtype, &["device-cold"], implementations, &sizes);
-            }
+            let Some(operator) = operator(pattern.operator) else { continue };
+            let sizes: Vec<String> = preset.sizes(operator).iter().take(MOST_SIZES).map(point).collect();
+            self.write(FUSION, pattern.operator, dtype, &["device-cold"], implementations, &sizes);
         }
     }
 
     /// An operation, if it was asked for, in every implementation that it has.
     fn entry(&mut self, part: &str, operation: Operation, dtype: Dtype, regimes: &[&str], sizes: &[String]) {
-        let Some(name) = operation.operator().filter(|_| self.wish.operations.contains(&operation)) else { return };
-        let (Some(operator), Some(first)) = (operator(name), sizes.first()) else { return };
-        let has =
-            |implementation: &Implementation| exists(operator, first, dtype, *implementation, self.machine.device);
-        let implementations: Vec<Implementation> = Implementation::ALL.into_iter().filter(has).collect();
-        self.write(part, name, dtype, regimes, &implementations, sizes);
+        if !self.wish.operations.contains(&operation) {
+            return;
+        }
+        for name in operation.operators() {
+            let (Some(operator), Some(first)) = (operator(name), sizes.first()) else { continue };
+            let has =
+                |implementation: &Implementation| exists(operator, first, dtype, *implementation, self.machine.device);
+            let implementations: Vec<Implementation> = Implementation::ALL.into_iter().filter(has).collect();
+            if !implementations.is_empty() {
+                self.write(part, name, dtype, regimes, &implementations, sizes);
+            }
+        }
     }
 
     fn write(
@@ -194,6 +208,15 @@ impl Text<'_> {
     }
 }
 
+/// Patterns are compared at no more sizes than this.
+const MOST_SIZES: usize = 3;
+
+/// A point as configuration files write it.
+fn point(axes: &Axes) -> String {
+    let axes: Vec<String> = axes.iter().map(|(axis, size)| format!("{axis}: {size}")).collect();
+    format!("{{{}}}", axes.join(", "))
+}
+
 const VECTORS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// The operator of a name, if this version has it.
@@ -201,11 +224,10 @@ pub fn operator(name: &str) -> Option<Operator> {
     Operator::all().into_iter().find(|operator| operator.info().name == name)
 }
 
-/// Whether there are kernels; known without touching the device. The mock device would say yes to everything.
+/// Whether there are kernels; known without touching the device.
 fn exists(operator: Operator, size: &str, dtype: Dtype, implementation: Implementation, device: Device) -> bool {
-    if matches!(device, Device::Mock | Device::Cpu) {
-        return implementation == Implementation::Eager;
-    }
+    // The mock device would say yes to everything; it stands for a processor.
+    let device = if device == Device::Mock { Device::Cpu } else { device };
     let sizes: Option<crate::config::AxisValues> = serde_yaml::from_str(size).ok();
     let Some(axes) = sizes.and_then(|sizes| sizes.points().ok()?.into_iter().next()) else { return false };
     let axes: Axes = axes;

@@ -3,9 +3,9 @@
 use super::figures::{CurvePoint, OperationProfile, curves, operations};
 use super::fusion::{FusionProfile, fusions};
 use super::levels::{Level, levels};
-use super::operations::{NO_TRANSFER, Operation};
+use super::operations::NO_TRANSFER;
 use super::peaks::{MEMORY, Peak, Stated, peaks};
-use super::plan::{CACHE, STREAM, operator};
+use super::plan::{CACHE, STREAM, TRANSFER};
 use super::precisions::{PrecisionMatrix, precisions};
 use super::registry::hardware_id;
 use calorimeter_sinks::journal::JournalContents;
@@ -102,7 +102,7 @@ impl Profile {
             peaks,
             memory_arrays,
             cache_levels: ladder(records, cache_bytes),
-            not_measured: not_measured(),
+            not_measured: not_measured(records),
             efficiency_curves: curves(records, &operation_profiles),
             operation_profiles,
             fusion_profiles: fusions(records),
@@ -177,16 +177,11 @@ fn ladder(records: &[Record], cache_bytes: Option<u64>) -> Vec<Level> {
     levels(&best.into_iter().collect::<Vec<_>>(), cache_bytes)
 }
 
-/// What no operator measures.
-fn not_measured() -> BTreeMap<String, String> {
-    let missing = Operation::ALL.into_iter().filter_map(|operation| match operation.operator() {
-        None => Some(("transfer".to_owned(), NO_TRANSFER.to_owned())),
-        Some(name) if operator(name).is_none() => {
-            Some((name.to_owned(), format!("this version has no operator {name}")))
-        }
-        Some(_) => None,
-    });
-    missing.collect()
+/// What this device is not asked for.
+fn not_measured(records: &[Record]) -> BTreeMap<String, String> {
+    let measured = records.iter().any(|record| record.case.name == TRANSFER);
+    let missing = (!measured).then(|| (TRANSFER.to_owned(), NO_TRANSFER.to_owned()));
+    missing.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ pub struct SuiteArguments {
     /// Other sizes of an axis, e.g. m=1024,4096
     #[arg(long, value_name = "AXIS=N,…")]
     pub axis: Vec<AxisChoice>,
-    /// Write the results as a flat JSON list too
+    /// Write the results as JSON too: a flat list, or for `fusion` what fusing each pattern does at each size
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]

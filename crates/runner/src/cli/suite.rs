@@ -2,12 +2,12 @@
 
 use super::options::{OpsArguments, SuiteArguments};
 use super::{CliError, print, run};
-use crate::Exit;
 use crate::config::{AxisValues, Entry, File, ModelName, Source, default_element};
 use crate::progress::Format;
+use crate::{Exit, calibration};
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::{Axes, Values};
-use calorimeter_sinks::{operators, terminal};
+use calorimeter_sinks::{Record, atomic, operators, terminal};
 use calorimeter_zoo::ops::presets::Preset;
 use calorimeter_zoo::{Operator, Subject, Suite, ZooError};
 use std::collections::BTreeSet;
@@ -40,10 +40,18 @@ pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Ve
         print(&format!("\n{}\n", terminal::operators(&outcome.records, colour)));
     }
     if let Some(path) = output {
-        operators::write(&path, &outcome.records)?;
+        match suite {
+            Suite::Fusion => atomic::write(&path, &patterns(&outcome.records)?)?,
+            _ => operators::write(&path, &outcome.records)?,
+        }
         eprintln!("wrote {}", path.display());
     }
     Ok(exit)
+}
+
+/// The patterns of fusion by name, with what fusing each does at each size.
+fn patterns(records: &[Record]) -> Result<Vec<u8>, CliError> {
+    serde_json::to_vec_pretty(&calibration::fusions(records)).map_err(|error| CliError::Usage(error.to_string()))
 }
 
 /// The configuration that stands for the options.

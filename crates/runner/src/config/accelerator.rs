@@ -5,6 +5,7 @@ mod sweep;
 
 use super::resolve::{DEFAULT_SEED, overriding, settle};
 use super::{ConfigError, Entry, NamedTask, Overrides, Resolved, ResolvedEntry, Source, Timing};
+use crate::devices;
 use calorimeter_recipes::{Dtype, Element, Variant};
 use calorimeter_shapes::Axes;
 use calorimeter_sinks::record::Export;
@@ -81,8 +82,13 @@ fn axes(operator: Operator, set: &Set) -> Result<Axes, String> {
     if let Some((name, value)) = set.others.iter().find(|(name, _)| known.contains(&name.as_str())) {
         return Err(format!("{name} is {value:?}, and no whole number from 1"));
     }
-    let axes = set.numbers.iter().filter(|(name, _)| known.contains(&name.as_str()));
-    let axes = Axes::new(axes.cloned()).map_err(|error| error.to_string())?;
+    let mut axes: Vec<(String, u64)> =
+        set.numbers.iter().filter(|(name, _)| known.contains(&name.as_str())).cloned().collect();
+    // There it is a mesh that says between how many; here it is between all.
+    if known.contains(&"devices") && !axes.iter().any(|(name, _)| name == "devices") {
+        axes.push(("devices".into(), devices::cuda_gpus().max(2)));
+    }
+    let axes = Axes::new(axes).map_err(|error| error.to_string())?;
     let numbers = axes.iter().fold(1u128, |product, (_, size)| product.saturating_mul(u128::from(size)));
     if numbers > MAX_NUMBERS {
         return Err(format!("{operator} at {axes} is more than any machine computes; make it smaller"));

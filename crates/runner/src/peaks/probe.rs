@@ -120,9 +120,10 @@ impl Probe<'_> {
     fn product(&mut self, kind: &str, size: u64) -> Result<f64, Failure> {
         let operations = 2.0 * (size as f64).powi(3);
         #[cfg(feature = "cuda")]
-        if let (Device::Cuda(index), "tf32") = (self.device, kind) {
-            let mut work = super::tf32::Product::new(&self.machines.native(index)?, size as usize)?;
-            return Ok(operations / self.shortest(&mut work)? / 1e3);
+        if let (Device::Cuda(index), "tf32" | super::E4M3) = (self.device, kind) {
+            let machine = self.machines.native(index)?;
+            let make = if kind == "tf32" { super::products::Product::tf32 } else { super::products::Product::e4m3 };
+            return Ok(operations / self.shortest(&mut make(&machine, size as usize)?)? / 1e3);
         }
         let dtype: Dtype = kind.parse()?;
         let problem = Problem { model: "linear".parse()?, shape: Shape::new(size, size, size)?, dtype, seed: 1 };

@@ -10,8 +10,9 @@ use crate::peaks::Peaks;
 use calorimeter_recipes::{RecipeError, Treatment, Variant};
 use calorimeter_shapes::Axes;
 use calorimeter_sinks::{Case, Record, Status};
-use calorimeter_timing::{MockClock, Script, Silence};
-use calorimeter_zoo::{Device, Inputs, Machines, Reference, Task, ZooError};
+use calorimeter_timing::{Granularity, MockClock, Script, Silence};
+use calorimeter_zoo::{Device, Implementation, Inputs, Machines, Reference, Task, ZooError};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
@@ -21,6 +22,8 @@ pub struct Context {
     pub silence: &'static Silence,
     pub sensors: Option<Sensors>,
     pub peaks: Option<Peaks>,
+    /// What each clock can tell apart, once measured.
+    pub granularities: HashMap<(&'static str, Implementation), Granularity>,
     /// Where tuned kernels are kept.
     pub tuning: Option<PathBuf>,
     /// Whether nothing is timed here and kernels are looked at.
@@ -51,7 +54,17 @@ impl Context {
         panics::remember();
         let silence = Silence::listen();
         let machines = Machines::default();
-        Self { machines, silence, sensors: None, peaks: None, tuning, looks: false, kept_peaks, free_memory: None }
+        Self {
+            machines,
+            silence,
+            sensors: None,
+            peaks: None,
+            granularities: HashMap::new(),
+            tuning,
+            looks: false,
+            kept_peaks,
+            free_memory: None,
+        }
     }
 
     fn free_memory(&mut self, device: Device) -> Option<u64> {

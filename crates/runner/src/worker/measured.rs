@@ -7,7 +7,6 @@ use super::ranges::Range;
 use super::ready::Ready;
 use super::sensors::{self, Sensors, Watch};
 use crate::peaks::{self, Peaks, Probe};
-use calorimeter_recipes::Dtype;
 use calorimeter_sinks::record::{Estimate, Scatter, Speedup, Telemetry, Window, finite};
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::{Arm, Measurement, Observer, Options, Phase, Regime, Series, Silence, TimingError, measure};
@@ -25,6 +24,9 @@ pub fn time(
     hear: &mut dyn Hear,
 ) -> Result<(), Poisoned> {
     let cases: Vec<usize> = ready.iter().map(|one| one.case).collect();
+    let mut kinds: Vec<&str> = ready.iter().flat_map(|one| one.kinds.clone()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
     let mut arms: Vec<Arm<'_>> = Vec::with_capacity(ready.len());
     for one in ready.iter_mut() {
         let arm = Arm::new(&mut one.job, one.stopwatch.as_mut());
@@ -39,7 +41,7 @@ pub fn time(
     if context.sensors.is_none() {
         context.sensors = Some(Sensors::of(common.device, &assignment.device));
     }
-    let peaks = guarded(first, || with_probe(assignment, common, context, peaks::of))?;
+    let peaks = guarded(first, || with_probe(&kinds, assignment, common, context, peaks::of))?;
     let sensors = context.sensors.as_mut().map(Sensors::begin);
     let range = Range::new(assignment.cases.iter().map(|case| case.id.clone()).collect());
     let mut watcher = Watcher { cases: &cases, silence: context.silence, sensors, range, hear, last: 0, poison: None };
@@ -91,8 +93,10 @@ fn hold_against_peaks(
     for one in ready.iter_mut().filter(|one| one.record.status == Status::Ok) {
         let place = |record: &Record, peaks: &Peaks| peaks::place(record, peaks, &one.kinds, one.share);
         let mut roof = place(&one.record, &peaks);
-        if roof.as_ref().is_some_and(|roof| peaks::doubtful(&one.record, roof)) {
-            peaks = guarded(one.case, || with_probe(assignment, common, context, peaks::again))?.unwrap_or(peaks);
+        let doubtful = roof.as_ref().map(|roof| peaks::doubtful(&one.record, roof, &one.kinds)).unwrap_or_default();
+        if !doubtful.is_empty() {
+            let again = guarded(one.case, || with_probe(&doubtful, assignment, common, context, peaks::again))?;
+            peaks = again.unwrap_or(peaks);
             roof = place(&one.record, &peaks);
         }
         one.record.warnings.extend(peaks.missing(&one.kinds));
@@ -110,18 +114,22 @@ fn hold_against_peaks(
     Ok(())
 }
 
+/// [`peaks::of`] or [`peaks::again`].
+type Find = fn(&[&str], &mut Option<Peaks>, Option<&Path>, &mut Probe<'_>) -> Option<Peaks>;
+
 /// Looks peaks up, or measures them, with the handles and the folder of this process.
 fn with_probe(
+    wanted: &[&str],
     assignment: &Assignment,
     common: &Common,
     context: &mut Context,
-    find: fn(Dtype, &mut Option<Peaks>, Option<&Path>, &mut Probe<'_>) -> Option<Peaks>,
+    find: Find,
 ) -> Option<Peaks> {
     let policy = context.sensors.as_ref().map(Sensors::policy).unwrap_or_default();
     let may_tune = !context.silence.forbids_tuning();
     let Context { machines, peaks, kept_peaks, .. } = context;
     let mut probe = Probe { told: &assignment.device, policy, device: common.device, may_tune, machines };
-    find(common.task.dtype(), peaks, kept_peaks.as_deref(), &mut probe)
+    find(wanted, peaks, kept_peaks.as_deref(), &mut probe)
 }
 
 fn fill(

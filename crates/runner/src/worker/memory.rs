@@ -15,8 +15,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Passes that are followed.
+/// Passes that are followed one by one.
 const PASSES: u32 = 3;
+/// A pool is only asked now and then: passes go on for this long, so that one is caught at its peak.
+const ASKED_FOR: Duration = Duration::from_millis(50);
 /// Where snapshots and pages lie in the run's folder.
 const FOLDER: &str = "memory_profiler";
 /// The moments of the two snapshots.
@@ -106,6 +108,8 @@ fn timeline(record: &Record, common: &mut Common, context: &mut Context) -> Resu
     // Made before anything listens: they belong to nobody's case.
     let inputs = common.inputs();
     let machines = &mut context.machines;
+    let driver = matches!(device, Device::Cuda(_)) && implementation == Implementation::Native;
+    let pooled = device != Device::Cpu && !driver;
     let mut run = |mark: &mut dyn FnMut(&'static str)| -> Result<(), ZooError> {
         let mut workload = task.open(inputs, &treatment, setup, machines)?;
         workload.settle()?;
@@ -116,6 +120,11 @@ fn timeline(record: &Record, common: &mut Common, context: &mut Context) -> Resu
             mark(["pass 1", "pass 2", "pass 3"][pass as usize]);
         }
         mark(AFTER);
+        let begun = Instant::now();
+        while pooled && begun.elapsed() < ASKED_FOR {
+            workload.launch()?;
+            workload.settle()?;
+        }
         Ok(())
     };
     if device == Device::Cpu {
@@ -125,10 +134,7 @@ fn timeline(record: &Record, common: &mut Common, context: &mut Context) -> Resu
         ran?;
         return Ok(timeline);
     }
-    match (device, implementation) {
-        (Device::Cuda(_), Implementation::Native) => from_the_driver(&mut run),
-        _ => from_the_pool(device, &mut run),
-    }
+    if driver { from_the_driver(&mut run) } else { from_the_pool(device, &mut run) }
 }
 
 /// A run that marks its moments.

@@ -6,7 +6,7 @@ use super::tuning;
 use crate::clocks::stopwatch;
 use crate::mock::{MockWorkload, Rule};
 use crate::peaks;
-use calorimeter_recipes::{Element, Sparsity, Treatment};
+use calorimeter_recipes::{Sparsity, Treatment};
 use calorimeter_sinks::record::{Accuracy, Rotation, Tuning, finite};
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::{Enqueue, Failure, MockClock, Regime, Stopwatch, Work};
@@ -114,9 +114,7 @@ pub fn make_ready(
         record.warnings.push(TWO_OF_FOUR.into());
     }
     record.autotune = tuning::decisions(context.tuning.as_deref(), &task.products(), implementation);
-    // What multiplies codes of eight bits has a peak of its own, which is not measured.
-    let known = matches!(task.element(), Element::Float(_)) || implementation != Implementation::Native;
-    let kinds = if known { peaks::kinds(device, task.dtype(), treatment == plain, tf32) } else { Vec::new() };
+    let kinds = peaks::kinds(device, task.factors(implementation), treatment == plain, tf32);
     let share = match treatment.sparsity {
         Some(Sparsity::Block { percent, .. }) => 1.0 - f64::from(percent) / 100.0,
         _ => 1.0,
@@ -128,7 +126,12 @@ pub fn make_ready(
     let (mut stopwatch, remark) = clock.map_err(broken)?;
     record.warnings.extend(remark);
     record.stopwatch = Some(stopwatch.name().to_owned());
-    let step = stopwatch.granularity(&mut job).map_err(broken)?;
+    // It is the clock's, not the case's.
+    let step = match context.granularities.get(&(stopwatch.name(), implementation)) {
+        Some(known) => *known,
+        None => stopwatch.granularity(&mut job).map_err(broken)?,
+    };
+    context.granularities.insert((stopwatch.name(), implementation), step);
     record.granularity_ns = Some(step.step_ns);
     record.empty_window_ns = Some(step.empty_ns);
     let kernels = stopwatch.ran(&mut job, sets).map_err(broken)?;

@@ -5,67 +5,29 @@ use crate::operator::{Operation, Spec, Suite};
 use crate::{Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
 
-/// One of them.
+/// `tokamax_splash_attention`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Elsewhere {
-    /// `all_gather`.
-    AllGather,
-    /// `all_reduce`.
-    AllReduce,
-    /// `psum`.
-    Psum,
-    /// `psum_scatter`.
-    PsumScatter,
-    /// `all_to_all`.
-    AllToAll,
-    /// `send_recv`.
-    SendRecv,
-    /// `host_device`.
-    HostDevice,
-    /// `tokamax_splash_attention`.
-    SplashAttention,
-}
+pub struct Elsewhere;
 
 impl Operation for Elsewhere {
     const ABOUT: &'static str = "measured by other programs on other machines; recorded as unsupported here";
     const SUITE: Suite = Suite::Elsewhere;
 
     fn all() -> Vec<Self> {
-        use Elsewhere::*;
-        vec![AllGather, AllReduce, Psum, PsumScatter, AllToAll, SendRecv, HostDevice, SplashAttention]
+        vec![Self]
     }
 
     fn name(&self) -> &'static str {
-        match self {
-            Self::AllGather => "all_gather",
-            Self::AllReduce => "all_reduce",
-            Self::Psum => "psum",
-            Self::PsumScatter => "psum_scatter",
-            Self::AllToAll => "all_to_all",
-            Self::SendRecv => "send_recv",
-            Self::HostDevice => "host_device",
-            Self::SplashAttention => "tokamax_splash_attention",
-        }
+        "tokamax_splash_attention"
     }
 
     fn axes(&self) -> &'static [&'static str] {
-        match self {
-            Self::SendRecv => &["num_elements"],
-            Self::HostDevice => &["data_size_mib"],
-            Self::SplashAttention => {
-                &["batch_size", "q_seq_len", "kv_seq_len", "q_heads", "kv_heads", "qk_head_dim", "v_head_dim"]
-            }
-            _ => &["matrix_dim"],
-        }
+        &["batch_size", "q_seq_len", "kv_seq_len", "q_heads", "kv_heads", "qk_head_dim", "v_head_dim"]
     }
 
     fn check(&self, _: &Spec) -> Result<(), ZooError> {
         let name = self.name();
-        Err(ZooError::Unsupported(match self {
-            Self::HostDevice => format!("{name} copies between host and device; this version times work on a device"),
-            Self::SplashAttention => format!("{name} is a kernel for TPUs; `attention` computes the same elsewhere"),
-            _ => format!("{name} needs several devices; this version measures one at a time"),
-        }))
+        Err(ZooError::Unsupported(format!("{name} is a kernel for TPUs; `attention` computes the same elsewhere")))
     }
 
     fn inputs(&self, _: &Spec) -> Vec<Operand> {

@@ -179,6 +179,13 @@ impl Operation for Gemm {
         }
     }
 
+    fn factors(&self, spec: &Spec, implementation: Implementation) -> Element {
+        match implementation {
+            Implementation::Native => spec.element,
+            _ => Element::Float(self.multiplied(spec)),
+        }
+    }
+
     fn supported(&self, spec: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
         match (implementation, device, spec.element, self.output(spec)) {
             (Implementation::Native, Device::Cuda(_), Element::E4m3, Element::Float(_)) => in_sixteens(spec),

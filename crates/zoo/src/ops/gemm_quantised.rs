@@ -243,6 +243,13 @@ impl Operation for GemmQuantised {
         Tolerance::new(Dtype::Bf16, 1, spec.axis("k"))
     }
 
+    fn factors(&self, _: &Spec, implementation: Implementation) -> Element {
+        match implementation {
+            Implementation::Native => Element::E4m3,
+            _ => Element::Float(self.multiplied()),
+        }
+    }
+
     fn supported(&self, spec: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
         match (implementation, device, self.0) {
             (Implementation::Native, Device::Cuda(_), Shared::Line | Shared::LineDequantised) => in_sixteens(spec),

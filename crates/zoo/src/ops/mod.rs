@@ -3,6 +3,7 @@
 pub mod add_ln;
 pub mod attention_4d;
 pub mod blas;
+pub mod collective;
 pub mod conv2d;
 pub mod cross_entropy;
 pub mod elementwise;
@@ -28,9 +29,12 @@ pub mod stream;
 pub mod swiglu;
 pub mod swiglu_mlp;
 pub mod swiglu_pass;
+pub mod transfer;
 
 mod absmax;
 mod attention_core;
+#[cfg(feature = "cuda")]
+mod collective_native;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cubed;
 mod loss;
@@ -40,3 +44,5 @@ mod native_pass;
 mod number_types;
 mod product;
 mod rows;
+#[cfg(feature = "cuda")]
+mod transfer_native;

@@ -59,6 +59,25 @@ impl Preset {
             (_, ["batch", "heads", "sequence", "head_dim"]) => self.heads(),
             (_, ["m", "k", "n"]) => self.products(),
             (_, ["m", "n"]) => self.matrices(),
+            (_, ["data_size_mib"]) => {
+                let sizes: &[u64] = match self {
+                    Self::Quick => &[1, 16],
+                    Self::Guide | Self::Llm => &[64, 1024],
+                    Self::Full => &[1, 4, 16, 64, 256, 1024],
+                };
+                product(&[("data_size_mib", sizes)])
+            }
+            (Suite::Links, [axis, "devices"]) => {
+                // A step of `matrix_dim` is so many elements.
+                let unit = if *axis == "matrix_dim" { 1 } else { 1024 };
+                let sizes: &[u64] = match self {
+                    Self::Quick => &[64],
+                    Self::Guide | Self::Llm => &[1024, 16384],
+                    Self::Full => &[1, 16, 64, 256, 1024, 4096, 16384],
+                };
+                let sizes: Vec<u64> = sizes.iter().map(|size| size * unit).collect();
+                product(&[(axis, &sizes), ("devices", &[2])])
+            }
             (_, [axis]) => {
                 let elements: &[u64] = match self {
                     Self::Quick => &[1 << 20, 1 << 22],

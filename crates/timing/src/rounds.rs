@@ -176,12 +176,12 @@ fn prepare(index: usize, arm: &mut Arm<'_>, options: &Options, observer: &mut dy
     };
     let mut steps = || -> Result<(), TimingError> {
         observer.touch(index, Phase::Calibrate);
-        let guess = calibrate(arm, options.window)?;
+        let guess = calibrate(arm, options.window, 1)?;
         observer.touch(index, Phase::WarmUp);
         let warm = warm_up(arm, guess, options, observer)?;
         (lane.settled, lane.joules) = (warm.settled, warm.joules);
         // Clocks rise while warming up: the window that was long enough before may be too short now.
-        lane.launches = calibrate(arm, options.window)?;
+        lane.launches = calibrate(arm, options.window, guess)?;
         Ok(())
     };
     lane.failure = steps().err();

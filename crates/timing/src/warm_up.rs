@@ -56,7 +56,8 @@ pub fn warm_up(
         }
         medians.extend(median(&group));
         let energy_is_known = energy.total.is_none() || energy.per_launch().is_some();
-        let long_enough = elapsed(arm) >= options.warm_up + ENERGY_TAKES || energy_is_known;
+        let extra = ENERGY_TAKES.min(options.max_time / 2);
+        let long_enough = elapsed(arm) >= options.warm_up + extra || energy_is_known;
         if elapsed(arm) >= options.warm_up && settled(&medians) && long_enough {
             return Ok(Warm { settled: true, joules: energy.per_launch() });
         }
@@ -75,7 +76,8 @@ struct Energy {
 
 /// Beside this, asking a device for its energy is short.
 const LONG_WINDOW: Duration = Duration::from_millis(10);
-/// What the warm-up is made longer by at most where the device counts energy: its counter moves in steps.
+/// What the warm-up is made longer by at most where the device counts energy: its counter moves in steps. A measurement that
+/// is to be short does not wait that long.
 const ENERGY_TAKES: Duration = Duration::from_millis(400);
 /// Fewer questions between two steps leave the edges too coarse.
 const FEWEST_READINGS: u32 = 10;

@@ -117,8 +117,12 @@ impl<B: Backend> Workload for BurnWorkload<B> {
         B::sync(&self.device).map_err(|error| ZooError::Device(format!("{error:?}")))
     }
 
-    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
+    fn forget(&mut self) {
         self.outputs.iter_mut().for_each(Vec::clear);
+    }
+
+    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
+        self.forget();
         // Freed just before the pass, this is the memory that the pool hands out for its outputs.
         let poison = |slot: &Slot| Value::<B>::poison(slot.rows, slot.cols, slot.element, &self.device);
         let poison: Vec<Value<B>> = self.slots.iter().map(poison).collect::<Result<_, _>>()?;

@@ -223,11 +223,13 @@ impl Task {
         }
     }
 
-    /// What its matrix products multiply.
-    pub fn factors(&self, implementation: Implementation) -> Element {
+    /// What its matrix products multiply, if it has any.
+    pub fn factors(&self, implementation: Implementation) -> Option<Element> {
         match self {
-            Self::Model(problem) => Element::Float(problem.dtype),
-            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.factors(spec, implementation),
+            Self::Model(problem) => Some(Element::Float(problem.dtype)),
+            Self::Operator(OperatorProblem { operator, spec, .. }) => {
+                (operator.products() > 0).then(|| operator.factors(spec, implementation))
+            }
         }
     }
 

@@ -11,6 +11,9 @@ pub trait Workload: Send {
     /// Waits until every pass has run.
     fn settle(&mut self) -> Result<(), ZooError>;
 
+    /// Frees the outputs of earlier passes, where they are kept until the next ones are there.
+    fn forget(&mut self) {}
+
     /// Runs one pass into memory filled with NaN and reads its outputs.
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError>;
 

@@ -27,6 +27,11 @@ impl Buffer {
         self.memory.download()
     }
 
+    /// Enqueues a copy of another buffer's content by the driver, as long as this buffer is.
+    pub fn copy_from(&mut self, from: &Self) -> Result<(), NativeError> {
+        self.memory.copy_from(&from.memory)
+    }
+
     /// Enqueues setting every byte. `0xff` poisons an output: it is NaN in every float kind.
     pub fn fill(&mut self, byte: u8) -> Result<(), NativeError> {
         self.memory.fill(byte)

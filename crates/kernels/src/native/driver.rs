@@ -145,6 +145,15 @@ impl Memory {
         Ok(into)
     }
 
+    /// Copies within the device after everything enqueued so far.
+    pub(super) fn copy_from(&mut self, from: &Self) -> Result<(), NativeError> {
+        let from = from.address("to copy from", &self.stream, self.bytes)?;
+        let failed = failed("copying within the device");
+        self.stream.context().bind_to_thread().map_err(&failed)?;
+        // SAFETY: both sides are `self.bytes` bytes long at least, and one stream orders it with every other use of them.
+        unsafe { result::memcpy_dtod_async(self.address, from, self.bytes, self.stream.cu_stream()) }.map_err(&failed)
+    }
+
     pub(super) fn fill(&mut self, byte: u8) -> Result<(), NativeError> {
         let failed = failed("filling device memory");
         self.stream.context().bind_to_thread().map_err(&failed)?;

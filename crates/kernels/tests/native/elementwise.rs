@@ -46,7 +46,11 @@ fn sums_and_copies_are_right_to_the_last_element() {
         let bits: Vec<u8> = (0..=255).cycle().take(16 * 1024).collect();
         let copy = Elementwise::new(&machine, kind, ElementwiseFunction::Copy, bits.len() / kind.bytes()).unwrap();
         let mut y = poisoned(&machine, bits.len());
-        copy.enqueue(&[&machine.upload(&bits).unwrap()], &mut y).unwrap();
+        let x = machine.upload(&bits).unwrap();
+        copy.enqueue(&[&x], &mut y).unwrap();
+        assert_eq!(y.download().unwrap(), bits);
+        y.fill(0).unwrap();
+        y.copy_from(&x).unwrap();
         assert_eq!(y.download().unwrap(), bits);
     }
     let add = Elementwise::new(&machine, FloatKind::F32, ElementwiseFunction::Add, 4).unwrap();

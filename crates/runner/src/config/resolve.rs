@@ -349,13 +349,14 @@ pub(super) fn settle(
     })
 }
 
-/// The implementations that an operator has on a device.
+/// The implementations that an operator has on a device; `eager`, which says why, where it has none.
 fn having(tasks: &[NamedTask], device: Device) -> Vec<Implementation> {
     let has = |implementation: &Implementation| {
         let supports = |named: &NamedTask| named.task.support(Variant::BASELINE, *implementation, device).is_ok();
-        *implementation == Implementation::Eager || tasks.iter().any(supports)
+        tasks.iter().any(supports)
     };
-    Implementation::ALL.into_iter().filter(has).collect()
+    let having: Vec<Implementation> = Implementation::ALL.into_iter().filter(has).collect();
+    if having.is_empty() { vec![Implementation::Eager] } else { having }
 }
 
 /// Seed of inputs and weights where none is given.

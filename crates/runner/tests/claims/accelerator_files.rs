@@ -286,8 +286,13 @@ fn what_needs_other_machines_is_planned_and_recorded_as_unsupported() {
     for record in &records {
         assert_eq!(record.status, Status::Unsupported, "{record:?}");
         assert!(record.reason.as_ref().unwrap().starts_with(&record.case.workload), "{record:?}");
-        assert_eq!((record.case.flops, record.case.bytes, record.case.memory_bytes), (None, None, None));
     }
+    let (between, copied) = (&records[0].case, &records[6].case);
+    // Between two, as nobody here has as many: 8 x 8 x 128 numbers of 4 bytes, of which each link carries one half twice.
+    assert_eq!((between.shape.get("devices"), between.bytes), (Some(2), Some(8 * 8 * 128 * 4)));
+    assert_eq!(copied.bytes, Some(2 << 20));
+    let elsewhere = records.iter().find(|record| record.case.workload == "tokamax_splash_attention").unwrap();
+    assert_eq!((elsewhere.case.flops, elsewhere.case.bytes, elsewhere.case.memory_bytes), (None, None, None));
     assert!(!scene.path("out/tables").exists(), "nothing was measured, so there is no table");
 }
 

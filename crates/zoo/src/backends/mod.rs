@@ -65,13 +65,16 @@ pub fn pool(device: Device) -> Option<Box<dyn Fn() -> Option<PoolUsage> + Send>>
 }
 
 /// A client for each stream there may be: every thread has one with a pool of its own, and fusion works on threads of
-/// its own. Streams are numbered as threads first ask for theirs, so a new thread knows how many there are.
+/// its own. Streams are numbered as threads first ask for theirs, so a new thread knows how many there are; where there
+/// are more threads than the runtime has streams, some share one.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 #[allow(unsafe_code, reason = "asking about other threads' streams")]
 fn of_every_stream<R: cubecl::Runtime>(
     client: cubecl::client::ComputeClient<R>,
 ) -> Vec<cubecl::client::ComputeClient<R>> {
+    use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
     use cubecl::stream_id::StreamId;
+    let most = u64::from(CubeClRuntimeConfig::get().streaming.max_streams);
     let count = std::thread::spawn(|| StreamId::current().value).join().unwrap_or(0);
     let on = |value| {
         let mut client = client.clone();
@@ -79,7 +82,7 @@ fn of_every_stream<R: cubecl::Runtime>(
         unsafe { client.set_stream(StreamId { value }) };
         client
     };
-    (0..count).map(on).collect()
+    (0..count.min(most)).map(on).collect()
 }
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]

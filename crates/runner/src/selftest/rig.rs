@@ -75,7 +75,7 @@ impl RealRig {
 impl Rig for RealRig {
     fn spin_nanos(&self) -> f64 {
         // A processor that imitates a GPU starts threads for each launch.
-        if self.found.software { 5_000_000.0 } else { 300_000.0 }
+        if self.found.software { 25_000_000.0 } else { 300_000.0 }
     }
 
     fn spin(&mut self, steps: u64) -> Result<Pair, Failure> {

@@ -153,12 +153,44 @@ type Marked<'a> = dyn FnMut(&mut dyn FnMut(&'static str)) -> Result<(), ZooError
 
 /// Follows a run through the figures of burn's pool.
 fn from_the_pool(device: Device, run: &mut Marked<'_>) -> Result<Timeline, Failure> {
-    let ask = pool(device).ok_or("the device's pool cannot be asked")?;
+    let asker = || pool(device).ok_or("the device's pool cannot be asked");
     empty_pool(device);
-    let (mut marks, begun) = (Vec::new(), Instant::now());
-    let now = || begun.elapsed().as_nanos() as u64;
-    let pools = sampling(ask, begun, || run(&mut |name| marks.push(Mark { at_ns: now(), name: name.into() })))?;
-    Ok(Timeline { marks, pools, ..Timeline::new(Source::PoolStatistics, now()) })
+    let (begun, ask) = (Instant::now(), asker()?);
+    let since = Since { begun, before: ask().unwrap_or_default() };
+    let (mut marks, mut marked) = (Vec::new(), Vec::new());
+    // Between two questions of the sampling thread a mark would see what was there before the first.
+    let mut mark = |name: &'static str| {
+        marked.extend(since.sample(&ask));
+        marks.push(Mark { at_ns: since.now(), name: name.into() });
+    };
+    let mut pools = sampling(asker()?, since, || run(&mut mark))?;
+    pools.append(&mut marked);
+    pools.sort_by_key(|sample| sample.at_ns);
+    Ok(Timeline { marks, pools, ..Timeline::new(Source::PoolStatistics, since.now()) })
+}
+
+/// The beginning of a timeline. What was in use then is not counted; what the pool held is, because the run may use it.
+#[derive(Clone, Copy)]
+struct Since {
+    begun: Instant,
+    before: PoolUsage,
+}
+
+impl Since {
+    fn now(&self) -> u64 {
+        self.begun.elapsed().as_nanos() as u64
+    }
+
+    fn sample(&self, ask: &dyn Fn() -> Option<PoolUsage>) -> Option<PoolSample> {
+        let at_ns = self.now();
+        let PoolUsage { allocated, active, reserved } = ask()?;
+        Some(PoolSample {
+            at_ns,
+            allocated: allocated.saturating_sub(self.before.allocated),
+            active: active.saturating_sub(self.before.active),
+            reserved,
+        })
+    }
 }
 
 /// Follows a run whose memory is taken of the driver, block by block, through the driver's records.
@@ -177,16 +209,12 @@ fn from_the_driver(_: &mut Marked<'_>) -> Result<Timeline, Failure> {
     Err("this build has no CUDA".into())
 }
 
-/// Asks the pool again and again while something runs. What was in use before is not counted; what the pool held before
-/// is, because the run may use it.
+/// Asks the pool again and again while something runs.
 fn sampling(
     ask: Box<dyn Fn() -> Option<PoolUsage> + Send>,
-    begun: Instant,
+    since: Since,
     run: impl FnOnce() -> Result<(), ZooError>,
 ) -> Result<Vec<PoolSample>, Failure> {
-    /// Between two questions: the device's thread answers them between two operations.
-    const PAUSE: Duration = Duration::from_micros(50);
-    let before = ask().unwrap_or_default();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let done = &done;
@@ -194,16 +222,9 @@ fn sampling(
             let mut samples: Vec<PoolSample> = Vec::new();
             loop {
                 let last = done.load(Ordering::Acquire);
-                let at_ns = begun.elapsed().as_nanos() as u64;
-                if let Some(PoolUsage { allocated, active, reserved }) = ask() {
-                    let sample = PoolSample {
-                        at_ns,
-                        allocated: allocated.saturating_sub(before.allocated),
-                        active: active.saturating_sub(before.active),
-                        reserved,
-                    };
+                if let Some(sample) = since.sample(&ask) {
                     // Nothing new needs no sample.
-                    let same = |other: &PoolSample| PoolSample { at_ns, ..*other } == sample;
+                    let same = |other: &PoolSample| PoolSample { at_ns: sample.at_ns, ..*other } == sample;
                     if last || !samples.last().is_some_and(same) {
                         samples.push(sample);
                     }
@@ -211,7 +232,8 @@ fn sampling(
                 if last {
                     return samples;
                 }
-                std::thread::sleep(PAUSE);
+                // No pause: the device's thread answers between two operations, and those of a pass are soon enqueued.
+                std::thread::yield_now();
             }
         });
         let ran = run();

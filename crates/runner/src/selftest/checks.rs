@@ -80,9 +80,15 @@ fn linear(rig: &mut dyn Rig) -> Found {
     let mut longer = [rig.spin(2 * steps)?, rig.spin(4 * steps)?];
     let [twice, four_times] = &mut longer;
     let compared = together([&mut rig.spin(steps)?, twice, four_times], 5)?;
-    let ratios = [1.0 / compared[0].ratio, 1.0 / compared[1].ratio];
+    let launch = match rig.launching_takes_long() {
+        true => alone(&mut rig.spin(1)?)?.median / alone(&mut rig.spin(steps)?)?.median,
+        false => 0.0,
+    };
+    let ratios = [0, 1].map(|one: usize| (1.0 / compared[one].ratio - launch) / (1.0 - launch));
     let holds = (ratios[0] / 2.0 - 1.0).abs() <= 0.01 && (ratios[1] / 4.0 - 1.0).abs() <= 0.01;
-    Ok(Some((holds, format!("{:.3} and {:.3}", ratios[0], ratios[1]))))
+    let without =
+        if launch > 0.0 { format!(" without the launch, {:.1} % of one", 100.0 * launch) } else { String::new() };
+    Ok(Some((holds, format!("{:.3} and {:.3}{without}", ratios[0], ratios[1]))))
 }
 
 fn copy(rig: &mut dyn Rig) -> Found {

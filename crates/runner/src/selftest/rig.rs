@@ -21,6 +21,10 @@ pub trait Rig {
     fn spin_nanos(&self) -> f64 {
         300_000.0
     }
+    /// Whether a launch takes so long that it shows beside a chain.
+    fn launching_takes_long(&self) -> bool {
+        false
+    }
     /// A chain of so many dependent steps.
     fn spin(&mut self, steps: u64) -> Result<Pair, Failure>;
     /// A copy of so many bytes that goes through so many sets of buffers.
@@ -74,8 +78,12 @@ impl RealRig {
 
 impl Rig for RealRig {
     fn spin_nanos(&self) -> f64 {
-        // A processor that imitates a GPU starts threads for each launch.
-        if self.found.software { 25_000_000.0 } else { 300_000.0 }
+        if self.found.software { 5_000_000.0 } else { 300_000.0 }
+    }
+
+    // A processor that imitates a GPU starts threads for each launch, and cuts off loops that run for long.
+    fn launching_takes_long(&self) -> bool {
+        self.found.software
     }
 
     fn spin(&mut self, steps: u64) -> Result<Pair, Failure> {

@@ -223,13 +223,11 @@ impl Task {
         }
     }
 
-    /// What its matrix products multiply, if it has any.
-    pub fn factors(&self, implementation: Implementation) -> Option<Element> {
+    /// What its matrix products multiply, or would.
+    pub fn factors(&self, implementation: Implementation) -> Element {
         match self {
-            Self::Model(problem) => Some(Element::Float(problem.dtype)),
-            Self::Operator(OperatorProblem { operator, spec, .. }) => {
-                (operator.products() > 0).then(|| operator.factors(spec, implementation))
-            }
+            Self::Model(problem) => Element::Float(problem.dtype),
+            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.factors(spec, implementation),
         }
     }
 

@@ -114,8 +114,7 @@ pub fn make_ready(
         record.warnings.push(TWO_OF_FOUR.into());
     }
     record.autotune = tuning::decisions(context.tuning.as_deref(), &task.products(), implementation);
-    let factors = task.factors(implementation);
-    let kinds = factors.map(|factors| peaks::kinds(device, factors, treatment == plain, tf32)).unwrap_or_default();
+    let kinds = peaks::kinds(device, task.factors(implementation), treatment == plain, tf32);
     let share = match treatment.sparsity {
         Some(Sparsity::Block { percent, .. }) => 1.0 - f64::from(percent) / 100.0,
         _ => 1.0,

@@ -7,7 +7,7 @@ use calorimeter_shapes::Axes;
 use calorimeter_sinks::Case;
 use calorimeter_sinks::record::{Counts, FusionModel};
 use calorimeter_timing::Regime;
-use calorimeter_zoo::{Device, Implementation, Subject};
+use calorimeter_zoo::{Device, Implementation, Subject, Suite};
 use regex::Regex;
 use std::collections::{HashMap, HashSet};
 
@@ -131,6 +131,10 @@ impl Plan {
     pub fn supported(&self, group: &Group, arm: usize) -> Result<(), String> {
         let (entry, arm) = (self.entry(group), &group.arms[arm]);
         clocks::supported(group.regime, arm.implementation, entry.device)?;
+        let links = matches!(entry.subject, Subject::Operator(operator) if operator.info().suite == Suite::Links);
+        if links && group.regime == Regime::Graph && entry.device != Device::Mock {
+            return Err(format!("graph: {} uses more than the one stream that is captured", entry.subject));
+        }
         let treatment = self.task(group).task.support(arm.variant, arm.implementation, entry.device);
         treatment.map(drop).map_err(|error| error.to_string())
     }

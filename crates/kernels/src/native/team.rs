@@ -29,7 +29,7 @@ pub enum Collective {
 }
 
 impl Collective {
-    /// Its name at NCCL.
+    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::AllReduce => "all_reduce",

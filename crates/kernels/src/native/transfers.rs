@@ -36,7 +36,7 @@ impl HostMemory {
         match kind {
             HostKind::Pageable => {
                 let mut pageable = content.to_vec();
-                let start = NonNull::new(pageable.as_mut_ptr()).unwrap_or(NonNull::dangling());
+                let start = NonNull::from(pageable.as_mut_slice()).cast();
                 Ok(Self { start, bytes, pageable: Some(pageable), stream: stream.clone() })
             }
             HostKind::Pinned => {
@@ -139,7 +139,7 @@ impl Transfers {
             thread::scope(|scope| {
                 let other = scope.spawn(|| down(&self.back, here, to_host));
                 let copied = up(&self.stream, from, there);
-                other.join().unwrap_or(Ok(())).and(copied)
+                other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).and(copied)
             })
         } else {
             down(&self.back, here, to_host).and_then(|()| up(&self.stream, from, there))

@@ -52,7 +52,7 @@ pub struct FusionProfile {
     pub reason: Option<String>,
 }
 
-/// Every pattern by operator, implementation, type and size.
+/// Every pattern by operator, implementation, type, size and regime.
 pub fn fusions(records: &[Record]) -> BTreeMap<String, FusionProfile> {
     let of_patterns: Vec<&Record> =
         records.iter().filter(|record| Pattern::of(&record.case.workload).is_some()).collect();
@@ -68,7 +68,9 @@ pub fn fusions(records: &[Record]) -> BTreeMap<String, FusionProfile> {
         let Some(&unfused) = of_patterns.iter().find(is_unfused) else { continue };
         if unfused.case.id != fused.case.id {
             let case = &fused.case;
-            let key = format!("{}/{}/{}/{}", case.workload, case.implementation, case.dtype, case.shape);
+            // As in the names of cases, the usual regime is not written.
+            let regime = if case.regime == "device-cold" { String::new() } else { format!("/{}", case.regime) };
+            let key = format!("{}/{}/{}/{}{regime}", case.workload, case.implementation, case.dtype, case.shape);
             found.insert(key, fusion(pattern, unfused, fused));
         }
     }
@@ -196,6 +198,19 @@ mod tests {
         assert_eq!(fused.predicted_saving_reached, Some(0.5));
         assert!((fused.memory_reduction.unwrap() - 2.0 / 3.0).abs() < 1e-12);
         assert_eq!((native.verdict, native.reason.as_deref()), (Verdict::Unsupported, Some("no kernel")));
+    }
+
+    #[test]
+    fn another_regime_is_another_entry() {
+        let (cold, mut hot) = (arm("linear_bias", "eager", 64, None), arm("linear_bias", "eager", 64, None));
+        let (fused, mut fused_hot) = (arm("linear_bias", "fused", 64, None), arm("linear_bias", "fused", 64, None));
+        for record in [&mut hot, &mut fused_hot] {
+            record.case.id += "/device-hot";
+            record.case.regime = "device-hot".into();
+        }
+        let found = fusions(&[cold, hot, fused, fused_hot]);
+        let keys: Vec<&str> = found.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["linear_bias/fused/f32/n64", "linear_bias/fused/f32/n64/device-hot"]);
     }
 
     #[test]

@@ -294,6 +294,9 @@ fn what_needs_other_machines_is_planned_and_recorded_as_unsupported() {
     let elsewhere = records.iter().find(|record| record.case.workload == "tokamax_splash_attention").unwrap();
     assert_eq!((elsewhere.case.flops, elsewhere.case.bytes, elsewhere.case.memory_bytes), (None, None, None));
     assert!(!scene.path("out/tables").exists(), "nothing was measured, so there is no table");
+    let planned = scene.run("run c.yml --device cuda --regimes graph --dry-run --format jsonl");
+    let why = "graph: psum uses more than the one stream that is captured";
+    assert!(planned.ended_with(0).stdout.contains(why), "{planned:?}");
 }
 
 /// Tables below a folder: their names without the ten characters, and what they say.

@@ -4,13 +4,13 @@ mod probe;
 #[cfg(feature = "cuda")]
 mod products;
 
-pub use probe::Probe;
+pub use probe::{Beside, Probe, Share};
 
 use crate::cache;
 use crate::devices::Found;
 use calorimeter_recipes::{Dtype, Element};
+use calorimeter_sinks::Record;
 use calorimeter_sinks::record::Roofline;
-use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::Regime;
 use calorimeter_zoo::Device;
 use serde::{Deserialize, Serialize};
@@ -35,36 +35,10 @@ pub struct Peaks {
     /// What could not be measured in this process, and why: it is not tried again here, but in the next run.
     #[serde(skip)]
     pub failed: BTreeMap<String, String>,
-    /// How often this process has measured everything once more.
-    #[serde(skip)]
-    looks: u32,
-    /// What products cannot exceed, whatever computes them.
-    #[serde(skip)]
-    pub limit: Limit,
-}
-
-/// How far the measured peak of products is from what a device can do at all.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum Limit {
-    /// The vendor's own library was measured: nothing is faster.
-    #[default]
-    Measured,
-    /// burn's products were measured: a case of another shape may really be faster, but not by much.
-    Guessed,
-    /// The same on a processor, which others use too while peaks are measured. What all of its cores could do in theory,
-    /// in 10¹² operations per second.
-    Theory(f64),
 }
 
 /// What can be over a peak by noise alone.
 const TOLERATED_PERCENT: f64 = 102.0;
-/// The same where the peak is a guess.
-const TOLERATED_PERCENT_OF_A_GUESS: f64 = 150.0;
-/// The same of the memory of a processor: others may have used it while its peak was measured.
-const TOLERATED_PERCENT_OF_SHARED_MEMORY: f64 = 300.0;
-/// More looks than this at peaks that a case went over would find nothing new.
-const MOST_LOOKS: u32 = 3;
-
 /// The peaks of memory and of products of some kinds: those of an earlier run where the device, its driver and its clocks
 /// are the same, or measured now. None on the mock device.
 pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe: &mut Probe<'_>) -> Option<Peaks> {
@@ -73,7 +47,6 @@ pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe:
     }
     let path = path(kept, probe);
     let peaks = known.get_or_insert_with(|| read(path.as_deref(), probe).unwrap_or_else(|| probe.nothing()));
-    peaks.limit = probe.limit();
     let mut new = false;
     if peaks.memory_gbps.is_none() && !peaks.failed.contains_key(MEMORY) {
         peaks.cache_gbps = probe.cache().ok();
@@ -90,16 +63,59 @@ pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe:
     Some(peaks.clone())
 }
 
-/// Measures peaks anew, because a case went over them: what is higher counts.
-pub fn again(wanted: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe: &mut Probe<'_>) -> Option<Peaks> {
-    let peaks = known.as_mut().filter(|peaks| peaks.looks < MOST_LOOKS)?;
-    peaks.looks += 1;
-    for &what in wanted {
-        let figure = if what == MEMORY { probe.memory() } else { probe.products(what) };
-        peaks.noted(what, figure);
+/// Measures a case again that is faster than a peak, in turns with probes as large as itself: the device may have been
+/// slower when its peak was measured. The probe that comes nearest to the case raises the peak; where the case is faster
+/// than all of them too, that is told.
+pub fn again(
+    record: &Record,
+    over: &[&str],
+    known: &mut Peaks,
+    kept: Option<&Path>,
+    probe: &mut Probe<'_>,
+    case: &mut Beside<'_>,
+) -> Result<(), String> {
+    for memory in [false, true] {
+        let looks = over.iter().filter(|&&what| (what == MEMORY) == memory);
+        let looks: Vec<_> = looks.map(|&what| (what, probe.beside(what, case))).collect();
+        let Some((what, share)) = nearest(looks)? else { continue };
+        let rate = if memory { record.gbps } else { record.tflops.map(|rate| rate * case.share) };
+        let rate = rate.ok_or("it has no rate")?;
+        known.noted(what, Ok(rate / share));
     }
-    peaks.save(path(kept, probe).as_deref());
-    Some(peaks.clone())
+    known.save(path(kept, probe).as_deref());
+    Ok(())
+}
+
+/// The look at which the case comes out slowest, with the share of the probe's rate that it reaches; or why it is no
+/// result.
+fn nearest(looks: Vec<(&str, Result<Share, String>)>) -> Result<Option<(&str, f64)>, String> {
+    let mut least: Option<(&str, Share)> = None;
+    let mut failed = None;
+    for (what, look) in looks {
+        match look {
+            Ok(share) if least.is_none_or(|(_, least)| share.lo < least.lo) => least = Some((what, share)),
+            Ok(_) => {}
+            Err(why) => {
+                failed = Some(format!(
+                    "its rate is more than the measured peak of {what}, and could not be \
+                measured again beside it: {why}"
+                ))
+            }
+        }
+    }
+    match (least, failed) {
+        (Some((what, share)), _) if 100.0 * share.lo > TOLERATED_PERCENT => {
+            let probe = if what == MEMORY { "copies and reads of memory" } else { "a product of as many operations" };
+            let percent = 100.0 * share.middle;
+            Err(format!(
+                "{percent:.0} % of what {probe} reached in turns with it; work was miscounted, cached or left out"
+            ))
+        }
+        // What cannot be told from the probe is no more than it.
+        (Some((what, share)), _) => Ok(Some((what, share.middle.min(1.0)))),
+        (None, Some(why)) => Err(why),
+        (None, None) => Ok(None),
+    }
 }
 
 /// Raises the kept peaks of a device to what operations reached, where that is more; answers which were raised. Peaks of
@@ -226,27 +242,8 @@ fn comes_from_memory(record: &Record) -> bool {
         .is_some_and(|rotation| u64::from(rotation.sets) * rotation.bytes >= rotation.cache_bytes.unwrap_or(u64::MAX))
 }
 
-/// What no device can do: bytes or operations were miscounted, or came from a cache, or were not done at all. The cache
-/// has no such limit: smaller and faster ones stand before it.
-pub fn implausible(record: &Record, roof: &Roofline, limit: Limit) -> Option<String> {
-    let (percent, tflops) = (roof.compute_percent.unwrap_or(0.0), roof.peak_tflops.unwrap_or(0.0));
-    let (too_fast, most_of_memory) = match limit {
-        Limit::Measured => (percent > TOLERATED_PERCENT, TOLERATED_PERCENT),
-        Limit::Guessed => (percent > TOLERATED_PERCENT_OF_A_GUESS, TOLERATED_PERCENT),
-        Limit::Theory(most) => (percent / 100.0 * tflops > most, TOLERATED_PERCENT_OF_SHARED_MEMORY),
-    };
-    let (peak, unit, percent) = if too_fast {
-        (tflops, "TFLOP/s", percent)
-    } else {
-        let over = roof.memory_percent.filter(|&percent| percent > most_of_memory && comes_from_memory(record))?;
-        (roof.peak_gbps?, "GB/s", over)
-    };
-    Some(format!(
-        "implausible: {percent:.0} % of the measured peak of {peak:.1} {unit}; work was miscounted, cached or left out"
-    ))
-}
-
-/// What of a case is faster than what was measured as the peak: the device may have been slower then.
+/// What of a case is faster than a device was seen to be. The cache has no such limit: smaller and faster ones stand
+/// before it.
 pub fn doubtful<'a>(record: &Record, roof: &Roofline, kinds: &[&'a str]) -> Vec<&'a str> {
     let over = |percent: Option<f64>| percent.is_some_and(|percent| percent > TOLERATED_PERCENT);
     let mut doubtful = if over(roof.compute_percent) { kinds.to_vec() } else { Vec::new() };
@@ -256,25 +253,10 @@ pub fn doubtful<'a>(record: &Record, roof: &Roofline, kinds: &[&'a str]) -> Vec<
     doubtful
 }
 
-/// Holds a record against the peaks; one that cannot be is no result.
-pub fn judge(record: &mut Record, roof: Option<Roofline>, limit: Limit) {
-    /// Whichever it is.
-    const ANY: &str = "products";
-    let wrong = roof.as_ref().and_then(|roof| implausible(record, roof, limit));
-    if roof.as_ref().is_some_and(|roof| wrong.is_none() && !doubtful(record, roof, &[ANY]).is_empty()) {
-        record.warnings.push("faster than what was measured as the peak: that is no ceiling here".into());
-    }
-    record.roofline = roof;
-    if let Some(reason) = wrong {
-        record.status = Status::Failed;
-        record.reason = Some(reason);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use calorimeter_sinks::Case;
+    use calorimeter_sinks::{Case, Status};
     use calorimeter_sinks::record::{Estimate, Rotation};
 
     fn peaks() -> Peaks {
@@ -338,33 +320,30 @@ mod tests {
     }
 
     #[test]
-    fn where_the_probe_is_no_ceiling_a_little_more_is_a_warning() {
-        let judged = |limit| {
-            let mut fast = record(10_000_000_000, 8_000_000, 10_000.0, 20);
-            let roof = place(&fast, &peaks(), &["bf16"], 1.0);
-            judge(&mut fast, roof, limit);
-            (fast.reason.is_some(), fast.warnings.len())
+    fn what_is_faster_than_a_peak_is_doubted_and_what_comes_from_a_cache_is_not() {
+        let doubts = |record: Record| {
+            let roof = place(&record, &peaks(), &["bf16"], 1.0).unwrap();
+            doubtful(&record, &roof, &["bf16"])
         };
-        // 125 % of the measured peak, a thousand TFLOP/s.
-        assert_eq!(judged(Limit::Guessed), (false, 1));
-        assert_eq!(judged(Limit::Theory(1100.0)), (false, 1));
-        assert_eq!(judged(Limit::Theory(900.0)), (true, 0));
-        assert_eq!(judged(Limit::Measured), (true, 0));
+        assert_eq!(doubts(record(10_000_000_000, 8_000_000, 10_000.0, 20)), ["bf16"]);
+        assert_eq!(doubts(record(1_000, 50_000_000, 10_000.0, 20)), [MEMORY]);
+        // Two sets of a megabyte stay in the cache, whose speed has no such limit.
+        assert!(doubts(record(1_000, 1_000_000, 100.0, 2)).is_empty());
+        assert!(doubts(record(8_150_000_000, 8_000_000, 10_000.0, 20)).is_empty());
     }
 
     #[test]
-    fn more_than_the_device_can_do_is_an_error_and_not_a_result() {
-        let judged = |mut record: Record| {
-            let roof = place(&record, &peaks(), &["bf16"], 1.0);
-            judge(&mut record, roof, Limit::Measured);
-            record.reason
-        };
-        let fast = judged(record(10_000_000_000, 8_000_000, 10_000.0, 20)).unwrap();
-        assert!(fast.contains("125 % of the measured peak of 800.0 TFLOP/s"), "{fast}");
-        let wide = judged(record(1_000, 50_000_000, 10_000.0, 20)).unwrap();
-        assert!(wide.contains("125 % of the measured peak of 4000.0 GB/s"), "{wide}");
-        // Two sets of a megabyte stay in the cache, whose speed has no such limit.
-        assert_eq!(judged(record(1_000, 1_000_000, 100.0, 2)), None);
-        assert_eq!(judged(record(8_150_000_000, 8_000_000, 10_000.0, 20)), None);
+    fn what_is_faster_than_a_probe_in_turns_with_it_is_no_result() {
+        let look = |middle, lo| Ok(Share { middle, lo });
+        let refused = nearest(vec![("f32", look(1.3, 1.2)), ("bf16", look(1.25, 1.1))]).unwrap_err();
+        assert!(refused.starts_with("125 % of what a product of as many operations reached"), "{refused}");
+        let refused = nearest(vec![(MEMORY, look(2.0, 1.9))]).unwrap_err();
+        assert!(refused.starts_with("200 % of what copies and reads of memory reached"), "{refused}");
+        // A probe that is faster shows that the peak was measured on a slower device.
+        assert_eq!(nearest(vec![("f32", look(1.3, 1.2)), ("bf16", look(0.8, 0.7))]), Ok(Some(("bf16", 0.8))));
+        assert_eq!(nearest(vec![("f32", look(1.01, 0.9))]), Ok(Some(("f32", 1.0))));
+        assert_eq!(nearest(vec![]), Ok(None));
+        let refused = nearest(vec![("f32", Err("no kernel".into()))]).unwrap_err();
+        assert!(refused.ends_with("could not be measured again beside it: no kernel"), "{refused}");
     }
 }

@@ -45,6 +45,7 @@ fn entry(record: &Record) -> Value {
         "tflops": record.tflops,
         "flops": case.flops,
         "bytes": case.bytes,
+        "counted_bytes": record.traffic.map(|traffic| traffic.bytes()),
         "roof": roof.map(|roof| &roof.bound),
         "roof_gbps": roof.and_then(|roof| roof.peak_gbps),
         "roof_tflops": roof.and_then(|roof| roof.peak_tflops),

@@ -209,6 +209,9 @@ pub struct Record {
     /// What the device reported while the case was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<Telemetry>,
+    /// What went to and from the device's memory, where its counters can be read and were asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
     /// Memory in use, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
@@ -264,6 +267,7 @@ impl Record {
             launch_bound: None,
             scatter: None,
             telemetry: None,
+            traffic: None,
             memory: None,
             memory_profile: None,
             kernels: Vec::new(),
@@ -522,6 +526,22 @@ pub struct TelemetrySample {
     /// Why the clock was held back: `power-cap`, `thermal`, …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub throttle: Vec<String>,
+}
+
+/// Bytes of one run by the hardware counters of the device's memory: what caches served is not among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Read from the memory.
+    pub read_bytes: f64,
+    /// Written to it.
+    pub written_bytes: f64,
+}
+
+impl Traffic {
+    /// Both directions together.
+    pub fn bytes(&self) -> f64 {
+        self.read_bytes + self.written_bytes
+    }
 }
 
 /// Device memory of a case: what tensors use, what the pool has handed out, and what it holds of the device.

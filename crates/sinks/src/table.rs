@@ -34,6 +34,8 @@ pub fn data_frame(records: &[Record]) -> PolarsResult<DataFrame> {
         rows.count("unfused_bytes", |r| r.case.fusion.as_ref().map(|model| model.unfused_bytes)),
         rows.count("fused_bytes", |r| r.case.fusion.as_ref().map(|model| model.fused_bytes)),
         rows.count("memory_bytes", |r| r.case.memory_bytes),
+        rows.number("counted_read_bytes", |r| r.traffic.map(|traffic| traffic.read_bytes)),
+        rows.number("counted_written_bytes", |r| r.traffic.map(|traffic| traffic.written_bytes)),
         rows.flag("implied", |r| Some(r.case.implied)),
         rows.text("compile_mode", |r| r.case.compile_mode.as_deref()),
         rows.flag("profiler", |r| Some(r.case.profiler)),

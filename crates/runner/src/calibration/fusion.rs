@@ -44,6 +44,9 @@ pub struct FusionProfile {
     pub predicted_saving_reached: Option<f64>,
     pub unfused_launches: Option<f64>,
     pub fused_launches: Option<f64>,
+    /// Measured: what went to and from the memory, where the device's counters can be read.
+    pub unfused_counted_bytes: Option<f64>,
+    pub fused_counted_bytes: Option<f64>,
     /// Measured peaks of memory in use, where they were followed.
     pub unfused_peak_bytes: Option<u64>,
     pub fused_peak_bytes: Option<u64>,
@@ -116,6 +119,8 @@ fn fusion(pattern: Pattern, unfused: &Record, fused: &Record) -> FusionProfile {
             .map(|(f, t)| (f - 1.0) / (t - 1.0)),
         unfused_launches: unfused.kernel_launches,
         fused_launches: fused.kernel_launches,
+        unfused_counted_bytes: unfused.traffic.map(|traffic| traffic.bytes()),
+        fused_counted_bytes: fused.traffic.map(|traffic| traffic.bytes()),
         unfused_peak_bytes: unfused.peak_bytes,
         fused_peak_bytes: fused.peak_bytes,
         fused_kernel: fused.kernel.clone(),

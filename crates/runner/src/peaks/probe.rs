@@ -1,12 +1,12 @@
 //! Measures peaks: copies and reads of known size, and matrix products.
 
-use super::{Limit, Peaks};
+use super::{MEMORY, Peaks};
 use crate::clocks::stopwatch;
 use crate::rig::{Probed, implementation, probes};
 use crate::worker::{Job, Told};
 use calorimeter_recipes::{Dtype, Treatment};
 use calorimeter_shapes::Shape;
-use calorimeter_timing::{Arm, Failure, Options, Overhead, Quiet, Regime, Work, measure};
+use calorimeter_timing::{Arm, Failure, Options, Overhead, Quiet, Regime, Stopwatch, Work, measure};
 use calorimeter_zoo::{Device, Machines, Problem, Setup, open};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,25 @@ pub struct Probe<'a> {
     pub machines: &'a mut Machines,
 }
 
+/// A measured case, for a second look at what it does in a launch.
+pub struct Beside<'a> {
+    pub work: &'a mut dyn Work,
+    pub stopwatch: &'a mut dyn Stopwatch,
+    /// Operations that it counts, and the share of them that is done.
+    pub operations: f64,
+    pub share: f64,
+    /// Bytes that it moves.
+    pub bytes: f64,
+}
+
+/// A rate over that of a probe, measured in turns: the middle, and the low end of the interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share {
+    pub middle: f64,
+    pub lo: f64,
+}
+
+const MAY_NOT_TUNE: &str = "its kernels may not be tuned in this run";
 /// A buffer is no larger than this where graphics APIs allow no more.
 const LARGEST_GRAPHICS_BUFFER: u64 = 64 << 20;
 /// Short bursts after rests, in which a device runs at its highest clock.
@@ -45,29 +64,19 @@ impl Probe<'_> {
         Peaks { device, driver, policy: self.policy.clone(), ..Peaks::default() }
     }
 
-    /// How good the figures for products can be.
-    pub fn limit(&self) -> Limit {
-        // Two units that multiply and add sixteen numbers at once, at a clock that no processor reaches on all its cores.
-        const TFLOPS_PER_CORE: f64 = 64.0 * 6e9 / 1e12;
-        match self.device {
-            Device::Cuda(_) => Limit::Measured,
-            Device::Vulkan(_) | Device::Metal(_) if !self.told.software => Limit::Guessed,
-            _ => {
-                let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-                Limit::Theory(cores as f64 * TFLOPS_PER_CORE)
-            }
-        }
-    }
-
     /// Memory far larger than the cache, in 10⁹ bytes per second: the faster of reading and copying.
     pub fn memory(&mut self) -> Result<f64, String> {
+        let (bytes, sets) = self.beyond_the_cache();
+        self.traffic(bytes, sets)
+    }
+
+    fn beyond_the_cache(&self) -> (u64, u32) {
         let beyond = 4 * self.told.cache_bytes;
-        let (bytes, sets) = match self.device {
+        match self.device {
             Device::Cuda(_) => (beyond.max(1 << 30), 1),
             Device::Cpu => (beyond.clamp(256 << 20, 1 << 30), 1),
             _ => (LARGEST_GRAPHICS_BUFFER, (beyond / LARGEST_GRAPHICS_BUFFER + 1).min(16) as u32),
-        };
-        self.traffic(bytes, sets)
+        }
     }
 
     /// Memory that the cache holds: a quarter of it.
@@ -77,21 +86,24 @@ impl Probe<'_> {
     }
 
     fn traffic(&mut self, bytes: u64, sets: u32) -> Result<f64, String> {
-        let mut probes = probes(self.device, self.machines).map_err(|error| error.to_string())?;
         let mut best = Err("nothing was tried".to_owned());
         for kind in [Traffic::Read, Traffic::Copy] {
-            let mut rate = || -> Result<f64, Failure> {
-                let mut made = match kind {
-                    Traffic::Read => probes.read(bytes, sets)?,
-                    Traffic::Copy => probes.copy(bytes, sets)?,
-                };
-                made.check()?;
-                let moved = made.bytes();
-                Ok(moved as f64 / self.shortest(&mut Probed(made))?)
-            };
-            best = better(best, rate());
+            let made = self.mover(kind, bytes, sets);
+            best = better(best, made.and_then(|(mut mover, moved)| Ok(moved / self.shortest(&mut mover)?)));
         }
         best
+    }
+
+    /// A probe of memory with the bytes that a launch of it moves.
+    fn mover(&mut self, kind: Traffic, bytes: u64, sets: u32) -> Result<(Probed, f64), Failure> {
+        let mut probes = probes(self.device, self.machines)?;
+        let mut made = match kind {
+            Traffic::Read => probes.read(bytes, sets)?,
+            Traffic::Copy => probes.copy(bytes, sets)?,
+        };
+        made.check()?;
+        let moved = made.bytes() as f64;
+        Ok((Probed(made), moved))
     }
 
     /// Square products in 10¹² operations per second: the fastest of several sizes.
@@ -100,7 +112,7 @@ impl Probe<'_> {
             // The largest fill the device; the smaller are done before it reaches its power cap.
             Device::Cuda(_) => &[2048, 4096, 8192],
             Device::Cpu => &[256, 512, 1024, 2048],
-            _ if !self.may_tune => return Err("its kernels may not be tuned in this run".into()),
+            _ if !self.may_tune => return Err(MAY_NOT_TUNE.into()),
             _ if self.told.software => &[64, 128],
             _ => &[1024, 2048, 4096],
         };
@@ -118,18 +130,68 @@ impl Probe<'_> {
     }
 
     fn product(&mut self, kind: &str, size: u64) -> Result<f64, Failure> {
-        let operations = 2.0 * (size as f64).powi(3);
+        let mut product = self.square(kind, size)?;
+        Ok(operations(size) / self.shortest(product.as_mut())? / 1e3)
+    }
+
+    /// A product of square matrices.
+    fn square(&mut self, kind: &str, size: u64) -> Result<Box<dyn Work>, Failure> {
         #[cfg(feature = "cuda")]
         if let (Device::Cuda(index), "tf32" | super::E4M3) = (self.device, kind) {
             let machine = self.machines.native(index)?;
             let make = if kind == "tf32" { super::products::Product::tf32 } else { super::products::Product::e4m3 };
-            return Ok(operations / self.shortest(&mut make(&machine, size as usize)?)? / 1e3);
+            return Ok(Box::new(make(&machine, size as usize)?));
         }
         let dtype: Dtype = kind.parse()?;
         let problem = Problem { model: "linear".parse()?, shape: Shape::new(size, size, size)?, dtype, seed: 1 };
-        let setup = Setup { implementation: implementation(self.device), device: self.device, sets: 1 };
-        let workload = open(&problem, &problem.tensors(), &Treatment::none(dtype), setup, self.machines)?;
-        Ok(operations / self.shortest(&mut Job(workload))? / 1e3)
+        let workload = open(&problem, &problem.tensors(), &Treatment::none(dtype), self.setup(), self.machines)?;
+        Ok(Box::new(Job(workload)))
+    }
+
+    fn setup(&self) -> Setup {
+        Setup { implementation: implementation(self.device), device: self.device, sets: 1 }
+    }
+
+    /// The share that a case reaches of what the device does now: of copies and reads far beyond its cache, whichever is
+    /// faster, or of a square product of about as many operations.
+    pub fn beside(&mut self, what: &str, case: &mut Beside<'_>) -> Result<Share, String> {
+        if what != MEMORY {
+            let size = side(case.operations * case.share, if self.device == Device::Cpu { 2048 } else { 8192 });
+            if !self.may_tune && !matches!(self.device, Device::Cpu | Device::Cuda(_)) {
+                return Err(MAY_NOT_TUNE.into());
+            }
+            let share = self.square(what, size).and_then(|mut product| {
+                let per_launch = case.operations * case.share / operations(size);
+                self.in_turns(product.as_mut(), per_launch, case)
+            });
+            return share.map_err(|error| error.to_string());
+        }
+        let (bytes, sets) = self.beyond_the_cache();
+        let mut least: Option<Share> = None;
+        for kind in [Traffic::Read, Traffic::Copy] {
+            let share = self.mover(kind, bytes, sets).and_then(|(mut mover, moved)| {
+                let per_launch = case.bytes / moved;
+                self.in_turns(&mut mover, per_launch, case)
+            });
+            let share = share.map_err(|error| error.to_string())?;
+            least = least.filter(|least| least.lo <= share.lo).or(Some(share));
+        }
+        least.ok_or_else(|| "nothing was tried".to_owned())
+    }
+
+    /// The rate of a case over that of a probe, a launch of the case being so many of the probe's.
+    fn in_turns(&mut self, probe: &mut dyn Work, per_launch: f64, case: &mut Beside<'_>) -> Result<Share, Failure> {
+        for _ in 0..3 {
+            probe.launch()?;
+        }
+        probe.settle()?;
+        let setup = self.setup();
+        let (mut clock, _) = stopwatch(Regime::DeviceHot, setup, self.machines, probe)?;
+        let mut arms = [Arm::new(probe, clock.as_mut()), Arm::new(case.work, case.stopwatch).against(0)];
+        let measured = measure(&mut arms, &quickly(), &mut Quiet).remove(1)?;
+        let turns = measured.comparison.ok_or("nothing was measured in turns")?;
+        let lo = turns.lo.unwrap_or(turns.ratio);
+        Ok(Share { middle: per_launch * turns.ratio, lo: per_launch * lo })
     }
 
     /// Nanoseconds of a launch in the fastest window: a peak that something held back is none.
@@ -138,16 +200,8 @@ impl Probe<'_> {
             work.launch()?;
         }
         work.settle()?;
-        let setup = Setup { implementation: implementation(self.device), device: self.device, sets: 1 };
-        let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, setup, self.machines, work)?;
-        let options = Options {
-            min_windows: 15,
-            min_time: Duration::from_millis(100),
-            max_time: Duration::from_millis(400),
-            max_warm_up: Duration::from_millis(400),
-            ..Options::default()
-        };
-        let measured = measure(&mut [Arm::new(work, stopwatch.as_mut())], &options, &mut Quiet).remove(0)?;
+        let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, self.setup(), self.machines, work)?;
+        let measured = measure(&mut [Arm::new(work, stopwatch.as_mut())], &quickly(), &mut Quiet).remove(0)?;
         let mut shortest = measured.scatter.min;
         if self.device != Device::Cpu {
             // Under load a device lowers its clock to keep within its power; a case whose arms leave it pauses need not.
@@ -164,6 +218,27 @@ impl Probe<'_> {
     }
 }
 
+fn quickly() -> Options {
+    Options {
+        min_windows: 15,
+        min_time: Duration::from_millis(100),
+        max_time: Duration::from_millis(400),
+        max_warm_up: Duration::from_millis(400),
+        ..Options::default()
+    }
+}
+
+fn operations(size: u64) -> f64 {
+    2.0 * (size as f64).powi(3)
+}
+
+/// The side of a square product of about so many operations.
+fn side(operations: f64, most: u64) -> u64 {
+    const STEP: u64 = 64;
+    let side = (operations / 2.0).cbrt() as u64;
+    (side.div_ceil(STEP) * STEP).clamp(STEP, most)
+}
+
 /// The higher figure, or the last reason why there is none.
 fn better(known: Result<f64, String>, new: Result<f64, Failure>) -> Result<f64, String> {
     match (known, new) {
@@ -173,7 +248,20 @@ fn better(known: Result<f64, String>, new: Result<f64, Failure>) -> Result<f64, 
     }
 }
 
+#[derive(Clone, Copy)]
 enum Traffic {
     Read,
     Copy,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_square_product_has_about_as_many_operations_as_the_case() {
+        assert_eq!(side(operations(1024), 8192), 1024);
+        assert_eq!(side(operations(1000), 8192), 1024);
+        assert_eq!((side(5.0, 8192), side(1e18, 2048)), (64, 2048));
+    }
 }

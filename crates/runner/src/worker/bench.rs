@@ -5,7 +5,7 @@ use super::panics::{self, Panic};
 use super::protocol::{Assignment, Seen, Stage};
 use super::ready::{Ready, make_ready};
 use super::sensors::Sensors;
-use super::{fusion, look, memory, profile};
+use super::{fusion, look, memory, profile, traffic};
 use crate::peaks::Peaks;
 use calorimeter_recipes::{RecipeError, Treatment, Variant};
 use calorimeter_shapes::Axes;
@@ -127,6 +127,7 @@ pub fn work(assignment: &Assignment, context: &mut Context, hear: &mut dyn Hear)
             return Ok(());
         }
         profile::trace(&mut ready, assignment, hear)?;
+        traffic::count(&mut ready, hear)?;
         let mut records: Vec<(usize, Record)> = ready.into_iter().map(|one| (one.case, one.record)).collect();
         memory::follow(&mut records, assignment, &mut common, context, hear)?;
         fusion::tell(&mut records, assignment);

@@ -6,13 +6,12 @@ use super::protocol::{Assignment, Stage};
 use super::ranges::Range;
 use super::ready::Ready;
 use super::sensors::{self, Sensors, Watch};
-use crate::peaks::{self, Peaks, Probe};
+use crate::peaks::{self, Beside, Peaks, Probe};
 use calorimeter_sinks::record::{Estimate, Scatter, Speedup, Telemetry, Window, finite};
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::{Arm, Measurement, Observer, Options, Phase, Regime, Series, Silence, TimingError, measure};
 use calorimeter_zoo::Device;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 /// Measures what is ready, together, and fills its records.
 pub fn time(
@@ -41,7 +40,10 @@ pub fn time(
     if context.sensors.is_none() {
         context.sensors = Some(Sensors::of(common.device, &assignment.device));
     }
-    let peaks = guarded(first, || with_probe(&kinds, assignment, common, context, peaks::of))?;
+    let (mut known, kept) = (context.peaks.take(), context.kept_peaks.clone());
+    let find = |probe: &mut Probe<'_>| peaks::of(&kinds, &mut known, kept.as_deref(), probe);
+    let peaks = guarded(first, || with_probe(assignment, common, context, find))?;
+    context.peaks = known;
     let sensors = context.sensors.as_mut().map(Sensors::begin);
     let range = Range::new(assignment.cases.iter().map(|case| case.id.clone()).collect());
     let mut watcher = Watcher { cases: &cases, silence: context.silence, sensors, range, hear, last: 0, poison: None };
@@ -80,8 +82,8 @@ pub fn time(
 /// Launches over which the processor's counters are read, outside any window.
 const COUNTED: u32 = 3;
 
-/// Holds measured cases against the peaks of their device. One that goes over them is given a second look: the device may
-/// have been slower while its peaks were measured.
+/// Holds measured cases against the peaks of their device. One that goes over them is given a second look; one that is
+/// over them then too is no result.
 fn hold_against_peaks(
     ready: &mut [Ready],
     peaks: Option<Peaks>,
@@ -91,16 +93,27 @@ fn hold_against_peaks(
 ) -> Result<(), Poisoned> {
     let Some(mut peaks) = peaks else { return Ok(()) };
     for one in ready.iter_mut().filter(|one| one.record.status == Status::Ok) {
-        let place = |record: &Record, peaks: &Peaks| peaks::place(record, peaks, &one.kinds, one.share);
-        let mut roof = place(&one.record, &peaks);
-        let doubtful = roof.as_ref().map(|roof| peaks::doubtful(&one.record, roof, &one.kinds)).unwrap_or_default();
-        if !doubtful.is_empty() {
-            let again = guarded(one.case, || with_probe(&doubtful, assignment, common, context, peaks::again))?;
-            peaks = again.unwrap_or(peaks);
-            roof = place(&one.record, &peaks);
+        let Ready { case, job, stopwatch, record, kinds, share } = one;
+        let place = |record: &Record, peaks: &Peaks| peaks::place(record, peaks, kinds, *share);
+        let mut roof = place(record, &peaks);
+        let over = roof.as_ref().map(|roof| peaks::doubtful(record, roof, kinds)).unwrap_or_default();
+        if !over.is_empty() {
+            let count = |count: Option<u64>| count.unwrap_or(0) as f64;
+            let (operations, bytes) = (count(record.case.flops), count(record.case.bytes));
+            let mut beside = Beside { work: job, stopwatch: stopwatch.as_mut(), operations, share: *share, bytes };
+            let kept = context.kept_peaks.clone();
+            let look =
+                |probe: &mut Probe<'_>| peaks::again(record, &over, &mut peaks, kept.as_deref(), probe, &mut beside);
+            let looked = guarded(*case, || with_probe(assignment, common, context, look))?;
+            context.peaks = Some(peaks.clone());
+            if let Err(why) = looked {
+                record.status = Status::Failed;
+                record.reason = Some(format!("implausible: {why}"));
+            }
+            roof = place(record, &peaks);
         }
-        one.record.warnings.extend(peaks.missing(&one.kinds));
-        peaks::judge(&mut one.record, roof, peaks.limit);
+        record.warnings.extend(peaks.missing(kinds));
+        record.roofline = roof;
     }
     let refused: Vec<String> =
         ready.iter().filter(|one| one.record.status != Status::Ok).map(|one| one.record.case.id.clone()).collect();
@@ -114,22 +127,17 @@ fn hold_against_peaks(
     Ok(())
 }
 
-/// [`peaks::of`] or [`peaks::again`].
-type Find = fn(&[&str], &mut Option<Peaks>, Option<&Path>, &mut Probe<'_>) -> Option<Peaks>;
-
-/// Looks peaks up, or measures them, with the handles and the folder of this process.
-fn with_probe(
-    wanted: &[&str],
+/// Something done with a probe of this process.
+fn with_probe<T>(
     assignment: &Assignment,
     common: &Common,
     context: &mut Context,
-    find: Find,
-) -> Option<Peaks> {
+    body: impl FnOnce(&mut Probe<'_>) -> T,
+) -> T {
     let policy = context.sensors.as_ref().map(Sensors::policy).unwrap_or_default();
     let may_tune = !context.silence.forbids_tuning();
-    let Context { machines, peaks, kept_peaks, .. } = context;
-    let mut probe = Probe { told: &assignment.device, policy, device: common.device, may_tune, machines };
-    find(wanted, peaks, kept_peaks.as_deref(), &mut probe)
+    let machines = &mut context.machines;
+    body(&mut Probe { told: &assignment.device, policy, device: common.device, may_tune, machines })
 }
 
 fn fill(

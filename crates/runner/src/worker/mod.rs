@@ -15,6 +15,7 @@ mod ranges;
 mod ready;
 mod sensors;
 mod subprocess;
+mod traffic;
 mod tuning;
 
 pub use in_process::InProcess;

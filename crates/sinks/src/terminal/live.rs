@@ -60,7 +60,8 @@ pub fn heading(case: &Case, colour: Colour) -> String {
 /// The interval of a figure is half its width, in percent of the figure. Rates are TFLOP/s, or GB/s where it is said. SQNR
 /// is in dB, `exact` where the output equals the reference. `-` was not measured. `UNCLEAR` is the verdict INCONCLUSIVE.
 /// An operator has no recipe and no weights: there stand how many kernels one run takes and its GB/s.
-/// After the stopwatch comes the share of the roof that binds: `compute` or `memory`.
+/// After the stopwatch comes the share of the roof that binds: `compute` or `memory`; then what went to and from the
+/// device's memory, where its counters were read.
 pub fn row(record: &Record, colour: Colour) -> String {
     let recipe = if is_operator(&record.case) { launched(record) } else { recipe_with_sparsity(&record.case) };
     let too_long = recipe.chars().count() > RECIPE_WIDTH;
@@ -96,7 +97,9 @@ fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
         },
     };
     let roof = record.roofline.as_ref().map(|roof| format!("{:.0} % {}", roof.percent, roof.bound));
+    let moved = record.traffic.map(|traffic| format!("moves {}", mebibytes(traffic.bytes() as u64)));
     let mut notes: Vec<&str> = record.stopwatch.as_deref().into_iter().chain(roof.as_deref()).collect();
+    notes.extend(moved.as_deref());
     if record.launch_bound == Some(true) {
         notes.push("launch-bound");
     }

@@ -6,6 +6,8 @@
 //! | [`CudaEvents`] | from the first launch to the end of the last, gaps on the device included | one stream |
 //! | [`GraphClock`] | the same for launches replayed from a graph | one stream |
 //!
+//! [`TrafficMeter`] reads hardware counters instead of a clock: the bytes that went to and from a GPU's memory.
+//!
 //! Nothing here needs CUDA to build. [`Cupti::load`] says why there are no records; events and graphs are given a stream,
 //! which cannot be had without the driver.
 
@@ -21,7 +23,7 @@ mod kernels;
 mod plug;
 
 pub use activities::{Activities, Call, Copy, Kernel, KernelTotal, MemoryEvent};
-pub use cupti::{Cupti, Kinds};
+pub use cupti::{Cupti, Kinds, Traffic, TrafficMeter};
 pub use events::CudaEvents;
 pub use graph::GraphClock;
 pub use kernels::KernelClock;

@@ -1,7 +1,7 @@
 //! Kernel records, events and graphs on an NVIDIA GPU. These claims are about time: a GPU that others use fails them.
 
 use crate::spin::{Trouble, alone, gpu};
-use calorimeter_timing::cuda::{CudaEvents, Cupti, GraphClock, KernelClock, Kinds};
+use calorimeter_timing::cuda::{CudaEvents, Cupti, GraphClock, KernelClock, Kinds, TrafficMeter};
 use calorimeter_timing::{Failure, Stopwatch, Work, median};
 use cudarc::driver::sys::CUevent_flags;
 use std::num::NonZeroU32;
@@ -212,4 +212,52 @@ fn work_that_fails_in_a_window_leaves_cupti_usable_and_no_records() {
     assert!(window(&mut clock, &mut gpu.spins(5.0), 1) > 1000.0);
     let nested = cupti().record(Kinds::DEVICE, || Ok(cupti().record(Kinds::DEVICE, || Ok(())).is_err()));
     assert!(nested.unwrap().0, "one recording at a time");
+}
+
+#[test]
+fn counters_see_what_a_copy_reads_and_writes_on_whatever_thread() {
+    let Some((gpu, _turn)) = gpu("that counters see what a copy moves") else { return };
+    const BYTES: u64 = 1 << 29;
+    let blocks = gpu.two_blocks(BYTES as usize).unwrap();
+    let copies = |count| move || gpu.copy_memory(blocks, BYTES as usize, count);
+    copies(2)().unwrap();
+    let mut meter = TrafficMeter::open(0).unwrap_or_else(|reason| panic!("{reason}"));
+    let idle = meter.measure(|| gpu.idles().settle()).unwrap();
+    let here = meter.measure(copies(8)).unwrap();
+    let elsewhere = meter.measure(|| std::thread::scope(|scope| scope.spawn(copies(8)).join().unwrap())).unwrap();
+    println!("nothing: {idle:?}; 4 GiB copied: {here:?}; by another thread: {elsewhere:?}");
+    assert!(idle.read + idle.written < BYTES / 100, "{idle:?}");
+    for bytes in [here.read, here.written, elsewhere.read, elsewhere.written] {
+        let ratio = bytes as f64 / (8 * BYTES) as f64;
+        assert!((ratio - 1.0).abs() < 0.03, "{ratio} of what was copied");
+    }
+    let failed = meter.measure(|| Err("this fails".into())).unwrap_err();
+    assert_eq!(failed.to_string(), "this fails");
+    assert!(meter.measure(copies(1)).unwrap().read > BYTES / 2);
+}
+
+#[test]
+fn a_process_that_has_read_counters_keeps_time_as_before() {
+    let Some((gpu, _turn)) = gpu("that counters leave clocks as they were") else { return };
+    const LAUNCHES: u32 = 200;
+    let (mut clock, mut work) = (KernelClock::new(cupti()), gpu.spins(10.0));
+    let mut times = || {
+        let turns: Vec<[f64; 2]> = (0..4 * TURNS)
+            .map(|_| [window(&mut clock, &mut work, LAUNCHES), wall(&mut work, LAUNCHES).unwrap()])
+            .collect();
+        [0, 1].map(|clock| middle(turns.iter().map(|turn| turn[clock])) / f64::from(LAUNCHES))
+    };
+    times();
+    let before = times();
+    let mut meter = TrafficMeter::open(0).unwrap_or_else(|reason| panic!("{reason}"));
+    meter.measure(|| gpu.spins(10.0).launch().and_then(|()| gpu.idles().settle())).unwrap();
+    let open = times();
+    drop(meter);
+    let after = times();
+    println!(
+        "kernel and wall time of a launch: {before:.0?} ns, {open:.0?} with counters open, {after:.0?} after them"
+    );
+    for (before, after) in before.iter().zip(after) {
+        assert!((after / before - 1.0).abs() < 0.02, "{before} {after}");
+    }
 }

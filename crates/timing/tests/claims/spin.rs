@@ -98,6 +98,23 @@ impl Gpu {
         Ok(())
     }
 
+    /// Two blocks of device memory that live as long as the process.
+    pub fn two_blocks(&self, bytes: usize) -> Result<[u64; 2], Failure> {
+        self.stream.context().bind_to_thread()?;
+        // SAFETY: a context is current; nothing frees the blocks.
+        unsafe { Ok([result::malloc_sync(bytes)?, result::malloc_sync(bytes)?]) }
+    }
+
+    /// Copies so many bytes from one block to the other, so often.
+    pub fn copy_memory(&self, [from, to]: [u64; 2], bytes: usize, count: usize) -> Result<(), Failure> {
+        self.stream.context().bind_to_thread()?;
+        for _ in 0..count {
+            // SAFETY: both blocks are of this size and live as long as the process.
+            unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream.cu_stream())? };
+        }
+        Ok(self.stream.synchronize()?)
+    }
+
     fn launch(&self, kernel: &CudaFunction, steps: u32) -> Result<(), Failure> {
         let mut launch = self.stream.launch_builder(kernel);
         launch.arg(&steps).arg(&self.out);

@@ -1,7 +1,10 @@
-//! NVIDIA's profiling interface, for its activity records alone.
+//! NVIDIA's profiling interface: its records of activity, and the counters of a GPU's memory.
 
 mod buffers;
 mod records;
+mod traffic;
+
+pub use traffic::{Traffic, TrafficMeter};
 
 use super::Activities;
 use crate::Failure;
@@ -139,7 +142,8 @@ impl Drop for Recording {
     }
 }
 
-fn start() -> Result<Cupti, String> {
+/// Whether the libraries can be loaded, or which cannot.
+fn present() -> Result<(), String> {
     // SAFETY: opening a library runs its initialisers; these are NVIDIA's own, meant to be opened this way, and the
     // bindings open the same files on their first call, which would panic without them.
     if !unsafe { cudarc::driver::sys::is_culib_present() } {
@@ -151,6 +155,11 @@ fn start() -> Result<Cupti, String> {
                     LD_LIBRARY_PATH"
             .to_owned());
     }
+    Ok(())
+}
+
+fn start() -> Result<Cupti, String> {
+    present()?;
     // Only one tool of a process can subscribe, and two would take each other's records: subscribing asks for the place,
     // and the handle is never given back. No callback is switched on, so it costs nothing.
     let mut subscriber = std::ptr::null_mut();

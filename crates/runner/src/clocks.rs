@@ -41,11 +41,10 @@ pub fn stopwatch(
 
 #[cfg(feature = "cuda")]
 fn graph(setup: Setup, machines: &mut Machines) -> Result<Choice, Failure> {
-    /// As many launches make a replay long beside its own cost.
-    const MOST_CAPTURED: u32 = 64;
     let Device::Cuda(index) = setup.device else { return Err("only cuda has graphs".into()) };
     let stream = machines.native(index)?.stream().clone();
-    let captured = NonZeroU32::new(setup.sets.min(MOST_CAPTURED)).unwrap_or(NonZeroU32::MIN);
+    // Every buffer set once, or what is replayed would stay in the cache.
+    let captured = NonZeroU32::new(setup.sets).unwrap_or(NonZeroU32::MIN);
     Ok((Box::new(calorimeter_timing::cuda::GraphClock::new(stream, captured)), None))
 }
 

@@ -226,10 +226,11 @@ pub fn place(record: &Record, peaks: &Peaks, kinds: &[&str], share: f64) -> Opti
     let percent = |rate: Option<f64>, peak: Option<f64>| Some(100.0 * rate? / peak?);
     let compute_percent = percent(record.case.flops.map(|flops| flops as f64 * share / nanos / 1e3), peak_tflops);
     let memory_percent = percent(record.case.bytes.map(|bytes| bytes as f64 / nanos), peak_gbps);
+    let storage = if cold || peaks.cache_gbps.is_none() { "memory" } else { "cache" };
     let (bound, percent) = match (compute_percent, memory_percent) {
         (Some(compute), Some(memory)) if compute >= memory => ("compute", compute),
         (Some(compute), None) => ("compute", compute),
-        (_, Some(memory)) => ("memory", memory),
+        (_, Some(memory)) => (storage, memory),
         (None, None) => return None,
     };
     Some(Roofline { bound: bound.into(), percent, compute_percent, memory_percent, peak_tflops, peak_gbps })
@@ -256,8 +257,8 @@ pub fn doubtful<'a>(record: &Record, roof: &Roofline, kinds: &[&'a str]) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use calorimeter_sinks::{Case, Status};
     use calorimeter_sinks::record::{Estimate, Rotation};
+    use calorimeter_sinks::{Case, Status};
 
     fn peaks() -> Peaks {
         let tflops = [("bf16".to_owned(), 800.0)].into();
@@ -284,6 +285,9 @@ mod tests {
         assert_eq!(memory.compute_percent, Some(31.25));
         let compute = place(&record(1_000_000_000, 8_000, 4_000.0, 20), &peaks(), &["bf16"], 1.0).unwrap();
         assert_eq!(compute.bound, "compute");
+        // Two sets of 8 MB stay in the cache.
+        let cache = place(&record(1_000, 8_000_000, 4_000.0, 2), &peaks(), &["bf16"], 1.0).unwrap();
+        assert_eq!((cache.bound.as_str(), cache.peak_gbps), ("cache", Some(9000.0)));
     }
 
     #[test]

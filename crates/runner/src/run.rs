@@ -44,6 +44,14 @@ pub enum RunError {
         /// Who.
         others: String,
     },
+    /// Nothing tells who uses the device.
+    #[error("--require-idle: nobody knows who else uses {device}: {why}")]
+    Unwatched {
+        /// The device.
+        device: String,
+        /// What is missing.
+        why: String,
+    },
     /// The filter is no regular expression.
     #[error("--filter {0}")]
     Filter(NoExpression),
@@ -187,16 +195,28 @@ impl Prepared {
     }
 
     /// The devices, and who else uses them: that is asked before a worker of ours does.
-    fn devices(&self) -> Result<(Vec<Found>, Vec<String>), RunError> {
+    fn devices(&self) -> Result<(Vec<Found>, InUse), RunError> {
         let found: Result<Vec<Found>, DeviceError> = self.plan.devices().into_iter().map(devices::present).collect();
-        let (found, Overrides { untimed, require_idle, .. }) = (found?, &self.request.overrides);
-        let in_use = if *untimed && !require_idle { Vec::new() } else { busy(&found) };
-        match in_use.first() {
-            Some((device, others)) if *require_idle => {
-                Err(RunError::Busy { device: device.to_string(), others: others.clone() })
-            }
-            _ => Ok((found, in_use.into_iter().map(|(device, others)| format!("{device}: {others}")).collect())),
+        let (found, mut in_use) = (found?, InUse::new());
+        for one in found.iter().filter(|_| self.asks_who_else()) {
+            let others = sensors::others(one.device, &one.told());
+            in_use.extend(used(one.device, others, self.request.overrides.require_idle)?);
         }
+        Ok((found, in_use))
+    }
+
+    /// What is not timed is disturbed by nobody.
+    fn asks_who_else(&self) -> bool {
+        !self.request.overrides.untimed || self.request.overrides.require_idle
+    }
+
+    /// Who uses a device at the end that nobody else used at the beginning, and may have disturbed what was timed on it.
+    fn newcomers(&self, devices: &HashMap<Device, Found>, before: &InUse) -> Vec<String> {
+        let asked = |found: &&Found| self.asks_who_else() && before.iter().all(|(device, _)| *device != found.device);
+        let others = |found: &Found| used(found.device, sensors::others(found.device, &found.told()), false).ok()?;
+        let mut came: InUse = devices.values().filter(asked).filter_map(others).collect();
+        came.sort_unstable();
+        came.into_iter().map(|(device, others)| format!("{device}, when the run ended: {others}")).collect()
     }
 
     fn header(&self, devices: &[Found]) -> Header {
@@ -222,7 +242,7 @@ impl Prepared {
 
     fn go(
         &self,
-        (devices, in_use): (Vec<Found>, Vec<String>),
+        (devices, in_use): (Vec<Found>, InUse),
         mut journal: Journal,
         contents: JournalContents,
         place: &Place,
@@ -268,7 +288,8 @@ impl Prepared {
         // One that came after the last record interrupted nothing.
         let interrupted = show.interrupted() && records.len() < self.plan.len();
         let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-        notes.extend(in_use);
+        notes.extend(in_use.iter().map(|(device, others)| format!("{device}: {others}")));
+        notes.extend(self.newcomers(&devices, &in_use));
         notes.extend(self.notes.iter().cloned());
         self.sort(&mut records);
         let counts = count_by_status(&records);
@@ -312,13 +333,24 @@ impl Prepared {
     }
 }
 
-/// The devices that somebody else uses at this moment, and who.
-fn busy(devices: &[Found]) -> Vec<(Device, String)> {
-    let others = |found: &Found| {
-        let others = sensors::others(found.device, &found.told());
-        (!others.is_empty()).then(|| (found.device, others.join("; ")))
-    };
-    devices.iter().filter_map(others).collect()
+/// The devices that somebody else uses, and who.
+type InUse = Vec<(Device, String)>;
+
+/// Who else uses a device, if anybody is known to; an error where it must be idle and is not, or may not be.
+fn used(
+    device: Device,
+    others: Result<Vec<String>, String>,
+    require_idle: bool,
+) -> Result<Option<(Device, String)>, RunError> {
+    let name = device.to_string();
+    match others {
+        Err(why) if require_idle => Err(RunError::Unwatched { device: name, why }),
+        Ok(others) if require_idle && !others.is_empty() => {
+            Err(RunError::Busy { device: name, others: others.join("; ") })
+        }
+        Ok(others) if !others.is_empty() => Ok(Some((device, others.join("; ")))),
+        _ => Ok(None),
+    }
 }
 
 /// Whether the kernels of some case are wanted that no clock of ours sees: graphics APIs tell the time of launches alone.
@@ -429,5 +461,30 @@ impl Watch for Translated<'_, '_> {
 
     fn interrupted(&self) -> bool {
         self.inner.interrupted()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_must_be_idle_is_refused_if_that_cannot_be_known() {
+        let said = |others, require_idle| match used(Device::Vulkan(1), others, require_idle) {
+            Ok(used) => used.map(|(_, others)| others).unwrap_or_default(),
+            Err(error) => error.to_string(),
+        };
+        let unseen = || Err("no sensors".to_owned());
+        let busy = || Ok(vec!["one".to_owned(), "two".to_owned()]);
+        for (others, require_idle, expected) in [
+            (Ok(vec![]), true, ""),
+            (Ok(vec![]), false, ""),
+            (unseen(), false, ""),
+            (unseen(), true, "--require-idle: nobody knows who else uses vulkan:1: no sensors"),
+            (busy(), false, "one; two"),
+            (busy(), true, "--require-idle: vulkan:1 is in use: one; two"),
+        ] {
+            assert_eq!(said(others, require_idle), expected);
+        }
     }
 }

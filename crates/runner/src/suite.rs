@@ -3,11 +3,12 @@
 use calorimeter_sinks::record::SuiteSpeedup;
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::SuiteMean;
+use calorimeter_zoo::Operator;
 
 /// What the bootstrap draws from: the same records give the same interval.
 const SEED: u64 = 42;
 
-/// A line for each recipe and implementation on a device, in a dtype and regime, in the order of the records.
+/// A line for each recipe, or operator, and implementation on a device, in a dtype and regime, in the order of the records.
 pub fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
     let mut lines: Vec<(SuiteSpeedup, Vec<f64>)> = Vec::new();
     for record in records.iter().filter(|record| record.status == Status::Ok) {
@@ -15,7 +16,11 @@ pub fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
         let case = &record.case;
         let sparsity = case.sparsity.as_ref().map_or_else(String::new, |sparsity| format!("+{sparsity}"));
         let line = SuiteSpeedup {
-            recipe: format!("{}{sparsity}", case.recipe),
+            // Operators have no recipes, and different ones have no mean.
+            recipe: match case.workload.parse::<Operator>() {
+                Ok(_) => case.workload.clone(),
+                Err(_) => format!("{}{sparsity}", case.recipe),
+            },
             implementation: case.implementation.clone(),
             device: case.device.clone(),
             dtype: case.dtype.clone(),
@@ -61,5 +66,17 @@ mod tests {
         assert_eq!(short[0].0, "int8wo");
         assert!((short[0].2 - 1.0).abs() < 1e-12 && short[0].1 == 2, "{short:?}");
         assert_eq!((short[1].0, short[1].1), ("mxfp8", 1));
+    }
+
+    #[test]
+    fn different_operators_have_no_common_mean() {
+        let record = |workload: &str| {
+            let case = Case { workload: workload.into(), recipe: "baseline".into(), ..Case::default() };
+            let speedup = Some(Speedup { ratio: 2.0, ..Speedup::default() });
+            Record { speedup, ..Record::new(case, Status::Ok) }
+        };
+        let lines = speedups(&[record("softmax"), record("gelu"), record("softmax")]);
+        let short: Vec<(&str, u64)> = lines.iter().map(|line| (line.recipe.as_str(), line.cases)).collect();
+        assert_eq!(short, [("softmax", 2), ("gelu", 1)]);
     }
 }

@@ -1,5 +1,5 @@
-//! The files of accelerator-microbenchmarks, for the cases that come from its configuration files: a table for each entry,
-//! column for column as it writes them, and the lines of `metrics_report.jsonl`.
+//! The files of accelerator-microbenchmarks, for the cases that come from its configuration files and for suites that are
+//! to write them: a table for each entry, column for column as it writes them, and the lines of `metrics_report.jsonl`.
 
 mod row;
 mod statistics;

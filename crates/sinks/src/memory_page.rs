@@ -69,6 +69,8 @@ struct Drawn<'a> {
     peak_at_ns: Option<u64>,
     blocks: Vec<Listed<'a>>,
     block_count: usize,
+    /// Why there are none.
+    no_blocks: Option<&'static str>,
     notes: &'a [String],
 }
 
@@ -87,8 +89,19 @@ impl<'a> Drawn<'a> {
             peak_at_ns: profile.peak_at_ns,
             blocks: largest.into_iter().take(LISTED).map(Listed::of).collect(),
             block_count: profile.blocks.len(),
+            no_blocks: profile.blocks.is_empty().then(|| no_blocks(profile)),
             notes: &profile.notes,
         }
+    }
+}
+
+fn no_blocks(profile: &Profile) -> &'static str {
+    if profile.source == "pool-statistics" {
+        return "The pool tells the sums of its blocks and no single block.";
+    }
+    match profile.lost_from_ns {
+        Some(_) => "The records of this moment are lost.",
+        None => "No block was alive.",
     }
 }
 
@@ -121,7 +134,7 @@ struct Row {
     quantity: &'static str,
     baseline: Option<u64>,
     this: Option<u64>,
-    /// The baseline's peak over this one.
+    /// The baseline's peak over this one, where both are exact.
     saving: Option<f64>,
 }
 
@@ -134,8 +147,10 @@ fn comparisons(profiles: &[Profile]) -> Result<Vec<Comparison>, String> {
             continue;
         }
         let baseline = profile.against.map(|against| baseline_of(profile, against, profiles)).transpose()?;
-        let baselines = baseline.map(|baseline| baseline.peaks).unwrap_or_default().named();
-        let rows = (profile.peaks.named().into_iter().zip(baselines))
+        let baselines = baseline.map(|baseline| baseline.peaks).unwrap_or_default();
+        let exact = [profile.peaks.bound, baselines.bound] == [Bound::Exact; 2];
+        let saving = |baseline, this| saving(baseline, this).filter(|_| exact);
+        let rows = (profile.peaks.named().into_iter().zip(baselines.named()))
             .filter(|((_, this), (_, baseline))| this.or(*baseline).is_some())
             .map(|((quantity, this), (_, baseline))| Row { quantity, baseline, this, saving: saving(baseline, this) })
             .collect();
@@ -241,6 +256,37 @@ mod tests {
                 compared(4, None, vec![row("allocated", None, Some(7), None)]),
             ]
         );
+    }
+
+    #[test]
+    fn a_bound_has_no_saving() {
+        for (theirs, ours) in
+            [(Bound::AtLeast, Bound::Exact), (Bound::Exact, Bound::AtLeast), (Bound::Exact, Bound::Unknown)]
+        {
+            let mut profiles = [profile("baseline eager", 400), against(0, profile("int8wo eager", 100))];
+            profiles[0].peaks.bound = theirs;
+            profiles[1].peaks.bound = ours;
+            let row = Row { quantity: "allocated", baseline: Some(400), this: Some(100), saving: None };
+            assert_eq!(comparisons(&profiles).unwrap()[0].rows, [row]);
+        }
+    }
+
+    #[test]
+    fn a_profile_without_blocks_says_why() {
+        let block = Block { bytes: 1, ..Block::default() };
+        let profiles = [
+            Profile { source: "pool-statistics".into(), ..profile("int8wo fused", 5) },
+            Profile { lost_from_ns: Some(3), ..profile("lost", 5) },
+            profile("nothing", 0),
+            Profile { blocks: vec![block], ..profile("int8wo eager", 5) },
+        ];
+        let html = to_html("case", &profiles).unwrap();
+        let data = data(&html);
+        let why = |index: usize| data["profiles"][index]["no_blocks"].as_str();
+        assert_eq!(why(0), Some("The pool tells the sums of its blocks and no single block."));
+        assert_eq!([why(1), why(2)], [Some("The records of this moment are lost."), Some("No block was alive.")]);
+        assert_eq!(why(3), None);
+        assert!(html.contains("profile.no_blocks"));
     }
 
     #[test]

@@ -16,8 +16,9 @@ pub fn write(path: &Path, records: &[Record]) -> Result<(), SinkError> {
 /// `roof` names; `throughput_gbps` the least traffic over the time; `memory_mb` the peak above the inputs, in MiB.
 fn entry(record: &Record) -> Value {
     let case = &record.case;
-    let time = record.time_ns.filter(|_| record.status == Status::Ok);
-    let roof = record.roofline.as_ref();
+    let ok = record.status == Status::Ok;
+    let time = record.time_ns.filter(|_| ok);
+    let roof = record.roofline.as_ref().filter(|_| ok);
     let above = record.memory.and_then(|memory| memory.peak_above_inputs);
     json!({
         "operation": case.workload,
@@ -29,7 +30,7 @@ fn entry(record: &Record) -> Value {
         "memory_mb": above.map(|bytes| bytes as f64 / f64::from(1 << 20)),
         "inference_speed": time.map(|time| 1e9 / time.median),
         "gpu_efficiency": roof.map(|roof| roof.percent),
-        "throughput_gbps": record.gbps,
+        "throughput_gbps": record.gbps.filter(|_| ok),
         "id": case.id,
         "status": record.status,
         "reason": record.reason,
@@ -39,10 +40,11 @@ fn entry(record: &Record) -> Value {
         "device": case.device,
         "regime": case.regime,
         "stopwatch": record.stopwatch,
+        "memory_bound": record.memory.map(|memory| memory.bound),
         "time_ms_lo": time.and_then(|time| time.lo).map(|lo| lo / 1e6),
         "time_ms_hi": time.and_then(|time| time.hi).map(|hi| hi / 1e6),
         "converged": record.converged,
-        "tflops": record.tflops,
+        "tflops": record.tflops.filter(|_| ok),
         "flops": case.flops,
         "bytes": case.bytes,
         "counted_bytes": record.traffic.map(|traffic| traffic.bytes()),

@@ -10,6 +10,8 @@ use std::fmt;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::memory_page::Bound;
+
 /// What is to be measured: the identity of a case and the facts known before it runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -78,7 +80,7 @@ pub struct Case {
     pub export: Option<Export>,
 }
 
-/// What a file of accelerator-microbenchmarks says of its results.
+/// What a file of accelerator-microbenchmarks says of its results, or the command line of a suite.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Export {
     /// The position of the case's entry among those of the run: each has files of its own.
@@ -155,6 +157,9 @@ pub struct Record {
     /// The raw measurements that `time_ns` was computed from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Window>,
+    /// Times of single launches in nanoseconds, where another program's table wants their percentiles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub iterations_ns: Vec<u64>,
     /// Whether the interval became as narrow as asked before the time was up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub converged: Option<bool>,
@@ -249,6 +254,7 @@ impl Record {
             rotation: None,
             time_ns: None,
             windows: Vec::new(),
+            iterations_ns: Vec::new(),
             converged: None,
             speedup: None,
             tflops: None,
@@ -559,7 +565,10 @@ pub struct Memory {
     /// Peak of the bytes asked for, those of the inputs and weights left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_above_inputs: Option<u64>,
-    /// The baseline's peak over this one.
+    /// How far the peaks can be trusted.
+    #[serde(default)]
+    pub bound: Bound,
+    /// The baseline's peak over this one, where both are exact.
     #[serde(default, skip_serializing_if = "no_number")]
     pub saving: Option<f64>,
 }

@@ -87,6 +87,7 @@ pub fn data_frame(records: &[Record]) -> PolarsResult<DataFrame> {
         rows.count("peak_active_bytes", |r| r.memory?.peak_active),
         rows.count("peak_reserved_bytes", |r| r.memory?.peak_reserved),
         rows.count("peak_above_inputs", |r| r.memory?.peak_above_inputs),
+        rows.text("memory_bound", |r| Some(r.memory.as_ref()?.bound.as_str())),
         rows.number("memory_saving", |r| r.memory?.saving),
         rows.number("clock_mhz", |r| middle(r, |sample| sample.clock_mhz.map(f64::from))),
         rows.number("memory_clock_mhz", |r| middle(r, |sample| sample.memory_clock_mhz.map(f64::from))),

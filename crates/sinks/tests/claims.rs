@@ -46,6 +46,7 @@ fn full(id: &str) -> Record {
         kernel: Some("gemm<bf16, 128>".into()),
         time_ns: Some(Estimate { median: 12_340.125, lo: Some(0.1 + 0.2), hi: Some(1e300) }),
         windows: vec![Window { launches: 10, nanos: 123_401 }, Window { launches: 12, nanos: u64::MAX }],
+        iterations_ns: vec![12_340, u64::MAX],
         converged: Some(true),
         speedup: Some(Speedup {
             vs: "base".into(),
@@ -409,7 +410,7 @@ fn every_table_has_the_same_columns_in_the_same_order() {
     let names: Vec<&str> = schemas[0].iter_names().map(|name| name.as_str()).collect();
     assert_eq!(names[0], "id");
     assert_eq!(names[11..16], ["m", "k", "n", "shape", "regime"]);
-    assert_eq!(names.len(), 93);
+    assert_eq!(names.len(), 96);
 }
 
 #[test]

@@ -98,7 +98,8 @@ struct Lane {
     settled: bool,
     joules: Option<f64>,
     windows: Vec<Window>,
-    lengths: Vec<u32>,
+    /// The lengths of every four windows in a row, in their order.
+    lengths: [u32; LENGTHS.len()],
     discarded: u32,
     failure: Option<TimingError>,
 }
@@ -170,7 +171,7 @@ fn prepare(index: usize, arm: &mut Arm<'_>, options: &Options, observer: &mut dy
         settled: false,
         joules: None,
         windows: vec![],
-        lengths: vec![],
+        lengths: LENGTHS,
         discarded: 0,
         failure: None,
     };
@@ -231,11 +232,12 @@ fn next_length(overhead: Overhead, lane: &mut Lane, rng: &mut ChaCha8Rng) -> u32
     if overhead == Overhead::Outside {
         return 1;
     }
-    if lane.lengths.is_empty() {
-        lane.lengths.extend(LENGTHS);
+    // By the windows that are kept: one that a spoilt round threw away is measured again at its length.
+    let next = lane.windows.len() % LENGTHS.len();
+    if next == 0 {
         lane.lengths.shuffle(rng);
     }
-    lane.lengths.pop().unwrap_or(1)
+    lane.lengths[next]
 }
 
 fn compare(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options) -> Option<Comparison> {
@@ -421,6 +423,21 @@ mod tests {
         assert_eq!((warm[0].repeated, warm[0].spoilt), (1, 0));
         assert!(hot[0].spoilt > 0 && hot[0].repeated > 1, "{} {}", hot[0].repeated, hot[0].spoilt);
         assert_eq!(hot[0].repeated + hot[0].spoilt, 49);
+    }
+
+    #[test]
+    fn a_repeated_round_leaves_every_cycle_of_lengths_whole() {
+        let script = Script { nanos: 7_000.0, fixed: 40_000.0, noise: 0.002, ..Script::default() };
+        let (mut work, mut clock) = MockWork::pair(script);
+        let mut arms = [Arm::new(&mut work, &mut clock)];
+        let measured = measure(&mut arms, &Options::default(), &mut Hot { rounds: 20 }).remove(0).unwrap();
+        assert!(measured.repeated > 2, "{}", measured.repeated);
+        let shortest = measured.windows.iter().map(|window| window.launches).min().unwrap();
+        for cycle in measured.windows.chunks_exact(LENGTHS.len()) {
+            let mut lengths: Vec<u32> = cycle.iter().map(|window| window.launches / shortest).collect();
+            lengths.sort_unstable();
+            assert_eq!(lengths, LENGTHS);
+        }
     }
 
     #[test]

@@ -25,8 +25,11 @@ static SILENCE: Silence = Silence {
 pub const FORBIDDEN: &str = "a kernel would have to be tuned, and tuning is forbidden";
 
 /// Where the runtime's own lines come from and how they begin.
-const COMPILES: [(&str, &str); 2] =
-    [("cubecl_cuda::compute::context", "Compiling kernel"), ("cubecl_wgpu::backend::vulkan", "Compiling ")];
+const COMPILES: [(&str, &str); 3] = [
+    ("cubecl_cuda::compute::context", "Compiling kernel"),
+    ("cubecl_wgpu::backend::vulkan", "Compiling "),
+    ("cubecl_wgpu::backend::base", "[cubecl-wgpu] compiling WGSL module"),
+];
 /// Where lines about single kernels come from, in a process whose runtime is told to time each.
 const KERNELS: &str = "cubecl_common::config::logger";
 const TUNES: (&str, &str) = ("cubecl_runtime::tune::tuner", "Tuning ");
@@ -162,8 +165,10 @@ mod tests {
         log::info!(target: "cubecl_runtime::tune::tuner", "Tuning matmul-{}", 4);
         log::trace!(target: "cubecl_cuda::compute::context", "Compiling kernel");
         log::debug!(target: "cubecl_wgpu::backend::vulkan", "Compiling {}", "add");
+        log::trace!(target: "cubecl_wgpu::backend::base", "[cubecl-wgpu] compiling WGSL module `{}`\n{}", "add", "fn");
+        log::trace!(target: "cubecl_wgpu::backend::base", "something else");
         log::info!(target: "somebody::else", "Compiling kernel");
-        assert_eq!(silence.disturbances() - before, 3);
+        assert_eq!(silence.disturbances() - before, 4);
     }
 
     #[test]

@@ -165,7 +165,8 @@ pub struct LaunchSpan {
 /// What a stopwatch can tell apart, measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Granularity {
-    /// The smallest difference between two empty windows that is not zero.
+    /// The smallest difference that is not zero between two empty windows, or between windows of at most one launch where
+    /// empty ones all read the same.
     pub step_ns: u64,
     /// The median duration of an empty window.
     pub empty_ns: u64,
@@ -177,5 +178,36 @@ impl Granularity {
         empty.sort_unstable();
         let step_ns = empty.windows(2).map(|pair| pair[1] - pair[0]).filter(|&step| step > 0).min().unwrap_or(1);
         Self { step_ns, empty_ns: empty.get(empty.len() / 2).copied().unwrap_or(0) }
+    }
+
+    /// From windows of one launch besides empty ones, for a clock whose empty windows all read the same. Long launches
+    /// have no need of a fine clock: two windows of them do.
+    #[cfg(any(test, feature = "cubecl"))]
+    pub(crate) fn by_launches(mut window: impl FnMut(u32) -> Result<u64, Failure>) -> Result<Self, Failure> {
+        const SINGLE_LAUNCHES: usize = 64;
+        const EMPTY_WINDOWS: usize = 8;
+        const LONG_ENOUGH: Duration = Duration::from_millis(200);
+        let begun = Instant::now();
+        let mut single = Vec::with_capacity(SINGLE_LAUNCHES);
+        while single.len() < 2 || (single.len() < SINGLE_LAUNCHES && begun.elapsed() < LONG_ENOUGH) {
+            single.push(window(1)?);
+        }
+        let empty: Vec<u64> = (0..EMPTY_WINDOWS).map(|_| window(0)).collect::<Result<_, Failure>>()?;
+        let empty_ns = Self::of(empty.clone()).empty_ns;
+        Ok(Self { empty_ns, ..Self::of([single, empty].concat()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_reads_empty_windows_as_zero_shows_its_step_in_launches() {
+        for (launches, step_ns) in [([1200, 1240, 1400], 40), ([1200, 1200, 1200], 1200)] {
+            let mut next = launches.into_iter().cycle();
+            let window = |launches| Ok(if launches == 0 { 0 } else { next.next().unwrap() });
+            assert_eq!(Granularity::by_launches(window).unwrap(), Granularity { step_ns, empty_ns: 0 });
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The device's own timestamps around each launch, through CubeCL.
 
-use crate::{Failure, LaunchSpan, Overhead, Reading, Stopwatch, Work, median};
+use crate::{Failure, Granularity, LaunchSpan, Overhead, Reading, Stopwatch, Work, median};
 use cubecl::profile::{ProfileDuration, ProfileTicks, TimingMethod};
 use cubecl::{Runtime, client::ComputeClient, future};
 use std::time::Instant;
@@ -66,6 +66,11 @@ impl<R: Runtime> Stopwatch for Timestamps<R> {
             }
         }
         Ok(Reading::Later(Box::new(move || Ok(nanos + waiting.into_iter().map(read).sum::<u64>()))))
+    }
+
+    /// A pass without kernels is never begun and reads zero.
+    fn granularity(&mut self, work: &mut dyn Work) -> Result<Granularity, Failure> {
+        Granularity::by_launches(|launches| Ok(read(self.profile(work, launches)?)))
     }
 
     fn spans(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<LaunchSpan>, Failure> {

@@ -188,6 +188,11 @@ pub trait Operation: Copy + Eq + Ord + Hash + Debug + Send + Sync + Sized + 'sta
         Err(no_cube(self.name()))
     }
 
+    /// The operator by plain Rust on the processor, in memory that is kept from launch to launch.
+    fn host(&self, _: &Spec, _: &[Matrix], _sets: u32) -> Result<Box<dyn crate::Workload>, ZooError> {
+        Err(ZooError::Unsupported(format!("{} has no native kernel", self.name())))
+    }
+
     /// The operator by CUDA's libraries and kernels of ours, without burn.
     #[cfg(feature = "cuda")]
     fn native(
@@ -444,6 +449,11 @@ impl Operator {
         inputs: Vec<Value<crate::CubeOf<R>>>,
     ) -> Result<Pass<crate::CubeOf<R>>, ZooError> {
         each!(self, one => one.cube::<R>(spec, inputs))
+    }
+
+    /// See [`Operation::host`].
+    pub fn host(&self, spec: &Spec, inputs: &[Matrix], sets: u32) -> Result<Box<dyn crate::Workload>, ZooError> {
+        each!(self, one => one.host(spec, inputs, sets))
     }
 
     /// See [`Operation::native`].

@@ -152,14 +152,17 @@ impl Task {
         }
     }
 
-    /// Rows, output columns and depth of its matrix products, for models.
+    /// Rows, output columns and depth of its matrix products, where they are known.
     pub fn products(&self) -> Vec<[u64; 3]> {
         match self {
             Self::Model(problem) => {
                 let layout = problem.layout();
                 layout.linears.iter().map(|&(n, k)| [layout.input.0, n, k]).collect()
             }
-            Self::Operator(_) => Vec::new(),
+            Self::Operator(OperatorProblem { spec, .. }) => {
+                let sides = ["m", "n", "k"].map(|axis| spec.axes.get(axis));
+                if let [Some(m), Some(n), Some(k)] = sides { vec![[m, n, k]] } else { Vec::new() }
+            }
         }
     }
 

@@ -14,6 +14,10 @@ pub struct FusionProfile {
     pub fusion_pattern: String,
     /// One name for each separate kernel.
     pub operators: Vec<String>,
+    /// Operations, and the bytes of the two models once more under their other names.
+    pub flops: Option<u64>,
+    pub unfused_bytes: Option<u64>,
+    pub fused_bytes: Option<u64>,
     pub num_operators: usize,
     pub unfused_latency_ms: Option<f64>,
     pub unfused_gflops: Option<f64>,
@@ -55,58 +59,63 @@ pub struct FusionProfile {
     pub reason: Option<String>,
 }
 
+const MODELLED: [&str; 5] =
+    ["unfused_bytes", "fused_bytes", "unfused_memory_bytes", "fused_memory_bytes", "memory_reduction"];
+
 /// Every pattern by operator, implementation, type, size and regime.
 pub fn fusions(records: &[Record]) -> BTreeMap<String, FusionProfile> {
-    let of_patterns: Vec<&Record> =
-        records.iter().filter(|record| Pattern::of(&record.case.workload).is_some()).collect();
+    let patterns = || records.iter().filter(|record| record.case.fusion.is_some());
     let mut found = BTreeMap::new();
-    for &fused in &of_patterns {
-        let Some(pattern) = Pattern::of(&fused.case.workload) else { continue };
-        let is_unfused = |record: &&&Record| {
-            let (one, other) = (&record.case, &fused.case);
-            one.workload == other.workload
-                && one.implementation == "eager"
-                && (&one.dtype, &one.shape, &one.regime) == (&other.dtype, &other.shape, &other.regime)
-        };
-        let Some(&unfused) = of_patterns.iter().find(is_unfused) else { continue };
-        if unfused.case.id != fused.case.id {
-            let case = &fused.case;
-            // As in the names of cases, the usual regime is not written.
-            let regime = if case.regime == "device-cold" { String::new() } else { format!("/{}", case.regime) };
-            let key = format!("{}/{}/{}/{}{regime}", case.workload, case.implementation, case.dtype, case.shape);
-            found.insert(key, fusion(pattern, unfused, fused));
-        }
+    for fused in patterns().filter(|record| record.case.implementation != UNFUSED) {
+        let case = &fused.case;
+        let unfused = patterns().find(|record| {
+            let other = &record.case;
+            other.implementation == UNFUSED
+                && (&other.workload, &other.dtype, &other.shape, &other.regime)
+                    == (&case.workload, &case.dtype, &case.shape, &case.regime)
+        });
+        // As in the names of cases, the usual regime is not written.
+        let regime = if case.regime == "device-cold" { String::new() } else { format!("/{}", case.regime) };
+        let key = format!("{}/{}/{}/{}{regime}", case.workload, case.implementation, case.dtype, case.shape);
+        found.insert(key, fusion(unfused, fused));
     }
     found
 }
 
-fn fusion(pattern: Pattern, unfused: &Record, fused: &Record) -> FusionProfile {
+/// The implementation that runs every step as a kernel of its own.
+const UNFUSED: &str = "eager";
+
+fn fusion(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
     let model = fused.case.fusion.as_ref();
-    let ratio = compare(unfused, fused);
-    let launches = unfused.kernel_launches.zip(fused.kernel_launches);
+    let ratio = unfused.and_then(|unfused| compare(unfused, fused));
+    let unfused_launches = unfused.and_then(|unfused| unfused.kernel_launches);
     let factor = ratio.as_ref().map(|ratio| ratio.middle);
     let traffic = model.filter(|model| model.fused_bytes > 0).map(|m| m.unfused_bytes as f64 / m.fused_bytes as f64);
-    let (verdict, reason) = judge(unfused, fused, ratio.as_ref(), launches);
+    let (verdict, reason) = judge(unfused, fused, ratio.as_ref());
     let gflops = |record: &Record| record.tflops.map(|rate| 1e3 * rate);
     let millis = |record: &Record| record.time_ns.map(|time| time.median / 1e6);
+    let counted = |record: &Record| record.traffic.map(|traffic| traffic.bytes());
     let improvement = |(unfused, fused): (f64, f64)| (unfused > 0.0).then(|| (fused - unfused) / unfused);
     FusionProfile {
-        fusion_pattern: pattern.name.into(),
+        fusion_pattern: Pattern::of(&fused.case.workload).map_or(fused.case.workload.as_str(), |it| it.name).into(),
         operators: model.map(|model| model.operators.clone()).unwrap_or_default(),
+        flops: fused.case.flops,
+        unfused_bytes: model.map(|model| model.unfused_bytes),
+        fused_bytes: model.map(|model| model.fused_bytes),
         num_operators: model.map_or(0, |model| model.operators.len()),
-        unfused_latency_ms: millis(unfused),
-        unfused_gflops: gflops(unfused),
+        unfused_latency_ms: unfused.and_then(millis),
+        unfused_gflops: unfused.and_then(gflops),
         unfused_memory_bytes: model.map(|model| model.unfused_bytes),
         fused_latency_ms: millis(fused),
         fused_gflops: gflops(fused),
         fused_memory_bytes: model.map(|model| model.fused_bytes),
         speedup_factor: factor,
         memory_reduction: traffic.map(|traffic| 1.0 - 1.0 / traffic),
-        gflops_improvement: gflops(unfused).zip(gflops(fused)).and_then(improvement),
+        gflops_improvement: unfused.and_then(gflops).zip(gflops(fused)).and_then(improvement),
         input_shape: fused.case.shape.iter().map(|(_, size)| size).collect(),
         extra_params: fused.case.shape.clone(),
         num_trials: fused.windows.len() as u64,
-        modelled: ["unfused_memory_bytes", "fused_memory_bytes", "memory_reduction"].map(str::to_owned).into(),
+        modelled: MODELLED.map(str::to_owned).into(),
         operator: fused.case.workload.clone(),
         implementation: fused.case.implementation.clone(),
         precision: kind(fused).into(),
@@ -117,11 +126,11 @@ fn fusion(pattern: Pattern, unfused: &Record, fused: &Record) -> FusionProfile {
             .zip(traffic)
             .filter(|(_, traffic)| *traffic > 1.0)
             .map(|(f, t)| (f - 1.0) / (t - 1.0)),
-        unfused_launches: unfused.kernel_launches,
+        unfused_launches,
         fused_launches: fused.kernel_launches,
-        unfused_counted_bytes: unfused.traffic.map(|traffic| traffic.bytes()),
-        fused_counted_bytes: fused.traffic.map(|traffic| traffic.bytes()),
-        unfused_peak_bytes: unfused.peak_bytes,
+        unfused_counted_bytes: unfused.and_then(counted),
+        fused_counted_bytes: counted(fused),
+        unfused_peak_bytes: unfused.and_then(|unfused| unfused.peak_bytes),
         fused_peak_bytes: fused.peak_bytes,
         fused_kernel: fused.kernel.clone(),
         status: fused.status.as_str().into(),
@@ -130,29 +139,32 @@ fn fusion(pattern: Pattern, unfused: &Record, fused: &Record) -> FusionProfile {
 }
 
 /// The verdict, and what must be said beside it.
-fn judge(
-    unfused: &Record,
-    fused: &Record,
-    ratio: Option<&Ratio>,
-    launches: Option<(f64, f64)>,
-) -> (Verdict, Option<String>) {
-    match (fused.status, unfused.status) {
-        (Status::Ok, Status::Ok) if kind(unfused) != kind(fused) => {
-            let reason = format!("{} against {}: not the same numbers", kind(fused), kind(unfused));
-            (Verdict::Inconclusive, Some(reason))
-        }
-        (Status::Ok, Status::Ok) => {
-            let verdict = Verdict::of(ratio.and_then(|ratio| ratio.interval), launches);
-            let unseen = "the clock does not see kernels: whether fewer ran is not known";
-            (verdict, launches.is_none().then(|| unseen.into()))
-        }
-        (Status::Ok, _) => {
-            let why = unfused.reason.clone().unwrap_or_else(|| unfused.status.to_string());
-            (Verdict::Inconclusive, Some(format!("the unfused side has no time: {why}")))
-        }
-        (Status::Unsupported | Status::Skipped, _) => (Verdict::Unsupported, fused.reason.clone()),
-        _ => (Verdict::Failed, fused.reason.clone()),
+fn judge(unfused: Option<&Record>, fused: &Record, ratio: Option<&Ratio>) -> (Verdict, Option<String>) {
+    let inconclusive = |why: String| (Verdict::Inconclusive, Some(why));
+    match (fused.status, unfused) {
+        (Status::Unsupported | Status::Skipped, _) => return (Verdict::Unsupported, fused.reason.clone()),
+        (Status::Ok, _) => {}
+        _ => return (Verdict::Failed, fused.reason.clone()),
     }
+    let Some(unfused) = unfused else {
+        return inconclusive(format!("`{UNFUSED}`, the unfused side, was not asked for"));
+    };
+    if unfused.status != Status::Ok {
+        let why = unfused.reason.clone().unwrap_or_else(|| unfused.status.to_string());
+        return inconclusive(format!("the unfused side has no time: {why}"));
+    }
+    if kind(unfused) != kind(fused) {
+        return inconclusive(format!("{} against {}: not the same numbers", kind(fused), kind(unfused)));
+    }
+    if let (Some(theirs), Some(own)) = (&unfused.stopwatch, &fused.stopwatch)
+        && theirs != own
+    {
+        return inconclusive(format!("{own} against {theirs}: not the same clock"));
+    }
+    let launches = unfused.kernel_launches.zip(fused.kernel_launches);
+    let verdict = Verdict::of(ratio.and_then(|ratio| ratio.interval), launches);
+    let unseen = "the clock does not see kernels: whether fewer ran is not known";
+    (verdict, launches.is_none().then(|| unseen.into()))
 }
 
 struct Ratio {
@@ -203,6 +215,21 @@ mod tests {
         assert_eq!(fused.predicted_saving_reached, Some(0.5));
         assert!((fused.memory_reduction.unwrap() - 2.0 / 3.0).abs() < 1e-12);
         assert_eq!((native.verdict, native.reason.as_deref()), (Verdict::Unsupported, Some("no kernel")));
+    }
+
+    #[test]
+    fn times_of_two_clocks_and_a_pattern_without_its_unfused_side_have_no_verdict() {
+        let mut unfused = arm("linear_bias", "eager", 64, None);
+        let mut fused = against(arm("linear_bias", "fused", 64, None), &unfused, (1.9, 2.0, 2.1));
+        unfused.stopwatch = Some("timestamps".into());
+        fused.stopwatch = Some("slope".into());
+        let of = |records: &[Record]| fusions(records).into_values().next().unwrap();
+        let found = of(&[unfused, fused.clone()]);
+        assert_eq!(found.verdict, Verdict::Inconclusive);
+        assert_eq!(found.reason.as_deref(), Some("slope against timestamps: not the same clock"));
+        let alone = of(&[fused]);
+        assert_eq!((alone.verdict, alone.unfused_latency_ms), (Verdict::Inconclusive, None));
+        assert_eq!((alone.flops, alone.unfused_bytes, alone.fused_bytes), (Some(2_000), Some(300), Some(100)));
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub fn every_operation() -> Vec<Operation> {
 }
 
 /// Why a calibration has no transfers.
-pub const NO_TRANSFER: &str = "copies between host and device are measured on cuda";
+pub const NO_TRANSFER: &str = "copies between host and device are measured on cuda, where --operations has transfer";
 
 /// The operations behind one word of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! `calorimeter calibrate`.
 
-use super::options::ColourArguments;
-use super::run::{colour, continued, dry_run, place, report, resume_in, start};
+use super::options::Sitting;
+use super::run::{report, sit};
 use super::{CliError, print};
 use crate::Exit;
 use crate::cache;
@@ -9,12 +9,12 @@ use crate::calibration::{
     Families, Labels, Machine, Operations, Profile, Stated, Wish, default_dtypes, every_operation, keep, latest, show,
     text,
 };
-use crate::config::{Overrides, Source, Span, Timing, Wanted};
+use crate::config::{Source, Wanted};
 use crate::devices::{self, Found};
 use crate::environment::available_memory;
 use crate::peaks;
-use crate::progress::{Format, Terminal};
-use crate::run::{Request, RunError};
+use crate::progress::Format;
+use crate::run::RunError;
 use calorimeter_recipes::Dtype;
 use calorimeter_sinks::journal;
 use calorimeter_zoo::Device;
@@ -51,9 +51,6 @@ pub struct CalibrateArguments {
     /// Which fusion patterns to measure: linear, conv, attention, all [default: none]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub fusion_patterns: Option<Vec<Families>>,
-    /// Where: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu
-    #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE", default_value = "auto")]
-    pub device: Wanted,
     /// Types of numbers: f32, bf16, f16 [default: f32 on a processor, all on a GPU]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub dtypes: Option<Vec<Dtype>>,
@@ -63,20 +60,8 @@ pub struct CalibrateArguments {
     /// Add the profile to this folder, as DIR/HARDWARE/TIME.json; nothing there is ever replaced
     #[arg(long, value_name = "DIR")]
     pub registry: Option<PathBuf>,
-    /// Folder for the run [default: a new one under results]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Go on with the calibration in this folder; of one that has ended, only the profile is made again
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "quick", "operations", "fusion_patterns", "dtypes"])]
-    pub resume: Option<PathBuf>,
-    /// Stop a case after measuring it for this long, e.g. 500ms
-    #[arg(long, value_name = "TIME")]
-    pub max_time: Option<Span>,
-    /// Print what would be measured, and touch no device
-    #[arg(long)]
-    pub dry_run: bool,
     #[command(flatten)]
-    pub colour: ColourArguments,
+    pub sitting: Sitting,
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -85,46 +70,46 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
-    if let Some(wanted) = &arguments.show {
-        return printed(wanted, arguments.registry.as_deref());
+    let CalibrateArguments { show: shown, registry, hardware, peak_gflops, peak_bandwidth, output, sitting, .. } =
+        &arguments;
+    if let Some(wanted) = shown {
+        return printed(wanted, registry.as_deref());
     }
-    let timing = Timing { max_time: arguments.max_time, ..Timing::default() };
-    let overrides = Overrides { timing, ..Overrides::default() };
-    let request = match &arguments.resume {
-        Some(dir) => continued(dir, overrides)?,
-        None => Request { sources: vec![source(&arguments)?], overrides },
+    let plans = arguments.quick
+        || arguments.operations.is_some()
+        || arguments.fusion_patterns.is_some()
+        || arguments.dtypes.is_some();
+    let sources = match &sitting.resume {
+        Some(_) if plans => {
+            let why = "--resume goes on with what was asked for then: leave operations, patterns and dtypes out";
+            return Err(CliError::Usage(why.into()));
+        }
+        Some(_) => Vec::new(),
+        None => vec![source(&arguments, sitting.overrides.cases.device)?],
     };
-    let prepared = request.prepare()?;
-    if arguments.dry_run {
-        return Ok(dry_run(&prepared, Format::Table));
+    let stated = Stated { gflops: *peak_gflops, gbps: *peak_bandwidth };
+    let (hardware, output, registry) = (hardware.clone(), output.clone(), registry.clone());
+    let Some(sat) = sit(sources, arguments.sitting)? else { return Ok(Exit::Fine) };
+    let profile = Profile::of(&journal::read(&sat.dir)?, &Labels { hardware, stated });
+    if sat.format == Format::Table {
+        print(&format!("\n{}", show(&profile)));
     }
-    let mut terminal = Terminal::new(Format::Table, colour(&arguments.colour));
-    let dir = arguments.resume.clone().unwrap_or_else(|| place(&prepared, arguments.out.as_deref()).dir);
-    let outcome = match &arguments.resume {
-        Some(dir) => resume_in(&prepared, dir, &mut terminal),
-        None => start(&prepared, Some(&dir), &mut terminal),
-    };
-    terminal.finish();
-    let outcome = outcome?;
-    let stated = Stated { gflops: arguments.peak_gflops, gbps: arguments.peak_bandwidth };
-    let profile = Profile::of(&journal::read(&dir)?, &Labels { hardware: arguments.hardware, stated });
-    print(&format!("\n{}", show(&profile)));
-    let exit = report(&outcome, false);
-    raise(&profile, prepared.plan().devices().first().copied());
-    for path in [Some(dir.join("profile.json")), arguments.output].into_iter().flatten() {
+    let exit = report(&sat.outcome, sat.strict);
+    raise(&profile, sat.device);
+    for path in [Some(sat.dir.join("profile.json")), output].into_iter().flatten() {
         profile.write(&path)?;
         eprintln!("wrote {}", path.display());
     }
     // What was cut short can be gone on with; the registry takes whole calibrations.
-    if let Some(registry) = arguments.registry.filter(|_| !outcome.interrupted) {
+    if let Some(registry) = registry.filter(|_| !sat.outcome.interrupted) {
         eprintln!("wrote {}", keep(&registry, &profile)?.display());
     }
     Ok(exit)
 }
 
 /// The plan that the options ask for.
-fn source(arguments: &CalibrateArguments) -> Result<Source, CliError> {
-    let device = devices::resolve(arguments.device).map_err(RunError::from)?;
+fn source(arguments: &CalibrateArguments, device: Option<Wanted>) -> Result<Source, CliError> {
+    let device = devices::resolve(device.unwrap_or_default()).map_err(RunError::from)?;
     let found = devices::present(device).map_err(RunError::from)?;
     let machine = machine(&found);
     let operations = match &arguments.operations {

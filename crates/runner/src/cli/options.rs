@@ -138,6 +138,9 @@ pub struct SuiteArguments {
     /// Write the results as JSON too: a flat list, or for `fusion` what fusing each pattern does at each size
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Write the tables and the metrics_report.jsonl of accelerator-microbenchmarks too
+    #[arg(long, value_name = "DIR")]
+    pub export: Option<String>,
     #[command(flatten)]
     pub sitting: Sitting,
 }
@@ -288,6 +291,9 @@ pub struct OverrideArguments {
     /// Measure nothing on a device that other processes use
     #[arg(long)]
     pub require_idle: bool,
+    /// Given to the suites alone.
+    #[arg(skip)]
+    pub export: Option<String>,
 }
 
 /// The part of it that says which cases there are, however they are measured.
@@ -316,10 +322,10 @@ pub struct CaseArguments {
 
 impl From<OverrideArguments> for Overrides {
     fn from(arguments: OverrideArguments) -> Self {
-        let OverrideArguments { cases, precision, max_time, regimes, autotune, profile, memory, require_idle } =
+        let OverrideArguments { cases, precision, max_time, regimes, autotune, profile, memory, require_idle, export } =
             arguments;
         let timing = Timing { precision, max_time, ..Timing::default() };
-        Self { timing, regimes, autotune, profile, memory, require_idle, ..cases.into() }
+        Self { timing, regimes, autotune, profile, memory, require_idle, export, ..cases.into() }
     }
 }
 

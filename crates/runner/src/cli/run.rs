@@ -9,6 +9,7 @@ use crate::run::{Outcome, Place, Prepared, Request, RunError, now, run_id};
 use crate::worker::{Keep, Subprocess};
 use calorimeter_sinks::Case;
 use calorimeter_sinks::terminal::{Colour, summary};
+use calorimeter_zoo::Device;
 use serde::Serialize;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -19,11 +20,11 @@ pub fn run(arguments: RunArguments) -> Result<Exit, CliError> {
     if files.is_empty() && sitting.resume.is_none() {
         return Err(CliError::Usage("no configuration file; try configs/quickstart.yml".into()));
     }
-    Ok(sit(read(&files)?, sitting)?.map_or(Exit::Fine, |(_, exit)| exit))
+    Ok(sit(read(&files)?, sitting)?.map_or(Exit::Fine, |sat| sat.sum_up()))
 }
 
 /// Plans and runs what the sources ask for, or goes on with the run of a folder; nothing where the plan was only printed.
-pub fn sit(sources: Vec<Source>, sitting: Sitting) -> Result<Option<(Outcome, Exit)>, CliError> {
+pub fn sit(sources: Vec<Source>, sitting: Sitting) -> Result<Option<Sat>, CliError> {
     let Sitting { out, resume, dry_run: dry, format, strict, colour: arguments, overrides } = sitting;
     let request = match &resume {
         Some(dir) if sources.is_empty() => continued(dir, overrides.into())?,
@@ -36,21 +37,43 @@ pub fn sit(sources: Vec<Source>, sitting: Sitting) -> Result<Option<(Outcome, Ex
     }
     let colour = colour(&arguments);
     let mut terminal = Terminal::new(format, colour);
-    let outcome = match &resume {
-        Some(dir) => resume_in(&prepared, dir, &mut terminal),
-        None => start(&prepared, out.as_deref(), &mut terminal),
+    let place = match &resume {
+        Some(dir) => place_of(&prepared, dir),
+        None => place(&prepared, out.as_deref()),
+    };
+    listen_for_interrupts();
+    let mut workers = Subprocess::new(keep(&prepared, &place));
+    let outcome = match resume {
+        Some(_) => prepared.resume(&place, &mut workers, &mut terminal),
+        None => prepared.start(&place, &mut workers, &mut terminal),
     };
     terminal.finish();
-    let outcome = outcome?;
-    if format == Format::Table {
-        print(&format!("\n{}\n", summary(&outcome.records, &outcome.suite, colour)));
+    let device = prepared.plan().devices().first().copied();
+    Ok(Some(Sat { dir: place.dir, device, outcome: outcome?, format, colour, strict }))
+}
+
+/// A run that has ended, and how its figures are to be told.
+pub struct Sat {
+    pub dir: PathBuf,
+    pub device: Option<Device>,
+    pub outcome: Outcome,
+    pub format: Format,
+    pub colour: Colour,
+    pub strict: bool,
+}
+
+impl Sat {
+    /// Prints the table of speed-ups and says what was written.
+    pub fn sum_up(&self) -> Exit {
+        if self.format == Format::Table {
+            print(&format!("\n{}\n", summary(&self.outcome.records, &self.outcome.suite, self.colour)));
+        }
+        report(&self.outcome, self.strict)
     }
-    let exit = report(&outcome, strict);
-    Ok(Some((outcome, exit)))
 }
 
 /// The request of the run in a folder. Options that differ from those of then are an error, not passed over.
-pub fn continued(dir: &Path, overrides: Overrides) -> Result<Request, RunError> {
+fn continued(dir: &Path, overrides: Overrides) -> Result<Request, RunError> {
     let request = Request::of_journal(dir)?;
     Ok(if overrides == Overrides::default() { request } else { Request { overrides, ..request } })
 }
@@ -62,15 +85,8 @@ pub fn start(prepared: &Prepared, out: Option<&Path>, terminal: &mut Terminal) -
     prepared.start(&place, &mut Subprocess::new(keep(prepared, &place)), terminal)
 }
 
-/// Goes on with the run in a folder.
-pub fn resume_in(prepared: &Prepared, dir: &Path, terminal: &mut Terminal) -> Result<Outcome, RunError> {
-    listen_for_interrupts();
-    let place = place_of(prepared, dir);
-    prepared.resume(&place, &mut Subprocess::new(keep(prepared, &place)), terminal)
-}
-
 /// With `--out` everything goes there; else a folder of its own under the file's `output_dir`.
-pub fn place(prepared: &Prepared, out: Option<&Path>) -> Place {
+fn place(prepared: &Prepared, out: Option<&Path>) -> Place {
     if let Some(out) = out {
         return Place { dir: out.to_owned(), output_dir: out.to_owned() };
     }

@@ -1,6 +1,7 @@
 //! `calorimeter ops`, `gemm` and `fusion`: operators at sizes by name, as a configuration file would give them.
 
 use super::options::{OpsArguments, SuiteArguments};
+use super::run::Sat;
 use super::{CliError, print, run};
 use crate::config::{AxisValues, Entry, File, ModelName, Source, default_element};
 use crate::progress::Format;
@@ -24,7 +25,8 @@ pub fn ops(arguments: OpsArguments) -> Result<Exit, CliError> {
 
 /// Measures the operators of a suite; some axes may be given besides those of the options.
 pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Vec<u64>)>) -> Result<Exit, CliError> {
-    let SuiteArguments { ops, preset, dtypes, axis, output, sitting } = arguments;
+    let SuiteArguments { ops, preset, dtypes, axis, output, export, mut sitting } = arguments;
+    sitting.overrides.export = export;
     given.extend(axis.into_iter().map(|axis| (axis.name, axis.values)));
     let sources = match &sitting.resume {
         Some(_) if ops.is_some() || preset.is_some() || dtypes.is_some() || !given.is_empty() => {
@@ -34,8 +36,9 @@ pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Ve
         Some(_) => Vec::new(),
         None => vec![source(suite, ops, preset.unwrap_or(Preset::Quick), dtypes, &given)?],
     };
-    let (format, colour) = (sitting.format, run::colour(&sitting.colour));
-    let Some((outcome, exit)) = run::sit(sources, sitting)? else { return Ok(Exit::Fine) };
+    let Some(sat) = run::sit(sources, sitting)? else { return Ok(Exit::Fine) };
+    let exit = sat.sum_up();
+    let Sat { outcome, format, colour, .. } = sat;
     if format == Format::Table {
         print(&format!("\n{}\n", terminal::operators(&outcome.records, colour)));
     }
@@ -63,9 +66,8 @@ fn source(
     given: &[(String, Vec<u64>)],
 ) -> Result<Source, CliError> {
     let usage = |error: &dyn std::fmt::Display| CliError::Usage(error.to_string());
-    let all: Vec<Operator> = Operator::all().into_iter().filter(|operator| operator.info().suite == suite).collect();
     let operators = match ops {
-        None => all,
+        None => Operator::all().into_iter().filter(|operator| belongs(*operator, suite)).collect(),
         Some(names) => {
             let named: Result<Vec<Operator>, ZooError> = names.iter().map(|name| name.parse()).collect();
             named.map_err(|error| usage(&error))?
@@ -92,6 +94,13 @@ fn source(
     }
     let text = serde_yaml::to_string(&File { models, ..File::default() }).map_err(|error| usage(&error))?;
     Ok(Source { path: suite.name().into(), text })
+}
+
+/// The GEMM suite also has STREAM's kernels, and what is between memories and devices.
+fn belongs(operator: Operator, suite: Suite) -> bool {
+    let own = operator.info().suite;
+    let beside = matches!(operator, Operator::Stream(_)) || own == Suite::Links;
+    own == suite || (suite == Suite::Gemm && beside)
 }
 
 /// Sizes in which the axes that were given have these values instead, in every combination.

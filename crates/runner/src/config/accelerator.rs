@@ -51,6 +51,14 @@ pub fn resolve(source: &Source, overrides: &Overrides, resolved: &mut Resolved) 
     Ok(())
 }
 
+/// Has the results of each entry written into one folder, as a file would with `csv_path` and `xlml_metrics_dir`.
+pub fn export(entries: &mut [ResolvedEntry], folder: &str) {
+    for (index, entry) in entries.iter_mut().enumerate() {
+        let folder = Some(folder.to_owned());
+        entry.export = Some(Export { entry: index as u32, csv_path: folder.clone(), metrics_dir: folder });
+    }
+}
+
 fn entry(benchmark: &Benchmark, sets: &[Set], overrides: &Overrides) -> Result<ResolvedEntry, String> {
     let (operator, default) = (benchmark.operator, Options::default());
     let runs = sets[0].num_runs.or(benchmark.num_runs).unwrap_or(0).min(u64::from(u32::MAX)) as u32;

@@ -11,7 +11,7 @@ use calorimeter_recipes::{Dtype, Element, Sparsity, Variant, pair};
 use calorimeter_shapes::{Axes, ShapeSource};
 use calorimeter_sinks::record::Export;
 use calorimeter_timing::{Options, Regime};
-use calorimeter_zoo::{Device, Implementation, Subject, Task};
+use calorimeter_zoo::{Device, Implementation, Subject, Suite, Task};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -56,6 +56,9 @@ pub struct Overrides {
     /// Every size of every file times this. Journals from before it was there are still resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_shapes: Option<Factor>,
+    /// The folder of accelerator-microbenchmarks' formats for every entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub export: Option<String>,
 }
 
 /// Whether kernels are tuned, and what becomes of the results.
@@ -239,6 +242,9 @@ pub fn resolve(sources: &[Source], overrides: &Overrides) -> Result<Resolved, Co
             resolved.entries.push(fill(&file, entry, &source.path, overrides.scale_shapes).map_err(at)?);
         }
     }
+    if let Some(folder) = &overrides.export {
+        accelerator::export(&mut resolved.entries, folder);
+    }
     if overrides.untimed {
         // Without a time there is nothing for regimes to tell apart.
         resolved.entries.iter_mut().for_each(|entry| entry.regimes = vec![Regime::default()]);
@@ -311,7 +317,7 @@ pub(super) fn settle(
         None => match compile_mode {
             Some(mode) => mode.implementations(),
             // Nobody asked for what cannot run here.
-            None if matches!(subject, Subject::Operator(_)) => having(&tasks, device),
+            None if matches!(subject, Subject::Operator(_)) => having(subject, &tasks, device),
             None if matches!(device, Device::Cpu) => vec![Implementation::Eager],
             None => vec![Implementation::Eager, Implementation::Fused],
         },
@@ -349,11 +355,14 @@ pub(super) fn settle(
     })
 }
 
-/// The implementations that an operator has on a device; `eager`, which says why, where it has none.
-fn having(tasks: &[NamedTask], device: Device) -> Vec<Implementation> {
+/// The implementations that an operator has on a device; `eager`, which says why, where it has none. A pattern of fusion
+/// is asked for its fused side in any case.
+fn having(subject: Subject, tasks: &[NamedTask], device: Device) -> Vec<Implementation> {
+    use Implementation::{Eager, Fused};
+    let pattern = mode(subject) == Suite::Fusion.name();
     let has = |implementation: &Implementation| {
         let supports = |named: &NamedTask| named.task.support(Variant::BASELINE, *implementation, device).is_ok();
-        tasks.iter().any(supports)
+        (pattern && [Eager, Fused].contains(implementation)) || tasks.iter().any(supports)
     };
     let having: Vec<Implementation> = Implementation::ALL.into_iter().filter(has).collect();
     if having.is_empty() { vec![Implementation::Eager] } else { having }

@@ -8,6 +8,9 @@ use std::{fmt, str::FromStr};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Factor(f64);
 
+/// A smaller one is another computation: a convolution of single pixels, an exchange with nobody.
+const NO_SIZES: [&str; 2] = ["kernel", "devices"];
+
 impl Factor {
     /// A size times the factor, at least 1. It stays a multiple of 128, or else of 8, if it was one and is large enough.
     pub fn of(self, size: u64) -> u64 {
@@ -18,9 +21,10 @@ impl Factor {
         ((scaled / grain as f64).round() as u64 * grain).max(size.min(1))
     }
 
-    /// Every axis times the factor.
+    /// Every axis that is a size times the factor.
     pub fn of_axes(self, axes: &Axes) -> Axes {
-        let scaled = axes.iter().map(|(name, size)| (name.to_owned(), self.of(size)));
+        let of = |name, size| if NO_SIZES.contains(&name) { size } else { self.of(size) };
+        let scaled = axes.iter().map(|(name, size)| (name.to_owned(), of(name, size)));
         Axes::new(scaled).expect("the names are those of axes")
     }
 }
@@ -71,6 +75,16 @@ mod tests {
         ] {
             assert_eq!(factor.parse::<Factor>().unwrap().of(size), expected, "{size} times {factor}");
         }
+    }
+
+    #[test]
+    fn what_is_no_size_stays() {
+        let factor: Factor = "1/64".parse().unwrap();
+        let scaled =
+            |axes: &[(&'static str, u64)]| factor.of_axes(&Axes::new(axes.iter().copied()).unwrap()).to_string();
+        let convolution = [("batch", 8), ("in_channels", 128), ("out_channels", 64), ("size", 64), ("kernel", 3)];
+        assert_eq!(scaled(&convolution), "batch1-in_channels2-out_channels1-size1-kernel3");
+        assert_eq!(scaled(&[("matrix_dim", 16384), ("devices", 2)]), "matrix_dim256-devices2");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::panics::{self, Panic};
 use super::protocol::{Assignment, Seen, Stage};
 use super::ready::{Ready, make_ready};
 use super::sensors::Sensors;
-use super::{fusion, look, memory, profile, traffic};
+use super::{fusion, iterations, look, memory, profile, traffic};
 use crate::peaks::Peaks;
 use calorimeter_recipes::{RecipeError, Treatment, Variant};
 use calorimeter_shapes::Axes;
@@ -114,6 +114,7 @@ pub fn work(assignment: &Assignment, context: &mut Context, hear: &mut dyn Hear)
             match made {
                 Ok(made) => ready.push(made),
                 Err(record) if !recorded[case] => {
+                    trusted(case, &record, context, common.device)?;
                     hear.record(case, *record);
                     recorded[case] = true;
                 }
@@ -122,6 +123,7 @@ pub fn work(assignment: &Assignment, context: &mut Context, hear: &mut dyn Hear)
         }
         let Some(timing) = &assignment.timing else { continue };
         time(&mut ready, assignment, timing, &common, context, hear)?;
+        iterations::take(&mut ready, timing, context.silence, hear)?;
         if hear.interrupted() {
             // An interrupted measurement is thrown away: a resumed run must give what an uninterrupted one gives.
             return Ok(());
@@ -132,6 +134,7 @@ pub fn work(assignment: &Assignment, context: &mut Context, hear: &mut dyn Hear)
         memory::follow(&mut records, assignment, &mut common, context, hear)?;
         fusion::tell(&mut records, assignment);
         for (case, record) in records {
+            trusted(case, &record, context, common.device)?;
             if !recorded[case] {
                 hear.record(case, record);
                 recorded[case] = true;
@@ -139,6 +142,15 @@ pub fn work(assignment: &Assignment, context: &mut Context, hear: &mut dyn Hear)
         }
     }
     Ok(())
+}
+
+/// Whether the process may go on after a case: one that failed may have left its device unusable.
+fn trusted(case: usize, record: &Record, context: &Context, device: Device) -> Result<(), Poisoned> {
+    let failed = record.status == Status::Failed;
+    match failed.then(|| context.machines.broken(device)).flatten() {
+        Some(why) => Err(Poisoned { case, reason: record.reason.clone().unwrap_or(why) }),
+        None => Ok(()),
+    }
 }
 
 fn common(case: &Case, seed: u64) -> Result<Common, Box<dyn std::error::Error>> {

@@ -2,28 +2,32 @@
 
 use super::bench::{Context, Hear, Poisoned, work};
 use super::protocol::{Assignment, Seen, Stage};
+use super::subprocess::remaining;
 use super::{Executor, Watch, WorkerError};
 use crate::devices::Found;
 use calorimeter_sinks::{Record, Status};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// Measures in this process: a crash takes it along, a hang stays, and timeouts are not enforced.
+#[derive(Default)]
 pub struct InProcess {
-    context: Context,
+    /// One for each device, by its identity: sensors, peaks and free memory are the device's.
+    contexts: HashMap<String, Context>,
     poison: Option<String>,
 }
 
-impl Default for InProcess {
-    fn default() -> Self {
-        Self { context: Context::new(None, None), poison: None }
+impl InProcess {
+    fn context(&mut self, identity: &str) -> &mut Context {
+        self.contexts.entry(identity.to_owned()).or_insert_with(|| Context::new(None, None))
     }
 }
 
-/// Hears for a watch, and knows which cases have their record.
+/// Hears for a watch, and knows how the cases ended that have their record.
 struct Hearing<'a> {
     watch: &'a mut dyn Watch,
     positions: &'a [usize],
-    done: &'a mut [bool],
+    ended: &'a mut [Option<Status>],
 }
 
 impl Hear for Hearing<'_> {
@@ -32,8 +36,11 @@ impl Hear for Hearing<'_> {
     }
 
     fn record(&mut self, case: usize, record: Record) {
-        self.done[self.positions[case]] = true;
-        self.watch.record(self.positions[case], record);
+        let case = self.positions[case];
+        if self.ended[case].is_none() {
+            self.ended[case] = Some(record.status);
+            self.watch.record(case, record);
+        }
     }
 
     fn seen(&mut self, case: usize, seen: Seen) {
@@ -53,15 +60,15 @@ impl Executor for InProcess {
         _: Duration,
         watch: &mut dyn Watch,
     ) -> Result<(), WorkerError> {
-        let mut done = vec![false; assignment.cases.len()];
+        let mut ended = vec![None; assignment.cases.len()];
         loop {
-            let left: Vec<usize> = (0..done.len()).filter(|&case| !done[case]).collect();
+            let left = remaining(assignment, &ended);
             if left.is_empty() || watch.interrupted() {
                 return Ok(());
             }
             if let Some(reason) = &self.poison {
                 let reason = format!("an earlier case spoilt this process: {reason}");
-                for case in left {
+                for case in left.into_iter().filter(|&case| ended[case].is_none()) {
                     let identity = assignment.cases[case].clone();
                     watch.record(
                         case,
@@ -70,15 +77,32 @@ impl Executor for InProcess {
                 }
                 return Ok(());
             }
-            let mut hearing = Hearing { watch, positions: &left, done: &mut done };
-            if let Err(Poisoned { case, reason }) = work(&assignment.only(&left), &mut self.context, &mut hearing) {
+            let mut hearing = Hearing { watch, positions: &left, ended: &mut ended };
+            let context = self.context(&assignment.device.identity);
+            if let Err(Poisoned { case, reason }) = work(&assignment.only(&left), context, &mut hearing) {
                 let case = left[case];
-                done[case] = true;
                 let identity = assignment.cases[case].clone();
-                watch.record(case, Record { reason: Some(reason.clone()), ..Record::new(identity, Status::Failed) });
+                let record = Record { reason: Some(reason.clone()), ..Record::new(identity, Status::Failed) };
+                // One that was touched again as another one's baseline keeps its record, and is a baseline no more.
+                if ended[case].replace(Status::Failed).is_none() {
+                    watch.record(case, record);
+                }
                 // What panicked on this thread was unwound in order; what panicked on a device's was not.
                 self.poison = super::panics::on_device().map(|_| reason);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_one_device_is_not_said_of_another() {
+        let mut executor = InProcess::default();
+        executor.context("one").kept_peaks = Some("peaks of one".into());
+        assert_eq!(executor.context("another").kept_peaks, None);
+        assert!(executor.context("one").kept_peaks.is_some());
     }
 }

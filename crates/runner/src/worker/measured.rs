@@ -10,7 +10,7 @@ use crate::peaks::{self, Beside, Peaks, Probe};
 use calorimeter_sinks::record::{Estimate, Scatter, Speedup, Telemetry, Window, finite};
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::{Arm, Measurement, Observer, Options, Phase, Regime, Series, Silence, TimingError, measure};
-use calorimeter_zoo::Device;
+use calorimeter_zoo::{Device, Subject, Suite};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Measures what is ready, together, and fills its records.
@@ -92,6 +92,10 @@ fn hold_against_peaks(
     context: &mut Context,
 ) -> Result<(), Poisoned> {
     let Some(mut peaks) = peaks else { return Ok(()) };
+    // What travels between devices has a link's roof, which nobody measured.
+    if matches!(common.task.subject(), Subject::Operator(operator) if operator.info().suite == Suite::Links) {
+        return Ok(());
+    }
     for one in ready.iter_mut().filter(|one| one.record.status == Status::Ok) {
         let Ready { case, job, stopwatch, record, kinds, share } = one;
         let place = |record: &Record, peaks: &Peaks| peaks::place(record, peaks, kinds, *share);
@@ -113,6 +117,11 @@ fn hold_against_peaks(
             roof = place(record, &peaks);
         }
         record.warnings.extend(peaks.missing(kinds));
+        if kinds.is_empty() && record.case.flops.is_some_and(|flops| flops > 0) {
+            record
+                .warnings
+                .push("there is no probe for products of such numbers: it has no share of a compute peak".into());
+        }
         record.roofline = roof;
     }
     let refused: Vec<String> =
@@ -163,6 +172,11 @@ fn fill(
     if record.case.regime != Regime::HostEnqueue.to_string() {
         record.tflops = record.case.flops.and_then(|flops| finite(flops as f64 / median / 1e3));
         record.gbps = record.case.bytes.and_then(|bytes| finite(bytes as f64 / median));
+    }
+    if measured.comparison.as_ref().is_some_and(|comparison| !comparison.sound) {
+        record
+            .warnings
+            .push("the speed-up wanders more slowly than could be measured: its interval may be too narrow".into());
     }
     record.speedup = measured.comparison.zip(against).map(|(comparison, vs)| Speedup {
         vs,

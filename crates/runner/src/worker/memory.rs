@@ -8,17 +8,21 @@ use calorimeter_sinks::memory_page::{self, Profile};
 use calorimeter_sinks::record::Memory;
 use calorimeter_sinks::{Case, Record, Status, atomic};
 use calorimeter_timing::Failure;
-use calorimeter_timing::memory::{Block, Bound, Mark, PoolSample, Quantity, Recording, Source, Timeline};
-use calorimeter_zoo::backends::{PoolUsage, empty_pool, pool};
-use calorimeter_zoo::{Device, Implementation, Setup, ZooError};
+#[cfg(feature = "cuda")]
+use calorimeter_timing::cuda::{Cupti, Kinds};
+use calorimeter_timing::memory::{Block, Bound, Mark, Peaks, PoolSample, Quantity, Recording, Source, Timeline};
+use calorimeter_zoo::backends::{PoolUsage, empty_pool, pool, share_blocks};
+use calorimeter_zoo::{Device, Implementation, Operand, Setup, Suite, Task, ZooError};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Passes that are followed one by one.
 const PASSES: [&str; 3] = ["pass 1", "pass 2", "pass 3"];
-/// A pool is only asked now and then: passes go on for this long, so that one is caught at its peak.
-const ASKED_FOR: Duration = Duration::from_millis(20);
+/// A pool is only asked now and then: passes go on until one is caught at its peak, for no longer than this.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// The same where the peak is one figure among others, of hundreds of cases.
+const LITTLE_PATIENCE: Duration = Duration::from_millis(50);
 /// Where snapshots and pages lie in the run's folder.
 const FOLDER: &str = "memory_profiler";
 /// The moments of the two snapshots.
@@ -37,19 +41,24 @@ pub fn follow(
     let mut followed: Vec<(usize, Timeline)> = Vec::new();
     for (case, record) in records.iter_mut() {
         let wanted = record.case.memory_profiler || record.case.peak_memory;
-        if !wanted || record.status != Status::Ok || common.device == Device::Mock {
+        if !wanted || record.status != Status::Ok {
+            continue;
+        }
+        if common.device == Device::Mock {
+            record.warnings.push("its memory was not followed: the mock device has none".into());
             continue;
         }
         hear.touch(*case, Stage::Profile);
         match guarded(*case, || timeline(record, common, context))? {
             Ok(timeline) => {
                 let peaks = timeline.peaks();
-                record.peak_bytes = peaks.allocated.or(peaks.active).or(peaks.reserved);
+                record.peak_bytes = in_use(&peaks);
                 record.memory = Some(Memory {
                     peak_allocated: peaks.allocated,
                     peak_active: peaks.active,
                     peak_reserved: peaks.reserved,
-                    peak_above_inputs: above_inputs(&timeline),
+                    peak_above_inputs: above_inputs(&common.task, record, &timeline),
+                    bound: bound(peaks.bound),
                     saving: None,
                 });
                 followed.push((*case, timeline));
@@ -60,7 +69,9 @@ pub fn follow(
     for (case, timeline) in &followed {
         let against = assignment.against[*case];
         // Figures of two sources are not the same quantity.
-        let comparable = |(case, other): &&(usize, Timeline)| Some(*case) == against && other.source == timeline.source;
+        let told_by = |timeline: &Timeline| (timeline.source, timeline.pools.is_empty());
+        let comparable =
+            |(case, other): &&(usize, Timeline)| Some(*case) == against && told_by(other) == told_by(timeline);
         let baseline = followed.iter().find(comparable);
         let saving = baseline.and_then(|(_, other)| saving(other, timeline));
         let label = |case: usize| {
@@ -84,19 +95,44 @@ pub fn follow(
     Ok(())
 }
 
-/// How many times less memory a case takes at its peak than its baseline, by the same quantity.
+/// How many times less memory a case takes at its peak than its baseline, where both peaks are known and not only bounded.
 fn saving(baseline: &Timeline, own: &Timeline) -> Option<f64> {
     let (theirs, ours) = (baseline.peaks(), own.peaks());
-    let ratio = |theirs: Option<u64>, ours: Option<u64>| Some(theirs? as f64 / ours? as f64);
-    let ratio = ratio(theirs.allocated, ours.allocated).or_else(|| ratio(theirs.reserved, ours.reserved));
-    ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+    if [theirs.bound, ours.bound] != [Bound::Exact; 2] {
+        return None;
+    }
+    let ratio = in_use(&theirs)? as f64 / in_use(&ours)? as f64;
+    Some(ratio).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
 }
 
-/// The peak of what was asked for beyond what was there before the first pass.
-fn above_inputs(timeline: &Timeline) -> Option<u64> {
-    let before = timeline.marks.iter().find(|mark| mark.name == BEFORE)?;
-    let inputs = timeline.snapshot(before.at_ns).allocated_bytes?;
-    Some(timeline.peaks().allocated?.saturating_sub(inputs))
+/// The peak of what tensors use; who has no pool takes just that of the device.
+fn in_use(peaks: &Peaks) -> Option<u64> {
+    peaks.allocated.or(peaks.active).or(peaks.reserved)
+}
+
+/// The peak of what tensors use beyond the inputs and weights.
+fn above_inputs(task: &Task, record: &Record, timeline: &Timeline) -> Option<u64> {
+    let inputs = match record.case.implementation.parse() {
+        // It takes its outputs when it is opened: they are there before the first pass.
+        Ok(Implementation::Native) => input_bytes(task, record)?,
+        _ => {
+            let before = timeline.marks.iter().find(|mark| mark.name == BEFORE)?;
+            timeline.snapshot(before.at_ns).allocated_bytes?
+        }
+    };
+    in_use(&timeline.peaks())?.checked_sub(inputs)
+}
+
+/// Bytes of the inputs and weights as a task declares them; `None` where they need not lie on the device.
+fn input_bytes(task: &Task, record: &Record) -> Option<u64> {
+    match task {
+        Task::Model(problem) => {
+            let (rows, cols) = problem.layout().input;
+            Some(rows * cols * problem.dtype.bytes() + record.weight_bytes?)
+        }
+        Task::Operator(problem) if problem.operator.info().suite == Suite::Links => None,
+        Task::Operator(problem) => Some(problem.operator.inputs(&problem.spec).iter().map(Operand::bytes).sum()),
+    }
 }
 
 /// Opens the case, runs it and drops it.
@@ -108,15 +144,7 @@ fn timeline(record: &Record, common: &mut Common, context: &mut Context) -> Resu
     // Made before anything listens: they belong to nobody's case.
     let inputs = common.inputs();
     let machines = &mut context.machines;
-    let driver = matches!(device, Device::Cuda(_)) && implementation == Implementation::Native;
-    let pooled = device != Device::Cpu && !driver;
-    // What earlier cases dropped may still be counted until a lazy backend has come to it: it has when this one has run.
-    let mut first = if pooled { Some(task.open(inputs, &treatment, setup, machines)?) } else { None };
-    if let Some(first) = &mut first {
-        first.launch()?;
-        first.settle()?;
-    }
-    let mut run = |mark: &mut dyn FnMut(&'static str)| -> Result<(), ZooError> {
+    let mut run = |mark: &mut dyn FnMut(&'static str), again: &dyn Fn() -> bool| -> Result<(), ZooError> {
         let mut workload = task.open(inputs, &treatment, setup, machines)?;
         workload.settle()?;
         // One pass must not overlap with the outputs of another.
@@ -132,41 +160,79 @@ fn timeline(record: &Record, common: &mut Common, context: &mut Context) -> Resu
             mark(name);
         }
         mark(AFTER);
-        let begun = Instant::now();
-        while pooled && begun.elapsed() < ASKED_FOR {
+        while again() {
             pass()?;
         }
         Ok(())
     };
-    if device == Device::Cpu {
-        let mut recording = Recording::start()?;
-        let ran = run(&mut |name| recording.mark(name));
-        let timeline = recording.finish();
-        ran?;
-        return Ok(timeline);
+    match (device, implementation) {
+        (Device::Cpu, _) => from_the_allocator(&mut run),
+        (Device::Cuda(_), Implementation::Native) => from_the_driver(&mut run),
+        _ => {
+            let patience = if record.case.memory_profiler { PATIENCE } else { LITTLE_PATIENCE };
+            let ceiling = ceiling(device, &mut run)?;
+            from_driver_and_pool(device, Until { ceiling, patience }, &mut run)
+        }
     }
-    if driver { from_the_driver(&mut run) } else { from_the_pool(device, &mut run) }
 }
 
-/// A run that marks its moments.
-type Marked<'a> = dyn FnMut(&mut dyn FnMut(&'static str)) -> Result<(), ZooError> + 'a;
+/// A run that marks its moments, and goes on for as long as it is told to.
+type Marked<'a> = dyn FnMut(&mut dyn FnMut(&'static str), &dyn Fn() -> bool) -> Result<(), ZooError> + 'a;
+
+fn from_the_allocator(run: &mut Marked<'_>) -> Result<Timeline, Failure> {
+    let mut recording = Recording::start()?;
+    let ran = run(&mut |name| recording.mark(name), &|| false);
+    let timeline = recording.finish();
+    ran?;
+    Ok(timeline)
+}
+
+type Ask = Box<dyn Fn() -> Option<PoolUsage> + Send>;
+
+fn asker(device: Device) -> Result<Ask, Failure> {
+    pool(device).ok_or_else(|| "the device's pool cannot be asked".into())
+}
+
+/// The most that a run can have in use. A pool that gives no block to tensors of another size holds, of each size, as many
+/// blocks as were ever in use together; the true peak is less where sizes take turns.
+fn ceiling(device: Device, run: &mut Marked<'_>) -> Result<u64, Failure> {
+    let ask = asker(device)?;
+    let reserved = || ask().map(|usage| usage.reserved).ok_or("the device's pool did not answer");
+    empty_pool(device);
+    let before = reserved()?;
+    share_blocks(device, false);
+    let ran = run(&mut |_| (), &|| false);
+    let held = reserved();
+    share_blocks(device, true);
+    empty_pool(device);
+    ran?;
+    Ok(held?.saturating_sub(before))
+}
+
+/// When a run that is followed may end: at the most that it can have in use, or when it has gone on for long enough.
+#[derive(Clone, Copy)]
+struct Until {
+    ceiling: u64,
+    patience: Duration,
+}
 
 /// Follows a run through the figures of burn's pool.
-fn from_the_pool(device: Device, run: &mut Marked<'_>) -> Result<Timeline, Failure> {
-    let asker = || pool(device).ok_or("the device's pool cannot be asked");
-    empty_pool(device);
-    let (begun, ask) = (Instant::now(), asker()?);
+fn from_the_pool(device: Device, until: Until, run: &mut Marked<'_>) -> Result<Timeline, Failure> {
+    let (begun, ask) = (Instant::now(), asker(device)?);
     let since = Since { begun, before: ask().unwrap_or_default() };
     let (mut marks, mut marked) = (Vec::new(), Vec::new());
-    // Between two questions of the sampling thread a mark would see what was there before the first.
+    // An answer that the sampling thread was late to write down must not come between a mark and its own sample.
     let mut mark = |name: &'static str| {
-        marked.extend(since.sample(&ask));
-        marks.push(Mark { at_ns: since.now(), name: name.into() });
+        let sample = since.sample(&ask);
+        marks.push(Mark { at_ns: sample.map_or(since.now(), |sample| sample.at_ns), name: name.into() });
+        marked.extend(sample);
     };
-    let mut pools = sampling(asker()?, since, || run(&mut mark))?;
+    let highest = AtomicU64::new(0);
+    let again = || highest.load(Ordering::Relaxed) < until.ceiling && begun.elapsed() < until.patience;
+    let mut pools = sampling(asker(device)?, since, &highest, || run(&mut mark, &again))?;
     pools.append(&mut marked);
     pools.sort_by_key(|sample| sample.at_ns);
-    Ok(Timeline { marks, pools, ..Timeline::new(Source::PoolStatistics, since.now()) })
+    Ok(Timeline { marks, pools, ceiling: Some(until.ceiling), ..Timeline::new(Source::PoolStatistics, since.now()) })
 }
 
 /// The beginning of a timeline. What was in use then is not counted; what the pool held is, because the run may use it.
@@ -182,10 +248,9 @@ impl Since {
     }
 
     fn sample(&self, ask: &dyn Fn() -> Option<PoolUsage>) -> Option<PoolSample> {
-        let at_ns = self.now();
         let PoolUsage { allocated, active, reserved } = ask()?;
         Some(PoolSample {
-            at_ns,
+            at_ns: self.now(),
             allocated: allocated.saturating_sub(self.before.allocated),
             active: active.saturating_sub(self.before.active),
             reserved,
@@ -193,14 +258,17 @@ impl Since {
     }
 }
 
+/// What the driver's records are asked for.
+#[cfg(feature = "cuda")]
+const MEMORY: Kinds = Kinds { kernels: false, copies: false, memory: true, calls: false };
+
 /// Follows a run whose memory is taken of the driver, block by block, through the driver's records.
 #[cfg(feature = "cuda")]
 fn from_the_driver(run: &mut Marked<'_>) -> Result<Timeline, Failure> {
-    use calorimeter_timing::cuda::{Cupti, Kinds};
     let cupti = Cupti::load()?;
     let (mut marks, start) = (Vec::new(), cupti.now());
     let mut mark = |name: &'static str| marks.push(Mark { at_ns: cupti.now() - start, name: name.into() });
-    let ((), seen) = cupti.record(Kinds { memory: true, ..Kinds::default() }, || Ok(run(&mut mark)?))?;
+    let ((), seen) = cupti.record(MEMORY, || Ok(run(&mut mark, &|| false)?))?;
     Ok(Timeline { marks, ..Timeline::of_device(&seen, start, cupti.now()) })
 }
 
@@ -209,10 +277,28 @@ fn from_the_driver(_: &mut Marked<'_>) -> Result<Timeline, Failure> {
     Err("this build has no CUDA".into())
 }
 
-/// Asks the pool again and again while something runs.
+/// Follows a run through the figures of burn's pool, and on CUDA through the driver's records of the pool's pages.
+#[cfg(feature = "cuda")]
+fn from_driver_and_pool(device: Device, until: Until, run: &mut Marked<'_>) -> Result<Timeline, Failure> {
+    let Device::Cuda(_) = device else { return from_the_pool(device, until, run) };
+    let Ok(cupti) = Cupti::load() else { return from_the_pool(device, until, run) };
+    let mut start = 0;
+    let (pool, seen) = cupti.record(MEMORY, || {
+        start = cupti.now();
+        from_the_pool(device, until, run)
+    })?;
+    let Timeline { source, end_ns, events, lost, .. } = Timeline::of_device(&seen, start, cupti.now());
+    Ok(Timeline { source, end_ns, events, lost, ..pool })
+}
+
+#[cfg(not(feature = "cuda"))]
+use from_the_pool as from_driver_and_pool;
+
+/// Asks the pool again and again while something runs, and tells meanwhile the most that it has handed out.
 fn sampling(
-    ask: Box<dyn Fn() -> Option<PoolUsage> + Send>,
+    ask: Ask,
     since: Since,
+    highest: &AtomicU64,
     run: impl FnOnce() -> Result<(), ZooError>,
 ) -> Result<Vec<PoolSample>, Failure> {
     let done = AtomicBool::new(false);
@@ -223,6 +309,7 @@ fn sampling(
             loop {
                 let last = done.load(Ordering::Acquire);
                 if let Some(sample) = since.sample(&ask) {
+                    highest.fetch_max(sample.active, Ordering::Relaxed);
                     // Nothing new needs no sample.
                     let same = |other: &PoolSample| PoolSample { at_ns: sample.at_ns, ..*other } == sample;
                     if last || !samples.last().is_some_and(same) {
@@ -289,14 +376,70 @@ fn profile(label: &str, timeline: &Timeline, against: Option<usize>) -> Profile 
             allocated: peaks.allocated,
             active: peaks.active,
             reserved: peaks.reserved,
-            bound: match peaks.bound {
-                Bound::Exact => memory_page::Bound::Exact,
-                Bound::AtLeast => memory_page::Bound::AtLeast,
-                Bound::Unknown => memory_page::Bound::Unknown,
-            },
+            bound: bound(peaks.bound),
         },
         peak_at_ns,
         blocks: peak_at_ns.map(|at| timeline.live_at(at).into_iter().map(block).collect()).unwrap_or_default(),
         notes: timeline.notes(),
+    }
+}
+
+fn bound(bound: Bound) -> memory_page::Bound {
+    match bound {
+        Bound::Exact => memory_page::Bound::Exact,
+        Bound::AtLeast => memory_page::Bound::AtLeast,
+        Bound::Unknown => memory_page::Bound::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calorimeter_recipes::{Dtype, Element};
+    use calorimeter_shapes::Axes;
+    use calorimeter_timing::memory::MemoryEvent;
+
+    fn record(implementation: &str) -> Record {
+        let case = Case { implementation: implementation.into(), ..Case::default() };
+        Record { weight_bytes: Some(0), ..Record::new(case, Status::Ok) }
+    }
+
+    fn task(name: &str, axes: &[(&str, u64)]) -> Task {
+        let axes = Axes::new(axes.iter().map(|&(name, size)| (name.to_owned(), size))).unwrap();
+        Task::new(name.parse().unwrap(), &axes, Element::Float(Dtype::F32), None, 42).unwrap()
+    }
+
+    fn mark(at_ns: u64) -> Mark {
+        Mark { at_ns, name: BEFORE.into() }
+    }
+
+    fn pool(active: u64, ceiling: u64) -> Timeline {
+        let sample = |at_ns, active| PoolSample { at_ns, allocated: active, active, reserved: 1 << 23 };
+        let pools = vec![sample(1, 300), sample(2, active)];
+        Timeline { pools, ceiling: Some(ceiling), marks: vec![mark(1)], ..Timeline::new(Source::PoolStatistics, 3) }
+    }
+
+    #[test]
+    fn outputs_that_are_there_before_the_first_pass_are_above_the_inputs() {
+        let taken = |at_ns, bytes| MemoryEvent { at_ns, address: at_ns << 20, bytes, freed: false, what: None };
+        let stream = task("stream_add", &[("elements", 1000)]);
+        for source in [Source::Cupti, Source::HostAllocator] {
+            let events = vec![taken(1, 4000), taken(2, 4000), taken(3, 4000)];
+            let timeline = Timeline { events, marks: vec![mark(4)], ..Timeline::new(source, 5) };
+            assert_eq!(above_inputs(&stream, &record("native"), &timeline), Some(4000));
+        }
+    }
+
+    #[test]
+    fn what_passes_allocate_is_above_what_was_there_before_the_first() {
+        let stream = task("stream_add", &[("elements", 1000)]);
+        assert_eq!(above_inputs(&stream, &record("eager"), &pool(1000, 1000)), Some(700));
+    }
+
+    #[test]
+    fn a_saving_is_of_two_peaks_that_are_known() {
+        assert_eq!(saving(&pool(1000, 1000), &pool(400, 400)), Some(2.5));
+        assert_eq!(saving(&pool(1000, 1020), &pool(400, 400)), None);
+        assert_eq!(saving(&pool(1000, 1000), &pool(400, 800)), None);
     }
 }

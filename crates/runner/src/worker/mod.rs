@@ -3,6 +3,7 @@
 mod bench;
 mod fusion;
 mod in_process;
+mod iterations;
 mod look;
 mod measured;
 mod memory;

@@ -2,7 +2,7 @@
 
 use super::bench::{Common, Context, Hear, ended, variant};
 use super::protocol::{Assignment, Seen, Stage};
-use super::tuning;
+use super::tuning::Decisions;
 use crate::clocks::stopwatch;
 use crate::mock::{MockWorkload, Rule};
 use crate::peaks;
@@ -68,6 +68,8 @@ pub fn make_ready(
     let setup = Setup { implementation, device, sets: if timed { sets } else { 1 } };
     let mut workload = task.open(common.inputs(), &treatment, setup, &mut context.machines).map_err(refuse)?;
     hear.touch(case, Stage::Tune);
+    let folder = context.tuning.clone();
+    let decisions = folder.as_deref().map(Decisions::before);
     let (start, tuned) = (Instant::now(), context.silence.tuned());
     let outputs = workload.outputs().map_err(refuse)?;
     if timed {
@@ -113,7 +115,8 @@ pub fn make_ready(
     if treatment.sparsity == Some(Sparsity::SemiStructured) {
         record.warnings.push(TWO_OF_FOUR.into());
     }
-    record.autotune = tuning::decisions(context.tuning.as_deref(), &task.products(), implementation);
+    let known = decisions.map(|decisions| decisions.after(identity, &task.products(), implementation));
+    record.autotune = known.unwrap_or_default();
     let kinds = peaks::kinds(device, task.factors(implementation), treatment == plain, tf32);
     let share = match treatment.sparsity {
         Some(Sparsity::Block { percent, .. }) => 1.0 - f64::from(percent) / 100.0,

@@ -16,6 +16,8 @@ pub struct Sensors {
 
 /// Often enough to see a throttled round, seldom enough not to be seen in one.
 const PERIOD: Duration = Duration::from_millis(100);
+/// What was seen longer ago says little of the end of a round: looking takes NVML about a millisecond.
+const FRESH: Duration = Duration::from_millis(20);
 /// More samples than this say no more.
 const MOST_SAMPLES: usize = 64;
 
@@ -43,12 +45,14 @@ impl Sensors {
     /// Watches one measurement.
     pub fn begin(&mut self) -> Watch<'_> {
         let begun = now();
-        Watch { sampler: self.sampler.as_ref(), begun, looked: begun, rounds: Vec::new(), energy: true }
+        let sampler = self.sampler.as_ref();
+        Watch { sampler, begun, unseen: begun, ended: begun, rounds: Vec::new(), energy: true }
     }
 }
 
-/// What the processor's own counters say of one launch, where the system lets them be read.
+/// What the processor's own counters say of some launches, where the system lets them be read.
 pub fn count(work: &mut dyn Work, launches: u32) -> Option<CounterValues> {
+    // Why they are refused stands once in the journal's header, among the facts of the processor.
     let mut counters = Counters::open().ok()?;
     counters.start().ok()?;
     for _ in 0..launches {
@@ -62,25 +66,35 @@ pub fn count(work: &mut dyn Work, launches: u32) -> Option<CounterValues> {
 pub struct Watch<'a> {
     sampler: Option<&'a Sampler>,
     begun: Duration,
-    /// When it was last asked whether the device was held back.
-    looked: Duration,
-    /// When each round ended.
+    /// Samples from this moment on have not been asked whether the device was held back.
+    unseen: Duration,
+    /// When the last round ended, kept or not.
+    ended: Duration,
+    /// When each round that was kept ended.
     rounds: Vec<Duration>,
     /// Whether the device counts its energy, as far as is known.
     energy: bool,
 }
 
 impl Watch<'_> {
-    /// A round has ended.
+    /// The round that has ended is kept.
     pub fn round(&mut self) {
-        self.rounds.push(now());
+        self.rounds.push(self.ended);
     }
 
-    /// Whether the device was held back since this was last asked.
+    /// A round has ended: whether the device was held back since this was last asked.
     pub fn spoilt(&mut self) -> bool {
-        let since = std::mem::replace(&mut self.looked, now());
-        let spoils = |sample: &Sample| sample.throttle.iter().copied().any(Throttle::spoils);
-        self.sampler.is_some_and(|sampler| sampler.since(since).iter().any(spoils))
+        self.ended = now();
+        let Some(sampler) = self.sampler else { return false };
+        if self.ended.saturating_sub(sampler.latest().at) > FRESH {
+            sampler.sample();
+        }
+        let samples = sampler.since(self.unseen);
+        // Not the present: what the background is reading meanwhile is stamped when it is stored.
+        if let Some(last) = samples.last() {
+            self.unseen = last.at + Duration::from_nanos(1);
+        }
+        samples.iter().flat_map(|sample| &sample.throttle).any(|throttle| throttle.spoils())
     }
 
     /// Energy used so far.
@@ -94,8 +108,6 @@ impl Watch<'_> {
     /// What was seen, each sample with the round after which it was taken.
     pub fn end(self) -> Option<Telemetry> {
         let sampler = self.sampler?;
-        let samples = sampler.since(self.begun);
-        let step = samples.len().div_ceil(MOST_SAMPLES).max(1);
         let told = |sample: &Sample| TelemetrySample {
             round: self.rounds.partition_point(|&ended| ended <= sample.at) as u32,
             clock_mhz: sample.clock_mhz,
@@ -104,7 +116,103 @@ impl Watch<'_> {
             temperature_c: sample.temperature_c,
             throttle: sample.throttle.iter().map(ToString::to_string).collect(),
         };
-        let samples = samples.iter().step_by(step).map(told).collect();
+        let samples = thinned(&sampler.since(self.begun)).iter().map(told).collect();
         Some(Telemetry { source: sampler.name().into(), samples, ..Telemetry::default() })
+    }
+}
+
+/// Some of the samples, evenly, each with what held the device back until the next.
+fn thinned(samples: &[Sample]) -> Vec<Sample> {
+    let step = samples.len().div_ceil(MOST_SAMPLES).max(1);
+    let kept = samples.chunks(step).map(|together| {
+        let mut throttle: Vec<Throttle> = together.iter().flat_map(|sample| &sample.throttle).copied().collect();
+        throttle.sort_unstable();
+        throttle.dedup();
+        Sample { throttle, ..together[0].clone() }
+    });
+    kept.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calorimeter_timing::telemetry::Source;
+    use serde_json::Value;
+
+    const NEVER: Duration = Duration::from_secs(3600);
+
+    /// Is too hot in one of its samples.
+    struct Hot {
+        taken: u32,
+        hot: u32,
+    }
+
+    impl Source for Hot {
+        fn name(&self) -> &'static str {
+            "scripted"
+        }
+        fn sample(&mut self) -> Sample {
+            self.taken += 1;
+            let throttle = if self.taken == self.hot { vec![Throttle::Thermal] } else { vec![] };
+            Sample { clock_mhz: Some(self.taken), throttle, ..Sample::default() }
+        }
+        fn joules(&mut self) -> Option<f64> {
+            None
+        }
+        fn others(&mut self, _: &[u32]) -> Result<Vec<String>, String> {
+            Ok(vec![])
+        }
+        fn facts(&self) -> Value {
+            Value::Null
+        }
+        fn policy(&self) -> String {
+            String::new()
+        }
+    }
+
+    #[test]
+    fn every_round_is_looked_at_when_it_ends() {
+        let sampler = Sampler::start(Box::new(Hot { taken: 0, hot: 3 }), NEVER);
+        let mut sensors = Sensors { sampler: Some(sampler), policy: String::new() };
+        let mut watch = sensors.begin();
+        let mut spoilt = Vec::new();
+        for _ in 0..3 {
+            std::thread::sleep(FRESH + Duration::from_millis(1));
+            spoilt.push(watch.spoilt());
+            watch.round();
+        }
+        assert_eq!(spoilt, [false, true, false]);
+        let samples = watch.end().unwrap().samples;
+        let seen: Vec<_> = samples.iter().map(|sample| (sample.round, sample.clock_mhz.unwrap())).collect();
+        assert_eq!(seen, [(1, 2), (2, 3), (3, 4)]);
+    }
+
+    #[test]
+    fn a_sample_between_two_looks_spoils_one_round() {
+        let sampler = Sampler::start(Box::new(Hot { taken: 0, hot: 2 }), NEVER);
+        let mut sensors = Sensors { sampler: Some(sampler), policy: String::new() };
+        let mut watch = sensors.begin();
+        assert!(!watch.spoilt());
+        watch.sampler.unwrap().sample();
+        assert!(watch.spoilt());
+        assert!(!watch.spoilt());
+    }
+
+    #[test]
+    fn what_held_the_device_back_is_not_thinned_out() {
+        let sample = |n: u32| Sample {
+            clock_mhz: Some(n),
+            throttle: match n {
+                3 => vec![Throttle::Thermal, Throttle::PowerCap],
+                4 => vec![Throttle::Thermal],
+                _ => vec![],
+            },
+            ..Sample::default()
+        };
+        let samples: Vec<Sample> = (0..5 * MOST_SAMPLES as u32).map(sample).collect();
+        let thinned = thinned(&samples);
+        assert_eq!(thinned.len(), MOST_SAMPLES);
+        assert_eq!(thinned[0], Sample { throttle: vec![Throttle::PowerCap, Throttle::Thermal], ..sample(0) });
+        assert!(thinned[1..].iter().all(|sample| sample.throttle.is_empty()));
     }
 }

@@ -48,6 +48,7 @@ struct Worker {
 /// How a worker's work on an assignment came to an end.
 enum Ending {
     Done,
+    Unheard { case: usize },
     Interrupted,
     Poisoned { case: usize, reason: String },
     TimedOut { case: usize },
@@ -80,17 +81,20 @@ impl Executor for Subprocess {
         timeout: Duration,
         watch: &mut dyn Watch,
     ) -> Result<(), WorkerError> {
-        let mut done = vec![false; assignment.cases.len()];
+        let mut ended = vec![None; assignment.cases.len()];
         let mut stillborn = 0;
         loop {
-            let left: Vec<usize> = (0..done.len()).filter(|&case| !done[case]).collect();
+            let left = remaining(assignment, &ended);
             if left.is_empty() || watch.interrupted() {
                 return Ok(());
             }
             let worker = self.worker(device)?;
-            let ending = worker.work(&assignment.only(&left), &left, timeout, &mut done, watch);
+            let ending = worker.work(&assignment.only(&left), &left, timeout, &mut ended, watch);
             let (case, status, reason) = match ending {
                 Ending::Done => continue,
+                Ending::Unheard { case } => {
+                    (Some(case), Status::Crashed, "its worker process finished without a readable record of it".into())
+                }
                 Ending::Interrupted => {
                     self.worker = None;
                     return Ok(());
@@ -106,18 +110,17 @@ impl Executor for Subprocess {
                 Ending::Gone { case } => (case, Status::Crashed, String::new()),
             };
             let (exit, stderr_tail) = self.worker.take().map(Worker::end).unwrap_or_default();
-            let ended = exit.unwrap_or_else(|| "closed its pipe and had to be ended".into());
-            let reason = if reason.is_empty() { format!("its worker process {ended}") } else { reason };
-            // A case may be touched again as another one's baseline; its record stands.
-            match case.filter(|&case| !done[left[case]]) {
+            let exit = exit.unwrap_or_else(|| "closed its pipe and had to be ended".into());
+            let reason = if reason.is_empty() { format!("its worker process {exit}") } else { reason };
+            match case.map(|case| left[case]) {
                 Some(case) => {
                     stillborn = 0;
-                    done[left[case]] = true;
-                    let identity = assignment.cases[left[case]].clone();
-                    watch.record(
-                        left[case],
-                        Record { reason: Some(reason), stderr_tail, ..Record::new(identity, status) },
-                    );
+                    let identity = assignment.cases[case].clone();
+                    let record = Record { reason: Some(reason), stderr_tail, ..Record::new(identity, status) };
+                    // One that was touched again as another one's baseline keeps its record, and is a baseline no more.
+                    if ended[case].replace(status).is_none() {
+                        watch.record(case, record);
+                    }
                 }
                 None => {
                     stillborn += 1;
@@ -134,12 +137,25 @@ impl Executor for Subprocess {
     }
 }
 
+/// The cases that have not ended, with the baselines that they are compared with: those are measured again beside them,
+/// and their records stand.
+pub fn remaining(assignment: &Assignment, ended: &[Option<Status>]) -> Vec<usize> {
+    let left = |case: &usize| ended[*case].is_none();
+    let baselines: Vec<usize> = (0..ended.len()).filter(left).filter_map(|case| assignment.against[case]).collect();
+    let again = |case: &usize| ended[*case] == Some(Status::Ok) && baselines.contains(case);
+    (0..ended.len()).filter(|case| left(case) || again(case)).collect()
+}
+
 impl Worker {
     fn start(device: &Found, keep: &Keep) -> Result<Self, WorkerError> {
-        let program = std::env::current_exe().map_err(WorkerError::Spawn)?;
+        let mut program = Command::new(std::env::current_exe().map_err(WorkerError::Spawn)?);
+        program.arg(WORKER);
+        Self::running(program, device, keep)
+    }
+
+    fn running(mut program: Command, device: &Found, keep: &Keep) -> Result<Self, WorkerError> {
         let (position, path) = Position::create().map_err(WorkerError::Spawn)?;
-        let mut child = Command::new(program)
-            .arg(WORKER)
+        let mut child = program
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -156,7 +172,7 @@ impl Worker {
         let (sender, events) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                // A line cut short by a crash is the crash's business.
+                // A line cut short by a crash is the crash's business; that of one that goes on is missed when it is done.
                 if let Ok(event) = serde_json::from_str(&line)
                     && sender.send(event).is_err()
                 {
@@ -196,12 +212,13 @@ impl Worker {
         assignment: &Assignment,
         left: &[usize],
         timeout: Duration,
-        done: &mut [bool],
+        ended: &mut [Option<Status>],
         watch: &mut dyn Watch,
     ) -> Ending {
         self.position.clear();
         self.order(&Order::Measure(Box::new(assignment.clone())));
         let mut spent = vec![Duration::ZERO; assignment.cases.len()];
+        let mut told = vec![false; assignment.cases.len()];
         let (mut heard, mut looked) = (Instant::now(), Instant::now());
         // A frozen case is told from a slow one while there is time for it, and never by a beat or two that came late.
         let silence = SILENCE.min(timeout / 2).max(3 * BEAT);
@@ -219,15 +236,22 @@ impl Worker {
             }
             match event {
                 Some(Event::Record { case, record }) => {
-                    done[left[case]] = true;
-                    watch.record(left[case], *record);
+                    told[case] = true;
+                    if ended[left[case]].is_none() {
+                        ended[left[case]] = Some(record.status);
+                        watch.record(left[case], *record);
+                    }
                 }
                 Some(Event::Seen { case, seen }) => {
-                    done[left[case]] = true;
+                    told[case] = true;
+                    ended[left[case]] = Some(Status::Ok);
                     watch.seen(left[case], seen);
                 }
                 Some(Event::Poisoned { case, reason }) => return Ending::Poisoned { case, reason },
-                Some(Event::Done) => return Ending::Done,
+                Some(Event::Done) => {
+                    let unheard = left.iter().position(|&case| ended[case].is_none());
+                    return unheard.map_or(Ending::Done, |case| Ending::Unheard { case });
+                }
                 Some(Event::Beat) | None => {}
             }
             if heard.elapsed() > silence {
@@ -237,7 +261,8 @@ impl Worker {
                 // What passed since the last look is charged to the case that is touched now: windows are short beside it.
                 spent[case] += looked.elapsed();
                 watch.touch(left[case], stage);
-                if spent[case] > timeout && !done[left[case]] {
+                // One that has told its result may be touched again as another one's baseline.
+                if spent[case] > timeout && !told[case] {
                     return Ending::TimedOut { case };
                 }
             }
@@ -284,5 +309,90 @@ fn describe(status: ExitStatus) -> String {
         (_, Some(11)) => "crashed with a segmentation fault (signal 11)".into(),
         (_, Some(signal)) => format!("was ended by signal {signal}"),
         _ => "ended".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices;
+    use calorimeter_sinks::Case;
+
+    /// Keeps what it is told.
+    #[derive(Default)]
+    struct Heard(Vec<(usize, Record)>);
+
+    impl Watch for Heard {
+        fn touch(&mut self, _: usize, _: super::super::Stage) {}
+        fn record(&mut self, case: usize, record: Record) {
+            self.0.push((case, record));
+        }
+        fn interrupted(&self) -> bool {
+            false
+        }
+    }
+
+    /// A baseline and cases that are compared with it.
+    fn assignment(cases: usize) -> Assignment {
+        Assignment {
+            cases: vec![Case::default(); cases],
+            against: (0..cases).map(|case| (case > 0).then_some(0)).collect(),
+            device: Default::default(),
+            sets: vec![1; cases],
+            seen: vec![],
+            folder: None,
+            timing: None,
+            seed: 0,
+            mock: vec![],
+        }
+    }
+
+    /// What is heard of a worker that says these lines to each order.
+    fn heard(cases: usize, lines: &[String]) -> Vec<(usize, Record)> {
+        let says: String = lines.iter().map(|line| format!("echo '{line}'; ")).collect();
+        let takes_over = r#"read hello; rm "$(echo "$hello" | sed 's/.*"position":"\([^"]*\)".*/\1/')""#;
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("{takes_over}; while read order; do {says} done"));
+        let device = devices::present(Device::Mock).unwrap();
+        let worker = Worker::running(shell, &device, &Keep::default()).unwrap();
+        let mut subprocess = Subprocess { keep: Keep::default(), worker: Some(worker) };
+        let mut heard = Heard::default();
+        subprocess.run(&assignment(cases), &device, Duration::from_secs(30), &mut heard).unwrap();
+        heard.0
+    }
+
+    fn said(event: &Event) -> String {
+        serde_json::to_string(event).unwrap()
+    }
+
+    #[test]
+    fn a_case_whose_record_cannot_be_read_has_crashed() {
+        let heard = heard(1, &[r#"{"record":{"case":0,"rec"#.into(), said(&Event::Done)]);
+        let [(0, record)] = &heard[..] else { panic!("{heard:?}") };
+        assert_eq!(record.status, Status::Crashed);
+        assert!(record.reason.as_ref().unwrap().contains("without a readable record"), "{record:?}");
+    }
+
+    #[test]
+    fn a_case_is_recorded_once() {
+        let record =
+            |case, status| said(&Event::Record { case, record: Box::new(Record::new(Case::default(), status)) });
+        let lines = [record(0, Status::Ok), record(0, Status::Failed), record(1, Status::Ok), said(&Event::Done)];
+        let statuses: Vec<_> = heard(2, &lines).into_iter().map(|(case, record)| (case, record.status)).collect();
+        assert_eq!(statuses, [(0, Status::Ok), (1, Status::Ok)]);
+    }
+
+    #[test]
+    fn what_is_left_keeps_the_baseline_that_was_measured() {
+        let (ok, crashed) = (Some(Status::Ok), Some(Status::Crashed));
+        for (ended, expected) in [
+            ([None, None, None], vec![0, 1, 2]),
+            ([ok, crashed, None], vec![0, 2]),
+            ([crashed, None, None], vec![1, 2]),
+            ([ok, crashed, ok], vec![]),
+            ([None, ok, ok], vec![0]),
+        ] {
+            assert_eq!(remaining(&assignment(3), &ended), expected, "{ended:?}");
+        }
     }
 }

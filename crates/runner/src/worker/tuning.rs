@@ -1,34 +1,97 @@
 //! What the autotuner decided, read from the files in which it keeps its decisions.
 
+use crate::cache;
+use calorimeter_sinks::Case;
 use calorimeter_zoo::Implementation;
 use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The decisions for products of so many rows, output columns and depth, in words: each with the candidate that was
-/// fastest. Empty where nothing was tuned, or where no folder is kept.
-pub fn decisions(folder: Option<&Path>, products: &[[u64; 3]], implementation: Implementation) -> Vec<String> {
-    let kind = match implementation {
-        Implementation::Eager => "kernel-matmul",
-        Implementation::Fused => "matmul",
-        Implementation::Cube | Implementation::Native => return Vec::new(),
-    };
-    let mut decisions = Vec::new();
-    if products.is_empty() {
-        return decisions;
+/// The decisions behind a case, in words: each with the candidate that was fastest.
+///
+/// Those for its matrix products are found by their sizes. Others are known from when they were made: what was new after
+/// the case had been primed, in this run or an earlier one, is kept under its name.
+pub struct Decisions<'a> {
+    folder: &'a Path,
+    /// Where each file ended before.
+    ends: HashMap<PathBuf, usize>,
+}
+
+/// Decisions by case, beside the tuner's own files.
+const KEPT: &str = "decisions.json";
+
+impl<'a> Decisions<'a> {
+    /// Remembers what is known before a case is primed.
+    pub fn before(folder: &'a Path) -> Self {
+        let end = |file: PathBuf| fs::metadata(&file).ok().map(|about| (file, about.len() as usize));
+        Self { folder, ends: logs(folder).filter_map(end).collect() }
     }
-    // A line is long and most are about other products: what cannot be about these is not parsed.
-    let hints: Vec<String> = products.iter().map(|[m, _, _]| format!("\"m\":{m},")).collect();
-    for file in folder.map(files).unwrap_or_default() {
-        let about_products = file.file_name().is_some_and(|name| name.to_string_lossy().contains(kind));
-        let Ok(text) = (if about_products { fs::read_to_string(&file) } else { continue }) else { continue };
-        for line in text.lines().filter(|line| hints.iter().any(|hint| line.contains(hint))) {
-            decisions.extend(decision(line, products));
+
+    /// What is known of the case after it was.
+    pub fn after(self, case: &Case, products: &[[u64; 3]], implementation: Implementation) -> Vec<String> {
+        if matches!(implementation, Implementation::Native) {
+            return Vec::new();
         }
+        let mut new = Vec::new();
+        for file in logs(self.folder) {
+            let known = self.ends.get(&file).copied().unwrap_or(0);
+            let Ok(text) = fs::read(&file) else { continue };
+            let text = String::from_utf8_lossy(text.get(known..).unwrap_or_default()).into_owned();
+            new.extend(text.lines().filter_map(|line| decision(line, &subject(&file))));
+        }
+        let path = self.folder.join(KEPT);
+        let mut kept: BTreeMap<String, Vec<String>> = cache::read(&path).unwrap_or_default();
+        let Case { workload, recipe, dtype, shape, .. } = case;
+        let name = format!("{workload}/{recipe}/{implementation}/{dtype}/{shape}");
+        if !new.is_empty() {
+            let known = kept.entry(name.clone()).or_default();
+            known.extend(new);
+            known.sort();
+            known.dedup();
+            cache::keep(&path, &kept);
+        }
+        let mut decisions = kept.remove(&name).unwrap_or_default();
+        decisions.extend(self.of_products(products, implementation));
+        decisions.sort();
+        decisions.dedup();
+        decisions
     }
-    decisions.sort();
-    decisions.dedup();
-    decisions
+
+    /// The decisions for products of so many rows, output columns and depth.
+    fn of_products(&self, products: &[[u64; 3]], implementation: Implementation) -> Vec<String> {
+        let kind = match implementation {
+            Implementation::Eager => "kernel-matmul",
+            Implementation::Fused => "matmul",
+            Implementation::Cube | Implementation::Native => return Vec::new(),
+        };
+        // A line is long and most are about other products: what cannot be about these is not parsed.
+        let hints: Vec<String> = products.iter().map(|[m, _, _]| format!("\"m\":{m},")).collect();
+        let mut decisions = Vec::new();
+        if hints.is_empty() {
+            return decisions;
+        }
+        for file in logs(self.folder).filter(|file| subject(file).contains(kind)) {
+            let Ok(text) = fs::read_to_string(&file) else { continue };
+            for line in text.lines().filter(|line| hints.iter().any(|hint| line.contains(hint))) {
+                if sides(line).is_some_and(|sides| products.contains(&sides)) {
+                    decisions.extend(decision(line, ""));
+                }
+            }
+        }
+        decisions
+    }
+}
+
+/// The tuner's files below a folder.
+fn logs(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    files(folder).into_iter().filter(|file| file.extension().is_some_and(|end| end == "log"))
+}
+
+/// What such a file is about, from its name.
+fn subject(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    name.trim_end_matches(".json.log").trim_start_matches("burn_cubecl").trim_start_matches(['-', '_']).to_owned()
 }
 
 /// Every file below a folder.
@@ -37,22 +100,52 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// One line of such a file, if it is about one of the products.
-fn decision(line: &str, products: &[[u64; 3]]) -> Option<String> {
+/// The definition of a product, which fused operations wrap.
+fn product(key: &Value) -> Option<&Value> {
+    let key = if key["matmul_key"].is_object() { &key["matmul_key"] } else { key };
+    key.get("definition").filter(|definition| definition["m"].is_u64())
+}
+
+/// Rows, output columns and depth of the product that a line is about.
+fn sides(line: &str) -> Option<[u64; 3]> {
     let entry: Value = serde_json::from_str(line).ok()?;
-    let key = &entry["key"]["key"];
-    // Fused operations wrap the key of their product.
-    let definition = if key["matmul_key"].is_object() { &key["matmul_key"] } else { key }.get("definition")?;
+    let definition = product(&entry["key"]["key"])?;
     let [m, n, k] = ["m", "n", "k"].map(|axis| definition[axis].as_u64());
-    products.contains(&[m?, n?, k?]).then_some(())?;
+    Some([m?, n?, k?])
+}
+
+/// One line of such a file in words.
+fn decision(line: &str, subject: &str) -> Option<String> {
+    let entry: Value = serde_json::from_str(line).ok()?;
     let value = &entry["value"];
     let fastest = value["fastest_index"].as_u64()?;
     let outcome = value["results"].as_array()?.iter().find_map(|result| {
         let outcome = &result["outcome"]["Ok"];
         (outcome["index"].as_u64() == Some(fastest)).then_some(outcome)
     })?;
-    let elem = definition["elem_lhs"]["Scalar"]["Float"].as_str().unwrap_or("").to_lowercase();
-    Some(format!("m{}-k{}-n{} {elem}: {}", m?, k?, n?, outcome["name"].as_str()?))
+    let key = &entry["key"]["key"];
+    let problem = match product(key) {
+        Some(definition) => {
+            let elem = definition["elem_lhs"]["Scalar"]["Float"].as_str().unwrap_or("").to_lowercase();
+            format!("m{}-k{}-n{} {elem}", definition["m"], definition["k"], definition["n"])
+        }
+        None => {
+            let mut numbers = Vec::new();
+            flatten(key, "", &mut numbers);
+            format!("{subject} {}", numbers.join("-"))
+        }
+    };
+    Some(format!("{problem}: {}", outcome["name"].as_str()?))
+}
+
+/// The numbers of a key with their names.
+fn flatten(key: &Value, name: &str, numbers: &mut Vec<String>) {
+    match key {
+        Value::Number(number) => numbers.push(format!("{name}{number}")),
+        Value::Array(list) => list.iter().for_each(|one| flatten(one, name, numbers)),
+        Value::Object(fields) => fields.iter().for_each(|(name, one)| flatten(one, name, numbers)),
+        _ => {}
+    }
 }
 
 #[cfg(test)]
@@ -63,14 +156,42 @@ mod tests {
         "checksum":"e6"},"value":{"fastest_index":5,"results":[{"outcome":{"Ok":{"name":"matmul_slow","index":7}}},
         {"outcome":{"Err":{"Skip":{"name":"matmul_naive"}}}},{"outcome":{"Ok":{"name":"matmul_unit","index":5}}}]}}"#;
 
+    const REDUCE: &str = r#"{"key":{"key":{"elem_input":{"Float":"F32"},"axis_is_contiguous":true,"vector_size":512,"vector_count":64},
+        "checksum":"c3"},"value":{"fastest_index":0,"results":[{"outcome":{"Ok":{"name":"unit_reduce","index":0}}}]}}"#;
+
+    fn line(text: &str) -> String {
+        text.replace('\n', "") + "\n"
+    }
+
     #[test]
     fn the_fastest_candidate_of_a_product_is_named() {
-        let decided = decision(EAGER, &[[64, 256, 128]]);
+        let decided = decision(EAGER, "matmul");
         assert_eq!(decided.as_deref(), Some("m64-k128-n256 f32: matmul_unit"));
-        assert_eq!(decision(EAGER, &[[64, 128, 256]]), None);
         let fused = EAGER.replacen("{\"key\":{\"definition\"", "{\"key\":{\"matmul_key\":{\"definition\"", 1);
         let fused = fused.replacen("}}}},\n", "}}}}},\n", 1);
-        assert_eq!(decision(&fused, &[[64, 256, 128]]), decided);
-        assert_eq!(decision("{\"key\":", &[[64, 256, 128]]), None);
+        assert_eq!((decision(&fused, ""), sides(&fused)), (decided, Some([64, 256, 128])));
+        assert_eq!(decision("{\"key\":", ""), None);
+        let reduced = decision(REDUCE, "kernel-reduce");
+        assert_eq!(reduced.as_deref(), Some("kernel-reduce vector_count64-vector_size512: unit_reduce"));
+    }
+
+    #[test]
+    fn what_was_tuned_for_a_case_is_known_of_it_in_later_runs() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("burn_cubecl-kernel-reduce-tune.json.log");
+        let products = dir.path().join("burn_cubecl-kernel-matmul-tune-base.json.log");
+        fs::write(&log, "").unwrap();
+        fs::write(products, line(EAGER)).unwrap();
+        let softmax = Case { workload: "softmax".into(), ..Case::default() };
+        let before = Decisions::before(dir.path());
+        fs::write(&log, line(REDUCE)).unwrap();
+        let first = before.after(&softmax, &[], Implementation::Eager);
+        assert_eq!(first, ["kernel-reduce-tune vector_count64-vector_size512: unit_reduce"]);
+        assert_eq!(Decisions::before(dir.path()).after(&softmax, &[], Implementation::Eager), first);
+        let other = Case { workload: "gelu".into(), ..softmax.clone() };
+        assert!(Decisions::before(dir.path()).after(&other, &[], Implementation::Eager).is_empty());
+        let of = |products: &[[u64; 3]]| Decisions::before(dir.path()).after(&other, products, Implementation::Eager);
+        assert_eq!(of(&[[64, 256, 128]]), ["m64-k128-n256 f32: matmul_unit"]);
+        assert!(of(&[[64, 128, 256]]).is_empty());
     }
 }

@@ -374,7 +374,7 @@ fn tables_have_the_columns_of_the_other_program_and_ours_behind_them() {
     let row = |name: &str, row: usize| {
         tables.iter().find(|(table, _)| table == name).unwrap().1.lines().nth(row).unwrap().to_owned()
     };
-    let rate = |rate: &str| [rate, rate, rate, rate, rate, rate, "300", rate].join("\t");
+    let rate = |rate: &str| [rate, rate, rate, rate, rate, rate, "100", rate].join("\t");
     let add = |n: &str, speed: &str, total: &str, implementation: &str| {
         let (time, each) = (rate("0.01"), rate(speed));
         format!(
@@ -428,7 +428,7 @@ fn lines_for_the_metrics_pipeline_are_added_once_for_each_run() {
     for report in &reports[1..] {
         let (metrics, dimensions) = (report["metrics"].as_object().unwrap(), report["dimensions"].as_object().unwrap());
         assert!(metrics.values().all(Value::is_number) && dimensions.values().all(Value::is_string), "{report}");
-        assert_eq!((&metrics["step_time_ms_p50"], &metrics["step_time_ms_num_runs"]), (&0.01.into(), &300.into()));
+        assert_eq!((&metrics["step_time_ms_p50"], &metrics["step_time_ms_num_runs"]), (&0.01.into(), &100.into()));
         assert_eq!(dimensions["testsuite"], "microbenchmark");
         for time in ["test_start_timestamp", "test_end_timestamp"] {
             assert!(dimensions[time].as_str().unwrap().ends_with("+00:00Z"), "{report}");
@@ -438,6 +438,86 @@ fn lines_for_the_metrics_pipeline_are_added_once_for_each_run() {
     assert_eq!(reports[3]["dimensions"]["test_name"], "add");
     assert_eq!(reports[3]["metrics"]["Gbytes_per_sec_per_device_p50"], 0.6144);
     assert!(reports[1]["metrics"].get("MFU_p50").is_none(), "nothing is known of the mock device's peaks");
+}
+
+#[test]
+fn tables_are_of_single_launches_however_many_a_window_holds() {
+    let sweep = "benchmark_params: [{m: 64, n: 16}]";
+    let config = format!(
+        "benchmarks: [{{benchmark_name: add, csv_path: t, num_runs: 150, {sweep}}}, {{benchmark_name: add, {sweep}}}]"
+    );
+    let scene = Scene::with(&config);
+    scene.run("run c.yml --device mock --implementations eager --out out").ended_with(0);
+    let records = scene.journal("out").records;
+    assert!(records[0].windows.iter().all(|window| window.launches > 1), "{:?}", records[0]);
+    assert_eq!((&records[0].iterations_ns, records[1].iterations_ns.len()), (&vec![10_000; 150], 0));
+    let table = &tables(scene.path("out/t"))[0].1;
+    let cell = |row: usize| {
+        let column =
+            table.lines().next().unwrap().split('\t').position(|name| name == "step_time_ms_num_runs").unwrap();
+        table.lines().nth(row).unwrap().split('\t').nth(column).unwrap()
+    };
+    assert_eq!(cell(1), "150");
+}
+
+#[test]
+fn a_suite_writes_the_same_files_where_it_is_told() {
+    let scene = Scene::with("# device: cpu");
+    let sizes = "--axis m=16 --axis n=16 --axis elements=64 --axis data_size_mib=1";
+    let options = format!("--ops add,stream_add,host_device {sizes} --implementations eager --max-time 1ms");
+    let command = format!("gemm {options} --device cpu --export t --out out --format jsonl");
+    let records = scene.run(&command).ended_with(0).records();
+    let ended: Vec<(Status, bool)> =
+        records.iter().map(|record| (record.status, record.iterations_ns.is_empty())).collect();
+    assert_eq!(ended, [(Status::Ok, false), (Status::Ok, false), (Status::Unsupported, true)]);
+    let written = tables(scene.path("out/t"));
+    let names: Vec<&str> = written.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["t_add", "t_stream_add"]);
+    let report = fs::read_to_string(scene.path("out/t/metrics_report.jsonl")).unwrap();
+    for (line, record) in report.lines().zip(&records) {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["dimensions"]["test_name"], record.case.workload.as_str());
+        assert_eq!(line["metrics"]["step_time_ms_num_runs"], record.iterations_ns.len());
+    }
+    assert_eq!(report.lines().count(), 2);
+    scene.run("gemm --resume out").ended_with(0);
+    assert_eq!(tables(scene.path("out/t")), written);
+    let other = scene.run("gemm --resume out --export elsewhere");
+    assert!(other.error().contains("fingerprint"), "{other:?}");
+}
+
+#[test]
+fn the_gemm_suite_has_what_runs_beside_products() {
+    let planned = |suite: &str| -> Vec<String> {
+        let cases = Scene::new().run(&format!("{suite} --device cpu --dry-run --format jsonl")).ended_with(0).objects();
+        cases.iter().map(|case| case["workload"].as_str().unwrap().to_owned()).collect()
+    };
+    let (gemm, ops) = (planned("gemm"), planned("ops"));
+    let streams = ["stream_copy", "stream_scale", "stream_add", "stream_triad"];
+    let copies = ["host_device", "host_to_device", "device_to_host"];
+    let exchanges = ["psum", "psum_scatter", "all_gather", "all_reduce", "all_to_all", "reduce_scatter", "send_recv"];
+    for name in streams.iter().chain(&copies).chain(&exchanges) {
+        assert!(gemm.iter().any(|planned| planned == name) && ops.iter().all(|planned| planned != name), "{name}");
+    }
+    for name in ["gemm", "attention", "single_device_hbm_copy"] {
+        assert!(gemm.iter().any(|planned| planned == name), "{name}");
+    }
+    assert!(gemm.iter().all(|planned| planned != "matmul" && planned != "tokamax_splash_attention"));
+}
+
+#[test]
+fn what_is_no_size_is_not_scaled() {
+    let scene = Scene::new();
+    for (command, axis, size) in [
+        ("fusion --ops conv2d_relu", "kernel", 3),
+        ("gemm --ops psum", "devices", 2),
+        ("gemm --ops psum", "matrix_dim", 1),
+    ] {
+        let planned = scene.run(&format!("{command} --device mock --dry-run --format jsonl --scale-shapes 1/64"));
+        for case in planned.ended_with(0).objects() {
+            assert_eq!((&case["shape"][axis], &case["status"]), (&size.into(), &Value::Null), "{case}");
+        }
+    }
 }
 
 #[test]

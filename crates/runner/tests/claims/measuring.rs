@@ -2,6 +2,7 @@
 
 use crate::scene::{Scene, find};
 use calorimeter_sinks::Status;
+use calorimeter_sinks::memory_page::Bound;
 use serde_json::Value;
 use std::fs;
 
@@ -78,10 +79,24 @@ fn a_followed_case_has_its_peaks_two_snapshots_and_a_page() {
         }
         let page = fs::read_to_string(folder.join("memory.html")).unwrap();
         assert!(page.contains(&record.case.id) && !page.contains("http://"));
+        assert_eq!(memory.bound, Bound::Exact);
     }
     let saving = quantised.memory.unwrap().saving.unwrap();
     let ratio = baseline.peak_bytes.unwrap() as f64 / quantised.peak_bytes.unwrap() as f64;
     assert!((saving - ratio).abs() < 1e-9 && baseline.memory.unwrap().saving.is_none());
+}
+
+#[test]
+fn a_device_without_memory_says_that_none_was_followed() {
+    let scene = Scene::with(
+        "recipes: [baseline]\ndevice: mock\ndtype: f32\nimplementations: [eager]\nmodels: [{shapes: [{name: custom, shapes: [[8, 64, 64]]}]}]",
+    );
+    for (flags, warned) in [("", false), ("--memory", true)] {
+        let records = scene.run(&format!("run c.yml --out out{flags} --format jsonl {flags}")).ended_with(0).records();
+        assert!(records[0].memory.is_none());
+        let warnings = &records[0].warnings;
+        assert_eq!(warnings.iter().any(|warning| warning.contains("memory was not followed")), warned, "{warnings:?}");
+    }
 }
 
 #[test]

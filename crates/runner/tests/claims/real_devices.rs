@@ -1,7 +1,8 @@
 //! Real devices at sizes that take no time.
 
 use crate::scene::{Scene, find};
-use calorimeter_sinks::Status;
+use calorimeter_sinks::memory_page::Bound;
+use calorimeter_sinks::{Record, Status};
 
 const SHORT: &str = "timing: {min_time: 0s, max_time: 1s, warm_up: 1us, max_warm_up: 1us, min_windows: 6, max_windows: 6, window: 20us}";
 
@@ -96,6 +97,34 @@ models: [{{shapes: [{{name: custom, shapes: [[16, 64, 32]]}}]}}]\n"
     assert!(scene.path("cache/calorimeter/tuning").is_dir(), "tuned kernels are kept");
 }
 
+/// A quantised weight is read out in f32 by both implementations, for a moment that samples may miss.
+#[test]
+fn on_vulkan_a_peak_of_memory_is_right_or_a_lower_bound() {
+    let scene = Scene::with(&format!(
+        "recipes: [baseline, int8wo]\ndevice: vulkan\ndtype: f32\nimplementations: [eager, fused]\n{SHORT}
+models: [{{shapes: [{{name: custom, shapes: [[8, 64, 64]]}}]}}]\n"
+    ));
+    if !vulkan_is_here(&scene) {
+        return;
+    }
+    let records = scene.run("run c.yml --out out --memory --format jsonl").ended_with(0).records();
+    let (output, weight) = (8 * 64 * 4, 64 * 64 * 4);
+    let exact = |record: &Record| record.memory.unwrap().bound == Bound::Exact;
+    let baseline = &records[0];
+    assert_eq!((records.len(), baseline.case.id.contains("baseline/eager")), (4, true));
+    for record in &records {
+        let memory = record.memory.unwrap();
+        let above = memory.peak_above_inputs.unwrap();
+        let all = if record.case.recipe == "int8wo" { weight + output } else { output };
+        assert!(above >= output && memory.peak_allocated.unwrap() >= record.weight_bytes.unwrap() + 2 * output);
+        assert_eq!(exact(record), above == all, "{memory:?}");
+        let compared = record.case.id != baseline.case.id && exact(record) && exact(baseline);
+        assert_eq!(memory.saving.is_some(), compared, "{memory:?}");
+        let page = scene.path("out").join(record.memory_profile.as_ref().unwrap()).join("memory.html");
+        assert!(std::fs::read_to_string(page).unwrap().contains("no single block"));
+    }
+}
+
 pub fn vulkan_is_here(scene: &Scene) -> bool {
     let here = scene.run("list devices").ended_with(0).stdout.contains("vulkan:0");
     assert!(here || std::env::var_os("CI").is_none(), "continuous integration must have a Vulkan adapter");
@@ -138,4 +167,35 @@ fn on_cuda_memory_that_cannot_be_had_costs_one_case() {
         "recipes: [baseline]\ndevice: cuda\ndtype: bf16\nimplementations: [eager]\n{SHORT}
 models: [{{shapes: [{{name: custom, shapes: [[200000, 16, 100000], [256, 256, 256]]}}]}}]\n"
     )));
+}
+
+/// burn's pool takes pages of the driver, whose records tell them; `native` takes its buffers there one by one.
+#[test]
+fn on_cuda_the_driver_tells_the_blocks_of_every_implementation() {
+    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+        eprintln!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
+        return;
+    }
+    let scene = Scene::with(&format!(
+        "recipes: [baseline]\ndevice: cuda\ndtype: f32\nimplementations: [eager, fused, native]\n{SHORT}
+models: [{{shapes: [{{name: custom, shapes: [[256, 512, 512]]}}]}}]\n"
+    ));
+    let records = scene.run("run c.yml --out out --memory --format jsonl").ended_with(0).records();
+    assert_eq!(records.len(), 3);
+    let output = 256 * 512 * 4;
+    for record in &records {
+        let memory = record.memory.unwrap();
+        let all = record.weight_bytes.unwrap() + 2 * output;
+        assert!(memory.peak_reserved.unwrap() >= all && record.peak_bytes.unwrap() >= all, "{record:?}");
+        assert!(memory.peak_above_inputs.unwrap() >= output, "{record:?}");
+        let folder = scene.path("out").join(record.memory_profile.as_ref().unwrap());
+        let snapshot = std::fs::read(folder.join("snapshot_after.json")).unwrap();
+        let snapshot: serde_json::Value = serde_json::from_slice(&snapshot).unwrap();
+        let blocks = snapshot["largest"].as_array().unwrap().iter().map(|block| block["bytes"].as_u64().unwrap());
+        assert_eq!(
+            (snapshot["source"].as_str(), Some(blocks.sum())),
+            (Some("cupti"), snapshot["reserved_bytes"].as_u64())
+        );
+        assert_eq!(snapshot["allocated_bytes"].is_u64(), record.case.implementation != "native");
+    }
 }

@@ -68,16 +68,18 @@ impl Metric {
 }
 
 impl Row {
-    /// The row of a case that was measured.
+    /// The row of a case whose launches were timed one by one.
     pub fn of(record: &Record) -> Option<Self> {
         let case = &record.case;
-        if record.status != Status::Ok || record.windows.is_empty() {
+        if record.status != Status::Ok || record.iterations_ns.is_empty() {
             return None;
         }
-        let is_product = ["m", "k", "n"].iter().all(|axis| case.shape.get(axis).is_some());
+        let has = |axes: &[&str]| axes.iter().all(|axis| case.shape.get(axis).is_some());
         let (mut metadata, metrics) = match case.workload.as_str() {
             "single_device_hbm_copy" => copy(record),
-            _ if is_product => product(record),
+            _ if has(&["m", "k", "n"]) => product(record),
+            _ if has(&["data_size_mib"]) => transfer(record),
+            _ if has(&["devices"]) => exchange(record),
             _ => traffic(record),
         };
         if case.export.as_ref().is_some_and(|export| export.metrics_dir.is_some()) {
@@ -148,13 +150,38 @@ fn traffic(record: &Record) -> (Vec<Column>, Vec<Metric>) {
     (metadata, metrics)
 }
 
-/// The time of one launch in each window. A clock with a fixed cost per window has it taken off.
+/// Between host and device. What goes both ways in one launch has a time for both alone.
+fn transfer(record: &Record) -> (Vec<Column>, Vec<Metric>) {
+    const WAYS: [&str; 2] = ["H2D_bw (GiB/s)", "D2H_bw (GiB/s)"];
+    let (case, times) = (&record.case, milliseconds(record));
+    let gibibytes = case.shape.get("data_size_mib").map(|mebibytes| mebibytes as f64 / 1024.0);
+    let rates = |ways: f64| rates(&times, gibibytes.map(|size| ways * size), 1.0);
+    let metrics = match case.workload.trim_start_matches("pageable_") {
+        "host_to_device" => vec![Metric::new(WAYS[0], rates(1.0))],
+        "device_to_host" => vec![Metric::new(WAYS[1], rates(1.0))],
+        _ => vec![
+            Metric::new(WAYS[0], None),
+            Metric::new(WAYS[1], None),
+            Metric::new("both_bw (GiB/s)", rates(2.0)),
+            Metric::new("step_time_ms", Some(times.clone())),
+        ],
+    };
+    (axes(case, &[]), metrics)
+}
+
+/// Between devices.
+fn exchange(record: &Record) -> (Vec<Column>, Vec<Metric>) {
+    let (case, times) = (&record.case, milliseconds(record));
+    let gigabytes = counts(case).1.map(|bytes| bytes as f64 / 1e9);
+    let mut metadata = axes(case, &[]);
+    metadata.push(("transferred_data (GB)".into(), gigabytes.map_or(Cell::Empty, Cell::Number)));
+    metadata.push(("dtype_bytes".into(), width(&case.dtype).map_or(Cell::Empty, Cell::Whole)));
+    let bandwidth = rates(&times, gigabytes, 1.0);
+    (metadata, vec![Metric::new("step_time_ms", Some(times)), Metric::new("achieved_bw (GB/s)", bandwidth)])
+}
+
 fn milliseconds(record: &Record) -> Vec<f64> {
-    let median = record.time_ns.map(|time| time.median).filter(|_| record.stopwatch.as_deref() == Some("slope"));
-    let over = |launches: u32, nanos: u64| median.map(|median| nanos as f64 - median * f64::from(launches));
-    let fixed = Sorted::new(record.windows.iter().filter_map(|w| over(w.launches, w.nanos)).collect());
-    let fixed = fixed.map_or(0.0, |fixed| fixed.percentile(50.0).max(0.0));
-    record.windows.iter().map(|w| (w.nanos as f64 - fixed) / f64::from(w.launches) / 1e6).collect()
+    record.iterations_ns.iter().map(|&nanos| nanos as f64 / 1e6).collect()
 }
 
 /// An amount per second in a unit, in their order of operations.
@@ -276,16 +303,15 @@ fn ours(case: &Case) -> Vec<Column> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Axes, Estimate, Roofline, Window};
+    use crate::record::{Axes, Roofline, Window};
 
-    fn measured(stopwatch: &str, windows: &[(u32, u64)]) -> Record {
+    fn measured(iterations_ns: &[u64]) -> Record {
         let case =
             Case { workload: "gemm".into(), shape: Axes::from([("m", 1), ("k", 1), ("n", 1)]), ..Case::default() };
         Record {
             case: Case { flops: Some(200), ..case },
-            stopwatch: Some(stopwatch.into()),
-            time_ns: Some(Estimate { median: 100.0, lo: None, hi: None }),
-            windows: windows.iter().map(|&(launches, nanos)| Window { launches, nanos }).collect(),
+            windows: vec![Window { launches: 100, nanos: 20_000 }],
+            iterations_ns: iterations_ns.to_vec(),
             roofline: Some(Roofline { peak_tflops: Some(0.004), ..Roofline::default() }),
             ..Record::new(Case::default(), Status::Ok)
         }
@@ -301,15 +327,15 @@ mod tests {
     }
 
     #[test]
-    fn the_fixed_cost_of_a_window_is_no_time_of_a_launch() {
-        let windows = [(10, 2000), (20, 3000), (30, 4000)];
-        assert!(is_near(&measured("slope", &windows), "step_time_ms_max", 1e-4));
-        assert!(is_near(&measured("cupti", &windows), "step_time_ms_max", 2e-4));
+    fn percentiles_are_those_of_single_launches_not_of_windows() {
+        let record = measured(&[&[100; 90][..], &[9000; 10]].concat());
+        assert!(is_near(&record, "step_time_ms_p50", 1e-4) && is_near(&record, "step_time_ms_p99", 9e-3));
+        assert_eq!(value(&record, "step_time_ms_num_runs"), Cell::Whole(100));
     }
 
     #[test]
     fn utilisation_is_held_against_the_peak_that_was_measured() {
-        let record = measured("cupti", &[(1, 100)]);
+        let record = measured(&[100]);
         assert!(is_near(&record, "tflops_per_sec_p50", 0.002) && is_near(&record, "MFU", 0.5));
         let unknown = Record { roofline: None, ..record };
         assert_eq!((value(&unknown, "MFU"), value(&unknown, "MFU_num_runs")), (Cell::Empty, Cell::Empty));
@@ -317,8 +343,48 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_right_has_no_row() {
-        let record = measured("cupti", &[(1, 100)]);
+        let record = measured(&[100]);
         assert!(Row::of(&Record { status: Status::Mismatch, ..record.clone() }).is_none());
-        assert!(Row::of(&Record { windows: vec![], ..record }).is_none());
+        assert!(Row::of(&Record { iterations_ns: vec![], ..record }).is_none());
+    }
+
+    /// A launch of one millisecond over these axes.
+    fn moved(workload: &str, axes: &[(&str, u64)]) -> Record {
+        let shape = axes.iter().copied().collect();
+        let case = Case { workload: workload.into(), shape, bytes: Some(3_000_000), ..Case::default() };
+        Record { case: Case { dtype: "bf16".into(), ..case }, ..measured(&[1_000_000]) }
+    }
+
+    fn metrics(record: &Record) -> Vec<(String, Cell)> {
+        let columns = Row::of(record).unwrap().metrics.into_iter();
+        columns.filter_map(|(name, cell)| Some((name.strip_suffix("_p50")?.to_owned(), cell))).collect()
+    }
+
+    #[test]
+    fn a_copy_has_the_bandwidth_of_its_own_direction() {
+        let (to, from) = ("H2D_bw (GiB/s)".to_owned(), "D2H_bw (GiB/s)".to_owned());
+        let copied = |name: &str| metrics(&moved(name, &[("data_size_mib", 512)]));
+        for pinned in ["", "pageable_"] {
+            assert_eq!(copied(&format!("{pinned}host_to_device")), [(to.clone(), Cell::Number(500.0))]);
+            assert_eq!(copied(&format!("{pinned}device_to_host")), [(from.clone(), Cell::Number(500.0))]);
+        }
+        let both = [("both_bw (GiB/s)".to_owned(), Cell::Number(1000.0)), ("step_time_ms".into(), Cell::Number(1.0))];
+        for name in ["host_device", "host_device_both", "pageable_host_device_both"] {
+            let found = copied(name);
+            assert_eq!(found[..2], [(to.clone(), Cell::Empty), (from.clone(), Cell::Empty)], "{name}");
+            assert_eq!(found[2..], both, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_exchange_has_the_bandwidth_that_it_achieved() {
+        for (name, axis) in [("psum", "matrix_dim"), ("send_recv", "num_elements")] {
+            let record = moved(name, &[(axis, 8), ("devices", 2)]);
+            let expected =
+                [("step_time_ms".to_owned(), Cell::Number(1.0)), ("achieved_bw (GB/s)".into(), Cell::Number(3.0))];
+            assert_eq!(metrics(&record), expected);
+            let facts: Vec<String> = Row::of(&record).unwrap().metadata.into_iter().map(|(name, _)| name).collect();
+            assert_eq!(facts, [axis, "devices", "transferred_data (GB)", "dtype_bytes"]);
+        }
     }
 }

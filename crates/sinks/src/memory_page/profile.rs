@@ -27,7 +27,7 @@ pub struct Profile {
     pub peaks: Peaks,
     /// When the peak was whose blocks are given.
     pub peak_at_ns: Option<u64>,
-    /// The blocks that lived at the peak.
+    /// The blocks that lived at the peak; none where the source tells sums alone.
     pub blocks: Vec<Block>,
     /// What a reader must know to read the figures right.
     pub notes: Vec<String>,
@@ -59,7 +59,7 @@ pub struct Peaks {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// The same.
+    /// The same, to 1 %.
     #[default]
     Exact,
     /// At most it.
@@ -79,6 +79,26 @@ pub struct Block {
     pub since_ns: u64,
     /// What it is for.
     pub what: Option<String>,
+}
+
+impl Bound {
+    /// The word used in the JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::AtLeast => "at-least",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// What stands before a figure.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Exact => "",
+            Self::AtLeast => "≥ ",
+            Self::Unknown => "≈ ",
+        }
+    }
 }
 
 impl Profile {

@@ -137,7 +137,9 @@ fn kernels(record: &Record) -> Vec<String> {
 /// The peaks of its memory where it was followed.
 fn memory(record: &Record) -> Option<String> {
     let memory = record.memory?;
-    let peak = |bytes: Option<u64>, what: &str| bytes.map(|bytes| format!("{} {what}", mebibytes(bytes)));
+    let peak = |bytes: Option<u64>, what: &str| {
+        bytes.map(|bytes| format!("{}{} {what}", memory.bound.sign(), mebibytes(bytes)))
+    };
     let peaks = [
         peak(memory.peak_allocated, "allocated"),
         peak(memory.peak_active, "active"),

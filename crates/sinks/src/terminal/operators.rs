@@ -2,14 +2,14 @@
 
 use super::text::{four_digits, mebibytes, nanoseconds};
 use super::{Colour, bold, is_operator};
-use crate::record::{Case, Record, Status};
+use crate::record::{Case, Memory, Record, Status};
 
 const CELL: usize = 11;
 
 /// One table for each operator, number type, device and regime. A cell is the time of one run, or why there is none; then
 /// come the fastest implementation with its speed-up, rate, share of the measured roof that binds and peak of memory above
 /// its inputs. Under a table stand the geometric mean of the speed-ups of each implementation, and the size from which on
-/// one of them stays the fastest.
+/// one of them stays the fastest, as far as intervals tell.
 pub fn operators(records: &[Record], colour: Colour) -> String {
     let mut tables: Vec<Table> = Vec::new();
     for record in records.iter().filter(|record| is_operator(&record.case)) {
@@ -141,9 +141,13 @@ impl<'a> Row<'a> {
         self.timed().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(record, _)| record)
     }
 
-    /// The fastest of several.
+    /// The fastest of several, where the intervals of the others do not reach its own.
     fn winner(&self) -> Option<&'a str> {
-        (self.timed().count() > 1).then(|| self.fastest()).flatten().map(|record| record.case.implementation.as_str())
+        let fastest = (self.timed().count() > 1).then(|| self.fastest()).flatten()?;
+        let end = |record: &Record| record.time_ns.map(|time| time.hi.unwrap_or(time.median));
+        let start = |record: &Record| record.time_ns.map(|time| time.lo.unwrap_or(time.median));
+        let mut others = self.timed().map(|(record, _)| record).filter(|record| record.case.id != fastest.case.id);
+        others.all(|other| start(other) > end(fastest)).then_some(fastest.case.implementation.as_str())
     }
 
     fn best(&self) -> String {
@@ -154,10 +158,15 @@ impl<'a> Row<'a> {
             speedup.map(|speedup| format!("{}x {}", four_digits(speedup.ratio), speedup.verdict)),
             record.gbps.map(|gbps| format!("{} GB/s", four_digits(gbps))),
             record.roofline.as_ref().map(|roof| format!("{:.0} % {}", roof.percent, roof.bound)),
-            record.memory.and_then(|memory| memory.peak_above_inputs).map(|bytes| format!("+{}", mebibytes(bytes))),
+            record.memory.and_then(above),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
     }
+}
+
+/// The peak above the inputs.
+fn above(memory: Memory) -> Option<String> {
+    memory.peak_above_inputs.map(|bytes| format!("{}+{}", memory.bound.sign(), mebibytes(bytes)))
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl Recording {
         let end_ns = ledger.now_ns();
         let (events, lost) = ledger.events();
         let totals = Some(ledger.totals());
-        Timeline { source: Source::HostAllocator, end_ns, events, pools: Vec::new(), marks, lost, totals }
+        Timeline { events, marks, lost, totals, ..Timeline::new(Source::HostAllocator, end_ns) }
     }
 }
 

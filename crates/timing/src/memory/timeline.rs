@@ -25,10 +25,10 @@ pub struct Peaks {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// The same: every event is there.
+    /// The same: every event is there, or samples come within 1 % of the most that there can be.
     #[default]
     Exact,
-    /// At most it: there were samples only, or the last events are missing.
+    /// At most it: there were samples that may have missed it, or the last events are missing.
     AtLeast,
     /// Unknown: events are missing, and nobody knows which.
     Unknown,
@@ -49,6 +49,9 @@ pub struct Timeline {
     /// What a pool said of all it holds, also from before the start, in order of time. It speaks where the events do
     /// not.
     pub pools: Vec<PoolSample>,
+    /// What the pool can have handed out at most, where that was found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<u64>,
     /// Named moments.
     pub marks: Vec<Mark>,
     /// What is missing.
@@ -60,7 +63,7 @@ pub struct Timeline {
 impl Timeline {
     /// With nothing in it.
     pub fn new(source: Source, end_ns: u64) -> Self {
-        Self { source, end_ns, events: vec![], pools: vec![], marks: vec![], lost: None, totals: None }
+        Self { source, end_ns, events: vec![], pools: vec![], ceiling: None, marks: vec![], lost: None, totals: None }
     }
 
     /// The steps of one quantity: from each moment on it has the value beside it. Empty where the source tells nothing.
@@ -115,9 +118,16 @@ impl Timeline {
         match self.lost {
             Some(Lost { from_ns: None, .. }) => Bound::Unknown,
             Some(_) => Bound::AtLeast,
-            None if !self.pools.is_empty() => Bound::AtLeast,
-            None => Bound::Exact,
+            None if self.pools.is_empty() || self.reaches_its_ceiling() => Bound::Exact,
+            None => Bound::AtLeast,
         }
+    }
+
+    fn reaches_its_ceiling(&self) -> bool {
+        let highest = self.pools.iter().map(|sample| sample.active).max();
+        highest
+            .zip(self.ceiling)
+            .is_some_and(|(highest, ceiling)| (ceiling - ceiling / 100..=ceiling).contains(&highest))
     }
 
     /// When the blocks together were largest, for the first time; without blocks, what a pool had allocated.
@@ -147,11 +157,19 @@ impl Timeline {
             Source::Cupti => "What this process took of the device since the start: of a runtime with a pool, the \
                               pool's pages and not the tensors in them."
                 .into(),
-            Source::PoolStatistics => {
-                let samples = self.pools.len();
-                format!("What the pool said of all it holds, {samples} times; a peak in between is not seen.")
-            }
+            Source::PoolStatistics => "What the pool said of itself.".into(),
         }];
+        if !self.pools.is_empty() {
+            let samples = self.pools.len();
+            let seen = match self.ceiling {
+                _ if self.reaches_its_ceiling() => "the highest is within 1 % of the most there can have been.".into(),
+                Some(ceiling) if self.peaks().active < Some(ceiling) => {
+                    format!("a peak in between is not seen, up to {ceiling} bytes handed out.")
+                }
+                _ => "a peak in between is not seen.".into(),
+            };
+            notes.push(format!("There are {samples} samples of the pool: {seen}"));
+        }
         let before = self.freed_from_before();
         if before > 0 {
             notes.push(format!("{before} bytes from before the start were freed; they are not in the figures."));
@@ -289,6 +307,24 @@ mod tests {
             timeline.events = if has_events { events.clone() } else { vec![] };
             timeline.pools = if has_pools { pools.clone() } else { vec![] };
             assert_eq!(timeline.peaks(), peaks, "{timeline:?}");
+        }
+    }
+
+    #[test]
+    fn samples_are_a_lower_bound_until_they_reach_what_there_can_be_at_most() {
+        let pools = vec![PoolSample { at_ns: 10, allocated: 700, active: 800, reserved: 6400 }];
+        let sampled = Timeline { pools, ..Timeline::new(Source::PoolStatistics, 1_000) };
+        for (ceiling, bound, note) in [
+            (None, Bound::AtLeast, "a peak in between is not seen."),
+            (Some(809), Bound::AtLeast, "a peak in between is not seen, up to 809 bytes handed out."),
+            (Some(808), Bound::Exact, "the highest is within 1 % of the most there can have been."),
+            (Some(800), Bound::Exact, "the highest is within 1 % of the most there can have been."),
+            // What was exceeded was no ceiling.
+            (Some(799), Bound::AtLeast, "a peak in between is not seen."),
+        ] {
+            let timeline = Timeline { ceiling, ..sampled.clone() };
+            assert_eq!(timeline.peaks().bound, bound);
+            assert!(timeline.notes()[1].ends_with(note), "{:?}", timeline.notes());
         }
     }
 

@@ -168,23 +168,21 @@ impl Source for Gpu {
         self.used_joules()
     }
 
-    fn others(&mut self, ours: &[u32]) -> Vec<String> {
+    fn others(&mut self, ours: &[u32]) -> Result<Vec<String>, String> {
         let device = &self.device;
-        let lists = [
-            device.running_compute_processes(),
-            device.running_graphics_processes(),
-            device.mps_running_compute_processes(),
-        ];
+        let computing = device.running_compute_processes();
+        let computing = computing.map_err(|why| format!("NVML does not list the processes on it: {why}"))?;
+        let lists = [Ok(computing), device.running_graphics_processes(), device.mps_running_compute_processes()];
         // One process may be in several lists.
         let all: BTreeMap<u32, UsedGpuMemory> =
             lists.into_iter().flatten().flatten().map(|process| (process.pid, process.used_gpu_memory)).collect();
         let strangers = all.into_iter().filter(|(pid, _)| *pid != std::process::id() && !ours.contains(pid));
-        strangers
-            .map(|(pid, memory)| {
-                let name = device.nvml().sys_process_name(pid, 256).ok();
-                line(pid, name.as_deref(), &memory)
-            })
-            .collect()
+        let told = strangers.filter_map(|(pid, memory)| match device.nvml().sys_process_name(pid, 256) {
+            // In a container NVML may number processes as the machine outside does: it may be one of ours.
+            Err(NvmlError::NotFound) if !ours.is_empty() => None,
+            name => Some(line(pid, name.ok().as_deref(), &memory)),
+        });
+        Ok(told.collect())
     }
 
     fn facts(&self) -> Value {
@@ -298,8 +296,9 @@ mod tests {
         let (start, before) = (now(), gpu.joules().expect("an energy counter"));
         std::thread::sleep(Duration::from_secs(1));
         let mean = (gpu.joules().unwrap() - before) / (now() - start).as_secs_f64();
+        let asked = now();
         let sample = gpu.sample();
-        println!("{sample:?}, {mean:.1} W by the energy counter");
+        println!("{sample:?} in {:?}, {mean:.1} W by the energy counter", now() - asked);
         let holds =
             |range: std::ops::Range<f64>, value: f64| assert!(range.contains(&value), "{value} not in {range:?}");
         holds(100.0..4000.0, sample.clock_mhz.unwrap().into());

@@ -1,6 +1,6 @@
 //! A thread that looks at a source again and again.
 
-use super::{Sample, Source};
+use super::{Sample, Source, now};
 use std::collections::VecDeque;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,8 +29,10 @@ impl Shared {
     fn sample(&self) -> Sample {
         // Held until the sample is stored: samples stay in order.
         let mut source = lock(&self.source);
-        let sample = source.sample();
+        let mut sample = source.sample();
         let mut samples = lock(&self.samples);
+        // Sensors take milliseconds: stamped before, it could be older than a look that did not find it.
+        sample.at = now();
         if samples.len() == KEPT {
             samples.pop_front();
         }
@@ -88,7 +90,7 @@ impl Sampler {
     }
 
     /// Who else uses the device; the source is asked now, from this thread. See [`Source::others`].
-    pub fn others(&self, ours: &[u32]) -> Vec<String> {
+    pub fn others(&self, ours: &[u32]) -> Result<Vec<String>, String> {
         lock(&self.shared.source).others(ours)
     }
 }
@@ -106,7 +108,6 @@ impl Drop for Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::now;
     use serde_json::{Value, json};
 
     const NEVER: Duration = Duration::from_secs(3600);
@@ -127,13 +128,14 @@ mod tests {
         fn sample(&mut self) -> Sample {
             self.taken += 1;
             assert_ne!(self.panics_at, Some(self.taken), "the script says so");
-            Sample { at: now(), clock_mhz: Some(self.taken), ..Sample::default() }
+            // As if reading the sensors had taken since the process began.
+            Sample { at: Duration::ZERO, clock_mhz: Some(self.taken), ..Sample::default() }
         }
         fn joules(&mut self) -> Option<f64> {
             Some(f64::from(self.taken) / 2.0)
         }
-        fn others(&mut self, ours: &[u32]) -> Vec<String> {
-            vec![format!("not {ours:?}")]
+        fn others(&mut self, ours: &[u32]) -> Result<Vec<String>, String> {
+            Ok(vec![format!("not {ours:?}")])
         }
         fn facts(&self) -> Value {
             json!({})
@@ -177,7 +179,7 @@ mod tests {
         let sampler = start(Scripted::default(), NEVER);
         assert_eq!(sampler.name(), "scripted");
         assert_eq!(sampler.joules(), Some(0.5));
-        assert_eq!(sampler.others(&[7]), ["not [7]"]);
+        assert_eq!(sampler.others(&[7]).unwrap(), ["not [7]"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// One look at a device's sensors.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sample {
-    /// When, by [`now`].
+    /// When, by [`now`]; a [`Sampler`](super::Sampler) makes it the moment from which the sample can be found.
     pub at: Duration,
     /// Clock of the multiprocessors, or the mean of the processor's cores, in MHz.
     pub clock_mhz: Option<u32>,
@@ -36,7 +36,8 @@ pub trait Source: Send {
 
     /// Who else uses the device, a line for each, besides this process and the ones given. Where shares of time are
     /// compared, they are those since the call before, and a process counts as ours from the first call that names it.
-    fn others(&mut self, ours: &[u32]) -> Vec<String>;
+    /// An error says why it cannot be known.
+    fn others(&mut self, ours: &[u32]) -> Result<Vec<String>, String>;
 
     /// What a reader of the figures must know of the device: a JSON object that has only the fields that are known.
     fn facts(&self) -> Value;

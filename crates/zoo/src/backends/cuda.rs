@@ -43,6 +43,12 @@ pub(super) fn open_operator(
     super::operator_on::<CudaRuntime, Fused>(problem, inputs, setup, device, Traits { drain, tf32, sets })
 }
 
+/// Waits for the device; fusion drops what it has yet to drop.
+pub(super) fn settle(index: u16) {
+    // A device that cannot be waited for says so to whoever asks it next.
+    let _ = <Fused as burn::tensor::backend::Backend>::sync(&CudaDevice::new(usize::from(index)));
+}
+
 fn drain(output: &Value<Fused>) {
     match output.clone() {
         Value::Float(tensor) => tensor.into_primitive().tensor().client.sync(|| ()),

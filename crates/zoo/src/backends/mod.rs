@@ -105,13 +105,45 @@ fn usage<R: cubecl::Runtime>(
 pub fn empty_pool(device: Device) {
     match device {
         #[cfg(feature = "cuda")]
-        Device::Cuda(index) => of_every_stream(cuda::client(index)).iter().for_each(|client| client.memory_cleanup()),
+        Device::Cuda(index) => {
+            cuda::settle(index);
+            of_every_stream(cuda::client(index)).iter().for_each(|client| client.memory_cleanup());
+            cuda::settle(index);
+        }
         #[cfg(feature = "wgpu")]
         Device::Vulkan(_) | Device::Metal(_) => {
+            wgpu::settle(device);
             let client = wgpu::client(device).into_iter();
             client.flat_map(of_every_stream).for_each(|client| client.memory_cleanup());
+            wgpu::settle(device);
         }
         _ => {}
+    }
+}
+
+/// Whether a block of a device's pools that was given back may serve a tensor of another size. It may, until it is
+/// switched off: then the pools hold as many blocks of each size as were ever in use together.
+pub fn share_blocks(device: Device, share: bool) {
+    match device {
+        #[cfg(feature = "cuda")]
+        Device::Cuda(index) => set_sharing(of_every_stream(cuda::client(index)), share),
+        #[cfg(feature = "wgpu")]
+        Device::Vulkan(_) | Device::Metal(_) => {
+            set_sharing(wgpu::client(device).into_iter().flat_map(of_every_stream).collect(), share);
+        }
+        _ => {
+            let _ = share;
+        }
+    }
+}
+
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+#[allow(unsafe_code, reason = "CubeCL warns that blocks may be kept for good")]
+fn set_sharing<R: cubecl::Runtime>(streams: Vec<cubecl::client::ComputeClient<R>>, share: bool) {
+    use cubecl::MemoryAllocationMode::{Auto, Persistent};
+    for client in streams {
+        // SAFETY: the pool is emptied afterwards, and nobody else opens anything meanwhile.
+        unsafe { client.allocation_mode(if share { Auto } else { Persistent }) };
     }
 }
 
@@ -161,7 +193,10 @@ pub fn open_operator(
     let _ = (&inputs, &machines);
     match setup.device {
         #[cfg(feature = "cpu")]
-        Device::Cpu => cpu::open_operator(problem, inputs, setup),
+        Device::Cpu => match setup.implementation {
+            crate::Implementation::Native => operator.host(spec, inputs, setup.sets),
+            _ => cpu::open_operator(problem, inputs, setup),
+        },
         #[cfg(feature = "cuda")]
         Device::Cuda(index) => match setup.implementation {
             crate::Implementation::Native => operator.native(spec, inputs, machines.native(index)?, setup.sets),
@@ -218,6 +253,15 @@ impl Machines {
         match device {
             #[cfg(feature = "cuda")]
             Device::Cuda(index) => self.native(index).ok()?.free_memory().ok(),
+            _ => None,
+        }
+    }
+
+    /// Why nothing can run on a device in this process any more, if that is so: after a fault every call into CUDA fails.
+    pub fn broken(&self, device: Device) -> Option<String> {
+        match device {
+            #[cfg(feature = "cuda")]
+            Device::Cuda(index) => self.native.get(&index)?.synchronize().err().map(|error| error.to_string()),
             _ => None,
         }
     }

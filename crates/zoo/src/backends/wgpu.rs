@@ -117,6 +117,13 @@ pub(super) fn open_operator(
     super::operator_on::<WgpuRuntime, Fused>(problem, inputs, setup, device, Traits { drain, tf32, sets })
 }
 
+/// Waits for the device; fusion drops what it has yet to drop.
+pub(super) fn settle(device: Device) {
+    let (Device::Vulkan(index) | Device::Metal(index)) = device else { return };
+    // A device that cannot be waited for says so to whoever asks it next.
+    let _ = handle(device, index).map(|handle| <Fused as burn::tensor::backend::Backend>::sync(&handle));
+}
+
 fn drain(output: &Value<Fused>) {
     match output.clone() {
         Value::Float(tensor) => tensor.into_primitive().tensor().client.sync(|| ()),

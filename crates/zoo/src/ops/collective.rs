@@ -3,7 +3,7 @@
 use super::number_types::{FLOATS, allow};
 use super::transfer::native_alone;
 use crate::gate::Tolerance;
-use crate::operator::{Counts, Operation, Spec, Suite};
+use crate::operator::{Operation, Spec, Suite};
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
 
@@ -109,7 +109,8 @@ impl Operation for Collective {
         if self.adds() { (Self::devices(spec) - 1) * self.elements(spec) } else { 0 }
     }
 
-    /// What the link of each device must carry in one direction, whatever the algorithm.
+    /// What the link of each device must carry in one direction, whatever the algorithm. What accelerator-microbenchmarks
+    /// counts depends on the cores of TPU chips in a group, so nothing is published for GPUs.
     fn bytes(&self, spec: &Spec) -> u64 {
         let devices = Self::devices(spec);
         let all = self.elements(spec) * spec.dtype().bytes();
@@ -119,12 +120,6 @@ impl Operation for Collective {
             Self::ReduceScatter | Self::PsumScatter | Self::AllToAll => all * (devices - 1) / devices,
             Self::SendRecv => all,
         }
-    }
-
-    // Links in both directions, for one group of all devices.
-    fn published(&self, spec: &Spec) -> Option<Counts> {
-        let twice = if matches!(self, Self::SendRecv) { 1 } else { 2 };
-        Some(Counts { flops: None, bytes: Some(twice * self.bytes(spec)) })
     }
 
     fn products(&self) -> u32 {

@@ -26,6 +26,7 @@ pub mod rms_norm;
 pub mod rms_norm_pass;
 pub mod softmax;
 pub mod stream;
+mod stream_host;
 pub mod swiglu;
 pub mod swiglu_mlp;
 pub mod swiglu_pass;

@@ -106,7 +106,7 @@ impl Preset {
 
     fn heads(self) -> Vec<Axes> {
         let (sequences, widths): (&[u64], &[u64]) = match self {
-            Self::Quick => (&[128], &[64]),
+            Self::Quick => (&[128], &[64, 128]),
             Self::Guide => (&[512, 2048], &[64, 128]),
             Self::Full => (&[256, 512, 1024, 2048, 4096, 8192], &[64, 128]),
             Self::Llm => (&[2048, 8192], &[128]),

@@ -6,6 +6,7 @@ use crate::gate::Tolerance;
 use crate::operator::{Operation, Spec, Suite, burn_alone};
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::backend::Backend;
+use calorimeter_recipes::Dtype;
 
 /// One of the four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -87,9 +88,13 @@ impl Operation for Stream {
         Tolerance::new(spec.dtype(), 2, 2)
     }
 
-    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
+    fn supported(&self, spec: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
         match (implementation, device) {
             (Implementation::Native, Device::Cuda(_)) => Ok(()),
+            (Implementation::Native, Device::Cpu) if spec.dtype() == Dtype::F32 => Ok(()),
+            (Implementation::Native, Device::Cpu) => {
+                Err(format!("{} has a `native` kernel on the CPU in f32 alone", self.name()))
+            }
             _ => burn_alone(self.name(), implementation, device),
         }
     }
@@ -108,6 +113,10 @@ impl Operation for Stream {
                 Stream::Triad => first.add(second().mul_scalar(FACTOR)),
             })]
         })
+    }
+
+    fn host(&self, _: &Spec, inputs: &[Matrix], sets: u32) -> Result<Box<dyn crate::Workload>, crate::ZooError> {
+        Ok(super::stream_host::open(*self, FACTOR, inputs, sets))
     }
 
     #[cfg(feature = "cuda")]

@@ -8,7 +8,7 @@ use std::path::Path;
 
 const CPU: &str = "sys/devices/system/cpu";
 
-pub(super) fn facts(root: &Path, given: [(&str, bool); 4]) -> Value {
+pub(super) fn facts(root: &Path, given: [(&str, bool); 5], refused: Option<&str>) -> Value {
     let info = text(root.join("proc/cpuinfo")).unwrap_or_default();
     let first = |field| values(&info, field).next().map(str::to_owned);
     let nominal = first("cpu MHz").filter(|_| !has_flag(&info, "aperfmperf"));
@@ -30,6 +30,7 @@ pub(super) fn facts(root: &Path, given: [(&str, bool); 4]) -> Value {
         ("highest_mhz", limit_mhz(root, "scaling_max_freq").map(Value::from)),
         ("load", load.map(Value::from)),
         ("not_reported", source::not_reported(given)),
+        ("event_counters_refused", refused.map(Value::from)),
     ])
 }
 
@@ -120,9 +121,10 @@ mod tests {
             "highest_mhz": 3600,
             "load": 0.52,
             "not_reported": ["b"],
+            "event_counters_refused": "a reason",
         });
-        let given = [("a", true), ("b", false), ("c", true), ("d", true)];
-        assert_eq!(facts(machine().root(), given), expected);
+        let given = [("a", true), ("b", false), ("c", true), ("d", true), ("e", true)];
+        assert_eq!(facts(machine().root(), given, Some("a reason")), expected);
     }
 
     #[test]

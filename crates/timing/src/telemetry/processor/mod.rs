@@ -5,7 +5,7 @@ mod facts;
 mod share;
 
 use super::files::{number, numbered, text};
-use super::{Sample, Source, Throttle, now};
+use super::{Counters, Sample, Source, Throttle, now};
 use energy::Energy;
 use serde_json::Value;
 use share::Share;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The sensors of this machine's processor. There may be few of them: a virtual machine shows none, and only root may
 /// read the energy counters of most.
 pub fn processor() -> Box<dyn Source> {
-    Box::new(Processor::at(Path::new("/")))
+    Box::new(Processor { refused: Counters::open().err(), ..Processor::at(Path::new("/")) })
 }
 
 /// Reading the clocks of more cores would itself take time from what is measured.
@@ -39,6 +39,8 @@ struct Processor {
     /// When the energy was last looked at, and how much it was.
     spent: Option<(Duration, f64)>,
     share: Share,
+    /// Why its event counters cannot be had, if they cannot.
+    refused: Option<String>,
 }
 
 impl Processor {
@@ -62,6 +64,7 @@ impl Processor {
             spent: energy.joules().map(|joules| (now(), joules)),
             energy,
             share: Share::at(root),
+            refused: None,
             root: root.to_owned(),
         }
     }
@@ -119,7 +122,7 @@ impl Source for Processor {
         self.energy.joules()
     }
 
-    fn others(&mut self, ours: &[u32]) -> Vec<String> {
+    fn others(&mut self, ours: &[u32]) -> Result<Vec<String>, String> {
         self.share.others(ours)
     }
 
@@ -129,8 +132,9 @@ impl Source for Processor {
             ("temperature", !self.temperatures.is_empty()),
             ("energy", self.energy.is_known()),
             ("throttling", !self.throttles.is_empty()),
+            ("event counters", self.refused.is_none()),
         ];
-        facts::facts(&self.root, given)
+        facts::facts(&self.root, given, self.refused.as_deref())
     }
 
     fn policy(&self) -> String {
@@ -290,10 +294,19 @@ pub(super) mod tests {
         let mut processor = Processor::at(tree.root());
         let sample = processor.sample();
         assert_eq!(sample, Sample { at: sample.at, ..Sample::default() });
-        assert_eq!((processor.joules(), processor.others(&[])), (None, vec![]));
+        assert!(processor.joules().is_none() && processor.others(&[]).is_err());
         assert_eq!(processor.policy(), "unknown");
         let missing = ["clock", "temperature", "energy", "throttling"];
         assert_eq!(processor.facts(), serde_json::json!({ "not_reported": missing }));
+    }
+
+    #[test]
+    fn event_counters_that_are_refused_are_told_with_the_reason() {
+        let tree = Tree::new();
+        let facts = Processor { refused: Some("not allowed".into()), ..Processor::at(tree.root()) }.facts();
+        assert_eq!(facts["event_counters_refused"], "not allowed");
+        assert!(facts["not_reported"].as_array().unwrap().contains(&"event counters".into()), "{facts}");
+        assert_eq!(processor().facts().get("event_counters_refused").is_some(), Counters::open().is_err());
     }
 
     #[test]

@@ -35,16 +35,20 @@ impl Share {
     }
 
     /// What others used since the look before.
-    pub(super) fn others(&mut self, ours: &[u32]) -> Vec<String> {
+    pub(super) fn others(&mut self, ours: &[u32]) -> Result<Vec<String>, String> {
         let known = self.last.iter().flat_map(|last| last.ours.keys()).chain(ours).copied().collect();
-        let Some(now) = look(&self.proc, known) else { return vec![] };
-        let Some(last) = &self.last else {
+        let proc = self.proc.display();
+        let now = look(&self.proc, known).ok_or_else(|| format!("{proc}/stat or {proc}/self/stat cannot be read"))?;
+        let Some(last) = &mut self.last else {
             self.last = Some(now);
-            return vec![];
+            return Ok(vec![]);
         };
         let passed = now.passed.saturating_sub(last.passed);
         if passed < FEWEST_TICKS * now.cores {
-            return vec![];
+            for (pid, ticks) in now.ours {
+                last.ours.entry(pid).or_insert(ticks);
+            }
+            return Ok(vec![]);
         }
         // One that was not known before cannot be told apart yet. One that has ended is in its parent's time now.
         let before: u64 = last.ours.values().sum();
@@ -58,7 +62,7 @@ impl Share {
         let lines =
             [line("other processes use", busy), line("other guests of this virtual machine's host take", stolen)];
         self.last = Some(now);
-        lines.into_iter().flatten().collect()
+        Ok(lines.into_iter().flatten().collect())
     }
 }
 
@@ -114,9 +118,9 @@ mod tests {
         let tree = Tree::new();
         let mut share = share(&tree);
         set(&tree, [1100, 1100, 0], &[("self", 126, 0)]);
-        assert_eq!(share.others(&[]), ["other processes use 37 % of the processor"]);
+        assert_eq!(share.others(&[]).unwrap(), ["other processes use 37 % of the processor"]);
         set(&tree, [1200, 1200, 0], &[("self", 206, 0)]);
-        assert_eq!(share.others(&[]), [""; 0], "exactly a tenth");
+        assert_eq!(share.others(&[]).unwrap(), [""; 0], "exactly a tenth");
     }
 
     #[test]
@@ -124,11 +128,21 @@ mod tests {
         let tree = Tree::new();
         let mut share = share(&tree);
         set(&tree, [1000, 1100, 0], &[("77", 5000, 0)]);
-        assert_eq!(share.others(&[77]), [""; 0]);
+        assert_eq!(share.others(&[77]).unwrap(), [""; 0]);
         set(&tree, [1100, 1100, 0], &[("77", 5100, 0)]);
-        assert_eq!(share.others(&[77]), [""; 0]);
+        assert_eq!(share.others(&[77]).unwrap(), [""; 0]);
         set(&tree, [1200, 1100, 0], &[("77", 5200, 0)]);
-        assert_eq!(share.others(&[]), [""; 0], "named once is enough");
+        assert_eq!(share.others(&[]).unwrap(), [""; 0], "named once is enough");
+    }
+
+    #[test]
+    fn a_process_named_after_too_short_a_span_is_ours_too() {
+        let tree = Tree::new();
+        let mut share = share(&tree);
+        set(&tree, [1001, 1000, 0], &[("77", 5000, 0)]);
+        assert_eq!(share.others(&[77]).unwrap(), [""; 0]);
+        set(&tree, [1101, 1100, 0], &[("77", 5100, 0)]);
+        assert_eq!(share.others(&[77]).unwrap(), [""; 0]);
     }
 
     #[test]
@@ -136,10 +150,10 @@ mod tests {
         let tree = Tree::new();
         let mut share = share(&tree);
         set(&tree, [1000, 1100, 0], &[("77", 500, 0)]);
-        assert_eq!(share.others(&[77]), [""; 0]);
+        assert_eq!(share.others(&[77]).unwrap(), [""; 0]);
         tree.remove("proc/77/stat");
         set(&tree, [1100, 1200, 0], &[("self", 100, 590)]);
-        assert_eq!(share.others(&[77]), [""; 0]);
+        assert_eq!(share.others(&[77]).unwrap(), [""; 0]);
     }
 
     #[test]
@@ -147,9 +161,12 @@ mod tests {
         let tree = Tree::new();
         let mut share = share(&tree);
         set(&tree, [1100, 1080, 20], &[("self", 200, 0)]);
-        assert_eq!(share.others(&[]), [""; 0]);
+        assert_eq!(share.others(&[]).unwrap(), [""; 0]);
         set(&tree, [1200, 1140, 60], &[("self", 300, 0)]);
-        assert_eq!(share.others(&[]), ["other guests of this virtual machine's host take 20 % of the processor"]);
+        assert_eq!(
+            share.others(&[]).unwrap(),
+            ["other guests of this virtual machine's host take 20 % of the processor"]
+        );
     }
 
     #[test]
@@ -157,14 +174,15 @@ mod tests {
         let tree = Tree::new();
         let mut share = share(&tree);
         set(&tree, [1019, 1000, 0], &[]);
-        assert_eq!(share.others(&[]), [""; 0]);
+        assert_eq!(share.others(&[]).unwrap(), [""; 0]);
         set(&tree, [1020, 1000, 0], &[]);
-        assert_eq!(share.others(&[]), ["other processes use 100 % of the processor"]);
+        assert_eq!(share.others(&[]).unwrap(), ["other processes use 100 % of the processor"]);
     }
 
     #[test]
     fn without_files_nothing_is_claimed() {
         let tree = Tree::new();
-        assert_eq!(Share::at(tree.root()).others(&[1]), [""; 0]);
+        let why = Share::at(tree.root()).others(&[1]).unwrap_err();
+        assert!(why.ends_with("/proc/self/stat cannot be read"), "{why}");
     }
 }

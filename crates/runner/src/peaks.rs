@@ -80,15 +80,32 @@ pub fn again(
         let Some((what, share)) = nearest(looks)? else { continue };
         let rate = if memory { record.gbps } else { record.tflops.map(|rate| rate * case.share) };
         let rate = rate.ok_or("it has no rate")?;
-        known.noted(what, Ok(rate / share));
+        if memory && !probe.shares_memory() {
+            known.noted(what, Ok(share.probe));
+            repeated(rate, known.memory_gbps.unwrap_or(share.probe))?;
+        } else {
+            // What cannot be told from the probe is no more than it.
+            known.noted(what, Ok(rate / share.middle.min(1.0)));
+        }
     }
     known.save(path(kept, probe).as_deref());
     Ok(())
 }
 
+/// Whether a rate is possible, although the case was slower in turns with the probe, which leaves it nothing in the cache.
+fn repeated(rate: f64, peak: f64) -> Result<(), String> {
+    let percent = 100.0 * rate / peak;
+    if percent <= TOLERATED_PERCENT {
+        return Ok(());
+    }
+    Err(format!(
+        "{percent:.0} % of what copies and reads of memory reach, and slower in turns with them: a cache held its operands"
+    ))
+}
+
 /// The look at which the case comes out slowest, with the share of the probe's rate that it reaches; or why it is no
 /// result.
-fn nearest(looks: Vec<(&str, Result<Share, String>)>) -> Result<Option<(&str, f64)>, String> {
+fn nearest(looks: Vec<(&str, Result<Share, String>)>) -> Result<Option<(&str, Share)>, String> {
     let mut least: Option<(&str, Share)> = None;
     let mut failed = None;
     for (what, look) in looks {
@@ -111,8 +128,7 @@ fn nearest(looks: Vec<(&str, Result<Share, String>)>) -> Result<Option<(&str, f6
                 "{percent:.0} % of what {probe} reached in turns with it; work was miscounted, cached or left out"
             ))
         }
-        // What cannot be told from the probe is no more than it.
-        (Some((what, share)), _) => Ok(Some((what, share.middle.min(1.0)))),
+        (Some(nearest), _) => Ok(Some(nearest)),
         (None, Some(why)) => Err(why),
         (None, None) => Ok(None),
     }
@@ -214,14 +230,14 @@ pub fn kinds(device: Device, factors: Element, plain: bool, may_use_tf32: bool) 
 
 /// Where a case stands against the peak of its kinds of number, and that of memory or cache.
 /// `share` of the operations that the case counts are really done.
-pub fn place(record: &Record, peaks: &Peaks, kinds: &[&str], share: f64) -> Option<Roofline> {
+pub fn place(record: &Record, peaks: &Peaks, kinds: &[&str], share: f64, cache_bytes: u64) -> Option<Roofline> {
     let nanos = record.time_ns?.median;
     let regime: Regime = record.case.regime.parse().ok()?;
     if !matches!(regime, Regime::DeviceCold | Regime::DeviceHot | Regime::Graph) {
         return None;
     }
     let peak_tflops = kinds.iter().filter_map(|&kind| peaks.tflops.get(kind).copied()).reduce(f64::max);
-    let cold = comes_from_memory(record);
+    let cold = comes_from_memory(record, cache_bytes);
     let peak_gbps = if cold { peaks.memory_gbps } else { peaks.cache_gbps.or(peaks.memory_gbps) };
     let percent = |rate: Option<f64>, peak: Option<f64>| Some(100.0 * rate? / peak?);
     let compute_percent = percent(record.case.flops.map(|flops| flops as f64 * share / nanos / 1e3), peak_tflops);
@@ -236,19 +252,21 @@ pub fn place(record: &Record, peaks: &Peaks, kinds: &[&str], share: f64) -> Opti
     Some(Roofline { bound: bound.into(), percent, compute_percent, memory_percent, peak_tflops, peak_gbps })
 }
 
-/// Whether the operands of each launch come from memory and not from a cache.
-fn comes_from_memory(record: &Record) -> bool {
-    record
-        .rotation
-        .is_some_and(|rotation| u64::from(rotation.sets) * rotation.bytes >= rotation.cache_bytes.unwrap_or(u64::MAX))
+/// Whether the operands of each launch come from memory and not from a cache: the sets exceed it together, or one of them
+/// by far.
+fn comes_from_memory(record: &Record, cache_bytes: u64) -> bool {
+    match record.rotation {
+        Some(rotation) => u64::from(rotation.sets) * rotation.bytes >= rotation.cache_bytes.unwrap_or(cache_bytes),
+        None => record.case.bytes.is_some_and(|bytes| bytes >= 4 * cache_bytes),
+    }
 }
 
 /// What of a case is faster than a device was seen to be. The cache has no such limit: smaller and faster ones stand
 /// before it.
-pub fn doubtful<'a>(record: &Record, roof: &Roofline, kinds: &[&'a str]) -> Vec<&'a str> {
+pub fn doubtful<'a>(record: &Record, roof: &Roofline, kinds: &[&'a str], cache_bytes: u64) -> Vec<&'a str> {
     let over = |percent: Option<f64>| percent.is_some_and(|percent| percent > TOLERATED_PERCENT);
     let mut doubtful = if over(roof.compute_percent) { kinds.to_vec() } else { Vec::new() };
-    if over(roof.memory_percent) && comes_from_memory(record) {
+    if over(roof.memory_percent) && comes_from_memory(record, cache_bytes) {
         doubtful.push(MEMORY);
     }
     doubtful
@@ -259,6 +277,8 @@ mod tests {
     use super::*;
     use calorimeter_sinks::record::{Estimate, Rotation};
     use calorimeter_sinks::{Case, Status};
+
+    const CACHE: u64 = 50 << 20;
 
     fn peaks() -> Peaks {
         let tflops = [("bf16".to_owned(), 800.0)].into();
@@ -272,7 +292,7 @@ mod tests {
             time_ns: Some(Estimate { median: nanos, lo: None, hi: None }),
             tflops: Some(flops as f64 / nanos / 1e3),
             gbps: Some(bytes as f64 / nanos),
-            rotation: Some(Rotation { sets, bytes, cache_bytes: Some(50 << 20) }),
+            rotation: Some(Rotation { sets, bytes, cache_bytes: Some(CACHE) }),
             ..Record::new(case, Status::Ok)
         }
     }
@@ -280,19 +300,22 @@ mod tests {
     #[test]
     fn the_nearer_roof_binds() {
         // 1 GFLOP and 8 MB in 4 µs: 250 TFLOP/s of 800, 2000 GB/s of 4000.
-        let memory = place(&record(1_000_000_000, 8_000_000, 4_000.0, 20), &peaks(), &["bf16"], 1.0).unwrap();
+        let memory = place(&record(1_000_000_000, 8_000_000, 4_000.0, 20), &peaks(), &["bf16"], 1.0, CACHE).unwrap();
         assert_eq!((memory.bound.as_str(), memory.percent), ("memory", 50.0));
         assert_eq!(memory.compute_percent, Some(31.25));
-        let compute = place(&record(1_000_000_000, 8_000, 4_000.0, 20), &peaks(), &["bf16"], 1.0).unwrap();
+        let compute = place(&record(1_000_000_000, 8_000, 4_000.0, 20), &peaks(), &["bf16"], 1.0, CACHE).unwrap();
         assert_eq!(compute.bound, "compute");
         // Two sets of 8 MB stay in the cache.
-        let cache = place(&record(1_000, 8_000_000, 4_000.0, 2), &peaks(), &["bf16"], 1.0).unwrap();
+        let cache = place(&record(1_000, 8_000_000, 4_000.0, 2), &peaks(), &["bf16"], 1.0, CACHE).unwrap();
         assert_eq!((cache.bound.as_str(), cache.peak_gbps), ("cache", Some(9000.0)));
+        // One set that is larger by far does not.
+        let large = Record { rotation: None, ..record(1_000, 8 * CACHE, 4e6, 1) };
+        assert_eq!(place(&large, &peaks(), &["bf16"], 1.0, CACHE).unwrap().bound, "memory");
     }
 
     #[test]
     fn a_peak_that_is_not_known_gives_no_percentage() {
-        let roof = place(&record(1_000_000_000, 8_000_000, 4_000.0, 20), &peaks(), &["f32"], 1.0).unwrap();
+        let roof = place(&record(1_000_000_000, 8_000_000, 4_000.0, 20), &peaks(), &["f32"], 1.0, CACHE).unwrap();
         assert_eq!((roof.compute_percent, roof.bound.as_str()), (None, "memory"));
     }
 
@@ -326,8 +349,8 @@ mod tests {
     #[test]
     fn what_is_faster_than_a_peak_is_doubted_and_what_comes_from_a_cache_is_not() {
         let doubts = |record: Record| {
-            let roof = place(&record, &peaks(), &["bf16"], 1.0).unwrap();
-            doubtful(&record, &roof, &["bf16"])
+            let roof = place(&record, &peaks(), &["bf16"], 1.0, CACHE).unwrap();
+            doubtful(&record, &roof, &["bf16"], CACHE)
         };
         assert_eq!(doubts(record(10_000_000_000, 8_000_000, 10_000.0, 20)), ["bf16"]);
         assert_eq!(doubts(record(1_000, 50_000_000, 10_000.0, 20)), [MEMORY]);
@@ -338,14 +361,20 @@ mod tests {
 
     #[test]
     fn what_is_faster_than_a_probe_in_turns_with_it_is_no_result() {
-        let look = |middle, lo| Ok(Share { middle, lo });
+        let share = |middle, lo| Share { middle, lo, probe: 1.0 };
+        let look = |middle, lo| Ok(share(middle, lo));
         let refused = nearest(vec![("f32", look(1.3, 1.2)), ("bf16", look(1.25, 1.1))]).unwrap_err();
         assert!(refused.starts_with("125 % of what a product of as many operations reached"), "{refused}");
         let refused = nearest(vec![(MEMORY, look(2.0, 1.9))]).unwrap_err();
         assert!(refused.starts_with("200 % of what copies and reads of memory reached"), "{refused}");
         // A probe that is faster shows that the peak was measured on a slower device.
-        assert_eq!(nearest(vec![("f32", look(1.3, 1.2)), ("bf16", look(0.8, 0.7))]), Ok(Some(("bf16", 0.8))));
-        assert_eq!(nearest(vec![("f32", look(1.01, 0.9))]), Ok(Some(("f32", 1.0))));
+        assert_eq!(
+            nearest(vec![("f32", look(1.3, 1.2)), ("bf16", look(0.8, 0.7))]),
+            Ok(Some(("bf16", share(0.8, 0.7))))
+        );
+        assert_eq!(nearest(vec![("f32", look(1.01, 0.9))]), Ok(Some(("f32", share(1.01, 0.9)))));
+        assert!(repeated(4700.0, 4650.0).is_ok());
+        assert!(repeated(5600.0, 4650.0).unwrap_err().starts_with("120 % of what copies and reads of memory reach"));
         assert_eq!(nearest(vec![]), Ok(None));
         let refused = nearest(vec![("f32", Err("no kernel".into()))]).unwrap_err();
         assert!(refused.ends_with("could not be measured again beside it: no kernel"), "{refused}");

@@ -16,8 +16,8 @@ pub struct Tolerance {
 /// Unit roundoff of the accumulators: every implementation sums in f32.
 const ACCUMULATOR: f64 = 1.0 / (1u64 << 24) as f64;
 
-/// Unit roundoff of TF32, the f32 operand type of tensor cores.
-const TF32: f64 = 1.0 / (1u64 << 11) as f64;
+/// How far TF32, the f32 operand type of tensor cores, is from f32: what does not fit is cut off, not rounded.
+const TF32: f64 = 1.0 / (1u64 << 10) as f64;
 
 impl Tolerance {
     /// For outputs rounded `roundings` times in a row to a dtype, after sums of `depth` products.

@@ -40,6 +40,8 @@ pub struct Beside<'a> {
 pub struct Share {
     pub middle: f64,
     pub lo: f64,
+    /// Launches of the probe in a nanosecond, times what one of them does.
+    pub probe: f64,
 }
 
 const MAY_NOT_TUNE: &str = "its kernels may not be tuned in this run";
@@ -152,6 +154,11 @@ impl Probe<'_> {
         Setup { implementation: implementation(self.device), device: self.device, sets: 1 }
     }
 
+    /// Whether others use its memory while peaks are measured.
+    pub fn shares_memory(&self) -> bool {
+        self.device == Device::Cpu || self.told.software
+    }
+
     /// The share that a case reaches of what the device does now: of copies and reads far beyond its cache, whichever is
     /// faster, or of a square product of about as many operations.
     pub fn beside(&mut self, what: &str, case: &mut Beside<'_>) -> Result<Share, String> {
@@ -161,26 +168,30 @@ impl Probe<'_> {
                 return Err(MAY_NOT_TUNE.into());
             }
             let share = self.square(what, size).and_then(|mut product| {
-                let per_launch = case.operations * case.share / operations(size);
-                self.in_turns(product.as_mut(), per_launch, case)
+                self.in_turns(product.as_mut(), operations(size), case.operations * case.share, case)
             });
             return share.map_err(|error| error.to_string());
         }
         let (bytes, sets) = self.beyond_the_cache();
         let mut least: Option<Share> = None;
         for kind in [Traffic::Read, Traffic::Copy] {
-            let share = self.mover(kind, bytes, sets).and_then(|(mut mover, moved)| {
-                let per_launch = case.bytes / moved;
-                self.in_turns(&mut mover, per_launch, case)
-            });
+            let share = self
+                .mover(kind, bytes, sets)
+                .and_then(|(mut mover, moved)| self.in_turns(&mut mover, moved, case.bytes, case));
             let share = share.map_err(|error| error.to_string())?;
             least = least.filter(|least| least.lo <= share.lo).or(Some(share));
         }
         least.ok_or_else(|| "nothing was tried".to_owned())
     }
 
-    /// The rate of a case over that of a probe, a launch of the case being so many of the probe's.
-    fn in_turns(&mut self, probe: &mut dyn Work, per_launch: f64, case: &mut Beside<'_>) -> Result<Share, Failure> {
+    /// The rate of a case over that of a probe, by what a launch of each does.
+    fn in_turns(
+        &mut self,
+        probe: &mut dyn Work,
+        probes: f64,
+        cases: f64,
+        case: &mut Beside<'_>,
+    ) -> Result<Share, Failure> {
         for _ in 0..3 {
             probe.launch()?;
         }
@@ -188,10 +199,11 @@ impl Probe<'_> {
         let setup = self.setup();
         let (mut clock, _) = stopwatch(Regime::DeviceHot, setup, self.machines, probe)?;
         let mut arms = [Arm::new(probe, clock.as_mut()), Arm::new(case.work, case.stopwatch).against(0)];
-        let measured = measure(&mut arms, &quickly(), &mut Quiet).remove(1)?;
-        let turns = measured.comparison.ok_or("nothing was measured in turns")?;
-        let lo = turns.lo.unwrap_or(turns.ratio);
-        Ok(Share { middle: per_launch * turns.ratio, lo: per_launch * lo })
+        let mut measured = measure(&mut arms, &quickly(), &mut Quiet);
+        let turns = measured.remove(1)?.comparison.ok_or("nothing was measured in turns")?;
+        let (lo, per_launch) = (turns.lo.unwrap_or(turns.ratio), cases / probes);
+        let probe = probes / measured.remove(0)?.time.median;
+        Ok(Share { middle: per_launch * turns.ratio, lo: per_launch * lo, probe })
     }
 
     /// Nanoseconds of a launch in the fastest window: a peak that something held back is none.

@@ -98,9 +98,10 @@ fn hold_against_peaks(
     }
     for one in ready.iter_mut().filter(|one| one.record.status == Status::Ok) {
         let Ready { case, job, stopwatch, record, kinds, share } = one;
-        let place = |record: &Record, peaks: &Peaks| peaks::place(record, peaks, kinds, *share);
+        let cache = assignment.device.cache_bytes;
+        let place = |record: &Record, peaks: &Peaks| peaks::place(record, peaks, kinds, *share, cache);
         let mut roof = place(record, &peaks);
-        let over = roof.as_ref().map(|roof| peaks::doubtful(record, roof, kinds)).unwrap_or_default();
+        let over = roof.as_ref().map(|roof| peaks::doubtful(record, roof, kinds, cache)).unwrap_or_default();
         if !over.is_empty() {
             let count = |count: Option<u64>| count.unwrap_or(0) as f64;
             let (operations, bytes) = (count(record.case.flops), count(record.case.bytes));

@@ -5,7 +5,7 @@
 
 use super::protocol::Stage;
 use std::fs::{File, OpenOptions, remove_file};
-use std::io::Result;
+use std::io::{ErrorKind, Result};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,10 +19,15 @@ impl Position {
     /// A new file, and the path at which the worker takes it over.
     pub fn create() -> Result<(Self, PathBuf)> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("calorimeter-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        Ok((Self(file), path))
+        loop {
+            let name = format!("calorimeter-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+            let path = std::env::temp_dir().join(name);
+            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
+                // Left behind by a run of the same number that was killed before its worker came to it.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                file => return Ok((Self(file?), path)),
+            }
+        }
     }
 
     /// Opens the run's file and takes its name away: nothing is left behind however the two of them end.
@@ -77,5 +82,18 @@ mod tests {
         }
         run.clear();
         assert_eq!(run.get(), None);
+    }
+
+    #[test]
+    fn what_a_killed_run_of_the_same_number_left_behind_is_passed_over() {
+        let (_, path) = Position::create().unwrap();
+        let (stem, count) = path.to_str().unwrap().rsplit_once('-').unwrap();
+        let left: Vec<PathBuf> =
+            (1..20).map(|n| format!("{stem}-{}", count.parse::<u32>().unwrap() + n).into()).collect();
+        // Other tests may have taken some of these names.
+        let left: Vec<PathBuf> = left.into_iter().filter(|path| File::create_new(path).is_ok()).collect();
+        let (_, next) = Position::create().unwrap();
+        assert!(!left.contains(&next));
+        left.iter().chain([&path, &next]).for_each(|path| remove_file(path).unwrap());
     }
 }

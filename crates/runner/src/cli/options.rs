@@ -138,7 +138,8 @@ pub struct SuiteArguments {
     /// Write the results as JSON too: a flat list, or for `fusion` what fusing each pattern does at each size
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write the tables and the metrics_report.jsonl of accelerator-microbenchmarks too
+    /// Write the tables and the metrics_report.jsonl of accelerator-microbenchmarks to this folder too; with --out, to one of
+    /// its name there
     #[arg(long, value_name = "DIR")]
     pub export: Option<String>,
     #[command(flatten)]

@@ -568,9 +568,15 @@ pub struct Memory {
     /// How far the peaks can be trusted.
     #[serde(default)]
     pub bound: Bound,
-    /// The baseline's peak over this one, where both are exact.
+    /// The most that the peak in use can be, where it is a lower bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_at_most: Option<u64>,
+    /// The baseline's peak over this one.
     #[serde(default, skip_serializing_if = "no_number")]
     pub saving: Option<f64>,
+    /// How far that can be trusted: of peaks that are bounds it is a bound itself.
+    #[serde(default)]
+    pub saving_bound: Bound,
 }
 
 /// How far the output is from the unquantised model, and the kernel from its own reference.

@@ -89,6 +89,9 @@ pub fn data_frame(records: &[Record]) -> PolarsResult<DataFrame> {
         rows.count("peak_above_inputs", |r| r.memory?.peak_above_inputs),
         rows.text("memory_bound", |r| Some(r.memory.as_ref()?.bound.as_str())),
         rows.number("memory_saving", |r| r.memory?.saving),
+        rows.text("memory_saving_bound", |r| {
+            r.memory.filter(|memory| memory.saving.is_some()).map(|m| m.saving_bound.as_str())
+        }),
         rows.number("clock_mhz", |r| middle(r, |sample| sample.clock_mhz.map(f64::from))),
         rows.number("memory_clock_mhz", |r| middle(r, |sample| sample.memory_clock_mhz.map(f64::from))),
         rows.number("power_w", |r| middle(r, |sample| sample.power_w)),

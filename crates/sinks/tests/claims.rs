@@ -410,7 +410,7 @@ fn every_table_has_the_same_columns_in_the_same_order() {
     let names: Vec<&str> = schemas[0].iter_names().map(|name| name.as_str()).collect();
     assert_eq!(names[0], "id");
     assert_eq!(names[11..16], ["m", "k", "n", "shape", "regime"]);
-    assert_eq!(names.len(), 96);
+    assert_eq!(names.len(), 97);
 }
 
 #[test]

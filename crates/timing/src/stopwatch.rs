@@ -182,7 +182,7 @@ impl Granularity {
 
     /// From windows of one launch besides empty ones, for a clock whose empty windows all read the same. Long launches
     /// have no need of a fine clock: two windows of them do.
-    #[cfg(any(test, feature = "cubecl"))]
+    #[cfg(any(test, feature = "cubecl", feature = "cuda"))]
     pub(crate) fn by_launches(mut window: impl FnMut(u32) -> Result<u64, Failure>) -> Result<Self, Failure> {
         const SINGLE_LAUNCHES: usize = 64;
         const EMPTY_WINDOWS: usize = 8;

@@ -59,7 +59,8 @@ pub fn follow(
                     peak_reserved: peaks.reserved,
                     peak_above_inputs: above_inputs(&common.task, record, &timeline),
                     bound: bound(peaks.bound),
-                    saving: None,
+                    peak_at_most: timeline.ceiling.filter(|_| peaks.bound == Bound::AtLeast),
+                    ..Memory::default()
                 });
                 followed.push((*case, timeline));
             }
@@ -82,7 +83,8 @@ pub fn follow(
         let beside: Vec<_> = baseline.map(|(case, other)| (label(*case), other)).into_iter().chain([own]).collect();
         let Some((_, record)) = records.iter_mut().find(|(number, _)| number == case) else { continue };
         if let Some(memory) = &mut record.memory {
-            memory.saving = saving;
+            memory.saving = saving.map(|(ratio, _)| ratio);
+            memory.saving_bound = saving.map(|(_, of)| bound(of)).unwrap_or_default();
         }
         if !record.case.memory_profiler {
             continue;
@@ -95,14 +97,22 @@ pub fn follow(
     Ok(())
 }
 
-/// How many times less memory a case takes at its peak than its baseline, where both peaks are known and not only bounded.
-fn saving(baseline: &Timeline, own: &Timeline) -> Option<f64> {
+/// How many times less memory a case takes at its peak than its baseline; the least that it may be, where a peak is not
+/// known but bounded.
+fn saving(baseline: &Timeline, own: &Timeline) -> Option<(f64, Bound)> {
     let (theirs, ours) = (baseline.peaks(), own.peaks());
-    if [theirs.bound, ours.bound] != [Bound::Exact; 2] {
-        return None;
-    }
-    let ratio = in_use(&theirs)? as f64 / in_use(&ours)? as f64;
-    Some(ratio).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+    let most = match ours.bound {
+        Bound::Exact => in_use(&ours)?,
+        Bound::AtLeast => own.ceiling?,
+        Bound::Unknown => return None,
+    };
+    let bound = match (theirs.bound, ours.bound) {
+        (Bound::Unknown, _) => return None,
+        (Bound::Exact, Bound::Exact) => Bound::Exact,
+        _ => Bound::AtLeast,
+    };
+    let ratio = in_use(&theirs)? as f64 / most as f64;
+    Some((ratio, bound)).filter(|(ratio, _)| ratio.is_finite() && *ratio > 0.0)
 }
 
 /// The peak of what tensors use; who has no pool takes just that of the device.
@@ -437,9 +447,9 @@ mod tests {
     }
 
     #[test]
-    fn a_saving_is_of_two_peaks_that_are_known() {
-        assert_eq!(saving(&pool(1000, 1000), &pool(400, 400)), Some(2.5));
-        assert_eq!(saving(&pool(1000, 1020), &pool(400, 400)), None);
-        assert_eq!(saving(&pool(1000, 1000), &pool(400, 800)), None);
+    fn a_saving_of_peaks_that_are_bounds_is_a_bound() {
+        assert_eq!(saving(&pool(1000, 1000), &pool(400, 400)), Some((2.5, Bound::Exact)));
+        assert_eq!(saving(&pool(1000, 1020), &pool(400, 400)), Some((2.5, Bound::AtLeast)));
+        assert_eq!(saving(&pool(1000, 1000), &pool(400, 800)), Some((1.25, Bound::AtLeast)));
     }
 }

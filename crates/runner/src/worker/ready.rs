@@ -130,9 +130,14 @@ pub fn make_ready(
     record.warnings.extend(remark);
     record.stopwatch = Some(stopwatch.name().to_owned());
     // It is the clock's, not the case's.
-    let step = match context.granularities.get(&(stopwatch.name(), implementation)) {
-        Some(known) => *known,
-        None => stopwatch.granularity(&mut job).map_err(broken)?,
+    let known = context.granularities.get(&(stopwatch.name(), implementation)).copied();
+    let step = match known {
+        Some(known) if known.step_ns <= FINE_NS => known,
+        // Few and long launches show a step that is too large: the next case looks again.
+        _ => {
+            let new = stopwatch.granularity(&mut job).map_err(broken)?;
+            known.filter(|known| known.step_ns < new.step_ns).unwrap_or(new)
+        }
     };
     context.granularities.insert((stopwatch.name(), implementation), step);
     record.granularity_ns = Some(step.step_ns);
@@ -210,6 +215,8 @@ pub(crate) const TF32: &str =
 /// Said where half of a weight is zero and all of it is multiplied; block sparsity leaves its zero blocks out.
 const TWO_OF_FOUR: &str = "semi-sparse: the pruned weight is stored compressed and multiplied dense, \
      because no kernel here uses sparse tensor cores; the time is not that of sparsity";
+/// A step of a clock that need not be looked for again.
+const FINE_NS: u64 = 1000;
 /// Launches after the first, so that lazy backends have settled on how they run.
 const PRIMING: u32 = 3;
 

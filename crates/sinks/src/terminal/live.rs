@@ -144,7 +144,9 @@ fn memory(record: &Record) -> Option<String> {
         peak(memory.peak_allocated, "allocated"),
         peak(memory.peak_active, "active"),
         peak(memory.peak_reserved, "reserved"),
-        memory.saving.map(|saving| format!("the baseline's is {} times that", four_digits(saving))),
+        memory.saving.map(|saving| {
+            format!("the baseline's is {}{} times that", memory.saving_bound.sign(), four_digits(saving))
+        }),
     ];
     Some(format!("    memory at its peak: {}", peaks.into_iter().flatten().collect::<Vec<_>>().join(", ")))
 }

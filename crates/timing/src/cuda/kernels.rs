@@ -2,7 +2,7 @@
 
 use super::{Activities, Cupti, KernelTotal, Kinds};
 use crate::{Failure, Granularity, Overhead, Reading, Stopwatch, Work};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The time in which at least one kernel, copy or fill of a window was running on the device. Kernels that overlap are
 /// not counted twice, and gaps between kernels are not counted.
@@ -14,12 +14,6 @@ use std::time::{Duration, Instant};
 pub struct KernelClock {
     cupti: &'static Cupti,
 }
-
-/// Windows that show the step of the clock.
-const SINGLE_LAUNCHES: usize = 64;
-/// Long launches have no need of a fine clock: two windows of them do.
-const LONG_ENOUGH: Duration = Duration::from_millis(200);
-const EMPTY_WINDOWS: usize = 8;
 
 impl KernelClock {
     /// A clock that reads these records.
@@ -75,15 +69,7 @@ impl Stopwatch for KernelClock {
         Ok(Some(totals.into_iter().map(|total| (total.name.to_string(), total.calls)).collect()))
     }
 
-    /// Windows without launches are all zero here, so the step is looked for among windows of one launch.
     fn granularity(&mut self, work: &mut dyn Work) -> Result<Granularity, Failure> {
-        let begun = Instant::now();
-        let mut single = Vec::with_capacity(SINGLE_LAUNCHES);
-        while single.len() < 2 || (single.len() < SINGLE_LAUNCHES && begun.elapsed() < LONG_ENOUGH) {
-            single.push(self.activities(work, 1)?.busy_ns());
-        }
-        let empty: Result<Vec<u64>, Failure> =
-            (0..EMPTY_WINDOWS).map(|_| Ok(self.activities(work, 0)?.busy_ns())).collect();
-        Ok(Granularity { step_ns: Granularity::of(single).step_ns, ..Granularity::of(empty?) })
+        Granularity::by_launches(|launches| Ok(self.activities(work, launches)?.busy_ns()))
     }
 }

@@ -5,11 +5,11 @@
 //! definition of [`rowwise`] quantisation.
 //!
 //! ```
-//! use calorimeter_kernels::FloatKind;
+//! use calorimeter_kernels::Dtype;
 //!
-//! let weights = 4096 * 4096 * FloatKind::BF16.bytes();
+//! let weights = 4096 * 4096 * Dtype::Bf16.bytes();
 //! assert_eq!(weights, 32 << 20);
-//! assert_eq!(FloatKind::BF16.to_string(), "bf16");
+//! assert_eq!(Dtype::Bf16.to_string(), "bf16");
 //! ```
 //!
 //! The feature `cube` adds the probes of any device that CubeCL drives, and the module `cube`: normalisations, softmax
@@ -22,12 +22,12 @@
 //!
 #![cfg_attr(feature = "cuda", doc = "```no_run")]
 #![cfg_attr(not(feature = "cuda"), doc = "```ignore")]
-//! use calorimeter_kernels::FloatKind;
+//! use calorimeter_kernels::Dtype;
 //! use calorimeter_kernels::native::{Linear, LinearShape, Machine, NativeError};
 //!
 //! fn main() -> Result<(), NativeError> {
 //!     let machine = Machine::open(0)?;
-//!     let linear = Linear::new(&machine, FloatKind::BF16, LinearShape { m: 1024, k: 4096, n: 4096 })?;
+//!     let linear = Linear::new(&machine, Dtype::Bf16, LinearShape { m: 1024, k: 4096, n: 4096 })?;
 //!     let x = machine.upload(&vec![0; linear.x_bytes()])?;
 //!     let w = machine.upload(&vec![0; linear.w_bytes()])?;
 //!     let mut y = machine.allocate(linear.y_bytes())?;
@@ -42,10 +42,9 @@
 
 #[cfg(feature = "cube")]
 pub mod cube;
-mod float_kind;
 #[cfg(feature = "cuda")]
 pub mod native;
 pub mod probes;
 pub mod rowwise;
 
-pub use float_kind::FloatKind;
+pub use calorimeter_case::Dtype;

@@ -1,7 +1,7 @@
 //! A linear layer whose weight keeps some of its blocks: only they are stored and multiplied.
 
 use crate::prune::kept_of;
-use crate::{Dtype, Linear, Sparsity, Weight};
+use crate::{Dtype, FloatType, Linear, Sparsity, Weight};
 use burn::tensor::{DType, Int, Tensor, TensorData, backend::Backend};
 
 /// The blocks of a weight that are kept, as many in each row of blocks.

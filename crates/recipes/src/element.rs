@@ -1,45 +1,24 @@
 //! What the bits of a stored number stand for.
 
-use crate::Dtype;
 use crate::scalar::minifloat::{E2m1, E3m2, E4m3, E5m2, Minifloat};
 use crate::scalar::rules::power_of_two;
+use calorimeter_case::{Dtype, Element};
 use half::{bf16, f16};
 
-/// A type of stored numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Element {
-    /// Two's complement of this many bits.
-    Signed(u8),
-    /// Unsigned, of this many bits.
-    Unsigned(u8),
-    /// 4 exponent and 3 mantissa bits, no infinities.
-    E4m3,
-    /// 5 exponent and 2 mantissa bits.
-    E5m2,
-    /// 3 exponent and 2 mantissa bits, neither infinities nor NaN.
-    E3m2,
-    /// 2 exponent bits and 1 mantissa bit, neither infinities nor NaN.
-    E2m1,
-    /// A power of two; 255 is NaN.
-    E8m0,
-    /// One of the types that models run in.
-    Float(Dtype),
+/// Numbers and their codes in an [`Element`] type.
+pub trait Codes: Copy {
+    /// The largest number.
+    fn largest(self) -> f32;
+
+    /// The number that a code stands for.
+    fn decode(self, code: u32) -> f32;
+
+    /// The code of a number that the type holds exactly; anything else is rounded or saturates.
+    fn encode(self, number: f32) -> u32;
 }
 
-impl Element {
-    /// Bits of one number.
-    pub fn bits(self) -> u32 {
-        match self {
-            Self::Signed(bits) | Self::Unsigned(bits) => u32::from(bits),
-            Self::E4m3 | Self::E5m2 | Self::E8m0 => 8,
-            Self::E3m2 => 6,
-            Self::E2m1 => 4,
-            Self::Float(dtype) => dtype.bytes() as u32 * 8,
-        }
-    }
-
-    /// The largest number.
-    pub fn largest(self) -> f32 {
+impl Codes for Element {
+    fn largest(self) -> f32 {
         match self {
             Self::Signed(bits) => ((1u32 << (bits - 1)) - 1) as f32,
             Self::Unsigned(bits) => ((1u32 << bits) - 1) as f32,
@@ -54,9 +33,8 @@ impl Element {
         }
     }
 
-    /// The number that a code stands for.
     #[inline(always)]
-    pub fn decode(self, code: u32) -> f32 {
+    fn decode(self, code: u32) -> f32 {
         match self {
             Self::Signed(bits) => ((code << (32 - bits)) as i32 >> (32 - bits)) as f32,
             Self::Unsigned(_) => code as f32,
@@ -72,8 +50,7 @@ impl Element {
         }
     }
 
-    /// The code of a number that the type holds exactly; anything else is rounded or saturates.
-    pub fn encode(self, number: f32) -> u32 {
+    fn encode(self, number: f32) -> u32 {
         match self {
             Self::Signed(bits) => number as i32 as u32 & (u32::MAX >> (32 - u32::from(bits))),
             Self::Unsigned(_) => number as u32,

@@ -2,7 +2,7 @@
 
 use crate::scalar::rules::Terms;
 use crate::stored::Stored;
-use crate::{Dtype, Element, packing};
+use crate::{Codes, Dtype, Element, packing};
 
 /// The numbers that share a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

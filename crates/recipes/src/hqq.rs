@@ -7,7 +7,7 @@ use crate::Dtype;
 use crate::format::{Format, HqqIterate, Zero};
 use crate::quantise::{Quantised, extremes};
 use crate::scalar::hqq::{ITERATIONS, code, error, first_zero, outlier, stretch, wished_zero};
-use crate::{Element, packing};
+use crate::{Element, FloatType, packing};
 use pulp::NullaryFnOnce;
 use rayon::prelude::*;
 

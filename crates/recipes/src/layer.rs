@@ -3,7 +3,7 @@
 use crate::device::{DeviceTensor, QuantBackend};
 use crate::stored::Reading;
 use crate::treatment::{Prepared, Products, Treatment};
-use crate::{Dtype, Linear, RecipeError, Weight};
+use crate::{Dtype, FloatType, Linear, RecipeError, Weight};
 use burn::tensor::{Tensor, TensorData, backend::Backend};
 use std::ops::Range;
 

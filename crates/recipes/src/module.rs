@@ -35,7 +35,7 @@
 //! ```
 
 use crate::device::QuantBackend;
-use crate::{Dtype, Linear, Recipe, RecipeError, Weight};
+use crate::{Dtype, FloatType, Linear, Recipe, RecipeError, Weight};
 use burn::module::{
     AutodiffModule, Content, Devices, DisplaySettings, HasAutodiffModule, Module, ModuleDisplay, ModuleDisplayDefault,
     ModuleMapper, ModuleVisitor, Param,

@@ -1,4 +1,4 @@
-//! Reading names exactly; serde and JSON Schema for types that are written as a name.
+//! Reading names exactly, and what the patterns of names stand for.
 
 /// A whole number from 1 in the one way it is written: no sign, no leading zeros.
 pub(crate) fn number(text: &str) -> Option<u32> {
@@ -22,49 +22,6 @@ pub(crate) fn spelled_out(pattern: &str, groups: &[String]) -> Vec<String> {
     let rest = spelled_out(after, groups);
     choices.iter().flat_map(|choice| rest.iter().map(move |rest| format!("{before}{choice}{rest}"))).collect()
 }
-
-/// Implements `Serialize`, `Deserialize` and `JsonSchema` through `Display` and `FromStr`. The error is raised while
-/// the text is visited, so that a YAML reader can add the line and column of the name itself.
-macro_rules! written_as_a_name {
-    ($type:ty, $title:literal, $expecting:literal, $names:expr) => {
-        impl serde::Serialize for $type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> serde::Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Name;
-                impl serde::de::Visitor<'_> for Name {
-                    type Value = $type;
-
-                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        f.write_str($expecting)
-                    }
-
-                    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<$type, E> {
-                        name.parse().map_err(E::custom)
-                    }
-                }
-                deserializer.deserialize_str(Name)
-            }
-        }
-
-        impl schemars::JsonSchema for $type {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                $title.into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                let names: Vec<String> = $names;
-                schemars::json_schema!({ "type": "string", "examples": names, "description": $expecting })
-            }
-        }
-    };
-}
-
-pub(crate) use written_as_a_name;
 
 #[cfg(test)]
 mod tests {

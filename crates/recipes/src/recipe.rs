@@ -1,6 +1,5 @@
 //! The table of recipes.
 
-use crate::names::written_as_a_name;
 use crate::schemes::{
     baseline::Baseline, float8dq::Float8Dynamic, float8wo::Float8WeightOnly, fp6::Fp6, gemlitewo::Gemlite,
     int4wo::Int4WeightOnly, int8adq_int4w::Int8Int4, int8dq::Int8Dynamic, int8wo::Int8WeightOnly, intx::IntxDynamic,
@@ -98,7 +97,7 @@ impl Recipe {
     pub const BASELINE: Self = Self::Baseline(Baseline);
 }
 
-written_as_a_name!(
+calorimeter_case::written_as_a_name!(
     Recipe,
     "Recipe",
     "a quantisation recipe such as baseline or int8wo",

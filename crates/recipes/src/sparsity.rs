@@ -1,7 +1,6 @@
 //! Sparsity of weights, by the names torchao's configuration files use.
 
 use crate::RecipeError;
-use crate::names::written_as_a_name;
 use std::{fmt, str::FromStr};
 
 /// How a weight is made sparse.
@@ -66,7 +65,7 @@ fn block(name: &str) -> Option<Sparsity> {
     (percent > 0 && !parameters.contains('+')).then_some(Sparsity::Block { percent, side })
 }
 
-written_as_a_name!(
+calorimeter_case::written_as_a_name!(
     Sparsity,
     "Sparsity",
     "a sparsity: semi-sparse (also written 2:4), or block with its level and side, such as block-0.9-64",

@@ -1,5 +1,6 @@
 //! A quantised tensor as it is kept: packed words, on the host or on a device.
 
+use crate::element::Codes;
 use crate::format::{Format, Grouping, Method, Zero, stored_words};
 use crate::quantise::Quantised;
 use crate::scalar::rounding::to_integer;

@@ -1,6 +1,7 @@
 //! A weight on the host, as every recipe takes it.
 
 use crate::Dtype;
+use crate::FloatType;
 use std::sync::Arc;
 
 /// The weight of a linear layer: one row of `k` values for each of `n` output channels.

@@ -1,6 +1,7 @@
 //! Which stopwatch times what.
 
-use calorimeter_timing::{EndToEnd, Enqueue, Failure, Regime, Stopwatch, WallClock, Work};
+use calorimeter_case::Regime;
+use calorimeter_timing::{EndToEnd, Enqueue, Failure, Stopwatch, WallClock, Work};
 use calorimeter_zoo::Implementation;
 use calorimeter_zoo::{Device, Machines, Setup};
 #[cfg(feature = "cuda")]

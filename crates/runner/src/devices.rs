@@ -2,8 +2,9 @@
 
 use crate::config::Wanted;
 use crate::worker::Told;
+use calorimeter_case::{Regime, buffer_sets};
 use calorimeter_timing::telemetry::last_level_cache;
-use calorimeter_timing::{Regime, buffer_sets};
+
 use calorimeter_zoo::Device;
 use std::sync::OnceLock;
 

@@ -8,10 +8,10 @@ pub use probe::{Beside, Probe, Share};
 
 use crate::cache;
 use crate::devices::Found;
+use calorimeter_case::Regime;
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_sinks::Record;
 use calorimeter_sinks::record::Roofline;
-use calorimeter_timing::Regime;
 use calorimeter_zoo::Device;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

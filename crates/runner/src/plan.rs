@@ -2,11 +2,11 @@
 
 use crate::clocks;
 use crate::config::{NamedTask, Resolved, ResolvedEntry};
+use calorimeter_case::Regime;
 use calorimeter_recipes::{Element, Treatment, Variant};
 use calorimeter_shapes::Axes;
 use calorimeter_sinks::Case;
 use calorimeter_sinks::record::{Counts, FusionModel};
-use calorimeter_timing::Regime;
 use calorimeter_zoo::{Device, Implementation, Subject, Suite};
 use regex::Regex;
 use std::collections::{HashMap, HashSet};
@@ -186,7 +186,7 @@ impl Plan {
             dtype: entry.element.to_string(),
             output_dtype: task.output().map(|output| output.to_string()),
             shape_name: shape_name.clone(),
-            shape: task.axes().iter().collect(),
+            shape: task.axes(),
             regime: group.regime.to_string(),
             flops: exists.then(|| task.flops()),
             bytes: treatment.map(|treatment| task.bytes(&treatment)),

@@ -1,7 +1,7 @@
 //! What can be wrong with a request for sizes.
 
-use crate::nearest::hint;
 use crate::{MAX_SHAPES, Shape};
+use calorimeter_case::nearest;
 use std::path::PathBuf;
 
 /// Why a shape, a source, a range or a grid was refused; each text names the place, the value and the way out.
@@ -215,4 +215,9 @@ fn listed(parameters: &[&str]) -> String {
     } else {
         format!("it takes: {}", parameters.join(", "))
     }
+}
+
+/// ` did you mean "pow2"?`, or nothing.
+fn hint(found: &str, known: &[&str]) -> String {
+    nearest(found, known).map_or_else(String::new, |word| format!(" did you mean {word:?}?"))
 }

@@ -124,7 +124,7 @@ impl Grid {
             pairs.push((name.clone(), values[place as usize]));
         }
         pairs.reverse();
-        Axes::of_distinct(pairs)
+        Axes::new(pairs).expect("the names of a grid's axes differ: `checked` has seen to it")
     }
 }
 

@@ -25,11 +25,9 @@
 /// The most shapes or grid points that one source, range or grid may make.
 pub const MAX_SHAPES: u64 = 1_000_000;
 
-mod axes;
 mod error;
 mod generators;
 mod grid;
-mod nearest;
 mod number;
 mod parameter;
 mod parse;
@@ -38,7 +36,7 @@ mod schema;
 mod shape;
 mod source;
 
-pub use axes::Axes;
+pub use calorimeter_case::Axes;
 pub use error::ShapeError;
 pub use generators::{Generator, known};
 pub use grid::{Axis, Grid};

@@ -2,6 +2,7 @@
 
 use crate::ShapeError;
 use crate::number::WholeNumber;
+use calorimeter_case::Axes;
 use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroU64;
@@ -91,6 +92,22 @@ impl NamedShape {
     }
 }
 
+impl From<Shape> for Axes {
+    fn from(shape: Shape) -> Self {
+        Self::new([("m", shape.m()), ("k", shape.k()), ("n", shape.n())]).expect("three names that differ")
+    }
+}
+
+/// The axes m, k and n; others are left to the caller.
+impl TryFrom<&Axes> for Shape {
+    type Error = ShapeError;
+
+    fn try_from(axes: &Axes) -> Result<Self, ShapeError> {
+        let size = |axis| axes.get(axis).ok_or_else(|| ShapeError::MissingAxis { axis, axes: axes.to_string() });
+        Self::new(size("m")?, size("k")?, size("n")?)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,5 +152,15 @@ mod tests {
                 Err(_) => prop_assert!(exact > u128::from(u64::MAX)),
             }
         }
+    }
+
+    #[test]
+    fn a_shape_is_three_axes_and_back() {
+        let shape = Shape::new(1, 2, 3).unwrap();
+        let axes = Axes::from(shape);
+        assert_eq!(axes.to_string(), shape.to_string());
+        assert_eq!(Shape::try_from(&axes), Ok(shape));
+        let two = Axes::new([("m", 1), ("k", 2)]).unwrap();
+        assert_eq!(Shape::try_from(&two).unwrap_err().to_string(), "no axis n in \"m1-k2\": a shape needs m, k and n");
     }
 }

@@ -7,8 +7,8 @@
 
 use std::fmt;
 
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+pub use calorimeter_case::{Axes, Counts, FusionModel};
+use serde::{Deserialize, Serialize};
 
 use crate::memory_page::Bound;
 
@@ -91,28 +91,6 @@ pub struct Export {
     /// The folder of its `metrics_report.jsonl`, as it is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics_dir: Option<String>,
-}
-
-/// Operations and bytes as another program counts them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Floating-point operations.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flops: Option<u64>,
-    /// Bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<u64>,
-}
-
-/// What fusing a computation should save, by a model of its traffic: nothing here is measured.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FusionModel {
-    /// What is fused, one name for each separate kernel.
-    pub operators: Vec<String>,
-    /// Bytes that separate kernels move.
-    pub unfused_bytes: u64,
-    /// Bytes that one kernel moves.
-    pub fused_bytes: u64,
 }
 
 /// What became of a case: measured, or the reason why not.
@@ -613,82 +591,6 @@ pub struct Tuning {
     pub nanos: u64,
     /// How many times something was tuned.
     pub events: u64,
-}
-
-/// Named sizes in the order given, a JSON object: `{"m": 1024, "k": 1024, "n": 1024}`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Axes(Vec<(String, u64)>);
-
-impl Axes {
-    /// The size of the axis called `name`.
-    pub fn get(&self, name: &str) -> Option<u64> {
-        self.iter().find(|(axis, _)| *axis == name).map(|(_, size)| size)
-    }
-
-    /// The axes in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.0.iter().map(|(name, size)| (name.as_str(), *size))
-    }
-}
-
-impl<S: Into<String>> FromIterator<(S, u64)> for Axes {
-    /// A name that comes twice keeps its place and takes the later size.
-    fn from_iter<I: IntoIterator<Item = (S, u64)>>(axes: I) -> Axes {
-        let mut list: Vec<(String, u64)> = Vec::new();
-        for (name, size) in axes {
-            let name = name.into();
-            match list.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, old)) => *old = size,
-                None => list.push((name, size)),
-            }
-        }
-        Axes(list)
-    }
-}
-
-impl<S: Into<String>, const N: usize> From<[(S, u64); N]> for Axes {
-    fn from(axes: [(S, u64); N]) -> Axes {
-        axes.into_iter().collect()
-    }
-}
-
-impl fmt::Display for Axes {
-    /// As in a case's id: `m1024-k1024-n1024`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, (name, size)) in self.iter().enumerate() {
-            let dash = if index == 0 { "" } else { "-" };
-            write!(f, "{dash}{name}{size}")?;
-        }
-        Ok(())
-    }
-}
-
-impl Serialize for Axes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter())
-    }
-}
-
-impl<'de> Deserialize<'de> for Axes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Axes, D::Error> {
-        struct AxesVisitor;
-        impl<'de> Visitor<'de> for AxesVisitor {
-            type Value = Axes;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object of axis names and sizes")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Axes, M::Error> {
-                let mut axes = Vec::new();
-                while let Some(entry) = map.next_entry::<String, u64>()? {
-                    axes.push(entry);
-                }
-                Ok(axes.into_iter().collect())
-            }
-        }
-        deserializer.deserialize_map(AxesVisitor)
-    }
 }
 
 /// The one place where infinities and NaN become absent.

@@ -3,7 +3,7 @@
 use crate::{Layout, Matrix, OperatorProblem, Output, Pass, Problem, Slot, Tensors, Value, Workload, ZooError};
 use burn::tensor::{Tensor, TensorData, backend::Backend};
 use calorimeter_recipes::device::QuantBackend;
-use calorimeter_recipes::{Dtype, Element, Treatment};
+use calorimeter_recipes::{Dtype, Element, FloatType, Treatment};
 use std::time::{Duration, Instant};
 
 /// Passes on one buffer set each, taken in turn, with their last outputs: kept so that no backend finds them unused, and

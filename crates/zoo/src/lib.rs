@@ -26,9 +26,7 @@ pub mod ops;
 
 mod activation;
 mod burn_workload;
-mod device;
 mod error;
-mod implementation;
 mod matrix;
 mod model;
 #[cfg(feature = "cuda")]
@@ -43,6 +41,7 @@ mod operator;
 mod operator_problem;
 mod problem;
 mod reference;
+mod setup;
 mod support;
 mod task;
 mod value;
@@ -52,16 +51,16 @@ pub use activation::Activation;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use backends::CubeOf;
 pub use backends::{Machines, open, open_operator};
-pub use device::Device;
+pub use calorimeter_case::{Counts, Device, DeviceKind, FusionModel, Implementation};
 pub use error::ZooError;
-pub use implementation::{Implementation, Setup};
 pub use matrix::Matrix;
 pub use model::{Definition, Forward, Layout, Model, ModelInfo};
 pub use operand::{Fill, Operand, Slot};
-pub use operator::{Counts, FusionModel, Operation, Operator, OperatorInfo, Spec, Suite};
+pub use operator::{Operation, Operator, OperatorInfo, Spec, Suite};
 pub use operator_problem::OperatorProblem;
 pub use problem::{Problem, Tensors};
 pub use reference::{ExactLinear, Reference, Sample};
+pub use setup::Setup;
 pub use support::support;
 pub use task::{Inputs, Subject, Task};
 pub use value::{Pass, Value};

@@ -3,6 +3,7 @@
 use crate::models::{linear::LinearModel, ln_linear::LnLinear, transformer_block::TransformerBlock};
 use crate::{ExactLinear, Matrix, Sample, ZooError};
 use burn::tensor::{Tensor, backend::Backend};
+use calorimeter_case::UnknownName;
 use calorimeter_recipes::Linear;
 use calorimeter_shapes::Shape;
 use std::fmt::{self, Debug, Display};
@@ -96,7 +97,7 @@ macro_rules! models {
 
             fn from_str(name: &str) -> Result<Self, ZooError> {
                 $(if let Some(model) = $model::parse(name) { return Ok(Self::$model(model)); })+
-                Err(ZooError::unknown("model", name, Self::known().into_iter().map(|info| info.name).collect()))
+                Err(UnknownName::new("model", name, Self::known().into_iter().map(|info| info.name)).into())
             }
         }
     };

@@ -1,7 +1,6 @@
 //! Numbers as the bytes of device memory.
 
-use calorimeter_kernels::FloatKind;
-use calorimeter_recipes::{Dtype, Element};
+use calorimeter_recipes::{Codes, Element};
 use rayon::prelude::*;
 
 /// The bytes of numbers that an element type of whole bytes holds exactly.
@@ -24,15 +23,6 @@ pub fn numbers(bytes: &[u8], element: Element) -> Vec<f32> {
     bytes.par_chunks_exact(width).map(number).collect()
 }
 
-/// How the kernels call a float type.
-pub fn kind(dtype: Dtype) -> FloatKind {
-    match dtype {
-        Dtype::F32 => FloatKind::F32,
-        Dtype::F16 => FloatKind::F16,
-        Dtype::Bf16 => FloatKind::BF16,
-    }
-}
-
 fn width(element: Element) -> usize {
     (element.bits() / 8) as usize
 }
@@ -40,6 +30,7 @@ fn width(element: Element) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use calorimeter_recipes::Dtype;
 
     #[test]
     fn numbers_survive_the_way_there_and_back_and_all_ones_are_nan() {

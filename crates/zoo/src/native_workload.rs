@@ -1,6 +1,6 @@
 //! `linear` and `ln_linear_*` through cuBLASLt and CUDA C++, on a stream and in buffers of their own.
 
-use crate::native_numbers::{bytes, kind, numbers};
+use crate::native_numbers::{bytes, numbers};
 use crate::{Activation, Layout, Model, Output, Problem, Tensors, Workload, ZooError};
 use calorimeter_kernels::native::{
     self, ActivationFunction, Buffer, LayerNorm, Linear, LinearShape, Machine, NativeError,
@@ -39,7 +39,7 @@ pub fn open(
         Model::LnLinear(model) => Some(model.0),
         other => return Err(ZooError::Unsupported(format!("`native` does not run {other}"))),
     };
-    let kind = kind(problem.dtype);
+    let kind = problem.dtype;
     let Layout { input: (m, k), output: size, .. } = problem.layout();
     let (m, k, n) = (m as usize, k as usize, size.1 as usize);
     let linear = Linear::new(&machine, kind, LinearShape { m, k, n })?;

@@ -2,6 +2,7 @@
 
 use crate::Matrix;
 use crate::problem::filled;
+use calorimeter_recipes::Codes;
 use calorimeter_recipes::Element;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};

@@ -9,8 +9,9 @@ use crate::ops::{
     quantization::Quantization, rms_norm::RmsNorm, rms_norm_pass::RmsNormPass, softmax::Softmax, stream::Stream,
     swiglu::Swiglu, swiglu_mlp::SwigluMlp, swiglu_pass::SwigluPass, transfer::Transfer,
 };
-use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
+use crate::{Counts, Device, FusionModel, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
+use calorimeter_case::UnknownName;
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::Axes;
 use std::fmt::{self, Debug, Display};
@@ -41,26 +42,6 @@ impl Spec {
             _ => Dtype::F32,
         }
     }
-}
-
-/// Operations and bytes as another program counts them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Floating-point operations.
-    pub flops: Option<u64>,
-    /// Bytes.
-    pub bytes: Option<u64>,
-}
-
-/// What fusing an operator should save, by a model of its traffic.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FusionModel {
-    /// What is fused, one name for each separate kernel.
-    pub operators: Vec<&'static str>,
-    /// Bytes that separate kernels move.
-    pub unfused_bytes: u64,
-    /// Bytes that one kernel moves.
-    pub fused_bytes: u64,
 }
 
 /// Groups of operators, each a command of its own.
@@ -330,11 +311,11 @@ impl FromStr for Operator {
 
     fn from_str(name: &str) -> Result<Self, ZooError> {
         let all = Self::all();
-        let known = || all.iter().map(ToString::to_string).collect();
+        let known = || all.iter().map(ToString::to_string).collect::<Vec<_>>();
         all.iter()
             .copied()
             .find(|one| one.info().name == name)
-            .ok_or_else(|| ZooError::unknown("operator", name, known()))
+            .ok_or_else(|| UnknownName::new("operator", name, known()).into())
     }
 }
 

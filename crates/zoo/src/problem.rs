@@ -2,7 +2,7 @@
 
 use crate::gate::{self, Judged, Mismatch, Tolerance};
 use crate::{ExactLinear, Layout, Matrix, Model, Output, Reference, ZooError};
-use calorimeter_recipes::{Dtype, Treatment, Weight};
+use calorimeter_recipes::{Dtype, FloatType, Treatment, Weight};
 use calorimeter_shapes::Shape;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

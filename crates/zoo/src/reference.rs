@@ -1,7 +1,7 @@
 //! Outputs in double precision, of the whole output or of a sample of it.
 
 use calorimeter_recipes::quantise::quantise;
-use calorimeter_recipes::{RecipeError, Treatment, Weight};
+use calorimeter_recipes::{FloatType, RecipeError, Treatment, Weight};
 use calorimeter_shapes::Shape;
 use rayon::prelude::*;
 

@@ -5,6 +5,7 @@ use crate::{
     Counts, Device, FusionModel, Implementation, Machines, Matrix, Model, Operator, OperatorProblem, Output, Problem,
     Reference, Setup, Spec, Tensors, Workload, ZooError, backends, support,
 };
+use calorimeter_case::UnknownName;
 use calorimeter_recipes::{Dtype, Element, Treatment, Variant};
 use calorimeter_shapes::{Axes, Shape};
 use std::{fmt, str::FromStr};
@@ -42,7 +43,7 @@ impl FromStr for Subject {
         let operator = Operator::all().into_iter().find(|operator| operator.info().name == name);
         match operator {
             Some(operator) => Ok(Self::Operator(operator)),
-            None => name.parse().map(Self::Model).map_err(|_| ZooError::unknown("model", name, Self::names())),
+            None => name.parse().map(Self::Model).map_err(|_| UnknownName::new("model", name, Self::names()).into()),
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::{Matrix, Output, ZooError};
 use burn::tensor::{DType, Int, Tensor, TensorData, backend::Backend};
-use calorimeter_recipes::Element;
+use calorimeter_recipes::FloatType;
+use calorimeter_recipes::{Codes, Element};
 
 /// What passes read and write: a matrix of floats, or one of whole numbers, which may be codes of a smaller float type.
 #[derive(Debug, Clone)]

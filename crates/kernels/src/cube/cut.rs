@@ -47,7 +47,7 @@ impl Cut {
         let known = hardware.plane_size_min == hardware.plane_size_max && planes.contains(Plane::Ops);
         let plane = known.then_some(hardware.plane_size_max as usize);
         let most_units = hardware.max_units_per_cube as usize;
-        Self::on(Device { plane, most_units }, size.cols, size.kind.bytes(), access.width)
+        Self::on(Device { plane, most_units }, size.cols, size.kind.width(), access.width)
     }
 
     fn on(device: Device, cols: usize, bytes: usize, width: usize) -> Self {

@@ -1,6 +1,6 @@
 //! Why a kernel is not launched.
 
-use crate::FloatKind;
+use crate::Dtype;
 
 /// Operands that a kernel cannot take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -9,7 +9,7 @@ pub enum CubeError {
     #[error("the device cannot store or convert {kind}; use f32, or a device that can")]
     Unsupported {
         /// The type of the elements.
-        kind: FloatKind,
+        kind: Dtype,
     },
     /// A matrix larger than anything that can be addressed.
     #[error("{rows} rows of {cols} elements are more than memory can hold")]

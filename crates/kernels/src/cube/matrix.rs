@@ -1,7 +1,7 @@
 //! What kernels are given: sizes, and memory that is checked against them.
 
 use super::CubeError;
-use crate::FloatKind;
+use crate::Dtype;
 use cubecl::ir::features::TypeUsage;
 use cubecl::ir::{ElemType, FloatKind as Float};
 use cubecl::prelude::*;
@@ -15,7 +15,7 @@ pub struct Matrix {
     /// Columns; without any, nothing is launched.
     pub cols: usize,
     /// Type of the elements.
-    pub kind: FloatKind,
+    pub kind: Dtype,
 }
 
 impl Matrix {
@@ -29,9 +29,9 @@ impl Matrix {
 
     pub(super) fn storage(&self) -> StorageType {
         let kind = match self.kind {
-            FloatKind::F32 => Float::F32,
-            FloatKind::F16 => Float::F16,
-            FloatKind::BF16 => Float::BF16,
+            Dtype::F32 => Float::F32,
+            Dtype::F16 => Float::F16,
+            Dtype::Bf16 => Float::BF16,
         };
         StorageType::Scalar(ElemType::Float(kind))
     }
@@ -79,18 +79,18 @@ impl Access {
         if !client.properties().type_usage(size.storage()).is_superset(needed) {
             return Err(CubeError::Unsupported { kind });
         }
-        let bytes = rows.checked_mul(cols).and_then(|elements| elements.checked_mul(kind.bytes()));
+        let bytes = rows.checked_mul(cols).and_then(|elements| elements.checked_mul(kind.width()));
         if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
             return Err(CubeError::TooLarge { rows, cols });
         }
         for &Operand { name, handle, elements } in operands {
-            let (needs, has) = ((elements * kind.bytes()) as u64, handle.size_in_used());
+            let (needs, has) = ((elements * kind.width()) as u64, handle.size_in_used());
             if has < needs {
                 return Err(CubeError::TooSmall { operand: name, needs, has });
             }
         }
         let aligned = |operand: &Operand| operand.handle.offset_start.unwrap_or(0).is_multiple_of(Self::WIDEST);
-        let mut widths = client.io_optimized_vector_sizes(kind.bytes());
+        let mut widths = client.io_optimized_vector_sizes(kind.width());
         let fits = |&width: &usize| width == 1 || (run.is_multiple_of(width) && operands.iter().all(aligned));
         // Half of u32's range, so that sums of positions do not overflow either.
         let address = AddressType::from_len_signed(size.len());

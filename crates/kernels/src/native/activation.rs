@@ -7,7 +7,7 @@ use super::{
     kernel::{Extent, Geometry, Kernel, common_macros, widest},
     nvrtc::Source,
 };
-use crate::FloatKind;
+use crate::Dtype;
 
 /// A function of one number, with the constants that torch gives it by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,7 +68,7 @@ impl Activation {
     /// Compiles for `length` elements.
     pub fn new(
         machine: &Arc<Machine>,
-        kind: FloatKind,
+        kind: Dtype,
         function: ActivationFunction,
         length: usize,
     ) -> Result<Self, NativeError> {
@@ -109,7 +109,7 @@ impl Activation {
     }
 }
 
-fn macros(name: &str, kind: FloatKind, function: ActivationFunction) -> Vec<String> {
+fn macros(name: &str, kind: Dtype, function: ActivationFunction) -> Vec<String> {
     let mut macros = common_macros(name, kind, widest(kind));
     macros.push(format!("THREADS={THREADS}"));
     macros.push(format!("PIECES={PIECES}"));
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_source_compiles_for_every_function_and_kind() {
-        for kind in FloatKind::ALL {
+        for kind in Dtype::ALL {
             for function in ActivationFunction::ALL {
                 assert_compiles(Source::Activation, &macros("activation", kind, function));
             }

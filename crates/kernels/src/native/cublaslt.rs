@@ -26,7 +26,7 @@ use super::{
     form::{Factors, Form},
     libraries::Library,
 };
-use crate::FloatKind;
+use crate::Dtype;
 
 /// `CUBLAS_OP_T`, which the bindings keep with cuBLAS.
 const TRANSPOSE: i32 = 1;
@@ -210,7 +210,7 @@ impl Product {
     pub(super) fn enqueue(&self, machine: &Machine, operands: Operands<'_>) -> Result<(), NativeError> {
         let (handle, stream) = (machine.cublaslt(), machine.stream());
         let LinearShape { m, k, n } = self.shape;
-        let (factor_bytes, output_bytes) = (self.form.factors.bytes(), self.form.output.bytes());
+        let (factor_bytes, output_bytes) = (self.form.factors.bytes(), self.form.output.width());
         let workspace_bytes = self.chosen.workspaceSize;
         let workspace = machine.workspace().address("workspace", stream, workspace_bytes)?;
         let x = operands.x.address("x", stream, m * k * factor_bytes)?;
@@ -329,11 +329,11 @@ fn factor_type(factors: Factors) -> DataType {
     }
 }
 
-fn data_type(kind: FloatKind) -> DataType {
+fn data_type(kind: Dtype) -> DataType {
     match kind {
-        FloatKind::F32 => DataType::CUDA_R_32F,
-        FloatKind::F16 => DataType::CUDA_R_16F,
-        FloatKind::BF16 => DataType::CUDA_R_16BF,
+        Dtype::F32 => DataType::CUDA_R_32F,
+        Dtype::F16 => DataType::CUDA_R_16F,
+        Dtype::Bf16 => DataType::CUDA_R_16BF,
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     kernel::{Extent, Geometry, Kernel, common_macros, widest},
     nvrtc::Source,
 };
-use crate::FloatKind;
+use crate::Dtype;
 
 /// What is computed for each element.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,7 +73,7 @@ impl Elementwise {
     /// Compiles for `length` elements.
     pub fn new(
         machine: &Arc<Machine>,
-        kind: FloatKind,
+        kind: Dtype,
         function: ElementwiseFunction,
         length: usize,
     ) -> Result<Self, NativeError> {
@@ -86,7 +86,7 @@ impl Elementwise {
         let blocks = (length / width).div_ceil(THREADS * pieces).max(1);
         let name = format!("{function}_{kind}");
         let geometry = Geometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
-        let bytes = length * kind.bytes();
+        let bytes = length * kind.width();
         let extent = Extent {
             reads: ["a", "b"][..function.inputs()].iter().map(|&what| (what, bytes)).collect(),
             writes: vec![("y", bytes)],
@@ -116,7 +116,7 @@ impl Elementwise {
     }
 }
 
-fn macros(name: &str, kind: FloatKind, function: ElementwiseFunction) -> Vec<String> {
+fn macros(name: &str, kind: Dtype, function: ElementwiseFunction) -> Vec<String> {
     let mut macros = common_macros(name, kind, widest(kind));
     macros.push(format!("THREADS={THREADS}"));
     macros.push(format!("PIECES={}", function.pieces()));
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn the_source_compiles_for_every_function_and_kind() {
         use ElementwiseFunction::{Add, Copy, Scale, Triad};
-        for kind in FloatKind::ALL {
+        for kind in Dtype::ALL {
             for function in [Copy, Scale(3.0), Add, Triad(3.0)] {
                 assert_compiles(Source::Elementwise, &macros("elementwise", kind, function));
             }

@@ -10,7 +10,7 @@ use super::{
     gpu::ComputeCapability,
     scale_after::ScaleAfter,
 };
-use crate::FloatKind;
+use crate::Dtype;
 
 /// How products of codes are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,19 +25,19 @@ pub enum Float8Sums {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Float8Output {
     /// It is rounded to this type.
-    Plain(FloatKind),
+    Plain(Dtype),
     /// It is multiplied by the f32 scales of its row and its column, and rounded to this type.
-    Scaled(FloatKind),
+    Scaled(Dtype),
     /// It is multiplied by the scales of its row and its column, and added to an f32.
     Added,
 }
 
 impl Float8Output {
     /// The type of the output.
-    pub const fn kind(self) -> FloatKind {
+    pub const fn kind(self) -> Dtype {
         match self {
             Self::Plain(kind) | Self::Scaled(kind) => kind,
-            Self::Added => FloatKind::F32,
+            Self::Added => Dtype::F32,
         }
     }
 
@@ -96,7 +96,7 @@ impl Float8Linear {
     ) -> Result<Self, NativeError> {
         machine.require("a product of e4m3", ComputeCapability::E4M3)?;
         let shape = shape.checked()?;
-        let form = Form::plain(Factors::E4m3(sums), FloatKind::F32);
+        let form = Form::plain(Factors::E4m3(sums), Dtype::F32);
         let product = Product::plan(machine, form, shape)?;
         let after = Some(ScaleAfter::new(machine, shape, output)?);
         Ok(Self { product, after, machine: machine.clone(), shape, output })

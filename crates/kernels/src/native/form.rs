@@ -3,13 +3,13 @@
 use std::fmt;
 
 use super::{Epilogue, Float8Sums, WeightLayout};
-use crate::FloatKind;
+use crate::Dtype;
 
 /// What a product multiplies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Factors {
     /// Floats as they are.
-    Whole(FloatKind),
+    Whole(Dtype),
     /// f32 rounded to TF32, which tensor cores multiply.
     Tf32,
     /// Codes of e4m3.
@@ -20,8 +20,8 @@ impl Factors {
     /// Size of one of them.
     pub(super) fn bytes(self) -> usize {
         match self {
-            Self::Whole(kind) => kind.bytes(),
-            Self::Tf32 => FloatKind::F32.bytes(),
+            Self::Whole(kind) => kind.width(),
+            Self::Tf32 => Dtype::F32.width(),
             Self::E4m3(_) => 1,
         }
     }
@@ -31,7 +31,7 @@ impl Factors {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) factors: Factors,
-    pub(super) output: FloatKind,
+    pub(super) output: Dtype,
     /// Whether each sum is multiplied by a scale of its row and one of its column.
     pub(super) scaled: bool,
     pub(super) weight: WeightLayout,
@@ -40,7 +40,7 @@ pub(super) struct Form {
 
 impl Form {
     /// The product y = x · wᵀ and nothing else.
-    pub(super) fn plain(factors: Factors, output: FloatKind) -> Self {
+    pub(super) fn plain(factors: Factors, output: Dtype) -> Self {
         Self { factors, output, scaled: false, weight: WeightLayout::AlongK, epilogue: Epilogue::Nothing }
     }
 }
@@ -69,11 +69,11 @@ mod tests {
     #[test]
     fn a_form_is_told_by_its_types() {
         let form = |factors, output, scaled| Form { scaled, ..Form::plain(factors, output) }.to_string();
-        assert_eq!(form(Factors::Whole(FloatKind::BF16), FloatKind::BF16, false), "bf16");
-        assert_eq!(form(Factors::Whole(FloatKind::BF16), FloatKind::F32, false), "bf16 to f32");
-        assert_eq!(form(Factors::Tf32, FloatKind::F32, false), "TF32");
-        assert_eq!(form(Factors::E4m3(Float8Sums::Fast), FloatKind::F32, true), "scaled e4m3 to f32");
-        let plain = Form::plain(Factors::Whole(FloatKind::F16), FloatKind::F16);
+        assert_eq!(form(Factors::Whole(Dtype::Bf16), Dtype::Bf16, false), "bf16");
+        assert_eq!(form(Factors::Whole(Dtype::Bf16), Dtype::F32, false), "bf16 to f32");
+        assert_eq!(form(Factors::Tf32, Dtype::F32, false), "TF32");
+        assert_eq!(form(Factors::E4m3(Float8Sums::Fast), Dtype::F32, true), "scaled e4m3 to f32");
+        let plain = Form::plain(Factors::Whole(Dtype::F16), Dtype::F16);
         assert_eq!(Form { epilogue: Epilogue::BiasRelu, ..plain }.to_string(), "f16 with bias and ReLU");
     }
 }

@@ -9,7 +9,7 @@ use super::{
     driver::{Memory, failed},
     nvrtc::Source,
 };
-use crate::FloatKind;
+use crate::Dtype;
 
 /// A compiled kernel with its sizes.
 ///
@@ -34,8 +34,8 @@ pub(super) struct Extent {
 
 impl Extent {
     /// All elements of a matrix, to another of the same size.
-    pub(super) fn of_matrix(kind: FloatKind, rows: usize, columns: usize) -> Self {
-        let bytes = rows * columns * kind.bytes();
+    pub(super) fn of_matrix(kind: Dtype, rows: usize, columns: usize) -> Self {
+        let bytes = rows * columns * kind.width();
         Self { reads: vec![("x", bytes)], writes: vec![("y", bytes)], sizes: (rows as u64, columns as u64) }
     }
 }
@@ -116,18 +116,18 @@ impl Kernel {
 }
 
 /// What every source needs to know: the element type, how many of them one access moves, and what to call the kernel.
-pub(super) fn common_macros(name: &str, kind: FloatKind, width: usize) -> Vec<String> {
+pub(super) fn common_macros(name: &str, kind: Dtype, width: usize) -> Vec<String> {
     let element = match kind {
-        FloatKind::F32 => "ELEMENT_F32",
-        FloatKind::F16 => "ELEMENT_F16",
-        FloatKind::BF16 => "ELEMENT_BF16",
+        Dtype::F32 => "ELEMENT_F32",
+        Dtype::F16 => "ELEMENT_F16",
+        Dtype::Bf16 => "ELEMENT_BF16",
     };
     vec![element.to_string(), format!("WIDTH={width}"), format!("KERNEL={name}")]
 }
 
 /// Elements in one access of 16 bytes, the widest there is.
-pub(super) fn widest(kind: FloatKind) -> usize {
-    16 / kind.bytes()
+pub(super) fn widest(kind: Dtype) -> usize {
+    16 / kind.width()
 }
 
 /// Checks that there are between 1 and 2³¹-1 of something, which every size of a grid and of cuBLASLt must be.

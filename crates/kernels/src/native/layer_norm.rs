@@ -8,7 +8,7 @@ use super::{
     nvrtc::Source,
     row_cut::RowCut,
 };
-use crate::FloatKind;
+use crate::Dtype;
 
 /// A plan of y = (x - mean) / sqrt(variance + 1e-5) for each row of x, without weights.
 ///
@@ -25,7 +25,7 @@ impl LayerNorm {
     pub const EPSILON: f32 = 1e-5;
 
     /// Compiles for `rows` rows of `columns` elements.
-    pub fn new(machine: &Arc<Machine>, kind: FloatKind, rows: usize, columns: usize) -> Result<Self, NativeError> {
+    pub fn new(machine: &Arc<Machine>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
         let rows = checked_size("the number of rows", rows)?;
         let columns = checked_size("the length of a row", columns)?;
         let cut = cut(kind, columns);
@@ -67,11 +67,11 @@ impl LayerNorm {
 /// Enough elements per thread to keep several loads in flight.
 const ELEMENTS_PER_THREAD: usize = 16;
 
-fn cut(kind: FloatKind, columns: usize) -> RowCut {
+fn cut(kind: Dtype, columns: usize) -> RowCut {
     RowCut::new(columns, widest(kind), ELEMENTS_PER_THREAD)
 }
 
-fn macros(name: &str, kind: FloatKind, cut: RowCut) -> Vec<String> {
+fn macros(name: &str, kind: Dtype, cut: RowCut) -> Vec<String> {
     let mut macros = common_macros(name, kind, cut.width);
     macros.extend(cut.macros());
     macros.push(format!("EPSILON={:e}f", LayerNorm::EPSILON));
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_source_compiles_for_every_way_to_cut_a_row() {
-        for kind in FloatKind::ALL {
+        for kind in Dtype::ALL {
             for columns in [1, 257, 768, 1025, 4096, 32768, 65536, 70001] {
                 assert_compiles(Source::LayerNorm, &macros("layer_norm", kind, cut(kind, columns)));
             }

@@ -9,7 +9,7 @@ use super::{
     kernel::checked_size,
     scale_after::ScaleAfter,
 };
-use crate::FloatKind;
+use crate::Dtype;
 
 /// The sizes of y[m, n] = x[m, k] · w[n, k]ᵀ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,16 +23,16 @@ pub struct LinearShape {
 }
 
 impl LinearShape {
-    pub(super) fn x_bytes(self, kind: FloatKind) -> usize {
-        self.m * self.k * kind.bytes()
+    pub(super) fn x_bytes(self, kind: Dtype) -> usize {
+        self.m * self.k * kind.width()
     }
 
-    pub(super) fn w_bytes(self, kind: FloatKind) -> usize {
-        self.n * self.k * kind.bytes()
+    pub(super) fn w_bytes(self, kind: Dtype) -> usize {
+        self.n * self.k * kind.width()
     }
 
-    pub(super) fn y_bytes(self, kind: FloatKind) -> usize {
-        self.m * self.n * kind.bytes()
+    pub(super) fn y_bytes(self, kind: Dtype) -> usize {
+        self.m * self.n * kind.width()
     }
 
     /// Sizes that cuBLASLt can take, and whose products cannot overflow.
@@ -71,9 +71,9 @@ pub enum Epilogue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LinearForm {
     /// The type of x and w.
-    pub kind: FloatKind,
+    pub kind: Dtype,
     /// The type of y, and of the bias.
-    pub output: FloatKind,
+    pub output: Dtype,
     /// How w lies in memory.
     pub weight: WeightLayout,
     /// What is done with the sums.
@@ -82,7 +82,7 @@ pub struct LinearForm {
 
 impl LinearForm {
     /// y = x · wᵀ of one type.
-    pub fn plain(kind: FloatKind) -> Self {
+    pub fn plain(kind: Dtype) -> Self {
         Self { kind, output: kind, weight: WeightLayout::AlongK, epilogue: Epilogue::Nothing }
     }
 }
@@ -103,7 +103,7 @@ pub struct Linear {
 
 impl Linear {
     /// Chooses the algorithm.
-    pub fn new(machine: &Arc<Machine>, kind: FloatKind, shape: LinearShape) -> Result<Self, NativeError> {
+    pub fn new(machine: &Arc<Machine>, kind: Dtype, shape: LinearShape) -> Result<Self, NativeError> {
         Self::of(machine, LinearForm::plain(kind), shape)
     }
 
@@ -113,18 +113,18 @@ impl Linear {
     /// f32 sums, which take 4 m n bytes more; such a product has no epilogue.
     pub fn of(machine: &Arc<Machine>, form: LinearForm, shape: LinearShape) -> Result<Self, NativeError> {
         let factors = Factors::Whole(form.kind);
-        let known = form.output == form.kind || form.output == FloatKind::F32;
+        let known = form.output == form.kind || form.output == Dtype::F32;
         if known || form.epilogue != Epilogue::Nothing {
             return Self::plan(machine, form, factors, shape);
         }
-        let linear = Self::plan(machine, LinearForm { output: FloatKind::F32, ..form }, factors, shape)?;
+        let linear = Self::plan(machine, LinearForm { output: Dtype::F32, ..form }, factors, shape)?;
         let after = ScaleAfter::new(machine, shape, Float8Output::Plain(form.output))?;
         Ok(Self { after: Some(after), form, ..linear })
     }
 
     /// Chooses the algorithm of an f32 product whose inputs tensor cores may round to TF32.
     pub fn with_tf32(machine: &Arc<Machine>, shape: LinearShape) -> Result<Self, NativeError> {
-        Self::plan(machine, LinearForm::plain(FloatKind::F32), Factors::Tf32, shape)
+        Self::plan(machine, LinearForm::plain(Dtype::F32), Factors::Tf32, shape)
     }
 
     fn plan(
@@ -156,7 +156,7 @@ impl Linear {
 
     /// Bytes of the bias, where there is one.
     pub fn bias_bytes(&self) -> usize {
-        self.shape.n * self.form.output.bytes()
+        self.shape.n * self.form.output.width()
     }
 
     /// Enqueues one run.
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn sizes_are_counted_in_bytes_and_checked() {
         let shape = LinearShape { m: 3, k: 5, n: 7 };
-        let kind = FloatKind::BF16;
+        let kind = Dtype::Bf16;
         assert_eq!((shape.x_bytes(kind), shape.w_bytes(kind), shape.y_bytes(kind)), (30, 70, 42));
         assert!(shape.checked().is_ok());
         let error = LinearShape { k: 0, ..shape }.checked().unwrap_err();

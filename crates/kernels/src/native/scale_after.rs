@@ -51,12 +51,12 @@ fn macros(name: &str, output: Float8Output, width: usize) -> Vec<String> {
 mod tests {
     use super::super::nvrtc::tests::assert_compiles;
     use super::*;
-    use crate::FloatKind;
+    use crate::Dtype;
 
     #[test]
     fn the_source_compiles_for_every_output() {
         use Float8Output::{Added, Plain, Scaled};
-        for output in FloatKind::ALL.into_iter().flat_map(|kind| [Plain(kind), Scaled(kind)]).chain([Added]) {
+        for output in Dtype::ALL.into_iter().flat_map(|kind| [Plain(kind), Scaled(kind)]).chain([Added]) {
             for width in [1, 4] {
                 assert_compiles(Source::ScaleProduct, &macros("scale_product", output, width));
             }

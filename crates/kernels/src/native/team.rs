@@ -11,7 +11,7 @@ use cudarc::{
 };
 
 use super::{Buffer, Machine, NativeError, driver, libraries::Library};
-use crate::FloatKind;
+use crate::Dtype;
 
 /// What the members of a team do together. Each holds an input; `count` is the number of its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,7 +89,7 @@ impl Team {
     pub fn enqueue(
         &self,
         collective: Collective,
-        kind: FloatKind,
+        kind: Dtype,
         count: usize,
         inputs: &[Buffer],
         outputs: &mut [Buffer],
@@ -100,7 +100,7 @@ impl Team {
                 return Err(NativeError::InputCount { needed: members, found });
             }
         }
-        let (sent, got) = (count * kind.bytes(), collective.received(members, count) * kind.bytes());
+        let (sent, got) = (count * kind.width(), collective.received(members, count) * kind.width());
         let mut addresses = Vec::with_capacity(members);
         for ((machine, input), output) in self.machines.iter().zip(inputs).zip(outputs) {
             let (stream, input, output) = (machine.stream(), &input.memory, &output.memory);
@@ -148,14 +148,14 @@ impl Place<'_> {
     unsafe fn enqueue(
         self,
         collective: Collective,
-        kind: FloatKind,
+        kind: Dtype,
         count: usize,
         (from, to): (u64, u64),
     ) -> Result<NcclStatus, NcclError> {
         let Self { rank, members, communicator, stream } = self;
         let (stream, element, sum) = (stream.cu_stream().cast(), element(kind), ncclRedOp_t::ncclSum);
         let part = count / members;
-        let at = |start: u64, elements: usize| (start as usize + elements * kind.bytes()) as *mut c_void;
+        let at = |start: u64, elements: usize| (start as usize + elements * kind.width()) as *mut c_void;
         // SAFETY: the caller's.
         unsafe {
             match collective {
@@ -204,11 +204,11 @@ impl fmt::Debug for Team {
     }
 }
 
-fn element(kind: FloatKind) -> ncclDataType_t {
+fn element(kind: Dtype) -> ncclDataType_t {
     match kind {
-        FloatKind::F32 => ncclDataType_t::ncclFloat32,
-        FloatKind::F16 => ncclDataType_t::ncclFloat16,
-        FloatKind::BF16 => ncclDataType_t::ncclBfloat16,
+        Dtype::F32 => ncclDataType_t::ncclFloat32,
+        Dtype::F16 => ncclDataType_t::ncclFloat16,
+        Dtype::Bf16 => ncclDataType_t::ncclBfloat16,
     }
 }
 

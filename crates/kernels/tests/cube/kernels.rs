@@ -3,7 +3,7 @@
 use crate::devices;
 use crate::matrices::{Input, Output, noise, rounding};
 use crate::references;
-use calorimeter_kernels::FloatKind;
+use calorimeter_kernels::Dtype;
 use calorimeter_kernels::cube::{self, Activation, CubeError, LayerNorm, Matrix, Residual};
 use cubecl::Runtime;
 use cubecl::client::ComputeClient;
@@ -21,23 +21,23 @@ const EPSILON: f32 = 1e-5;
 fn kernels_are_right_on_vulkan() {
     let client = vulkan();
     // Not every adapter stores 16-bit numbers.
-    let there = |&kind: &FloatKind| {
+    let there = |&kind: &Dtype| {
         let (memory, size) = (client.empty(4), Matrix { rows: 1, cols: 1, kind });
         cube::softmax(&client, size, &memory, &client.empty(4)) != Err(CubeError::Unsupported { kind })
     };
-    let kinds: Vec<_> = FloatKind::ALL.into_iter().filter(there).collect();
+    let kinds: Vec<_> = Dtype::ALL.into_iter().filter(there).collect();
     println!("Vulkan takes {kinds:?} here");
-    assert!(kinds.contains(&FloatKind::F32));
+    assert!(kinds.contains(&Dtype::F32));
     are_right(&client, &kinds);
 }
 
 #[test]
 fn kernels_are_right_on_cuda() {
     let Some(client) = devices::cuda() else { return };
-    are_right(&client, &FloatKind::ALL);
+    are_right(&client, &Dtype::ALL);
 }
 
-fn are_right<R: Runtime>(client: &ComputeClient<R>, kinds: &[FloatKind]) {
+fn are_right<R: Runtime>(client: &ComputeClient<R>, kinds: &[Dtype]) {
     for &kind in kinds {
         for cols in WIDTHS {
             let rows = Rows::new(client, kind, ROWS, cols);
@@ -60,7 +60,7 @@ fn are_right<R: Runtime>(client: &ComputeClient<R>, kinds: &[FloatKind]) {
 /// Four short rows share a cube.
 #[test]
 fn more_cubes_than_one_dimension_takes_are_right_on_vulkan() {
-    Rows::new(&vulkan(), FloatKind::F32, 4 * 65_535 + 1, 3).softmax();
+    Rows::new(&vulkan(), Dtype::F32, 4 * 65_535 + 1, 3).softmax();
 }
 
 fn vulkan() -> ComputeClient<WgpuRuntime> {
@@ -78,7 +78,7 @@ struct Rows<'a, R: Runtime> {
 }
 
 impl<'a, R: Runtime> Rows<'a, R> {
-    fn new(client: &'a ComputeClient<R>, kind: FloatKind, rows: usize, cols: usize) -> Self {
+    fn new(client: &'a ComputeClient<R>, kind: Dtype, rows: usize, cols: usize) -> Self {
         let len = rows * cols;
         let means = |times: f64| (0..len).map(move |at| times * MEANS[at / cols % ROWS]);
         let input = |values: &mut dyn Iterator<Item = f64>| Input::new(client, kind, values);
@@ -157,9 +157,9 @@ impl<'a, R: Runtime> Rows<'a, R> {
 }
 
 /// What rounding allows, and what Vulkan allows an exponential, of results that may all be small.
-fn relative(kind: FloatKind) -> impl Fn(f64) -> f64 {
+fn relative(kind: Dtype) -> impl Fn(f64) -> f64 {
     // Steps between f16's least numbers.
-    let step = if kind == FloatKind::F16 { 2f64.powi(-24) } else { 0.0 };
+    let step = if kind == Dtype::F16 { 2f64.powi(-24) } else { 0.0 };
     move |wanted| (rounding(kind) + 4e-6) * wanted + step
 }
 
@@ -188,7 +188,7 @@ fn elements_are_right<R: Runtime>(client: &ComputeClient<R>, size: Matrix) {
 }
 
 /// As in attention: minus infinity is nothing, also where it fills whole accesses.
-fn masked_rows<R: Runtime>(client: &ComputeClient<R>, kind: FloatKind) {
+fn masked_rows<R: Runtime>(client: &ComputeClient<R>, kind: Dtype) {
     for cols in [31, 4096] {
         let size = Matrix { rows: 1, cols, kind };
         let masked = (0..cols).map(|col| if col % 17 < 9 || col < cols / 2 { f64::NEG_INFINITY } else { 0.1 });
@@ -199,13 +199,13 @@ fn masked_rows<R: Runtime>(client: &ComputeClient<R>, kind: FloatKind) {
 }
 
 fn operands_that_do_not_fit_are_refused<R: Runtime>(client: &ComputeClient<R>) {
-    let size = Matrix { rows: 3, cols: 5, kind: FloatKind::F32 };
+    let size = Matrix { rows: 3, cols: 5, kind: Dtype::F32 };
     let (large, small) = (client.empty(60), client.empty(56));
     let too_small = |operand, needs, has| Err(CubeError::TooSmall { operand, needs, has });
     assert_eq!(cube::softmax(client, size, &large, &small), too_small("out", 60, 56));
     assert_eq!(cube::rms_norm(client, size, &large, &client.empty(16), EPSILON, &large), too_small("gain", 20, 16));
     let (rows, cols) = (usize::MAX, 2);
-    let huge = Matrix { rows, cols, kind: FloatKind::F32 };
+    let huge = Matrix { rows, cols, kind: Dtype::F32 };
     assert_eq!(cube::add(client, huge, &large, &large, &large), Err(CubeError::TooLarge { rows, cols }));
     let empty = Matrix { rows: 0, ..size };
     assert_eq!(cube::softmax(client, empty, &small, &small), Ok(()));

@@ -1,6 +1,6 @@
 //! Matrices on a device, and what comes back from it.
 
-use calorimeter_kernels::FloatKind;
+use calorimeter_kernels::Dtype;
 use cubecl::Runtime;
 use cubecl::client::ComputeClient;
 use cubecl::server::Handle;
@@ -10,30 +10,30 @@ use half::{bf16, f16};
 const GUARD: usize = 64;
 
 /// Half the distance from 1 to the next number.
-pub fn rounding(kind: FloatKind) -> f64 {
+pub fn rounding(kind: Dtype) -> f64 {
     match kind {
-        FloatKind::F32 => f64::from(f32::EPSILON) / 2.0,
-        FloatKind::F16 => f64::from(f16::EPSILON) / 2.0,
-        FloatKind::BF16 => f64::from(bf16::EPSILON) / 2.0,
+        Dtype::F32 => f64::from(f32::EPSILON) / 2.0,
+        Dtype::F16 => f64::from(f16::EPSILON) / 2.0,
+        Dtype::Bf16 => f64::from(bf16::EPSILON) / 2.0,
     }
 }
 
-fn encode(kind: FloatKind, value: f64) -> Vec<u8> {
+fn encode(kind: Dtype, value: f64) -> Vec<u8> {
     match kind {
-        FloatKind::F32 => (value as f32).to_le_bytes().to_vec(),
-        FloatKind::F16 => f16::from_f64(value).to_le_bytes().to_vec(),
-        FloatKind::BF16 => bf16::from_f64(value).to_le_bytes().to_vec(),
+        Dtype::F32 => (value as f32).to_le_bytes().to_vec(),
+        Dtype::F16 => f16::from_f64(value).to_le_bytes().to_vec(),
+        Dtype::Bf16 => bf16::from_f64(value).to_le_bytes().to_vec(),
     }
 }
 
-fn decode(kind: FloatKind, bytes: &[u8]) -> Vec<f64> {
+fn decode(kind: Dtype, bytes: &[u8]) -> Vec<f64> {
     let word = |at: usize| [bytes[at], bytes[at + 1]];
     let number = |at: usize| match kind {
-        FloatKind::F32 => f64::from(f32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])),
-        FloatKind::F16 => f16::from_le_bytes(word(at)).to_f64(),
-        FloatKind::BF16 => bf16::from_le_bytes(word(at)).to_f64(),
+        Dtype::F32 => f64::from(f32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])),
+        Dtype::F16 => f16::from_le_bytes(word(at)).to_f64(),
+        Dtype::Bf16 => bf16::from_le_bytes(word(at)).to_f64(),
     };
-    (0..bytes.len()).step_by(kind.bytes()).map(number).collect()
+    (0..bytes.len()).step_by(kind.width()).map(number).collect()
 }
 
 /// Numbers on a device, and the same numbers as the device has them.
@@ -43,7 +43,7 @@ pub struct Input {
 }
 
 impl Input {
-    pub fn new<R: Runtime>(client: &ComputeClient<R>, kind: FloatKind, values: impl Iterator<Item = f64>) -> Self {
+    pub fn new<R: Runtime>(client: &ComputeClient<R>, kind: Dtype, values: impl Iterator<Item = f64>) -> Self {
         let bytes: Vec<u8> = values.flat_map(|value| encode(kind, value)).collect();
         Self { handle: client.create_from_slice(&bytes), values: decode(kind, &bytes) }
     }
@@ -52,13 +52,13 @@ impl Input {
 /// Memory for a result, full of NaN.
 pub struct Output {
     pub handle: Handle,
-    kind: FloatKind,
+    kind: Dtype,
     len: usize,
 }
 
 impl Output {
-    pub fn new<R: Runtime>(client: &ComputeClient<R>, kind: FloatKind, len: usize) -> Self {
-        let handle = client.create_from_slice(&vec![0xff; (len + GUARD) * kind.bytes()]);
+    pub fn new<R: Runtime>(client: &ComputeClient<R>, kind: Dtype, len: usize) -> Self {
+        let handle = client.create_from_slice(&vec![0xff; (len + GUARD) * kind.width()]);
         Self { handle, kind, len }
     }
 
@@ -71,7 +71,7 @@ impl Output {
         allowed: impl Fn(f64) -> f64,
     ) {
         let bytes = client.read_one(self.handle).unwrap();
-        let (found, guard) = bytes.split_at(self.len * self.kind.bytes());
+        let (found, guard) = bytes.split_at(self.len * self.kind.width());
         assert!(guard.iter().all(|&byte| byte == 0xff), "{what} wrote behind its output");
         let found = decode(self.kind, found);
         assert_eq!(found.len(), wanted.len());

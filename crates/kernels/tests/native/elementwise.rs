@@ -1,7 +1,7 @@
 //! The operations of STREAM, and transposing, against the host.
 
 use calorimeter_kernels::{
-    FloatKind,
+    Dtype,
     native::{Elementwise, ElementwiseFunction, NativeError, TransposeBytes},
 };
 
@@ -11,7 +11,7 @@ use super::{assert_close, decode, encode, epsilon, gpu, poisoned, round, values}
 fn sums_and_copies_are_right_to_the_last_element() {
     let Some((machine, _turn)) = gpu() else { return };
     let factor = 1.7f32;
-    for kind in FloatKind::ALL {
+    for kind in Dtype::ALL {
         // Some elements, a whole block and one more, and many blocks with a tail.
         for length in [1, 7, 9, 2 * 256 * 2 * 8, 256 * 4 * 8 + 1, 1_000_003] {
             let (a, b) = (values(length, 1, kind), values(length, 2, kind));
@@ -44,7 +44,7 @@ fn sums_and_copies_are_right_to_the_last_element() {
         }
         // Copies keep the bits of NaN.
         let bits: Vec<u8> = (0..=255).cycle().take(16 * 1024).collect();
-        let copy = Elementwise::new(&machine, kind, ElementwiseFunction::Copy, bits.len() / kind.bytes()).unwrap();
+        let copy = Elementwise::new(&machine, kind, ElementwiseFunction::Copy, bits.len() / kind.width()).unwrap();
         let mut y = poisoned(&machine, bits.len());
         let x = machine.upload(&bits).unwrap();
         copy.enqueue(&[&x], &mut y).unwrap();
@@ -53,7 +53,7 @@ fn sums_and_copies_are_right_to_the_last_element() {
         y.copy_from(&x).unwrap();
         assert_eq!(y.download().unwrap(), bits);
     }
-    let add = Elementwise::new(&machine, FloatKind::F32, ElementwiseFunction::Add, 4).unwrap();
+    let add = Elementwise::new(&machine, Dtype::F32, ElementwiseFunction::Add, 4).unwrap();
     let (a, mut y) = (poisoned(&machine, 16), poisoned(&machine, 16));
     assert_eq!(add.enqueue(&[&a], &mut y).unwrap_err(), NativeError::InputCount { needed: 2, found: 1 });
 }

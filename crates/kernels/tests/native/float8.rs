@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use calorimeter_kernels::{
-    FloatKind,
+    Dtype,
     native::{
         Buffer, Elementwise, ElementwiseFunction, Float8Linear, Float8Output, Float8Sums, LinearShape, Machine,
         NativeError, QuantiseColumns, QuantiseRows, ScaleSource, TransposeBytes,
@@ -15,21 +15,21 @@ use cudarc::driver::sys::CUevent_flags;
 use super::{assert_close, decode, encode, epsilon, gpu, poisoned, values};
 
 const OUTPUTS: [Float8Output; 5] = [
-    Float8Output::Plain(FloatKind::BF16),
-    Float8Output::Plain(FloatKind::F32),
-    Float8Output::Scaled(FloatKind::BF16),
-    Float8Output::Scaled(FloatKind::F32),
+    Float8Output::Plain(Dtype::Bf16),
+    Float8Output::Plain(Dtype::F32),
+    Float8Output::Scaled(Dtype::Bf16),
+    Float8Output::Scaled(Dtype::F32),
     Float8Output::Added,
 ];
 
 /// Codes of numbers between -1 and 1.
 fn codes(count: usize, seed: u64) -> Vec<u8> {
-    values(count, seed, FloatKind::F32).into_iter().map(|x| rowwise::e4m3(x as f32)).collect()
+    values(count, seed, Dtype::F32).into_iter().map(|x| rowwise::e4m3(x as f32)).collect()
 }
 
 /// Scales between 0.5 and 1.5, which differ from their neighbours.
 fn scales(count: usize, seed: u64) -> Vec<f64> {
-    values(count, seed, FloatKind::F32).into_iter().map(|x| f64::from((1.0 + 0.5 * x) as f32)).collect()
+    values(count, seed, Dtype::F32).into_iter().map(|x| f64::from((1.0 + 0.5 * x) as f32)).collect()
 }
 
 /// Elements of a product of so many rows and columns: all of a small one, some of a large one, in all rows and columns.
@@ -44,8 +44,8 @@ fn products_of_codes_are_right_with_scales_and_additions() {
     for (m, k, n) in [(16, 32, 48), (128, 256, 64), (33, 512, 144), (1024, 4096, 512), (2048, 1024, 2048)] {
         let shape = LinearShape { m, k, n };
         let (x, w) = (codes(m * k, 1), codes(n * k, 2));
-        let (rows, columns, added) = (scales(m, 3), scales(n, 4), values(m * n, 5, FloatKind::F32));
-        let upload = |x: &[f64]| machine.upload(&encode(x, FloatKind::F32)).unwrap();
+        let (rows, columns, added) = (scales(m, 3), scales(n, 4), values(m * n, 5, Dtype::F32));
+        let upload = |x: &[f64]| machine.upload(&encode(x, Dtype::F32)).unwrap();
         let inputs =
             [machine.upload(&x).unwrap(), machine.upload(&w).unwrap(), upload(&rows), upload(&columns), upload(&added)];
         let numbers = |codes: &[u8]| codes.iter().map(|&code| f64::from(rowwise::value(code))).collect::<Vec<_>>();
@@ -105,12 +105,12 @@ fn products_of_codes_are_right_with_scales_and_additions() {
 fn quantised_matrices_multiply_to_nearly_their_product() {
     let Some((machine, _turn)) = gpu() else { return };
     let (m, k, n) = (256, 2048, 512);
-    let (a, b) = (values(m * k, 1, FloatKind::BF16), values(k * n, 2, FloatKind::BF16));
+    let (a, b) = (values(m * k, 1, Dtype::Bf16), values(k * n, 2, Dtype::Bf16));
     let mut chain = Rowwise::new(&machine, LinearShape { m, k, n }, true);
-    chain.a.upload(&encode(&a, FloatKind::BF16)).unwrap();
-    chain.b.upload(&encode(&b, FloatKind::BF16)).unwrap();
+    chain.a.upload(&encode(&a, Dtype::Bf16)).unwrap();
+    chain.b.upload(&encode(&b, Dtype::Bf16)).unwrap();
     chain.enqueue();
-    let y = decode(&chain.y.download().unwrap(), FloatKind::BF16);
+    let y = decode(&chain.y.download().unwrap(), Dtype::Bf16);
     for (i, j) in sample(m, n) {
         let terms = (0..k).map(|l| a[i * k + l] * b[l * n + j]);
         let squares: f64 = terms.clone().map(|term| term * term).sum();
@@ -139,7 +139,7 @@ impl Rowwise {
         let LinearShape { m, k, n } = shape;
         let quantise_a = QuantiseRows::new(machine, ScaleSource::Largest, m, k).unwrap();
         let quantise_b = QuantiseColumns::new(machine, ScaleSource::Largest, k, n).unwrap();
-        let bf16 = FloatKind::BF16;
+        let bf16 = Dtype::Bf16;
         let output = if scaled { Float8Output::Scaled(bf16) } else { Float8Output::Plain(bf16) };
         let linear = Float8Linear::new(machine, shape, output, Float8Sums::Fast).unwrap();
         let quantised =
@@ -174,8 +174,8 @@ fn times_of_quantising_and_multiplying() {
         let bytes: Vec<u8> = some.iter().copied().cycle().take(bytes).collect();
         machine.upload(&bytes).unwrap()
     };
-    let some_bf16 = encode(&values(1 << 20, 7, FloatKind::BF16), FloatKind::BF16);
-    let some_f32 = encode(&scales(1 << 20, 8), FloatKind::F32);
+    let some_bf16 = encode(&values(1 << 20, 7, Dtype::Bf16), Dtype::Bf16);
+    let some_f32 = encode(&scales(1 << 20, 8), Dtype::F32);
     let some_codes = codes(1 << 20, 9);
     let random = |count: usize| repeat(&some_bf16, 2 * count);
     let show = |what: &str, bytes: usize, operations: f64, enqueue: &mut dyn FnMut()| {
@@ -206,7 +206,7 @@ fn times_of_quantising_and_multiplying() {
     let (a, b, mut y) = (random(length), random(length), machine.allocate(2 * length).unwrap());
     use ElementwiseFunction::{Add, Copy, Scale, Triad};
     for function in [Copy, Scale(3.0), Add, Triad(3.0)] {
-        let plan = Elementwise::new(&machine, FloatKind::BF16, function, length).unwrap();
+        let plan = Elementwise::new(&machine, Dtype::Bf16, function, length).unwrap();
         let inputs = &[&a, &b][..function.inputs()];
         let bytes = (function.inputs() + 1) * plan.bytes();
         show(&format!("{function} of 4096x16384 bf16"), bytes, 0.0, &mut || plan.enqueue(inputs, &mut y).unwrap());

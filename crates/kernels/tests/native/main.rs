@@ -11,7 +11,7 @@ mod quantise;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use calorimeter_kernels::{
-    FloatKind,
+    Dtype,
     native::{
         Activation, ActivationFunction, Buffer, Epilogue, LayerNorm, Linear, LinearForm, LinearShape, Machine,
         NativeError, WeightLayout, libraries, probe,
@@ -89,7 +89,7 @@ fn a_buffer_keeps_its_bytes_and_gives_its_memory_back() {
 fn buffers_of_another_machine_or_size_are_refused() {
     let Some((machine, _turn)) = gpu() else { return };
     let other = Machine::open(0).unwrap();
-    let linear = Linear::new(&machine, FloatKind::F32, LinearShape { m: 16, k: 16, n: 16 }).unwrap();
+    let linear = Linear::new(&machine, Dtype::F32, LinearShape { m: 16, k: 16, n: 16 }).unwrap();
     let x = machine.allocate(linear.x_bytes()).unwrap();
     let foreign = other.allocate(linear.w_bytes()).unwrap();
     let mut y = machine.allocate(linear.y_bytes()).unwrap();
@@ -99,7 +99,7 @@ fn buffers_of_another_machine_or_size_are_refused() {
         linear.enqueue(&x, &x, &mut short).unwrap_err(),
         NativeError::BufferSize { what: "y", needed: 1024, found: 1023 }
     );
-    let norm = LayerNorm::new(&machine, FloatKind::F32, 16, 17).unwrap();
+    let norm = LayerNorm::new(&machine, Dtype::F32, 16, 17).unwrap();
     assert!(matches!(norm.enqueue(&x, &mut y), Err(NativeError::BufferSize { what: "x", .. })));
 }
 
@@ -115,12 +115,12 @@ fn linear_is_within_the_error_of_f32_sums() {
         (17, 1025, 33),
         (1, 1, 1),
     ];
-    for kind in FloatKind::ALL {
+    for kind in Dtype::ALL {
         for (m, k, n) in shapes {
             let shape = LinearShape { m, k, n };
             let linear = match Linear::new(&machine, kind, shape) {
                 Ok(linear) => linear,
-                Err(error @ NativeError::NoAlgorithm { .. }) if !(k * kind.bytes()).is_multiple_of(16) => {
+                Err(error @ NativeError::NoAlgorithm { .. }) if !(k * kind.width()).is_multiple_of(16) => {
                     println!("{kind} {shape}: {error}");
                     continue;
                 }
@@ -139,7 +139,7 @@ fn linear_is_within_the_error_of_f32_sums() {
                 .unwrap();
             let y = decode(&y.download().unwrap(), kind);
             // Tensor cores cut partial sums off instead of rounding them. TF32 would be outside the f32 tolerance.
-            let roundings = if kind == FloatKind::F32 { 8.0 } else { 16.0 };
+            let roundings = if kind == Dtype::F32 { 8.0 } else { 16.0 };
             let sums = roundings * f64::from(f32::EPSILON) * (k as f64).sqrt();
             for i in 0..m {
                 for j in 0..n {
@@ -165,7 +165,7 @@ fn linear_takes_either_layout_other_outputs_and_a_bias() {
     let LinearShape { m, k, n } = shape;
     let layouts = [WeightLayout::AlongK, WeightLayout::AlongN];
     let epilogues = [Epilogue::Nothing, Epilogue::Bias, Epilogue::BiasRelu];
-    let outputs = FloatKind::ALL.into_iter().flat_map(|kind| FloatKind::ALL.map(|output| (kind, output)));
+    let outputs = Dtype::ALL.into_iter().flat_map(|kind| Dtype::ALL.map(|output| (kind, output)));
     for (kind, output) in outputs {
         let (x, w, bias) = (values(m * k, 1, kind), values(n * k, 2, kind), values(n, 3, output));
         let [x_buffer, w_buffer] = [&x, &w].map(|some| machine.upload(&encode(some, kind)).unwrap());
@@ -200,7 +200,7 @@ fn linear_takes_either_layout_other_outputs_and_a_bias() {
             }
         }
     }
-    let linear = Linear::new(&machine, FloatKind::F32, shape).unwrap();
+    let linear = Linear::new(&machine, Dtype::F32, shape).unwrap();
     let buffer = poisoned(&machine, 4 * (m + n) * k);
     let error = linear.enqueue_with_bias(&buffer, &buffer, &buffer, &mut poisoned(&machine, 4 * m * n)).unwrap_err();
     assert_eq!(error, NativeError::InputCount { needed: 2, found: 3 });
@@ -211,15 +211,15 @@ fn only_linear_with_tf32_rounds_f32_to_tf32() {
     let Some((machine, _turn)) = gpu() else { return };
     let (m, k, n) = (256, 1024, 128);
     let shape = LinearShape { m, k, n };
-    let (x, w) = (values(m * k, 1, FloatKind::F32), values(n * k, 2, FloatKind::F32));
-    let upload = |values: &[f64]| machine.upload(&encode(values, FloatKind::F32)).unwrap();
+    let (x, w) = (values(m * k, 1, Dtype::F32), values(n * k, 2, Dtype::F32));
+    let upload = |values: &[f64]| machine.upload(&encode(values, Dtype::F32)).unwrap();
     let (device_x, device_w) = (upload(&x), upload(&w));
     // The largest error of an element in units of the length of the vector of its terms.
     let error_of = |linear: Linear| {
         println!("{shape}: {}", linear.algorithm());
         let mut y = poisoned(&machine, linear.y_bytes());
         linear.enqueue(&device_x, &device_w, &mut y).unwrap();
-        let y = decode(&y.download().unwrap(), FloatKind::F32);
+        let y = decode(&y.download().unwrap(), Dtype::F32);
         let errors = (0..m * n).map(|at| {
             let (row, column) = (&x[at / n * k..][..k], &w[at % n * k..][..k]);
             let terms = row.iter().zip(column).map(|(a, b)| a * b);
@@ -228,7 +228,7 @@ fn only_linear_with_tf32_rounds_f32_to_tf32() {
         });
         errors.fold(0.0, f64::max)
     };
-    let whole = error_of(Linear::new(&machine, FloatKind::F32, shape).unwrap());
+    let whole = error_of(Linear::new(&machine, Dtype::F32, shape).unwrap());
     let rounded = error_of(Linear::with_tf32(&machine, shape).unwrap());
     println!("error of f32 {whole:.1e}, of TF32 {rounded:.1e}");
     // TF32 keeps 11 bits of each factor, f32 keeps 24.
@@ -238,18 +238,18 @@ fn only_linear_with_tf32_rounds_f32_to_tf32() {
 #[test]
 fn linear_plans_the_largest_shapes() {
     let Some((machine, _turn)) = gpu() else { return };
-    for kind in FloatKind::ALL {
+    for kind in Dtype::ALL {
         let shape = LinearShape { m: 65536, k: 65536, n: 65536 };
         println!("{kind} {shape}: {}", Linear::new(&machine, kind, shape).unwrap().algorithm());
     }
-    let error = Linear::new(&machine, FloatKind::F32, LinearShape { m: 0, k: 1, n: 1 }).unwrap_err();
+    let error = Linear::new(&machine, Dtype::F32, LinearShape { m: 0, k: 1, n: 1 }).unwrap_err();
     assert!(error.to_string().contains("m must be between 1"), "{error}");
 }
 
 #[test]
 fn layer_norm_of_rows_with_a_large_mean_keeps_its_digits() {
     let Some((machine, _turn)) = gpu() else { return };
-    for kind in FloatKind::ALL {
+    for kind in Dtype::ALL {
         for columns in [1, 31, 33, 257, 768, 1000, 1025, 4096, 32768, 65536, 70001] {
             let rows = 5;
             let mut x: Vec<f64> =
@@ -281,7 +281,7 @@ fn layer_norm_of_rows_with_a_large_mean_keeps_its_digits() {
 #[test]
 fn activations_are_right_everywhere_and_to_the_last_element() {
     let Some((machine, _turn)) = gpu() else { return };
-    for kind in FloatKind::ALL {
+    for kind in Dtype::ALL {
         let (smallest, largest) = extremes(kind);
         let mut x = vec![0.0, -0.0, smallest, -smallest, 3.0 * smallest, largest, -largest];
         x.extend([0.5, 1.0, 3.0, 6.0, 20.0, 88.0, 100.0, 1000.0, 60000.0].iter().flat_map(|v| [*v, -*v]));
@@ -323,7 +323,7 @@ fn activations_are_right_everywhere_and_to_the_last_element() {
         }
         let nan = machine.upload(&[0xff; 64]).unwrap();
         for function in ActivationFunction::ALL {
-            let activation = Activation::new(&machine, kind, function, 64 / kind.bytes()).unwrap();
+            let activation = Activation::new(&machine, kind, function, 64 / kind.width()).unwrap();
             let mut output = machine.allocate(64).unwrap();
             activation.enqueue(&nan, &mut output).unwrap();
             assert!(decode(&output.download().unwrap(), kind).iter().all(|y| y.is_nan()), "{function} {kind} of NaN");
@@ -340,11 +340,11 @@ fn running_out_of_memory_is_an_error_and_work_goes_on() {
     assert_eq!(asked, 1 << 40);
     assert!(free > 0 && free < 1 << 40);
 
-    let linear = Linear::new(&machine, FloatKind::F32, LinearShape { m: 8, k: 8, n: 8 }).unwrap();
-    let ones = machine.upload(&encode(&[1.0; 64], FloatKind::F32)).unwrap();
+    let linear = Linear::new(&machine, Dtype::F32, LinearShape { m: 8, k: 8, n: 8 }).unwrap();
+    let ones = machine.upload(&encode(&[1.0; 64], Dtype::F32)).unwrap();
     let mut y = poisoned(&machine, linear.y_bytes());
     linear.enqueue(&ones, &ones, &mut y).unwrap();
-    assert_eq!(decode(&y.download().unwrap(), FloatKind::F32), [8.0; 64]);
+    assert_eq!(decode(&y.download().unwrap(), Dtype::F32), [8.0; 64]);
 }
 
 #[test]
@@ -405,7 +405,7 @@ fn a_small_product_takes_longer_after_a_fill_than_from_rotated_buffers() {
     let Some((machine, _turn)) = gpu() else { return };
     const SETS: usize = 17;
     const FLUSH: usize = 256 << 20;
-    let (kind, shape) = (FloatKind::BF16, LinearShape { m: 1, k: 4096, n: 4096 });
+    let (kind, shape) = (Dtype::Bf16, LinearShape { m: 1, k: 4096, n: 4096 });
     let linear = Linear::new(&machine, kind, shape).unwrap();
     let upload = |count: usize, seed: u64| machine.upload(&encode(&values(count, seed, kind), kind)).unwrap();
     let x = upload(4096, 1);
@@ -461,7 +461,7 @@ fn assert_close(found: f64, exact: f64, tolerance: f64, place: impl FnOnce() -> 
 }
 
 /// Numbers between -1 and 1 that the kind can hold.
-fn values(count: usize, seed: u64, kind: FloatKind) -> Vec<f64> {
+fn values(count: usize, seed: u64, kind: Dtype) -> Vec<f64> {
     let mut state = seed;
     let mut next = || {
         // The 64-bit generator of Knuth's MMIX.
@@ -471,46 +471,46 @@ fn values(count: usize, seed: u64, kind: FloatKind) -> Vec<f64> {
     (0..count).map(|_| next()).collect()
 }
 
-fn round(value: f64, kind: FloatKind) -> f64 {
+fn round(value: f64, kind: Dtype) -> f64 {
     match kind {
-        FloatKind::F32 => f64::from(value as f32),
-        FloatKind::F16 => f16::from_f64(value).to_f64(),
-        FloatKind::BF16 => bf16::from_f64(value).to_f64(),
+        Dtype::F32 => f64::from(value as f32),
+        Dtype::F16 => f16::from_f64(value).to_f64(),
+        Dtype::Bf16 => bf16::from_f64(value).to_f64(),
     }
 }
 
-fn encode(values: &[f64], kind: FloatKind) -> Vec<u8> {
+fn encode(values: &[f64], kind: Dtype) -> Vec<u8> {
     match kind {
-        FloatKind::F32 => values.iter().flat_map(|value| (*value as f32).to_le_bytes()).collect(),
-        FloatKind::F16 => values.iter().flat_map(|value| f16::from_f64(*value).to_le_bytes()).collect(),
-        FloatKind::BF16 => values.iter().flat_map(|value| bf16::from_f64(*value).to_le_bytes()).collect(),
+        Dtype::F32 => values.iter().flat_map(|value| (*value as f32).to_le_bytes()).collect(),
+        Dtype::F16 => values.iter().flat_map(|value| f16::from_f64(*value).to_le_bytes()).collect(),
+        Dtype::Bf16 => values.iter().flat_map(|value| bf16::from_f64(*value).to_le_bytes()).collect(),
     }
 }
 
-fn decode(bytes: &[u8], kind: FloatKind) -> Vec<f64> {
+fn decode(bytes: &[u8], kind: Dtype) -> Vec<f64> {
     let element = |bytes: &[u8]| match kind {
-        FloatKind::F32 => f64::from(f32::from_le_bytes(bytes.try_into().unwrap())),
-        FloatKind::F16 => f16::from_le_bytes(bytes.try_into().unwrap()).to_f64(),
-        FloatKind::BF16 => bf16::from_le_bytes(bytes.try_into().unwrap()).to_f64(),
+        Dtype::F32 => f64::from(f32::from_le_bytes(bytes.try_into().unwrap())),
+        Dtype::F16 => f16::from_le_bytes(bytes.try_into().unwrap()).to_f64(),
+        Dtype::Bf16 => bf16::from_le_bytes(bytes.try_into().unwrap()).to_f64(),
     };
-    bytes.chunks_exact(kind.bytes()).map(element).collect()
+    bytes.chunks_exact(kind.width()).map(element).collect()
 }
 
 /// The distance from 1 to the next larger number.
-fn epsilon(kind: FloatKind) -> f64 {
+fn epsilon(kind: Dtype) -> f64 {
     match kind {
-        FloatKind::F32 => f64::from(f32::EPSILON),
-        FloatKind::F16 => f16::EPSILON.to_f64(),
-        FloatKind::BF16 => bf16::EPSILON.to_f64(),
+        Dtype::F32 => f64::from(f32::EPSILON),
+        Dtype::F16 => f16::EPSILON.to_f64(),
+        Dtype::Bf16 => bf16::EPSILON.to_f64(),
     }
 }
 
 /// The smallest subnormal and the largest finite number.
-fn extremes(kind: FloatKind) -> (f64, f64) {
+fn extremes(kind: Dtype) -> (f64, f64) {
     match kind {
-        FloatKind::F32 => (f64::from(f32::from_bits(1)), f64::from(f32::MAX)),
-        FloatKind::F16 => (f16::from_bits(1).to_f64(), f16::MAX.to_f64()),
-        FloatKind::BF16 => (bf16::from_bits(1).to_f64(), bf16::MAX.to_f64()),
+        Dtype::F32 => (f64::from(f32::from_bits(1)), f64::from(f32::MAX)),
+        Dtype::F16 => (f16::from_bits(1).to_f64(), f16::MAX.to_f64()),
+        Dtype::Bf16 => (bf16::from_bits(1).to_f64(), bf16::MAX.to_f64()),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::hqq::{LANES, inverse_betas, kept_iterate, stored, stored_zero};
 use crate::scalar::hqq::ITERATIONS;
 use crate::scalar::rules::{Rule, Terms, TermsLaunch};
 use crate::stored::{Reading, Stored};
-use crate::{Dtype, Element, packing};
+use crate::{Dtype, Element, FloatType, packing};
 use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, Shape};
 use burn_cubecl::kernel::into_contiguous;

@@ -2,6 +2,7 @@
 
 use super::QuantBackend;
 use crate::Dtype;
+use crate::FloatType;
 use crate::format::Format;
 use crate::stored::{Reading, Stored};
 use burn::tensor::ops::{FloatTensor, IntTensor};

@@ -38,6 +38,7 @@ impl Scheme for Int8Int4 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FloatType;
     use crate::Weight;
 
     #[test]

@@ -56,6 +56,7 @@ impl Scheme for IntxDynamic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Codes;
     use crate::Weight;
 
     #[test]

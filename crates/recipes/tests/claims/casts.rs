@@ -1,5 +1,6 @@
 //! Casts to small floats against ml_dtypes, on the numbers of `tools/float8_casts.py`, which wrote the codes.
 
+use calorimeter_recipes::Codes;
 use calorimeter_recipes::Element;
 use std::path::Path;
 

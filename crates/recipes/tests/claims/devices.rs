@@ -10,7 +10,7 @@ use calorimeter_recipes::device::{DeviceTensor, QuantBackend};
 use calorimeter_recipes::format::{Format, Grouping, HqqIterate, Method, MxScaling, Zero};
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::stored::{Reading, Stored};
-use calorimeter_recipes::{Dtype, Element, Recipe, Weight};
+use calorimeter_recipes::{Dtype, Element, FloatType, Recipe, Weight};
 
 type Vulkan = CubeBackend<WgpuRuntime, f32, i32, u8>;
 type Cuda = CubeBackend<cubecl::cuda::CudaRuntime, f32, i32, u8>;

@@ -3,7 +3,7 @@
 use crate::file::{Golden, Numbers};
 use calorimeter_recipes::format::{Format, Grouping, Method, MxScaling, Zero};
 use calorimeter_recipes::quantise::{Quantised, quantise};
-use calorimeter_recipes::{Dtype, Element, Recipe, Sparsity, Treatment};
+use calorimeter_recipes::{Codes, Dtype, Element, FloatType, Recipe, Sparsity, Treatment};
 use std::collections::BTreeSet;
 
 /// Files of variants that no recipe names.

@@ -9,7 +9,7 @@ use burn::tensor::{DType, Tensor};
 use burn::tensor::{Distribution, TensorData};
 use burn_flex::Flex;
 use calorimeter_recipes::module::Outcome;
-use calorimeter_recipes::{Dtype, QuantLinear, Recipe, RecipeError, Weight, quantize};
+use calorimeter_recipes::{Dtype, FloatType, QuantLinear, Recipe, RecipeError, Weight, quantize};
 
 const WIDTH: usize = 128;
 const HIDDEN: usize = 192;

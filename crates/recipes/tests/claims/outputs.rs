@@ -6,7 +6,7 @@ use burn::tensor::{Tensor, TensorData};
 use burn_flex::{Flex, FlexDevice};
 use calorimeter_recipes::format::{Method, Zero};
 use calorimeter_recipes::quantise::Quantised;
-use calorimeter_recipes::{Dtype, Element, Treatment};
+use calorimeter_recipes::{Dtype, Element, FloatType, Treatment};
 
 /// The layer's output for the rows of `input`.
 fn forward(treatment: &Treatment, golden: &Golden) -> Vec<f32> {

@@ -2,9 +2,9 @@
 
 use super::peaks::{MEMORY, Peak, from_memory, key, kind};
 use super::plan::{FUSION, LATENCY};
+use calorimeter_case::Regime;
 use calorimeter_sinks::record::Axes;
 use calorimeter_sinks::{Record, Status};
-use calorimeter_timing::Regime;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

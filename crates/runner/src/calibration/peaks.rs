@@ -2,8 +2,8 @@
 
 use super::plan::{BLAS, STREAM};
 use crate::worker::TF32;
+use calorimeter_case::Regime;
 use calorimeter_sinks::{Record, Status};
-use calorimeter_timing::Regime;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! Every command and option.
 
-use crate::config::{Autotune, Factor, ImplementationName, Overrides, RegimeName, Share, Span, Timing, Wanted};
+use crate::config::{Autotune, Factor, Overrides, Share, Span, Timing, Wanted};
 use crate::progress::Format;
+use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::Element;
 use calorimeter_zoo::ops::presets::Preset;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -279,7 +280,7 @@ pub struct OverrideArguments {
     pub max_time: Option<Span>,
     /// What times mean: device-cold, device-hot, graph, host-e2e, host-enqueue
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    pub regimes: Option<Vec<RegimeName>>,
+    pub regimes: Option<Vec<Regime>>,
     /// Whether to tune kernels, and what becomes of the results
     #[arg(long, value_enum, default_value = "cached")]
     pub autotune: Autotune,
@@ -306,7 +307,7 @@ pub struct CaseArguments {
     pub device: Option<Wanted>,
     /// Run these implementations: eager, fused, cube, native
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    pub implementations: Option<Vec<ImplementationName>>,
+    pub implementations: Option<Vec<Implementation>>,
     /// Only cases whose id matches this regular expression, and the baselines they are compared with
     #[arg(long, value_name = "REGEX")]
     pub filter: Option<String>,

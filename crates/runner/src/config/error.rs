@@ -1,5 +1,6 @@
 //! What can be wrong with a configuration, said where it is.
 
+use calorimeter_case::{hint, nearest};
 use std::path::PathBuf;
 
 /// Errors of reading and resolving configuration files.
@@ -50,9 +51,7 @@ fn suggest(message: String) -> String {
     let Some((before, rest)) = message.split_once("unknown field `") else { return message };
     let Some((key, known)) = rest.split_once('`') else { return message };
     let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-    let close = |known: &&&str| strsim::damerau_levenshtein(key, known) <= (known.len() / 3).max(1);
-    let nearest = known.iter().filter(close).min_by_key(|known| strsim::damerau_levenshtein(key, known));
-    let hint = nearest.map_or_else(String::new, |nearest| format!("; did you mean {nearest:?}?"));
+    let hint = hint(nearest(key, known.iter().copied()));
     format!("{before}unknown key {key:?}{hint}; known: {}", known.join(", "))
 }
 

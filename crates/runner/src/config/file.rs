@@ -2,8 +2,9 @@
 
 use super::axes::{AxisValues, some_grids};
 use super::units::{Share, Span};
-use super::words::{CompileMode, ImplementationName, ModelName, RegimeName, Wanted};
+use super::words::{CompileMode, ModelName, Wanted};
 use crate::mock::Rule;
+use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::{Element, Recipe, Sparsity};
 use calorimeter_shapes::ShapeSource;
 use schemars::JsonSchema;
@@ -165,14 +166,14 @@ shared_keys! {
     /// Where to run (auto).
     device: Wanted,
     /// Whose kernels run; without it, what `torch_compile_mode` stands for, or else eager, and fused where it exists.
-    implementations: Vec<ImplementationName>,
+    implementations: Vec<Implementation>,
     /// torch's word for what to compile: default is eager and fused, max-autotune is all implementations.
     #[serde(alias = "compile")]
     torch_compile_mode: CompileMode,
     /// false is eager alone.
     use_torch_compile: bool,
     /// What times mean; each regime has cases of its own (device-cold).
-    regimes: Vec<RegimeName>,
+    regimes: Vec<Regime>,
     /// Whether to write a trace of each case, for ui.perfetto.dev, and the table of its kernels.
     enable_profiler: bool,
     /// Whether to follow the memory of each case, and to write snapshots and a page.

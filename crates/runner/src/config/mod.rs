@@ -20,4 +20,4 @@ pub use resolve::{Autotune, NamedTask, Overrides, Resolved, ResolvedEntry, Sourc
 pub use scale::Factor;
 pub use schema::schema;
 pub use units::{Share, Span};
-pub use words::{CompileMode, ImplementationName, ModelName, RegimeName, Wanted};
+pub use words::{CompileMode, ModelName, Wanted};

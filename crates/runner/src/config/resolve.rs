@@ -1,16 +1,14 @@
 //! From files and command line to what will be run.
 
 use super::accelerator;
-use super::{
-    AxisValues, CompileMode, ConfigError, Entry, Factor, File, ImplementationName, Mode, ModelName, RegimeName, Share,
-    Span, Timing, Wanted,
-};
+use super::{AxisValues, CompileMode, ConfigError, Entry, Factor, File, Mode, ModelName, Share, Span, Timing, Wanted};
 use crate::devices;
 use crate::mock::Rule;
+use calorimeter_case::Regime;
 use calorimeter_recipes::{Dtype, Element, Sparsity, Variant, pair};
 use calorimeter_shapes::{Axes, ShapeSource};
 use calorimeter_sinks::record::Export;
-use calorimeter_timing::{Options, Regime};
+use calorimeter_timing::Options;
 use calorimeter_zoo::{Device, Implementation, Subject, Suite, Task};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -32,7 +30,7 @@ pub struct Overrides {
     /// Instead of every file's device.
     pub device: Option<Wanted>,
     /// Instead of every entry's implementations.
-    pub implementations: Option<Vec<ImplementationName>>,
+    pub implementations: Option<Vec<Implementation>>,
     /// Over every entry's timing.
     pub timing: Timing,
     /// Instead of every entry's timeout.
@@ -44,7 +42,7 @@ pub struct Overrides {
     /// Only open and check each case: nothing is timed.
     pub untimed: bool,
     /// Instead of every entry's regimes.
-    pub regimes: Option<Vec<RegimeName>>,
+    pub regimes: Option<Vec<Regime>>,
     /// Write a trace of every case.
     pub profile: bool,
     /// Follow the memory of every case.
@@ -309,7 +307,7 @@ pub(super) fn settle(
     let implementations = match entry.implementations {
         Some(names) if names.is_empty() => return Err("implementations is an empty list".into()),
         Some(names) => {
-            let mut unique: Vec<Implementation> = names.into_iter().map(|name| name.0).collect();
+            let mut unique: Vec<Implementation> = names;
             unique.sort_unstable();
             unique.dedup();
             unique
@@ -325,7 +323,7 @@ pub(super) fn settle(
     let regimes = match entry.regimes {
         Some(names) if names.is_empty() => return Err("regimes is an empty list".into()),
         Some(names) => {
-            let mut unique: Vec<Regime> = names.into_iter().map(|name| name.0).collect();
+            let mut unique: Vec<Regime> = names;
             unique.sort_unstable();
             unique.dedup();
             unique

@@ -1,6 +1,6 @@
 //! Words of a configuration file that are read exactly: devices, models, implementations, compile modes.
 
-use calorimeter_timing::Regime;
+use calorimeter_case::UnknownName;
 use calorimeter_zoo::{Device, Implementation, Operator, Subject, ZooError};
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -23,7 +23,7 @@ impl FromStr for Wanted {
         match name {
             "auto" => Ok(Self::Auto),
             "xpu" => Ok(Self::Xpu),
-            _ => name.parse().map(Self::This).map_err(|error: ZooError| format!("{error}, auto, xpu, mps")),
+            _ => name.parse().map(Self::This).map_err(|error: UnknownName| format!("{error}, auto, xpu, mps")),
         }
     }
 }
@@ -74,42 +74,6 @@ impl fmt::Display for OperatorName {
     }
 }
 
-/// An implementation by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ImplementationName(pub Implementation);
-
-impl FromStr for ImplementationName {
-    type Err = ZooError;
-
-    fn from_str(name: &str) -> Result<Self, ZooError> {
-        name.parse().map(Self)
-    }
-}
-
-impl fmt::Display for ImplementationName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// What a time means, by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RegimeName(pub Regime);
-
-impl FromStr for RegimeName {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        name.parse().map(Self)
-    }
-}
-
-impl fmt::Display for RegimeName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// What torch is asked to compile, and so which implementations are its counterparts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompileMode {
@@ -145,18 +109,11 @@ impl CompileMode {
 }
 
 impl FromStr for CompileMode {
-    type Err = String;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, String> {
-        let names = MODES.map(|(_, name)| name);
-        let distance = |known: &&str| strsim::damerau_levenshtein(name, known);
-        let nearest = names.into_iter().filter(|known| distance(known) <= known.len() / 3).min_by_key(distance);
-        let hint = nearest.map_or_else(String::new, |nearest| format!("; did you mean {nearest:?}?"));
-        MODES
-            .iter()
-            .find(|(_, spelling)| *spelling == name)
-            .map(|(mode, _)| *mode)
-            .ok_or_else(|| format!("unknown compile mode {name:?}{hint}; known: {}", names.join(", ")))
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let found = MODES.iter().find(|(_, spelling)| *spelling == name).map(|(mode, _)| *mode);
+        found.ok_or_else(|| UnknownName::new("compile mode", name, MODES.map(|(_, name)| name)))
     }
 }
 
@@ -217,16 +174,6 @@ word!(
 );
 word!(ModelName, "a model or an operator of the zoo", Subject::names());
 word!(OperatorName, "an operator of the zoo", Operator::all().iter().map(ToString::to_string).collect());
-word!(
-    ImplementationName,
-    "whose kernels run: eager, fused, cube or native",
-    Implementation::ALL.iter().map(ToString::to_string).collect()
-);
-word!(
-    RegimeName,
-    "what a time means: device-cold, device-hot, graph, host-e2e or host-enqueue",
-    Regime::ALL.iter().map(ToString::to_string).collect()
-);
 word!(
     CompileMode,
     "what torch would compile: false, default, reduce-overhead, max-autotune or max-autotune-no-cudagraphs",

@@ -4,9 +4,10 @@ use super::{MEMORY, Peaks};
 use crate::clocks::stopwatch;
 use crate::rig::{Probed, implementation, probes};
 use crate::worker::{Job, Told};
+use calorimeter_case::Regime;
 use calorimeter_recipes::{Dtype, Treatment};
 use calorimeter_shapes::Shape;
-use calorimeter_timing::{Arm, Failure, Options, Overhead, Quiet, Regime, Stopwatch, Work, measure};
+use calorimeter_timing::{Arm, Failure, Options, Overhead, Quiet, Stopwatch, Work, measure};
 use calorimeter_zoo::{Device, Machines, Problem, Setup, open};
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! Products that no model of ours asks for: of f32 rounded to TF32, which some backends do unasked, and of e4m3 codes.
 
-use calorimeter_kernels::FloatKind;
+use calorimeter_kernels::Dtype;
 use calorimeter_kernels::native::{
     Buffer, Float8Linear, Float8Output, Float8Sums, Linear, LinearShape, Machine, NativeError,
 };
@@ -28,17 +28,17 @@ impl Product {
         // Data of every magnitude's mantissa: zeros would let the clock rise.
         let values: Vec<u8> =
             (0..size * size).flat_map(|i| (scrambled(i) as f32 / 16_777_216.0 - 0.5).to_le_bytes()).collect();
-        Self::of(machine, Plan::Tf32(plan), &values, size * size * FloatKind::F32.bytes())
+        Self::of(machine, Plan::Tf32(plan), &values, size * size * Dtype::F32.width())
     }
 
     /// Of codes, summed as fast as the device can.
     pub fn e4m3(machine: &Arc<Machine>, size: usize) -> Result<Self, NativeError> {
-        let output = Float8Output::Plain(FloatKind::BF16);
+        let output = Float8Output::Plain(Dtype::Bf16);
         let plan = Float8Linear::new(machine, shape(size), output, Float8Sums::Fast)?;
         // Of either sign, between 2⁻⁴ and 2.
         let code = |i| (scrambled(i) >> 16 & 0x80) as u8 | (0x18 + (scrambled(i) >> 8) % 0x28) as u8;
         let codes: Vec<u8> = (0..size * size).map(code).collect();
-        Self::of(machine, Plan::E4m3(plan), &codes, size * size * FloatKind::BF16.bytes())
+        Self::of(machine, Plan::E4m3(plan), &codes, size * size * Dtype::Bf16.width())
     }
 
     fn of(machine: &Arc<Machine>, plan: Plan, operand: &[u8], y: usize) -> Result<Self, NativeError> {

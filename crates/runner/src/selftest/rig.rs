@@ -4,8 +4,9 @@ use crate::clocks::stopwatch;
 use crate::devices::Found;
 use crate::peaks::Probe;
 use crate::rig::{Probed, implementation, probes};
+use calorimeter_case::{Regime, buffer_sets};
 use calorimeter_kernels::probes::Probes;
-use calorimeter_timing::{Failure, MockClock, MockWork, Regime, Script, Stopwatch, Work, buffer_sets};
+use calorimeter_timing::{Failure, MockClock, MockWork, Script, Stopwatch, Work};
 use calorimeter_zoo::{Device, Machines, Setup};
 
 /// A work, the clock that times it, and the bytes that a launch moves.

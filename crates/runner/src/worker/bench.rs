@@ -8,7 +8,6 @@ use super::sensors::Sensors;
 use super::{fusion, iterations, look, memory, profile, traffic};
 use crate::peaks::Peaks;
 use calorimeter_recipes::{RecipeError, Treatment, Variant};
-use calorimeter_shapes::Axes;
 use calorimeter_sinks::{Case, Record, Status};
 use calorimeter_timing::{Granularity, MockClock, Script, Silence};
 use calorimeter_zoo::{Device, Implementation, Inputs, Machines, Reference, Task, ZooError};
@@ -154,9 +153,8 @@ fn trusted(case: usize, record: &Record, context: &Context, device: Device) -> R
 }
 
 fn common(case: &Case, seed: u64) -> Result<Common, Box<dyn std::error::Error>> {
-    let axes = Axes::new(case.shape.iter().map(|(name, size)| (name.to_owned(), size)))?;
     let output = case.output_dtype.as_deref().map(str::parse).transpose()?;
-    let task = Task::new(case.workload.parse()?, &axes, case.dtype.parse()?, output, seed)?;
+    let task = Task::new(case.workload.parse()?, &case.shape, case.dtype.parse()?, output, seed)?;
     let mock = MockClock::new(Script::default());
     Ok(Common { task, device: case.device.parse()?, inputs: None, references: Vec::new(), mock })
 }

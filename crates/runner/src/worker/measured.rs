@@ -7,9 +7,10 @@ use super::ranges::Range;
 use super::ready::Ready;
 use super::sensors::{self, Sensors, Watch};
 use crate::peaks::{self, Beside, Peaks, Probe};
+use calorimeter_case::Regime;
 use calorimeter_sinks::record::{Estimate, Scatter, Speedup, Telemetry, Window, finite};
 use calorimeter_sinks::{Record, Status};
-use calorimeter_timing::{Arm, Measurement, Observer, Options, Phase, Regime, Series, Silence, TimingError, measure};
+use calorimeter_timing::{Arm, Measurement, Observer, Options, Phase, Series, Silence, TimingError, measure};
 use calorimeter_zoo::{Device, Subject, Suite};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

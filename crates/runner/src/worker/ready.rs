@@ -6,10 +6,11 @@ use super::tuning::Decisions;
 use crate::clocks::stopwatch;
 use crate::mock::{MockWorkload, Rule};
 use crate::peaks;
+use calorimeter_case::{Regime, UnknownName};
 use calorimeter_recipes::{Sparsity, Treatment};
 use calorimeter_sinks::record::{Accuracy, Rotation, Tuning, finite};
 use calorimeter_sinks::{Record, Status};
-use calorimeter_timing::{Enqueue, Failure, MockClock, Regime, Stopwatch, Work};
+use calorimeter_timing::{Enqueue, Failure, MockClock, Stopwatch, Work};
 use calorimeter_zoo::{Device, Implementation, Setup, Workload, ZooError, gate};
 use std::time::Instant;
 
@@ -54,8 +55,10 @@ pub fn make_ready(
         other => end(Status::Failed, other.to_string()),
     };
     let variant = variant(identity).map_err(|error| end(Status::Failed, error.to_string()))?;
-    let implementation: Implementation = identity.implementation.parse().map_err(refuse)?;
-    let regime: Regime = identity.regime.parse().map_err(|error| end(Status::Failed, error))?;
+    let implementation: Implementation =
+        identity.implementation.parse().map_err(|error: UnknownName| end(Status::Failed, error.to_string()))?;
+    let regime: Regime =
+        identity.regime.parse().map_err(|error: UnknownName| end(Status::Failed, error.to_string()))?;
     let treatment = common.task.support(variant, implementation, common.device).map_err(refuse)?;
     hear.touch(case, Stage::Open);
     let mut record = Record::new(identity.clone(), Status::Ok);

@@ -349,7 +349,7 @@ mod tests {
     }
 
     /// A launch of one millisecond over these axes.
-    fn moved(workload: &str, axes: &[(&str, u64)]) -> Record {
+    fn moved(workload: &str, axes: &[(&'static str, u64)]) -> Record {
         let shape = axes.iter().copied().collect();
         let case = Case { workload: workload.into(), shape, bytes: Some(3_000_000), ..Case::default() };
         Record { case: Case { dtype: "bf16".into(), ..case }, ..measured(&[1_000_000]) }

@@ -4,7 +4,7 @@
 
 use super::minifloat::power_of_two;
 use burn::tensor::{DType, Tensor, backend::Backend};
-use calorimeter_recipes::{Dtype, Element};
+use calorimeter_recipes::{Codes, Dtype, Element, FloatType};
 use std::f32::consts::LOG2_E;
 
 /// Where the scale is fixed: the largest magnitude that it is made for.

@@ -5,9 +5,10 @@
 use super::layer_norm::{self, LayerNorm};
 use super::rows::{AXES, count, floats, input, stored, whole};
 use crate::gate::Tolerance;
-use crate::operator::{FusionModel, Operation, Spec, Suite, burn_or_cube};
-use crate::{Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::operator::{Operation, Spec, Suite, burn_or_cube};
+use crate::{Device, Fill, FusionModel, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, backend::Backend};
+use calorimeter_recipes::FloatType;
 
 /// `add_ln`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,7 +57,7 @@ impl Operation for AddLn {
 
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
         Some(FusionModel {
-            operators: vec!["add", "layer_norm"],
+            operators: vec!["add".into(), "layer_norm".into()],
             unfused_bytes: 3 * stored(spec) + LayerNorm.bytes(spec),
             fused_bytes: self.bytes(spec),
         })

@@ -5,8 +5,6 @@ use super::fusion_counts::number_bytes;
 use super::native_pass;
 use super::product::{size, weight};
 use crate::gate::Tolerance;
-#[cfg(feature = "cuda")]
-use crate::native_numbers::kind;
 use crate::operator::{Operation, Spec, Suite, burn_alone};
 use crate::reference::dot;
 use crate::{Counts, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
@@ -176,7 +174,7 @@ impl Operation for Blas {
         if *self != Self::Matmul {
             return Err(crate::ZooError::Unsupported(format!("{} has no native kernel", self.name())));
         }
-        let form = LinearForm { weight: WeightLayout::AlongN, ..LinearForm::plain(kind(spec.dtype())) };
+        let form = LinearForm { weight: WeightLayout::AlongN, ..LinearForm::plain(spec.dtype()) };
         native_pass::product(&machine, spec, form)?.open(self, spec, inputs, machine, sets)
     }
 }

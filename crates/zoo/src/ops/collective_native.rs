@@ -1,8 +1,8 @@
 //! What several GPUs do together by NCCL.
 
-use crate::native_numbers::{bytes, kind, numbers};
+use crate::native_numbers::{bytes, numbers};
 use crate::{Matrix, Output, Spec, Workload, ZooError};
-use calorimeter_kernels::FloatKind;
+use calorimeter_kernels::Dtype;
 use calorimeter_kernels::native::{Buffer, Collective, Machine, NativeError, Team, probe};
 use calorimeter_recipes::Element;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 struct Exchange {
     team: Team,
     collective: Collective,
-    kind: FloatKind,
+    kind: Dtype,
     element: Element,
     /// Elements that each member has at first.
     count: usize,
@@ -45,9 +45,9 @@ pub fn open(
         machines.push(Machine::open((first + next) % found)?);
     }
     let team = Team::new(machines)?;
-    let (kind, count) = (kind(spec.dtype()), input.cols);
+    let (kind, count) = (spec.dtype(), input.cols);
     let contents: Vec<Vec<u8>> = (0..devices).map(|row| bytes(input.row(row), spec.element)).collect();
-    let received = collective.received(devices, count) * kind.bytes();
+    let received = collective.received(devices, count) * kind.width();
     let set = || -> Result<Set, NativeError> {
         let machines = || team.machines().iter();
         Ok(Set {

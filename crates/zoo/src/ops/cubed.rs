@@ -7,7 +7,7 @@ use burn_cubecl::CubeRuntime;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
-use calorimeter_kernels::FloatKind;
+use calorimeter_kernels::Dtype;
 use calorimeter_kernels::cube::{CubeError, Matrix};
 use cubecl::client::ComputeClient;
 use cubecl::server::Handle;
@@ -42,11 +42,11 @@ fn like<R: CubeRuntime>(tensor: &CubeTensor<R>) -> CubeTensor<R> {
     empty_device_contiguous_dtype(client.clone(), device.clone(), meta.shape().clone(), *dtype)
 }
 
-fn kind(dtype: DType) -> Result<FloatKind, ZooError> {
+fn kind(dtype: DType) -> Result<Dtype, ZooError> {
     match dtype {
-        DType::F32 => Ok(FloatKind::F32),
-        DType::F16 => Ok(FloatKind::F16),
-        DType::BF16 => Ok(FloatKind::BF16),
+        DType::F32 => Ok(Dtype::F32),
+        DType::F16 => Ok(Dtype::F16),
+        DType::BF16 => Ok(Dtype::Bf16),
         other => Err(ZooError::Unsupported(format!("CubeCL kernels of ours take no {}", other.name()))),
     }
 }

@@ -5,6 +5,7 @@ use crate::gate::Tolerance;
 use crate::operator::{Operation, Spec, Suite, burn_or_cube};
 use crate::{Activation, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, Tensor, backend::Backend};
+use calorimeter_recipes::FloatType;
 
 /// An activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -7,7 +7,7 @@ use crate::{Counts, FusionModel, Operator, Spec};
 /// how many numbers each one moves, `fused` how many bytes one kernel in place of all does.
 pub(super) fn model(spec: &Spec, kernels: &[(&'static str, u64)], fused: u64) -> FusionModel {
     FusionModel {
-        operators: kernels.iter().map(|(name, _)| *name).collect(),
+        operators: kernels.iter().map(|(name, _)| (*name).to_owned()).collect(),
         unfused_bytes: number_bytes(spec) * kernels.iter().map(|(_, numbers)| numbers).sum::<u64>(),
         fused_bytes: fused,
     }

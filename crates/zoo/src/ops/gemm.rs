@@ -10,10 +10,10 @@ use super::product::{AXES, column, in_sixteens, products, size};
 use crate::gate::Tolerance;
 #[cfg(feature = "cuda")]
 use crate::native_operator::{NativePass, Set};
-use crate::operator::{Counts, Operation, Spec, Suite};
-use crate::{Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
+use crate::operator::{Operation, Spec, Suite};
+use crate::{Counts, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{DType, backend::Backend};
-use calorimeter_recipes::{Dtype, Element};
+use calorimeter_recipes::{Dtype, Element, FloatType};
 
 /// A product by what is given and what is done with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -227,17 +227,15 @@ impl Operation for Gemm {
         machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
         sets: u32,
     ) -> Result<Box<dyn crate::Workload>, ZooError> {
-        use crate::native_numbers::kind;
         use calorimeter_kernels::native::{
             Buffer, Epilogue, Float8Linear, Float8Output, Float8Sums, LinearForm, TransposeBytes, WeightLayout,
         };
         let Element::Float(output) = self.output(spec) else {
             return Err(ZooError::Unsupported(format!("`native` multiplies to floats, not {}", self.output(spec))));
         };
-        let output = kind(output);
         let pass = if let Element::Float(dtype) = spec.element {
             let (weight, epilogue) = (WeightLayout::AlongN, Epilogue::Nothing);
-            native_pass::product(&machine, spec, LinearForm { kind: kind(dtype), output, weight, epilogue })?
+            native_pass::product(&machine, spec, LinearForm { kind: dtype, output, weight, epilogue })?
         } else {
             let shape = shape(spec);
             let output = match self {

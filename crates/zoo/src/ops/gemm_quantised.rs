@@ -14,12 +14,12 @@ use super::product::{AXES, column, in_sixteens, products, size};
 use crate::gate::Tolerance;
 #[cfg(feature = "cuda")]
 use crate::native_operator::{NativePass, Set};
-use crate::operator::{Counts, Operation, Spec, Suite, burn_alone};
-use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
+use crate::operator::{Operation, Spec, Suite, burn_alone};
+use crate::{Counts, Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{DType, Tensor, backend::Backend};
 use calorimeter_recipes::format::{Format, MxScaling};
 use calorimeter_recipes::quantise::quantise;
-use calorimeter_recipes::{Dtype, Element};
+use calorimeter_recipes::{Dtype, Element, FloatType};
 use rayon::prelude::*;
 
 /// Which numbers share a scale.
@@ -286,13 +286,13 @@ impl Operation for GemmQuantised {
         sets: u32,
     ) -> Result<Box<dyn crate::Workload>, ZooError> {
         use super::native_pass::shape;
-        use calorimeter_kernels::FloatKind::BF16;
+
         use calorimeter_kernels::native::{
             Float8Linear, Float8Output, Float8Sums, QuantiseColumns, QuantiseRows, ScaleSource,
         };
         let output = match self.0 {
-            Shared::Line => Float8Output::Plain(BF16),
-            Shared::LineDequantised => Float8Output::Scaled(BF16),
+            Shared::Line => Float8Output::Plain(Dtype::Bf16),
+            Shared::LineDequantised => Float8Output::Scaled(Dtype::Bf16),
             Shared::Block | Shared::Micro => {
                 return Err(ZooError::Unsupported(format!("{} has no native kernel", self.name())));
             }

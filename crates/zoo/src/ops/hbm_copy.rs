@@ -2,8 +2,8 @@
 
 use super::number_types::{FLOATS, allow};
 use crate::gate::Tolerance;
-use crate::operator::{Counts, Operation, Spec, Suite, burn_alone};
-use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
+use crate::operator::{Operation, Spec, Suite, burn_alone};
+use crate::{Counts, Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
 
 /// `single_device_hbm_copy`.

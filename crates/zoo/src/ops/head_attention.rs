@@ -5,6 +5,7 @@ use crate::gate::Tolerance;
 use crate::operator::{Operation, Spec, Suite};
 use crate::{Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{Bool, DType, Tensor, activation, backend::Backend};
+use calorimeter_recipes::FloatType;
 
 /// What a position attends to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,8 +4,8 @@
 use super::native_pass;
 use super::number_types::{BF16, FLOATS, allow};
 use crate::gate::Tolerance;
-use crate::operator::{Counts, Operation, Spec, Suite, burn_alone, burn_or_cube};
-use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
+use crate::operator::{Operation, Spec, Suite, burn_alone, burn_or_cube};
+use crate::{Counts, Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{activation, backend::Backend};
 
 /// One of them.

@@ -6,6 +6,7 @@ use crate::normalise;
 use crate::operator::{Operation, Spec, Suite, burn_or_cube};
 use crate::{Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, Tensor, backend::Backend};
+use calorimeter_recipes::FloatType;
 
 /// `layer_norm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -151,10 +151,9 @@ impl Operation for LinearBias {
         machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
         sets: u32,
     ) -> Result<Box<dyn crate::Workload>, crate::ZooError> {
-        use crate::native_numbers::kind;
         use crate::native_workload::function;
         use calorimeter_kernels::native::{Activation, Epilogue, Linear, LinearForm, LinearShape};
-        let (kind, shape) = (kind(spec.dtype()), super::native_pass::shape(spec));
+        let (kind, shape) = (spec.dtype(), super::native_pass::shape(spec));
         // cuBLASLt has a GELU too, but one by tanh.
         let (epilogue, after) = match self {
             Self::Plain => (Epilogue::Bias, None),

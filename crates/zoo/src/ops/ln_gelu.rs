@@ -3,9 +3,10 @@
 use super::layer_norm::{self, LayerNorm};
 use super::rows::{AXES, count, floats, stored};
 use crate::gate::Tolerance;
-use crate::operator::{FusionModel, Operation, Spec, Suite, burn_or_cube};
-use crate::{Activation, Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::operator::{Operation, Spec, Suite, burn_or_cube};
+use crate::{Activation, Device, FusionModel, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, backend::Backend};
+use calorimeter_recipes::FloatType;
 
 /// `ln_gelu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,7 +47,7 @@ impl Operation for LnGelu {
 
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
         Some(FusionModel {
-            operators: vec!["layer_norm", "gelu"],
+            operators: vec!["layer_norm".into(), "gelu".into()],
             unfused_bytes: LayerNorm.bytes(spec) + 2 * stored(spec),
             fused_bytes: self.bytes(spec),
         })

@@ -2,7 +2,7 @@
 
 use crate::Value;
 use burn::tensor::{DType, Int, IntDType, Tensor, TensorData, backend::Backend};
-use calorimeter_recipes::Element;
+use calorimeter_recipes::{Codes, Element};
 use std::f32::consts::{LN_2, LOG2_E};
 
 /// Explicit bits of the mantissa.

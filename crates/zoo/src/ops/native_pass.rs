@@ -1,7 +1,6 @@
 //! Passes through native kernels that several operators share.
 
 use crate::Spec;
-use crate::native_numbers::kind;
 use crate::native_operator::{NativePass, Set};
 use calorimeter_kernels::native::{
     Elementwise, ElementwiseFunction, Linear, LinearForm, LinearShape, Machine, NativeError,
@@ -15,7 +14,7 @@ pub fn elementwise(
     function: ElementwiseFunction,
     length: u64,
 ) -> Result<NativePass, NativeError> {
-    let plan = Elementwise::new(machine, kind(spec.dtype()), function, length as usize)?;
+    let plan = Elementwise::new(machine, spec.dtype(), function, length as usize)?;
     Ok(NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
         plan.enqueue(&inputs.iter().collect::<Vec<_>>(), &mut outputs[0])
     }))

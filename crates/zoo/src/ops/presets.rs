@@ -1,6 +1,7 @@
 //! Sizes of operators by name.
 
 use crate::{Operator, Suite, ZooError};
+use calorimeter_case::UnknownName;
 use calorimeter_shapes::{Axes, Axis, Grid};
 use std::fmt;
 use std::str::FromStr;
@@ -176,11 +177,11 @@ impl FromStr for Preset {
     type Err = ZooError;
 
     fn from_str(name: &str) -> Result<Self, ZooError> {
-        let known = || Self::all().iter().map(ToString::to_string).collect();
+        let known = || Self::all().iter().map(ToString::to_string).collect::<Vec<_>>();
         Self::all()
             .into_iter()
             .find(|preset| preset.name() == name)
-            .ok_or_else(|| ZooError::unknown("preset", name, known()))
+            .ok_or_else(|| UnknownName::new("preset", name, known()).into())
     }
 }
 

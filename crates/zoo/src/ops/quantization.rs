@@ -10,8 +10,8 @@ use super::product::column;
 use crate::gate::Tolerance;
 #[cfg(feature = "cuda")]
 use crate::native_operator::{NativePass, Set};
-use crate::operator::{Counts, Operation, Spec, Suite};
-use crate::{Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
+use crate::operator::{Operation, Spec, Suite};
+use crate::{Counts, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{DType, Tensor, backend::Backend};
 use calorimeter_recipes::{Dtype, Element};
 

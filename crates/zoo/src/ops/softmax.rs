@@ -6,6 +6,7 @@ use crate::operator::{Operation, Spec, Suite, burn_or_cube};
 use crate::{Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, activation, backend::Backend};
 use calorimeter_recipes::Dtype;
+use calorimeter_recipes::FloatType;
 
 /// `softmax`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

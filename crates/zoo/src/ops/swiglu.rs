@@ -2,9 +2,10 @@
 
 use super::rows::{self, AXES, copies, count, floats, input, stored, whole};
 use crate::gate::Tolerance;
-use crate::operator::{FusionModel, Operation, Spec, Suite, burn_or_cube};
-use crate::{Activation, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::operator::{Operation, Spec, Suite, burn_or_cube};
+use crate::{Activation, Device, Fill, FusionModel, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, backend::Backend};
+use calorimeter_recipes::FloatType;
 
 /// `swiglu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,7 +46,7 @@ impl Operation for Swiglu {
 
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
         Some(FusionModel {
-            operators: vec!["silu", "multiply"],
+            operators: vec!["silu".into(), "multiply".into()],
             unfused_bytes: 5 * stored(spec),
             fused_bytes: self.bytes(spec),
         })

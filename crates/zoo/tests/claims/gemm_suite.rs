@@ -1,6 +1,6 @@
 //! The GEMM suite against numbers worked out by hand.
 
-use calorimeter_recipes::{Dtype, Element, Treatment};
+use calorimeter_recipes::{Codes, Dtype, Element, FloatType, Treatment};
 use calorimeter_shapes::Axes;
 use calorimeter_zoo::{
     Counts, Device, Implementation, Machines, Matrix, Operator, OperatorProblem, Output, Setup, Spec, Suite, Task,

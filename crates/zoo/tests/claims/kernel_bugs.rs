@@ -1,6 +1,6 @@
 //! Bugs that published kernels had or could have, computed on the host: the gate refuses each.
 
-use calorimeter_recipes::{Dtype, Element};
+use calorimeter_recipes::{Dtype, Element, FloatType};
 use calorimeter_shapes::Axes;
 use calorimeter_zoo::{Matrix, OperatorProblem, Output, Spec};
 

@@ -432,7 +432,7 @@ fn patterns_say_what_fusing_them_saves() {
         ("swiglu", ["silu", "multiply"], 2 * 5 * 60, 2 * 3 * 60),
     ] {
         let (one, spec) = small(operator);
-        let model = FusionModel { operators: parts.to_vec(), unfused_bytes, fused_bytes };
+        let model = FusionModel { operators: parts.map(String::from).to_vec(), unfused_bytes, fused_bytes };
         assert_eq!(one.fusion(&spec), Some(model), "{operator}");
     }
     assert_eq!(small("layer_norm").0.fusion(&small("layer_norm").1), None);

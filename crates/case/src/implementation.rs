@@ -1,18 +1,7 @@
 //! Whose kernels run.
 
-use crate::{Device, ZooError};
+use crate::UnknownName;
 use std::{fmt, str::FromStr};
-
-/// How a problem is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Setup {
-    /// Whose kernels run.
-    pub implementation: Implementation,
-    /// Where.
-    pub device: Device,
-    /// Buffer sets of the same content that launches go through in turn, so that no cache holds what the next one reads.
-    pub sets: u32,
-}
 
 /// The axis that tells one way to compute a workload from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,11 +43,17 @@ impl fmt::Display for Implementation {
 }
 
 impl FromStr for Implementation {
-    type Err = ZooError;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, ZooError> {
-        Self::ALL.into_iter().find(|implementation| implementation.to_string() == name).ok_or_else(|| {
-            ZooError::unknown("implementation", name, Self::ALL.iter().map(ToString::to_string).collect())
-        })
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let found = Self::ALL.into_iter().find(|implementation| implementation.to_string() == name);
+        found.ok_or_else(|| UnknownName::new("implementation", name, Self::ALL.map(|known| known.to_string())))
     }
 }
+
+crate::written_as_a_name!(
+    Implementation,
+    "Implementation",
+    "whose kernels run: eager, fused, cube or native",
+    Implementation::ALL.iter().map(ToString::to_string).collect()
+);

@@ -1,7 +1,5 @@
 //! The sizes of one case: axis names and their values, in order.
 
-use crate::{Shape, ShapeError};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
@@ -12,23 +10,34 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Axes(Vec<(Cow<'static, str>, u64)>);
 
+/// A name that two axes have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AxisGivenTwice {
+    /// The name.
+    pub name: String,
+}
+
+impl fmt::Display for AxisGivenTwice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is given twice: keep one", self.name)
+    }
+}
+
+impl std::error::Error for AxisGivenTwice {}
+
 impl Axes {
     /// The pairs in the order given; a name that comes twice is an error.
-    pub fn new<N: Into<Cow<'static, str>>>(pairs: impl IntoIterator<Item = (N, u64)>) -> Result<Self, ShapeError> {
+    pub fn new<N: Into<Cow<'static, str>>>(pairs: impl IntoIterator<Item = (N, u64)>) -> Result<Self, AxisGivenTwice> {
         let mut axes = Self::default();
         for (name, value) in pairs {
             let name = name.into();
             if axes.get(&name).is_some() {
-                return Err(ShapeError::GivenTwice { name: name.into_owned() });
+                return Err(AxisGivenTwice { name: name.into_owned() });
             }
             axes.0.push((name, value));
         }
         Ok(axes)
-    }
-
-    /// The names are known to differ.
-    pub(crate) fn of_distinct(pairs: Vec<(Cow<'static, str>, u64)>) -> Self {
-        Self(pairs)
     }
 
     /// The value of an axis.
@@ -42,27 +51,32 @@ impl Axes {
     }
 }
 
+impl<N: Into<Cow<'static, str>>> FromIterator<(N, u64)> for Axes {
+    /// A name that comes twice keeps its place and takes the later size.
+    fn from_iter<I: IntoIterator<Item = (N, u64)>>(pairs: I) -> Self {
+        let mut axes = Self::default();
+        for (name, value) in pairs {
+            let name = name.into();
+            match axes.0.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, old)) => *old = value,
+                None => axes.0.push((name, value)),
+            }
+        }
+        axes
+    }
+}
+
+impl<N: Into<Cow<'static, str>>, const AXES: usize> From<[(N, u64); AXES]> for Axes {
+    fn from(pairs: [(N, u64); AXES]) -> Self {
+        pairs.into_iter().collect()
+    }
+}
+
 /// `batch8-sequence2048`, the way shapes are written.
 impl fmt::Display for Axes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<String> = self.iter().map(|(name, value)| format!("{name}{value}")).collect();
         f.pad(&parts.join("-"))
-    }
-}
-
-impl From<Shape> for Axes {
-    fn from(shape: Shape) -> Self {
-        Self(vec![("m".into(), shape.m()), ("k".into(), shape.k()), ("n".into(), shape.n())])
-    }
-}
-
-/// The axes m, k and n; others are left to the caller.
-impl TryFrom<&Axes> for Shape {
-    type Error = ShapeError;
-
-    fn try_from(axes: &Axes) -> Result<Self, ShapeError> {
-        let size = |axis| axes.get(axis).ok_or_else(|| ShapeError::MissingAxis { axis, axes: axes.to_string() });
-        Self::new(size("m")?, size("k")?, size("n")?)
     }
 }
 
@@ -96,13 +110,14 @@ impl<'de> Visitor<'de> for AxesVisitor {
     }
 }
 
-impl JsonSchema for Axes {
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Axes {
     fn schema_name() -> Cow<'static, str> {
         "Axes".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
             "description": "Axis names with their values, in order.",
             "type": "object",
             "additionalProperties": {"type": "integer", "minimum": 0},
@@ -123,15 +138,5 @@ mod tests {
         assert_eq!((axes.get("batch"), axes.get("heads")), (Some(8), None));
         let error = serde_json::from_str::<Axes>(r#"{"batch":8,"batch":9}"#).unwrap_err().to_string();
         assert!(error.starts_with("batch is given twice: keep one"), "{error}");
-    }
-
-    #[test]
-    fn a_shape_is_three_axes_and_back() {
-        let shape = Shape::new(1, 2, 3).unwrap();
-        let axes = Axes::from(shape);
-        assert_eq!(axes.to_string(), shape.to_string());
-        assert_eq!(Shape::try_from(&axes), Ok(shape));
-        let two = Axes::new([("m", 1), ("k", 2)]).unwrap();
-        assert_eq!(Shape::try_from(&two).unwrap_err().to_string(), "no axis n in \"m1-k2\": a shape needs m, k and n");
     }
 }

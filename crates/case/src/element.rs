@@ -1,8 +1,28 @@
-//! How element types are written.
+//! Types of stored numbers, and how they are written.
 
-use crate::names::written_as_a_name;
-use crate::{Dtype, Element, RecipeError};
+use crate::{Dtype, UnknownName};
 use std::{fmt, str::FromStr};
+
+/// A type of stored numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Element {
+    /// Two's complement of this many bits.
+    Signed(u8),
+    /// Unsigned, of this many bits.
+    Unsigned(u8),
+    /// 4 exponent and 3 mantissa bits, no infinities.
+    E4m3,
+    /// 5 exponent and 2 mantissa bits.
+    E5m2,
+    /// 3 exponent and 2 mantissa bits, neither infinities nor NaN.
+    E3m2,
+    /// 2 exponent bits and 1 mantissa bit, neither infinities nor NaN.
+    E2m1,
+    /// A power of two; 255 is NaN.
+    E8m0,
+    /// One of the types that models run in.
+    Float(Dtype),
+}
 
 /// Each small type with its short name first, then every other accepted spelling.
 const SPELLINGS: [(Element, &[&str]); 8] = [
@@ -16,6 +36,19 @@ const SPELLINGS: [(Element, &[&str]); 8] = [
     (Element::Signed(32), &["i32", "int32", "torch.int32"]),
 ];
 
+impl Element {
+    /// Bits of one number.
+    pub fn bits(self) -> u32 {
+        match self {
+            Self::Signed(bits) | Self::Unsigned(bits) => u32::from(bits),
+            Self::E4m3 | Self::E5m2 | Self::E8m0 => 8,
+            Self::E3m2 => 6,
+            Self::E2m1 => 4,
+            Self::Float(dtype) => dtype.bytes() as u32 * 8,
+        }
+    }
+}
+
 impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -28,9 +61,9 @@ impl fmt::Display for Element {
 }
 
 impl FromStr for Element {
-    type Err = RecipeError;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, RecipeError> {
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
         if let Some((element, _)) = SPELLINGS.iter().find(|(_, names)| names.contains(&name)) {
             return Ok(*element);
         }
@@ -40,7 +73,7 @@ impl FromStr for Element {
             _ => name
                 .parse()
                 .map(Self::Float)
-                .map_err(|_| RecipeError::unknown("number type", name, Dtype::spellings().chain(small()))),
+                .map_err(|_| UnknownName::new("number type", name, Dtype::spellings().chain(small()))),
         }
     }
 }
@@ -49,7 +82,13 @@ fn small() -> impl Iterator<Item = String> {
     SPELLINGS.iter().flat_map(|(_, names)| names.iter().map(ToString::to_string))
 }
 
-written_as_a_name!(
+impl From<Dtype> for Element {
+    fn from(dtype: Dtype) -> Self {
+        Self::Float(dtype)
+    }
+}
+
+crate::written_as_a_name!(
     Element,
     "NumberType",
     "a number type such as bf16, f32 or e4m3 (float8_e4m3fn and the like are accepted)",

@@ -1,10 +1,10 @@
 //! What a time means: five questions whose answers are never put into one column.
 
+use crate::UnknownName;
 use std::{fmt, str::FromStr};
 
 /// The question that a time answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Regime {
     /// How long the device needs when operands come from memory, as in inference.
     #[default]
@@ -53,16 +53,20 @@ impl fmt::Display for Regime {
 }
 
 impl FromStr for Regime {
-    type Err = String;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, String> {
-        let known = Self::ALL.map(|regime| regime.to_string());
-        Self::ALL
-            .into_iter()
-            .find(|regime| regime.to_string() == name)
-            .ok_or_else(|| format!("unknown regime {name:?}; known: {}", known.join(", ")))
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let found = Self::ALL.into_iter().find(|regime| regime.to_string() == name);
+        found.ok_or_else(|| UnknownName::new("regime", name, Self::ALL.map(|known| known.to_string())))
     }
 }
+
+crate::written_as_a_name!(
+    Regime,
+    "Regime",
+    "what a time means: device-cold, device-hot, graph, host-e2e or host-enqueue",
+    Regime::ALL.iter().map(ToString::to_string).collect()
+);
 
 /// More buffer sets than this are never made.
 const MOST_SETS: u64 = 512;
@@ -83,7 +87,7 @@ mod tests {
             assert_eq!(regime.to_string().parse(), Ok(regime));
             assert_eq!(serde_json::to_value(regime).unwrap(), regime.to_string());
         }
-        assert!("cold".parse::<Regime>().unwrap_err().contains("device-cold"));
+        assert!("cold".parse::<Regime>().unwrap_err().to_string().contains("device-cold"));
     }
 
     #[test]

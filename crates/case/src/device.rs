@@ -1,6 +1,6 @@
 //! Where a workload runs.
 
-use crate::ZooError;
+use crate::UnknownName;
 use std::{fmt, str::FromStr};
 
 /// A device by its kind and its index among its kind.
@@ -20,14 +20,51 @@ pub enum Device {
 
 impl Device {
     /// The kind without the index: `cuda` for `cuda:0`.
-    pub fn kind(self) -> &'static str {
+    pub fn kind(self) -> DeviceKind {
         match self {
-            Self::Cuda(_) => "cuda",
-            Self::Vulkan(_) => "vulkan",
-            Self::Metal(_) => "metal",
+            Self::Cuda(_) => DeviceKind::Cuda,
+            Self::Vulkan(_) => DeviceKind::Vulkan,
+            Self::Metal(_) => DeviceKind::Metal,
+            Self::Cpu => DeviceKind::Cpu,
+            Self::Mock => DeviceKind::Mock,
+        }
+    }
+}
+
+/// What devices of one kind have in common: whose driver or library runs the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DeviceKind {
+    /// NVIDIA's GPUs through CUDA.
+    Cuda,
+    /// GPUs through Vulkan.
+    Vulkan,
+    /// GPUs through Metal.
+    Metal,
+    /// Processors.
+    Cpu,
+    /// The scripted one.
+    Mock,
+}
+
+impl DeviceKind {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [Self::Cuda, Self::Vulkan, Self::Metal, Self::Cpu, Self::Mock];
+
+    /// Whether a host enqueues work on it.
+    pub fn is_gpu(self) -> bool {
+        matches!(self, Self::Cuda | Self::Vulkan | Self::Metal)
+    }
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Cuda => "cuda",
+            Self::Vulkan => "vulkan",
+            Self::Metal => "metal",
             Self::Cpu => "cpu",
             Self::Mock => "mock",
-        }
+        })
     }
 }
 
@@ -35,19 +72,16 @@ impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cuda(index) | Self::Vulkan(index) | Self::Metal(index) => write!(f, "{}:{index}", self.kind()),
-            Self::Cpu | Self::Mock => f.write_str(self.kind()),
+            Self::Cpu | Self::Mock => self.kind().fmt(f),
         }
     }
 }
 
 impl FromStr for Device {
-    type Err = ZooError;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, ZooError> {
-        let unknown = || {
-            let known = ["cuda", "vulkan", "metal", "wgpu", "cpu", "mock"].map(str::to_owned);
-            ZooError::unknown("device", name, known.to_vec())
-        };
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let unknown = || UnknownName::new("device", name, ["cuda", "vulkan", "metal", "wgpu", "cpu", "mock"]);
         let (kind, index) = match name.split_once(':') {
             Some((kind, index)) => (kind, Some(index.parse::<u16>().map_err(|_| unknown())?)),
             None => (name, None),
@@ -64,6 +98,13 @@ impl FromStr for Device {
         }
     }
 }
+
+crate::written_as_a_name!(
+    Device,
+    "Device",
+    "a device such as cuda:0, vulkan:0, metal:0 or cpu",
+    DeviceKind::ALL.iter().map(ToString::to_string).collect()
+);
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! What does the runner cost besides the measuring? 1,000 cases of the mock device, whose time is scripted, through
 //! a worker process, the journal and the derived files must stay below 5 s.
 
-use calorimeter_runner::config::{Overrides, Source};
+use calorimeter_runner::dialects::Source;
 use calorimeter_runner::run::{Place, Prepared, Request, RunError, Show};
 use calorimeter_runner::worker::{Keep, Subprocess, serve_if_worker};
 use criterion::{BatchSize, Criterion, Throughput};
@@ -23,7 +23,7 @@ impl Show for Silent {}
 
 fn mock_run(criterion: &mut Criterion) -> Result<(), RunError> {
     let source = Source { path: "inline.yml".into(), text: TEXT.into() };
-    let prepared = Request { sources: vec![source], overrides: Overrides::default() }.prepare()?;
+    let prepared = Request { sources: vec![source], ..Request::default() }.prepare()?;
     let mut group = criterion.benchmark_group("mock run");
     group.sample_size(10).throughput(Throughput::Elements(CASES));
     group.bench_function("1,000 cases", |bencher| {

@@ -1,7 +1,7 @@
 //! How long does `run --dry-run --format jsonl` take from the text of a file to the last line? For 512 shapes under 6
 //! recipes it must stay below 50 ms, for 100,000 cases below 1 s.
 
-use calorimeter_runner::config::{Overrides, Source};
+use calorimeter_runner::dialects::Source;
 use calorimeter_runner::run::{Request, RunError};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -44,7 +44,7 @@ fn plan(criterion: &mut Criterion) {
 /// Writes every case that the text stands for as a line of JSON, and counts them.
 fn lines(text: &str) -> Result<u64, RunError> {
     let source = Source { path: "inline.yml".into(), text: text.into() };
-    let prepared = Request { sources: vec![source], overrides: Overrides::default() }.prepare()?;
+    let prepared = Request { sources: vec![source], ..Request::default() }.prepare()?;
     let (mut line, mut lines) = (Vec::new(), 0);
     for (case, supported) in prepared.plan().cases() {
         line.clear();

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p calorimeter-examples --example runner [-- configs/quickstart.yml]`
 
-use calorimeter_runner::config::Source;
+use calorimeter_runner::dialects::Source;
 use calorimeter_runner::run::{Place, Request, RunError, Show, now, run_id};
 use calorimeter_runner::worker::{Keep, Subprocess, serve_if_worker};
 

@@ -1,7 +1,7 @@
 //! What a reader of the numbers must know of the machine and the build.
 
-use crate::devices::Found;
-use crate::sensors;
+use crate::device_sensors;
+use crate::devices::DiscoveredDevice;
 use serde_json::{Value, json};
 
 /// The processor's name, or its architecture where the system does not tell.
@@ -20,11 +20,11 @@ pub fn available_memory() -> Option<u64> {
 }
 
 /// Machine, build and devices of a run.
-pub fn describe(devices: &[Found]) -> Value {
+pub fn describe(devices: &[DiscoveredDevice]) -> Value {
     let devices: Vec<Value> = devices
         .iter()
         .map(|found| {
-            let sensors = match sensors::of(found.device, &found.told()) {
+            let sensors = match device_sensors::of(found.device, &found.facts()) {
                 Ok(source) => source.facts(),
                 Err(why) => json!({ "none": why }),
             };

@@ -4,23 +4,27 @@
 //! the program again as its own worker; or it chooses [`worker::InProcess`] and goes without isolation.
 //!
 //! ```
-//! use calorimeter_runner::config::{Overrides, Source, resolve};
+//! use calorimeter_runner::devices;
+//! use calorimeter_runner::dialects::Source;
+//! use calorimeter_runner::entries::{Overrides, resolve};
 //! use calorimeter_runner::plan::Plan;
 //!
 //! let text = "recipes: [baseline, int8wo]\nmodels: [{device: cpu, shapes: [{name: pow2, max_power: 11}]}]";
 //! let source = Source { path: "inline.yml".into(), text: text.into() };
-//! let plan = Plan::new(resolve(&[source], &Overrides::default())?, None);
+//! let entries = source.document(devices::here())?.entries;
+//! let plan = Plan::new(resolve(entries, &Overrides::default(), devices::here())?, None);
 //! // Two shapes, two recipes, and on a CPU by default the eager implementation alone.
 //! assert_eq!(plan.len(), 4);
 //! for (case, supported) in plan.cases() {
 //!     println!("{} {supported:?}", case.id);
 //! }
-//! # Ok::<(), calorimeter_runner::config::ConfigError>(())
+//! # Ok::<(), calorimeter_runner::entries::ConfigError>(())
 //! ```
 
 pub mod cli;
-pub mod config;
 pub mod devices;
+pub mod dialects;
+pub mod entries;
 pub mod environment;
 pub mod mock;
 pub mod plan;
@@ -30,15 +34,15 @@ pub mod worker;
 mod cache;
 mod calibration;
 mod clocks;
+mod device_sensors;
 mod exit;
 mod expression;
 mod fingerprint;
 mod noise;
 mod peaks;
 mod progress;
-mod rig;
 mod selftest;
-mod sensors;
-mod suite;
+mod suite_speedups;
+mod timed_probes;
 
 pub use exit::Exit;

@@ -1,15 +1,17 @@
 //! How much two measurements of the same thing differ here: A/A comparisons, and the margin that follows from them.
 
 use crate::cache;
-use crate::config::{Overrides, Source, Wanted};
-use crate::devices::{self, Found};
+use crate::devices::{self, DiscoveredDevice};
+use crate::entries::{Entry, Origin, Size, Wanted};
 use crate::mock::Rule;
 use crate::run::{Request, RunError};
 use crate::worker::{Assignment, Executor, Stage, Watch};
+use calorimeter_recipes::{Dtype, Element, Recipe};
+use calorimeter_shapes::Shape;
 use calorimeter_sinks::record::Speedup;
 use calorimeter_sinks::{Case, Record, Status};
 use calorimeter_timing::{Options, Verdict};
-use calorimeter_zoo::Device;
+use calorimeter_zoo::{Device, Implementation};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -61,7 +63,7 @@ pub enum NoiseError {
 const LEAST_MARGIN: f64 = 0.02;
 
 /// The margin for verdicts on a device: what was asked for, or twice the floor that was found there if that is more.
-pub fn margin(found: &Found, asked: f64) -> f64 {
+pub fn margin(found: &DiscoveredDevice, asked: f64) -> f64 {
     let noise = path(&found.identity).and_then(|path| cache::read::<Noise>(&path));
     let noise = noise.filter(|noise| noise.identity == found.identity && noise.driver == found.driver);
     asked.max(noise.map_or(0.0, |noise| 2.0 * noise.floor))
@@ -79,9 +81,9 @@ pub fn measure(
     interrupted: &dyn Fn() -> bool,
     show: &mut dyn FnMut(&Speedup),
 ) -> Result<Noise, NoiseError> {
-    let found = devices::present(devices::resolve(wanted).map_err(RunError::from)?).map_err(RunError::from)?;
-    let prepared = request(&found).prepare()?;
-    let case = prepared.plan().case(&prepared.plan().groups()[0], 0);
+    let found = devices::present(devices::here().choose(wanted).map_err(RunError::from)?).map_err(RunError::from)?;
+    let prepared = Request { entries: vec![entry(&found)?], ..Request::default() }.prepare()?;
+    let case = prepared.plan().groups()[0].arms()[0].case().clone();
     let (mut speedups, mut stopwatch) = (Vec::new(), String::new());
     for index in 0..comparisons {
         let mut heard = Heard { records: Vec::new(), interrupted };
@@ -140,23 +142,28 @@ fn summary(speedups: &[Speedup]) -> Noise {
 }
 
 /// The product that is compared with itself: large enough to be measured well, small enough for any device.
-fn request(found: &Found) -> Request {
+fn entry(found: &DiscoveredDevice) -> Result<Entry, NoiseError> {
     let size = match found.device {
         Device::Cuda(_) => 1024,
         Device::Vulkan(_) | Device::Metal(_) if !found.software => 1024,
         Device::Vulkan(_) | Device::Metal(_) => 64,
         Device::Cpu | Device::Mock => 256,
     };
-    let text = format!(
-        "recipes: [baseline]\ndtype: f32\ndevice: {}\nmodels: [{{model: linear, implementations: [eager], \
-         shapes: [{{name: custom, shapes: [[{size}, {size}, {size}]]}}]}}]",
-        found.device
-    );
-    Request { sources: vec![Source { path: "noise".into(), text }], overrides: Overrides::default() }
+    let failed = |error: &dyn std::fmt::Display| NoiseError::Failed(error.to_string());
+    let origin = Origin::command("noise");
+    let shape = Shape::new(size, size, size).map_err(|error| failed(&error))?;
+    let model = "linear".parse().map_err(|error| failed(&error))?;
+    Ok(Entry {
+        element: Element::Float(Dtype::F32),
+        recipes: vec![Recipe::BASELINE],
+        device: Some(Wanted::This(found.device)),
+        implementations: Some(vec![Implementation::Eager]),
+        ..Entry::new(origin, model, vec![Size::custom(shape.into())])
+    })
 }
 
 /// The case and its twin, compared.
-fn twice(case: &Case, index: u32, found: &Found) -> Assignment {
+fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
     let named = |name: char| Case { id: format!("{}#{name}{index}", case.id), ..case.clone() };
     let cases = vec![named('a'), named('b')];
     let regime = case.regime.parse().unwrap_or_default();
@@ -173,7 +180,7 @@ fn twice(case: &Case, index: u32, found: &Found) -> Assignment {
     };
     // What the mock device does here: noise of a percent.
     let mock = vec![Rule { noise: 0.01, ..Rule::default() }];
-    let (device, seed) = (found.told(), u64::from(index));
+    let (device, seed) = (found.facts(), u64::from(index));
     Assignment {
         cases,
         against: vec![None, Some(0)],

@@ -7,7 +7,7 @@ mod products;
 pub use probe::{Beside, Probe, Share};
 
 use crate::cache;
-use crate::devices::Found;
+use crate::devices::DiscoveredDevice;
 use calorimeter_case::Regime;
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_sinks::Record;
@@ -155,7 +155,7 @@ fn nearest(looks: Vec<(&str, Result<Share, String>)>) -> Result<Option<(&str, Sh
 
 /// Raises the kept peaks of a device to what operations reached, where that is more; answers which were raised. Peaks of
 /// another driver stay as they are, and so does a device whose peaks no run has measured.
-pub fn raise(kept: &Path, found: &Found, reached: &[(&str, f64)]) -> Vec<String> {
+pub fn raise(kept: &Path, found: &DiscoveredDevice, reached: &[(&str, f64)]) -> Vec<String> {
     let path = kept.join(format!("{}.json", cache::file_name(&found.identity)));
     let Some(mut peaks) = cache::read::<Peaks>(&path) else { return Vec::new() };
     if (&peaks.device, &peaks.driver) != (&found.identity, &found.driver) {

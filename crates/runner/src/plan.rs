@@ -1,15 +1,18 @@
-//! What will be measured, in which order: a pure function of the configuration.
+//! What will be measured, in which order: a pure function of resolved entries.
 
-use crate::clocks;
-use crate::config::{NamedTask, Resolved, ResolvedEntry};
-use calorimeter_case::Regime;
-use calorimeter_recipes::{Element, Treatment, Variant};
-use calorimeter_shapes::Axes;
+mod arm;
+mod group;
+
+pub use arm::Arm;
+pub use group::Group;
+
+use crate::entries::ResolvedEntry;
+use calorimeter_case::{Axes, Device, Element, Implementation, Regime};
+use calorimeter_recipes::Variant;
 use calorimeter_sinks::Case;
-use calorimeter_sinks::record::{Counts, FusionModel};
-use calorimeter_zoo::{Device, Implementation, Subject, Suite};
+use calorimeter_zoo::Subject;
 use regex::Regex;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Every case of a run, in groups of cases that are compared with each other.
 #[derive(Debug, Clone)]
@@ -18,73 +21,28 @@ pub struct Plan {
     groups: Vec<Group>,
 }
 
-/// The arms of one workload at one shape in one regime: measured together, because a speed-up is worth something only
-/// when its two sides alternate in one process.
-#[derive(Debug, Clone)]
-pub struct Group {
-    entry: usize,
-    task: usize,
-    regime: Regime,
-    arms: Vec<Arm>,
-}
-
-/// One way to compute a group's workload.
-#[derive(Debug, Clone, Copy)]
-struct Arm {
-    variant: Variant,
-    implementation: Implementation,
-    /// How many equal cases stand before this one in the plan.
-    repeat: u32,
-    implied: bool,
-}
+/// What cases have in common that differ in nothing but their arms.
+type Identity = (Subject, Axes, Element, Option<Element>, Device, Regime);
 
 impl Plan {
     /// Plans resolved entries; a filter keeps the cases whose id it matches, and the baselines they are compared with.
-    pub fn new(resolved: Resolved, filter: Option<&Regex>) -> Self {
-        let mut plan = Self { entries: resolved.entries, groups: Vec::new() };
-        type Identity = (Subject, Axes, Element, Option<Element>, Device, Regime);
-        let mut seen: HashMap<Identity, Vec<Arm>> = HashMap::new();
-        for (index, entry) in plan.entries.iter().enumerate() {
-            let cells = entry.tasks.iter().enumerate().flat_map(|cell| entry.regimes.iter().map(move |&r| (cell, r)));
-            for ((task_index, NamedTask { task, .. }), regime) in cells {
-                let identity = (task.subject(), task.axes(), task.element(), task.output(), entry.device, regime);
-                let before = seen.entry(identity).or_default();
-                let mut arms = Vec::with_capacity(entry.variants.len() * entry.implementations.len());
-                for &variant in &entry.variants {
-                    let implied = entry.implied_baseline && variant == Variant::BASELINE;
-                    for &implementation in &entry.implementations {
-                        let key = (variant, implementation);
-                        let equal = before.iter().filter(|arm| (arm.variant, arm.implementation) == key);
-                        let repeat = equal.count() as u32;
-                        arms.push(Arm { variant, implementation, repeat, implied });
-                    }
+    pub fn new(entries: Vec<ResolvedEntry>, filter: Option<&Regex>) -> Self {
+        let mut planned: HashMap<Identity, Vec<(Variant, Implementation)>> = HashMap::new();
+        let mut groups = Vec::new();
+        for (index, entry) in entries.iter().enumerate() {
+            for named in &entry.tasks {
+                for &regime in &entry.regimes {
+                    let task = &named.task;
+                    let identity = (task.subject(), task.axes(), task.element(), task.output(), entry.device, regime);
+                    groups.push(Group::new(index, entry, named, regime, planned.entry(identity).or_default()));
                 }
-                before.extend_from_slice(&arms);
-                plan.groups.push(Group { entry: index, task: task_index, regime, arms });
             }
         }
         if let Some(filter) = filter {
-            plan.keep(filter);
+            groups.iter_mut().for_each(|group| group.keep(filter));
+            groups.retain(|group| !group.is_empty());
         }
-        plan
-    }
-
-    fn keep(&mut self, filter: &Regex) {
-        let mut groups = std::mem::take(&mut self.groups);
-        for group in &mut groups {
-            let wanted: Vec<bool> = group.arms.iter().map(|arm| filter.is_match(&self.id(group, arm))).collect();
-            let needed: HashSet<usize> =
-                (0..wanted.len()).filter(|&i| wanted[i]).filter_map(|i| self.against(group, i)).collect();
-            let mut index = 0;
-            group.arms.retain_mut(|arm| {
-                let (wanted, needed) = (wanted[index], needed.contains(&index));
-                arm.implied |= needed && !wanted;
-                index += 1;
-                wanted || needed
-            });
-        }
-        groups.retain(|group| !group.arms.is_empty());
-        self.groups = groups;
+        Self { entries, groups }
     }
 
     /// The groups in the order in which they are measured.
@@ -94,7 +52,7 @@ impl Plan {
 
     /// The number of cases.
     pub fn len(&self) -> usize {
-        self.groups.iter().map(|group| group.arms.len()).sum()
+        self.groups.iter().map(Group::len).sum()
     }
 
     /// Whether there is nothing to do.
@@ -103,10 +61,8 @@ impl Plan {
     }
 
     /// Every case in order, each with the reason if it is known that it cannot run.
-    pub fn cases(&self) -> impl Iterator<Item = (Case, Result<(), String>)> {
-        self.groups
-            .iter()
-            .flat_map(|group| (0..group.arms.len()).map(|arm| (self.case(group, arm), self.supported(group, arm))))
+    pub fn cases(&self) -> impl Iterator<Item = (&Case, Result<(), &str>)> {
+        self.groups.iter().flat_map(Group::arms).map(|arm| (arm.case(), arm.supported()))
     }
 
     /// The entries of the configuration, every default filled in.
@@ -126,103 +82,81 @@ impl Plan {
         devices.dedup();
         devices
     }
-
-    /// Whether the combination exists; known without touching a device.
-    pub fn supported(&self, group: &Group, arm: usize) -> Result<(), String> {
-        let (entry, arm) = (self.entry(group), &group.arms[arm]);
-        clocks::supported(group.regime, arm.implementation, entry.device)?;
-        let links = matches!(entry.subject, Subject::Operator(operator) if operator.info().suite == Suite::Links);
-        if links && group.regime == Regime::Graph && entry.device != Device::Mock {
-            return Err(format!("graph: {} uses more than the one stream that is captured", entry.subject));
-        }
-        let treatment = self.task(group).task.support(arm.variant, arm.implementation, entry.device);
-        treatment.map(drop).map_err(|error| error.to_string())
-    }
-
-    /// The arm that an arm is compared with: the baseline in the same implementation if that exists, else in `eager`.
-    pub fn against(&self, group: &Group, arm: usize) -> Option<usize> {
-        let plain = |arm: &Arm| arm.variant == Variant::BASELINE;
-        let find = |implementation| {
-            let found = group.arms.iter().position(|arm| plain(arm) && arm.implementation == implementation)?;
-            (found != arm && self.supported(group, found).is_ok()).then_some(found)
-        };
-        let same = find(group.arms[arm].implementation).filter(|_| !plain(&group.arms[arm]));
-        same.or_else(|| find(Implementation::Eager))
-    }
-
-    fn task(&self, group: &Group) -> &NamedTask {
-        &self.entries[group.entry].tasks[group.task]
-    }
-
-    fn id(&self, group: &Group, arm: &Arm) -> String {
-        let ResolvedEntry { mode, subject, element, device, .. } = self.entry(group);
-        let Arm { variant, implementation, repeat, .. } = arm;
-        let repeat = if *repeat == 0 { String::new() } else { format!("#{}", repeat + 1) };
-        let task = &self.task(group).task;
-        let (axes, output) = (task.axes(), task.output().map_or_else(String::new, |output| format!("-{output}")));
-        let regime = match group.regime {
-            Regime::DeviceCold => String::new(),
-            other => format!("/{other}"),
-        };
-        format!("{mode}/{subject}/{variant}/{implementation}/{device}/{element}{output}/{axes}{regime}{repeat}")
-    }
-
-    /// One case as it is written to plans and records.
-    pub fn case(&self, group: &Group, arm: usize) -> Case {
-        let (entry, arm) = (self.entry(group), &group.arms[arm]);
-        let NamedTask { name: shape_name, task } = self.task(group);
-        // A variant that does not exist in this dtype has no size either, nor has an operator that does not exist.
-        let exists = task.exists();
-        let treatment: Option<Treatment> = arm.variant.treatment(task.dtype()).ok().filter(|_| exists);
-        Case {
-            id: self.id(group, arm),
-            mode: entry.mode.into(),
-            name: entry.name.clone().unwrap_or_default(),
-            workload: entry.subject.to_string(),
-            recipe: arm.variant.recipe.to_string(),
-            sparsity: arm.variant.sparsity.map(|sparsity| sparsity.to_string()),
-            implementation: arm.implementation.to_string(),
-            device: entry.device.to_string(),
-            dtype: entry.element.to_string(),
-            output_dtype: task.output().map(|output| output.to_string()),
-            shape_name: shape_name.clone(),
-            shape: task.axes(),
-            regime: group.regime.to_string(),
-            flops: exists.then(|| task.flops()),
-            bytes: treatment.map(|treatment| task.bytes(&treatment)),
-            memory_bytes: treatment.map(|treatment| task.memory(&treatment)),
-            published: task
-                .published()
-                .filter(|_| exists)
-                .map(|counts| Counts { flops: counts.flops, bytes: counts.bytes }),
-            fusion: task.fusion().map(|model| FusionModel {
-                operators: model.operators.iter().map(ToString::to_string).collect(),
-                unfused_bytes: model.unfused_bytes,
-                fused_bytes: model.fused_bytes,
-            }),
-            implied: arm.implied,
-            compile_mode: entry.compile_mode.map(|mode| mode.to_string()),
-            profiler: entry.profiler,
-            memory_profiler: entry.memory_profiler,
-            peak_memory: entry.peak_memory,
-            export: entry.export.clone(),
-        }
-    }
 }
 
-impl Group {
-    /// The number of cases.
-    pub fn len(&self) -> usize {
-        self.arms.len()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices::{Devices, DiscoveredDevice};
+    use crate::dialects::{Document, Source};
+    use crate::entries::{ConfigError, Overrides, resolve};
+
+    fn machine(cuda: u16) -> Devices {
+        Devices::invented((0..cuda).map(|index| DiscoveredDevice::named(Device::Cuda(index), "a GPU")))
     }
 
-    /// Whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.arms.is_empty()
+    fn plan(text: &str, devices: &Devices) -> Result<Plan, ConfigError> {
+        let source = Source { path: "inline.yml".into(), text: text.into() };
+        let entries = Document::of_all(&[source], devices)?.entries;
+        Ok(Plan::new(resolve(entries, &Overrides::default(), devices)?, None))
     }
 
-    /// What its times mean.
-    pub fn regime(&self) -> Regime {
-        self.regime
+    fn ids(plan: &Plan) -> Vec<&str> {
+        plan.cases().map(|(case, _)| case.id.as_str()).collect()
+    }
+
+    #[test]
+    fn the_same_file_is_planned_for_the_machine_that_it_is_told_of() {
+        let text = "recipes: [baseline]\nmodels: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
+        let on = |gpus| ids(&plan(text, &machine(gpus)).unwrap()).join(" ");
+        assert_eq!(on(0), "inference/linear/baseline/eager/cpu/bf16/m8-k8-n8");
+        let gpu = ["eager", "fused"].map(|name| format!("inference/linear/baseline/{name}/cuda:0/bf16/m8-k8-n8"));
+        assert_eq!(on(2), gpu.join(" "));
+        // A named device is taken at its word, also where it is not.
+        let named = format!("device: cuda:1\n{text}");
+        assert_eq!(plan(&named, &machine(0)).unwrap().devices(), [Device::Cuda(1)]);
+        let error = plan(&format!("device: xpu\n{text}"), &machine(2)).unwrap_err().to_string();
+        let says = "inline.yml: models[0]: device xpu is not here; found: cuda:0 (a GPU), cuda:1 (a GPU), cpu";
+        assert!(error.starts_with(says), "{error}");
+    }
+
+    #[test]
+    fn an_exchange_is_between_all_the_gpus_that_are_there_and_at_least_two() {
+        let text = "benchmarks: [{benchmark_name: psum, benchmark_params: [{matrix_dim: 64}]}]";
+        for (gpus, devices) in [(0, 2), (1, 2), (2, 2), (8, 8)] {
+            let plan = plan(text, &machine(gpus)).unwrap();
+            assert!(plan.cases().all(|(case, _)| case.shape.get("devices") == Some(devices)), "{gpus}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_run_is_known_to_the_plan_with_its_reason() {
+        let text = "device: cpu\nimplementations: [eager, native]\nregimes: [device-cold, graph]\nrecipes: [baseline]
+models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
+        let plan = plan(text, &machine(0)).unwrap();
+        let graph = plan.groups().iter().find(|group| group.regime() == Regime::Graph).unwrap();
+        assert!(graph.arms().iter().all(|arm| arm.supported().unwrap_err().starts_with("graph: only `native`")));
+        let cold = plan.groups().iter().find(|group| group.regime() == Regime::DeviceCold).unwrap();
+        assert!(cold.arms()[0].supported().is_ok() && cold.arms()[1].supported().is_err());
+        // What cannot run is compared with what can, never the other way round.
+        assert_eq!((cold.against(0), cold.against(1), graph.against(1)), (None, Some(0), None));
+    }
+
+    #[test]
+    fn a_filter_keeps_the_baselines_of_what_it_keeps() {
+        let text = "device: mock\nimplementations: [eager, fused]\nrecipes: [int8wo]
+models: [{shapes: [{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}]}]";
+        let devices = machine(0);
+        let source = Source { path: "inline.yml".into(), text: text.into() };
+        let entries = source.document(&devices).unwrap().entries;
+        let entries = resolve(entries, &Overrides::default(), &devices).unwrap();
+        let plan = Plan::new(entries, Some(&Regex::new("int8wo/fused.*m16").unwrap()));
+        let implied: Vec<(&str, bool)> = plan.cases().map(|(case, _)| (case.id.as_str(), case.implied)).collect();
+        let expected = [
+            ("inference/linear/baseline/fused/mock/bf16/m16-k16-n16", true),
+            ("inference/linear/int8wo/fused/mock/bf16/m16-k16-n16", false),
+        ];
+        assert_eq!(implied, expected);
+        assert_eq!(plan.groups()[0].against(1), Some(0));
     }
 }

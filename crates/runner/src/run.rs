@@ -1,14 +1,15 @@
 //! A run: the plan's groups one after the other, each record on disk before anything else happens.
 
-use crate::config::{Autotune, ConfigError, Overrides, ResolvedEntry, Source, resolve};
-use crate::devices::{self, DeviceError, Found};
+use crate::device_sensors;
+use crate::devices::{self, DeviceError, Devices, DiscoveredDevice};
+use crate::dialects::{Document, Source};
+use crate::entries::{Autotune, ConfigError, Entry, Overrides, ResolvedEntry, resolve};
 use crate::environment;
 use crate::expression::{self, NoExpression};
 use crate::fingerprint::fnv1a;
 use crate::noise;
 use crate::plan::{Group, Plan};
-use crate::sensors;
-use crate::suite;
+use crate::suite_speedups::speedups;
 use crate::worker::{Assignment, Executor, Seen, Stage, Watch, WorkerError};
 use calorimeter_sinks::journal::{self, Header, JournalContents, Resumed, Summary, count_by_status};
 use calorimeter_sinks::record::SuiteSpeedup;
@@ -78,7 +79,10 @@ pub enum RunError {
 pub struct Request {
     /// The configuration files.
     pub sources: Vec<Source>,
-    /// What the command line set over them.
+    /// What is asked for without a file, after those of the files. Journals from before it was there are still resumed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entries: Vec<Entry>,
+    /// What the command line set over all of it.
     pub overrides: Overrides,
 }
 
@@ -133,16 +137,22 @@ pub struct Outcome {
 }
 
 impl Request {
-    /// Resolves and plans; no device is opened.
+    /// Resolves and plans for this machine; no device is opened.
     pub fn prepare(self) -> Result<Prepared, RunError> {
-        let resolved = resolve(&self.sources, &self.overrides)?;
-        let (output_dir, notes) = (resolved.output_dir.clone(), resolved.notes.clone());
+        self.prepare_for(devices::here())
+    }
+
+    /// Resolves and plans for the devices of a machine, without looking at this one.
+    pub fn prepare_for(self, devices: &Devices) -> Result<Prepared, RunError> {
+        let Document { mut entries, output_dir, notes } = Document::of_all(&self.sources, devices)?;
+        entries.extend(self.entries.iter().cloned());
+        let entries = resolve(entries, &self.overrides, devices)?;
         let filter = match &self.overrides.filter {
             Some(pattern) => Some(expression::parse(pattern).map_err(RunError::Filter)?),
             None => None,
         };
-        let cases = resolved.entries.iter().map(|e| e.tasks.len() * e.variants.len() * e.implementations.len()).sum();
-        let plan = Plan::new(resolved, filter.as_ref());
+        let cases = entries.iter().map(|e| e.tasks.len() * e.variants.len() * e.implementations.len()).sum();
+        let plan = Plan::new(entries, filter.as_ref());
         if let Some(pattern) = self.overrides.filter.clone().filter(|_| plan.is_empty()) {
             return Err(RunError::NothingMatches { pattern, cases });
         }
@@ -160,8 +170,12 @@ impl Request {
     fn fingerprint(&self, plan: &Plan) -> String {
         // Where a file lies does not matter, what it says does; the cases also say what `auto` and a CSV of shapes meant.
         let texts: Vec<&str> = self.sources.iter().map(|source| source.text.as_str()).collect();
-        let cases: Vec<String> = plan.cases().map(|(case, _)| case.id).collect();
-        let content = serde_json::to_vec(&(texts, &self.overrides, cases)).unwrap_or_default();
+        let cases: Vec<&str> = plan.cases().map(|(case, _)| case.id.as_str()).collect();
+        let content = match self.entries.as_slice() {
+            [] => serde_json::to_vec(&(texts, &self.overrides, cases)),
+            entries => serde_json::to_vec(&(texts, entries, &self.overrides, cases)),
+        };
+        let content = content.unwrap_or_default();
         format!("{:016x}", fnv1a(&content))
     }
 }
@@ -195,11 +209,12 @@ impl Prepared {
     }
 
     /// The devices, and who else uses them: that is asked before a worker of ours does.
-    fn devices(&self) -> Result<(Vec<Found>, InUse), RunError> {
-        let found: Result<Vec<Found>, DeviceError> = self.plan.devices().into_iter().map(devices::present).collect();
+    fn devices(&self) -> Result<(Vec<DiscoveredDevice>, InUse), RunError> {
+        let found: Result<Vec<DiscoveredDevice>, DeviceError> =
+            self.plan.devices().into_iter().map(devices::present).collect();
         let (found, mut in_use) = (found?, InUse::new());
         for one in found.iter().filter(|_| self.asks_who_else()) {
-            let others = sensors::others(one.device, &one.told());
+            let others = device_sensors::others(one.device, &one.facts());
             in_use.extend(used(one.device, others, self.request.overrides.require_idle)?);
         }
         Ok((found, in_use))
@@ -211,15 +226,19 @@ impl Prepared {
     }
 
     /// Who uses a device at the end that nobody else used at the beginning, and may have disturbed what was timed on it.
-    fn newcomers(&self, devices: &HashMap<Device, Found>, before: &InUse) -> Vec<String> {
-        let asked = |found: &&Found| self.asks_who_else() && before.iter().all(|(device, _)| *device != found.device);
-        let others = |found: &Found| used(found.device, sensors::others(found.device, &found.told()), false).ok()?;
+    fn newcomers(&self, devices: &HashMap<Device, DiscoveredDevice>, before: &InUse) -> Vec<String> {
+        let asked = |found: &&DiscoveredDevice| {
+            self.asks_who_else() && before.iter().all(|(device, _)| *device != found.device)
+        };
+        let others = |found: &DiscoveredDevice| {
+            used(found.device, device_sensors::others(found.device, &found.facts()), false).ok()?
+        };
         let mut came: InUse = devices.values().filter(asked).filter_map(others).collect();
         came.sort_unstable();
         came.into_iter().map(|(device, others)| format!("{device}, when the run ended: {others}")).collect()
     }
 
-    fn header(&self, devices: &[Found]) -> Header {
+    fn header(&self, devices: &[DiscoveredDevice]) -> Header {
         let now = now();
         Header {
             run_id: run_id(&now),
@@ -242,7 +261,7 @@ impl Prepared {
 
     fn go(
         &self,
-        (devices, in_use): (Vec<Found>, InUse),
+        (devices, in_use): (Vec<DiscoveredDevice>, InUse),
         mut journal: Journal,
         contents: JournalContents,
         place: &Place,
@@ -250,7 +269,8 @@ impl Prepared {
         show: &mut dyn Show,
     ) -> Result<Outcome, RunError> {
         let JournalContents { header, mut records, warnings, .. } = contents;
-        let devices: HashMap<Device, Found> = devices.into_iter().map(|found| (found.device, found)).collect();
+        let devices: HashMap<Device, DiscoveredDevice> =
+            devices.into_iter().map(|found| (found.device, found)).collect();
         let finished: HashMap<String, Status> = records.iter().map(|r| (r.case.id.clone(), r.status)).collect();
         show.start(self.plan.len(), finished.len());
         let mut lookers: Option<Option<Box<dyn Executor>>> = None;
@@ -269,7 +289,7 @@ impl Prepared {
             // What was measured is measured again beside the rest: arms must alternate to be compared.
             let again = |arm: &usize| before[*arm].is_none_or(|status| status == Status::Ok);
             let arms: Vec<usize> =
-                (0..group.len()).filter(again).filter(|&arm| self.plan.supported(group, arm).is_ok()).collect();
+                (0..group.len()).filter(again).filter(|&arm| group.arms()[arm].supported().is_ok()).collect();
             let timeout = self.plan.entry(group).timeout;
             let mut assignment = assignment.only(&arms);
             if looks(found.device, &assignment) {
@@ -293,7 +313,7 @@ impl Prepared {
         notes.extend(self.notes.iter().cloned());
         self.sort(&mut records);
         let counts = count_by_status(&records);
-        let (finished, suite) = (now().to_rfc3339(), suite::speedups(&records));
+        let (finished, suite) = (now().to_rfc3339(), speedups(&records));
         journal.finish(&Summary { finished, interrupted, counts, notes: notes.clone(), suite: suite.clone() })?;
         let run = Run { dir: place.dir.clone(), output_dir: place.output_dir.clone(), header, records };
         let written = write_all(&run);
@@ -301,20 +321,20 @@ impl Prepared {
     }
 
     fn sort(&self, records: &mut [Record]) {
-        let order: HashMap<String, usize> =
-            self.plan.cases().enumerate().map(|(index, (case, _))| (case.id, index)).collect();
-        records.sort_by_key(|record| order.get(&record.case.id).copied().unwrap_or(usize::MAX));
+        let order: HashMap<&str, usize> =
+            self.plan.cases().enumerate().map(|(index, (case, _))| (case.id.as_str(), index)).collect();
+        records.sort_by_key(|record| order.get(record.case.id.as_str()).copied().unwrap_or(usize::MAX));
     }
 
-    fn assignment(&self, group: &Group, found: &Found, place: &Place) -> Assignment {
+    fn assignment(&self, group: &Group, found: &DiscoveredDevice, place: &Place) -> Assignment {
         let entry = self.plan.entry(group);
-        let cases: Vec<Case> = (0..group.len()).map(|arm| self.plan.case(group, arm)).collect();
+        let cases: Vec<Case> = group.arms().iter().map(|arm| arm.case().clone()).collect();
         let margin = noise::margin(found, entry.timing.margin);
         Assignment {
-            against: (0..group.len()).map(|arm| self.plan.against(group, arm)).collect(),
+            against: (0..group.len()).map(|arm| group.against(arm)).collect(),
             sets: cases.iter().map(|case| found.sets(group.regime(), case.bytes.unwrap_or(0))).collect(),
             cases,
-            device: found.told(),
+            device: found.facts(),
             folder: Some(place.dir.clone()),
             timing: (!self.request.overrides.untimed).then(|| Options { margin, ..entry.timing.clone() }),
             seen: Vec::new(),
@@ -326,8 +346,11 @@ impl Prepared {
     /// Records what is known not to run without asking a device.
     fn refuse(&self, group: &Group, watching: &mut Watching<'_>) {
         for (arm, case) in watching.assignment.cases.iter().enumerate() {
-            if let Err(reason) = self.plan.supported(group, arm) {
-                watching.record(arm, Record { reason: Some(reason), ..Record::new(case.clone(), Status::Unsupported) });
+            if let Err(reason) = group.arms()[arm].supported() {
+                watching.record(
+                    arm,
+                    Record { reason: Some(reason.into()), ..Record::new(case.clone(), Status::Unsupported) },
+                );
             }
         }
     }
@@ -364,7 +387,7 @@ fn looks(device: Device, assignment: &Assignment) -> bool {
 fn looked(
     looker: Option<&mut (dyn Executor + 'static)>,
     assignment: &Assignment,
-    found: &Found,
+    found: &DiscoveredDevice,
     timeout: Duration,
     show: &mut dyn Show,
 ) -> Result<Vec<Option<Seen>>, WorkerError> {

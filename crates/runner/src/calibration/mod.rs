@@ -17,7 +17,7 @@ pub use fusion::fusions;
 pub use operations::{Operations, every_operation};
 pub use patterns::Families;
 pub use peaks::Stated;
-pub use plan::{Machine, Wish, default_dtypes, text};
+pub use plan::{Machine, Wish, default_dtypes, entries};
 pub use profile::{Labels, Profile};
 pub use registry::{keep, latest};
 pub use show::show;

@@ -1,12 +1,14 @@
-//! The plan of a calibration: the text of a configuration file, and nothing but a function of machine and wishes.
+//! What a calibration measures: nothing but a function of machine and wishes.
 
 use super::operations::Operation;
 use super::patterns::{Family, PATTERNS};
+use crate::entries::{Entry, Origin, Size, Span, Timing, Wanted};
+use calorimeter_case::Regime::{self, DeviceCold, DeviceHot, HostE2e, HostEnqueue};
 use calorimeter_recipes::{Dtype, Element, Variant};
 use calorimeter_shapes::Axes;
 use calorimeter_zoo::ops::presets::Preset;
 use calorimeter_zoo::{Device, Implementation, Operator, Subject, Task};
-use std::fmt::Write;
+use std::time::Duration;
 
 /// What sizes depend on.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,9 +53,9 @@ pub fn default_dtypes(machine: &Machine) -> Vec<Dtype> {
     }
 }
 
-/// The configuration file, or none where nothing that was asked for can be measured.
-pub fn text(machine: &Machine, wish: &Wish) -> Option<String> {
-    let mut plan = Text { machine, wish, models: String::new() };
+/// What is measured, in order; nothing where nothing that was asked for can be.
+pub fn entries(machine: &Machine, wish: &Wish) -> Vec<Entry> {
+    let mut plan = Calibration { machine, wish, entries: Vec::new() };
     for (index, &dtype) in wish.dtypes.iter().enumerate() {
         if wish.dtypes[..index].contains(&dtype) {
             continue;
@@ -68,13 +70,22 @@ pub fn text(machine: &Machine, wish: &Wish) -> Option<String> {
         plan.blas(dtype);
         plan.fusion(dtype);
     }
-    let timing = if wish.quick {
-        "{min_time: 50ms, max_time: 500ms, warm_up: 50ms, max_warm_up: 500ms}"
-    } else {
-        "{max_time: 3s}"
-    };
-    let (device, models) = (machine.device, plan.models);
-    (!models.is_empty()).then(|| format!("device: {device}\ntiming: {timing}\nmodels:\n{models}"))
+    plan.entries
+}
+
+/// How each case is measured.
+fn timing(quick: bool) -> Timing {
+    let milliseconds = |count| Some(Span(Duration::from_millis(count)));
+    if !quick {
+        return Timing { max_time: milliseconds(3000), ..Timing::default() };
+    }
+    Timing {
+        min_time: milliseconds(50),
+        max_time: milliseconds(500),
+        warm_up: milliseconds(50),
+        max_warm_up: milliseconds(500),
+        ..Timing::default()
+    }
 }
 
 /// Bytes of an array that no cache holds a noticeable part of, if memory and time allow.
@@ -91,18 +102,18 @@ pub fn array_bytes(machine: &Machine, quick: bool) -> u64 {
     wanted.min(most).min(room)
 }
 
-struct Text<'a> {
+struct Calibration<'a> {
     machine: &'a Machine,
     wish: &'a Wish,
-    models: String,
+    entries: Vec<Entry>,
 }
 
-impl Text<'_> {
+impl Calibration<'_> {
     fn stream(&mut self, dtype: Dtype) {
         use Operation::{StreamAdd, StreamCopy, StreamScale, StreamTriad};
         let elements = array_bytes(self.machine, self.wish.quick) / dtype.bytes();
         for operation in [StreamCopy, StreamScale, StreamAdd, StreamTriad] {
-            self.entry(STREAM, operation, dtype, &["device-cold"], &[format!("{{elements: {elements}}}")]);
+            self.entry(STREAM, operation, dtype, &[DeviceCold], &along("elements", [elements]));
         }
     }
 
@@ -112,31 +123,30 @@ impl Text<'_> {
         let sizes = std::iter::successors(Some(16 * KIB), |bytes| Some(bytes * step));
         let mut sizes: Vec<u64> = sizes.take_while(|&bytes| bytes < largest).chain([largest]).collect();
         sizes.dedup();
-        let sizes: Vec<String> = sizes.iter().map(|bytes| format!("{{elements: {}}}", bytes / dtype.bytes())).collect();
-        self.entry(CACHE, Operation::Cache, dtype, &["device-hot"], &sizes);
+        let sizes = along("elements", sizes.iter().map(|bytes| bytes / dtype.bytes()));
+        self.entry(CACHE, Operation::Cache, dtype, &[DeviceHot], &sizes);
     }
 
     fn latency(&mut self, dtype: Dtype) {
-        let regimes = ["device-hot", "host-e2e", "host-enqueue"];
-        self.entry(LATENCY, Operation::Latency, dtype, &regimes, &["{elements: 1}".into()]);
+        let regimes = [DeviceHot, HostE2e, HostEnqueue];
+        self.entry(LATENCY, Operation::Latency, dtype, &regimes, &along("elements", [1]));
     }
 
     fn transfers(&mut self, dtype: Dtype) {
         let sizes: &[u64] = if self.wish.quick { &[1, 16, 64] } else { &[1, 4, 16, 64, 256, 1024] };
-        let sizes: Vec<String> = sizes.iter().map(|mib| format!("{{data_size_mib: {mib}}}")).collect();
-        self.entry(TRANSFER, Operation::Transfer, dtype, &["device-cold"], &sizes);
+        let sizes = along("data_size_mib", sizes.iter().copied());
+        self.entry(TRANSFER, Operation::Transfer, dtype, &[DeviceCold], &sizes);
     }
 
     fn blas(&mut self, dtype: Dtype) {
         let quick = self.wish.quick;
         let vectors: &[u64] = if quick { &[1_000, 10_000, 100_000, 1_000_000] } else { &VECTORS };
         for operation in [Operation::Dot, Operation::Axpy] {
-            let sizes: Vec<String> = vectors.iter().map(|n| format!("{{n: {n}}}")).collect();
-            self.entry(BLAS, operation, dtype, &["device-cold"], &sizes);
+            self.entry(BLAS, operation, dtype, &[DeviceCold], &along("n", vectors.iter().copied()));
         }
         let squares: &[u64] = if quick { &[64, 128, 256, 512, 1024] } else { &[32, 64, 128, 256, 512, 1024, 2048] };
-        let sizes: Vec<String> = squares.iter().map(|n| format!("{{m: {n}, k: {n}}}")).collect();
-        self.entry(BLAS, Operation::Gemv, dtype, &["device-cold"], &sizes);
+        let sizes: Vec<Axes> = squares.iter().map(|&n| Axes::from([("m", n), ("k", n)])).collect();
+        self.entry(BLAS, Operation::Gemv, dtype, &[DeviceCold], &sizes);
         // `gemm` and `matmul` are the same product at other sizes.
         let [gemm, matmul] = [Operation::Gemm, Operation::Matmul].map(|one| self.wish.operations.contains(&one));
         let product = if gemm { Operation::Gemm } else { Operation::Matmul };
@@ -144,8 +154,8 @@ impl Text<'_> {
         let mut sizes = [gemm, matmul].concat();
         sizes.sort_unstable();
         sizes.dedup();
-        let sizes: Vec<String> = sizes.iter().map(|n| format!("{{m: {n}, k: {n}, n: {n}}}")).collect();
-        self.entry(BLAS, product, dtype, &["device-cold"], &sizes);
+        let sizes: Vec<Axes> = sizes.iter().map(|&n| Axes::from([("m", n), ("k", n), ("n", n)])).collect();
+        self.entry(BLAS, product, dtype, &[DeviceCold], &sizes);
     }
 
     fn products(&self) -> &'static [u64] {
@@ -167,13 +177,13 @@ impl Text<'_> {
         let preset = if self.wish.quick { Preset::Quick } else { Preset::Guide };
         for pattern in PATTERNS.iter().filter(|pattern| self.wish.families.contains(&pattern.family)) {
             let Some(operator) = operator(pattern.operator) else { continue };
-            let sizes: Vec<String> = preset.sizes(operator).iter().take(MOST_SIZES).map(point).collect();
-            self.write(FUSION, pattern.operator, dtype, &["device-cold"], implementations, &sizes);
+            let sizes: Vec<Axes> = preset.sizes(operator).into_iter().take(MOST_SIZES).collect();
+            self.push(FUSION, operator, dtype, &[DeviceCold], implementations.to_vec(), &sizes);
         }
     }
 
     /// An operation, if it was asked for, in every implementation that it has.
-    fn entry(&mut self, part: &str, operation: Operation, dtype: Dtype, regimes: &[&str], sizes: &[String]) {
+    fn entry(&mut self, part: &str, operation: Operation, dtype: Dtype, regimes: &[Regime], sizes: &[Axes]) {
         if !self.wish.operations.contains(&operation) {
             return;
         }
@@ -183,38 +193,40 @@ impl Text<'_> {
                 |implementation: &Implementation| exists(operator, first, dtype, *implementation, self.machine.device);
             let implementations: Vec<Implementation> = Implementation::ALL.into_iter().filter(has).collect();
             if !implementations.is_empty() {
-                self.write(part, name, dtype, regimes, &implementations, sizes);
+                self.push(part, operator, dtype, regimes, implementations, sizes);
             }
         }
     }
 
-    fn write(
+    fn push(
         &mut self,
         part: &str,
-        operator: &str,
+        operator: Operator,
         dtype: Dtype,
-        regimes: &[&str],
-        implementations: &[Implementation],
-        sizes: &[String],
+        regimes: &[Regime],
+        implementations: Vec<Implementation>,
+        sizes: &[Axes],
     ) {
-        let implementations: Vec<String> = implementations.iter().map(ToString::to_string).collect();
-        let (implementations, regimes, sizes) = (implementations.join(", "), regimes.join(", "), sizes.join(", "));
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            self.models,
-            "  - {{name: {part}, model: {operator}, dtype: {dtype}, implementations: [{implementations}], \
-             regimes: [{regimes}], axes: [{sizes}]}}"
-        );
+        let origin = Origin::command("calibration");
+        let sizes = sizes.iter().cloned().map(Size::custom).collect();
+        self.entries.push(Entry {
+            name: Some(part.to_owned()),
+            element: Element::Float(dtype),
+            device: Some(Wanted::This(self.machine.device)),
+            implementations: Some(implementations),
+            regimes: Some(regimes.to_vec()),
+            timing: timing(self.wish.quick),
+            ..Entry::new(origin, Subject::Operator(operator), sizes)
+        });
     }
 }
 
 /// Patterns are compared at no more sizes than this.
 const MOST_SIZES: usize = 3;
 
-/// A point as configuration files write it.
-fn point(axes: &Axes) -> String {
-    let axes: Vec<String> = axes.iter().map(|(axis, size)| format!("{axis}: {size}")).collect();
-    format!("{{{}}}", axes.join(", "))
+/// Sizes along one axis.
+fn along(axis: &'static str, values: impl IntoIterator<Item = u64>) -> Vec<Axes> {
+    values.into_iter().map(|value| Axes::from([(axis, value)])).collect()
 }
 
 const VECTORS: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
@@ -225,20 +237,18 @@ pub fn operator(name: &str) -> Option<Operator> {
 }
 
 /// Whether there are kernels; known without touching the device.
-fn exists(operator: Operator, size: &str, dtype: Dtype, implementation: Implementation, device: Device) -> bool {
+fn exists(operator: Operator, size: &Axes, dtype: Dtype, implementation: Implementation, device: Device) -> bool {
     // The mock device would say yes to everything; it stands for a processor.
     let device = if device == Device::Mock { Device::Cpu } else { device };
-    let sizes: Option<crate::config::AxisValues> = serde_yaml::from_str(size).ok();
-    let Some(axes) = sizes.and_then(|sizes| sizes.points().ok()?.into_iter().next()) else { return false };
-    let axes: Axes = axes;
-    let task = Task::new(Subject::Operator(operator), &axes, Element::Float(dtype), None, 0);
+    let task = Task::new(Subject::Operator(operator), size, Element::Float(dtype), None, 0);
     task.and_then(|task| task.support(Variant::BASELINE, implementation, device)).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Overrides, Source, resolve};
+    use crate::devices::Devices;
+    use crate::entries::{Overrides, resolve};
     use crate::plan::Plan;
     use calorimeter_sinks::Case;
 
@@ -252,10 +262,8 @@ mod tests {
     }
 
     fn cases(machine: &Machine, wish: &Wish) -> Vec<Case> {
-        let text = text(machine, wish).unwrap();
-        let source = Source { path: "calibration".into(), text };
-        let plan = Plan::new(resolve(&[source], &Overrides::default()).unwrap(), None);
-        plan.cases().map(|(case, _)| case).collect()
+        let entries = resolve(entries(machine, wish), &Overrides::default(), &Devices::invented([])).unwrap();
+        Plan::new(entries, None).cases().map(|(case, _)| case.clone()).collect()
     }
 
     fn sizes(cases: &[Case], part: &str, workload: &str, axis: &str) -> Vec<u64> {
@@ -315,7 +323,7 @@ mod tests {
         let cases = cases(&CPU, &only(&[Operation::StreamAdd]));
         let planned: Vec<_> = cases.iter().map(|case| (case.workload.as_str(), case.implementation.as_str())).collect();
         assert_eq!(planned, [("stream_add", "eager"), ("stream_add", "native")]);
-        assert_eq!(text(&CPU, &only(&[Operation::Transfer])), None);
+        assert_eq!(entries(&CPU, &only(&[Operation::Transfer])), []);
     }
 
     #[test]

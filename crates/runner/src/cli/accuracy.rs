@@ -4,18 +4,20 @@ use super::options::AccuracyArguments;
 use super::run::{colour, dry_run, read, report, start};
 use super::{CliError, print};
 use crate::Exit;
-use crate::config::{Overrides, Source};
+use crate::entries::{Entry, Origin, Overrides, Size};
 use crate::progress::{Format, Terminal};
 use crate::run::Request;
-use calorimeter_recipes::Recipe;
+use calorimeter_recipes::{Dtype, Element, Recipe, Sparsity};
+use calorimeter_shapes::Shape;
 use calorimeter_sinks::terminal::{accuracy as table, summary};
+use calorimeter_zoo::Implementation;
 use std::path::PathBuf;
 
 pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
     let files: Vec<&PathBuf> = arguments.files.iter().collect();
-    let sources = if files.is_empty() { vec![overview()] } else { read(&files)? };
+    let entries = if files.is_empty() { overview()? } else { Vec::new() };
     let overrides = Overrides { untimed: true, ..arguments.overrides.into() };
-    let prepared = Request { sources, overrides }.prepare()?;
+    let prepared = Request { sources: read(&files)?, entries, overrides }.prepare()?;
     if arguments.dry_run {
         return Ok(dry_run(&prepared, arguments.format));
     }
@@ -34,16 +36,19 @@ pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
     Ok(report(&outcome, false))
 }
 
-/// The configuration without a file: a few recipes of each family in each kind of model, small enough for any machine.
-fn overview() -> Source {
-    let recipes: Vec<String> = Recipe::typical().iter().map(ToString::to_string).collect();
-    let models = ["linear", "ln_linear_gelu", "transformer_block"];
-    let models =
-        models.map(|model| format!("  - {{model: {model}, shapes: [{{name: custom, shapes: [[64, 512, 512]]}}]}}\n"));
-    let text = format!(
-        "recipes: [{}]\nsparsities: [semi-sparse, block]\ndtype: f32\nimplementations: [eager]\nmodels:\n{}",
-        recipes.join(", "),
-        models.concat()
-    );
-    Source { path: "overview.yml".into(), text }
+/// What is compared without a file: a few recipes of each family in each kind of model, small enough for any machine.
+fn overview() -> Result<Vec<Entry>, CliError> {
+    let usage = |error: &dyn std::fmt::Display| CliError::Usage(error.to_string());
+    let shape = Shape::new(64, 512, 512).map_err(|error| usage(&error))?;
+    let entry = |model: &str| {
+        let origin = Origin::command("overview");
+        Ok(Entry {
+            element: Element::Float(Dtype::F32),
+            recipes: Recipe::typical(),
+            sparsities: vec![Sparsity::SemiStructured, Sparsity::BLOCK],
+            implementations: Some(vec![Implementation::Eager]),
+            ..Entry::new(origin, model.parse().map_err(|error| usage(&error))?, vec![Size::custom(shape.into())])
+        })
+    };
+    ["linear", "ln_linear_gelu", "transformer_block"].into_iter().map(entry).collect()
 }

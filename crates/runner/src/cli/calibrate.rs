@@ -1,20 +1,20 @@
 //! `calorimeter calibrate`.
 
-use super::options::Sitting;
-use super::run::{report, sit};
+use super::options::RunArguments;
+use super::run::{execute, report};
 use super::{CliError, print};
 use crate::Exit;
 use crate::cache;
 use crate::calibration::{
-    Families, Labels, Machine, Operations, Profile, Stated, Wish, default_dtypes, every_operation, keep, latest, show,
-    text,
+    Families, Labels, Machine, Operations, Profile, Stated, Wish, default_dtypes, entries, every_operation, keep,
+    latest, show,
 };
-use crate::config::{Source, Wanted};
-use crate::devices::{self, Found};
+use crate::devices::{self, DiscoveredDevice};
+use crate::entries::{Entry, Wanted};
 use crate::environment::available_memory;
 use crate::peaks;
 use crate::progress::Format;
-use crate::run::RunError;
+use crate::run::{Request, RunError};
 use calorimeter_recipes::Dtype;
 use calorimeter_sinks::journal;
 use calorimeter_zoo::Device;
@@ -61,7 +61,7 @@ pub struct CalibrateArguments {
     #[arg(long, value_name = "DIR")]
     pub registry: Option<PathBuf>,
     #[command(flatten)]
-    pub sitting: Sitting,
+    pub run: RunArguments,
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -70,7 +70,7 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
-    let CalibrateArguments { show: shown, registry, hardware, peak_gflops, peak_bandwidth, output, sitting, .. } =
+    let CalibrateArguments { show: shown, registry, hardware, peak_gflops, peak_bandwidth, output, run, .. } =
         &arguments;
     if let Some(wanted) = shown {
         return printed(wanted, registry.as_deref());
@@ -79,52 +79,53 @@ pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
         || arguments.operations.is_some()
         || arguments.fusion_patterns.is_some()
         || arguments.dtypes.is_some();
-    let sources = match &sitting.resume {
+    let entries = match &run.resume {
         Some(_) if plans => {
             let why = "--resume goes on with what was asked for then: leave operations, patterns and dtypes out";
             return Err(CliError::Usage(why.into()));
         }
         Some(_) => Vec::new(),
-        None => vec![source(&arguments, sitting.overrides.cases.device)?],
+        None => asked(&arguments, run.overrides.cases.device)?,
     };
     let stated = Stated { gflops: *peak_gflops, gbps: *peak_bandwidth };
     let (hardware, output, registry) = (hardware.clone(), output.clone(), registry.clone());
-    let Some(sat) = sit(sources, arguments.sitting)? else { return Ok(Exit::Fine) };
-    let profile = Profile::of(&journal::read(&sat.dir)?, &Labels { hardware, stated });
-    if sat.format == Format::Table {
+    let request = Request { entries, ..Request::default() };
+    let Some(finished) = execute(request, arguments.run)? else { return Ok(Exit::Fine) };
+    let profile = Profile::of(&journal::read(&finished.dir)?, &Labels { hardware, stated });
+    if finished.format == Format::Table {
         print(&format!("\n{}", show(&profile)));
     }
-    let exit = report(&sat.outcome, sat.strict);
-    raise(&profile, sat.device);
-    for path in [Some(sat.dir.join("profile.json")), output].into_iter().flatten() {
+    let exit = report(&finished.outcome, finished.strict);
+    raise(&profile, finished.device);
+    for path in [Some(finished.dir.join("profile.json")), output].into_iter().flatten() {
         profile.write(&path)?;
         eprintln!("wrote {}", path.display());
     }
     // What was cut short can be gone on with; the registry takes whole calibrations.
-    if let Some(registry) = registry.filter(|_| !sat.outcome.interrupted) {
+    if let Some(registry) = registry.filter(|_| !finished.outcome.interrupted) {
         eprintln!("wrote {}", keep(&registry, &profile)?.display());
     }
     Ok(exit)
 }
 
-/// The plan that the options ask for.
-fn source(arguments: &CalibrateArguments, device: Option<Wanted>) -> Result<Source, CliError> {
-    let device = devices::resolve(device.unwrap_or_default()).map_err(RunError::from)?;
-    let found = devices::present(device).map_err(RunError::from)?;
-    let machine = machine(&found);
+/// What the options ask for.
+fn asked(arguments: &CalibrateArguments, device: Option<Wanted>) -> Result<Vec<Entry>, CliError> {
+    let device = devices::here().choose(device.unwrap_or_default()).map_err(RunError::from)?;
+    let machine = machine(&devices::present(device).map_err(RunError::from)?);
     let operations = match &arguments.operations {
         Some(words) => words.iter().flat_map(|word| word.0.to_vec()).collect(),
         None => every_operation(),
     };
     let families = arguments.fusion_patterns.iter().flatten().flat_map(|word| word.0.to_vec()).collect();
     let dtypes = arguments.dtypes.clone().unwrap_or_else(|| default_dtypes(&machine));
-    let text = text(&machine, &Wish { quick: arguments.quick, operations, families, dtypes });
-    let text =
-        text.ok_or_else(|| CliError::Usage("--operations: nothing of this can be measured in this version".into()))?;
-    Ok(Source { path: "calibration".into(), text })
+    let entries = entries(&machine, &Wish { quick: arguments.quick, operations, families, dtypes });
+    if entries.is_empty() {
+        return Err(CliError::Usage("--operations: nothing of this can be measured in this version".into()));
+    }
+    Ok(entries)
 }
 
-fn machine(found: &Found) -> Machine {
+fn machine(found: &DiscoveredDevice) -> Machine {
     // The mock device holds no arrays.
     let free_bytes = if found.device == Device::Mock { None } else { available_memory() };
     Machine { device: found.device, software: found.software, cache_bytes: found.cache_bytes(), free_bytes }

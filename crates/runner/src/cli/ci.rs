@@ -14,7 +14,7 @@ use std::path::Path;
 
 pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
     let sources = read(&[&arguments.config])?;
-    let prepared = Request { sources, overrides: arguments.overrides.into() }.prepare()?;
+    let prepared = Request { sources, overrides: arguments.overrides.into(), ..Request::default() }.prepare()?;
     // An output that cannot be written costs nothing when it is known first.
     check_writable(folder_of(&arguments.output))?;
     let mut terminal = Terminal::new(Format::Table, Colour::Never);

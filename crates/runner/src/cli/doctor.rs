@@ -5,11 +5,11 @@ use super::options::{DoctorArguments, TextFormat};
 use super::{CliError, print};
 use crate::Exit;
 use crate::clocks;
+use crate::device_sensors;
 use crate::devices;
 use crate::environment;
 use crate::run::RunError;
 use crate::selftest::{self, Check, Lies, MockRig, RealRig};
-use crate::sensors;
 use calorimeter_zoo::Device;
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ pub fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {
 }
 
 fn deep(arguments: DoctorArguments) -> Result<Exit, CliError> {
-    let device = devices::resolve(arguments.device).map_err(RunError::from)?;
+    let device = devices::here().choose(arguments.device).map_err(RunError::from)?;
     let found = devices::present(device).map_err(RunError::from)?;
     calorimeter_zoo::backends::configure(None, false);
     let (name, text) = (found.name.clone(), arguments.format == TextFormat::Text);
@@ -61,17 +61,17 @@ fn shallow() -> String {
         let _ = writeln!(text, "memory available: {:.1} GB\n", bytes as f64 / 1e9);
     }
     let _ = writeln!(text, "Devices, the best first:");
-    for found in devices::discover() {
+    for found in devices::here().all() {
         let software = if found.software { ", software: never chosen by `auto`" } else { "" };
         let _ = writeln!(text, "  {:<10} {} ({}{software})", found.device.to_string(), found.name, found.driver);
         let _ = writeln!(text, "  {:<10} clock: {}", "", clocks::expected(found.device));
-        let sensors = match sensors::of(found.device, &found.told()) {
+        let sensors = match device_sensors::of(found.device, &found.facts()) {
             Ok(source) => source.name().to_owned(),
             Err(why) => format!("none: {why}"),
         };
         let _ = writeln!(text, "  {:<10} sensors: {sensors}", "");
     }
-    let has = |wanted: fn(Device) -> bool| devices::discover().iter().any(|found| wanted(found.device));
+    let has = |wanted: fn(Device) -> bool| devices::here().all().any(|found| wanted(found.device));
     libraries(&mut text, has(|device| matches!(device, Device::Cuda(_))));
     if cfg!(feature = "wgpu") && !has(|device| matches!(device, Device::Vulkan(_) | Device::Metal(_))) {
         let _ =

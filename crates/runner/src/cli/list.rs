@@ -35,7 +35,7 @@ fn section(what: Listing) -> String {
             (info.name.to_owned(), format!("{}: {} ({})", info.suite.name(), info.about, info.axes.join(", ")))
         })),
         Listing::Implementations => lines(Implementation::ALL.map(|i| (i.to_string(), i.about().to_owned()))),
-        Listing::Devices => lines(devices::discover().iter().map(|found| {
+        Listing::Devices => lines(devices::here().all().map(|found| {
             let software = if found.software { ", software" } else { "" };
             (found.device.to_string(), format!("{} ({}{software})", found.name, found.driver))
         })),

@@ -6,9 +6,9 @@ mod ci;
 mod doctor;
 mod list;
 mod noise;
+mod operators;
 mod options;
 mod run;
-mod suite;
 
 use crate::Exit;
 use crate::run::RunError;
@@ -42,16 +42,16 @@ enum CliError {
 fn dispatch(cli: Cli) -> Result<Exit, CliError> {
     match cli.command {
         Command::Run(arguments) => run::run(arguments),
-        Command::Ops(arguments) => suite::ops(arguments),
-        Command::Gemm(arguments) => suite::suite(Suite::Gemm, arguments, Vec::new()),
-        Command::Fusion(arguments) => suite::suite(Suite::Fusion, arguments, Vec::new()),
+        Command::Ops(arguments) => operators::ops(arguments),
+        Command::Gemm(arguments) => operators::suite(Suite::Gemm, arguments, Vec::new()),
+        Command::Fusion(arguments) => operators::suite(Suite::Fusion, arguments, Vec::new()),
         Command::Accuracy(arguments) => accuracy::accuracy(arguments),
         Command::Calibrate(arguments) => calibrate::calibrate(arguments),
         Command::Ci(arguments) => ci::ci(arguments),
         Command::List { what } => Ok(print(&list::list(what))),
         Command::Noise(arguments) => noise::noise(arguments),
         Command::Doctor(arguments) => doctor::doctor(arguments),
-        Command::Schema => Ok(print(&crate::config::schema())),
+        Command::Schema => Ok(print(&crate::dialects::schema())),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "calorimeter", &mut script);

@@ -1,6 +1,6 @@
 //! Every command and option.
 
-use crate::config::{Autotune, Factor, Overrides, Share, Span, Timing, Wanted};
+use crate::entries::{Autotune, Factor, Overrides, Share, Span, Timing, Wanted};
 use crate::progress::Format;
 use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::Element;
@@ -28,7 +28,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure the cases of configuration files
-    Run(RunArguments),
+    Run(RunFilesArguments),
     /// Measure the op suite: normalisations, activations, losses
     Ops(OpsArguments),
     /// Measure the GEMM suite: matrix products, quantisation, and what runs beside them
@@ -85,7 +85,7 @@ pub enum Listing {
 /// end results.csv and results.parquet are made from it, and a CSV that scripts for torchao read.
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
-pub struct RunArguments {
+pub struct RunFilesArguments {
     /// Configuration files
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -93,12 +93,12 @@ pub struct RunArguments {
     #[arg(long, value_name = "FILE")]
     pub config: Vec<PathBuf>,
     #[command(flatten)]
-    pub sitting: Sitting,
+    pub run: RunArguments,
 }
 
 /// Where a run writes, what it shows, and what is set over its configuration.
 #[derive(Debug, Args)]
-pub struct Sitting {
+pub struct RunArguments {
     /// Folder for the results [default: a new one under the file's output_dir]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -144,7 +144,7 @@ pub struct SuiteArguments {
     #[arg(long, value_name = "DIR")]
     pub export: Option<String>,
     #[command(flatten)]
-    pub sitting: Sitting,
+    pub run: RunArguments,
 }
 
 /// The op suite: normalisations, activations, losses, and the same fused, by every implementation.

@@ -1,9 +1,10 @@
 //! `calorimeter run`.
 
-use super::options::{ColourArguments, ColourChoice, RunArguments, Sitting};
+use super::options::{ColourArguments, ColourChoice, RunArguments, RunFilesArguments};
 use super::{CliError, print};
 use crate::Exit;
-use crate::config::{Autotune, Overrides, ResolvedEntry, Source};
+use crate::dialects::Source;
+use crate::entries::{Autotune, Overrides, ResolvedEntry};
 use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError, now, run_id};
 use crate::worker::{Keep, Subprocess};
@@ -14,21 +15,22 @@ use serde::Serialize;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-pub fn run(arguments: RunArguments) -> Result<Exit, CliError> {
-    let RunArguments { files, config, sitting } = arguments;
+pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
+    let RunFilesArguments { files, config, run } = arguments;
     let files: Vec<&PathBuf> = config.iter().chain(&files).collect();
-    if files.is_empty() && sitting.resume.is_none() {
+    if files.is_empty() && run.resume.is_none() {
         return Err(CliError::Usage("no configuration file; try configs/quickstart.yml".into()));
     }
-    Ok(sit(read(&files)?, sitting)?.map_or(Exit::Fine, |sat| sat.sum_up()))
+    let request = Request { sources: read(&files)?, ..Request::default() };
+    Ok(execute(request, run)?.map_or(Exit::Fine, |finished| finished.sum_up()))
 }
 
-/// Plans and runs what the sources ask for, or goes on with the run of a folder; nothing where the plan was only printed.
-pub fn sit(sources: Vec<Source>, sitting: Sitting) -> Result<Option<Sat>, CliError> {
-    let Sitting { out, resume, dry_run: dry, format, strict, colour: arguments, overrides } = sitting;
+/// Plans and runs what is asked for, or goes on with the run of a folder; nothing where the plan was only printed.
+pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, CliError> {
+    let RunArguments { out, resume, dry_run: dry, format, strict, colour: arguments, overrides } = run;
     let request = match &resume {
-        Some(dir) if sources.is_empty() => continued(dir, overrides.into())?,
-        _ => Request { sources, overrides: overrides.into() },
+        Some(dir) if asked == Request::default() => continued(dir, overrides.into())?,
+        _ => Request { overrides: overrides.into(), ..asked },
     };
     let prepared = request.prepare()?;
     if dry {
@@ -49,11 +51,11 @@ pub fn sit(sources: Vec<Source>, sitting: Sitting) -> Result<Option<Sat>, CliErr
     };
     terminal.finish();
     let device = prepared.plan().devices().first().copied();
-    Ok(Some(Sat { dir: place.dir, device, outcome: outcome?, format, colour, strict }))
+    Ok(Some(Finished { dir: place.dir, device, outcome: outcome?, format, colour, strict }))
 }
 
 /// A run that has ended, and how its figures are to be told.
-pub struct Sat {
+pub struct Finished {
     pub dir: PathBuf,
     pub device: Option<Device>,
     pub outcome: Outcome,
@@ -62,7 +64,7 @@ pub struct Sat {
     pub strict: bool,
 }
 
-impl Sat {
+impl Finished {
     /// Prints the table of speed-ups and says what was written.
     pub fn sum_up(&self) -> Exit {
         if self.format == Format::Table {
@@ -131,13 +133,13 @@ pub fn report(outcome: &Outcome, strict: bool) -> Exit {
 
 /// A line of the plan: what will be measured, or why it cannot be.
 #[derive(Serialize)]
-struct Line {
+struct Line<'a> {
     #[serde(flatten)]
-    case: Case,
+    case: &'a Case,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    reason: Option<&'a str>,
 }
 
 pub fn dry_run(prepared: &Prepared, format: Format) -> Exit {
@@ -155,7 +157,7 @@ pub fn dry_run(prepared: &Prepared, format: Format) -> Exit {
                     let note = reason.map_or_else(String::new, |reason| format!("  unsupported: {reason}"));
                     let gflop = figure(case.flops, 1e9, 3);
                     let [traffic, memory] = [case.bytes, case.memory_bytes].map(|bytes| figure(bytes, 1e6, 2));
-                    let id = case.id;
+                    let id = &case.id;
                     writeln!(out, "{id:<76} {gflop:>12} GFLOP {traffic:>10} MB moved {memory:>10} MB needed{note}")?;
                 }
             }

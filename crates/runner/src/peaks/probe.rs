@@ -2,8 +2,8 @@
 
 use super::{MEMORY, Peaks};
 use crate::clocks::stopwatch;
-use crate::rig::{Probed, implementation, probes};
-use crate::worker::{Job, Told};
+use crate::timed_probes::{Probed, implementation, probes};
+use crate::worker::{DeviceFacts, Job};
 use calorimeter_case::Regime;
 use calorimeter_recipes::{Dtype, Treatment};
 use calorimeter_shapes::Shape;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// A device to find the peaks of.
 pub struct Probe<'a> {
     /// What is known of it.
-    pub told: &'a Told,
+    pub told: &'a DeviceFacts,
     /// How its clocks are set.
     pub policy: String,
     /// The device.

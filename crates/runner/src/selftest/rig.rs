@@ -1,9 +1,9 @@
 //! What the checks run on: a real device, or a scripted one that can be told to lie.
 
 use crate::clocks::stopwatch;
-use crate::devices::Found;
+use crate::devices::DiscoveredDevice;
 use crate::peaks::Probe;
-use crate::rig::{Probed, implementation, probes};
+use crate::timed_probes::{Probed, implementation, probes};
 use calorimeter_case::{Regime, buffer_sets};
 use calorimeter_kernels::probes::Probes;
 use calorimeter_timing::{Failure, MockClock, MockWork, Script, Stopwatch, Work};
@@ -42,14 +42,14 @@ pub trait Rig {
 
 /// A device of this machine.
 pub struct RealRig {
-    found: Found,
+    found: DiscoveredDevice,
     machines: Machines,
     probes: Box<dyn Probes>,
 }
 
 impl RealRig {
     /// Opens the device.
-    pub fn open(found: Found) -> Result<Self, Failure> {
+    pub fn open(found: DiscoveredDevice) -> Result<Self, Failure> {
         let mut machines = Machines::default();
         let probes = probes(found.device, &mut machines)?;
         Ok(Self { found, machines, probes })
@@ -121,7 +121,7 @@ impl Rig for RealRig {
         if let Some(stated) = self.found.stated_gbps {
             return Ok(Some(stated));
         }
-        let (told, device) = (self.found.told(), self.found.device);
+        let (told, device) = (self.found.facts(), self.found.device);
         let policy = String::new();
         Probe { told: &told, policy, device, may_tune: true, machines: &mut self.machines }
             .memory()

@@ -4,7 +4,7 @@ use super::bench::{Context, Hear, Poisoned, work};
 use super::protocol::{Assignment, Seen, Stage};
 use super::subprocess::remaining;
 use super::{Executor, Watch, WorkerError};
-use crate::devices::Found;
+use crate::devices::DiscoveredDevice;
 use calorimeter_sinks::{Record, Status};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Executor for InProcess {
     fn run(
         &mut self,
         assignment: &Assignment,
-        _: &Found,
+        _: &DiscoveredDevice,
         _: Duration,
         watch: &mut dyn Watch,
     ) -> Result<(), WorkerError> {

@@ -21,11 +21,11 @@ mod tuning;
 
 pub use in_process::InProcess;
 pub use process::serve_if_worker;
-pub use protocol::{Assignment, Event, Keep, Seen, Stage, Told};
+pub use protocol::{Assignment, DeviceFacts, Event, Keep, Seen, Stage};
 pub(crate) use ready::{Job, TF32};
 pub use subprocess::Subprocess;
 
-use crate::devices::Found;
+use crate::devices::DiscoveredDevice;
 use calorimeter_sinks::Record;
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub trait Executor {
     fn run(
         &mut self,
         assignment: &Assignment,
-        device: &Found,
+        device: &DiscoveredDevice,
         timeout: Duration,
         watch: &mut dyn Watch,
     ) -> Result<(), WorkerError>;

@@ -46,7 +46,7 @@ pub struct Seen {
 
 /// What a worker is told of a device, so that it need not look for others.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Told {
+pub struct DeviceFacts {
     /// Tells it from any other.
     pub identity: String,
     /// Driver and versions.
@@ -65,7 +65,7 @@ pub struct Assignment {
     /// For each case, the position of the one it is compared with.
     pub against: Vec<Option<usize>>,
     /// The device, as it was found.
-    pub device: Told,
+    pub device: DeviceFacts,
     /// For each case, how many buffer sets its launches go through.
     pub sets: Vec<u32>,
     /// For each case, the kernels that another worker saw, where this one's clocks see none.

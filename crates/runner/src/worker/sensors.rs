@@ -1,7 +1,7 @@
 //! A device's sensors while its cases are measured.
 
-use super::protocol::Told;
-use crate::sensors;
+use super::protocol::DeviceFacts;
+use crate::device_sensors;
 use calorimeter_sinks::record::{Telemetry, TelemetrySample};
 use calorimeter_timing::Work;
 use calorimeter_timing::telemetry::{CounterValues, Counters, Sample, Sampler, Throttle, now};
@@ -23,8 +23,8 @@ const MOST_SAMPLES: usize = 64;
 
 impl Sensors {
     /// Begins to look. A device that should have sensors and has none says on standard error why.
-    pub fn of(device: Device, told: &Told) -> Self {
-        match sensors::of(device, told) {
+    pub fn of(device: Device, told: &DeviceFacts) -> Self {
+        match device_sensors::of(device, told) {
             _ if device == Device::Mock => Self { sampler: None, policy: String::new() },
             Ok(source) => {
                 let policy = source.policy();

@@ -5,7 +5,7 @@ use super::process::{BEAT, WORKER};
 use super::protocol::{Assignment, Event, Keep, Order};
 use super::{Executor, Watch, WorkerError};
 use crate::cache::file_name;
-use crate::devices::Found;
+use crate::devices::DiscoveredDevice;
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::FORBIDDEN;
 use calorimeter_zoo::Device;
@@ -62,7 +62,7 @@ impl Subprocess {
         Self { keep, worker: None }
     }
 
-    fn worker(&mut self, device: &Found) -> Result<&mut Worker, WorkerError> {
+    fn worker(&mut self, device: &DiscoveredDevice) -> Result<&mut Worker, WorkerError> {
         if self.worker.as_ref().is_some_and(|worker| worker.device != device.device) {
             self.worker = None;
         }
@@ -77,7 +77,7 @@ impl Executor for Subprocess {
     fn run(
         &mut self,
         assignment: &Assignment,
-        device: &Found,
+        device: &DiscoveredDevice,
         timeout: Duration,
         watch: &mut dyn Watch,
     ) -> Result<(), WorkerError> {
@@ -147,13 +147,13 @@ pub fn remaining(assignment: &Assignment, ended: &[Option<Status>]) -> Vec<usize
 }
 
 impl Worker {
-    fn start(device: &Found, keep: &Keep) -> Result<Self, WorkerError> {
+    fn start(device: &DiscoveredDevice, keep: &Keep) -> Result<Self, WorkerError> {
         let mut program = Command::new(std::env::current_exe().map_err(WorkerError::Spawn)?);
         program.arg(WORKER);
         Self::running(program, device, keep)
     }
 
-    fn running(mut program: Command, device: &Found, keep: &Keep) -> Result<Self, WorkerError> {
+    fn running(mut program: Command, device: &DiscoveredDevice, keep: &Keep) -> Result<Self, WorkerError> {
         let (position, path) = Position::create().map_err(WorkerError::Spawn)?;
         let mut child = program
             .stdin(Stdio::piped())

@@ -1,7 +1,7 @@
 //! The runner as a library, without worker processes.
 
 use crate::scene::Scene;
-use calorimeter_runner::config::{Overrides, Source};
+use calorimeter_runner::dialects::Source;
 use calorimeter_runner::run::{Place, Request, Show};
 use calorimeter_runner::worker::{InProcess, Stage};
 use calorimeter_sinks::{Record, Status};
@@ -38,7 +38,7 @@ dtype: f32
 timing: {min_time: 0s, max_time: 1s, warm_up: 0s, min_windows: 6, max_windows: 6, window: 20us}
 models: [{shapes: [{name: custom, shapes: [[4, 32, 16]]}]}]";
     let source = Source { path: "inline.yml".into(), text: text.into() };
-    let prepared = Request { sources: vec![source], overrides: Overrides::default() }.prepare().unwrap();
+    let prepared = Request { sources: vec![source], ..Request::default() }.prepare().unwrap();
     let place = Place { dir: scene.path("out"), output_dir: scene.path("out") };
     let mut seen = Seen::default();
     let outcome = prepared.start(&place, &mut InProcess::default(), &mut seen).unwrap();

@@ -1,20 +1,20 @@
 //! Which sensors a device has.
 
-use crate::worker::Told;
+use crate::worker::DeviceFacts;
 use calorimeter_timing::telemetry::{Source, processor};
 use calorimeter_zoo::Device;
 use std::time::Duration;
 use sysinfo::{Process, ProcessRefreshKind, ProcessesToUpdate, System};
 
 /// The sensors of a device, or why there are none. A processor that imitates a GPU has the processor's.
-pub fn of(device: Device, told: &Told) -> Result<Box<dyn Source>, String> {
+pub fn of(device: Device, facts: &DeviceFacts) -> Result<Box<dyn Source>, String> {
     match device {
         Device::Cpu => Ok(processor()),
-        Device::Vulkan(_) | Device::Metal(_) if told.software => Ok(processor()),
+        Device::Vulkan(_) | Device::Metal(_) if facts.software => Ok(processor()),
         #[cfg(feature = "cuda")]
         Device::Cuda(_) => {
             // The identity ends with the number that NVML knows it by.
-            let uuid = told.identity.rsplit(' ').next().unwrap_or_default();
+            let uuid = facts.identity.rsplit(' ').next().unwrap_or_default();
             calorimeter_timing::telemetry::nvml(uuid)
         }
         _ => Err(format!("no sensors of {device} are known")),
@@ -22,11 +22,11 @@ pub fn of(device: Device, told: &Told) -> Result<Box<dyn Source>, String> {
 }
 
 /// Who else uses a device at this moment, a line for each, or why it cannot be known. Our workers are nobody else.
-pub fn others(device: Device, told: &Told) -> Result<Vec<String>, String> {
+pub fn others(device: Device, facts: &DeviceFacts) -> Result<Vec<String>, String> {
     if device == Device::Mock {
         return Ok(Vec::new());
     }
-    let mut source = of(device, told)?;
+    let mut source = of(device, facts)?;
     let ours = children();
     let first = source.others(&ours)?;
     if matches!(device, Device::Cuda(_)) {
@@ -51,9 +51,9 @@ mod tests {
 
     #[test]
     fn a_device_without_sensors_says_why_nobody_can_be_seen_on_it() {
-        let why = others(Device::Vulkan(0), &Told::default()).unwrap_err();
+        let why = others(Device::Vulkan(0), &DeviceFacts::default()).unwrap_err();
         assert!(why.contains("no sensors of vulkan"), "{why}");
-        assert_eq!(others(Device::Mock, &Told::default()), Ok(vec![]));
+        assert_eq!(others(Device::Mock, &DeviceFacts::default()), Ok(vec![]));
     }
 
     #[test]

@@ -61,6 +61,12 @@ impl JsonSchema for AxisValues {
     }
 }
 
+/// The schema of what [`some_grids`] reads.
+pub fn some_grids_schema(schemas: &mut SchemaGenerator) -> Schema {
+    let (one, many) = (schemas.subschema_for::<AxisValues>(), schemas.subschema_for::<Vec<AxisValues>>());
+    json_schema!({ "anyOf": [one, many] })
+}
+
 /// One map of axes, or a list of them.
 pub fn some_grids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<AxisValues>>, D::Error> {
     struct OneOrMany;

@@ -1,8 +1,8 @@
 //! A configuration file as it is written: torchao's keys of every age, and ours.
 
-use super::axes::{AxisValues, some_grids};
-use super::units::{Share, Span};
-use super::words::{CompileMode, ModelName, Wanted};
+use super::axes::{AxisValues, some_grids, some_grids_schema};
+use crate::dialects::names::ModelName;
+use crate::entries::{CompileMode, Span, Timing, Wanted};
 use crate::mock::Rule;
 use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::{Element, Recipe, Sparsity};
@@ -21,63 +21,13 @@ pub enum Mode {
     Training,
 }
 
-/// How long and how precisely to measure. What is absent comes from the level above.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Timing {
-    /// Stop when every interval's half-width is at most this share of its median (1%).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub precision: Option<Share>,
-    /// Never stop before this many windows (30).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_windows: Option<u32>,
-    /// Never measure more windows than this (2000).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_windows: Option<u32>,
-    /// Never stop before a case was measured for this long (300ms).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_time: Option<Span>,
-    /// Give up on precision after this long per case (5s).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_time: Option<Span>,
-    /// A window holds as many launches as it takes to last this long (1ms).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<Span>,
-    /// Warm up for at least this long (200ms).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub warm_up: Option<Span>,
-    /// Warm up for at most this long (3s).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_warm_up: Option<Span>,
-    /// A speed-up whose whole interval lies within this share of 1 is no difference (2%).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub margin: Option<Share>,
-}
-
-impl Timing {
-    /// Takes what `over` sets, and keeps the rest.
-    pub fn overwrite(&self, over: &Self) -> Self {
-        Self {
-            precision: over.precision.or(self.precision),
-            min_windows: over.min_windows.or(self.min_windows),
-            max_windows: over.max_windows.or(self.max_windows),
-            min_time: over.min_time.or(self.min_time),
-            max_time: over.max_time.or(self.max_time),
-            window: over.window.or(self.window),
-            warm_up: over.warm_up.or(self.warm_up),
-            max_warm_up: over.max_warm_up.or(self.max_warm_up),
-            margin: over.margin.or(self.margin),
-        }
-    }
-}
-
 /// Declares the keys that may stand at the top of a file, as defaults, and in each of its models.
 macro_rules! shared_keys {
     ($($(#[$meta:meta])* $key:ident: $type:ty,)+) => {
         /// One entry of `models`: a model at several shapes.
         #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default)]
-        pub struct Entry {
+        pub struct ModelEntry {
             /// A name for its cases, in the tables and in torchao's CSV.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub name: Option<String>,
@@ -86,12 +36,12 @@ macro_rules! shared_keys {
             pub shapes: Option<Vec<ShapeSource>>,
             /// The sizes of an operator instead: values of each of its axes, in every combination.
             #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some_grids")]
-            #[schemars(with = "Option<Vec<AxisValues>>")]
+            #[schemars(schema_with = "some_grids_schema")]
             pub axes: Option<Vec<AxisValues>>,
             $($(#[$meta])* #[serde(skip_serializing_if = "Option::is_none")] pub $key: Option<$type>,)+
         }
 
-        impl Entry {
+        impl ModelEntry {
             /// Takes what `over` sets, and keeps the rest.
             pub fn overwrite(self, over: &Self) -> Self {
                 Self {
@@ -123,7 +73,7 @@ macro_rules! shared_keys {
             /// The models: a list, or one map.
             #[serde(alias = "model_params", deserialize_with = "one_or_many")]
             #[schemars(schema_with = "one_or_many_schema")]
-            pub models: Vec<Entry>,
+            pub models: Vec<ModelEntry>,
             /// Read from training files, which are refused by their mode.
             #[serde(skip_serializing)]
             pub scaling_type_input: Option<String>,
@@ -147,8 +97,8 @@ macro_rules! shared_keys {
 
         impl File {
             /// The defaults that its models start from.
-            pub fn defaults(&self) -> Entry {
-                Entry { $($key: self.$key.clone(),)+ ..Entry::default() }
+            pub fn defaults(&self) -> ModelEntry {
+                ModelEntry { $($key: self.$key.clone(),)+ ..ModelEntry::default() }
             }
         }
     };
@@ -191,27 +141,27 @@ shared_keys! {
 }
 
 /// torchao's documents write one map where its code takes a list.
-fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D::Error> {
+fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<ModelEntry>, D::Error> {
     struct OneOrMany;
     impl<'de> serde::de::Visitor<'de> for OneOrMany {
-        type Value = Vec<Entry>;
+        type Value = Vec<ModelEntry>;
 
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("a list of models, or one model")
         }
 
-        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, models: A) -> Result<Vec<Entry>, A::Error> {
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, models: A) -> Result<Vec<ModelEntry>, A::Error> {
             Vec::deserialize(serde::de::value::SeqAccessDeserializer::new(models))
         }
 
-        fn visit_map<A: serde::de::MapAccess<'de>>(self, model: A) -> Result<Vec<Entry>, A::Error> {
-            Entry::deserialize(serde::de::value::MapAccessDeserializer::new(model)).map(|entry| vec![entry])
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, model: A) -> Result<Vec<ModelEntry>, A::Error> {
+            ModelEntry::deserialize(serde::de::value::MapAccessDeserializer::new(model)).map(|entry| vec![entry])
         }
     }
     deserializer.deserialize_any(OneOrMany)
 }
 
 fn one_or_many_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let (one, many) = (generator.subschema_for::<Entry>(), generator.subschema_for::<Vec<Entry>>());
+    let (one, many) = (generator.subschema_for::<ModelEntry>(), generator.subschema_for::<Vec<ModelEntry>>());
     schemars::json_schema!({ "anyOf": [many, one] })
 }

@@ -1,13 +1,15 @@
-//! `calorimeter ops`, `gemm` and `fusion`: operators at sizes by name, as a configuration file would give them.
+//! `calorimeter ops`, `gemm` and `fusion`: operators at sizes by name.
 
 use super::options::{OpsArguments, SuiteArguments};
-use super::run::Sat;
-use super::{CliError, print, run};
-use crate::config::{AxisValues, Entry, File, ModelName, Source, default_element};
+use super::run::{Finished, execute};
+use super::{CliError, print};
+use crate::dialects::default_element;
+use crate::entries::{Entry, Origin, Size};
 use crate::progress::Format;
+use crate::run::Request;
 use crate::{Exit, calibration};
 use calorimeter_recipes::{Dtype, Element};
-use calorimeter_shapes::{Axes, Values};
+use calorimeter_shapes::Axes;
 use calorimeter_sinks::{Record, atomic, operators, terminal};
 use calorimeter_zoo::ops::presets::Preset;
 use calorimeter_zoo::{Operator, Subject, Suite, ZooError};
@@ -25,20 +27,21 @@ pub fn ops(arguments: OpsArguments) -> Result<Exit, CliError> {
 
 /// Measures the operators of a suite; some axes may be given besides those of the options.
 pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Vec<u64>)>) -> Result<Exit, CliError> {
-    let SuiteArguments { ops, preset, dtypes, axis, output, export, mut sitting } = arguments;
-    sitting.overrides.export = export;
+    let SuiteArguments { ops, preset, dtypes, axis, output, export, mut run } = arguments;
+    run.overrides.export = export;
     given.extend(axis.into_iter().map(|axis| (axis.name, axis.values)));
-    let sources = match &sitting.resume {
+    let entries = match &run.resume {
         Some(_) if ops.is_some() || preset.is_some() || dtypes.is_some() || !given.is_empty() => {
             let why = "--resume goes on with what was asked for then: leave operators and sizes out";
             return Err(CliError::Usage(why.into()));
         }
         Some(_) => Vec::new(),
-        None => vec![source(suite, ops, preset.unwrap_or(Preset::Quick), dtypes, &given)?],
+        None => entries(suite, ops, preset.unwrap_or(Preset::Quick), dtypes, &given)?,
     };
-    let Some(sat) = run::sit(sources, sitting)? else { return Ok(Exit::Fine) };
-    let exit = sat.sum_up();
-    let Sat { outcome, format, colour, .. } = sat;
+    let request = Request { entries, ..Request::default() };
+    let Some(finished) = execute(request, run)? else { return Ok(Exit::Fine) };
+    let exit = finished.sum_up();
+    let Finished { outcome, format, colour, .. } = finished;
     if format == Format::Table {
         print(&format!("\n{}\n", terminal::operators(&outcome.records, colour)));
     }
@@ -57,20 +60,19 @@ fn patterns(records: &[Record]) -> Result<Vec<u8>, CliError> {
     serde_json::to_vec_pretty(&calibration::fusions(records)).map_err(|error| CliError::Usage(error.to_string()))
 }
 
-/// The configuration that stands for the options.
-fn source(
+/// What the options ask for.
+fn entries(
     suite: Suite,
     ops: Option<Vec<String>>,
     preset: Preset,
     dtypes: Option<Vec<Element>>,
     given: &[(String, Vec<u64>)],
-) -> Result<Source, CliError> {
-    let usage = |error: &dyn std::fmt::Display| CliError::Usage(error.to_string());
+) -> Result<Vec<Entry>, CliError> {
     let operators = match ops {
         None => Operator::all().into_iter().filter(|operator| belongs(*operator, suite)).collect(),
         Some(names) => {
             let named: Result<Vec<Operator>, ZooError> = names.iter().map(|name| name.parse()).collect();
-            named.map_err(|error| usage(&error))?
+            named.map_err(|error| CliError::Usage(error.to_string()))?
         }
     };
     let known: BTreeSet<&str> = operators.iter().flat_map(|operator| operator.info().axes).copied().collect();
@@ -78,22 +80,19 @@ fn source(
         let known = known.into_iter().collect::<Vec<_>>().join(", ");
         return Err(CliError::Usage(format!("none of these operators has an axis {name:?}; they have {known}")));
     }
-    let mut models = Vec::new();
+    let mut entries = Vec::new();
     for operator in operators {
-        let sizes = sizes(preset.sizes(operator), given);
-        let elements = dtypes.clone().unwrap_or_else(|| vec![usual(operator)]);
-        for element in elements {
-            models.push(Entry {
-                model: Some(ModelName(Subject::Operator(operator))),
-                dtype: Some(element),
-                axes: Some(sizes.iter().map(one_point).collect()),
-                peak_memory: (suite == Suite::Ops).then_some(true),
-                ..Entry::default()
+        let sizes: Vec<Size> = sizes(preset.sizes(operator), given).into_iter().map(Size::custom).collect();
+        for element in dtypes.clone().unwrap_or_else(|| vec![usual(operator)]) {
+            let origin = Origin::command(suite.name());
+            entries.push(Entry {
+                element,
+                peak_memory: suite == Suite::Ops,
+                ..Entry::new(origin, Subject::Operator(operator), sizes.clone())
             });
         }
     }
-    let text = serde_yaml::to_string(&File { models, ..File::default() }).map_err(|error| usage(&error))?;
-    Ok(Source { path: suite.name().into(), text })
+    Ok(entries)
 }
 
 /// The GEMM suite also has STREAM's kernels, and what is between memories and devices.
@@ -118,10 +117,6 @@ fn sizes(preset: Vec<Axes>, given: &[(String, Vec<u64>)]) -> Vec<Axes> {
     let mut seen = BTreeSet::new();
     sizes.retain(|axes| seen.insert(axes.clone()));
     sizes
-}
-
-fn one_point(axes: &Axes) -> AxisValues {
-    AxisValues(axes.iter().map(|(name, size)| (name.to_owned(), Values::One(size))).collect())
 }
 
 /// The number type that an operator is usually run in.

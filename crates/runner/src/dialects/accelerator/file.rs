@@ -1,7 +1,7 @@
 //! A file of accelerator-microbenchmarks as it is written.
 
 use super::sweep::{Literal, Set, Sweep};
-use crate::config::words::OperatorName;
+use crate::dialects::names::OperatorName;
 use calorimeter_zoo::Operator;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};

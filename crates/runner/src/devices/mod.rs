@@ -1,0 +1,8 @@
+//! Which devices are here, found without opening any.
+
+mod discovered;
+mod discovery;
+mod present;
+
+pub use discovered::DiscoveredDevice;
+pub use present::{DeviceError, Devices, here, present};

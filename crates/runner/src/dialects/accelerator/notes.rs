@@ -1,0 +1,35 @@
+//! What a reader of a file should know of it.
+
+use super::file::{Benchmark, File};
+use calorimeter_zoo::Suite;
+
+/// What of a file has no effect, each key once.
+pub fn notes(file: &File) -> Vec<String> {
+    let ignored = file.benchmarks.iter().flat_map(|benchmark| benchmark.ignored.clone());
+    let unknown = file.benchmarks.iter().flat_map(|benchmark| benchmark.unknown.clone());
+    let computed = file.benchmarks.iter().filter(|benchmark| benchmark.operator.info().suite != Suite::Elsewhere);
+    let parameters = computed.flat_map(|Benchmark { operator, sets, .. }| {
+        let names = sets
+            .iter()
+            .flat_map(|set| set.numbers.iter().map(|(name, _)| name).chain(set.others.iter().map(|(name, _)| name)));
+        let known = operator.info().axes;
+        names.filter(|name| !known.contains(&name.as_str())).map(move |name| format!("{name} of {operator}"))
+    });
+    let lists = [
+        ("keys without effect here", each_once(ignored)),
+        ("unknown keys, passed over", each_once(file.unknown.iter().cloned().chain(unknown))),
+        ("parameters without effect here", each_once(parameters)),
+    ];
+    let said = lists.into_iter().filter(|(_, keys)| !keys.is_empty());
+    said.map(|(what, keys)| format!("{what}: {}", keys.join(", "))).collect()
+}
+
+fn each_once(keys: impl Iterator<Item = String>) -> Vec<String> {
+    let mut once: Vec<String> = Vec::new();
+    for key in keys {
+        if !once.contains(&key) {
+            once.push(key);
+        }
+    }
+    once
+}

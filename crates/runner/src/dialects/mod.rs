@@ -1,0 +1,15 @@
+//! Configuration files of several dialects, read strictly into [`Entry`](crate::entries::Entry)s.
+
+mod accelerator;
+mod document;
+mod names;
+mod own;
+mod schema;
+mod source;
+mod torchao;
+mod yaml;
+
+pub use accelerator::default_element;
+pub use document::Document;
+pub use schema::schema;
+pub use source::Source;

@@ -1,0 +1,65 @@
+//! Names of the zoo as configuration files write them.
+
+use crate::entries::word;
+use calorimeter_zoo::{Operator, Subject, ZooError};
+use std::fmt;
+use std::str::FromStr;
+
+/// A model or an operator of the zoo by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelName(pub Subject);
+
+impl FromStr for ModelName {
+    type Err = ZooError;
+
+    fn from_str(name: &str) -> Result<Self, ZooError> {
+        name.parse().map(Self)
+    }
+}
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// An operator of the zoo by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperatorName(pub Operator);
+
+impl FromStr for OperatorName {
+    type Err = ZooError;
+
+    fn from_str(name: &str) -> Result<Self, ZooError> {
+        name.parse().map(Self)
+    }
+}
+
+impl fmt::Display for OperatorName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+word!(ModelName, "a model or an operator of the zoo", {
+    let names = Subject::names();
+    let patterns: Vec<String> = names.iter().filter_map(|name| in_any_case(name)).collect();
+    let patterns = patterns.into_iter().map(|pattern| serde_json::json!({ "pattern": pattern }));
+    let known: Vec<serde_json::Value> = std::iter::once(serde_json::json!({ "enum": names })).chain(patterns).collect();
+    schemars::json_schema!({ "type": "string", "anyOf": known })
+});
+/// The expression for a name whose last word is read in capitals too.
+fn in_any_case(name: &str) -> Option<String> {
+    let (before, last) = name.rsplit_once('_')?;
+    let capitals = format!("{before}_{}", last.to_uppercase()).parse::<Subject>();
+    let either = |c: char| match c.is_alphabetic() {
+        true => format!("[{}{}]", c.to_lowercase(), c.to_uppercase()),
+        false => c.to_string(),
+    };
+    capitals.is_ok().then(|| format!("^{before}_{}$", last.chars().map(either).collect::<String>()))
+}
+
+word!(OperatorName, "an operator of the zoo", {
+    let names: Vec<String> = Operator::all().iter().map(ToString::to_string).collect();
+    schemars::json_schema!({ "enum": names })
+});

@@ -1,0 +1,8 @@
+//! Our own files, which torchao's are a part of.
+
+mod axes;
+mod file;
+mod read;
+
+pub use file::File;
+pub use read::read;

@@ -1,0 +1,77 @@
+//! The JSON Schema that editors check configuration files with: it accepts what the program accepts.
+
+mod spelling;
+
+use super::accelerator;
+use super::own::File;
+use super::torchao::{ALIASES, RECIPES};
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+use spelling::pattern;
+
+/// The schema of a configuration file, pretty-printed.
+pub fn schema() -> String {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let accelerator = accelerator::schema(&mut generator);
+    let own = generator.subschema_for::<File>();
+    let mut definitions = Value::Object(generator.take_definitions(true));
+    definitions["File"]["anyOf"] = json!([{ "required": ["models"] }, { "required": ["model_params"] }]);
+    add_aliases(&mut definitions);
+    let named = definitions.as_object_mut().into_iter().flatten().filter(|(name, _)| NAMED.contains(&name.as_str()));
+    named.for_each(|(name, definition)| spell_out(definition, if name == "Recipe" { &RECIPES } else { &[] }));
+    let models = json!({ "anyOf": [{ "required": ["models"] }, { "required": ["model_params"] }] });
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A configuration file of calorimeter",
+        "if": { "required": ["benchmarks"], "not": models },
+        "then": accelerator,
+        "else": own,
+        "$defs": definitions,
+    });
+    let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Gives every property that has other names a twin under each of them. Timing has a `precision` of its own.
+fn add_aliases(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(Value::Object(properties)) = object.get_mut("properties") {
+                let twins: Map<String, Value> = ALIASES
+                    .iter()
+                    .filter(|(key, alias)| properties.contains_key(*key) && !properties.contains_key(*alias))
+                    .map(|(key, alias)| ((*alias).to_owned(), properties[*key].clone()))
+                    .collect();
+                properties.extend(twins);
+            }
+            object.values_mut().for_each(add_aliases);
+        }
+        Value::Array(items) => items.iter_mut().for_each(add_aliases),
+        _ => {}
+    }
+}
+
+/// Types whose examples are all the names there are, or the patterns of names.
+const NAMED: [&str; 5] = ["Recipe", "Sparsity", "NumberType", "Implementation", "Regime"];
+
+/// Allows the names of a definition's examples, and these others, and nothing else.
+fn spell_out(definition: &mut Value, others: &[&str]) {
+    let Some(Value::Array(names)) = definition.as_object_mut().and_then(|object| object.remove("examples")) else {
+        return;
+    };
+    let names = names.iter().filter_map(Value::as_str);
+    let (patterns, mut plain): (Vec<&str>, Vec<&str>) = names.partition(|name| name.contains(['{', '[']));
+    plain.extend(others);
+    let patterns = patterns.into_iter().map(|name| json!({ "pattern": pattern(name), "title": name }));
+    definition["anyOf"] = [json!({ "enum": plain })].into_iter().chain(patterns).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_committed_schema_is_the_one_of_the_types() {
+        let committed = include_str!("../../../../configs/calorimeter.schema.json");
+        assert!(committed == super::schema(), "run `cargo run -- schema > configs/calorimeter.schema.json`");
+    }
+}

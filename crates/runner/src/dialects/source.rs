@@ -1,0 +1,31 @@
+//! A configuration file with its text.
+
+use super::{Document, accelerator, own};
+use crate::devices::Devices;
+use crate::entries::ConfigError;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// A configuration file with its text, so that a run can be resumed without it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Where it was read from.
+    pub path: PathBuf,
+    /// What it said.
+    pub text: String,
+}
+
+impl Source {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Self { path: path.to_owned(), text }),
+            Err(cause) => Err(ConfigError::Read { path: path.to_owned(), cause }),
+        }
+    }
+
+    /// What it asks for, in whichever dialect it is written.
+    pub fn document(&self, devices: &Devices) -> Result<Document, ConfigError> {
+        if accelerator::is_one(&self.text) { accelerator::read(self, devices) } else { own::read(self) }
+    }
+}

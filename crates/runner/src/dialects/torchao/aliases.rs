@@ -1,0 +1,15 @@
+//! Keys by the names that torchao's files of some age give them; serde keeps these to itself.
+
+/// Our key, and theirs.
+pub const ALIASES: [(&str, &str); 10] = [
+    ("mode", "benchmark_mode"),
+    ("recipes", "quantization_config_recipe_names"),
+    ("recipes", "quantizations"),
+    ("sparsities", "sparsity_config_recipe_names"),
+    ("models", "model_params"),
+    ("shapes", "matrix_shapes"),
+    ("dtype", "high_precision_dtype"),
+    ("dtype", "precision"),
+    ("model", "model_type"),
+    ("torch_compile_mode", "compile"),
+];

@@ -1,0 +1,16 @@
+//! Recipes by the names of torchao's accuracy tables, which are read and not listed.
+
+/// Their names.
+pub const RECIPES: [&str; 4] =
+    ["int8_rowwise", "int8_rowwise_weight_only", "float8_rowwise", "int4_groupwise_hqq_weight_only"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calorimeter_recipes::Recipe;
+
+    #[test]
+    fn they_are_all_read() {
+        assert!(RECIPES.iter().all(|name| name.parse::<Recipe>().is_ok()));
+    }
+}

@@ -1,0 +1,46 @@
+//! What the YAML reader says, said where it is and with the way out.
+
+use crate::entries::ConfigError;
+use calorimeter_case::{hint, nearest};
+use serde::de::DeserializeOwned;
+use std::path::Path;
+
+/// Reads a text; an error has its position first, and a suggestion for a misspelt key.
+pub fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ConfigError> {
+    serde_yaml::from_str(text).map_err(|error| invalid(path, &error))
+}
+
+fn invalid(path: &Path, error: &serde_yaml::Error) -> ConfigError {
+    let place = error.location().map_or_else(String::new, |at| format!(":{}:{}", at.line(), at.column()));
+    let mut message = error.to_string();
+    if let Some(at) = error.location() {
+        message = message.replace(&format!(" at line {} column {}", at.line(), at.column()), "");
+    }
+    ConfigError::Invalid { path: path.to_owned(), place, message: shorten(suggest(message)) }
+}
+
+/// Serde's sentences about keys in the words of this program, with the nearest known key beside an unknown one.
+fn suggest(message: String) -> String {
+    if let Some((before, key)) = message.split_once("duplicate field `") {
+        return format!("{before}key {:?} is given twice, or by two of its names; keep one", key.trim_end_matches('`'));
+    }
+    let Some((before, rest)) = message.split_once("unknown field `") else { return message };
+    let Some((key, known)) = rest.split_once('`') else { return message };
+    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    let hint = hint(nearest(key, known.iter().copied()));
+    format!("{before}unknown key {key:?}{hint}; known: {}", known.join(", "))
+}
+
+/// Cuts the middle out of a message that repeats a very long value.
+fn shorten(message: String) -> String {
+    let characters = message.chars().count();
+    if characters <= 2 * KEPT {
+        return message;
+    }
+    let head: String = message.chars().take(KEPT).collect();
+    let tail: String = message.chars().skip(characters - KEPT).collect();
+    format!("{head} […] {tail}")
+}
+
+/// Characters kept at both ends of a message: enough for every list of known names.
+const KEPT: usize = 1000;

@@ -1,0 +1,195 @@
+//! One thing that is to be measured, as it is asked for.
+
+use super::error::ConfigError;
+use super::{CompileMode, Span, Timing, Wanted};
+use crate::mock::Rule;
+use calorimeter_case::{Axes, Implementation, Regime};
+use calorimeter_recipes::{Dtype, Element, Recipe, Sparsity};
+use calorimeter_sinks::record::Export;
+use calorimeter_zoo::Subject;
+use serde::{Deserialize, Serialize};
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+/// A model or an operator at its sizes, and how it is to be measured. What is absent is built in.
+///
+/// ```
+/// use calorimeter_runner::entries::{Entry, Origin, Size};
+/// use calorimeter_shapes::Shape;
+///
+/// let origin = Origin::command("mine");
+/// let sizes = vec![Size::custom(Shape::new(8, 4096, 4096)?.into())];
+/// let entry = Entry {
+///     recipes: vec!["baseline".parse()?, "int8wo".parse()?],
+///     ..Entry::new(origin, "linear".parse()?, sizes)
+/// };
+/// assert_eq!(entry.sizes[0].axes.to_string(), "m8-k4096-n4096");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Where it was asked for.
+    pub origin: Origin,
+    /// The name that its cases carry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The model or operator.
+    #[serde(with = "by_name")]
+    pub subject: Subject,
+    /// What it is computed at.
+    pub sizes: Vec<Size>,
+    /// The type of its numbers: a model's before they are quantised, an operator's inputs.
+    pub element: Element,
+    /// How it is quantised; an operator is not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recipes: Vec<Recipe>,
+    /// Sparsities, paired with the recipes that can take them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sparsities: Vec<Sparsity>,
+    /// Whether the baseline counts as asked for where it is not among the recipes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_baseline: bool,
+    /// Where it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<Wanted>,
+    /// Whose kernels run; without it those of the compile mode, or those that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub implementations: Option<Vec<Implementation>>,
+    /// torch's word for what to compile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compile_mode: Option<CompileMode>,
+    /// What its times mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regimes: Option<Vec<Regime>>,
+    /// Whether to write traces.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub profiler: bool,
+    /// Whether to follow its memory and to write snapshots.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub memory_profiler: bool,
+    /// Whether to follow its memory for the peaks alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub peak_memory: bool,
+    /// How long and how precisely to measure.
+    #[serde(default)]
+    pub timing: Timing,
+    /// When to give up on a case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+    /// Seed of inputs and weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// What the mock device does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mock: Vec<Rule>,
+    /// Where the program that a file was written for wants its results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub export: Option<Export>,
+}
+
+/// Where an entry was asked for, as errors say it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The file, or the command.
+    pub path: PathBuf,
+    /// Where in a file, e.g. `models[0]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+}
+
+/// One size of an entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Size {
+    /// Such as `llama_ffn.w2` or `custom`.
+    pub name: String,
+    /// The sizes themselves.
+    #[serde(with = "in_order")]
+    pub axes: Axes,
+    /// The type of an operator's outputs, where it has a choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Element>,
+}
+
+impl Entry {
+    /// A subject at its sizes in bf16, with everything else as it is built in.
+    pub fn new(origin: Origin, subject: Subject, sizes: Vec<Size>) -> Self {
+        Self {
+            origin,
+            name: None,
+            subject,
+            sizes,
+            element: Element::Float(Dtype::Bf16),
+            recipes: Vec::new(),
+            sparsities: Vec::new(),
+            with_baseline: false,
+            device: None,
+            implementations: None,
+            compile_mode: None,
+            regimes: None,
+            profiler: false,
+            memory_profiler: false,
+            peak_memory: false,
+            timing: Timing::default(),
+            timeout: None,
+            seed: None,
+            mock: Vec::new(),
+            export: None,
+        }
+    }
+}
+
+impl Origin {
+    /// Asked for by a command, or by a program.
+    pub fn command(name: &str) -> Self {
+        Self { path: name.into(), place: None }
+    }
+
+    /// Asked for at this position of a list in a file.
+    pub fn listed(path: &Path, list: &str, index: usize) -> Self {
+        Self { path: path.to_owned(), place: Some(format!("{list}[{index}]")) }
+    }
+
+    /// An error of what was asked for here.
+    pub fn invalid(&self, message: impl Display) -> ConfigError {
+        let place = self.place.as_ref().map_or_else(String::new, |place| format!("{place}: "));
+        ConfigError::invalid(self.path.clone(), format!("{place}{message}"))
+    }
+}
+
+impl Size {
+    /// A size that has no name of its own.
+    pub fn custom(axes: Axes) -> Self {
+        Self { name: "custom".into(), axes, output: None }
+    }
+}
+
+/// What is known by its name, as that name.
+mod by_name {
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::Serializer;
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    pub fn serialize<T: Display, S: Serializer>(named: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(named)
+    }
+
+    pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(Error::custom)
+    }
+}
+
+/// Axes as pairs: the order of a JSON object is lost on the way through a journal's header.
+mod in_order {
+    use calorimeter_case::Axes;
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::Serializer;
+
+    pub fn serialize<S: Serializer>(axes: &Axes, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(axes.iter())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Axes, D::Error> {
+        Axes::new(Vec::<(String, u64)>::deserialize(deserializer)?).map_err(Error::custom)
+    }
+}

@@ -1,0 +1,28 @@
+//! What is asked for, whoever asks: a file of any dialect, a suite, a calibration. All of them make [`Entry`]s, and
+//! [`resolve`] fills in what is absent.
+//!
+//! Precedence, by field-wise overwrite: built-in, the entry, the command line.
+
+mod compile_mode;
+mod entry;
+mod error;
+mod factor;
+mod overrides;
+mod resolve;
+mod resolved;
+mod timing;
+mod units;
+mod wanted;
+mod word;
+
+pub use compile_mode::CompileMode;
+pub use entry::{Entry, Origin, Size};
+pub use error::ConfigError;
+pub use factor::Factor;
+pub use overrides::{Autotune, Overrides};
+pub use resolve::resolve;
+pub use resolved::{NamedTask, ResolvedEntry};
+pub use timing::Timing;
+pub use units::{Share, Span};
+pub use wanted::Wanted;
+pub(crate) use word::word;

@@ -1,0 +1,161 @@
+//! From what is asked for to what will be run: a pure function of entries, command line and devices.
+
+use super::{CompileMode, ConfigError, Entry, Factor, NamedTask, Overrides, ResolvedEntry, Span, Timing};
+use crate::devices::Devices;
+use calorimeter_case::{Device, Implementation, Regime};
+use calorimeter_recipes::{Variant, pair};
+use calorimeter_sinks::record::Export;
+use calorimeter_timing::Options;
+use calorimeter_zoo::{Subject, Suite};
+use std::time::Duration;
+
+/// Seed of inputs and weights where none is given.
+const SEED: u64 = 42;
+
+/// Fills in every default, under the command line and for the devices of a machine.
+pub fn resolve(
+    entries: Vec<Entry>,
+    overrides: &Overrides,
+    devices: &Devices,
+) -> Result<Vec<ResolvedEntry>, ConfigError> {
+    let mut resolved = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let origin = entry.origin.clone();
+        let entry = fill(overrides.over(entry), overrides.scale_shapes, devices);
+        resolved.push(entry.map_err(|message| origin.invalid(message))?);
+    }
+    for (index, entry) in resolved.iter_mut().enumerate() {
+        if let Some(folder) = &overrides.export {
+            let folder = Some(folder.clone());
+            entry.export = Some(Export { entry: index as u32, csv_path: folder.clone(), metrics_dir: folder });
+        }
+        if overrides.untimed {
+            // Without a time there is nothing for regimes to tell apart.
+            entry.regimes = vec![Regime::default()];
+        }
+    }
+    Ok(resolved)
+}
+
+fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<ResolvedEntry, String> {
+    let (subject, element, seed) = (entry.subject, entry.element, entry.seed.unwrap_or(SEED));
+    if entry.sizes.is_empty() {
+        return Err(no_sizes(subject));
+    }
+    let task = |size: super::Size| NamedTask::new(size.name, subject, &size.axes, (element, size.output), seed, scale);
+    let tasks = entry.sizes.into_iter().map(task).collect::<Result<Vec<NamedTask>, String>>()?;
+    let mut variants = match subject {
+        Subject::Model(_) => pair(&entry.recipes, &entry.sparsities),
+        // Recipes are for models.
+        Subject::Operator(_) => vec![Variant::BASELINE],
+    };
+    let implied_baseline = !variants.contains(&Variant::BASELINE) && !entry.with_baseline;
+    variants.retain(|variant| *variant != Variant::BASELINE);
+    variants.insert(0, Variant::BASELINE);
+    let device = devices.choose(entry.device.unwrap_or_default()).map_err(|error| error.to_string())?;
+    let implementations = match entry.implementations {
+        Some(names) => each_once(names).ok_or("implementations is an empty list")?,
+        None => usual(subject, &tasks, entry.compile_mode, device),
+    };
+    let regimes = match entry.regimes {
+        Some(names) => each_once(names).ok_or("regimes is an empty list")?,
+        None => vec![Regime::default()],
+    };
+    Ok(ResolvedEntry {
+        name: entry.name,
+        mode: mode(subject),
+        subject,
+        element,
+        tasks,
+        device,
+        variants,
+        implied_baseline,
+        implementations,
+        regimes,
+        compile_mode: entry.compile_mode,
+        profiler: entry.profiler,
+        memory_profiler: entry.memory_profiler,
+        peak_memory: entry.peak_memory,
+        timing: options(&entry.timing)?,
+        timeout: entry.timeout.map_or(Duration::from_secs(300), |span| span.0),
+        seed,
+        mock: entry.mock,
+        export: entry.export,
+    })
+}
+
+/// What files call the sizes that are missing.
+fn no_sizes(subject: Subject) -> String {
+    match subject {
+        Subject::Model(_) => "shapes (or matrix_shapes) is missing or empty".into(),
+        Subject::Operator(operator) => {
+            format!("axes is missing or empty; {operator} has {}", operator.info().axes.join(", "))
+        }
+    }
+}
+
+/// The names in order; nothing if there are none.
+fn each_once<T: Ord>(mut names: Vec<T>) -> Option<Vec<T>> {
+    names.sort_unstable();
+    names.dedup();
+    Some(names).filter(|names| !names.is_empty())
+}
+
+/// The implementations of an entry that names none.
+fn usual(subject: Subject, tasks: &[NamedTask], mode: Option<CompileMode>, device: Device) -> Vec<Implementation> {
+    match (mode, subject, device) {
+        (Some(mode), ..) => mode.implementations(),
+        // Nobody asked for what cannot run here.
+        (None, Subject::Operator(_), _) => having(subject, tasks, device),
+        (None, Subject::Model(_), Device::Cpu) => vec![Implementation::Eager],
+        (None, Subject::Model(_), _) => vec![Implementation::Eager, Implementation::Fused],
+    }
+}
+
+/// The implementations that an operator has on a device; `eager`, which says why, where it has none. A pattern of fusion
+/// is asked for its fused side in any case.
+fn having(subject: Subject, tasks: &[NamedTask], device: Device) -> Vec<Implementation> {
+    use Implementation::{Eager, Fused};
+    let pattern = mode(subject) == Suite::Fusion.name();
+    let has = |implementation: &Implementation| {
+        let supports = |named: &NamedTask| named.task.support(Variant::BASELINE, *implementation, device).is_ok();
+        (pattern && [Eager, Fused].contains(implementation)) || tasks.iter().any(supports)
+    };
+    let having: Vec<Implementation> = Implementation::ALL.into_iter().filter(has).collect();
+    if having.is_empty() { vec![Implementation::Eager] } else { having }
+}
+
+/// What is done with it.
+fn mode(subject: Subject) -> &'static str {
+    match subject {
+        Subject::Model(_) => "inference",
+        Subject::Operator(operator) => operator.info().suite.name(),
+    }
+}
+
+fn options(timing: &Timing) -> Result<Options, String> {
+    let default = Options::default();
+    let span = |span: Option<Span>, default: Duration| span.map_or(default, |span| span.0);
+    let options = Options {
+        precision: timing.precision.map_or(default.precision, |share| share.0),
+        min_windows: timing.min_windows.unwrap_or(default.min_windows),
+        max_windows: timing.max_windows.unwrap_or(default.max_windows),
+        min_time: span(timing.min_time, default.min_time),
+        max_time: span(timing.max_time, default.max_time),
+        window: span(timing.window, default.window),
+        warm_up: span(timing.warm_up, default.warm_up),
+        max_warm_up: span(timing.max_warm_up, default.max_warm_up),
+        margin: timing.margin.map_or(default.margin, |share| share.0),
+        ..default
+    };
+    if options.min_windows > options.max_windows || options.max_windows == 0 {
+        let (min, max) = (options.min_windows, options.max_windows);
+        return Err(format!("timing: min_windows {min} is above max_windows {max}, or max_windows is 0"));
+    }
+    // Each bound alone may be set on the command line: the other one follows.
+    Ok(Options {
+        min_time: options.min_time.min(options.max_time),
+        max_warm_up: options.max_warm_up.max(options.warm_up),
+        ..options
+    })
+}

@@ -1,0 +1,124 @@
+//! An entry with everything decided.
+
+use super::{CompileMode, Factor, Share, Span, Timing};
+use crate::mock::Rule;
+use calorimeter_case::{Axes, Device, Implementation, Regime};
+use calorimeter_recipes::{Element, Variant};
+use calorimeter_sinks::record::Export;
+use calorimeter_timing::Options;
+use calorimeter_zoo::{Subject, Task};
+use std::time::Duration;
+
+/// A task with the name that its size was given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedTask {
+    /// Such as `llama_ffn.w2` or `custom`.
+    pub name: String,
+    /// What is computed.
+    pub task: Task,
+}
+
+impl NamedTask {
+    /// A subject at a size that a file gives, which the command line may scale.
+    pub fn new(
+        name: String,
+        subject: Subject,
+        axes: &Axes,
+        (element, output): (Element, Option<Element>),
+        seed: u64,
+        scale: Option<Factor>,
+    ) -> Result<Self, String> {
+        let (name, axes) = match scale {
+            Some(factor) => (format!("{name} scaled"), factor.of_axes(axes)),
+            None => (name, axes.clone()),
+        };
+        let task = Task::new(subject, &axes, element, output, seed).map_err(|error| error.to_string())?;
+        Ok(Self { name, task })
+    }
+}
+
+/// An entry with every default filled in.
+#[derive(Debug, Clone)]
+pub struct ResolvedEntry {
+    /// The name that its cases carry, if one was given.
+    pub name: Option<String>,
+    /// What is done with the model, or the suite of the operator.
+    pub mode: &'static str,
+    /// The model or operator.
+    pub subject: Subject,
+    /// It, at each of its sizes.
+    pub tasks: Vec<NamedTask>,
+    /// The type of its numbers.
+    pub element: Element,
+    /// Where it runs.
+    pub device: Device,
+    /// Recipes with their sparsities, in the order of the file.
+    pub variants: Vec<Variant>,
+    /// Whether the baseline is among them only because the others are compared with it.
+    pub implied_baseline: bool,
+    /// Whose kernels run.
+    pub implementations: Vec<Implementation>,
+    /// What its times mean.
+    pub regimes: Vec<Regime>,
+    /// torch's word, for the compatible CSV.
+    pub compile_mode: Option<CompileMode>,
+    /// Whether a trace was asked for.
+    pub profiler: bool,
+    /// Whether memory snapshots were asked for.
+    pub memory_profiler: bool,
+    /// Whether the peaks of memory were asked for.
+    pub peak_memory: bool,
+    /// How to measure.
+    pub timing: Options,
+    /// When to give up on a case.
+    pub timeout: Duration,
+    /// Seed of its tensors.
+    pub seed: u64,
+    /// What the mock device does.
+    pub mock: Vec<Rule>,
+    /// Where the program that the file was written for wants its results.
+    pub export: Option<Export>,
+}
+
+impl ResolvedEntry {
+    /// Everything that was decided, as it would be written in a file; of the shapes only how many there are.
+    pub fn describe(&self) -> serde_json::Value {
+        let Options {
+            precision,
+            min_windows,
+            max_windows,
+            min_time,
+            max_time,
+            window,
+            warm_up,
+            max_warm_up,
+            margin,
+            ..
+        } = self.timing;
+        let timing = Timing {
+            precision: Some(Share(precision)),
+            min_windows: Some(min_windows),
+            max_windows: Some(max_windows),
+            min_time: Some(Span(min_time)),
+            max_time: Some(Span(max_time)),
+            window: Some(Span(window)),
+            warm_up: Some(Span(warm_up)),
+            max_warm_up: Some(Span(max_warm_up)),
+            margin: Some(Share(margin)),
+        };
+        serde_json::json!({
+            "name": self.name,
+            "mode": self.mode,
+            "model": self.subject.to_string(),
+            "shapes": self.tasks.len(),
+            "dtype": self.element,
+            "device": self.device.to_string(),
+            "recipes": self.variants.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "implementations": self.implementations.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "regimes": self.regimes,
+            "timing": timing,
+            "timeout": Span(self.timeout),
+            "seed": self.seed,
+        })
+    }
+}

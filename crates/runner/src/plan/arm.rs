@@ -1,0 +1,127 @@
+//! One way to compute a group's workload: a case, and whether it can run.
+
+use crate::clocks;
+use crate::entries::{NamedTask, ResolvedEntry};
+use calorimeter_case::{Device, Implementation, Regime};
+use calorimeter_recipes::{Treatment, Variant};
+use calorimeter_sinks::Case;
+use calorimeter_zoo::{Subject, Suite};
+
+/// A case with what is known of it before it runs.
+#[derive(Debug, Clone)]
+pub struct Arm {
+    pub(super) variant: Variant,
+    pub(super) implementation: Implementation,
+    case: Case,
+    supported: Result<(), String>,
+}
+
+impl Arm {
+    /// The case as it is written to plans and records.
+    pub fn case(&self) -> &Case {
+        &self.case
+    }
+
+    /// Whether the combination exists, or why not; known without touching a device.
+    pub fn supported(&self) -> Result<(), &str> {
+        self.supported.as_ref().copied().map_err(String::as_str)
+    }
+
+    /// Marks it as there only because others are compared with it.
+    pub(super) fn imply(&mut self) {
+        self.case.implied = true;
+    }
+}
+
+/// What the arms of a group have in common.
+pub struct Shared<'a> {
+    entry: &'a ResolvedEntry,
+    named: &'a NamedTask,
+    regime: Regime,
+    /// Their case, but for what tells them apart.
+    case: Case,
+    /// The end of their ids.
+    place: String,
+}
+
+/// What a variant makes of a task, in every implementation.
+pub struct Treated {
+    recipe: String,
+    sparsity: Option<String>,
+    bytes: Option<u64>,
+    memory_bytes: Option<u64>,
+}
+
+impl<'a> Shared<'a> {
+    /// What is the same for every arm of a task in a regime.
+    pub fn new(entry: &'a ResolvedEntry, named: &'a NamedTask, regime: Regime) -> Self {
+        let task = &named.task;
+        let exists = task.exists();
+        let (shape, output) = (task.axes(), task.output());
+        let outputs = output.map_or_else(String::new, |output| format!("-{output}"));
+        let suffix = if regime == Regime::DeviceCold { String::new() } else { format!("/{regime}") };
+        let place = format!("{}/{}{outputs}/{shape}{suffix}", entry.device, entry.element);
+        let case = Case {
+            mode: entry.mode.into(),
+            name: entry.name.clone().unwrap_or_default(),
+            workload: entry.subject.to_string(),
+            device: entry.device.to_string(),
+            dtype: entry.element.to_string(),
+            output_dtype: output.map(|output| output.to_string()),
+            shape_name: named.name.clone(),
+            shape,
+            regime: regime.to_string(),
+            // What does not exist has no size either.
+            flops: exists.then(|| task.flops()),
+            published: task.published().filter(|_| exists),
+            fusion: task.fusion(),
+            compile_mode: entry.compile_mode.map(|mode| mode.to_string()),
+            profiler: entry.profiler,
+            memory_profiler: entry.memory_profiler,
+            peak_memory: entry.peak_memory,
+            export: entry.export.clone(),
+            ..Case::default()
+        };
+        Self { entry, named, regime, case, place }
+    }
+
+    /// What does not depend on the implementation. A variant that does not exist in this dtype has no size.
+    pub fn treated(&self, variant: Variant) -> Treated {
+        let task = &self.named.task;
+        let treatment: Option<Treatment> = variant.treatment(task.dtype()).ok().filter(|_| self.case.flops.is_some());
+        Treated {
+            recipe: variant.recipe.to_string(),
+            sparsity: variant.sparsity.map(|sparsity| sparsity.to_string()),
+            bytes: treatment.as_ref().map(|treatment| task.bytes(treatment)),
+            memory_bytes: treatment.as_ref().map(|treatment| task.memory(treatment)),
+        }
+    }
+
+    /// The arm of a variant and an implementation, before which so many equal ones stand in the plan.
+    pub fn arm(&self, treated: &Treated, variant: Variant, implementation: Implementation, repeat: usize) -> Arm {
+        let (Case { mode, workload, .. }, place) = (&self.case, &self.place);
+        let repeat = if repeat == 0 { String::new() } else { format!("#{}", repeat + 1) };
+        let case = Case {
+            id: format!("{mode}/{workload}/{variant}/{implementation}/{place}{repeat}"),
+            recipe: treated.recipe.clone(),
+            sparsity: treated.sparsity.clone(),
+            implementation: implementation.to_string(),
+            bytes: treated.bytes,
+            memory_bytes: treated.memory_bytes,
+            implied: self.entry.implied_baseline && variant == Variant::BASELINE,
+            ..self.case.clone()
+        };
+        Arm { variant, implementation, case, supported: self.supported(variant, implementation) }
+    }
+
+    fn supported(&self, variant: Variant, implementation: Implementation) -> Result<(), String> {
+        let (subject, device) = (self.entry.subject, self.entry.device);
+        clocks::supported(self.regime, implementation, device)?;
+        let links = matches!(subject, Subject::Operator(operator) if operator.info().suite == Suite::Links);
+        if links && self.regime == Regime::Graph && device != Device::Mock {
+            return Err(format!("graph: {subject} uses more than the one stream that is captured"));
+        }
+        let treatment = self.named.task.support(variant, implementation, device);
+        treatment.map(drop).map_err(|error| error.to_string())
+    }
+}

@@ -1,6 +1,6 @@
 //! What was measured is never lost, and a run that goes on ends where it would have ended.
 
-use crate::scene::{Ended, Scene, TIMING, wait_until};
+use crate::scene::{Ended, Scene, TIMING, fixture, wait_until};
 use std::collections::HashMap;
 use std::fs;
 
@@ -112,6 +112,40 @@ fn a_journal_cut_anywhere_after_its_header_goes_on_to_the_same_files() {
         assert_eq!(noted, journal[cut - 1] != b'\n', "cut at {cut}: {}", ended.stderr);
         assert!(scene.derived("out") == expected, "cut at {cut}");
     }
+}
+
+#[test]
+fn what_was_asked_for_without_a_file_goes_on_from_its_journal() {
+    for command in [
+        "ops --ops softmax,layer_norm --device mock --max-time 1ms",
+        "calibrate --operations latency,dot --quick --device mock --max-time 1ms",
+        "accuracy --device mock --filter /linear/(int8wo|fp6)/",
+    ] {
+        let (whole, cut) = (Scene::new(), Scene::new());
+        whole.run(&format!("{command} --out out")).ended_with(0);
+        let journal = fs::read_to_string(whole.path("out/journal.jsonl")).unwrap();
+        let lines: Vec<&str> = journal.lines().collect();
+        fs::create_dir(cut.path("out")).unwrap();
+        cut.write("out/journal.jsonl", format!("{}\n{}\n", lines[0], lines[1]));
+        cut.run("run --resume out").ended_with(0);
+        let ids = |scene: &Scene| -> Vec<String> {
+            scene.journal("out").records.into_iter().map(|record| record.case.id).collect()
+        };
+        assert!(ids(&whole).len() > 2 && ids(&cut) == ids(&whole), "{command}");
+        assert!(cut.journal("out").summary.is_some_and(|summary| !summary.interrupted));
+    }
+}
+
+/// Suites used to be kept as the text of a file that nobody had written.
+#[test]
+fn a_journal_from_before_entries_were_kept_goes_on() {
+    let scene = Scene::new();
+    fs::create_dir(scene.path("out")).unwrap();
+    scene.write("out/journal.jsonl", fs::read(fixture("journals/suite_as_a_file.jsonl")).unwrap());
+    let before = scene.journal("out").records;
+    scene.run("ops --resume out").ended_with(0);
+    let after = scene.journal("out").records;
+    assert_eq!((before.len(), after.len(), &after[0]), (1, 2, &before[0]));
 }
 
 #[test]

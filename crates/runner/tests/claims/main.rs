@@ -1,6 +1,7 @@
 //! What the program promises, checked on the program itself: `calorimeter` is started as a process in a folder of its own,
 //! on the mock device where a case has to go wrong or to come out to the digit, on real devices where it has to be right.
 
+mod json_schema;
 mod scene;
 
 mod accelerator_files;
@@ -16,4 +17,5 @@ mod isolation;
 mod journal;
 mod measuring;
 mod real_devices;
+mod schema;
 mod torchao_files;

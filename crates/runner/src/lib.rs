@@ -5,13 +5,13 @@
 //!
 //! ```
 //! use calorimeter_runner::devices;
-//! use calorimeter_runner::dialects::Source;
+//! use calorimeter_runner::dialects::{Source, read};
 //! use calorimeter_runner::entries::{Overrides, resolve};
 //! use calorimeter_runner::plan::Plan;
 //!
 //! let text = "recipes: [baseline, int8wo]\nmodels: [{device: cpu, shapes: [{name: pow2, max_power: 11}]}]";
 //! let source = Source { path: "inline.yml".into(), text: text.into() };
-//! let entries = source.document(devices::here())?.entries;
+//! let entries = read(&[source], devices::here())?.entries;
 //! let plan = Plan::new(resolve(entries, &Overrides::default(), devices::here())?, None);
 //! // Two shapes, two recipes, and on a CPU by default the eager implementation alone.
 //! assert_eq!(plan.len(), 4);

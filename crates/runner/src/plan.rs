@@ -88,7 +88,7 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::devices::{Devices, DiscoveredDevice};
-    use crate::dialects::{Document, Source};
+    use crate::dialects::{Source, read};
     use crate::entries::{ConfigError, Overrides, resolve};
 
     fn machine(cuda: u16) -> Devices {
@@ -97,7 +97,7 @@ mod tests {
 
     fn plan(text: &str, devices: &Devices) -> Result<Plan, ConfigError> {
         let source = Source { path: "inline.yml".into(), text: text.into() };
-        let entries = Document::of_all(&[source], devices)?.entries;
+        let entries = read(&[source], devices)?.entries;
         Ok(Plan::new(resolve(entries, &Overrides::default(), devices)?, None))
     }
 
@@ -148,7 +148,7 @@ models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
 models: [{shapes: [{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}]}]";
         let devices = machine(0);
         let source = Source { path: "inline.yml".into(), text: text.into() };
-        let entries = source.document(&devices).unwrap().entries;
+        let entries = read(&[source], &devices).unwrap().entries;
         let entries = resolve(entries, &Overrides::default(), &devices).unwrap();
         let plan = Plan::new(entries, Some(&Regex::new("int8wo/fused.*m16").unwrap()));
         let implied: Vec<(&str, bool)> = plan.cases().map(|(case, _)| (case.id.as_str(), case.implied)).collect();

@@ -2,7 +2,7 @@
 
 use crate::device_sensors;
 use crate::devices::{self, DeviceError, Devices, DiscoveredDevice};
-use crate::dialects::{Document, Source};
+use crate::dialects::{self, Document, Source};
 use crate::entries::{Autotune, ConfigError, Entry, Overrides, ResolvedEntry, resolve};
 use crate::environment;
 use crate::expression::{self, NoExpression};
@@ -144,7 +144,7 @@ impl Request {
 
     /// Resolves and plans for the devices of a machine, without looking at this one.
     pub fn prepare_for(self, devices: &Devices) -> Result<Prepared, RunError> {
-        let Document { mut entries, output_dir, notes } = Document::of_all(&self.sources, devices)?;
+        let Document { mut entries, output_dir, notes } = dialects::read(&self.sources, devices)?;
         entries.extend(self.entries.iter().cloned());
         let entries = resolve(entries, &self.overrides, devices)?;
         let filter = match &self.overrides.filter {

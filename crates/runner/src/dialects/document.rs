@@ -1,8 +1,6 @@
 //! What files ask for.
 
-use super::Source;
-use crate::devices::Devices;
-use crate::entries::{ConfigError, Entry};
+use crate::entries::Entry;
 use std::path::PathBuf;
 
 /// What one file asks for, or several together.
@@ -17,16 +15,8 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads files one after the other; of the folders for results the first counts.
-    pub fn of_all(sources: &[Source], devices: &Devices) -> Result<Self, ConfigError> {
-        let mut all = Self::default();
-        for source in sources {
-            all.append(source.document(devices)?);
-        }
-        Ok(all)
-    }
-
-    fn append(&mut self, mut other: Self) {
+    /// Takes what the next file asks for.
+    pub(super) fn append(&mut self, mut other: Self) {
         // Exports are told apart by their number.
         let numbers = self.entries.iter().filter_map(|entry| Some(entry.export.as_ref()?.entry + 1));
         let first = numbers.max().unwrap_or(0);

@@ -4,6 +4,7 @@ mod accelerator;
 mod document;
 mod names;
 mod own;
+mod read;
 mod schema;
 mod source;
 mod torchao;
@@ -11,5 +12,6 @@ mod yaml;
 
 pub use accelerator::default_element;
 pub use document::Document;
+pub use read::read;
 pub use schema::schema;
 pub use source::Source;

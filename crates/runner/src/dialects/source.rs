@@ -1,7 +1,5 @@
 //! A configuration file with its text.
 
-use super::{Document, accelerator, own};
-use crate::devices::Devices;
 use crate::entries::ConfigError;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -22,10 +20,5 @@ impl Source {
             Ok(text) => Ok(Self { path: path.to_owned(), text }),
             Err(cause) => Err(ConfigError::Read { path: path.to_owned(), cause }),
         }
-    }
-
-    /// What it asks for, in whichever dialect it is written.
-    pub fn document(&self, devices: &Devices) -> Result<Document, ConfigError> {
-        if accelerator::is_one(&self.text) { accelerator::read(self, devices) } else { own::read(self) }
     }
 }

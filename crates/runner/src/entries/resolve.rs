@@ -42,8 +42,8 @@ fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<Resolv
     if entry.sizes.is_empty() {
         return Err(no_sizes(subject));
     }
-    let task = |size: super::Size| NamedTask::new(size.name, subject, &size.axes, (element, size.output), seed, scale);
-    let tasks = entry.sizes.into_iter().map(task).collect::<Result<Vec<NamedTask>, String>>()?;
+    let tasks = entry.sizes.into_iter().map(|size| NamedTask::new(subject, element, size, scale, seed));
+    let tasks = tasks.collect::<Result<Vec<NamedTask>, String>>()?;
     let mut variants = match subject {
         Subject::Model(_) => pair(&entry.recipes, &entry.sparsities),
         // Recipes are for models.

@@ -1,8 +1,8 @@
 //! An entry with everything decided.
 
-use super::{CompileMode, Factor, Share, Span, Timing};
+use super::{CompileMode, Factor, Share, Size, Span, Timing};
 use crate::mock::Rule;
-use calorimeter_case::{Axes, Device, Implementation, Regime};
+use calorimeter_case::{Device, Implementation, Regime};
 use calorimeter_recipes::{Element, Variant};
 use calorimeter_sinks::record::Export;
 use calorimeter_timing::Options;
@@ -19,18 +19,18 @@ pub struct NamedTask {
 }
 
 impl NamedTask {
-    /// A subject at a size that a file gives, which the command line may scale.
+    /// A subject at a size, which the command line may scale.
     pub fn new(
-        name: String,
         subject: Subject,
-        axes: &Axes,
-        (element, output): (Element, Option<Element>),
-        seed: u64,
+        element: Element,
+        size: Size,
         scale: Option<Factor>,
+        seed: u64,
     ) -> Result<Self, String> {
+        let Size { name, axes, output } = size;
         let (name, axes) = match scale {
-            Some(factor) => (format!("{name} scaled"), factor.of_axes(axes)),
-            None => (name, axes.clone()),
+            Some(factor) => (format!("{name} scaled"), factor.of_axes(&axes)),
+            None => (name, axes),
         };
         let task = Task::new(subject, &axes, element, output, seed).map_err(|error| error.to_string())?;
         Ok(Self { name, task })

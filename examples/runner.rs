@@ -18,8 +18,8 @@ struct Lines;
 
 impl Show for Lines {
     fn record(&mut self, record: &calorimeter_sinks::Record) {
-        let time = record.time_ns.map_or_else(String::new, |time| format!("{:.1} us", time.median / 1e3));
-        println!("{:<62} {:9} {time:>12}", record.case.id, record.status.to_string());
+        let time = record.time.time_ns.map_or_else(String::new, |time| format!("{:.1} us", time.median / 1e3));
+        println!("{:<62} {:9} {time:>12}", record.case.id, record.outcome.status.to_string());
     }
 }
 

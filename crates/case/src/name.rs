@@ -45,3 +45,31 @@ impl fmt::Display for Name {
         f.pad(self.0)
     }
 }
+
+impl PartialEq<str> for Name {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other
+    }
+}
+
+impl PartialEq<&str> for Name {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}
+
+impl Default for Name {
+    fn default() -> Self {
+        Self("")
+    }
+}
+
+impl std::str::FromStr for Name {
+    type Err = std::convert::Infallible;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Ok(name.to_owned().into())
+    }
+}
+
+crate::serde_by_name!(Name, "a name");

@@ -6,7 +6,7 @@ use crate::devices::{self, Found};
 use crate::mock::Rule;
 use crate::run::{Request, RunError};
 use crate::worker::{Assignment, Executor, Stage, Watch};
-use calorimeter_sinks::record::Speedup;
+use calorimeter_case::record::Speedup;
 use calorimeter_sinks::{Case, Record, Status};
 use calorimeter_timing::{Options, Verdict};
 use calorimeter_zoo::Device;
@@ -90,13 +90,13 @@ pub fn measure(
         if interrupted() {
             return Err(NoiseError::Interrupted);
         }
-        let wrong = heard.records.iter().find(|record| record.status != Status::Ok);
+        let wrong = heard.records.iter().find(|record| record.outcome.status != Status::Ok);
         let speedup = heard.records.iter().find_map(|record| record.speedup.clone());
         let Some(speedup) = speedup.filter(|_| wrong.is_none()) else {
-            let reason = wrong.and_then(|record| record.reason.clone());
+            let reason = wrong.and_then(|record| record.outcome.reason.clone());
             return Err(NoiseError::Failed(reason.unwrap_or_else(|| "the two were not compared".into())));
         };
-        stopwatch = heard.records.iter().find_map(|record| record.stopwatch.clone()).unwrap_or(stopwatch);
+        stopwatch = heard.records.iter().find_map(|record| record.execution.stopwatch.clone()).unwrap_or(stopwatch);
         show(&speedup);
         speedups.push(speedup);
     }
@@ -104,7 +104,7 @@ pub fn measure(
         device: found.device.to_string(),
         identity: found.identity,
         driver: found.driver,
-        case: case.id,
+        case: case.id.to_string(),
         stopwatch,
         measured: crate::run::now().to_rfc3339(),
         ..summary(&speedups)
@@ -157,10 +157,9 @@ fn request(found: &Found) -> Request {
 
 /// The case and its twin, compared.
 fn twice(case: &Case, index: u32, found: &Found) -> Assignment {
-    let named = |name: char| Case { id: format!("{}#{name}{index}", case.id), ..case.clone() };
+    let named = |name: char| Case { id: format!("{}#{name}{index}", case.id).into(), ..case.clone() };
     let cases = vec![named('a'), named('b')];
-    let regime = case.regime.parse().unwrap_or_default();
-    let sets = cases.iter().map(|case| found.sets(regime, case.bytes.unwrap_or(0))).collect();
+    let sets = cases.iter().map(|case| found.sets(case.regime, case.bytes.unwrap_or(0))).collect();
     // Neither an earlier look at the noise nor a long warm-up: what counts is how two arms in one process differ.
     let timing = Options {
         margin: LEAST_MARGIN,

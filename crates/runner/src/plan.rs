@@ -6,7 +6,6 @@ use calorimeter_case::Regime;
 use calorimeter_recipes::{Element, Treatment, Variant};
 use calorimeter_shapes::Axes;
 use calorimeter_sinks::Case;
-use calorimeter_sinks::record::{Counts, FusionModel};
 use calorimeter_zoo::{Device, Implementation, Subject, Suite};
 use regex::Regex;
 use std::collections::{HashMap, HashSet};
@@ -175,31 +174,24 @@ impl Plan {
         let exists = task.exists();
         let treatment: Option<Treatment> = arm.variant.treatment(task.dtype()).ok().filter(|_| exists);
         Case {
-            id: self.id(group, arm),
-            mode: entry.mode.into(),
+            id: self.id(group, arm).into(),
+            mode: entry.mode,
             name: entry.name.clone().unwrap_or_default(),
-            workload: entry.subject.to_string(),
-            recipe: arm.variant.recipe.to_string(),
-            sparsity: arm.variant.sparsity.map(|sparsity| sparsity.to_string()),
-            implementation: arm.implementation.to_string(),
-            device: entry.device.to_string(),
-            dtype: entry.element.to_string(),
-            output_dtype: task.output().map(|output| output.to_string()),
+            workload: entry.subject.to_string().into(),
+            recipe: arm.variant.recipe.to_string().into(),
+            sparsity: arm.variant.sparsity.map(|sparsity| sparsity.to_string().into()),
+            implementation: arm.implementation,
+            device: entry.device,
+            element: entry.element,
+            output: task.output(),
             shape_name: shape_name.clone(),
             shape: task.axes(),
-            regime: group.regime.to_string(),
+            regime: group.regime,
             flops: exists.then(|| task.flops()),
             bytes: treatment.map(|treatment| task.bytes(&treatment)),
             memory_bytes: treatment.map(|treatment| task.memory(&treatment)),
-            published: task
-                .published()
-                .filter(|_| exists)
-                .map(|counts| Counts { flops: counts.flops, bytes: counts.bytes }),
-            fusion: task.fusion().map(|model| FusionModel {
-                operators: model.operators.iter().map(ToString::to_string).collect(),
-                unfused_bytes: model.unfused_bytes,
-                fused_bytes: model.fused_bytes,
-            }),
+            published: task.published().filter(|_| exists),
+            fusion: task.fusion(),
             implied: arm.implied,
             compile_mode: entry.compile_mode.map(|mode| mode.to_string()),
             profiler: entry.profiler,

@@ -10,8 +10,9 @@ use crate::plan::{Group, Plan};
 use crate::sensors;
 use crate::suite;
 use crate::worker::{Assignment, Executor, Seen, Stage, Watch, WorkerError};
+use calorimeter_case::CaseId;
+use calorimeter_case::record::SuiteSpeedup;
 use calorimeter_sinks::journal::{self, Header, JournalContents, Resumed, Summary, count_by_status};
-use calorimeter_sinks::record::SuiteSpeedup;
 use calorimeter_sinks::{Case, Journal, Record, Run, SinkError, Status, write_all};
 use calorimeter_timing::Options;
 use calorimeter_zoo::Device;
@@ -160,7 +161,7 @@ impl Request {
     fn fingerprint(&self, plan: &Plan) -> String {
         // Where a file lies does not matter, what it says does; the cases also say what `auto` and a CSV of shapes meant.
         let texts: Vec<&str> = self.sources.iter().map(|source| source.text.as_str()).collect();
-        let cases: Vec<String> = plan.cases().map(|(case, _)| case.id).collect();
+        let cases: Vec<CaseId> = plan.cases().map(|(case, _)| case.id).collect();
         let content = serde_json::to_vec(&(texts, &self.overrides, cases)).unwrap_or_default();
         format!("{:016x}", fnv1a(&content))
     }
@@ -251,7 +252,7 @@ impl Prepared {
     ) -> Result<Outcome, RunError> {
         let JournalContents { header, mut records, warnings, .. } = contents;
         let devices: HashMap<Device, Found> = devices.into_iter().map(|found| (found.device, found)).collect();
-        let finished: HashMap<String, Status> = records.iter().map(|r| (r.case.id.clone(), r.status)).collect();
+        let finished: HashMap<CaseId, Status> = records.iter().map(|r| (r.case.id.clone(), r.outcome.status)).collect();
         show.start(self.plan.len(), finished.len());
         let mut lookers: Option<Option<Box<dyn Executor>>> = None;
         for group in self.plan.groups() {
@@ -301,7 +302,7 @@ impl Prepared {
     }
 
     fn sort(&self, records: &mut [Record]) {
-        let order: HashMap<String, usize> =
+        let order: HashMap<CaseId, usize> =
             self.plan.cases().enumerate().map(|(index, (case, _))| (case.id, index)).collect();
         records.sort_by_key(|record| order.get(&record.case.id).copied().unwrap_or(usize::MAX));
     }
@@ -327,7 +328,7 @@ impl Prepared {
     fn refuse(&self, group: &Group, watching: &mut Watching<'_>) {
         for (arm, case) in watching.assignment.cases.iter().enumerate() {
             if let Err(reason) = self.plan.supported(group, arm) {
-                watching.record(arm, Record { reason: Some(reason), ..Record::new(case.clone(), Status::Unsupported) });
+                watching.record(arm, Record::without_time(case.clone(), Status::Unsupported, reason));
             }
         }
     }
@@ -429,7 +430,9 @@ impl Watch for Watching<'_> {
         if self.before[case].is_some() || self.error.is_some() {
             return;
         }
-        let record = Record { started: Some(self.started.clone()), ended: Some(now().to_rfc3339()), ..record };
+        let mut record = record;
+        record.outcome.started = Some(self.started.clone());
+        record.outcome.ended = Some(now().to_rfc3339());
         match self.journal.append(&record) {
             Ok(()) => {
                 self.show.record(&record);

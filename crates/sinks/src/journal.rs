@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Record, Status, SuiteSpeedup};
 use crate::{SinkError, atomic};
+use calorimeter_case::CaseId;
+use calorimeter_case::record::{Record, Status, SuiteSpeedup};
 
 /// The name of the journal in the folder of its run.
 pub const JOURNAL_FILE: &str = "journal.jsonl";
@@ -75,7 +76,7 @@ pub struct Summary {
 pub fn count_by_status(records: &[Record]) -> BTreeMap<Status, u64> {
     let mut counts = BTreeMap::new();
     for record in records {
-        *counts.entry(record.status).or_default() += 1;
+        *counts.entry(record.outcome.status).or_default() += 1;
     }
     counts
 }
@@ -275,7 +276,7 @@ fn read_from(file: &File, path: &Path) -> Result<(JournalContents, u64), SinkErr
     };
     let mut contents =
         JournalContents { header, records: Vec::new(), resumed: Vec::new(), summary: None, warnings: Vec::new() };
-    let mut place_of: HashMap<String, usize> = HashMap::new();
+    let mut place_of: HashMap<CaseId, usize> = HashMap::new();
     while let Some((number, line)) = lines.next()? {
         let line = serde_json::from_slice(line).map_err(|cause| bad_line(path, number, cause))?;
         match line {
@@ -347,7 +348,7 @@ impl CompleteLines<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Case;
+    use calorimeter_case::Case;
 
     #[test]
     fn a_full_disk_is_named_and_its_way_out() {

@@ -53,13 +53,13 @@ pub mod operators;
 pub mod parquet;
 mod pivot;
 mod python;
-pub mod record;
 pub mod sink;
 pub mod table;
 pub mod terminal;
 pub mod torchao;
 
+pub use calorimeter_case::record;
+pub use calorimeter_case::{Case, CaseId, Record, Status};
 pub use error::SinkError;
 pub use journal::Journal;
-pub use record::{Case, Record, Status};
 pub use sink::{Run, Sink, sinks, write_all};

@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::{SinkError, atomic};
 
-pub use profile::{Block, Bound, Mark, Peaks, Profile};
+pub use calorimeter_case::record::Bound;
+pub use profile::{Block, Mark, Peaks, Profile};
 use thin::thin;
 
 /// Writes the page into a folder, which is that of the case, and answers where it is.

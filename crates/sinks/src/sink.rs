@@ -7,8 +7,8 @@ use crate::accelerator::Accelerator;
 use crate::csv::Csv;
 use crate::journal::Header;
 use crate::parquet::Parquet;
-use crate::record::Record;
 use crate::torchao::Torchao;
+use calorimeter_case::record::Record;
 
 /// A run as the derived files see it: nothing that could not be read back from its journal.
 #[derive(Clone, Debug)]

@@ -1,13 +1,13 @@
 //! From files and command line to what will be run.
 
 use super::accelerator;
-use super::{AxisValues, CompileMode, ConfigError, Entry, Factor, File, Mode, ModelName, Share, Span, Timing, Wanted};
+use super::{AxisValues, CompileMode, ConfigError, Entry, Factor, File, ModelName, Share, Span, Timing, Wanted};
 use crate::devices;
 use crate::mock::Rule;
-use calorimeter_case::Regime;
+use calorimeter_case::Export;
+use calorimeter_case::{Mode, Regime};
 use calorimeter_recipes::{Dtype, Element, Sparsity, Variant, pair};
 use calorimeter_shapes::{Axes, ShapeSource};
-use calorimeter_sinks::record::Export;
 use calorimeter_timing::Options;
 use calorimeter_zoo::{Device, Implementation, Subject, Suite, Task};
 use serde::{Deserialize, Serialize};
@@ -117,7 +117,7 @@ pub struct ResolvedEntry {
     /// The name that its cases carry, if one was given.
     pub name: Option<String>,
     /// What is done with the model, or the suite of the operator.
-    pub mode: &'static str,
+    pub mode: Mode,
     /// The model or operator.
     pub subject: Subject,
     /// It, at each of its sizes.
@@ -221,7 +221,7 @@ pub fn resolve(sources: &[Source], overrides: &Overrides) -> Result<Resolved, Co
         }
         let file = source.parse()?;
         let invalid = |message: String| ConfigError::invalid(source.path.clone(), message);
-        if file.mode == Mode::Training {
+        if file.mode == super::Mode::Training {
             return Err(invalid("benchmark_mode training is not available in this version; only inference is".into()));
         }
         if file.models.is_empty() {
@@ -357,7 +357,7 @@ pub(super) fn settle(
 /// is asked for its fused side in any case.
 fn having(subject: Subject, tasks: &[NamedTask], device: Device) -> Vec<Implementation> {
     use Implementation::{Eager, Fused};
-    let pattern = mode(subject) == Suite::Fusion.name();
+    let pattern = mode(subject) == Mode::Operator(Suite::Fusion);
     let has = |implementation: &Implementation| {
         let supports = |named: &NamedTask| named.task.support(Variant::BASELINE, *implementation, device).is_ok();
         (pattern && [Eager, Fused].contains(implementation)) || tasks.iter().any(supports)
@@ -370,10 +370,10 @@ fn having(subject: Subject, tasks: &[NamedTask], device: Device) -> Vec<Implemen
 pub(super) const DEFAULT_SEED: u64 = 42;
 
 /// What is done with it.
-fn mode(subject: Subject) -> &'static str {
+fn mode(subject: Subject) -> Mode {
     match subject {
-        Subject::Model(_) => "inference",
-        Subject::Operator(operator) => operator.info().suite.name(),
+        Subject::Model(_) => Mode::Inference,
+        Subject::Operator(operator) => Mode::Operator(operator.info().suite),
     }
 }
 

@@ -194,7 +194,7 @@ pub fn find<'a>(records: &'a [Record], part: &str) -> &'a Record {
 
 /// The records that are not ok.
 pub fn not_ok(records: &[Record]) -> Vec<&Record> {
-    records.iter().filter(|record| record.status != Status::Ok).collect()
+    records.iter().filter(|record| record.outcome.status != Status::Ok).collect()
 }
 
 pub fn fixture(name: &str) -> PathBuf {

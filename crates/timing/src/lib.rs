@@ -19,6 +19,7 @@
 
 mod calibrate;
 mod closure;
+mod durable;
 mod estimate;
 mod failure;
 #[cfg(test)]

@@ -35,6 +35,7 @@ mod silence;
 mod stop_rule;
 mod stopwatch;
 mod suite;
+mod verdict;
 mod warm_up;
 
 #[cfg(feature = "criterion")]
@@ -59,7 +60,7 @@ pub use host::{EndToEnd, Enqueue};
 pub use interval::{Interval, median};
 pub use mock::{Drift, MockClock, MockWork, Script};
 pub use options::Options;
-pub use paired::{Comparison, Verdict};
+pub use paired::Comparison;
 pub use rounds::{Arm, Measurement, Observer, Phase, Quiet, measure};
 pub use series::Series;
 pub use silence::{FORBIDDEN, HeardKernels, Silence};
@@ -68,3 +69,4 @@ pub use stopwatch::{Granularity, LaunchSpan, Overhead, Reading, Stopwatch, WallC
 pub use suite::{SuiteMean, geometric_mean};
 #[cfg(feature = "cubecl")]
 pub use timestamps::Timestamps;
+pub use verdict::{UnknownVerdict, Verdict};

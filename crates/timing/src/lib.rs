@@ -4,21 +4,27 @@
 //! calibrates windows, warms up, interleaves the windows of several arms in rounds, stops when the intervals are narrow
 //! enough, and answers with medians, exact order-statistic intervals and paired speed-ups. Nothing here knows of tensors.
 //!
+//! [`compare`] does so for two closures, [`compare_arms`] for two works of any kind; more arms, and one alone, go to
+//! [`measure`]:
+//!
 //! ```
 //! use calorimeter_timing::{Arm, Closure, Options, Quiet, WallClock, measure};
 //! use std::time::Duration;
 //!
-//! let (mut slow, mut fast) = (Closure::new(|| (0..2000u64).sum::<u64>()), Closure::new(|| (0..1000u64).sum::<u64>()));
-//! let (mut a, mut b) = (WallClock::synchronous(), WallClock::synchronous());
-//! let mut arms = [Arm::new(&mut slow, &mut a), Arm::new(&mut fast, &mut b).against(0)];
+//! let mut works = [1, 2, 3].map(|times| Closure::new(move || (0..1000 * times).fold(0u64, |sum, i| sum ^ i * i)));
+//! let mut clocks = [(); 3].map(|()| WallClock::synchronous());
+//! let arms = works.iter_mut().zip(&mut clocks).map(|(work, clock)| Arm::new(work, clock));
+//! let mut arms: Vec<Arm> = arms.enumerate().map(|(i, arm)| if i == 0 { arm } else { arm.against(0) }).collect();
 //! let options = Options { max_time: Duration::from_millis(50), warm_up: Duration::ZERO, ..Options::default() };
-//! let outcome = measure(&mut arms, &options, &mut Quiet);
-//! let fast = outcome[1].as_ref().unwrap();
-//! println!("{:.1} ns, {:?}", fast.time.median, fast.comparison);
+//! for measured in measure(&mut arms, &options, &mut Quiet) {
+//!     println!("{}", measured?.time);
+//! }
+//! # Ok::<(), calorimeter_timing::TimingError>(())
 //! ```
 
 mod calibrate;
 mod closure;
+mod compare;
 mod durable;
 mod estimate;
 mod failure;
@@ -37,6 +43,7 @@ mod stopwatch;
 mod suite;
 mod verdict;
 mod warm_up;
+mod written;
 
 #[cfg(feature = "criterion")]
 mod criterion_clock;
@@ -52,6 +59,7 @@ pub mod telemetry;
 pub mod trace;
 
 pub use closure::Closure;
+pub use compare::{Compared, compare, compare_arms};
 #[cfg(feature = "criterion")]
 pub use criterion_clock::{DeviceTime, bench_work};
 pub use estimate::{Estimate, Window};

@@ -19,8 +19,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`known`] lists the generators with their parameters. A new generator is one file in `generators/` and its entry
-//! in `generators.rs`.
+//! [`known`] lists the generators with their parameters. A new generator is one file in `generators/` and one line in
+//! `generators.rs`; one of another crate is made known with [`register`].
 
 /// The most shapes or grid points that one source, range or grid may make.
 pub const MAX_SHAPES: u64 = 1_000_000;
@@ -38,7 +38,7 @@ mod source;
 
 pub use calorimeter_case::Axes;
 pub use error::ShapeError;
-pub use generators::{Generator, known};
+pub use generators::{Generator, known, register};
 pub use grid::{Axis, Grid};
 pub use parameter::{Kind, MAX_POWER, Parameter, Settings, Value};
 pub use range::{Range, Step, Values};

@@ -27,6 +27,7 @@ pub mod quantise;
 pub mod schemes;
 pub mod stored;
 
+mod accuracy;
 mod block_sparse;
 mod dispatch;
 mod dtype;
@@ -46,6 +47,7 @@ mod sparsity;
 mod treatment;
 mod weight;
 
+pub use accuracy::{Accuracy, sqnr};
 pub use calorimeter_case::{Dtype, Element, Name, UnknownName};
 pub use dtype::FloatType;
 pub use element::Codes;

@@ -1,20 +1,4 @@
-//! Which arithmetic a model runs in: recipe names, their numerics on plain slices, and layers for burn.
-//!
-//! A [`Recipe`] is parsed from the name that torchao's users know, exactly and never by substring; it quantises a
-//! [`Weight`] on the host, and makes a [`Linear`] layer for any burn backend.
-//!
-//! ```
-//! use calorimeter_recipes::{Dtype, Recipe, Weight};
-//!
-//! let recipe: Recipe = "int8wo".parse()?;
-//! assert_eq!(recipe.to_string(), "int8wo");
-//! assert!("int8w0".parse::<Recipe>().unwrap_err().to_string().contains("did you mean \"int8wo\""));
-//!
-//! let weight = Weight::new(2, 4, vec![63.0, -127.5, 32.4, 0.0, 0.1, 0.2, 0.3, 0.4], Dtype::F32);
-//! let quantised = recipe.treatment(Dtype::F32, None)?.quantise(&weight)?.expect("int8wo quantises weights");
-//! assert_eq!(quantised.codes()[..4].iter().map(|&code| code as i8).collect::<Vec<_>>(), [63, -128, 32, 0]);
-//! # Ok::<(), calorimeter_recipes::RecipeError>(())
-//! ```
+#![doc = include_str!("../README.md")]
 
 #[cfg_attr(feature = "cube", allow(missing_docs, reason = "CubeCL adds an undocumented twin to each function"))]
 pub mod scalar;

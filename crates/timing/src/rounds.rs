@@ -126,6 +126,21 @@ const PRIMING: u32 = 3;
 const REPEATS_ONE_IN: u32 = 5;
 
 /// Measures all arms together. An arm that fails drops out; the others go on.
+///
+/// ```
+/// use calorimeter_timing::{Arm, Closure, Options, Quiet, WallClock, measure};
+/// use std::time::Duration;
+///
+/// let mut works = [1, 2, 3].map(|times| Closure::new(move || (0..1000 * times).fold(0u64, |sum, i| sum ^ i * i)));
+/// let mut clocks = [(); 3].map(|()| WallClock::synchronous());
+/// let arms = works.iter_mut().zip(&mut clocks).map(|(work, clock)| Arm::new(work, clock));
+/// let mut arms: Vec<Arm> = arms.enumerate().map(|(i, arm)| if i == 0 { arm } else { arm.against(0) }).collect();
+/// let options = Options { max_time: Duration::from_millis(50), warm_up: Duration::ZERO, ..Options::default() };
+/// for measured in measure(&mut arms, &options, &mut Quiet) {
+///     println!("{}", measured?.time);
+/// }
+/// # Ok::<(), calorimeter_timing::TimingError>(())
+/// ```
 pub fn measure(
     arms: &mut [Arm<'_>],
     options: &Options,

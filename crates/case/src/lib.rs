@@ -1,4 +1,4 @@
-//! What is said of a measurement: the words that the crates of Calorimeter share, so that none is defined twice.
+#![doc = include_str!("../README.md")]
 
 mod axes;
 mod case;

@@ -215,7 +215,7 @@ mod tests {
             Speedup { ratio, lo, hi, verdict: verdict.into(), ..Speedup::default() }
         };
         let mut speedups = vec![one(1.001, "SAME"); 16];
-        speedups.extend([one(1.03, "FASTER"), one(1.0 / 1.02, "INCONCLUSIVE"), one(0.9, "SLOWER"), one(1.0, "SAME")]);
+        speedups.extend([one(1.03, "FASTER"), one(1.0 / 1.02, "UNCLEAR"), one(0.9, "SLOWER"), one(1.0, "SAME")]);
         let noise = summary(&speedups);
         assert_eq!((noise.comparisons, noise.false_verdict_rate, noise.same_rate), (20, 0.1, 0.85));
         assert_eq!(noise.interval_miss_rate, 0.15);

@@ -17,6 +17,7 @@ pub use summary::summary;
 pub use text::nanoseconds;
 
 use crate::record::{Axes, Case};
+use crate::torchao::MODES_OF_MODELS;
 
 /// The longest line, in characters. Only a name that is longer by itself can exceed it.
 pub const WIDTH: usize = 120;
@@ -50,9 +51,10 @@ fn group(case: &Case) -> ([&str; 8], &Axes) {
     ([mode, name, workload, dtype, output, device, shape_name, regime], &case.shape)
 }
 
-/// Whether it is an operator, to which no recipe is applied.
+/// Whether it is an operator, to which no recipe is applied. The mode of a model is what is done with it, that of an
+/// operator the name of its suite, of which there may be any; a case without a mode is taken for a model.
 fn is_operator(case: &Case) -> bool {
-    matches!(case.mode.as_str(), "gemm" | "ops" | "fusion" | "calibration" | "elsewhere")
+    !case.mode.is_empty() && !MODES_OF_MODELS.contains(&case.mode.as_str())
 }
 
 fn recipe_with_sparsity(case: &Case) -> String {

@@ -41,6 +41,9 @@ pub const COLUMNS: [&str; 24] = [
     "memory_stats",
 ];
 
+/// What can be done with a model. Every other mode is a suite of operators, which torchao does not have.
+pub const MODES_OF_MODELS: [&str; 2] = ["inference", "training"];
+
 /// Writes `<output_dir>/<mode>/results_<start>.csv`, one file per mode; none if nothing was timed.
 pub struct Torchao;
 
@@ -60,8 +63,7 @@ impl Sink for Torchao {
         }
         let rows = pivot::rows(&run.records);
         let mut modes: Vec<&str> = Vec::new();
-        // Other modes are operators, which torchao does not have.
-        for row in rows.iter().filter(|row| ["inference", "training"].contains(&row.case.mode.as_str())) {
+        for row in rows.iter().filter(|row| MODES_OF_MODELS.contains(&row.case.mode.as_str())) {
             if !modes.contains(&row.case.mode.as_str()) {
                 modes.push(&row.case.mode);
             }

@@ -217,9 +217,13 @@ cube is the fastest from batch16-dimension64, 64.00 MiB moved, on; below it eage
     }
 
     #[test]
-    fn models_are_not_operators() {
-        let mut model = record("eager", 1, 1.0, None);
-        model.case.mode = "inference".into();
-        assert_eq!(operators(&[model], Colour::Never), "");
+    fn models_are_not_operators_and_whatever_is_no_model_is() {
+        for (mode, expected) in
+            [("inference", false), ("training", false), ("links", true), ("a suite of tomorrow", true)]
+        {
+            let mut record = record("eager", 1, 1.0, None);
+            record.case.mode = mode.into();
+            assert_eq!(operators(&[record], Colour::Never) != "", expected, "{mode}");
+        }
     }
 }

@@ -298,7 +298,7 @@ mod tests {
             (vec![against(3, profile("int8wo eager", 9))], r#"the baseline of "int8wo eager" is not there"#),
             (vec![device, against(0, profile("int8wo eager", 9))], "told by host-allocator and its baseline by cupti"),
         ] {
-            let error = write(dir.path(), "case", &profiles).unwrap_err().to_string();
+            let error = write(dir.path(), "case", &profiles).unwrap_err().with_causes();
             assert!(error.contains("memory.html") && error.contains(cause), "{error}");
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);

@@ -347,7 +347,8 @@ fn write(folder: &Path, id: &str, beside: &[(String, &Timeline)]) -> Result<(), 
     let Some((_, own)) = beside.last() else { return Ok(()) };
     for (name, file) in [(BEFORE, "snapshot_before.json"), (AFTER, "snapshot_after.json")] {
         if let Some(mark) = own.marks.iter().find(|mark| mark.name == name) {
-            atomic::write(&folder.join(file), &serde_json::to_vec_pretty(&own.snapshot(mark.at_ns))?)?;
+            let snapshot = serde_json::to_vec_pretty(&own.snapshot(mark.at_ns))?;
+            atomic::write(&folder.join(file), &snapshot).map_err(|error| error.with_causes())?;
         }
     }
     let profiles: Vec<Profile> = beside
@@ -355,7 +356,7 @@ fn write(folder: &Path, id: &str, beside: &[(String, &Timeline)]) -> Result<(), 
         .enumerate()
         .map(|(index, (label, timeline))| profile(label, timeline, (index > 0).then_some(0)))
         .collect();
-    memory_page::write(&folder, id, &profiles)?;
+    memory_page::write(&folder, id, &profiles).map_err(|error| error.with_causes())?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Recipes side by side, without a clock.
 
-use crate::scene::{Scene, find};
+use crate::scene::{Scene, TABLES, find};
 use calorimeter_case::record::Execution;
 use calorimeter_case::record::Preparation;
 use calorimeter_case::record::Rates;
@@ -72,8 +72,8 @@ fn on_the_cpu_a_finer_recipe_is_closer_to_the_unquantised_model() {
     let contents = scene.journal("out");
     assert!(contents.summary.is_some() && contents.records.len() == 4);
     assert!(contents.records.iter().all(is_untimed));
-    for name in ["out/results.csv", "out/results.parquet"] {
-        assert!(scene.path(name).is_file(), "{name}");
+    for name in TABLES {
+        assert!(scene.path("out").join(name).is_file(), "{name}");
     }
     assert!(!scene.path("out/inference").exists(), "scripts for torchao read times, and there are none");
 }

@@ -232,9 +232,11 @@ cube is the fastest from batch16-dimension64, 64.00 MiB moved, on; below it eage
     }
 
     #[test]
-    fn models_are_not_operators() {
-        let mut model = record("eager", 1, 1.0, None);
-        model.case.mode = "inference".parse().unwrap();
-        assert_eq!(operators(&[model], Colour::Never), "");
+    fn models_are_not_operators_and_every_suite_is_of_some() {
+        for (mode, expected) in [("inference", false), ("training", false), ("links", true), ("elsewhere", true)] {
+            let mut record = record("eager", 1, 1.0, None);
+            record.case.mode = mode.parse().unwrap();
+            assert_eq!(operators(&[record], Colour::Never) != "", expected, "{mode}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The four kernels of STREAM: traffic with next to no arithmetic.
 
+#[cfg(feature = "cuda")]
 use super::native_pass;
 use crate::gate::Tolerance;
 use crate::operator::{Operation, Spec, burn_alone};
@@ -7,7 +8,6 @@ use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::backend::Backend;
 use calorimeter_case::Suite;
 use calorimeter_recipes::Dtype;
-#[cfg(feature = "cuda")]
 use calorimeter_recipes::FloatType;
 
 /// One of the four.

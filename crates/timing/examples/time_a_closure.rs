@@ -1,7 +1,7 @@
 //! `calorimeter-timing` alone: does it pay to add floats up in eight lanes? Two closures of ours, one answer with its
 //! interval.
 //!
-//! `cargo run --release -p calorimeter-examples --example time_a_closure`
+//! `cargo run -p calorimeter-timing --example time_a_closure`
 
 use calorimeter_timing::{Options, TimingError, compare};
 use std::hint::black_box;

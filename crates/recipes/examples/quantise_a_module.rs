@@ -1,7 +1,7 @@
 //! `calorimeter-recipes` alone: the linear layers of a burn module of one's own are quantised where they are, and its
 //! answers compared with those before.
 //!
-//! `cargo run --release -p calorimeter-examples --example quantise_a_module [-- int8wo float8dq]`
+//! `cargo run -p calorimeter-recipes --example quantise_a_module [-- int8wo float8dq]`
 
 use burn::module::Module;
 use burn::nn::{Gelu, LayerNorm, LayerNormConfig, Linear, LinearConfig};

@@ -1,7 +1,7 @@
-//! `calorimeter-timing` alone: does it pay for a kernel to read four floats at once? A CubeCL kernel of ours in two
+//! A kernel of one's own in the hands of `calorimeter-timing`: does it pay to read four floats at once? A CubeCL kernel in two
 //! variants, timed by the device's own clock where it has one.
 //!
-//! `cargo run --release -p calorimeter-examples --example time_a_kernel`
+//! `cargo run -p calorimeter-kernels --example time_a_kernel`
 
 use calorimeter_timing::{Arm, Failure, Options, Stopwatch, Timestamps, WallClock, Work, compare_arms};
 use cubecl::client::ComputeClient;

@@ -1,6 +1,6 @@
 //! `calorimeter-runner` inside a program of one's own: the cases below, or those of a file, each record as it comes.
 //!
-//! `cargo run --release -p calorimeter-examples --example runner [-- configs/quickstart.yml]`
+//! `cargo run -p calorimeter-runner --example runner [-- configs/quickstart.yml]`
 
 use calorimeter_runner::config::Source;
 use calorimeter_runner::run::{Place, Request, RunError, Show, now, run_id};

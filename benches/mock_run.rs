@@ -3,7 +3,7 @@
 
 use calorimeter_runner::dialects::Source;
 use calorimeter_runner::run::{Place, Prepared, Request, RunError, Show};
-use calorimeter_runner::worker::{Keep, Subprocess, serve_if_worker};
+use calorimeter_runner::worker::{Kept, Subprocess, serve_if_worker};
 use criterion::{BatchSize, Criterion, Throughput};
 use tempfile::TempDir;
 
@@ -37,7 +37,7 @@ fn mock_run(criterion: &mut Criterion) -> Result<(), RunError> {
 fn run(prepared: &Prepared, folder: &TempDir) {
     let place = Place { dir: folder.path().to_owned(), output_dir: folder.path().to_owned() };
     let outcome =
-        prepared.start(&place, &mut Subprocess::new(Keep::default()), &mut Silent).expect("the mock device is here");
+        prepared.start(&place, &mut Subprocess::new(Kept::default()), &mut Silent).expect("the mock device is here");
     assert!(outcome.records.len() as u64 == CASES && outcome.errors.is_empty(), "{:?}", outcome.errors);
 }
 

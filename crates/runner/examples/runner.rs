@@ -4,7 +4,7 @@
 
 use calorimeter_runner::dialects::Source;
 use calorimeter_runner::run::{Place, Request, RunError, Show, now, run_id};
-use calorimeter_runner::worker::{Keep, Subprocess, serve_if_worker};
+use calorimeter_runner::worker::{Kept, Subprocess, serve_if_worker};
 
 const CASES: &str = "
 device: cpu
@@ -32,7 +32,7 @@ fn main() -> Result<(), RunError> {
     };
     let prepared = Request { sources: vec![source], ..Request::default() }.prepare()?;
     let place = Place { dir: format!("results/{}", run_id(&now())).into(), output_dir: "results".into() };
-    let outcome = prepared.start(&place, &mut Subprocess::new(Keep::default()), &mut Lines)?;
+    let outcome = prepared.start(&place, &mut Subprocess::new(Kept::default()), &mut Lines)?;
     println!("{} cases, {} files in {}", outcome.records.len(), outcome.paths.len(), place.dir.display());
     Ok(())
 }

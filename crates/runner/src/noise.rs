@@ -5,7 +5,7 @@ use crate::devices::{self, DiscoveredDevice};
 use crate::entries::{Entry, Origin, Size, Wanted};
 use crate::mock::Rule;
 use crate::run::{Request, RunError};
-use crate::worker::{Assignment, Executor, Stage, Watch};
+use crate::worker::{AssignedCase, Assignment, Event, Executor, Listener};
 use calorimeter_case::record::Speedup;
 use calorimeter_recipes::{Dtype, Element, Recipe};
 use calorimeter_shapes::Shape;
@@ -86,19 +86,20 @@ pub fn measure(
     let case = prepared.plan().groups()[0].arms()[0].case().clone();
     let (mut speedups, mut stopwatch) = (Vec::new(), String::new());
     for index in 0..comparisons {
-        let mut heard = Heard { records: Vec::new(), interrupted };
-        let ran = executor.run(&twice(&case, index, &found), &found, TIMEOUT, &mut heard);
+        let mut comparison = Comparison { records: Vec::new(), interrupted };
+        let ran = executor.run(&twice(&case, index, &found), &found, TIMEOUT, &mut comparison);
         ran.map_err(RunError::from)?;
         if interrupted() {
             return Err(NoiseError::Interrupted);
         }
-        let wrong = heard.records.iter().find(|record| record.outcome.status != Status::Ok);
-        let speedup = heard.records.iter().find_map(|record| record.speedup.clone());
+        let wrong = comparison.records.iter().find(|record| record.outcome.status != Status::Ok);
+        let speedup = comparison.records.iter().find_map(|record| record.speedup.clone());
         let Some(speedup) = speedup.filter(|_| wrong.is_none()) else {
             let reason = wrong.and_then(|record| record.outcome.reason.clone());
             return Err(NoiseError::Failed(reason.unwrap_or_else(|| "the two were not compared".into())));
         };
-        stopwatch = heard.records.iter().find_map(|record| record.execution.stopwatch.clone()).unwrap_or(stopwatch);
+        stopwatch =
+            comparison.records.iter().find_map(|record| record.execution.stopwatch.clone()).unwrap_or(stopwatch);
         show(&speedup);
         speedups.push(speedup);
     }
@@ -165,8 +166,13 @@ fn entry(found: &DiscoveredDevice) -> Result<Entry, NoiseError> {
 /// The case and its twin, compared.
 fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
     let named = |name: char| Case { id: format!("{}#{name}{index}", case.id).into(), ..case.clone() };
-    let cases = vec![named('a'), named('b')];
-    let sets = cases.iter().map(|case| found.sets(case.regime, case.bytes.unwrap_or(0))).collect();
+    let sets = found.sets(case.regime, case.bytes.unwrap_or(0));
+    let (first, second) = (named('a'), named('b'));
+    let against = Some(first.id.clone());
+    let cases = vec![
+        AssignedCase { case: first, against: None, sets, kernels: None },
+        AssignedCase { case: second, against, sets, kernels: None },
+    ];
     // Neither an earlier look at the noise nor a long warm-up: what counts is how two arms in one process differ.
     let timing = Options {
         margin: LEAST_MARGIN,
@@ -180,30 +186,20 @@ fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
     // What the mock device does here: noise of a percent.
     let mock = vec![Rule { noise: 0.01, ..Rule::default() }];
     let (device, seed) = (found.facts(), u64::from(index));
-    Assignment {
-        cases,
-        against: vec![None, Some(0)],
-        device,
-        sets,
-        seen: vec![],
-        folder: None,
-        timing: Some(timing),
-        seed,
-        mock,
-    }
+    Assignment { cases, device, folder: None, timing: Some(timing), seed, mock }
 }
 
 /// Keeps the records of one comparison.
-struct Heard<'a> {
+struct Comparison<'a> {
     records: Vec<Record>,
     interrupted: &'a dyn Fn() -> bool,
 }
 
-impl Watch for Heard<'_> {
-    fn touch(&mut self, _: usize, _: Stage) {}
-
-    fn record(&mut self, _: usize, record: Record) {
-        self.records.push(record);
+impl Listener for Comparison<'_> {
+    fn hear(&mut self, event: Event) {
+        if let Event::Ended(record) = event {
+            self.records.push(*record);
+        }
     }
 
     fn interrupted(&self) -> bool {

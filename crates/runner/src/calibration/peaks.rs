@@ -1,7 +1,7 @@
 //! The highest rates of a calibration: by its operations, and by the probes that every run measures first.
 
 use super::plan::{BLAS, STREAM};
-use crate::worker::TF32;
+use crate::worker::arm::TF32;
 use calorimeter_case::{DeviceKind, Dtype};
 use calorimeter_sinks::{Record, Status};
 use serde::{Deserialize, Serialize};

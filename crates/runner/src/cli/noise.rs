@@ -6,13 +6,13 @@ use crate::Exit;
 use crate::cache;
 use crate::noise::{Noise, NoiseError, measure};
 use crate::progress::{interrupted, listen_for_interrupts};
-use crate::worker::{Keep, Subprocess};
+use crate::worker::{Kept, Subprocess};
 use calorimeter_case::record::Speedup;
 
 pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
     listen_for_interrupts();
     let NoiseArguments { device, comparisons, format } = arguments;
-    let keep = Keep { tuning: cache::folder("tuning"), peaks: cache::folder("peaks"), never_tune: false, look: false };
+    let keep = Kept { tuning: cache::folder("tuning"), peaks: cache::folder("peaks"), never_tune: false, look: false };
     let mut count = 0;
     let mut show = |speedup: &Speedup| {
         count += 1;

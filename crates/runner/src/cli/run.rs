@@ -8,7 +8,7 @@ use crate::dialects::Source;
 use crate::entries::{Autotune, Overrides, ResolvedEntry};
 use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError, now, run_id};
-use crate::worker::{Keep, Subprocess};
+use crate::worker::{Kept, Subprocess};
 use calorimeter_sinks::terminal::{Colour, summary};
 use calorimeter_sinks::{Case, not_in_this_build};
 use calorimeter_zoo::Device;
@@ -201,11 +201,11 @@ pub fn colour(arguments: &ColourArguments) -> Colour {
 }
 
 /// What the run's workers keep, and where: what is tuned afresh stays with the run.
-fn keep(prepared: &Prepared, place: &Place) -> Keep {
+fn keep(prepared: &Prepared, place: &Place) -> Kept {
     let autotune = prepared.autotune();
     let tuning = match autotune {
         Autotune::Fresh => Some(place.dir.join("tuning")),
         Autotune::Cached | Autotune::Off => crate::cache::folder("tuning"),
     };
-    Keep { tuning, peaks: crate::cache::folder("peaks"), never_tune: autotune == Autotune::Off, look: false }
+    Kept { tuning, peaks: crate::cache::folder("peaks"), never_tune: autotune == Autotune::Off, look: false }
 }

@@ -3,7 +3,8 @@
 use super::{MEMORY, Peaks};
 use crate::clocks::stopwatch;
 use crate::timed_probes::{Probed, implementation, probes};
-use crate::worker::{DeviceFacts, Job};
+use crate::worker::DeviceFacts;
+use crate::worker::arm::Job;
 use calorimeter_case::Regime;
 use calorimeter_recipes::{Dtype, Treatment};
 use calorimeter_shapes::Shape;

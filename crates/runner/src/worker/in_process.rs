@@ -1,12 +1,16 @@
 //! An executor without isolation, for programs that embed the runner and cannot start themselves again.
 
-use super::bench::{Context, Hear, Poisoned, work};
-use super::protocol::{Assignment, Seen, Stage};
-use super::subprocess::remaining;
-use super::{Executor, Watch, WorkerError};
+use super::context::Context;
+use super::event::{Event, Listener};
+use super::group::work;
+use super::poison::Poisoned;
+use super::protocol::Assignment;
+use super::remaining::remaining;
+use super::{Executor, WorkerError, panics};
 use crate::devices::DiscoveredDevice;
-use calorimeter_sinks::{Record, Status};
+use calorimeter_case::{CaseId, Record, Status};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 /// Measures in this process: a crash takes it along, a hang stays, and timeouts are not enforced.
@@ -23,32 +27,23 @@ impl InProcess {
     }
 }
 
-/// Hears for a watch, and knows how the cases ended that have their record.
-struct Hearing<'a> {
-    watch: &'a mut dyn Watch,
-    positions: &'a [usize],
-    ended: &'a mut [Option<Status>],
+/// Passes the first end of each case on, and remembers it.
+struct FirstEnds<'a> {
+    listener: &'a mut dyn Listener,
+    ended: &'a mut HashMap<CaseId, Status>,
 }
 
-impl Hear for Hearing<'_> {
-    fn touch(&mut self, case: usize, stage: Stage) {
-        self.watch.touch(self.positions[case], stage);
-    }
-
-    fn record(&mut self, case: usize, record: Record) {
-        let case = self.positions[case];
-        if self.ended[case].is_none() {
-            self.ended[case] = Some(record.outcome.status);
-            self.watch.record(case, record);
+impl Listener for FirstEnds<'_> {
+    fn hear(&mut self, event: Event) {
+        if let Event::Ended(record) = &event {
+            let Entry::Vacant(first) = self.ended.entry(record.case.id.clone()) else { return };
+            first.insert(record.outcome.status);
         }
-    }
-
-    fn seen(&mut self, case: usize, seen: Seen) {
-        self.watch.seen(self.positions[case], seen);
+        self.listener.hear(event);
     }
 
     fn interrupted(&self) -> bool {
-        self.watch.interrupted()
+        self.listener.interrupted()
     }
 }
 
@@ -58,34 +53,34 @@ impl Executor for InProcess {
         assignment: &Assignment,
         _: &DiscoveredDevice,
         _: Duration,
-        watch: &mut dyn Watch,
+        listener: &mut dyn Listener,
     ) -> Result<(), WorkerError> {
-        let mut ended = vec![None; assignment.cases.len()];
+        let mut ended = HashMap::new();
         loop {
             let left = remaining(assignment, &ended);
-            if left.is_empty() || watch.interrupted() {
+            if left.is_empty() || listener.interrupted() {
                 return Ok(());
             }
+            let rest = assignment.only(|id| left.contains(id));
             if let Some(reason) = &self.poison {
                 let reason = format!("an earlier case spoilt this process: {reason}");
-                for case in left.into_iter().filter(|&case| ended[case].is_none()) {
-                    let identity = assignment.cases[case].clone();
-                    watch.record(case, Record::without_time(identity, Status::Skipped, reason.clone()));
+                for assigned in rest.cases.into_iter().filter(|assigned| !ended.contains_key(&assigned.case.id)) {
+                    let record = Record::without_time(assigned.case, Status::Skipped, reason.clone());
+                    listener.hear(Event::Ended(Box::new(record)));
                 }
                 return Ok(());
             }
-            let mut hearing = Hearing { watch, positions: &left, ended: &mut ended };
             let context = self.context(&assignment.device.identity);
-            if let Err(Poisoned { case, reason }) = work(&assignment.only(&left), context, &mut hearing) {
-                let case = left[case];
-                let identity = assignment.cases[case].clone();
-                let record = Record::without_time(identity, Status::Failed, reason.clone());
+            let mut ends = FirstEnds { listener, ended: &mut ended };
+            if let Err(Poisoned { case, reason }) = work(&rest, context, &mut ends) {
+                let Some(spoilt) = rest.cases.into_iter().find(|assigned| assigned.case.id == case) else { continue };
                 // One that was touched again as another one's baseline keeps its record, and is a baseline no more.
-                if ended[case].replace(Status::Failed).is_none() {
-                    watch.record(case, record);
+                if ended.insert(case, Status::Failed).is_none() {
+                    let record = Record::without_time(spoilt.case, Status::Failed, reason.clone());
+                    listener.hear(Event::Ended(Box::new(record)));
                 }
                 // What panicked on this thread was unwound in order; what panicked on a device's was not.
-                self.poison = super::panics::on_device().map(|_| reason);
+                self.poison = panics::on_device().map(|_| reason);
             }
         }
     }

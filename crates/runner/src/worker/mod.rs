@@ -1,47 +1,36 @@
 //! Workers: the processes that touch devices, and the part of a run that looks after them.
+//!
+//! In the run: [`pool`](Subprocess) starts, watches and replaces workers; `in_process` does without them. In a worker:
+//! `child` takes orders, `group` works on an assignment, `arm` brings one case to its time, `inspect` looks at it
+//! afterwards.
 
-mod bench;
-mod fusion;
+pub(crate) mod arm;
+mod batches;
+mod child;
+mod context;
+mod event;
+mod group;
 mod in_process;
-mod iterations;
-mod look;
-mod measured;
-mod memory;
+mod inspect;
+mod kernels;
+mod operands;
 mod panics;
+mod poison;
+mod pool;
 mod position;
-mod process;
-mod profile;
 mod protocol;
-mod ranges;
-mod ready;
-mod sensors;
-mod subprocess;
-mod traffic;
-mod tuning;
+mod remaining;
 
+pub use child::serve_if_worker;
+pub use event::{Event, Listener, SeenKernels, Stage};
 pub use in_process::InProcess;
-pub use process::serve_if_worker;
-pub use protocol::{Assignment, DeviceFacts, Event, Keep, Seen, Stage};
-pub(crate) use ready::{Job, TF32};
-pub use subprocess::Subprocess;
+pub use pool::Subprocess;
+pub use protocol::{AssignedCase, Assignment, DeviceFacts, Kept};
 
 use crate::devices::DiscoveredDevice;
-use calorimeter_sinks::Record;
 use std::time::Duration;
 
-/// Watches an assignment being worked on.
-pub trait Watch {
-    /// The case at this position is about to be touched.
-    fn touch(&mut self, case: usize, stage: Stage);
-    /// The case at this position has ended.
-    fn record(&mut self, case: usize, record: Record);
-    /// The kernels of the case at this position were looked at.
-    fn seen(&mut self, _case: usize, _seen: Seen) {}
-    /// Whether to stop: cases without a record are left for another time.
-    fn interrupted(&self) -> bool;
-}
-
-/// Works on assignments. Every case of an assignment gets a record, unless the watch interrupts it.
+/// Works on assignments. Every case of an assignment gets a record, unless the listener interrupts it.
 pub trait Executor {
     /// Measures one assignment on its device.
     fn run(
@@ -49,7 +38,7 @@ pub trait Executor {
         assignment: &Assignment,
         device: &DiscoveredDevice,
         timeout: Duration,
-        watch: &mut dyn Watch,
+        listener: &mut dyn Listener,
     ) -> Result<(), WorkerError>;
 
     /// Another one that only looks at kernels, where that is possible: what it is given ends without records.

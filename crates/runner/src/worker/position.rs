@@ -3,7 +3,7 @@
 //! A message for each window would have the run's threads wake up just as the window opens, on the very cores that it
 //! measures.
 
-use super::protocol::Stage;
+use super::event::Stage;
 use std::fs::{File, OpenOptions, remove_file};
 use std::io::{ErrorKind, Result};
 use std::os::unix::fs::FileExt;

@@ -1,15 +1,17 @@
 //! The run's side: worker processes started, watched, ended and replaced.
 
+use super::child::{BEAT, WORKER};
+use super::event::{Event, Listener, Stage};
 use super::position::Position;
-use super::process::{BEAT, WORKER};
-use super::protocol::{Assignment, Event, Keep, Order};
-use super::{Executor, Watch, WorkerError};
+use super::protocol::{Assignment, Kept, Message, Order};
+use super::remaining::remaining;
+use super::{Executor, WorkerError};
 use crate::cache::file_name;
 use crate::devices::DiscoveredDevice;
-use calorimeter_case::record::Outcome;
-use calorimeter_sinks::{Record, Status};
+use calorimeter_case::{CaseId, Device, Record, Status};
 use calorimeter_timing::FORBIDDEN;
-use calorimeter_zoo::Device;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -30,7 +32,7 @@ const STILLBORN: u32 = 3;
 
 /// Measures in worker processes, one at a time: this program, started again.
 pub struct Subprocess {
-    keep: Keep,
+    kept: Kept,
     worker: Option<Worker>,
 }
 
@@ -39,7 +41,7 @@ struct Worker {
     device: Device,
     child: Child,
     orders: ChildStdin,
-    events: Receiver<Event>,
+    messages: Receiver<Message>,
     position: Position,
     stderr: Arc<Mutex<Vec<u8>>>,
     /// Disconnected when all of standard error has been read.
@@ -49,18 +51,18 @@ struct Worker {
 /// How a worker's work on an assignment came to an end.
 enum Ending {
     Done,
-    Unheard { case: usize },
+    Unheard { case: CaseId },
     Interrupted,
-    Poisoned { case: usize, reason: String },
-    TimedOut { case: usize },
-    Frozen { case: Option<usize>, silence: Duration },
-    Gone { case: Option<usize> },
+    Poisoned { case: CaseId, reason: String },
+    TimedOut { case: CaseId },
+    Frozen { case: Option<CaseId>, silence: Duration },
+    Gone { case: Option<CaseId> },
 }
 
 impl Subprocess {
     /// Workers keep what they find out for later ones, tuned kernels in a folder for each device.
-    pub fn new(keep: Keep) -> Self {
-        Self { keep, worker: None }
+    pub fn new(kept: Kept) -> Self {
+        Self { kept, worker: None }
     }
 
     fn worker(&mut self, device: &DiscoveredDevice) -> Result<&mut Worker, WorkerError> {
@@ -69,7 +71,7 @@ impl Subprocess {
         }
         match &mut self.worker {
             Some(worker) => Ok(worker),
-            none => Ok(none.insert(Worker::start(device, &self.keep)?)),
+            none => Ok(none.insert(Worker::start(device, &self.kept)?)),
         }
     }
 }
@@ -80,17 +82,17 @@ impl Executor for Subprocess {
         assignment: &Assignment,
         device: &DiscoveredDevice,
         timeout: Duration,
-        watch: &mut dyn Watch,
+        listener: &mut dyn Listener,
     ) -> Result<(), WorkerError> {
-        let mut ended = vec![None; assignment.cases.len()];
+        let mut ended = HashMap::new();
         let mut stillborn = 0;
         loop {
             let left = remaining(assignment, &ended);
-            if left.is_empty() || watch.interrupted() {
+            if left.is_empty() || listener.interrupted() {
                 return Ok(());
             }
-            let worker = self.worker(device)?;
-            let ending = worker.work(&assignment.only(&left), &left, timeout, &mut ended, watch);
+            let rest = assignment.only(|id| left.contains(id));
+            let ending = self.worker(device)?.work(&rest, timeout, &mut ended, listener);
             let (case, status, reason) = match ending {
                 Ending::Done => continue,
                 Ending::Unheard { case } => {
@@ -113,17 +115,14 @@ impl Executor for Subprocess {
             let (exit, stderr_tail) = self.worker.take().map(Worker::end).unwrap_or_default();
             let exit = exit.unwrap_or_else(|| "closed its pipe and had to be ended".into());
             let reason = if reason.is_empty() { format!("its worker process {exit}") } else { reason };
-            match case.map(|case| left[case]) {
-                Some(case) => {
+            match case.and_then(|id| rest.cases.iter().find(|assigned| assigned.case.id == id)) {
+                Some(assigned) => {
                     stillborn = 0;
-                    let identity = assignment.cases[case].clone();
-                    let record = Record {
-                        outcome: Outcome { reason: Some(reason), stderr_tail, ..status.into() },
-                        ..Record::new(identity, status)
-                    };
+                    let mut record = Record::without_time(assigned.case.clone(), status, reason);
+                    record.outcome.stderr_tail = stderr_tail;
                     // One that was touched again as another one's baseline keeps its record, and is a baseline no more.
-                    if ended[case].replace(status).is_none() {
-                        watch.record(case, record);
+                    if ended.insert(assigned.case.id.clone(), status).is_none() {
+                        listener.hear(Event::Ended(Box::new(record)));
                     }
                 }
                 None => {
@@ -137,27 +136,18 @@ impl Executor for Subprocess {
     }
 
     fn looker(&self) -> Option<Box<dyn Executor>> {
-        Some(Box::new(Self::new(Keep { look: true, ..self.keep.clone() })))
+        Some(Box::new(Self::new(Kept { look: true, ..self.kept.clone() })))
     }
-}
-
-/// The cases that have not ended, with the baselines that they are compared with: those are measured again beside them,
-/// and their records stand.
-pub fn remaining(assignment: &Assignment, ended: &[Option<Status>]) -> Vec<usize> {
-    let left = |case: &usize| ended[*case].is_none();
-    let baselines: Vec<usize> = (0..ended.len()).filter(left).filter_map(|case| assignment.against[case]).collect();
-    let again = |case: &usize| ended[*case] == Some(Status::Ok) && baselines.contains(case);
-    (0..ended.len()).filter(|case| left(case) || again(case)).collect()
 }
 
 impl Worker {
-    fn start(device: &DiscoveredDevice, keep: &Keep) -> Result<Self, WorkerError> {
+    fn start(device: &DiscoveredDevice, kept: &Kept) -> Result<Self, WorkerError> {
         let mut program = Command::new(std::env::current_exe().map_err(WorkerError::Spawn)?);
         program.arg(WORKER);
-        Self::running(program, device, keep)
+        Self::running(program, device, kept)
     }
 
-    fn running(mut program: Command, device: &DiscoveredDevice, keep: &Keep) -> Result<Self, WorkerError> {
+    fn running(mut program: Command, device: &DiscoveredDevice, kept: &Kept) -> Result<Self, WorkerError> {
         let (position, path) = Position::create().map_err(WorkerError::Spawn)?;
         let mut child = program
             .stdin(Stdio::piped())
@@ -173,34 +163,34 @@ impl Worker {
         let (orders, stdout) = (child.stdin.take().ok_or_else(missing)?, child.stdout.take().ok_or_else(missing)?);
         let mut errors = child.stderr.take().ok_or_else(missing)?;
 
-        let (sender, events) = channel();
+        let (sender, messages) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 // A line cut short by a crash is the crash's business; that of one that goes on is missed when it is done.
-                if let Ok(event) = serde_json::from_str(&line)
-                    && sender.send(event).is_err()
+                if let Ok(message) = serde_json::from_str(&line)
+                    && sender.send(message).is_err()
                 {
                     break;
                 }
             }
         });
         let stderr = Arc::new(Mutex::new(Vec::new()));
-        let kept = stderr.clone();
+        let tail = stderr.clone();
         let (reading, drained) = channel();
         std::thread::spawn(move || {
             let _reading = reading;
             let mut chunk = [0; 1024];
             while let Ok(read @ 1..) = errors.read(&mut chunk) {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.extend_from_slice(&chunk[..read]);
-                let excess = kept.len().saturating_sub(TAIL);
-                kept.drain(..excess);
+                let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+                tail.extend_from_slice(&chunk[..read]);
+                let excess = tail.len().saturating_sub(TAIL);
+                tail.drain(..excess);
             }
         });
 
-        let mut worker = Self { device: device.device, child, orders, events, position, stderr, drained };
-        let tuning = keep.tuning.as_ref().map(|root| root.join(file_name(&device.identity)));
-        worker.order(&Order::Hello { position: path, keep: Keep { tuning, ..keep.clone() } });
+        let mut worker = Self { device: device.device, child, orders, messages, position, stderr, drained };
+        let tuning = kept.tuning.as_ref().map(|root| root.join(file_name(&device.identity)));
+        worker.order(&Order::Hello { position: path, kept: Kept { tuning, ..kept.clone() } });
         Ok(worker)
     }
 
@@ -214,60 +204,61 @@ impl Worker {
     fn work(
         &mut self,
         assignment: &Assignment,
-        left: &[usize],
         timeout: Duration,
-        ended: &mut [Option<Status>],
-        watch: &mut dyn Watch,
+        ended: &mut HashMap<CaseId, Status>,
+        listener: &mut dyn Listener,
     ) -> Ending {
         self.position.clear();
         self.order(&Order::Measure(Box::new(assignment.clone())));
-        let mut spent = vec![Duration::ZERO; assignment.cases.len()];
-        let mut told = vec![false; assignment.cases.len()];
+        let mut spent: HashMap<CaseId, Duration> = HashMap::new();
+        let mut told: HashSet<CaseId> = HashSet::new();
         let (mut heard, mut looked) = (Instant::now(), Instant::now());
         // A frozen case is told from a slow one while there is time for it, and never by a beat or two that came late.
         let silence = SILENCE.min(timeout / 2).max(3 * BEAT);
         loop {
-            if watch.interrupted() {
+            if listener.interrupted() {
                 return Ending::Interrupted;
             }
-            let event = match self.events.recv_timeout(GLANCE) {
-                Ok(event) => Some(event),
+            let message = match self.messages.recv_timeout(GLANCE) {
+                Ok(message) => Some(message),
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return Ending::Gone { case: self.touched() },
+                Err(RecvTimeoutError::Disconnected) => return Ending::Gone { case: self.touched(assignment) },
             };
-            if event.is_some() {
+            if message.is_some() {
                 heard = Instant::now();
             }
-            match event {
-                Some(Event::Record { case, record }) => {
-                    told[case] = true;
-                    if ended[left[case]].is_none() {
-                        ended[left[case]] = Some(record.outcome.status);
-                        watch.record(left[case], *record);
+            match message {
+                Some(Message::Event(event)) => {
+                    let (case, status) = match &event {
+                        Event::Ended(record) => (record.case.id.clone(), record.outcome.status),
+                        Event::Saw { case, .. } => (case.clone(), Status::Ok),
+                        Event::Touched { .. } => continue,
+                    };
+                    told.insert(case.clone());
+                    // A baseline that is measured again keeps its first record.
+                    if let Entry::Vacant(first) = ended.entry(case) {
+                        first.insert(status);
+                        listener.hear(event);
                     }
                 }
-                Some(Event::Seen { case, seen }) => {
-                    told[case] = true;
-                    ended[left[case]] = Some(Status::Ok);
-                    watch.seen(left[case], seen);
+                Some(Message::Poisoned { case, reason }) => return Ending::Poisoned { case, reason },
+                Some(Message::Done) => {
+                    let unheard = assignment.cases.iter().find(|assigned| !ended.contains_key(&assigned.case.id));
+                    return unheard.map_or(Ending::Done, |one| Ending::Unheard { case: one.case.id.clone() });
                 }
-                Some(Event::Poisoned { case, reason }) => return Ending::Poisoned { case, reason },
-                Some(Event::Done) => {
-                    let unheard = left.iter().position(|&case| ended[case].is_none());
-                    return unheard.map_or(Ending::Done, |case| Ending::Unheard { case });
-                }
-                Some(Event::Beat) | None => {}
+                Some(Message::Beat) | None => {}
             }
             if heard.elapsed() > silence {
-                return Ending::Frozen { case: self.touched(), silence };
+                return Ending::Frozen { case: self.touched(assignment), silence };
             }
-            if let Some((case, stage)) = self.position.get().filter(|(case, _)| *case < spent.len()) {
+            if let Some((case, stage)) = self.position.get().and_then(|at| named(assignment, at)) {
                 // What passed since the last look is charged to the case that is touched now: windows are short beside it.
-                spent[case] += looked.elapsed();
-                watch.touch(left[case], stage);
+                let spent = spent.entry(case.clone()).or_default();
+                *spent += looked.elapsed();
+                listener.touch(case, stage);
                 // One that has told its result may be touched again as another one's baseline.
-                if spent[case] > timeout && !told[case] {
-                    return Ending::TimedOut { case };
+                if *spent > timeout && !told.contains(case) {
+                    return Ending::TimedOut { case: case.clone() };
                 }
             }
             looked = Instant::now();
@@ -275,8 +266,8 @@ impl Worker {
     }
 
     /// The case that the worker touched last.
-    fn touched(&self) -> Option<usize> {
-        self.position.get().map(|(case, _)| case)
+    fn touched(&self, assignment: &Assignment) -> Option<CaseId> {
+        Some(named(assignment, self.position.get()?)?.0.clone())
     }
 
     /// Ends the process and says how it ended, and what it last wrote to standard error.
@@ -295,6 +286,11 @@ impl Worker {
         let tail = String::from_utf8_lossy(&stderr).trim().to_owned();
         (exit, (!tail.is_empty()).then_some(tail))
     }
+}
+
+/// The case at a position of the assignment that a worker was given.
+fn named(assignment: &Assignment, (at, stage): (usize, Stage)) -> Option<(&CaseId, Stage)> {
+    Some((&assignment.cases.get(at)?.case.id, stage))
 }
 
 impl Drop for Worker {
@@ -318,86 +314,58 @@ fn describe(status: ExitStatus) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::remaining::tests::assignment;
     use super::*;
     use crate::devices;
-    use calorimeter_sinks::Case;
 
-    /// Keeps what it is told.
+    /// Keeps the records that it is told.
     #[derive(Default)]
-    struct Heard(Vec<(usize, Record)>);
+    struct Ends(Vec<Record>);
 
-    impl Watch for Heard {
-        fn touch(&mut self, _: usize, _: super::super::Stage) {}
-        fn record(&mut self, case: usize, record: Record) {
-            self.0.push((case, record));
-        }
-        fn interrupted(&self) -> bool {
-            false
-        }
-    }
-
-    /// A baseline and cases that are compared with it.
-    fn assignment(cases: usize) -> Assignment {
-        Assignment {
-            cases: vec![Case::default(); cases],
-            against: (0..cases).map(|case| (case > 0).then_some(0)).collect(),
-            device: Default::default(),
-            sets: vec![1; cases],
-            seen: vec![],
-            folder: None,
-            timing: None,
-            seed: 0,
-            mock: vec![],
+    impl Listener for Ends {
+        fn hear(&mut self, event: Event) {
+            if let Event::Ended(record) = event {
+                self.0.push(*record);
+            }
         }
     }
 
     /// What is heard of a worker that says these lines to each order.
-    fn heard(cases: usize, lines: &[String]) -> Vec<(usize, Record)> {
+    fn heard(assignment: &Assignment, lines: &[String]) -> Vec<Record> {
         let says: String = lines.iter().map(|line| format!("echo '{line}'; ")).collect();
         let takes_over = r#"read hello; rm "$(echo "$hello" | sed 's/.*"position":"\([^"]*\)".*/\1/')""#;
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(format!("{takes_over}; while read order; do {says} done"));
         let device = devices::present(Device::Mock).unwrap();
-        let worker = Worker::running(shell, &device, &Keep::default()).unwrap();
-        let mut subprocess = Subprocess { keep: Keep::default(), worker: Some(worker) };
-        let mut heard = Heard::default();
-        subprocess.run(&assignment(cases), &device, Duration::from_secs(30), &mut heard).unwrap();
-        heard.0
+        let worker = Worker::running(shell, &device, &Kept::default()).unwrap();
+        let mut subprocess = Subprocess { kept: Kept::default(), worker: Some(worker) };
+        let mut ends = Ends::default();
+        subprocess.run(assignment, &device, Duration::from_secs(30), &mut ends).unwrap();
+        ends.0
     }
 
-    fn said(event: &Event) -> String {
-        serde_json::to_string(event).unwrap()
+    fn said(message: &Message) -> String {
+        serde_json::to_string(message).unwrap()
     }
 
     #[test]
     fn a_case_whose_record_cannot_be_read_has_crashed() {
-        let heard = heard(1, &[r#"{"record":{"case":0,"rec"#.into(), said(&Event::Done)]);
-        let [(0, record)] = &heard[..] else { panic!("{heard:?}") };
+        let heard = heard(&assignment(1), &[r#"{"event":{"ended":{"case":0,"rec"#.into(), said(&Message::Done)]);
+        let [record] = &heard[..] else { panic!("{heard:?}") };
         assert_eq!(record.outcome.status, Status::Crashed);
         assert!(record.outcome.reason.as_ref().unwrap().contains("without a readable record"), "{record:?}");
     }
 
     #[test]
     fn a_case_is_recorded_once() {
-        let record =
-            |case, status| said(&Event::Record { case, record: Box::new(Record::new(Case::default(), status)) });
-        let lines = [record(0, Status::Ok), record(0, Status::Failed), record(1, Status::Ok), said(&Event::Done)];
-        let statuses: Vec<_> =
-            heard(2, &lines).into_iter().map(|(case, record)| (case, record.outcome.status)).collect();
-        assert_eq!(statuses, [(0, Status::Ok), (1, Status::Ok)]);
-    }
-
-    #[test]
-    fn what_is_left_keeps_the_baseline_that_was_measured() {
-        let (ok, crashed) = (Some(Status::Ok), Some(Status::Crashed));
-        for (ended, expected) in [
-            ([None, None, None], vec![0, 1, 2]),
-            ([ok, crashed, None], vec![0, 2]),
-            ([crashed, None, None], vec![1, 2]),
-            ([ok, crashed, ok], vec![]),
-            ([None, ok, ok], vec![0]),
-        ] {
-            assert_eq!(remaining(&assignment(3), &ended), expected, "{ended:?}");
-        }
+        let assignment = assignment(2);
+        let record = |case: usize, status| {
+            let record = Record::new(assignment.cases[case].case.clone(), status);
+            said(&Message::Event(Event::Ended(Box::new(record))))
+        };
+        let lines = [record(0, Status::Ok), record(0, Status::Failed), record(1, Status::Ok), said(&Message::Done)];
+        let heard = heard(&assignment, &lines);
+        let statuses: Vec<_> = heard.iter().map(|record| (&*record.case.id, record.outcome.status)).collect();
+        assert_eq!(statuses, [("0", Status::Ok), ("1", Status::Ok)]);
     }
 }

@@ -1,7 +1,7 @@
 //! What the autotuner decided, read from the files in which it keeps its decisions.
 
 use crate::cache;
-use calorimeter_sinks::Case;
+use calorimeter_case::Case;
 use calorimeter_zoo::Implementation;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 ///
 /// Those for its matrix products are found by their sizes. Others are known from when they were made: what was new after
 /// the case had been primed, in this run or an earlier one, is kept under its name.
-pub struct Decisions<'a> {
-    folder: &'a Path,
+pub struct Decisions {
+    folder: PathBuf,
     /// Where each file ended before.
     ends: HashMap<PathBuf, usize>,
 }
@@ -21,11 +21,11 @@ pub struct Decisions<'a> {
 /// Decisions by case, beside the tuner's own files.
 const KEPT: &str = "decisions.json";
 
-impl<'a> Decisions<'a> {
+impl Decisions {
     /// Remembers what is known before a case is primed.
-    pub fn before(folder: &'a Path) -> Self {
+    pub fn before(folder: PathBuf) -> Self {
         let end = |file: PathBuf| fs::metadata(&file).ok().map(|about| (file, about.len() as usize));
-        Self { folder, ends: logs(folder).filter_map(end).collect() }
+        Self { ends: logs(&folder).filter_map(end).collect(), folder }
     }
 
     /// What is known of the case after it was.
@@ -34,7 +34,7 @@ impl<'a> Decisions<'a> {
             return Vec::new();
         }
         let mut new = Vec::new();
-        for file in logs(self.folder) {
+        for file in logs(&self.folder) {
             let known = self.ends.get(&file).copied().unwrap_or(0);
             let Ok(text) = fs::read(&file) else { continue };
             let text = String::from_utf8_lossy(text.get(known..).unwrap_or_default()).into_owned();
@@ -71,7 +71,7 @@ impl<'a> Decisions<'a> {
         if hints.is_empty() {
             return decisions;
         }
-        for file in logs(self.folder).filter(|file| subject(file).contains(kind)) {
+        for file in logs(&self.folder).filter(|file| subject(file).contains(kind)) {
             let Ok(text) = fs::read_to_string(&file) else { continue };
             for line in text.lines().filter(|line| hints.iter().any(|hint| line.contains(hint))) {
                 if sides(line).is_some_and(|sides| products.contains(&sides)) {
@@ -183,14 +183,16 @@ mod tests {
         fs::write(&log, "").unwrap();
         fs::write(products, line(EAGER)).unwrap();
         let softmax = Case { workload: "softmax".into(), ..Case::default() };
-        let before = Decisions::before(dir.path());
+        let before = Decisions::before(dir.path().to_owned());
         fs::write(&log, line(REDUCE)).unwrap();
         let first = before.after(&softmax, &[], Implementation::Eager);
         assert_eq!(first, ["kernel-reduce-tune vector_count64-vector_size512: unit_reduce"]);
-        assert_eq!(Decisions::before(dir.path()).after(&softmax, &[], Implementation::Eager), first);
+        assert_eq!(Decisions::before(dir.path().to_owned()).after(&softmax, &[], Implementation::Eager), first);
         let other = Case { workload: "gelu".into(), ..softmax.clone() };
-        assert!(Decisions::before(dir.path()).after(&other, &[], Implementation::Eager).is_empty());
-        let of = |products: &[[u64; 3]]| Decisions::before(dir.path()).after(&other, products, Implementation::Eager);
+        assert!(Decisions::before(dir.path().to_owned()).after(&other, &[], Implementation::Eager).is_empty());
+        let of = |products: &[[u64; 3]]| {
+            Decisions::before(dir.path().to_owned()).after(&other, products, Implementation::Eager)
+        };
         assert_eq!(of(&[[64, 256, 128]]), ["m64-k128-n256 f32: matmul_unit"]);
         assert!(of(&[[64, 128, 256]]).is_empty());
     }

@@ -1,18 +1,21 @@
 //! The memory of each measured case that asks for it: the case is opened anew, alone, and runs a few passes while
 //! everything that tells of memory is listened to.
 
-use super::bench::{Common, Context, Hear, Poisoned, guarded, variant};
-use super::protocol::{Assignment, Stage};
+use super::Inspection;
 use crate::cache::file_name;
-use calorimeter_case::record::Memory;
+use crate::worker::arm::Arm;
+use crate::worker::group::Scene;
+use crate::worker::protocol::Assignment;
+use calorimeter_case::record::{self, Footprint, Memory};
+use calorimeter_case::{Case, CaseId, Device, Implementation, Record};
+use calorimeter_sinks::atomic;
 use calorimeter_sinks::memory_page::{self, Profile};
-use calorimeter_sinks::{Case, Record, Status, atomic};
 use calorimeter_timing::Failure;
 #[cfg(feature = "cuda")]
 use calorimeter_timing::cuda::{Cupti, Kinds};
 use calorimeter_timing::memory::{Block, Bound, Mark, Peaks, PoolSample, Quantity, Recording, Source, Timeline};
 use calorimeter_zoo::backends::{PoolUsage, empty_pool, pool, share_blocks};
-use calorimeter_zoo::{Device, Implementation, Operand, Setup, Suite, Task, ZooError};
+use calorimeter_zoo::{Operand, Setup, Suite, Task, ZooError};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -29,72 +32,80 @@ const FOLDER: &str = "memory_profiler";
 const BEFORE: &str = "before inference";
 const AFTER: &str = "after inference";
 
-/// Follows the cases that ask for it; one that cannot be followed says so in its warnings.
-pub fn follow(
-    records: &mut [(usize, Record)],
-    assignment: &Assignment,
-    common: &mut Common,
-    context: &mut Context,
-    hear: &mut dyn Hear,
-) -> Result<(), Poisoned> {
-    let Some(folder) = assignment.folder.as_deref() else { return Ok(()) };
-    let mut followed: Vec<(usize, Timeline)> = Vec::new();
-    for (case, record) in records.iter_mut() {
-        let wanted = record.case.memory_profiler || record.case.peak_memory;
-        if !wanted || record.outcome.status != Status::Ok {
-            continue;
-        }
-        if common.device == Device::Mock {
-            record.outcome.warnings.push("its memory was not followed: the mock device has none".into());
-            continue;
-        }
-        hear.touch(*case, Stage::Profile);
-        match guarded(*case, || timeline(record, common, context))? {
-            Ok(timeline) => {
-                let peaks = timeline.peaks();
-                record.footprint.peak_bytes = in_use(&peaks);
-                record.footprint.memory = Some(Memory {
-                    peak_allocated: peaks.allocated,
-                    peak_active: peaks.active,
-                    peak_reserved: peaks.reserved,
-                    peak_above_inputs: above_inputs(&common.task, record, &timeline),
-                    bound: bound(peaks.bound),
-                    peak_at_most: timeline.ceiling.filter(|_| peaks.bound == Bound::AtLeast),
-                    ..Memory::default()
-                });
-                followed.push((*case, timeline));
-            }
-            Err(error) => record.outcome.warnings.push(format!("its memory was not followed: {error}")),
-        }
+/// Follows the cases that ask for it.
+#[derive(Default)]
+pub struct Following {
+    followed: Vec<(CaseId, Timeline)>,
+}
+
+impl Inspection for Following {
+    fn wanted(&self, case: &Case, assignment: &Assignment) -> bool {
+        (case.memory_profiler || case.peak_memory) && assignment.folder.is_some()
     }
-    for (case, timeline) in &followed {
-        let against = assignment.against[*case];
-        // Figures of two sources are not the same quantity.
-        let told_by = |timeline: &Timeline| (timeline.source, timeline.pools.is_empty());
-        let comparable =
-            |(case, other): &&(usize, Timeline)| Some(*case) == against && told_by(other) == told_by(timeline);
-        let baseline = followed.iter().find(comparable);
-        let saving = baseline.and_then(|(_, other)| saving(other, timeline));
-        let label = |case: usize| {
-            let Case { recipe, implementation, .. } = &assignment.cases[case];
-            format!("{recipe} {implementation}")
+
+    fn alone(&self) -> bool {
+        true
+    }
+
+    fn look(&mut self, arm: &mut Arm, scene: &mut Scene<'_>) -> Result<(), Failure> {
+        let record = &mut arm.record;
+        if scene.operands.device == Device::Mock {
+            return Err("the mock device has none".into());
+        }
+        let timeline = timeline(record, scene)?;
+        let peaks = timeline.peaks();
+        let memory = Memory {
+            peak_allocated: peaks.allocated,
+            peak_active: peaks.active,
+            peak_reserved: peaks.reserved,
+            peak_above_inputs: above_inputs(&scene.operands.task, record, &timeline),
+            bound: bound(peaks.bound),
+            peak_at_most: timeline.ceiling.filter(|_| peaks.bound == Bound::AtLeast),
+            ..Memory::default()
         };
-        let own = (label(*case), timeline);
-        let beside: Vec<_> = baseline.map(|(case, other)| (label(*case), other)).into_iter().chain([own]).collect();
-        let Some((_, record)) = records.iter_mut().find(|(number, _)| number == case) else { continue };
-        if let Some(memory) = &mut record.footprint.memory {
-            memory.saving = saving.map(|(ratio, _)| ratio);
-            memory.saving_bound = saving.map(|(_, of)| bound(of)).unwrap_or_default();
-        }
-        if !record.case.memory_profiler {
-            continue;
-        }
-        match write(folder, &record.case.id, &beside) {
-            Ok(()) => record.footprint.memory_profile = Some(format!("{FOLDER}/{}", file_name(&record.case.id))),
-            Err(error) => record.outcome.warnings.push(format!("its memory profile could not be written: {error}")),
+        record.footprint = Footprint { peak_bytes: in_use(&peaks), memory: Some(memory), memory_profile: None };
+        self.followed.push((record.case.id.clone(), timeline));
+        Ok(())
+    }
+
+    fn lacking(&self) -> &'static str {
+        "its memory was not followed"
+    }
+
+    fn compare(&mut self, arms: &mut [Arm], assignment: &Assignment) {
+        let Some(folder) = assignment.folder.as_deref() else { return };
+        for Arm { record, against, .. } in arms {
+            let Some(own) = self.of(&record.case.id) else { continue };
+            // Figures of two sources are not the same quantity.
+            let told_by = |timeline: &Timeline| (timeline.source, timeline.pools.is_empty());
+            let baseline = against.as_ref().and_then(|id| Some((id, self.of(id)?)));
+            let baseline = baseline.filter(|(_, other)| told_by(other) == told_by(own));
+            let saving = baseline.and_then(|(_, other)| saving(other, own));
+            if let Some(memory) = &mut record.footprint.memory {
+                memory.saving = saving.map(|(ratio, _)| ratio);
+                memory.saving_bound = saving.map(|(_, of)| bound(of)).unwrap_or_default();
+            }
+            if !record.case.memory_profiler {
+                continue;
+            }
+            let label = |id: &CaseId| {
+                let assigned = assignment.cases.iter().find(|assigned| assigned.case.id == *id);
+                assigned.map_or_else(String::new, |one| format!("{} {}", one.case.recipe, one.case.implementation))
+            };
+            let own = (label(&record.case.id), own);
+            let beside: Vec<_> = baseline.map(|(id, other)| (label(id), other)).into_iter().chain([own]).collect();
+            match write(folder, &record.case.id, &beside) {
+                Ok(()) => record.footprint.memory_profile = Some(format!("{FOLDER}/{}", file_name(&record.case.id))),
+                Err(error) => record.warn(format!("its memory profile could not be written: {error}")),
+            }
         }
     }
-    Ok(())
+}
+
+impl Following {
+    fn of(&self, case: &CaseId) -> Option<&Timeline> {
+        self.followed.iter().find(|(id, _)| id == case).map(|(_, timeline)| timeline)
+    }
 }
 
 /// How many times less memory a case takes at its peak than its baseline; the least that it may be, where a peak is not
@@ -146,14 +157,14 @@ fn input_bytes(task: &Task, record: &Record) -> Option<u64> {
 }
 
 /// Opens the case, runs it and drops it.
-fn timeline(record: &Record, common: &mut Common, context: &mut Context) -> Result<Timeline, Failure> {
-    let (task, device) = (common.task.clone(), common.device);
+fn timeline(record: &Record, scene: &mut Scene<'_>) -> Result<Timeline, Failure> {
+    let (task, device) = (scene.operands.task.clone(), scene.operands.device);
     let implementation = record.case.implementation;
-    let treatment = task.support(variant(&record.case)?, implementation, device)?;
+    let treatment = scene.operands.treatment(&record.case)?;
     let setup = Setup { implementation, device, sets: 1 };
     // Made before anything listens: they belong to nobody's case.
-    let inputs = common.inputs();
-    let machines = &mut context.machines;
+    let inputs = scene.operands.inputs();
+    let machines = &mut scene.context.machines;
     let mut run = |mark: &mut dyn FnMut(&'static str), again: &dyn Fn() -> bool| -> Result<(), ZooError> {
         let mut workload = task.open(inputs, &treatment, setup, machines)?;
         workload.settle()?;
@@ -395,17 +406,18 @@ fn profile(label: &str, timeline: &Timeline, against: Option<usize>) -> Profile 
     }
 }
 
-fn bound(bound: Bound) -> memory_page::Bound {
+fn bound(bound: Bound) -> record::Bound {
     match bound {
-        Bound::Exact => memory_page::Bound::Exact,
-        Bound::AtLeast => memory_page::Bound::AtLeast,
-        Bound::Unknown => memory_page::Bound::Unknown,
+        Bound::Exact => record::Bound::Exact,
+        Bound::AtLeast => record::Bound::AtLeast,
+        Bound::Unknown => record::Bound::Unknown,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use calorimeter_case::Status;
     use calorimeter_case::record::Weights;
     use calorimeter_recipes::{Dtype, Element};
     use calorimeter_shapes::Axes;

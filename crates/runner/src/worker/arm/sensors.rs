@@ -1,7 +1,7 @@
 //! A device's sensors while its cases are measured.
 
-use super::protocol::DeviceFacts;
 use crate::device_sensors;
+use crate::worker::protocol::DeviceFacts;
 use calorimeter_case::record::{Telemetry, TelemetrySample};
 use calorimeter_timing::Work;
 use calorimeter_timing::telemetry::{CounterValues, Counters, Sample, Sampler, Throttle, now};
@@ -23,8 +23,8 @@ const MOST_SAMPLES: usize = 64;
 
 impl Sensors {
     /// Begins to look. A device that should have sensors and has none says on standard error why.
-    pub fn of(device: Device, told: &DeviceFacts) -> Self {
-        match device_sensors::of(device, told) {
+    pub fn of(device: Device, facts: &DeviceFacts) -> Self {
+        match device_sensors::of(device, facts) {
             _ if device == Device::Mock => Self { sampler: None, policy: String::new() },
             Ok(source) => {
                 let policy = source.policy();

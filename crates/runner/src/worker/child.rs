@@ -1,9 +1,12 @@
 //! The worker's side: orders on standard input, events on a pipe of their own.
 
-use super::bench::{Context, Hear, Poisoned, work};
+use super::context::Context;
+use super::event::{Event, Listener};
+use super::group::work;
+use super::poison::Poisoned;
 use super::position::Position;
-use super::protocol::{Event, Keep, Order, Seen, Stage};
-use calorimeter_sinks::Record;
+use super::protocol::{Assignment, Kept, Message, Order};
+use calorimeter_case::CaseId;
 use std::fs::File;
 use std::io::{BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,10 +22,11 @@ pub const BEAT: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 struct Pipe(Arc<Mutex<File>>);
 
-/// What the run hears from this worker.
-struct Voice {
-    pipe: Pipe,
-    position: Position,
+/// What the run hears from this worker about an assignment.
+struct Voice<'a> {
+    pipe: &'a Pipe,
+    position: &'a Position,
+    cases: Vec<CaseId>,
 }
 
 impl Pipe {
@@ -34,8 +38,8 @@ impl Pipe {
     }
 
     /// Says something; a run that is no longer there ends the worker.
-    fn say(&self, event: &Event) {
-        let mut line = serde_json::to_vec(event).unwrap_or_default();
+    fn say(&self, message: &Message) {
+        let mut line = serde_json::to_vec(message).unwrap_or_default();
         line.push(b'\n');
         let mut pipe = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if pipe.write_all(&line).is_err() {
@@ -44,21 +48,17 @@ impl Pipe {
     }
 }
 
-impl Hear for Voice {
-    fn touch(&mut self, case: usize, stage: Stage) {
-        self.position.set(case, stage);
-    }
-
-    fn record(&mut self, case: usize, record: Record) {
-        self.pipe.say(&Event::Record { case, record: Box::new(record) });
-    }
-
-    fn seen(&mut self, case: usize, seen: Seen) {
-        self.pipe.say(&Event::Seen { case, seen });
-    }
-
-    fn interrupted(&self) -> bool {
-        false
+impl Listener for Voice<'_> {
+    fn hear(&mut self, event: Event) {
+        match event {
+            // The run reads it when it wants to know: a message for each window would wake it beside them.
+            Event::Touched { case, stage } => {
+                if let Some(at) = self.cases.iter().position(|id| *id == case) {
+                    self.position.set(at, stage);
+                }
+            }
+            event => self.pipe.say(&Message::Event(event)),
+        }
     }
 }
 
@@ -81,33 +81,39 @@ fn serve() -> std::io::Result<()> {
     let beating = pipe.clone();
     std::thread::spawn(move || {
         loop {
-            beating.say(&Event::Beat);
+            beating.say(&Message::Beat);
             std::thread::sleep(BEAT);
         }
     });
     let mut context = Context::new(None, None);
-    let mut voice = None;
+    let mut at = None;
     for line in std::io::stdin().lock().lines() {
         match serde_json::from_str(&line?)? {
-            Order::Hello { position, keep: Keep { tuning, peaks, never_tune, look } } => {
+            Order::Hello { position, kept: Kept { tuning, peaks, never_tune, look } } => {
                 calorimeter_zoo::backends::configure(tuning.as_deref(), look);
                 context.looks = look;
                 if never_tune {
                     context.silence.forbid_tuning();
                 }
                 (context.tuning, context.kept_peaks) = (tuning, peaks);
-                voice = Some(Voice { pipe: pipe.clone(), position: Position::take_over(&position)? });
+                at = Some(Position::take_over(&position)?);
             }
             Order::Measure(assignment) => {
-                let voice = voice.as_mut().ok_or_else(|| std::io::Error::other("an order came before the greeting"))?;
-                if let Err(Poisoned { case, reason }) = work(&assignment, &mut context, voice) {
-                    pipe.say(&Event::Poisoned { case, reason });
+                let at = at.as_ref().ok_or_else(|| std::io::Error::other("an order came before the greeting"))?;
+                if let Err(Poisoned { case, reason }) =
+                    work(&assignment, &mut context, &mut voice(&pipe, at, &assignment))
+                {
+                    pipe.say(&Message::Poisoned { case, reason });
                     // Destructors may wait for a device that no longer answers.
                     std::process::exit(1);
                 }
-                pipe.say(&Event::Done);
+                pipe.say(&Message::Done);
             }
         }
     }
     Ok(())
+}
+
+fn voice<'a>(pipe: &'a Pipe, position: &'a Position, assignment: &Assignment) -> Voice<'a> {
+    Voice { pipe, position, cases: assignment.cases.iter().map(|assigned| assigned.case.id.clone()).collect() }
 }

@@ -1,11 +1,13 @@
 //! A trace of each measured case that asks for one: a few more launches, with everything recorded that can be.
 
-use super::bench::{Hear, Poisoned, guarded};
-use super::protocol::{Assignment, Seen, Stage};
-use super::ready::Ready;
+use super::Inspection;
 use crate::cache::file_name;
-use calorimeter_case::record::KernelShare;
-use calorimeter_sinks::Status;
+use crate::worker::arm::Arm;
+use crate::worker::event::SeenKernels;
+use crate::worker::group::Scene;
+use crate::worker::protocol::Assignment;
+use calorimeter_case::Case;
+use calorimeter_case::record::{KernelShare, Profile};
 use calorimeter_timing::trace::{KernelRow, Span, Trace, Track};
 use calorimeter_timing::{Failure, LaunchSpan};
 use std::path::Path;
@@ -15,32 +17,35 @@ const LAUNCHES: u32 = 20;
 /// Where traces lie in the run's folder.
 const FOLDER: &str = "traces";
 
-/// Traces the cases that ask for it; one that cannot be traced says so in its warnings.
-pub fn trace(ready: &mut [Ready], assignment: &Assignment, hear: &mut dyn Hear) -> Result<(), Poisoned> {
-    for one in ready.iter_mut() {
-        let (Some(folder), true) = (&assignment.folder, one.record.case.profiler) else { continue };
-        if one.record.outcome.status != Status::Ok {
-            continue;
-        }
-        hear.touch(one.case, Stage::Profile);
-        let seen = assignment.seen.get(one.case).and_then(Option::as_ref);
-        if let Err(error) = guarded(one.case, || write(one, seen, folder))? {
-            one.record.outcome.warnings.push(format!("no trace: {error}"));
-        }
+/// Traces the cases that ask for it.
+pub struct Tracing;
+
+impl Inspection for Tracing {
+    fn wanted(&self, case: &Case, assignment: &Assignment) -> bool {
+        case.profiler && assignment.folder.is_some()
     }
-    Ok(())
+
+    fn look(&mut self, arm: &mut Arm, scene: &mut Scene<'_>) -> Result<(), Failure> {
+        let Some(folder) = &scene.assignment.folder else { return Ok(()) };
+        arm.record.profile = write(arm, folder)?;
+        Ok(())
+    }
+
+    fn lacking(&self) -> &'static str {
+        "no trace"
+    }
 }
 
-fn write(one: &mut Ready, seen: Option<&Seen>, folder: &Path) -> Result<(), Failure> {
+fn write(one: &mut Arm, folder: &Path) -> Result<Profile, Failure> {
     let mut trace = Trace::new(&*one.record.case.id);
     if !kernels(one, &mut trace)? {
         launches(one, &mut trace)?;
     }
-    let rows = match seen {
+    let rows = match &one.kernels {
         Some(seen) => one_by_one(seen, &mut trace),
         None => trace.kernel_table(),
     };
-    let passes = seen.map_or(LAUNCHES, |seen| seen.passes);
+    let passes = one.kernels.as_ref().map_or(LAUNCHES, |seen| seen.passes);
     let relative = format!("{FOLDER}/{}.json", file_name(&one.record.case.id));
     std::fs::create_dir_all(folder.join(FOLDER))?;
     trace.save(&folder.join(&relative))?;
@@ -50,13 +55,11 @@ fn write(one: &mut Ready, seen: Option<&Seen>, folder: &Path) -> Result<(), Fail
         nanos: row.total_ns as f64 / f64::from(passes),
         share: row.share,
     };
-    one.record.profile.kernels = rows.into_iter().map(row).collect();
-    one.record.profile.trace = Some(relative);
-    Ok(())
+    Ok(Profile { kernels: rows.into_iter().map(row).collect(), trace: Some(relative) })
 }
 
 /// Launches on the host and on the device, as far as the case's stopwatch sees them.
-fn launches(one: &mut Ready, trace: &mut Trace) -> Result<(), Failure> {
+fn launches(one: &mut Arm, trace: &mut Trace) -> Result<(), Failure> {
     let name = format!("{} {}", one.record.case.workload, one.record.case.recipe);
     for (index, LaunchSpan { host, device }) in one.stopwatch.spans(&mut one.job, LAUNCHES)?.into_iter().enumerate() {
         let (correlation, index) = (device.map(|_| index as u32), index + 1);
@@ -70,7 +73,7 @@ fn launches(one: &mut Ready, trace: &mut Trace) -> Result<(), Failure> {
 }
 
 /// The kernels that another worker saw, end to end: each was waited for, so their times are known and their places are not.
-fn one_by_one(seen: &Seen, trace: &mut Trace) -> Vec<KernelRow> {
+fn one_by_one(seen: &SeenKernels, trace: &mut Trace) -> Vec<KernelRow> {
     let mut alone = Trace::new("");
     let mut start_ns = 0;
     for (name, nanos) in &seen.kernels {
@@ -89,7 +92,7 @@ fn span(track: Track, name: String, (start_ns, nanos): (u64, u64), correlation: 
 
 /// Every kernel, copy and call into the driver, where there are such records; false where there are none.
 #[cfg(feature = "cuda")]
-fn kernels(one: &mut Ready, trace: &mut Trace) -> Result<bool, Failure> {
+fn kernels(one: &mut Arm, trace: &mut Trace) -> Result<bool, Failure> {
     use calorimeter_timing::Work;
     use calorimeter_timing::cuda::{Cupti, Kinds};
     if one.record.case.device.kind() != calorimeter_case::DeviceKind::Cuda {
@@ -141,6 +144,6 @@ fn kernels(one: &mut Ready, trace: &mut Trace) -> Result<bool, Failure> {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn kernels(_: &mut Ready, _: &mut Trace) -> Result<bool, Failure> {
+fn kernels(_: &mut Arm, _: &mut Trace) -> Result<bool, Failure> {
     Ok(false)
 }

@@ -1,0 +1,58 @@
+//! Where a run's records arrive: each is put on disk, then shown.
+
+use super::{Show, now};
+use crate::worker::{Event, Listener};
+use calorimeter_case::{CaseId, Record, Status};
+use calorimeter_sinks::{Journal, SinkError};
+use std::collections::HashMap;
+
+/// Puts each record on disk, then shows it.
+pub struct Desk<'a> {
+    pub journal: Journal,
+    pub records: Vec<Record>,
+    /// How the cases ended that ended in an earlier part of the run.
+    pub earlier: HashMap<CaseId, Status>,
+    pub show: &'a mut dyn Show,
+    /// When the turn of the group came that is measured.
+    pub turn: String,
+    /// Why records can no longer be put on disk.
+    pub error: Option<SinkError>,
+}
+
+impl Desk<'_> {
+    /// Whether a case is still to be measured, or again: what was measured in an earlier part of the run is measured
+    /// beside the rest of its group, since arms must alternate to be compared.
+    pub fn wants(&self, case: &CaseId) -> bool {
+        self.earlier.get(case).is_none_or(|status| *status == Status::Ok)
+    }
+
+    /// Takes a record, unless an earlier part of the run has one of the same case.
+    pub fn take(&mut self, mut record: Record) {
+        if self.earlier.contains_key(&record.case.id) || self.error.is_some() {
+            return;
+        }
+        record.outcome.started = Some(self.turn.clone());
+        record.outcome.ended = Some(now().to_rfc3339());
+        match self.journal.append(&record) {
+            Ok(()) => {
+                self.show.record(&record);
+                self.records.push(record);
+            }
+            Err(error) => self.error = Some(error),
+        }
+    }
+}
+
+impl Listener for Desk<'_> {
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::Touched { case, stage } => self.show.touch(&case, stage),
+            Event::Ended(record) => self.take(*record),
+            Event::Saw { .. } => {}
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.error.is_some() || self.show.interrupted()
+    }
+}

@@ -1,0 +1,60 @@
+//! Why a run cannot start or go on.
+
+use crate::devices::DeviceError;
+use crate::entries::ConfigError;
+use crate::expression::NoExpression;
+use crate::worker::WorkerError;
+use calorimeter_sinks::SinkError;
+use std::path::PathBuf;
+
+/// Why a run cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A configuration file is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A device is not there.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// Results cannot be written or read.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// Workers cannot be had.
+    #[error(transparent)]
+    Worker(#[from] WorkerError),
+    /// Somebody else uses the device.
+    #[error("--require-idle: {device} is in use: {others}")]
+    Busy {
+        /// The device.
+        device: String,
+        /// Who.
+        others: String,
+    },
+    /// Nothing tells who uses the device.
+    #[error("--require-idle: nobody knows who else uses {device}: {why}")]
+    Unwatched {
+        /// The device.
+        device: String,
+        /// What is missing.
+        why: String,
+    },
+    /// The filter is no regular expression.
+    #[error("--filter {0}")]
+    Filter(NoExpression),
+    /// The filter leaves nothing.
+    #[error("--filter {pattern:?} matches none of the {cases} cases; see their ids with --dry-run")]
+    NothingMatches {
+        /// What was given.
+        pattern: String,
+        /// How many cases there are without it.
+        cases: usize,
+    },
+    /// The journal to resume holds no configuration of ours.
+    #[error("the journal in {} does not hold the configuration it was made from: {cause}; give the file again", .dir.display())]
+    NoConfig {
+        /// The run's directory.
+        dir: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
+}

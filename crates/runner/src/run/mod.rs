@@ -1,0 +1,259 @@
+//! A run: the plan's groups one after the other, each record on disk before anything else happens.
+
+mod desk;
+mod error;
+mod idle;
+mod kernels;
+mod request;
+
+pub use error::RunError;
+pub use request::Request;
+
+use crate::device_sensors;
+use crate::devices::{self, DeviceError, DiscoveredDevice};
+use crate::entries::{Autotune, ResolvedEntry};
+use crate::environment;
+use crate::noise;
+use crate::plan::{Arm, Group, Plan};
+use crate::suite_speedups::speedups;
+use crate::worker::{AssignedCase, Assignment, Executor, Listener, Stage};
+use calorimeter_case::record::SuiteSpeedup;
+use calorimeter_case::{CaseId, Device, Record, Status};
+use calorimeter_sinks::journal::{Header, JournalContents, Resumed, Summary, count_by_status};
+use calorimeter_sinks::{Journal, Run, SinkError, write_all};
+use calorimeter_timing::Options;
+use chrono::{DateTime, Local};
+use desk::Desk;
+use idle::{InUse, used};
+use kernels::Lookout;
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+/// A run whose configuration, plan and devices are known to be right.
+pub struct Prepared {
+    request: Request,
+    plan: Plan,
+    /// What the files say of where results go.
+    pub output_dir: Option<PathBuf>,
+    /// What a reader should know of the files.
+    pub notes: Vec<String>,
+}
+
+/// Where a run writes.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The folder of the journal and of our derived files.
+    pub dir: PathBuf,
+    /// The folder below which scripts written for torchao look for its CSV.
+    pub output_dir: PathBuf,
+}
+
+/// What to show while a run goes on.
+pub trait Show {
+    /// The run begins.
+    fn start(&mut self, _cases: usize, _already: usize) {}
+    /// A case of a group is being worked on.
+    fn touch(&mut self, _id: &str, _stage: Stage) {}
+    /// A case has ended; its record is on disk.
+    fn record(&mut self, _record: &Record) {}
+    /// Whether to stop.
+    fn interrupted(&self) -> bool {
+        false
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Every record, those of an earlier part of a resumed run included, in the order of the plan.
+    pub records: Vec<Record>,
+    /// Files written.
+    pub paths: Vec<PathBuf>,
+    /// Derived files that could not be written; the journal is complete all the same.
+    pub errors: Vec<SinkError>,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+    /// The speed-ups of each recipe over all shapes.
+    pub suite: Vec<SuiteSpeedup>,
+}
+
+impl Prepared {
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Whether its kernels are tuned.
+    pub fn autotune(&self) -> Autotune {
+        self.request.overrides.autotune
+    }
+
+    /// Runs the plan in a new directory.
+    pub fn start(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
+        let (devices, in_use) = self.devices()?;
+        let header = self.header(&devices);
+        let journal = Journal::create(&place.dir, &header)?;
+        let contents = JournalContents { header, records: vec![], resumed: vec![], summary: None, warnings: vec![] };
+        self.run((devices, in_use), (journal, contents), place, executor, show)
+    }
+
+    /// Goes on with a run that stopped early.
+    pub fn resume(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
+        let (devices, in_use) = self.devices()?;
+        let resumed = Resumed { time: now().to_rfc3339(), argv: std::env::args().collect() };
+        let (journal, contents) = Journal::resume(&place.dir, &self.request.fingerprint(&self.plan), &resumed)?;
+        self.run((devices, in_use), (journal, contents), place, executor, show)
+    }
+
+    /// The devices, and who else uses them: that is asked before a worker of ours does.
+    fn devices(&self) -> Result<(Vec<DiscoveredDevice>, InUse), RunError> {
+        let found: Result<Vec<DiscoveredDevice>, DeviceError> =
+            self.plan.devices().into_iter().map(devices::present).collect();
+        let (found, mut in_use) = (found?, InUse::new());
+        for one in found.iter().filter(|_| self.asks_who_else()) {
+            let others = device_sensors::others(one.device, &one.facts());
+            in_use.extend(used(one.device, others, self.request.overrides.require_idle)?);
+        }
+        Ok((found, in_use))
+    }
+
+    /// What is not timed is disturbed by nobody.
+    fn asks_who_else(&self) -> bool {
+        !self.request.overrides.untimed || self.request.overrides.require_idle
+    }
+
+    /// Who uses a device at the end that nobody else used at the beginning, and may have disturbed what was timed on it.
+    fn newcomers(&self, devices: &HashMap<Device, DiscoveredDevice>, before: &InUse) -> Vec<String> {
+        let asked = |found: &&DiscoveredDevice| {
+            self.asks_who_else() && before.iter().all(|(device, _)| *device != found.device)
+        };
+        let others = |found: &DiscoveredDevice| {
+            used(found.device, device_sensors::others(found.device, &found.facts()), false).ok()?
+        };
+        let mut came: InUse = devices.values().filter(asked).filter_map(others).collect();
+        came.sort_unstable();
+        came.into_iter().map(|(device, others)| format!("{device}, when the run ended: {others}")).collect()
+    }
+
+    fn header(&self, devices: &[DiscoveredDevice]) -> Header {
+        let now = now();
+        Header {
+            run_id: run_id(&now),
+            started: now.to_rfc3339(),
+            argv: std::env::args().collect(),
+            config: self.config(),
+            config_fingerprint: self.request.fingerprint(&self.plan),
+            plan_cases: self.plan.len() as u64,
+            environment: environment::describe(devices),
+        }
+    }
+
+    /// The request, from which a run is resumed, and what it was resolved to, for the reader.
+    fn config(&self) -> serde_json::Value {
+        let mut config = serde_json::to_value(&self.request).unwrap_or_default();
+        let resolved = self.plan.entries().iter().map(ResolvedEntry::describe).collect();
+        config["resolved"] = serde_json::Value::Array(resolved);
+        config
+    }
+
+    /// Group by group: each record is on disk before the next case starts, and the derived files come last.
+    fn run(
+        &self,
+        (devices, in_use): (Vec<DiscoveredDevice>, InUse),
+        (journal, contents): (Journal, JournalContents),
+        place: &Place,
+        executor: &mut dyn Executor,
+        show: &mut dyn Show,
+    ) -> Result<Outcome, RunError> {
+        let JournalContents { header, records, warnings, .. } = contents;
+        let devices: HashMap<Device, DiscoveredDevice> = devices.into_iter().map(|one| (one.device, one)).collect();
+        let earlier: HashMap<CaseId, Status> =
+            records.iter().map(|record| (record.case.id.clone(), record.outcome.status)).collect();
+        show.start(self.plan.len(), earlier.len());
+        let mut desk = Desk { journal, records, earlier, show, turn: String::new(), error: None };
+        let mut lookout = Lookout::default();
+        for group in self.plan.groups() {
+            if group.arms().iter().all(|arm| desk.earlier.contains_key(&arm.case().id)) {
+                continue;
+            }
+            let (device, timeout) = (&devices[&self.plan.entry(group).device], self.plan.entry(group).timeout);
+            desk.turn = now().to_rfc3339();
+            refused(group).for_each(|record| desk.take(record));
+            let mut assignment = self.assignment(group, device, place, &desk);
+            lookout.look(&mut assignment, device, timeout, executor, desk.show)?;
+            executor.run(&assignment, device, timeout, &mut desk)?;
+            if desk.interrupted() {
+                break;
+            }
+        }
+        let Desk { journal, mut records, show, error, .. } = desk;
+        if let Some(error) = error {
+            return Err(error.into());
+        }
+        // One that came after the last record interrupted nothing.
+        let interrupted = show.interrupted() && records.len() < self.plan.len();
+        let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        notes.extend(in_use.iter().map(|(device, others)| format!("{device}: {others}")));
+        notes.extend(self.newcomers(&devices, &in_use));
+        notes.extend(self.notes.iter().cloned());
+        self.sort(&mut records);
+        let counts = count_by_status(&records);
+        let (finished, suite) = (now().to_rfc3339(), speedups(&records));
+        journal.finish(&Summary { finished, interrupted, counts, notes: notes.clone(), suite: suite.clone() })?;
+        let run = Run { dir: place.dir.clone(), output_dir: place.output_dir.clone(), header, records };
+        let written = write_all(&run);
+        Ok(Outcome { records: run.records, paths: written.paths, errors: written.errors, interrupted, notes, suite })
+    }
+
+    fn sort(&self, records: &mut [Record]) {
+        let order: HashMap<&CaseId, usize> =
+            self.plan.cases().enumerate().map(|(index, (case, _))| (&case.id, index)).collect();
+        records.sort_by_key(|record| order.get(&record.case.id).copied().unwrap_or(usize::MAX));
+    }
+
+    /// What a worker is told of a group: the cases that can run and are still wanted.
+    fn assignment(&self, group: &Group, device: &DiscoveredDevice, place: &Place, desk: &Desk<'_>) -> Assignment {
+        let entry = self.plan.entry(group);
+        let margin = noise::margin(device, entry.timing.margin);
+        let wanted = |arm: &Arm| arm.supported().is_ok() && desk.wants(&arm.case().id);
+        let cases = group.arms().iter().enumerate().filter(|(_, arm)| wanted(arm)).map(|(at, arm)| AssignedCase {
+            case: arm.case().clone(),
+            against: group
+                .against(at)
+                .map(|at| &group.arms()[at])
+                .filter(|arm| wanted(arm))
+                .map(|arm| arm.case().id.clone()),
+            sets: device.sets(group.regime(), arm.case().bytes.unwrap_or(0)),
+            kernels: None,
+        });
+        Assignment {
+            cases: cases.collect(),
+            device: device.facts(),
+            folder: Some(place.dir.clone()),
+            timing: (!self.request.overrides.untimed).then(|| Options { margin, ..entry.timing.clone() }),
+            seed: entry.seed,
+            mock: entry.mock.clone(),
+        }
+    }
+}
+
+/// The records of cases that are known not to run without asking a device.
+fn refused(group: &Group) -> impl Iterator<Item = Record> + '_ {
+    let refused = |arm: &Arm| {
+        let reason = arm.supported().err()?;
+        Some(Record::without_time(arm.case().clone(), Status::Unsupported, reason))
+    };
+    group.arms().iter().filter_map(refused)
+}
+
+/// The folder name of a run that starts now.
+pub fn run_id(now: &DateTime<Local>) -> String {
+    now.format("%Y%m%d-%H%M%S").to_string()
+}
+
+/// The time here.
+pub fn now() -> DateTime<Local> {
+    Local::now()
+}

@@ -1,0 +1,122 @@
+//! The stopwatch of a case, what it can tell apart, and which kernels it sees.
+
+use super::{Arm, Job, Opened};
+use crate::clocks::stopwatch;
+use crate::peaks;
+use crate::worker::event::SeenKernels;
+use crate::worker::group::Scene;
+use crate::worker::protocol::AssignedCase;
+use calorimeter_case::record::Rotation;
+use calorimeter_case::{Device, Implementation, Regime};
+use calorimeter_recipes::{Sparsity, Treatment};
+use calorimeter_timing::{Enqueue, Failure, Granularity, Stopwatch};
+
+/// A step of a clock that need not be looked for again.
+const FINE_NS: u64 = 1000;
+
+/// Chooses the stopwatch and asks it what it sees before anything is timed.
+pub fn clock(assigned: &AssignedCase, opened: Opened, scene: &mut Scene<'_>) -> Result<Arm, Failure> {
+    let Opened { workload, setup, treatment, mut record } = opened;
+    let (case, sets) = (&assigned.case, setup.sets);
+    let plain = treatment == Treatment::none(scene.operands.task.dtype());
+    let factors = scene.operands.task.factors(setup.implementation);
+    let kinds = peaks::kinds(setup.device, factors, plain, workload.may_use_tf32());
+    let algorithm = workload.kernel();
+    let mut job = Job(workload);
+    let (mut stopwatch, remark) = stopwatch(case.regime, setup, &mut scene.context.machines, &mut job)?;
+    record.outcome.warnings.extend(remark);
+    record.execution.stopwatch = Some(stopwatch.name().to_owned());
+    let step = granularity(setup.implementation, stopwatch.as_mut(), &mut job, scene)?;
+    record.preparation.granularity_ns = Some(step.step_ns);
+    record.preparation.empty_window_ns = Some(step.empty_ns);
+    let (kernels, passes) = match (stopwatch.ran(&mut job, sets)?, assigned.kernels.clone()) {
+        (None, Some(SeenKernels { passes, kernels })) => (Some(counted(kernels)), passes),
+        (kernels, _) => (kernels, sets),
+    };
+    record.execution.kernel_launches = kernels.as_ref().map(|kernels| calls(kernels) as f64 / f64::from(passes));
+    record.execution.kernel = kernels.map(|kernels| names(kernels, passes)).or(algorithm);
+    if case.regime.rotates() {
+        let cache_bytes = Some(scene.assignment.device.cache_bytes);
+        let rotation = Rotation { sets, bytes: case.bytes.unwrap_or(0), cache_bytes };
+        record.outcome.warnings.extend(cached(&rotation));
+        record.execution.rotation = Some(rotation);
+    }
+    if setup.device != Device::Cpu && matches!(case.regime, Regime::DeviceCold | Regime::DeviceHot) {
+        record.time.enqueue_ns = Some(enqueue(&mut job)?);
+    }
+    let share = match treatment.sparsity {
+        Some(Sparsity::Block { percent, .. }) => 1.0 - f64::from(percent) / 100.0,
+        _ => 1.0,
+    };
+    let (against, kernels) = (assigned.against.clone(), assigned.kernels.clone());
+    Ok(Arm { job, stopwatch, record, against, kinds, share, kernels })
+}
+
+/// What a clock can tell apart: it is the clock's, not the case's.
+fn granularity(
+    implementation: Implementation,
+    stopwatch: &mut dyn Stopwatch,
+    job: &mut Job,
+    scene: &mut Scene<'_>,
+) -> Result<Granularity, Failure> {
+    let key = (stopwatch.name(), implementation);
+    let known = scene.context.granularities.get(&key).copied();
+    let step = match known {
+        Some(known) if known.step_ns <= FINE_NS => known,
+        // Few and long launches show a step that is too large: the next case looks again.
+        _ => {
+            let new = stopwatch.granularity(job)?;
+            known.filter(|known| known.step_ns < new.step_ns).unwrap_or(new)
+        }
+    };
+    scene.context.granularities.insert(key, step);
+    Ok(step)
+}
+
+/// Which kernels a pass consists of.
+fn names(kernels: Vec<(String, u64)>, passes: u32) -> String {
+    let names = kernels.into_iter().map(|(name, calls)| match calls / u64::from(passes) {
+        0 | 1 => name,
+        calls => format!("{calls} x {name}"),
+    });
+    names.collect::<Vec<_>>().join(" + ")
+}
+
+/// Kernels with the number of their calls, in the order of their first.
+fn counted(kernels: Vec<(String, u64)>) -> Vec<(String, u64)> {
+    let mut counted: Vec<(String, u64)> = Vec::new();
+    for (name, _) in kernels {
+        match counted.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, calls)) => *calls += 1,
+            None => counted.push((name, 1)),
+        }
+    }
+    counted
+}
+
+fn calls(kernels: &[(String, u64)]) -> u64 {
+    kernels.iter().map(|(_, calls)| calls).sum()
+}
+
+/// What to say of buffer sets that a cache may hold.
+fn cached(rotation: &Rotation) -> Option<String> {
+    let (held, cache) = (u64::from(rotation.sets) * rotation.bytes, rotation.cache_bytes?);
+    (held < cache).then(|| {
+        format!(
+            "the buffer sets together are smaller than the cache ({:.0} MiB): operands may come from it",
+            cache as f64 / f64::from(1 << 20)
+        )
+    })
+}
+
+/// Nanoseconds in which the host enqueues a launch: the least of a few short windows.
+fn enqueue(job: &mut Job) -> Result<f64, Failure> {
+    const WINDOWS: u32 = 5;
+    const LAUNCHES: u32 = 8;
+    let mut least = f64::INFINITY;
+    for _ in 0..WINDOWS {
+        let nanos = Enqueue.window(job, LAUNCHES)?.resolve()?;
+        least = least.min(nanos as f64 / f64::from(LAUNCHES));
+    }
+    Ok(least)
+}

@@ -1,0 +1,220 @@
+//! Cases timed together, and what is told of their times.
+
+use super::ranges::Range;
+use super::sensors::{self, Sensors, Watch};
+use super::{Arm, roofline};
+use crate::worker::event::{Listener, Stage};
+use crate::worker::group::Scene;
+use crate::worker::panics;
+use crate::worker::poison::{Poisoned, guarded, poisoned};
+use calorimeter_case::record::{Estimate, Scatter, Speedup, Telemetry, Window, finite};
+use calorimeter_case::{CaseId, Device, Record, Regime, Status};
+use calorimeter_timing::{self as timing, Measurement, Observer, Options, Phase, Series, Silence, TimingError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Launches over which the processor's counters are read, outside any window.
+const COUNTED: u32 = 3;
+
+/// Measures what is ready, together, and fills its records.
+pub fn measure(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Result<(), Poisoned> {
+    let cases: Vec<CaseId> = arms.iter().map(|arm| arm.record.case.id.clone()).collect();
+    let Some(first) = cases.first() else { return Ok(()) };
+    scene.listener.touch(first, Stage::Peaks);
+    if scene.context.sensors.is_none() {
+        scene.context.sensors = Some(Sensors::of(scene.operands.device, &scene.assignment.device));
+    }
+    let peaks = roofline::peaks(arms, first, scene)?;
+    let (outcome, telemetry) = timed(arms, &cases, options, scene)?;
+    let clocks: Vec<Option<String>> = arms.iter().map(|arm| arm.record.execution.stopwatch.clone()).collect();
+    for (arm, outcome) in arms.iter_mut().zip(outcome) {
+        let baseline = arm.against.as_ref().and_then(|id| cases.iter().position(|case| case == id));
+        fill(&mut arm.record, outcome, arm.against.clone(), options.margin, telemetry.as_ref());
+        arm.record.outcome.warnings.extend(arm.stopwatch.remark());
+        if scene.operands.device == Device::Cpu {
+            count(arm);
+        }
+        if let (Some(_), Some(Some(theirs)), Some(ours)) =
+            (&arm.record.speedup, baseline.map(|at| &clocks[at]), &arm.record.execution.stopwatch)
+            && theirs != ours
+        {
+            let warning = format!("the speed-up compares two clocks: {ours} here, {theirs} for the baseline");
+            arm.record.warn(warning);
+        }
+    }
+    roofline::hold(arms, peaks, scene)
+}
+
+type Outcome = Vec<Result<Measurement, TimingError>>;
+
+/// The rounds themselves.
+fn timed(
+    arms: &mut [Arm],
+    cases: &[CaseId],
+    options: &Options,
+    scene: &mut Scene<'_>,
+) -> Result<(Outcome, Option<Telemetry>), Poisoned> {
+    let mut timed: Vec<timing::Arm<'_>> = Vec::with_capacity(arms.len());
+    for arm in arms.iter_mut() {
+        let baseline = arm.against.as_ref().and_then(|id| cases.iter().position(|case| case == id));
+        let one = timing::Arm::new(&mut arm.job, arm.stopwatch.as_mut());
+        timed.push(match baseline {
+            Some(baseline) => one.against(baseline),
+            None => one,
+        });
+    }
+    let silence = scene.context.silence;
+    let sensors = scene.context.sensors.as_mut().map(Sensors::begin);
+    let listener = &mut *scene.listener;
+    let range = Range::new(cases.to_vec());
+    let mut watcher = Watcher { cases, silence, sensors, range, listener, last: 0, poison: None };
+    let outcome = catch_unwind(AssertUnwindSafe(|| timing::measure(&mut timed, options, &mut watcher)));
+    let (last, poison) = (watcher.last, watcher.poison.take());
+    let telemetry = watcher.sensors.take().and_then(Watch::end);
+    if let Some(poison) = poison {
+        return Err(poison);
+    }
+    let case = &cases[last];
+    let outcome = guarded(case, || outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))?;
+    Ok((outcome, telemetry))
+}
+
+/// Reads the processor's counters over a few more launches.
+fn count(arm: &mut Arm) {
+    let Some(counted) = sensors::count(&mut arm.job, COUNTED) else { return };
+    let Some(telemetry) = &mut arm.record.telemetry else { return };
+    let each = |count: u64| Some(count as f64 / f64::from(COUNTED));
+    (telemetry.cycles, telemetry.instructions) = (each(counted.cycles), each(counted.instructions));
+    telemetry.cache_misses = counted.cache_misses.and_then(each);
+}
+
+fn fill(
+    record: &mut Record,
+    outcome: Result<Measurement, TimingError>,
+    against: Option<CaseId>,
+    margin: f64,
+    telemetry: Option<&Telemetry>,
+) {
+    let measured = match outcome {
+        Ok(measured) => measured,
+        Err(error) => {
+            record.outcome.status = Status::Failed;
+            record.outcome.reason = Some(error.to_string());
+            return;
+        }
+    };
+    let median = measured.time.median;
+    record.time.time_ns = Some(Estimate { median, lo: measured.time.lo, hi: measured.time.hi });
+    record.time.windows = measured.windows.iter().map(|w| Window { launches: w.launches, nanos: w.nanos }).collect();
+    record.time.converged = Some(measured.converged);
+    // While a launch is enqueued nothing of it is computed.
+    if record.case.regime != Regime::HostEnqueue {
+        record.rates.tflops = record.case.flops.and_then(|flops| finite(flops as f64 / median / 1e3));
+        record.rates.gbps = record.case.bytes.and_then(|bytes| finite(bytes as f64 / median));
+    }
+    if measured.comparison.as_ref().is_some_and(|comparison| !comparison.sound) {
+        record
+            .outcome
+            .warnings
+            .push("the speed-up wanders more slowly than could be measured: its interval may be too narrow".into());
+    }
+    record.speedup = measured.comparison.zip(against).map(|(comparison, vs)| Speedup {
+        vs,
+        ratio: comparison.ratio,
+        lo: comparison.lo,
+        hi: comparison.hi,
+        verdict: comparison.verdict.to_string(),
+        margin: Some(margin),
+        rounds_needed: comparison.rounds_needed,
+    });
+    let Series { min, p05, p95, mad, outliers, autocorrelation, .. } = measured.scatter;
+    record.time.scatter = Some(Scatter { min, p05, p95, mad, outliers: outliers as u32, autocorrelation });
+    record.outcome.warnings.extend(measured.scatter.warnings());
+    record.time.launch_bound =
+        record.time.enqueue_ns.map(|enqueue| launch_bound(record.execution.stopwatch.as_deref(), median, enqueue));
+    record.telemetry = telemetry.map(|telemetry| Telemetry {
+        joules: measured.joules.and_then(finite),
+        repeated_rounds: measured.repeated,
+        ..telemetry.clone()
+    });
+    if !measured.time.sound {
+        record
+            .outcome
+            .warnings
+            .push("the times wander more slowly than could be measured: their interval may be too narrow".into());
+    }
+    if !measured.settled {
+        record.outcome.warnings.push("the times still moved when the warm-up had to end".into());
+    }
+    if measured.spoilt > 0 {
+        let warning = format!("throttled: in {} rounds the device was held back by heat or power", measured.spoilt);
+        record.outcome.warnings.push(warning);
+    }
+    if measured.discarded > 0 {
+        let warning =
+            format!("{} windows were thrown away: kernels were compiled or tuned inside them", measured.discarded);
+        record.outcome.warnings.push(warning);
+    }
+}
+
+/// Whether the host, not the device, sets the pace of launches that follow one another. A wall-clock slope is the longer
+/// of the two times and cannot be shorter than enqueuing takes.
+fn launch_bound(stopwatch: Option<&str>, nanos: f64, enqueue: f64) -> bool {
+    if stopwatch == Some("slope") { enqueue >= 0.8 * nanos } else { nanos < 1.2 * enqueue }
+}
+
+/// Passes on what the measurement does, and notices a poisoned process between two windows.
+struct Watcher<'a> {
+    cases: &'a [CaseId],
+    silence: &'static Silence,
+    sensors: Option<Watch<'a>>,
+    range: Range,
+    listener: &'a mut dyn Listener,
+    last: usize,
+    poison: Option<Poisoned>,
+}
+
+impl Observer for Watcher<'_> {
+    fn touch(&mut self, arm: usize, phase: Phase) {
+        self.notice();
+        self.last = arm;
+        self.range.enter(arm);
+        let stage = match phase {
+            Phase::Calibrate | Phase::WarmUp => Stage::WarmUp,
+            Phase::Measure => Stage::Measure,
+        };
+        self.listener.touch(&self.cases[arm], stage);
+    }
+
+    fn interrupted(&mut self) -> bool {
+        self.notice();
+        self.poison.is_some() || self.listener.interrupted()
+    }
+
+    fn disturbances(&mut self) -> u64 {
+        self.silence.disturbances()
+    }
+
+    fn round(&mut self, _: u32) {
+        if let Some(sensors) = &mut self.sensors {
+            sensors.round();
+        }
+    }
+
+    fn spoilt(&mut self) -> bool {
+        self.sensors.as_mut().is_some_and(Watch::spoilt)
+    }
+
+    fn joules(&mut self) -> Option<f64> {
+        self.sensors.as_mut()?.joules()
+    }
+}
+
+impl Watcher<'_> {
+    fn notice(&mut self) {
+        if self.poison.is_none()
+            && let Some(panic) = panics::on_device()
+        {
+            self.poison = Some(poisoned(&self.cases[self.last], &panic));
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The scripted device: nothing is computed, and time comes from rules.
+
+use super::{Arm, Job, refused};
+use crate::mock::{MockWorkload, Rule};
+use crate::worker::event::Stage;
+use crate::worker::group::Scene;
+use crate::worker::protocol::AssignedCase;
+use calorimeter_case::{Record, Status};
+use calorimeter_timing::Stopwatch;
+use calorimeter_zoo::{Workload, ZooError};
+
+pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Box<Record>> {
+    let case = &assigned.case;
+    scene.operands.treatment(case).map_err(|error| refused(case, error))?;
+    scene.listener.touch(&case.id, Stage::Open);
+    let arm = arm(assigned, scene).map_err(|error| refused(case, error))?;
+    if scene.assignment.timing.is_some() && arm.record.is_ok() { Ok(arm) } else { Err(Box::new(arm.record)) }
+}
+
+fn arm(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, ZooError> {
+    let (id, assignment) = (&assigned.case.id, scene.assignment);
+    let rule = Rule::of(&assignment.mock, id)?;
+    let stopwatch = scene.operands.mock.beside(rule.script(id));
+    let mut workload = MockWorkload::new(rule);
+    scene.listener.touch(id, Stage::Tune);
+    let output = workload.output()?;
+    let mut record = Record::new(assigned.case.clone(), Status::Ok);
+    record.execution.stopwatch = assignment.timing.as_ref().map(|_| stopwatch.name().to_owned());
+    if output.values[0].is_nan() {
+        record.outcome.status = Status::Mismatch;
+        record.outcome.reason = Some("wrong output: the mock device was told to be wrong".into());
+    }
+    let (job, against, kernels) = (Job(Box::new(workload)), assigned.against.clone(), assigned.kernels.clone());
+    Ok(Arm { job, stopwatch: Box::new(stopwatch), record, against, kinds: vec![], share: 1.0, kernels })
+}

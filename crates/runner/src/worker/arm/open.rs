@@ -1,0 +1,21 @@
+//! Tensors made, quantised and on their device.
+
+use super::{Opened, refused};
+use crate::worker::event::Stage;
+use crate::worker::group::Scene;
+use crate::worker::protocol::AssignedCase;
+use calorimeter_case::{Record, Status};
+use calorimeter_zoo::Setup;
+
+/// Opens a case's workload.
+pub fn open(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Opened, Box<Record>> {
+    let case = &assigned.case;
+    let treatment = scene.operands.treatment(case).map_err(|error| refused(case, error))?;
+    scene.listener.touch(&case.id, Stage::Open);
+    let sets = if scene.assignment.timing.is_some() { assigned.sets } else { 1 };
+    let setup = Setup { implementation: case.implementation, device: scene.operands.device, sets };
+    let (task, inputs) = (scene.operands.task.clone(), scene.operands.inputs());
+    let workload =
+        task.open(inputs, &treatment, setup, &mut scene.context.machines).map_err(|error| refused(case, error))?;
+    Ok(Opened { workload, setup, treatment, record: Record::new(case.clone(), Status::Ok) })
+}

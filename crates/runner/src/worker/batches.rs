@@ -1,0 +1,50 @@
+//! Cases that fit into memory together.
+
+use super::context::Context;
+use super::event::{Event, Listener};
+use super::protocol::{AssignedCase, Assignment};
+use calorimeter_case::{Case, Device, Record, Status};
+
+/// The cases in batches: all of them, or each with the one it is compared with, with as many buffer sets as there is room
+/// for. A case that does not fit at all is recorded at once. What is not timed is opened one after the other.
+pub fn batches(
+    assignment: &Assignment,
+    device: Device,
+    context: &mut Context,
+    listener: &mut dyn Listener,
+) -> Vec<Vec<AssignedCase>> {
+    let Some(free) = (device != Device::Mock).then(|| context.free_memory(device)).flatten() else {
+        return vec![assignment.cases.clone()];
+    };
+    let budget = free / 100 * 95;
+    let mut fitting: Vec<AssignedCase> = Vec::new();
+    for assigned in &assignment.cases {
+        let case = &assigned.case;
+        // Fewer sets where memory is short, but two at least where there were to be many.
+        let least = assigned.sets.min(2);
+        let room = budget.saturating_sub(need(case, 1)) / case.bytes.unwrap_or(1).max(1);
+        let sets = assigned.sets.min(room.saturating_add(1).min(u64::from(u32::MAX)) as u32);
+        if need(case, least) <= budget {
+            fitting.push(AssignedCase { sets, ..assigned.clone() });
+            continue;
+        }
+        let (need, free) = (need(case, least) as f64 / 1e9, free as f64 / 1e9);
+        let reason = format!("does not fit: it needs about {need:.1} GB, {free:.1} GB are free on {device}");
+        listener.hear(Event::Ended(Box::new(Record::without_time(case.clone(), Status::Failed, reason))));
+    }
+    let fits = |cases: &[&AssignedCase]| cases.iter().map(|one| need(&one.case, one.sets)).sum::<u64>() <= budget;
+    if assignment.timing.is_none() || fits(&fitting.iter().collect::<Vec<_>>()) {
+        return vec![fitting];
+    }
+    let with_baseline = |one: &AssignedCase| {
+        let baseline = one.against.as_ref().and_then(|id| fitting.iter().find(|other| other.case.id == *id));
+        let baseline = baseline.filter(|baseline| fits(&[baseline, one])).cloned();
+        baseline.into_iter().chain([one.clone()]).collect()
+    };
+    fitting.iter().map(with_baseline).collect()
+}
+
+/// Bytes that a case takes with so many buffer sets.
+fn need(case: &Case, sets: u32) -> u64 {
+    case.memory_bytes.unwrap_or(0) + u64::from(sets - 1) * case.bytes.unwrap_or(0)
+}

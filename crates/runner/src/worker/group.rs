@@ -1,0 +1,93 @@
+//! One assignment from tensors to records: open, gate, prime, clock, measure, inspect; without timing, open and gate.
+
+use super::arm::{self, Arm, measure, prepare};
+use super::batches::batches;
+use super::context::Context;
+use super::event::{Event, Listener};
+use super::inspect::inspect;
+use super::kernels;
+use super::operands::Operands;
+use super::poison::{Poisoned, guarded};
+use super::protocol::Assignment;
+use calorimeter_case::{CaseId, Device, Record, Status};
+use std::collections::HashSet;
+
+/// What every step of a group's way needs.
+pub struct Scene<'a> {
+    pub assignment: &'a Assignment,
+    pub operands: &'a mut Operands,
+    pub context: &'a mut Context,
+    pub listener: &'a mut dyn Listener,
+}
+
+/// Works on an assignment; every case gets a record, unless one poisons the process or the run is interrupted.
+pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn Listener) -> Result<(), Poisoned> {
+    let Some(first) = assignment.cases.first() else { return Ok(()) };
+    let mut operands = match Operands::of(&first.case, assignment) {
+        Ok(operands) => operands,
+        Err(error) => {
+            for assigned in &assignment.cases {
+                let record = Record::without_time(assigned.case.clone(), Status::Failed, error.to_string());
+                listener.hear(Event::Ended(Box::new(record)));
+            }
+            return Ok(());
+        }
+    };
+    if context.looks {
+        return kernels::look(&mut Scene { assignment, operands: &mut operands, context, listener });
+    }
+    let mut once = Once { listener, recorded: HashSet::new() };
+    for batch in batches(assignment, operands.device, context, &mut once) {
+        let mut scene = Scene { assignment, operands: &mut operands, context, listener: &mut once };
+        let mut arms: Vec<Arm> = Vec::new();
+        for assigned in batch {
+            if scene.listener.interrupted() {
+                return Ok(());
+            }
+            match guarded(&assigned.case.id, || prepare(&assigned, &mut scene))? {
+                Ok(arm) => arms.push(arm),
+                Err(record) => end(*record, &mut scene)?,
+            }
+        }
+        let Some(timing) = &assignment.timing else { continue };
+        measure::measure(&mut arms, timing, &mut scene)?;
+        inspect(&mut arms, &mut scene)?;
+        if scene.listener.interrupted() {
+            // An interrupted measurement is thrown away: a resumed run must give what an uninterrupted one gives.
+            return Ok(());
+        }
+        arms.into_iter().try_for_each(|arm::Arm { record, .. }| end(record, &mut scene))?;
+    }
+    Ok(())
+}
+
+/// Ends a case. One that failed may have left its device unusable, and then the process may not go on.
+fn end(record: Record, scene: &mut Scene<'_>) -> Result<(), Poisoned> {
+    let failed = record.outcome.status == Status::Failed;
+    let device: Device = scene.operands.device;
+    if let Some(why) = failed.then(|| scene.context.machines.broken(device)).flatten() {
+        let reason = record.outcome.reason.clone().unwrap_or(why);
+        return Err(Poisoned { case: record.case.id.clone(), reason });
+    }
+    scene.listener.hear(Event::Ended(Box::new(record)));
+    Ok(())
+}
+
+/// Tells of each case's end once: a baseline is measured again beside each case that does not fit beside the others.
+struct Once<'a> {
+    listener: &'a mut dyn Listener,
+    recorded: HashSet<CaseId>,
+}
+
+impl Listener for Once<'_> {
+    fn hear(&mut self, event: Event) {
+        match &event {
+            Event::Ended(record) if !self.recorded.insert(record.case.id.clone()) => {}
+            _ => self.listener.hear(event),
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.listener.interrupted()
+    }
+}

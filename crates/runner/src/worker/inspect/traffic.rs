@@ -1,0 +1,65 @@
+//! The bytes that cases really move, by the hardware counters of their device's memory.
+
+use super::Inspection;
+use crate::worker::arm::Arm;
+use crate::worker::group::Scene;
+use crate::worker::protocol::Assignment;
+use calorimeter_case::{Case, DeviceKind};
+use calorimeter_timing::Failure;
+
+/// Counts for the patterns of fusion, whose bytes are otherwise a model's, and for what is profiled. Devices other than
+/// CUDA's have no counters that a program may read.
+#[derive(Default)]
+pub struct Counting {
+    #[cfg(feature = "cuda")]
+    meter: Option<Result<calorimeter_timing::cuda::TrafficMeter, String>>,
+}
+
+impl Inspection for Counting {
+    fn wanted(&self, case: &Case, _: &Assignment) -> bool {
+        case.device.kind() == DeviceKind::Cuda && (case.fusion.is_some() || case.profiler)
+    }
+
+    #[cfg(feature = "cuda")]
+    fn look(&mut self, arm: &mut Arm, _: &mut Scene<'_>) -> Result<(), Failure> {
+        use calorimeter_case::Device;
+        use calorimeter_timing::cuda::TrafficMeter;
+        let Device::Cuda(index) = arm.record.case.device else { return Ok(()) };
+        match self.meter.get_or_insert_with(|| TrafficMeter::open(index.into())) {
+            Ok(meter) => arm.record.traffic = Some(of_one_run(arm, meter)?),
+            Err(why) => return Err(why.clone().into()),
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn look(&mut self, _: &mut Arm, _: &mut Scene<'_>) -> Result<(), Failure> {
+        Err("this build has no CUDA".into())
+    }
+
+    fn lacking(&self) -> &'static str {
+        "what its memory moves was not counted"
+    }
+}
+
+/// Whole turns through the buffer sets, the first of them uncounted: from then on each launch writes back what an earlier
+/// one left in the cache, and leaves as much there.
+#[cfg(feature = "cuda")]
+fn of_one_run(
+    arm: &mut Arm,
+    meter: &mut calorimeter_timing::cuda::TrafficMeter,
+) -> Result<calorimeter_case::record::Traffic, Failure> {
+    use calorimeter_timing::Work;
+    const LEAST: u32 = 8;
+    let sets = arm.record.execution.rotation.map_or(1, |rotation| rotation.sets.max(1));
+    let launches = sets * LEAST.div_ceil(sets);
+    let job = &mut arm.job;
+    let mut turns = || {
+        (0..launches).try_for_each(|_| job.launch())?;
+        job.settle()
+    };
+    turns()?;
+    let counted = meter.measure(turns)?;
+    let per_run = |bytes: u64| bytes as f64 / f64::from(launches);
+    Ok(calorimeter_case::record::Traffic { read_bytes: per_run(counted.read), written_bytes: per_run(counted.written) })
+}

@@ -1,0 +1,58 @@
+//! What is left to do of an assignment.
+
+use super::protocol::{AssignedCase, Assignment};
+use calorimeter_case::{CaseId, Status};
+use std::collections::{HashMap, HashSet};
+
+/// The cases that have not ended, with the baselines that they are compared with: those are measured again beside them,
+/// and their records stand.
+pub fn remaining(assignment: &Assignment, ended: &HashMap<CaseId, Status>) -> HashSet<CaseId> {
+    let left = |assigned: &&AssignedCase| !ended.contains_key(&assigned.case.id);
+    let baselines: HashSet<&CaseId> =
+        assignment.cases.iter().filter(left).filter_map(|one| one.against.as_ref()).collect();
+    let again = |id: &CaseId| ended.get(id) == Some(&Status::Ok) && baselines.contains(id);
+    let needed = assignment.cases.iter().filter(|one| left(one) || again(&one.case.id));
+    needed.map(|one| one.case.id.clone()).collect()
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use calorimeter_case::Case;
+
+    /// A baseline and cases that are compared with it, called by their numbers.
+    pub fn assignment(cases: usize) -> Assignment {
+        let id = |number: usize| CaseId::from(number.to_string());
+        let case = |number| AssignedCase {
+            case: Case { id: id(number), ..Case::default() },
+            against: (number > 0).then(|| id(0)),
+            sets: 1,
+            kernels: None,
+        };
+        Assignment {
+            cases: (0..cases).map(case).collect(),
+            device: Default::default(),
+            folder: None,
+            timing: None,
+            seed: 0,
+            mock: vec![],
+        }
+    }
+
+    #[test]
+    fn what_is_left_keeps_the_baseline_that_was_measured() {
+        let (ok, crashed) = (Some(Status::Ok), Some(Status::Crashed));
+        for (ended, expected) in [
+            ([None, None, None], vec!["0", "1", "2"]),
+            ([ok, crashed, None], vec!["0", "2"]),
+            ([crashed, None, None], vec!["1", "2"]),
+            ([ok, crashed, ok], vec![]),
+            ([None, ok, ok], vec!["0"]),
+        ] {
+            let ids = ["0", "1", "2"].map(CaseId::from);
+            let known = ids.into_iter().zip(ended).filter_map(|(id, status)| Some((id, status?))).collect();
+            let expected: HashSet<CaseId> = expected.into_iter().map(CaseId::from).collect();
+            assert_eq!(remaining(&assignment(3), &known), expected, "{ended:?}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod activation;
 mod axes;
 mod counts;
 mod device;
@@ -12,6 +13,7 @@ mod regime;
 mod registry;
 mod written;
 
+pub use activation::Activation;
 pub use axes::{Axes, AxisGivenTwice};
 pub use counts::{Counts, FusionModel};
 pub use device::{Device, DeviceKind};

@@ -6,7 +6,7 @@ use super::product::{size, weight};
 use crate::gate::Tolerance;
 use crate::operator::{Operation, Spec, Suite};
 use crate::reference::dot;
-use crate::{Activation, FusionModel, Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::{Activate, Activation, FusionModel, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::backend::Backend;
 
 /// `swiglu_mlp`: m rows, k numbers wide outside and n inside.

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod activation;
 mod axes;
 mod case;
 mod counts;
@@ -16,6 +17,7 @@ mod regime;
 mod registry;
 mod written;
 
+pub use activation::Activation;
 pub use axes::{Axes, AxisGivenTwice};
 pub use case::{Case, Export};
 pub use counts::{Counts, FusionModel};

@@ -28,4 +28,4 @@ pub mod native;
 pub mod probes;
 pub mod rowwise;
 
-pub use calorimeter_case::Dtype;
+pub use calorimeter_case::{Activation, Dtype};

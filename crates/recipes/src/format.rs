@@ -6,6 +6,7 @@ use crate::{Codes, Dtype, Element, packing};
 
 /// The numbers that share a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Grouping {
     /// All of the tensor's.
     Tensor,
@@ -17,6 +18,7 @@ pub enum Grouping {
 
 /// How the exponent of a microscaling block's scale is rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum MxScaling {
     /// Down: the largest magnitudes may saturate.
     Floor,
@@ -26,6 +28,7 @@ pub enum MxScaling {
 
 /// Which iteration of HQQ is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum HqqIterate {
     /// The one after which the error stopped falling, as torchao does.
     #[default]
@@ -75,6 +78,7 @@ pub enum Method {
 
 /// What a group's zero means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Zero {
     /// There is none: a number is its code times the scale.
     None,

@@ -11,6 +11,7 @@ use std::marker::PhantomData;
 
 /// A tensor stored small, on the host.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Quantised {
     /// How it is stored.
     pub format: Format,

@@ -5,6 +5,7 @@ use std::{fmt, str::FromStr};
 
 /// How a weight is made sparse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Sparsity {
     /// Two of every four values along K are zero.
     SemiStructured,

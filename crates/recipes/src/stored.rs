@@ -31,6 +31,7 @@ pub struct Stored<W> {
 
 /// What is read out of a stored tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Reading {
     /// What the codes stand for, without scales.
     Codes,

@@ -8,6 +8,7 @@ use crate::{Dtype, RecipeError, Sparsity, Weight};
 
 /// What is multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Products {
     /// The numbers that weight and input stand for.
     Numbers,
@@ -34,6 +35,7 @@ pub struct Treatment {
 
 /// A weight ready to be taken to a device.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Prepared {
     /// As it is.
     Dense(Weight),

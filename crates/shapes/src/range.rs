@@ -10,6 +10,7 @@ use std::iter::successors;
 
 /// How a range goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Step {
     /// Each value is the one before times this, which is at least 2.
     Multiply(u64),
@@ -77,6 +78,7 @@ impl Range {
 /// One value, a list of them, or a range, as a configuration file may write any of the three.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
+#[non_exhaustive]
 pub enum Values {
     /// One value.
     One(u64),

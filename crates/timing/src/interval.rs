@@ -8,6 +8,7 @@
 
 /// A median with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Interval {
     /// The sample median.
     pub median: f64,

@@ -30,6 +30,7 @@ pub const VARIABLE: &str =
 
 /// Whether a tool takes ranges.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum State {
     /// No tool asked for them.
     Off,

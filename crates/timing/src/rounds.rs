@@ -69,6 +69,7 @@ impl Observer for Quiet {}
 
 /// What was measured of one arm.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Measurement {
     /// Every window, in order of rounds.
     pub windows: Vec<Window>,

@@ -4,6 +4,7 @@ use crate::interval::{ascending, middle, positions};
 
 /// The scatter of a series of times, and what is odd about it. Nothing is ever left out because of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Series {
     /// How many times there are.
     pub count: usize,

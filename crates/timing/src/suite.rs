@@ -16,6 +16,7 @@ fn mean(logs: &[f64]) -> Option<f64> {
 /// The geometric mean of the speed-ups of several cases, with a 95 % interval over cases: how much it depends on which
 /// cases were chosen. With few cases the bootstrap is too narrow: of 5 normal ones it covers 84 %, of 20 it covers 93 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct SuiteMean {
     /// The geometric mean.
     pub ratio: f64,

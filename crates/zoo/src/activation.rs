@@ -1,45 +1,19 @@
-//! The activations that models end with.
+//! What the activations that models end with compute: on a device, and exactly.
 
 use burn::tensor::{Tensor, activation, backend::Backend};
+use calorimeter_case::Activation;
 
-/// An elementwise function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Activation {
-    /// max(x, 0).
-    Relu,
-    /// 1 / (1 + e^-x).
-    Sigmoid,
-    /// x, or x / 100 below zero.
-    LeakyRelu,
-    /// x within 0 and 6.
-    Relu6,
-    /// x Φ(x), with the error function.
-    Gelu,
-    /// x sigmoid(x).
-    Silu,
-    /// x relu6(x + 3) / 6.
-    HardSwish,
+/// The value of a function of one number.
+pub trait Activate {
+    /// Applies it on a device.
+    fn apply<B: Backend, const D: usize>(self, x: Tensor<B, D>) -> Tensor<B, D>;
+
+    /// Its value in double precision.
+    fn exact(self, x: f64) -> f64;
 }
 
-impl Activation {
-    /// Every activation with its name.
-    pub const ALL: [(Self, &'static str); 7] = [
-        (Self::Relu, "relu"),
-        (Self::Sigmoid, "sigmoid"),
-        (Self::LeakyRelu, "leakyrelu"),
-        (Self::Relu6, "relu6"),
-        (Self::Gelu, "gelu"),
-        (Self::Silu, "silu"),
-        (Self::HardSwish, "hardswish"),
-    ];
-
-    /// Its name in a model's name.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(activation, _)| *activation == self).map_or("", |(_, name)| name)
-    }
-
-    /// Applies it on a device.
-    pub fn apply<B: Backend, const D: usize>(self, x: Tensor<B, D>) -> Tensor<B, D> {
+impl Activate for Activation {
+    fn apply<B: Backend, const D: usize>(self, x: Tensor<B, D>) -> Tensor<B, D> {
         match self {
             Self::Relu => activation::relu(x),
             Self::Sigmoid => activation::sigmoid(x),
@@ -51,8 +25,7 @@ impl Activation {
         }
     }
 
-    /// Its value in double precision.
-    pub fn exact(self, x: f64) -> f64 {
+    fn exact(self, x: f64) -> f64 {
         match self {
             Self::Relu => x.max(0.0),
             Self::Sigmoid => 1.0 / (1.0 + (-x).exp()),

@@ -47,11 +47,11 @@ mod task;
 mod value;
 mod workload;
 
-pub use activation::Activation;
+pub use activation::Activate;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use backends::CubeOf;
 pub use backends::{Machines, open, open_operator};
-pub use calorimeter_case::{Counts, Device, DeviceKind, FusionModel, Implementation, Suite};
+pub use calorimeter_case::{Activation, Counts, Device, DeviceKind, FusionModel, Implementation, Suite};
 pub use error::ZooError;
 pub use matrix::Matrix;
 pub use model::{Definition, Forward, Layout, Model, ModelInfo};

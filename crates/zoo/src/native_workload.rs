@@ -1,10 +1,8 @@
 //! `linear` and `ln_linear_*` through cuBLASLt and CUDA C++, on a stream and in buffers of their own.
 
 use crate::native_numbers::{bytes, numbers};
-use crate::{Activation, Layout, Model, Output, Problem, Tensors, Workload, ZooError};
-use calorimeter_kernels::native::{
-    self, ActivationFunction, Buffer, LayerNorm, Linear, LinearShape, Machine, NativeError,
-};
+use crate::{Layout, Model, Output, Problem, Tensors, Workload, ZooError};
+use calorimeter_kernels::native::{self, Buffer, LayerNorm, Linear, LinearShape, Machine, NativeError};
 use calorimeter_recipes::{Dtype, Element};
 use std::sync::Arc;
 
@@ -54,9 +52,8 @@ pub fn open(
         Some(_) => Some((LayerNorm::new(&machine, kind, m, k)?, machine.allocate(linear.x_bytes())?)),
         None => None,
     };
-    let activation = activation
-        .map(|activation| native::Activation::new(&machine, kind, function(activation), m * n))
-        .transpose()?;
+    let activation =
+        activation.map(|activation| native::Activation::new(&machine, kind, activation, m * n)).transpose()?;
     let weight_bytes = linear.w_bytes() as u64;
     let dtype = problem.dtype;
     Ok(Box::new(NativeWorkload { machine, dtype, norm, linear, activation, sets, next: 0, size, weight_bytes }))
@@ -112,17 +109,5 @@ impl From<NativeError> for ZooError {
             | NativeError::NoAlgorithm { .. } => Self::Unsupported(error.to_string()),
             other => Self::Device(other.to_string()),
         }
-    }
-}
-
-pub fn function(activation: Activation) -> ActivationFunction {
-    match activation {
-        Activation::Relu => ActivationFunction::Relu,
-        Activation::Sigmoid => ActivationFunction::Sigmoid,
-        Activation::LeakyRelu => ActivationFunction::LeakyRelu,
-        Activation::Relu6 => ActivationFunction::Relu6,
-        Activation::Gelu => ActivationFunction::Gelu,
-        Activation::Silu => ActivationFunction::Silu,
-        Activation::HardSwish => ActivationFunction::HardSwish,
     }
 }

@@ -4,6 +4,7 @@ use crate::Dtype;
 
 /// Operands that a kernel cannot take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CubeError {
     /// The device has no such elements.
     #[error("the device cannot store or convert {kind}; use f32, or a device that can")]

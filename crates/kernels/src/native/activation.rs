@@ -1,6 +1,7 @@
 //! Activations of single elements.
 
-use std::{fmt, sync::Arc};
+use calorimeter_case::Activation as ActivationFunction;
+use std::sync::Arc;
 
 use super::{
     Buffer, Machine, NativeError,
@@ -8,50 +9,6 @@ use super::{
     nvrtc::Source,
 };
 use crate::Dtype;
-
-/// A function of one number, with the constants that torch gives it by default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ActivationFunction {
-    /// max(x, 0).
-    Relu,
-    /// 1 / (1 + exp(-x)).
-    Sigmoid,
-    /// x, or x / 100 below zero.
-    LeakyRelu,
-    /// x between 0 and 6.
-    Relu6,
-    /// x times the normal distribution function, by erf.
-    Gelu,
-    /// x * sigmoid(x).
-    Silu,
-    /// x * relu6(x + 3) / 6.
-    HardSwish,
-}
-
-impl ActivationFunction {
-    /// Every function.
-    pub const ALL: [Self; 7] =
-        [Self::Relu, Self::Sigmoid, Self::LeakyRelu, Self::Relu6, Self::Gelu, Self::Silu, Self::HardSwish];
-
-    /// Its name in lower case, which is also its name in the CUDA source.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Relu => "relu",
-            Self::Sigmoid => "sigmoid",
-            Self::LeakyRelu => "leakyrelu",
-            Self::Relu6 => "relu6",
-            Self::Gelu => "gelu",
-            Self::Silu => "silu",
-            Self::HardSwish => "hardswish",
-        }
-    }
-}
-
-impl fmt::Display for ActivationFunction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// A plan of y = f(x) for every element, computed in f32 and stored in the element type.
 #[derive(Debug)]

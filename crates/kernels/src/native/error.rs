@@ -4,6 +4,7 @@ use super::{ComputeCapability, DriverVersion, LinearShape};
 
 /// Why a native kernel could not be prepared or run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NativeError {
     /// A shared library could not be loaded.
     #[error("{file} was not found or could not be loaded (tried {tried}); {advice}")]

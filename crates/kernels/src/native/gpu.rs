@@ -6,6 +6,7 @@ use super::{NativeError, driver};
 
 /// A GPU as the driver describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GpuInfo {
     /// Its number among the visible ones.
     pub ordinal: usize,

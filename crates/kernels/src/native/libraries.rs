@@ -9,6 +9,7 @@ use super::NativeError;
 
 /// Whether one of the shared libraries of CUDA can be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LibraryStatus {
     /// Usual file name.
     pub name: &'static str,

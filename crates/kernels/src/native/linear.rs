@@ -49,6 +49,7 @@ impl fmt::Display for LinearShape {
 
 /// How a weight lies in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum WeightLayout {
     /// w[n, k], as linear layers keep it.
     AlongK,

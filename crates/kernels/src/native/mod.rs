@@ -35,7 +35,7 @@ mod team;
 mod transfers;
 mod transpose_bytes;
 
-pub use activation::{Activation, ActivationFunction};
+pub use activation::Activation;
 pub use buffer::Buffer;
 pub use elementwise::{Elementwise, ElementwiseFunction};
 pub use error::NativeError;

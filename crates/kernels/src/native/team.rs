@@ -15,6 +15,7 @@ use crate::Dtype;
 
 /// What the members of a team do together. Each holds an input; `count` is the number of its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Collective {
     /// Each gets the sum of all inputs.
     AllReduce,

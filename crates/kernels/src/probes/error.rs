@@ -5,6 +5,7 @@ use crate::native::NativeError;
 
 /// Why a probe could not be made, did not run, or must not be believed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProbeError {
     /// A buffer that cannot be moved in whole accesses, or that the device does not give.
     #[error("a probe's buffer must hold a multiple of 16 bytes, up to {limit} here, not {bytes}")]

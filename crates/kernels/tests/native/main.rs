@@ -11,10 +11,10 @@ mod quantise;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use calorimeter_kernels::{
-    Dtype,
+    Activation as ActivationFunction, Dtype,
     native::{
-        Activation, ActivationFunction, Buffer, Epilogue, LayerNorm, Linear, LinearForm, LinearShape, Machine,
-        NativeError, WeightLayout, libraries, probe,
+        Activation, Buffer, Epilogue, LayerNorm, Linear, LinearForm, LinearShape, Machine, NativeError, WeightLayout,
+        libraries, probe,
     },
     probes::{NativeProbes, Probe, ProbeError, Probes},
 };

@@ -21,6 +21,7 @@ pub struct Activities {
 
 /// A kernel that ran.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Kernel {
     /// As the compiler spelt it: C++ names are mangled.
     pub name: Arc<str>,
@@ -36,6 +37,7 @@ pub struct Kernel {
 
 /// A copy or a fill that ran.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Copy {
     /// `memcpy` with its direction, or `memset`.
     pub what: &'static str,
@@ -66,6 +68,7 @@ pub struct MemoryEvent {
 
 /// A call into the driver.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Call {
     /// The function.
     pub name: Arc<str>,
@@ -81,6 +84,7 @@ pub struct Call {
 
 /// All that one kernel, or one sort of copy, did.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct KernelTotal {
     /// The kernel's name, or what sort of copy it is.
     pub name: Arc<str>,

@@ -53,6 +53,7 @@ pub struct Lost {
 
 /// What a recording counted besides its events. It is exact, however many of those were lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Totals {
     /// Bytes at the end less those at the start. Below zero where more was freed than allocated.
     pub change_bytes: i64,

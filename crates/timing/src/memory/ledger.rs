@@ -107,8 +107,8 @@ fn read(slot: &[AtomicU64]) -> Option<MemoryEvent> {
 /// Zeros that come from the system as such: a page of them exists once it is written to.
 fn zeros(words: usize) -> Box<[AtomicU64]> {
     let zeros = Box::into_raw(vec![0_u64; words].into_boxed_slice());
-    // SAFETY: an `AtomicU64` has the size and validity of a `u64`; both come from one allocation of this very box.
     const { assert!(align_of::<u64>() == align_of::<AtomicU64>()) };
+    // SAFETY: an `AtomicU64` has the size and validity of a `u64`; both come from one allocation of this very box.
     unsafe { Box::from_raw(zeros as *mut [AtomicU64]) }
 }
 

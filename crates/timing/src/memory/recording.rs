@@ -23,6 +23,7 @@ pub struct Recording {
 
 /// Why allocations cannot be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecordingError {
     /// The allocator of the process does not tell anything.
     #[error(

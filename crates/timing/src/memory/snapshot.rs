@@ -11,6 +11,7 @@ const LISTED: usize = 64;
 
 /// What is known of the memory at a moment. What the source does not tell, or lost, is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Snapshot {
     /// Nanoseconds since the start of the timeline.
     pub taken_at_ns: u64,
@@ -41,6 +42,7 @@ pub struct Snapshot {
 
 /// Live blocks whose size is at most this and more than half of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SizeClass {
     /// A power of two.
     pub up_to_bytes: u64,

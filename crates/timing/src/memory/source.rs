@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Who says how much memory there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Source {
     /// The process's own allocator: every block of every thread.
     HostAllocator,
@@ -36,6 +37,7 @@ impl Source {
 
 /// What is counted, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Quantity {
     /// What was asked for and is in use.
     Allocated,

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// What held a device's clock back. Idling and clocks that somebody has set are no reasons: they are as intended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Throttle {
     /// It would have used more power than its limit.
     PowerCap,

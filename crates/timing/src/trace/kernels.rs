@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 /// All spans of the device that have one name.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct KernelRow {
     /// The name.
     pub name: Arc<str>,

@@ -1,7 +1,7 @@
 //! `ln_linear_<activation>`: layer normalisation without parameters, a linear layer without bias, an activation.
 
 use crate::normalise::{in_f32, layer_norm, layer_norm_exact};
-use crate::{Activation, Definition, ExactLinear, Forward, Layout, Matrix, Sample};
+use crate::{Activate, Activation, Definition, ExactLinear, Forward, Layout, Matrix, Sample};
 use burn::tensor::{Tensor, backend::Backend};
 use calorimeter_recipes::Linear;
 use calorimeter_shapes::Shape;
@@ -26,7 +26,7 @@ impl Definition for LnLinear {
     const ABOUT: &'static str = "layer norm, linear layer without bias, activation";
 
     fn names() -> Vec<String> {
-        Activation::ALL.iter().map(|(activation, _)| Self(*activation).to_string()).collect()
+        Activation::ALL.map(|activation| Self(activation).to_string()).to_vec()
     }
 
     fn parse(name: &str) -> Option<Self> {
@@ -34,8 +34,7 @@ impl Definition for LnLinear {
         if rest.is_empty() {
             return Some(Self(Activation::Relu));
         }
-        let wanted = rest.strip_prefix('_')?.to_ascii_lowercase();
-        Activation::ALL.iter().find(|(_, name)| *name == wanted).map(|(activation, _)| Self(*activation))
+        rest.strip_prefix('_')?.to_ascii_lowercase().parse().ok().map(Self)
     }
 
     fn layout(&self, shape: Shape) -> Layout {

@@ -4,7 +4,7 @@
 //! weights, attention is written out, GELU uses the error function.
 
 use crate::normalise::{in_f32, rms_norm, rms_norm_exact};
-use crate::{Activation, Definition, ExactLinear, Forward, Layout, Matrix, Sample, ZooError};
+use crate::{Activate, Activation, Definition, ExactLinear, Forward, Layout, Matrix, Sample, ZooError};
 use burn::tensor::{Tensor, activation::softmax, backend::Backend};
 use calorimeter_recipes::Linear;
 use calorimeter_shapes::Shape;

@@ -55,7 +55,7 @@ impl From<CubeError> for ZooError {
     fn from(error: CubeError) -> Self {
         match error {
             CubeError::Unsupported { .. } => Self::Unsupported(error.to_string()),
-            CubeError::TooLarge { .. } | CubeError::TooSmall { .. } => Self::Device(error.to_string()),
+            other => Self::Device(other.to_string()),
         }
     }
 }

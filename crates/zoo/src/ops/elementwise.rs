@@ -3,7 +3,7 @@
 use super::rows::{self, AXES, copies, count, floats, input, whole};
 use crate::gate::Tolerance;
 use crate::operator::{Operation, Spec, burn_or_cube};
-use crate::{Activation, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::{Activate, Activation, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, Tensor, backend::Backend};
 use calorimeter_case::Suite;
 use calorimeter_recipes::FloatType;

@@ -8,7 +8,8 @@ use crate::native_operator::{NativePass, Set};
 use crate::operator::{Operation, Spec, burn_alone};
 use crate::reference::dot;
 use crate::{
-    Activation, Counts, Device, FusionModel, Implementation, Matrix, Operand, Operator, Pass, Sample, Slot, Value,
+    Activate, Activation, Counts, Device, FusionModel, Implementation, Matrix, Operand, Operator, Pass, Sample, Slot,
+    Value,
 };
 use burn::tensor::backend::Backend;
 use calorimeter_case::Suite;
@@ -152,8 +153,7 @@ impl Operation for LinearBias {
         machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
         sets: u32,
     ) -> Result<Box<dyn crate::Workload>, crate::ZooError> {
-        use crate::native_workload::function;
-        use calorimeter_kernels::native::{Activation, Epilogue, Linear, LinearForm, LinearShape};
+        use calorimeter_kernels::native::{self, Epilogue, Linear, LinearForm, LinearShape};
         let (kind, shape) = (spec.dtype(), super::native_pass::shape(spec));
         // cuBLASLt has a GELU too, but one by tanh.
         let (epilogue, after) = match self {
@@ -163,7 +163,7 @@ impl Operation for LinearBias {
         };
         let linear = Linear::of(&machine, LinearForm { epilogue, ..LinearForm::plain(kind) }, shape)?;
         let LinearShape { m, n, .. } = shape;
-        let after = after.map(|after| Activation::new(&machine, kind, function(after), m * n)).transpose()?;
+        let after = after.map(|after| native::Activation::new(&machine, kind, after, m * n)).transpose()?;
         let algorithms = after.iter().map(|after| after.algorithm().to_owned());
         let pass = NativePass {
             kernels: [linear.algorithm()].into_iter().chain(algorithms).collect(),

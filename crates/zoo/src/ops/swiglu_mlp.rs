@@ -6,7 +6,7 @@ use super::product::{size, weight};
 use crate::gate::Tolerance;
 use crate::operator::{Operation, Spec};
 use crate::reference::dot;
-use crate::{Activation, FusionModel, Matrix, Operand, Pass, Sample, Slot, Value};
+use crate::{Activate, Activation, FusionModel, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::backend::Backend;
 use calorimeter_case::Suite;
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 /// Bytes that went between a GPU and its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Traffic {
     /// Read from the memory.
     pub read: u64,

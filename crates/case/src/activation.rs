@@ -1,0 +1,70 @@
+//! Functions of one number that layers end with.
+
+use crate::UnknownName;
+use std::{fmt, str::FromStr};
+
+/// A function of one number, with the constants that torch gives it by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Activation {
+    /// max(x, 0).
+    Relu,
+    /// 1 / (1 + e^-x).
+    Sigmoid,
+    /// x, or x / 100 below zero.
+    LeakyRelu,
+    /// x within 0 and 6.
+    Relu6,
+    /// x Φ(x), with the error function.
+    Gelu,
+    /// x sigmoid(x).
+    Silu,
+    /// x relu6(x + 3) / 6.
+    HardSwish,
+}
+
+impl Activation {
+    /// Every activation.
+    pub const ALL: [Self; 7] =
+        [Self::Relu, Self::Sigmoid, Self::LeakyRelu, Self::Relu6, Self::Gelu, Self::Silu, Self::HardSwish];
+
+    /// Its name in lower case, as models and kernels have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Relu => "relu",
+            Self::Sigmoid => "sigmoid",
+            Self::LeakyRelu => "leakyrelu",
+            Self::Relu6 => "relu6",
+            Self::Gelu => "gelu",
+            Self::Silu => "silu",
+            Self::HardSwish => "hardswish",
+        }
+    }
+}
+
+impl fmt::Display for Activation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Activation {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let found = Self::ALL.into_iter().find(|activation| activation.name() == name);
+        found.ok_or_else(|| UnknownName::new("activation", name, Self::ALL.map(Self::name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_activation_is_read_by_its_name() {
+        for activation in Activation::ALL {
+            assert_eq!(activation.to_string().parse(), Ok(activation));
+        }
+        assert!("gellu".parse::<Activation>().unwrap_err().to_string().contains("did you mean \"gelu\"?"));
+    }
+}

@@ -7,7 +7,7 @@
 
 use calorimeter_recipes::{Dtype, Treatment};
 use calorimeter_shapes::Shape;
-use calorimeter_timing::{Arm, Closure, Comparison, Options, Quiet, WallClock, measure};
+use calorimeter_timing::{Options, compare};
 use calorimeter_zoo::{Device, Implementation, Machines, Problem, Setup, Tensors, Workload, open};
 use criterion::{Criterion, Throughput};
 use gemm::{Parallelism, gemm};
@@ -52,19 +52,11 @@ fn one_by_one(criterion: &mut Criterion, eager: &mut dyn Workload, tensors: &Ten
 
 /// A machine that others use drifts by more than the bar between one arm and the next; in turns both meet the same.
 fn in_turns(eager: &mut dyn Workload, tensors: &Tensors) -> Result<(), Box<dyn Error>> {
-    let (mut clock, mut other_clock) = (WallClock::synchronous(), WallClock::synchronous());
-    let mut direct = Closure::new(|| product(tensors, Vec::new()));
-    let mut eager = Closure::new(|| pass(eager));
-    let mut arms = [Arm::new(&mut direct, &mut clock), Arm::new(&mut eager, &mut other_clock).against(0)];
     let options = Options { margin: BAR, ..Options::default() };
-    for (name, measured) in ["gemm", "eager"].into_iter().zip(measure(&mut arms, &options, &mut Quiet)) {
-        let measured = measured?;
-        println!("in turns: {name:5} {:.3} ms", measured.time.median / 1e6);
-        if let Some(Comparison { ratio, lo: Some(lo), hi: Some(hi), verdict, .. }) = measured.comparison {
-            let bar = BAR * 100.0;
-            println!("in turns: {name} has {ratio:.3} [{lo:.3}, {hi:.3}] of gemm's speed: {verdict} within {bar} %");
-        }
-    }
+    let compared = compare(|| product(tensors, Vec::new()), || pass(eager), &options)?;
+    println!("in turns: gemm  {}", compared.baseline.time);
+    println!("in turns: eager {}", compared.candidate.time);
+    println!("in turns: eager beside gemm: {} within {} %", compared.comparison, BAR * 100.0);
     Ok(())
 }
 

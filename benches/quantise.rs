@@ -8,7 +8,7 @@ use calorimeter_recipes::format::Format;
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::{Dtype, Recipe};
 use calorimeter_shapes::Shape;
-use calorimeter_timing::{Arm, Closure, Options, Quiet, WallClock, measure};
+use calorimeter_timing::{Options, compare};
 use calorimeter_zoo::Problem;
 use criterion::{Criterion, Throughput};
 use rayon::prelude::*;
@@ -76,17 +76,11 @@ fn one_by_one(criterion: &mut Criterion, weight: &[f32], cases: &[Case]) {
 fn in_turns(cases: &[Case]) -> Result<(), Box<dyn Error>> {
     let mut memory = vec![0.0; SIDE * SIDE];
     for Case { name, values, format, bar } in cases {
-        let (mut clock, mut other_clock) = (WallClock::synchronous(), WallClock::synchronous());
-        let mut copying = Closure::new(|| copy(values, &mut memory));
-        let mut quantising = Closure::new(|| quantise(values, SIDE, *format));
-        let mut arms = [Arm::new(&mut copying, &mut clock), Arm::new(&mut quantising, &mut other_clock).against(0)];
-        let measured = measure(&mut arms, &Options::default(), &mut Quiet);
-        let [copied, quantised] = measured.try_into().expect("one result for each arm");
-        let (copied, quantised) = (copied?.time.median, quantised?);
-        let times = quantised.comparison.map_or(quantised.time.median / copied, |comparison| 1.0 / comparison.ratio);
-        let (copied, quantised) = (copied / 1e6, quantised.time.median / 1e6);
+        let compared = compare(|| copy(values, &mut memory), || quantise(values, SIDE, *format), &Options::default())?;
+        let (copied, quantised, times) =
+            (compared.baseline.time, compared.candidate.time, 1.0 / compared.comparison.ratio);
         let bar = bar.map_or_else(String::new, |bar| format!(", at most {bar:.0}"));
-        println!("in turns: {name:22} {quantised:8.2} ms, {times:6.2} copies of {copied:5.2} ms{bar}");
+        println!("in turns: {name:22} {quantised}, {times:.2} copies of {copied}{bar}");
     }
     Ok(())
 }

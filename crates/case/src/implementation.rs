@@ -20,6 +20,16 @@ impl Implementation {
     /// Every implementation, in the order they are shown.
     pub const ALL: [Self; 4] = [Self::Eager, Self::Fused, Self::Cube, Self::Native];
 
+    /// `eager`, `fused`, `cube` or `native`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Eager => "eager",
+            Self::Fused => "fused",
+            Self::Cube => "cube",
+            Self::Native => "native",
+        }
+    }
+
     /// What it is, in one line.
     pub fn about(self) -> &'static str {
         match self {
@@ -33,12 +43,7 @@ impl Implementation {
 
 impl fmt::Display for Implementation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Eager => "eager",
-            Self::Fused => "fused",
-            Self::Cube => "cube",
-            Self::Native => "native",
-        })
+        f.pad(self.name())
     }
 }
 

@@ -1,23 +1,35 @@
-//! What is said of a measurement: the words that the crates of Calorimeter share, so that none is defined twice.
+#![doc = include_str!("../README.md")]
 
 mod axes;
+mod case;
 mod counts;
 mod device;
 mod dtype;
 mod element;
+mod id;
 mod implementation;
+mod mode;
+mod name;
 mod nearest;
+pub mod record;
 mod regime;
+mod registry;
 mod written;
 
 pub use axes::{Axes, AxisGivenTwice};
+pub use case::{Case, Export};
 pub use counts::{Counts, FusionModel};
 pub use device::{Device, DeviceKind};
 pub use dtype::Dtype;
 pub use element::Element;
+pub use id::{CaseId, Identity};
 pub use implementation::Implementation;
+pub use mode::{Mode, Suite};
+pub use name::Name;
 pub use nearest::{UnknownName, hint, nearest};
+pub use record::{Record, Status};
 pub use regime::{Regime, buffer_sets};
+pub use registry::{NameTaken, Registry};
 
 /// What the macros of this crate expand to.
 #[doc(hidden)]

@@ -25,8 +25,8 @@ macro_rules! serde_by_name {
 
         impl<'de> $crate::__private::serde::Deserialize<'de> for $type {
             fn deserialize<D: $crate::__private::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Name;
-                impl $crate::__private::serde::de::Visitor<'_> for Name {
+                struct Written;
+                impl $crate::__private::serde::de::Visitor<'_> for Written {
                     type Value = $type;
 
                     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -37,7 +37,7 @@ macro_rules! serde_by_name {
                         name.parse().map_err(E::custom)
                     }
                 }
-                deserializer.deserialize_str(Name)
+                deserializer.deserialize_str(Written)
             }
         }
     };

@@ -5,10 +5,23 @@ use calorimeter_case::{UnknownName, nearest};
 
 /// Errors of this crate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecipeError {
     /// No recipe, sparsity or dtype has this name.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
+    /// A recipe is to be registered under a name that stands for another.
+    #[error("the recipe {name:?} is registered already; choose another name")]
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// A recipe is to be registered under a name that it does not read itself.
+    #[error("a recipe lists the name {name:?} and does not read it")]
+    Unreadable {
+        /// The name.
+        name: String,
+    },
     /// The recipe cannot be run this way; the text says what would make it run.
     #[error("{0}")]
     Unsupported(String),

@@ -1,13 +1,13 @@
 //! Quantising the linear layers of a burn module of one's own.
 //!
 //! The type of a field cannot change, so a layer that is to be quantised is declared as a [`QuantLinear`]. It is made of
-//! a [`burn::nn::Linear`], behaves and is saved like one, and [`quantize`] exchanges its weight where it is.
+//! a [`burn::nn::Linear`], behaves and is saved like one, and [`quantise`] exchanges its weight where it is.
 //!
 //! ```
 //! use burn::module::Module;
 //! use burn::nn::{Gelu, LinearConfig};
 //! use burn::tensor::{Tensor, backend::Backend};
-//! use calorimeter_recipes::{QuantLinear, Recipe, RecipeError, device::QuantBackend, quantize};
+//! use calorimeter_recipes::{QuantLinear, Recipe, RecipeError, device::QuantBackend, quantise};
 //!
 //! #[derive(Module, Debug)]
 //! struct Mlp<B: Backend> {
@@ -28,14 +28,14 @@
 //!
 //! fn small<B: QuantBackend>(device: &B::Device) -> Result<Mlp<B>, RecipeError> {
 //!     let recipe: Recipe = "int8wo".parse()?;
-//!     let (mlp, report) = quantize(Mlp::<B>::new(device), &recipe, |path, [n, k]| path != "head" && n * k > 1024)?;
+//!     let (mlp, report) = quantise(Mlp::<B>::new(device), &recipe, |path, [n, k]| path != "head" && n * k > 1024)?;
 //!     eprintln!("{report}"); // what was quantised, what was left and why, bytes before and after
 //!     Ok(mlp)
 //! }
 //! ```
 
 use crate::device::QuantBackend;
-use crate::{Dtype, FloatType, Linear, Recipe, RecipeError, Weight};
+use crate::{Dtype, FloatType, Linear, Name, Quantiser, RecipeError, Treatment, Weight};
 use burn::module::{
     AutodiffModule, Content, Devices, DisplaySettings, HasAutodiffModule, Module, ModuleDisplay, ModuleDisplayDefault,
     ModuleMapper, ModuleVisitor, Param,
@@ -49,7 +49,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::{fmt, mem};
 
-/// A linear layer that [`quantize`] can exchange in place, to be used instead of [`nn::Linear`].
+/// A linear layer that [`quantise`] can exchange in place, to be used instead of [`nn::Linear`].
 ///
 /// Until then it is an [`nn::Linear`]: records, paths of parameters and autodiff are the same, so that checkpoints of
 /// either load into the other. Once quantised, its bias is still a parameter, and its weight is none any more: visitors
@@ -70,7 +70,7 @@ enum State<B: Backend> {
 #[derive(Clone)]
 struct QuantWeight<B: Backend> {
     layer: Arc<dyn Linear<B>>,
-    recipe: Recipe,
+    recipe: Name,
     n: usize,
     k: usize,
     device: B::Device,
@@ -128,8 +128,8 @@ impl<B: Backend> QuantLinear<B> {
         }
     }
 
-    /// The recipe that it is quantised with.
-    pub fn recipe(&self) -> Option<Recipe> {
+    /// The name of what it is quantised with, such as `int8wo`.
+    pub fn recipe(&self) -> Option<Name> {
         match &self.0 {
             State::Float(_) => None,
             State::Quantised(weight, _) => Some(weight.recipe),
@@ -147,7 +147,7 @@ type Slot<B> = OnceCell<QuantWeight<B>>;
 
 thread_local! {
     /// The slot of the [`QuantLinear`] that is being mapped: burn gives a mapper a tensor and no way to say what else
-    /// shall become of the module around it. Only a walk of [`quantize`] looks here, and a slot that it does not fill
+    /// shall become of the module around it. Only a walk of [`quantise`] looks here, and a slot that it does not fill
     /// changes nothing.
     static LENT: Cell<Option<Rc<dyn Any>>> = const { Cell::new(None) };
 }
@@ -299,7 +299,8 @@ impl<B: Backend> fmt::Display for QuantLinear<B> {
     }
 }
 
-/// Quantises the [`QuantLinear`] layers of a module that the filter accepts, and reports on all linear layers.
+/// Quantises the [`QuantLinear`] layers of a module that the filter accepts by a recipe, or by any treatment, and reports
+/// on all linear layers.
 ///
 /// The filter is given a layer's path, such as `blocks.0.up`, and its size `[n, k]`. Weights are quantised one by one on
 /// the host, in their own type, and the parameter is dropped. A module on an autodiff backend is taken off it first, with
@@ -307,18 +308,19 @@ impl<B: Backend> fmt::Display for QuantLinear<B> {
 ///
 /// It is an error if nothing is quantised, if a layer is quantised already, or if the recipe cannot treat one of the
 /// layers; the filter can exclude it. The module is gone then; a clone made before costs no memory.
-pub fn quantize<B: QuantBackend, M: Module<B>>(
+pub fn quantise<B: QuantBackend, M: Module<B>>(
     module: M,
-    recipe: &Recipe,
+    by: &dyn Quantiser,
     filter: impl FnMut(&str, [usize; 2]) -> bool,
 ) -> Result<(M, Report), RecipeError> {
     // What a mapper that panicked may have left.
     LENT.take();
-    let mut walk = Walk::<B, _> {
+    let mut walk = Walk::<'_, B, _> {
         filter,
         place: Vec::new(),
         slot: None,
-        report: Report { recipe: *recipe, layers: Vec::new() },
+        by,
+        report: Report { recipe: by.name(), layers: Vec::new() },
         result: Ok(()),
     };
     let module = module.map(&mut walk);
@@ -335,17 +337,19 @@ pub fn quantize<B: QuantBackend, M: Module<B>>(
     }
 }
 
-/// What [`quantize`] did.
+/// What [`quantise`] did.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Report {
-    /// The recipe.
-    pub recipe: Recipe,
+    /// The recipe's name.
+    pub recipe: Name,
     /// All linear layers in the order of the module's fields.
     pub layers: Vec<Layer>,
 }
 
 /// What became of a linear layer.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Layer {
     /// Where it is, such as `blocks.0.up`.
     pub path: String,
@@ -363,13 +367,14 @@ pub struct Layer {
 
 /// What was done with a linear layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// Its weight was quantised.
     Quantised,
     /// The filter left it as it is.
     Excluded,
-    /// The filter left it as it is: quantised with this recipe before.
-    QuantisedBefore(Recipe),
+    /// The filter left it as it is: quantised before, with the recipe of this name.
+    QuantisedBefore(Name),
     /// The recipe does not quantise weights.
     LeftByRecipe,
     /// It is an [`nn::Linear`] and no [`QuantLinear`].
@@ -416,8 +421,9 @@ impl fmt::Display for Report {
 }
 
 /// The way through a module.
-struct Walk<B: Backend, F> {
+struct Walk<'a, B: Backend, F> {
     filter: F,
+    by: &'a dyn Quantiser,
     /// Names and kinds of the modules on the way to the current one.
     place: Vec<(String, String)>,
     /// Where the current weight's quantised form goes.
@@ -426,7 +432,7 @@ struct Walk<B: Backend, F> {
     result: Result<(), RecipeError>,
 }
 
-impl<B: QuantBackend, F: FnMut(&str, [usize; 2]) -> bool> Walk<B, F> {
+impl<B: QuantBackend, F: FnMut(&str, [usize; 2]) -> bool> Walk<'_, B, F> {
     /// Whether this is the weight of a linear layer.
     fn at_weight(&self) -> bool {
         self.place.last().is_some_and(|(name, kind)| name == WEIGHT && kind == LINEAR)
@@ -465,16 +471,15 @@ impl<B: QuantBackend, F: FnMut(&str, [usize; 2]) -> bool> Walk<B, F> {
 
     /// The quantised form of a weight that burn keeps as `[k, n]`; none if the recipe leaves it as it is.
     fn quantised<const D: usize>(&self, tensor: Tensor<B, D>) -> Result<Option<QuantWeight<B>>, RecipeError> {
-        let recipe = self.report.recipe;
-        let treatment = recipe.treatment(dtype(tensor.dtype())?, None)?;
-        if treatment.weight.is_none() {
+        let treatment = self.by.treatment(dtype(tensor.dtype())?)?;
+        if treatment == Treatment::none(treatment.dtype) {
             return Ok(None);
         }
         let (device, tensor) = (tensor.device(), tensor.transpose());
         let [n, k] = tensor.shape().dims();
         let values = tensor.into_data().convert::<f32>().into_vec().expect("the values were just converted to f32");
         let layer = treatment.linear::<B>(&Weight::new(n, k, values, treatment.dtype), &device)?;
-        Ok(Some(QuantWeight { layer: layer.into(), recipe, n, k, device }))
+        Ok(Some(QuantWeight { layer: layer.into(), recipe: self.report.recipe, n, k, device }))
     }
 }
 
@@ -487,7 +492,7 @@ fn dtype(dtype: DType) -> Result<Dtype, RecipeError> {
     })
 }
 
-impl<B: QuantBackend, F: FnMut(&str, [usize; 2]) -> bool> ModuleMapper<B> for Walk<B, F> {
+impl<B: QuantBackend, F: FnMut(&str, [usize; 2]) -> bool> ModuleMapper<B> for Walk<'_, B, F> {
     fn enter_module(&mut self, name: &str, kind: &str) {
         self.place.push((name.to_owned(), kind.to_owned()));
         if self.result.is_err() || !self.at_weight() {

@@ -1,15 +1,22 @@
-//! The table of recipes.
+//! Recipes by their names.
 
-use crate::schemes::{
-    baseline::Baseline, float8dq::Float8Dynamic, float8wo::Float8WeightOnly, fp6::Fp6, gemlitewo::Gemlite,
-    int4wo::Int4WeightOnly, int8adq_int4w::Int8Int4, int8dq::Int8Dynamic, int8wo::Int8WeightOnly, intx::IntxDynamic,
-    marlin::Marlin, marlin_qqq::MarlinQqq, mxfp::Mx, nvfp4::Nvfp4, uintx::Uintx,
-};
-use crate::{Dtype, RecipeError, Scheme, Sparsity, Treatment};
+use crate::schemes::baseline::Baseline;
+use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, Treatment, registry};
+use calorimeter_case::Name;
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 use std::{fmt, str::FromStr};
+
+/// A way to quantise a model's linear layers, ours or that of another crate; two of one name are the same.
+#[derive(Clone, Copy)]
+pub struct Recipe {
+    name: Name,
+    scheme: &'static dyn Scheme,
+}
 
 /// What `list` shows of a recipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RecipeInfo {
     /// Its name, or the pattern of its names.
     pub name: String,
@@ -17,84 +24,132 @@ pub struct RecipeInfo {
     pub about: &'static str,
 }
 
-macro_rules! recipes {
-    ($($scheme:ident: [$($typical:literal),+ $(,)?]),+ $(,)?) => {
-        /// A way to quantise a model's linear layers.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum Recipe {
-            $(#[doc = concat!("[`", stringify!($scheme), "`]")] $scheme($scheme),)+
-        }
-
-        impl Recipe {
-            /// Every recipe, for `list`.
-            pub fn known() -> Vec<RecipeInfo> {
-                let mut known = Vec::new();
-                $(known.extend($scheme::spellings().into_iter().map(|name| RecipeInfo { name, about: $scheme::ABOUT }));)+
-                known
-            }
-
-            /// A few of each family, for an overview.
-            pub fn typical() -> Vec<Self> {
-                // A test reads each of them.
-                TYPICAL.iter().filter_map(|name| name.parse().ok()).collect()
-            }
-
-            /// See [`Scheme::takes_semi_structured`].
-            pub fn takes_semi_structured(&self) -> bool {
-                match self { $(Self::$scheme(scheme) => scheme.takes_semi_structured(),)+ }
-            }
-
-            /// See [`Scheme::treatment`].
-            pub fn treatment(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<Treatment, RecipeError> {
-                let treatment = match self { $(Self::$scheme(scheme) => scheme.treatment(dtype, sparsity),)+ }?;
-                Ok(Treatment { sparsity, ..treatment })
-            }
-        }
-
-        const TYPICAL: &[&str] = &[$($($typical),+),+];
-
-        impl fmt::Display for Recipe {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                match self { $(Self::$scheme(scheme) => scheme.fmt(f),)+ }
-            }
-        }
-
-        impl FromStr for Recipe {
-            type Err = RecipeError;
-
-            fn from_str(name: &str) -> Result<Self, RecipeError> {
-                $(if let Some(scheme) = $scheme::parse(name) { return Ok(Self::$scheme(scheme)); })+
-                Err(RecipeError::unknown("recipe", name, Self::known().into_iter().map(|info| info.name)))
-            }
-        }
-    };
-}
-
-// One line for each recipe, with the names that stand for it in an overview; names are asked in this order.
-recipes! {
-    Baseline: ["baseline"],
-    Int8WeightOnly: ["int8wo"],
-    Int8Dynamic: ["int8dq", "int8dq_prefill_wo_decode"],
-    Int4WeightOnly: ["int4wo-32", "int4wo-128", "int4wo-256", "int4wo-32-hqq", "int4wo-128-hqq"],
-    Int8Int4: ["int8adq-int4w-symm"],
-    Marlin: ["marlin"],
-    MarlinQqq: ["marlin-qqq"],
-    Fp6: ["fp6"],
-    Uintx: ["uintx-2-64", "uintx-3-64", "uintx-4-64", "uintx-6-64", "uintx-4-64-hqq", "uintx-8-64-hqq"],
-    IntxDynamic: [
-        "int8_dynamic_activation_intx_weight-4-32-true",
-        "int8_dynamic_activation_intx_weight-4-32-false",
-    ],
-    Gemlite: ["gemlitewo-4-64", "gemlitewo-8"],
-    Float8WeightOnly: ["float8wo"],
-    Float8Dynamic: ["float8dq-tensor", "float8dq-row"],
-    Mx: ["mxfp8", "mxfp4"],
-    Nvfp4: ["nvfp4"],
-}
-
 impl Recipe {
     /// The recipe that all others are compared with.
-    pub const BASELINE: Self = Self::Baseline(Baseline);
+    pub const BASELINE: Self = Self { name: Name::new("baseline"), scheme: &Baseline };
+
+    /// Makes a family of recipes known by its names, for the rest of the process. It is an error if one of its names is
+    /// taken, or if it does not read a name that it lists.
+    ///
+    /// ```
+    /// use calorimeter_recipes::{Dtype, Family, Recipe, RecipeError, Scheme, Sparsity, Treatment};
+    /// use calorimeter_recipes::{Element, format::{Format, Grouping}};
+    /// use std::fmt;
+    ///
+    /// /// 2-bit weights in groups of 32, activations untouched.
+    /// #[derive(Debug)]
+    /// struct TwoBits;
+    ///
+    /// static FAMILY: Family = Family {
+    ///     spellings: &["two-bits"],
+    ///     about: "2-bit weights in groups of 32 along K",
+    ///     typical: &["two-bits"],
+    ///     parse: |name| (name == "two-bits").then(|| Box::new(TwoBits) as Box<dyn Scheme>),
+    /// };
+    ///
+    /// impl fmt::Display for TwoBits {
+    ///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    ///         f.pad("two-bits")
+    ///     }
+    /// }
+    ///
+    /// impl Scheme for TwoBits {
+    ///     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+    ///         let weight = Format::asymmetric(Element::Unsigned(2), Grouping::Block(32), dtype);
+    ///         Ok(Treatment::weight_only(dtype, weight))
+    ///     }
+    /// }
+    ///
+    /// Recipe::register(&FAMILY)?;
+    /// assert!("two-bit".parse::<Recipe>().unwrap_err().to_string().contains("did you mean \"two-bits\"?"));
+    /// assert_eq!("two-bits".parse::<Recipe>()?.treatment(Dtype::F32, None)?.weight_bytes(64, 64), 64 * 64 / 4 + 2 * 64 * 8);
+    /// # Ok::<(), RecipeError>(())
+    /// ```
+    pub fn register(family: &'static Family) -> Result<(), RecipeError> {
+        registry::register(family)
+    }
+
+    /// Every recipe, for `list`.
+    pub fn known() -> Vec<RecipeInfo> {
+        let info = |family: &Family, name: &str| RecipeInfo { name: name.to_owned(), about: family.about };
+        registry::families().iter().flat_map(|family| family.spellings.iter().map(|name| info(family, name))).collect()
+    }
+
+    /// A few of each family, for an overview.
+    pub fn typical() -> Vec<Self> {
+        let names = registry::families().into_iter().flat_map(|family| family.typical);
+        // A test reads each of ours.
+        names.filter_map(|name| name.parse().ok()).collect()
+    }
+
+    /// Its name, as it is written.
+    pub fn name(&self) -> Name {
+        self.name
+    }
+
+    /// The arithmetic behind it. What type it is can be asked of it as [`Any`](std::any::Any).
+    pub fn scheme(&self) -> &'static dyn Scheme {
+        self.scheme
+    }
+
+    /// See [`Scheme::takes_semi_structured`].
+    pub fn takes_semi_structured(&self) -> bool {
+        self.scheme.takes_semi_structured()
+    }
+
+    /// See [`Scheme::treatment`].
+    pub fn treatment(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+        let treatment = self.scheme.treatment(dtype, sparsity)?;
+        Ok(Treatment { sparsity, ..treatment })
+    }
+}
+
+impl fmt::Debug for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Recipe({})", self.name)
+    }
+}
+
+impl fmt::Display for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.fmt(f)
+    }
+}
+
+impl FromStr for Recipe {
+    type Err = RecipeError;
+
+    fn from_str(name: &str) -> Result<Self, RecipeError> {
+        let unknown = || RecipeError::unknown("recipe", name, Self::known().into_iter().map(|info| info.name));
+        registry::find(name).map(|(name, scheme)| Self { name, scheme }).ok_or_else(unknown)
+    }
+}
+
+impl PartialEq for Recipe {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Recipe {}
+
+impl Hash for Recipe {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl PartialOrd for Recipe {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// By name.
+impl Ord for Recipe {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name.cmp(&other.name)
+    }
 }
 
 calorimeter_case::written_as_a_name!(
@@ -201,7 +256,9 @@ mod tests {
 
     #[test]
     fn the_names_of_the_overview_are_read_and_written_alike() {
-        assert_eq!(Recipe::typical().iter().map(ToString::to_string).collect::<Vec<_>>(), TYPICAL);
+        let listed = registry::families().into_iter().flat_map(|family| family.typical);
+        let listed: Vec<&str> = listed.copied().collect();
+        assert_eq!(Recipe::typical().iter().map(ToString::to_string).collect::<Vec<_>>(), listed);
     }
 
     #[test]

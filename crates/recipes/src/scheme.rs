@@ -1,20 +1,11 @@
-//! What a recipe must be able to do.
+//! What a recipe must be able to do, and how it is found by its name.
 
 use crate::{Dtype, RecipeError, Sparsity, Treatment};
+use std::any::Any;
 use std::fmt::{Debug, Display};
 
-/// One recipe, or one family of recipes that differ in parameters. Adding one is a file with an implementation of this
-/// trait and one line in the table of [`crate::Recipe`].
-pub trait Scheme: Copy + Eq + Debug + Display + Send + Sync + Sized + 'static {
-    /// Every name, or the pattern of its names.
-    fn spellings() -> Vec<String>;
-
-    /// What it does, in one line.
-    const ABOUT: &'static str;
-
-    /// Reads exactly one of its names.
-    fn parse(name: &str) -> Option<Self>;
-
+/// The arithmetic behind one recipe; it is displayed as the recipe's name.
+pub trait Scheme: Any + Debug + Display + Send + Sync {
     /// Whether its kernels know weights of which two of every four are zero.
     fn takes_semi_structured(&self) -> bool {
         false
@@ -22,4 +13,19 @@ pub trait Scheme: Copy + Eq + Debug + Display + Send + Sync + Sized + 'static {
 
     /// What it does to the linear layers of a model in `dtype`, pruned or not; the error says what would make it run.
     fn treatment(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<Treatment, RecipeError>;
+}
+
+/// One recipe, or recipes that differ in parameters, by their names. A crate that has one of its own registers it with
+/// [`Recipe::register`](crate::Recipe::register).
+#[derive(Debug, Clone, Copy)]
+pub struct Family {
+    /// Every name, or the patterns of the names: `{a|b}` stands for one of these, `[a|b]` for one of these or nothing,
+    /// `{group}` for a number. Other names may be read, but are not listed.
+    pub spellings: &'static [&'static str],
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// The names that stand for it in an overview.
+    pub typical: &'static [&'static str],
+    /// Reads a name, exactly and never by substring.
+    pub parse: fn(&str) -> Option<Box<dyn Scheme>>,
 }

@@ -26,7 +26,7 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
 /// Without it the next run measures again, and is told why.
 pub fn keep(path: &Path, what: &impl Serialize) {
     let written = serde_json::to_vec_pretty(what).map_err(|error| error.to_string());
-    if let Err(error) = written.and_then(|bytes| atomic::write(path, &bytes).map_err(|error| error.to_string())) {
+    if let Err(error) = written.and_then(|bytes| atomic::write(path, &bytes).map_err(|error| error.with_causes())) {
         eprintln!("warning: not kept for later runs: {error}");
     }
 }

@@ -23,12 +23,12 @@ pub enum Exit {
 impl Exit {
     /// The worst of what happened.
     pub fn of(records: &[Record], strict: bool) -> Self {
-        let any = |wanted: &[Status]| records.iter().any(|record| wanted.contains(&record.status));
+        let any = |wanted: &[Status]| records.iter().any(|record| wanted.contains(&record.outcome.status));
         if any(&[Status::Mismatch]) {
             Self::Mismatch
         } else if any(&[Status::Failed, Status::Crashed, Status::Timeout]) {
             Self::Broken
-        } else if strict && records.iter().any(|record| record.converged == Some(false)) {
+        } else if strict && records.iter().any(|record| record.time.converged == Some(false)) {
             Self::NotConverged
         } else {
             Self::Fine

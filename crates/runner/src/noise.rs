@@ -6,9 +6,9 @@ use crate::entries::{Entry, Origin, Size, Wanted};
 use crate::mock::Rule;
 use crate::run::{Request, RunError};
 use crate::worker::{Assignment, Executor, Stage, Watch};
+use calorimeter_case::record::Speedup;
 use calorimeter_recipes::{Dtype, Element, Recipe};
 use calorimeter_shapes::Shape;
-use calorimeter_sinks::record::Speedup;
 use calorimeter_sinks::{Case, Record, Status};
 use calorimeter_timing::{Options, Verdict};
 use calorimeter_zoo::{Device, Implementation};
@@ -92,13 +92,13 @@ pub fn measure(
         if interrupted() {
             return Err(NoiseError::Interrupted);
         }
-        let wrong = heard.records.iter().find(|record| record.status != Status::Ok);
+        let wrong = heard.records.iter().find(|record| record.outcome.status != Status::Ok);
         let speedup = heard.records.iter().find_map(|record| record.speedup.clone());
         let Some(speedup) = speedup.filter(|_| wrong.is_none()) else {
-            let reason = wrong.and_then(|record| record.reason.clone());
+            let reason = wrong.and_then(|record| record.outcome.reason.clone());
             return Err(NoiseError::Failed(reason.unwrap_or_else(|| "the two were not compared".into())));
         };
-        stopwatch = heard.records.iter().find_map(|record| record.stopwatch.clone()).unwrap_or(stopwatch);
+        stopwatch = heard.records.iter().find_map(|record| record.execution.stopwatch.clone()).unwrap_or(stopwatch);
         show(&speedup);
         speedups.push(speedup);
     }
@@ -106,7 +106,7 @@ pub fn measure(
         device: found.device.to_string(),
         identity: found.identity,
         driver: found.driver,
-        case: case.id,
+        case: case.id.to_string(),
         stopwatch,
         measured: crate::run::now().to_rfc3339(),
         ..summary(&speedups)
@@ -164,10 +164,9 @@ fn entry(found: &DiscoveredDevice) -> Result<Entry, NoiseError> {
 
 /// The case and its twin, compared.
 fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
-    let named = |name: char| Case { id: format!("{}#{name}{index}", case.id), ..case.clone() };
+    let named = |name: char| Case { id: format!("{}#{name}{index}", case.id).into(), ..case.clone() };
     let cases = vec![named('a'), named('b')];
-    let regime = case.regime.parse().unwrap_or_default();
-    let sets = cases.iter().map(|case| found.sets(regime, case.bytes.unwrap_or(0))).collect();
+    let sets = cases.iter().map(|case| found.sets(case.regime, case.bytes.unwrap_or(0))).collect();
     // Neither an earlier look at the noise nor a long warm-up: what counts is how two arms in one process differ.
     let timing = Options {
         margin: LEAST_MARGIN,
@@ -223,7 +222,7 @@ mod tests {
             Speedup { ratio, lo, hi, verdict: verdict.into(), ..Speedup::default() }
         };
         let mut speedups = vec![one(1.001, "SAME"); 16];
-        speedups.extend([one(1.03, "FASTER"), one(1.0 / 1.02, "INCONCLUSIVE"), one(0.9, "SLOWER"), one(1.0, "SAME")]);
+        speedups.extend([one(1.03, "FASTER"), one(1.0 / 1.02, "UNCLEAR"), one(0.9, "SLOWER"), one(1.0, "SAME")]);
         let noise = summary(&speedups);
         assert_eq!((noise.comparisons, noise.false_verdict_rate, noise.same_rate), (20, 0.1, 0.85));
         assert_eq!(noise.interval_miss_rate, 0.15);

@@ -9,9 +9,9 @@ pub use probe::{Beside, Probe, Share};
 use crate::cache;
 use crate::devices::DiscoveredDevice;
 use calorimeter_case::Regime;
+use calorimeter_case::record::Roofline;
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_sinks::Record;
-use calorimeter_sinks::record::Roofline;
 use calorimeter_zoo::Device;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ pub fn again(
         let over = || over.iter().copied().filter(|&what| (what == MEMORY) == memory);
         let look = || over().map(|what| (what, probe.beside(what, case))).collect();
         let Some((what, share)) = settled(look)? else { continue };
-        let rate = if memory { record.gbps } else { record.tflops.map(|rate| rate * case.share) };
+        let rate = if memory { record.rates.gbps } else { record.rates.tflops.map(|rate| rate * case.share) };
         let rate = rate.ok_or("it has no rate")?;
         if memory && !probe.shares_memory() {
             known.noted(what, Ok(share.probe));
@@ -250,9 +250,8 @@ pub fn kinds(device: Device, factors: Element, plain: bool, may_use_tf32: bool) 
 /// Where a case stands against the peak of its kinds of number, and that of memory or cache.
 /// `share` of the operations that the case counts are really done.
 pub fn place(record: &Record, peaks: &Peaks, kinds: &[&str], share: f64, cache_bytes: u64) -> Option<Roofline> {
-    let nanos = record.time_ns?.median;
-    let regime: Regime = record.case.regime.parse().ok()?;
-    if !matches!(regime, Regime::DeviceCold | Regime::DeviceHot | Regime::Graph) {
+    let nanos = record.time.time_ns?.median;
+    if !matches!(record.case.regime, Regime::DeviceCold | Regime::DeviceHot | Regime::Graph) {
         return None;
     }
     let peak_tflops = kinds.iter().filter_map(|&kind| peaks.tflops.get(kind).copied()).reduce(f64::max);
@@ -274,7 +273,7 @@ pub fn place(record: &Record, peaks: &Peaks, kinds: &[&str], share: f64, cache_b
 /// Whether the operands of each launch come from memory and not from a cache: the sets exceed it together, or one of them
 /// by far.
 fn comes_from_memory(record: &Record, cache_bytes: u64) -> bool {
-    match record.rotation {
+    match record.execution.rotation {
         Some(rotation) => u64::from(rotation.sets) * rotation.bytes >= rotation.cache_bytes.unwrap_or(cache_bytes),
         None => record.case.bytes.is_some_and(|bytes| bytes >= 4 * cache_bytes),
     }
@@ -294,7 +293,8 @@ pub fn doubtful<'a>(record: &Record, roof: &Roofline, kinds: &[&'a str], cache_b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use calorimeter_sinks::record::{Estimate, Rotation};
+    use calorimeter_case::record::{Estimate, Rotation};
+    use calorimeter_case::record::{Execution, Rates, Time};
     use calorimeter_sinks::{Case, Status};
 
     const CACHE: u64 = 50 << 20;
@@ -305,13 +305,19 @@ mod tests {
     }
 
     fn record(flops: u64, bytes: u64, nanos: f64, sets: u32) -> Record {
-        let (device, regime) = ("cuda:0".into(), "device-cold".into());
-        let case = Case { flops: Some(flops), bytes: Some(bytes), device, regime, ..Case::default() };
+        let device = calorimeter_case::Device::Cuda(0);
+        let case = Case { flops: Some(flops), bytes: Some(bytes), device, ..Case::default() };
         Record {
-            time_ns: Some(Estimate { median: nanos, lo: None, hi: None }),
-            tflops: Some(flops as f64 / nanos / 1e3),
-            gbps: Some(bytes as f64 / nanos),
-            rotation: Some(Rotation { sets, bytes, cache_bytes: Some(CACHE) }),
+            time: Time { time_ns: Some(Estimate { median: nanos, lo: None, hi: None }), ..Time::default() },
+            rates: Rates {
+                tflops: Some(flops as f64 / nanos / 1e3),
+                gbps: Some(bytes as f64 / nanos),
+                ..Rates::default()
+            },
+            execution: Execution {
+                rotation: Some(Rotation { sets, bytes, cache_bytes: Some(CACHE) }),
+                ..Execution::default()
+            },
             ..Record::new(case, Status::Ok)
         }
     }
@@ -328,7 +334,10 @@ mod tests {
         let cache = place(&record(1_000, 8_000_000, 4_000.0, 2), &peaks(), &["bf16"], 1.0, CACHE).unwrap();
         assert_eq!((cache.bound.as_str(), cache.peak_gbps), ("cache", Some(9000.0)));
         // One set that is larger by far does not.
-        let large = Record { rotation: None, ..record(1_000, 8 * CACHE, 4e6, 1) };
+        let large = Record {
+            execution: Execution { rotation: None, ..record(1_000, 8 * CACHE, 4e6, 1).execution },
+            ..record(1_000, 8 * CACHE, 4e6, 1)
+        };
         assert_eq!(place(&large, &peaks(), &["bf16"], 1.0, CACHE).unwrap().bound, "memory");
     }
 

@@ -22,19 +22,19 @@ pub struct Plan {
 }
 
 /// What cases have in common that differ in nothing but their arms.
-type Identity = (Subject, Axes, Element, Option<Element>, Device, Regime);
+type Workload = (Subject, Axes, Element, Option<Element>, Device, Regime);
 
 impl Plan {
     /// Plans resolved entries; a filter keeps the cases whose id it matches, and the baselines they are compared with.
     pub fn new(entries: Vec<ResolvedEntry>, filter: Option<&Regex>) -> Self {
-        let mut planned: HashMap<Identity, Vec<(Variant, Implementation)>> = HashMap::new();
+        let mut planned: HashMap<Workload, Vec<(Variant, Implementation)>> = HashMap::new();
         let mut groups = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             for named in &entry.tasks {
                 for &regime in &entry.regimes {
                     let task = &named.task;
-                    let identity = (task.subject(), task.axes(), task.element(), task.output(), entry.device, regime);
-                    groups.push(Group::new(index, entry, named, regime, planned.entry(identity).or_default()));
+                    let workload = (task.subject(), task.axes(), task.element(), task.output(), entry.device, regime);
+                    groups.push(Group::new(index, entry, named, regime, planned.entry(workload).or_default()));
                 }
             }
         }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     fn ids(plan: &Plan) -> Vec<&str> {
-        plan.cases().map(|(case, _)| case.id.as_str()).collect()
+        plan.cases().map(|(case, _)| &*case.id).collect()
     }
 
     #[test]
@@ -151,7 +151,7 @@ models: [{shapes: [{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}]}]";
         let entries = read(&[source], &devices).unwrap().entries;
         let entries = resolve(entries, &Overrides::default(), &devices).unwrap();
         let plan = Plan::new(entries, Some(&Regex::new("int8wo/fused.*m16").unwrap()));
-        let implied: Vec<(&str, bool)> = plan.cases().map(|(case, _)| (case.id.as_str(), case.implied)).collect();
+        let implied: Vec<(&str, bool)> = plan.cases().map(|(case, _)| (&*case.id, case.implied)).collect();
         let expected = [
             ("inference/linear/baseline/fused/mock/bf16/m16-k16-n16", true),
             ("inference/linear/int8wo/fused/mock/bf16/m16-k16-n16", false),

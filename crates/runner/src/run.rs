@@ -11,8 +11,9 @@ use crate::noise;
 use crate::plan::{Group, Plan};
 use crate::suite_speedups::speedups;
 use crate::worker::{Assignment, Executor, Seen, Stage, Watch, WorkerError};
+use calorimeter_case::CaseId;
+use calorimeter_case::record::SuiteSpeedup;
 use calorimeter_sinks::journal::{self, Header, JournalContents, Resumed, Summary, count_by_status};
-use calorimeter_sinks::record::SuiteSpeedup;
 use calorimeter_sinks::{Case, Journal, Record, Run, SinkError, Status, write_all};
 use calorimeter_timing::Options;
 use calorimeter_zoo::Device;
@@ -170,7 +171,7 @@ impl Request {
     fn fingerprint(&self, plan: &Plan) -> String {
         // Where a file lies does not matter, what it says does; the cases also say what `auto` and a CSV of shapes meant.
         let texts: Vec<&str> = self.sources.iter().map(|source| source.text.as_str()).collect();
-        let cases: Vec<&str> = plan.cases().map(|(case, _)| case.id.as_str()).collect();
+        let cases: Vec<&CaseId> = plan.cases().map(|(case, _)| &case.id).collect();
         let content = match self.entries.as_slice() {
             [] => serde_json::to_vec(&(texts, &self.overrides, cases)),
             entries => serde_json::to_vec(&(texts, entries, &self.overrides, cases)),
@@ -271,7 +272,7 @@ impl Prepared {
         let JournalContents { header, mut records, warnings, .. } = contents;
         let devices: HashMap<Device, DiscoveredDevice> =
             devices.into_iter().map(|found| (found.device, found)).collect();
-        let finished: HashMap<String, Status> = records.iter().map(|r| (r.case.id.clone(), r.status)).collect();
+        let finished: HashMap<CaseId, Status> = records.iter().map(|r| (r.case.id.clone(), r.outcome.status)).collect();
         show.start(self.plan.len(), finished.len());
         let mut lookers: Option<Option<Box<dyn Executor>>> = None;
         for group in self.plan.groups() {
@@ -321,9 +322,9 @@ impl Prepared {
     }
 
     fn sort(&self, records: &mut [Record]) {
-        let order: HashMap<&str, usize> =
-            self.plan.cases().enumerate().map(|(index, (case, _))| (case.id.as_str(), index)).collect();
-        records.sort_by_key(|record| order.get(record.case.id.as_str()).copied().unwrap_or(usize::MAX));
+        let order: HashMap<&CaseId, usize> =
+            self.plan.cases().enumerate().map(|(index, (case, _))| (&case.id, index)).collect();
+        records.sort_by_key(|record| order.get(&record.case.id).copied().unwrap_or(usize::MAX));
     }
 
     fn assignment(&self, group: &Group, found: &DiscoveredDevice, place: &Place) -> Assignment {
@@ -347,10 +348,7 @@ impl Prepared {
     fn refuse(&self, group: &Group, watching: &mut Watching<'_>) {
         for (arm, case) in watching.assignment.cases.iter().enumerate() {
             if let Err(reason) = group.arms()[arm].supported() {
-                watching.record(
-                    arm,
-                    Record { reason: Some(reason.into()), ..Record::new(case.clone(), Status::Unsupported) },
-                );
+                watching.record(arm, Record::without_time(case.clone(), Status::Unsupported, reason));
             }
         }
     }
@@ -452,7 +450,9 @@ impl Watch for Watching<'_> {
         if self.before[case].is_some() || self.error.is_some() {
             return;
         }
-        let record = Record { started: Some(self.started.clone()), ended: Some(now().to_rfc3339()), ..record };
+        let mut record = record;
+        record.outcome.started = Some(self.started.clone());
+        record.outcome.ended = Some(now().to_rfc3339());
         match self.journal.append(&record) {
             Ok(()) => {
                 self.show.record(&record);

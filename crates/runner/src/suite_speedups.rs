@@ -1,9 +1,8 @@
 //! The speed-ups of each recipe over all shapes, together.
 
-use calorimeter_sinks::record::SuiteSpeedup;
+use calorimeter_case::record::SuiteSpeedup;
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::SuiteMean;
-use calorimeter_zoo::Operator;
 
 /// What the bootstrap draws from: the same records give the same interval.
 const SEED: u64 = 42;
@@ -11,20 +10,16 @@ const SEED: u64 = 42;
 /// A line for each recipe, or operator, and implementation on a device, in a dtype and regime, in the order of the records.
 pub fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
     let mut lines: Vec<(SuiteSpeedup, Vec<f64>)> = Vec::new();
-    for record in records.iter().filter(|record| record.status == Status::Ok) {
+    for record in records.iter().filter(|record| record.outcome.status == Status::Ok) {
         let Some(speedup) = &record.speedup else { continue };
         let case = &record.case;
-        let sparsity = case.sparsity.as_ref().map_or_else(String::new, |sparsity| format!("+{sparsity}"));
         let line = SuiteSpeedup {
             // Operators have no recipes, and different ones have no mean.
-            recipe: match case.workload.parse::<Operator>() {
-                Ok(_) => case.workload.clone(),
-                Err(_) => format!("{}{sparsity}", case.recipe),
-            },
-            implementation: case.implementation.clone(),
-            device: case.device.clone(),
-            dtype: case.dtype.clone(),
-            regime: case.regime.clone(),
+            recipe: if case.mode.is_operator() { case.workload.to_string() } else { case.variant() },
+            implementation: case.implementation.to_string(),
+            device: case.device.to_string(),
+            dtype: case.element.to_string(),
+            regime: case.regime.to_string(),
             cases: 0,
             ratio: 0.0,
             lo: None,
@@ -45,13 +40,13 @@ pub fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use calorimeter_sinks::Case;
-    use calorimeter_sinks::record::Speedup;
+    use calorimeter_case::record::Speedup;
+    use calorimeter_case::{Case, Mode, Suite};
 
     #[test]
     fn each_recipe_has_one_line_over_its_shapes() {
         let record = |recipe: &str, ratio: f64, status| {
-            let case = Case { recipe: recipe.into(), implementation: "eager".into(), ..Case::default() };
+            let case = Case { recipe: recipe.parse().unwrap(), ..Case::default() };
             let speedup = Some(Speedup { ratio, ..Speedup::default() });
             Record { speedup, ..Record::new(case, status) }
         };
@@ -71,7 +66,8 @@ mod tests {
     #[test]
     fn different_operators_have_no_common_mean() {
         let record = |workload: &str| {
-            let case = Case { workload: workload.into(), recipe: "baseline".into(), ..Case::default() };
+            let case =
+                Case { mode: Mode::Operator(Suite::Ops), workload: workload.parse().unwrap(), ..Case::default() };
             let speedup = Some(Speedup { ratio: 2.0, ..Speedup::default() });
             Record { speedup, ..Record::new(case, Status::Ok) }
         };

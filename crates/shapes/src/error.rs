@@ -34,6 +34,20 @@ pub enum ShapeError {
         /// The parameters it takes.
         takes: Vec<&'static str>,
     },
+    /// A generator is to be registered under the name of another.
+    #[error("the shape generator {generator:?} is registered already; choose another name")]
+    GeneratorTaken {
+        /// The name.
+        generator: &'static str,
+    },
+    /// A generator is to be registered with a parameter whose name takes another kind of value elsewhere.
+    #[error("the parameter {parameter:?} of {generator} means something else already; choose another name")]
+    ParameterTaken {
+        /// The generator.
+        generator: &'static str,
+        /// Its parameter.
+        parameter: &'static str,
+    },
     /// A parameter without which the generator has nothing to do.
     #[error("{generator} needs {parameter}: {about}")]
     MissingParameter {

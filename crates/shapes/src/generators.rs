@@ -1,4 +1,4 @@
-//! The table of shape generators: a new one is a file here and its entry in [`FAMILIES`].
+//! The shape generators that can be named: ours, one file each, and those that other crates register.
 
 mod csv;
 mod custom;
@@ -10,9 +10,12 @@ mod sweep;
 
 use crate::parameter::{Parameter, Settings};
 use crate::{NamedShape, ShapeError};
+use calorimeter_case::Registry;
+use std::mem::discriminant;
 use std::path::Path;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// Every generator, in the order in which they are listed.
+/// Ours, one line for each file, in the order in which they are listed.
 static FAMILIES: &[&[Generator]] = &[
     custom::GENERATORS,
     llama::GENERATORS,
@@ -23,19 +26,27 @@ static FAMILIES: &[&[Generator]] = &[
     csv::GENERATORS,
 ];
 
-/// One way to make shapes.
+static GENERATORS: LazyLock<Registry<Generator>> = LazyLock::new(|| {
+    let generators = Registry::new("shape generator");
+    for generator in FAMILIES.iter().copied().flatten() {
+        add(&generators, generator).expect("no two generators of ours have one name");
+    }
+    generators
+});
+
+/// One way to make shapes. A crate that has one of its own makes it known with [`register`].
 #[derive(Debug)]
 pub struct Generator {
     /// The `name` of a source in a configuration file.
     pub name: &'static str,
     /// What it makes, in a line.
     pub about: &'static str,
-    /// What it can be told.
+    /// What it can be told. A parameter of one name takes the same kind of value in every generator.
     pub parameters: &'static [Parameter],
     /// Checks parameters against each other and counts, without making anything; `None` when only a file can tell.
-    pub(crate) count: fn(&Settings) -> Result<Option<u64>, ShapeError>,
+    pub count: fn(&Settings) -> Result<Option<u64>, ShapeError>,
     /// Makes the shapes; relative paths start at the given folder.
-    pub(crate) shapes: fn(&Settings, &Path) -> Result<Vec<NamedShape>, ShapeError>,
+    pub shapes: fn(&Settings, &Path) -> Result<Vec<NamedShape>, ShapeError>,
 }
 
 impl Generator {
@@ -49,9 +60,52 @@ impl Generator {
     }
 }
 
-/// Every generator there is, with its parameters.
+/// Makes a generator known by its name, for the rest of the process: files can use it, lists and schemas have it. It is an
+/// error if the name is taken, or if one of its parameters means something else in another generator.
+///
+/// ```
+/// use calorimeter_shapes::{Generator, Kind, NamedShape, Parameter, ShapeError, ShapeSource, register};
+///
+/// const ROWS: Parameter = Parameter { name: "m", about: "rows", kind: Kind::Sizes { default: &[1, 16] } };
+///
+/// static TALL: Generator = Generator {
+///     name: "tall",
+///     about: "many rows of 64",
+///     parameters: &[ROWS],
+///     count: |settings| Ok(Some(settings.sizes(&ROWS).len() as u64)),
+///     shapes: |settings, _| settings.sizes(&ROWS).iter().map(|m| NamedShape::new("tall", [m * 1024, 64, 64])).collect(),
+/// };
+///
+/// register(&TALL)?;
+/// let source: ShapeSource = serde_yaml::from_str("{name: tall, m: [2]}").unwrap();
+/// assert_eq!(source.shapes()?[0].shape.to_string(), "m2048-k64-n64");
+/// assert!("tal".parse::<ShapeSource>().unwrap_err().to_string().contains("did you mean \"tall\"?"));
+/// # Ok::<(), ShapeError>(())
+/// ```
+pub fn register(generator: &'static Generator) -> Result<(), ShapeError> {
+    static ONE_BY_ONE: Mutex<()> = Mutex::new(());
+    let _turn = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    add(&GENERATORS, generator)
+}
+
+fn add(generators: &Registry<Generator>, generator: &'static Generator) -> Result<(), ShapeError> {
+    let name = generator.name;
+    let known = generators.all();
+    for parameter in generator.parameters {
+        let same = |known: &&Parameter| known.name == parameter.name;
+        let other = known.iter().flat_map(|known| known.parameters).find(same);
+        if parameter.name == "name"
+            || other.is_some_and(|known| discriminant(&known.kind) != discriminant(&parameter.kind))
+        {
+            return Err(ShapeError::ParameterTaken { generator: name, parameter: parameter.name });
+        }
+    }
+    generators.add(name, generator).map_err(|_| ShapeError::GeneratorTaken { generator: name })
+}
+
+/// Every generator there is, with its parameters, in the order of registration.
 pub fn known() -> impl Iterator<Item = &'static Generator> {
-    FAMILIES.iter().flat_map(|family| family.iter())
+    GENERATORS.all().into_iter()
 }
 
 /// The names of the generators.
@@ -96,20 +150,23 @@ fn listing(yaml: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
-    use std::mem::discriminant;
+    use crate::Kind;
 
     #[test]
-    fn no_two_generators_share_a_name() {
-        assert_eq!(names().len(), names().iter().collect::<BTreeSet<_>>().len());
-    }
-
-    #[test]
-    fn a_parameter_means_the_same_everywhere() {
-        for parameter in known().flat_map(|generator| generator.parameters) {
-            let first = parameter_anywhere(parameter.name).unwrap();
-            assert_eq!(discriminant(&first.kind), discriminant(&parameter.kind), "{}", parameter.name);
-            assert_ne!(parameter.name, "name");
+    fn a_name_that_is_taken_and_a_parameter_that_means_something_else_are_refused() {
+        const fn generator(name: &'static str, parameters: &'static [Parameter]) -> Generator {
+            Generator { name, about: "", parameters, count: |_| Ok(None), shapes: |_, _| Ok(vec![]) }
+        }
+        static LLAMA: Generator = generator("llama", &[]);
+        static POWERS: Generator =
+            generator("mine", &[Parameter { name: "m", about: "", kind: Kind::Power { default: 1 } }]);
+        static NAME: Generator = generator("mine", &[Parameter { name: "name", about: "", kind: Kind::Path }]);
+        for (generator, error) in [
+            (&LLAMA, "the shape generator \"llama\" is registered already; choose another name"),
+            (&POWERS, "the parameter \"m\" of mine means something else already; choose another name"),
+            (&NAME, "the parameter \"name\" of mine means something else already; choose another name"),
+        ] {
+            assert_eq!(register(generator).unwrap_err().to_string(), error);
         }
     }
 

@@ -23,6 +23,7 @@ pub struct Parameter {
 
 /// What a parameter takes, and what stands in for it when it is left out.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub enum Kind {
     /// An exponent of two, up to [`MAX_POWER`].
     Power {
@@ -49,6 +50,7 @@ pub enum Kind {
 
 /// A value given to a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Value {
     /// An exponent of two.
     Power(u64),
@@ -173,7 +175,11 @@ impl Settings {
         self.given().find(|(name, _)| *name == parameter.name).map(|(_, value)| value)
     }
 
-    pub(crate) fn power(&self, parameter: &Parameter) -> u64 {
+    /// The exponent that a parameter of [`Kind::Power`] was given, or its default.
+    ///
+    /// # Panics
+    /// If the parameter is none of this generator, or of another kind.
+    pub fn power(&self, parameter: &Parameter) -> u64 {
         match (self.get(parameter), parameter.kind) {
             (Some(Value::Power(power)), _) => *power,
             (None, Kind::Power { default }) => default,
@@ -181,7 +187,11 @@ impl Settings {
         }
     }
 
-    pub(crate) fn sizes(&self, parameter: &Parameter) -> &[u64] {
+    /// The sizes of a parameter of [`Kind::Sizes`].
+    ///
+    /// # Panics
+    /// If the parameter is none of this generator, or of another kind.
+    pub fn sizes(&self, parameter: &Parameter) -> &[u64] {
         match (self.get(parameter), parameter.kind) {
             (Some(Value::Sizes(sizes)), _) => sizes,
             (None, Kind::Sizes { default }) => default,
@@ -189,7 +199,11 @@ impl Settings {
         }
     }
 
-    pub(crate) fn names(&self, parameter: &Parameter) -> Vec<&str> {
+    /// The names of a parameter of [`Kind::Names`].
+    ///
+    /// # Panics
+    /// If the parameter is none of this generator, or of another kind.
+    pub fn names(&self, parameter: &Parameter) -> Vec<&str> {
         match (self.get(parameter), parameter.kind) {
             (Some(Value::Names(names)), _) => names.iter().map(String::as_str).collect(),
             (None, Kind::Names { known, .. }) => known.to_vec(),
@@ -197,14 +211,22 @@ impl Settings {
         }
     }
 
-    pub(crate) fn shapes(&self, parameter: &Parameter) -> &[Shape] {
+    /// The shapes of a parameter of [`Kind::Shapes`].
+    ///
+    /// # Panics
+    /// If the parameter is none of this generator, or of another kind.
+    pub fn shapes(&self, parameter: &Parameter) -> &[Shape] {
         match self.get(parameter) {
             Some(Value::Shapes(shapes)) => shapes,
             _ => mismatch(parameter),
         }
     }
 
-    pub(crate) fn path(&self, parameter: &Parameter) -> &Path {
+    /// The path of a parameter of [`Kind::Path`].
+    ///
+    /// # Panics
+    /// If the parameter is none of this generator, or of another kind.
+    pub fn path(&self, parameter: &Parameter) -> &Path {
         match self.get(parameter) {
             Some(Value::Path(path)) => path,
             _ => mismatch(parameter),

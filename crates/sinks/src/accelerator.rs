@@ -4,9 +4,10 @@
 mod row;
 mod statistics;
 
-use crate::record::{Export, Record};
 use crate::sink::{Run, Sink};
 use crate::{SinkError, atomic};
+use calorimeter_case::Export;
+use calorimeter_case::record::Record;
 use row::{Cell, Column, Row};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;

@@ -1,11 +1,13 @@
-//! `results.csv`: the [table] for spreadsheets and scripts. An empty cell was not measured.
+//! `results.csv`: the [columns](crate::columns) for spreadsheets and scripts. An empty cell was not measured; an empty text is
+//! quoted.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
-use polars::prelude::{CsvWriter, SerWriter};
-
+use crate::columns::{COLUMNS, Cell};
+use crate::record::Record;
 use crate::sink::{Run, Sink};
-use crate::{SinkError, atomic, table};
+use crate::{SinkError, atomic};
 
 /// Writes `results.csv` in the folder of the run.
 pub struct Csv;
@@ -17,11 +19,38 @@ impl Sink for Csv {
 
     fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
         let path = run.dir.join("results.csv");
-        let mut bytes = Vec::new();
-        table::data_frame(&run.records)
-            .and_then(|mut frame| CsvWriter::new(&mut bytes).finish(&mut frame))
-            .map_err(|cause| SinkError::format(&path, cause))?;
-        atomic::write(&path, &bytes)?;
+        atomic::write(&path, to_csv(&run.records).as_bytes())?;
         Ok(vec![path])
     }
+}
+
+/// The records under the names of all [columns](COLUMNS), a line each. The crate `csv` cannot tell an empty text from no cell, so
+/// the lines are written here.
+pub fn to_csv(records: &[Record]) -> String {
+    let mut text = COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>().join(",");
+    text.push('\n');
+    for record in records {
+        let cells = COLUMNS.iter().map(|column| column.cell(record).map_or(Cow::Borrowed(""), written));
+        text.push_str(&cells.collect::<Vec<_>>().join(","));
+        text.push('\n');
+    }
+    text
+}
+
+fn written(cell: Cell<'_>) -> Cow<'_, str> {
+    match cell {
+        Cell::Text(text) => quoted(text),
+        Cell::Count(count) => count.to_string().into(),
+        // The shortest digits that are read back as the same number.
+        Cell::Number(number) => serde_json::Value::from(number).to_string().into(),
+        Cell::Flag(flag) => if flag { "true" } else { "false" }.into(),
+    }
+}
+
+/// In quotes where it would not be read back without them.
+fn quoted(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.is_empty() || text.contains(['"', ',', '\n', '\r']) {
+        return format!("\"{}\"", text.replace('"', "\"\"")).into();
+    }
+    text
 }

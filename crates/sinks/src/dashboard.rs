@@ -1,12 +1,14 @@
 //! The JSON list that the PyTorch benchmark database takes from torchao's nightly micro-benchmarks.
 
+use calorimeter_case::record::Footprint;
 use std::path::Path;
 
 use serde::Serialize;
 
-use crate::pivot::{self, Arm, Row, device_kind};
-use crate::record::Record;
+use crate::pivot::{self, Arm, Row};
 use crate::{SinkError, atomic};
+use calorimeter_case::record::Record;
+use calorimeter_case::{DeviceKind, Dtype, Element};
 
 /// Writes [`to_json`] at `path`, atomically.
 pub fn write(path: &Path, records: &[Record], arch: &str) -> Result<(), SinkError> {
@@ -36,21 +38,21 @@ fn entries<'a>(row: &Row<'a>, arch: &'a str) -> Vec<Entry<'a>> {
     };
     let mut metrics = vec![
         Metric::new("Fwd Speedup (x)".into(), speedup, None),
-        Metric::new(format!("{} Fwd Time (ms)", dtype_label(&row.case.dtype)), baseline, Some("ms")),
+        Metric::new(format!("{} Fwd Time (ms)", dtype_label(row.case.element)), baseline, Some("ms")),
         Metric::new("Quantized Fwd Time (ms)".into(), quantised, Some("ms")),
     ];
-    if let Arm(Some(Record { peak_bytes: Some(bytes), .. })) = row.compiled {
+    if let Arm(Some(Record { footprint: Footprint { peak_bytes: Some(bytes), .. }, .. })) = row.compiled {
         metrics.push(Metric::new("Allocated Memory (MB)".into(), *bytes as f64 / 1e6, Some("MB")));
     }
     metrics.into_iter().map(|metric| Entry::new(row, arch, metric)).collect()
 }
 
-fn dtype_label(dtype: &str) -> String {
-    match dtype {
-        "bf16" => "Bfloat16".into(),
-        "f16" | "fp16" => "Float16".into(),
-        "f32" | "fp32" => "Float32".into(),
-        other => other.to_uppercase(),
+fn dtype_label(element: Element) -> String {
+    match element {
+        Element::Float(Dtype::Bf16) => "Bfloat16".into(),
+        Element::Float(Dtype::F16) => "Float16".into(),
+        Element::Float(Dtype::F32) => "Float32".into(),
+        other => other.to_string().to_uppercase(),
     }
 }
 
@@ -70,10 +72,10 @@ impl<'a> Entry<'a> {
         Entry {
             benchmark: Benchmark {
                 name: "micro-benchmark api",
-                mode: &case.mode,
-                dtype: &case.recipe,
+                mode: case.mode.name(),
+                dtype: case.recipe.as_str(),
                 extra_info: Machine {
-                    device: device_kind(&case.device),
+                    device: case.device.kind(),
                     arch,
                     torch_compile_mode: case.compile_mode.as_deref().unwrap_or("default"),
                 },
@@ -100,7 +102,7 @@ struct Benchmark<'a> {
 
 #[derive(Serialize)]
 struct Machine<'a> {
-    device: &'a str,
+    device: DeviceKind,
     arch: &'a str,
     torch_compile_mode: &'a str,
 }

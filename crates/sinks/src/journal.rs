@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Record, Status, SuiteSpeedup};
 use crate::{SinkError, atomic};
+use calorimeter_case::CaseId;
+use calorimeter_case::record::{Record, Status, SuiteSpeedup};
 
 /// The name of the journal in the folder of its run.
 pub const JOURNAL_FILE: &str = "journal.jsonl";
@@ -75,7 +76,7 @@ pub struct Summary {
 pub fn count_by_status(records: &[Record]) -> BTreeMap<Status, u64> {
     let mut counts = BTreeMap::new();
     for record in records {
-        *counts.entry(record.status).or_default() += 1;
+        *counts.entry(record.outcome.status).or_default() += 1;
     }
     counts
 }
@@ -152,7 +153,7 @@ impl Journal {
     pub fn resume(dir: &Path, fingerprint: &str, resumed: &Resumed) -> Result<(Journal, JournalContents), SinkError> {
         let path = dir.join(JOURNAL_FILE);
         let file = File::options().read(true).append(true).open(&path).map_err(|cause| match cause.kind() {
-            io::ErrorKind::NotFound => SinkError::JournalMissing { path: path.clone() },
+            io::ErrorKind::NotFound => SinkError::JournalMissing { path: path.clone(), cause },
             _ => SinkError::Write { path: path.clone(), cause },
         })?;
         lock(&file, &path)?;
@@ -205,7 +206,7 @@ impl Journal {
 pub fn read(dir: &Path) -> Result<JournalContents, SinkError> {
     let path = dir.join(JOURNAL_FILE);
     let file = File::open(&path).map_err(|cause| match cause.kind() {
-        io::ErrorKind::NotFound => SinkError::JournalMissing { path: path.clone() },
+        io::ErrorKind::NotFound => SinkError::JournalMissing { path: path.clone(), cause },
         _ => SinkError::Read { path: path.clone(), cause },
     })?;
     Ok(read_from(&file, &path)?.0)
@@ -275,7 +276,7 @@ fn read_from(file: &File, path: &Path) -> Result<(JournalContents, u64), SinkErr
     };
     let mut contents =
         JournalContents { header, records: Vec::new(), resumed: Vec::new(), summary: None, warnings: Vec::new() };
-    let mut place_of: HashMap<String, usize> = HashMap::new();
+    let mut place_of: HashMap<CaseId, usize> = HashMap::new();
     while let Some((number, line)) = lines.next()? {
         let line = serde_json::from_slice(line).map_err(|cause| bad_line(path, number, cause))?;
         match line {
@@ -347,10 +348,10 @@ impl CompleteLines<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Case;
+    use calorimeter_case::Case;
 
     #[test]
-    fn a_full_disk_is_named_and_its_way_out() {
+    fn a_full_disk_is_named() {
         let path = Path::new("/dev/full");
         if !path.exists() {
             return; // macOS has none
@@ -359,9 +360,6 @@ mod tests {
         let mut journal = Journal { path: path.into(), file, length: 0 };
         let error = journal.append(&Record::new(Case::default(), Status::Ok)).unwrap_err();
         assert!(matches!(error, SinkError::DiskFull { .. }), "{error}");
-        assert_eq!(
-            error.to_string(),
-            "cannot write /dev/full: the disk or the quota is full; free some space and continue with --resume"
-        );
+        assert_eq!(error.to_string(), "cannot write /dev/full: the disk or the quota is full");
     }
 }

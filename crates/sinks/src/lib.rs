@@ -32,7 +32,8 @@
 //!
 //! - [`record`]: the schema, a [`Case`] and what became of it
 //! - [`journal`]: `journal.jsonl`, written line by line, read back, continued
-//! - [`table`]: the records as a data frame, which [`csv`] and [`parquet`] write
+//! - [`columns`]: what a table of records shows, column by column, and [`csv`], which writes it
+//! - `table` and `parquet`: the same as a data frame of polars and as a file with types, in the feature `tables`
 //! - [`torchao`] and [`dashboard`]: the files of torchao's micro-benchmarks
 //! - [`operators`]: the list that readers of an op benchmark know
 //! - [`accelerator`]: the files of accelerator-microbenchmarks
@@ -40,26 +41,33 @@
 //! - [`sink`]: the trait, the list of sinks and [`write_all`]
 //! - [`atomic`]: how every derived file is put in its place
 //!
-//! A new sink is a file with a type that implements [`Sink`], and a line in [`sinks`].
+//! A new sink is a file with a type that implements [`Sink`], and a line in [`sinks`]; a new column is an entry of
+//! [`columns::COLUMNS`].
+//!
+//! The feature `tables`, on by default, brings polars for Parquet and data frames, which is nearly all of this crate's
+//! weight. Everything else works without it.
 
 pub mod accelerator;
 pub mod atomic;
+pub mod columns;
 pub mod csv;
 pub mod dashboard;
 mod error;
 pub mod journal;
 pub mod memory_page;
 pub mod operators;
+#[cfg(feature = "tables")]
 pub mod parquet;
 mod pivot;
 mod python;
-pub mod record;
 pub mod sink;
+#[cfg(feature = "tables")]
 pub mod table;
 pub mod terminal;
 pub mod torchao;
 
+pub use calorimeter_case::record;
+pub use calorimeter_case::{Case, CaseId, Record, Status};
 pub use error::SinkError;
 pub use journal::Journal;
-pub use record::{Case, Record, Status};
-pub use sink::{Run, Sink, sinks, write_all};
+pub use sink::{Run, Sink, not_in_this_build, sinks, write_all};

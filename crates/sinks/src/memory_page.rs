@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::{SinkError, atomic};
 
-pub use profile::{Block, Bound, Mark, Peaks, Profile};
+pub use calorimeter_case::record::Bound;
+pub use profile::{Block, Mark, Peaks, Profile};
 use thin::thin;
 
 /// Writes the page into a folder, which is that of the case, and answers where it is.
@@ -297,7 +298,7 @@ mod tests {
             (vec![against(3, profile("int8wo eager", 9))], r#"the baseline of "int8wo eager" is not there"#),
             (vec![device, against(0, profile("int8wo eager", 9))], "told by host-allocator and its baseline by cupti"),
         ] {
-            let error = write(dir.path(), "case", &profiles).unwrap_err().to_string();
+            let error = write(dir.path(), "case", &profiles).unwrap_err().with_causes();
             assert!(error.contains("memory.html") && error.contains(cause), "{error}");
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);

@@ -1,7 +1,7 @@
 //! Results of operators as other programs read them: a flat list with the ten fields of a known op benchmark, then ours.
 
-use crate::record::{Record, Status};
 use crate::{SinkError, atomic};
+use calorimeter_case::record::{Record, Status};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -16,10 +16,10 @@ pub fn write(path: &Path, records: &[Record]) -> Result<(), SinkError> {
 /// `roof` names; `throughput_gbps` the least traffic over the time; `memory_mb` the peak above the inputs, in MiB.
 fn entry(record: &Record) -> Value {
     let case = &record.case;
-    let ok = record.status == Status::Ok;
-    let time = record.time_ns.filter(|_| ok);
-    let roof = record.roofline.as_ref().filter(|_| ok);
-    let above = record.memory.and_then(|memory| memory.peak_above_inputs);
+    let ok = record.outcome.status == Status::Ok;
+    let time = record.time.time_ns.filter(|_| ok);
+    let roof = record.rates.roofline.as_ref().filter(|_| ok);
+    let above = record.footprint.memory.and_then(|memory| memory.peak_above_inputs);
     json!({
         "operation": case.workload,
         "implementation": case.implementation,
@@ -30,21 +30,21 @@ fn entry(record: &Record) -> Value {
         "memory_mb": above.map(|bytes| bytes as f64 / f64::from(1 << 20)),
         "inference_speed": time.map(|time| 1e9 / time.median),
         "gpu_efficiency": roof.map(|roof| roof.percent),
-        "throughput_gbps": record.gbps.filter(|_| ok),
+        "throughput_gbps": record.rates.gbps.filter(|_| ok),
         "id": case.id,
-        "status": record.status,
-        "reason": record.reason,
+        "status": record.outcome.status,
+        "reason": record.outcome.reason,
         "shape": case.shape,
-        "dtype": case.dtype,
-        "output_dtype": case.output_dtype,
+        "dtype": case.element,
+        "output_dtype": case.output,
         "device": case.device,
         "regime": case.regime,
-        "stopwatch": record.stopwatch,
-        "memory_bound": record.memory.map(|memory| memory.bound),
+        "stopwatch": record.execution.stopwatch,
+        "memory_bound": record.footprint.memory.map(|memory| memory.bound),
         "time_ms_lo": time.and_then(|time| time.lo).map(|lo| lo / 1e6),
         "time_ms_hi": time.and_then(|time| time.hi).map(|hi| hi / 1e6),
-        "converged": record.converged,
-        "tflops": record.tflops.filter(|_| ok),
+        "converged": record.time.converged,
+        "tflops": record.rates.tflops.filter(|_| ok),
         "flops": case.flops,
         "bytes": case.bytes,
         "counted_bytes": record.traffic.map(|traffic| traffic.bytes()),
@@ -54,27 +54,36 @@ fn entry(record: &Record) -> Value {
         "speedup": record.speedup.as_ref().map(|speedup| json!({
             "vs": speedup.vs, "ratio": speedup.ratio, "lo": speedup.lo, "hi": speedup.hi, "verdict": speedup.verdict,
         })),
-        "kernel_launches": record.kernel_launches,
-        "fusion_state": record.fusion_state,
-        "warnings": record.warnings,
+        "kernel_launches": record.execution.kernel_launches,
+        "fusion_state": record.execution.fusion_state,
+        "warnings": record.outcome.warnings,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Case, Estimate, Memory, Roofline};
+    use calorimeter_case::Case;
+    use calorimeter_case::record::{Estimate, Memory, Roofline};
+    use calorimeter_case::record::{Footprint, Rates, Time};
 
     #[test]
     fn the_ten_fields_stand_first_and_what_is_unknown_is_null() {
         let shape = [("batch", 16), ("sequence", 256), ("dimension", 64)].into();
-        let case = Case { workload: "softmax".into(), implementation: "cube".into(), shape, ..Case::default() };
+        let case =
+            Case { workload: "softmax".into(), implementation: "cube".parse().unwrap(), shape, ..Case::default() };
         let failed = Record::new(case.clone(), Status::Failed);
         let measured = Record {
-            time_ns: Some(Estimate { median: 2e6, lo: None, hi: None }),
-            gbps: Some(400.0),
-            memory: Some(Memory { peak_above_inputs: Some(1 << 20), ..Memory::default() }),
-            roofline: Some(Roofline { percent: 80.0, bound: "memory".into(), ..Roofline::default() }),
+            time: Time { time_ns: Some(Estimate { median: 2e6, lo: None, hi: None }), ..Time::default() },
+            rates: Rates {
+                gbps: Some(400.0),
+                roofline: Some(Roofline { percent: 80.0, bound: "memory".into(), ..Roofline::default() }),
+                ..Rates::default()
+            },
+            footprint: Footprint {
+                memory: Some(Memory { peak_above_inputs: Some(1 << 20), ..Memory::default() }),
+                ..Footprint::default()
+            },
             ..Record::new(case, Status::Ok)
         };
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `results.parquet`: the [table] with its types, for polars, pandas, DuckDB and the like.
+//! `results.parquet`: the [table] with its types, for polars, pandas, DuckDB and the like. In the feature `tables`.
 
 use std::path::PathBuf;
 

@@ -7,7 +7,8 @@
 
 use std::collections::HashMap;
 
-use crate::record::{Axes, Case, Record, Status, finite};
+use calorimeter_case::record::{Record, Status, finite};
+use calorimeter_case::{Axes, Case, Device, Element, Implementation, Mode, Name, Regime};
 
 /// One recipe at one shape, as the user listed it.
 pub(crate) struct Row<'a> {
@@ -45,17 +46,12 @@ impl<'a> Arm<'a> {
     }
 }
 
-/// The kind of a device without its index: `cuda` for `cuda:0`.
-pub(crate) fn device_kind(device: &str) -> &str {
-    device.split(':').next().unwrap_or(device)
-}
-
 /// The rows in the order of their first records. Baselines that nobody listed and shapes without m, k and n give none.
 pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     let mut arms: HashMap<ArmsKey, (Arm, Arm)> = HashMap::new();
-    for record in records.iter().filter(|record| record.status == Status::Ok && nanos(record).is_some()) {
+    for record in records.iter().filter(|record| record.outcome.status == Status::Ok && nanos(record).is_some()) {
         let (eager, compiled) = arms.entry(ArmsKey::of(&record.case)).or_default();
-        let arm = if record.case.implementation == "eager" { eager } else { compiled };
+        let arm = if record.case.implementation == Implementation::Eager { eager } else { compiled };
         *arm = arm.or_faster(record);
     }
     let arms_of = |key: &ArmsKey| arms.get(key).copied().unwrap_or_default();
@@ -71,42 +67,42 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
             continue;
         }
         let (eager, compiled) = arms_of(&key);
-        let (baseline_eager, baseline_compiled) = arms_of(&ArmsKey { recipe: "baseline", sparsity: None, ..key });
+        let (baseline_eager, baseline_compiled) = arms_of(&ArmsKey { recipe: Case::BASELINE, sparsity: None, ..key });
         rows.push(Row { case, m, k, n, eager, compiled, baseline_eager, baseline_compiled });
     }
     rows
 }
 
 fn nanos(record: &Record) -> Option<f64> {
-    record.time_ns.and_then(|time| finite(time.median))
+    record.time.time_ns.and_then(|time| finite(time.median))
 }
 
 /// What records must share to be arms of one row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct ArmsKey<'a> {
-    mode: &'a str,
+    mode: Mode,
     name: &'a str,
-    workload: &'a str,
-    dtype: &'a str,
-    device: &'a str,
+    workload: Name,
+    element: Element,
+    device: Device,
     shape: &'a Axes,
-    regime: &'a str,
-    recipe: &'a str,
-    sparsity: Option<&'a str>,
+    regime: Regime,
+    recipe: Name,
+    sparsity: Option<Name>,
 }
 
 impl<'a> ArmsKey<'a> {
     fn of(case: &'a Case) -> ArmsKey<'a> {
         ArmsKey {
-            mode: &case.mode,
+            mode: case.mode,
             name: &case.name,
-            workload: &case.workload,
-            dtype: &case.dtype,
-            device: &case.device,
+            workload: case.workload,
+            element: case.element,
+            device: case.device,
             shape: &case.shape,
-            regime: &case.regime,
-            recipe: &case.recipe,
-            sparsity: case.sparsity.as_deref(),
+            regime: case.regime,
+            recipe: case.recipe,
+            sparsity: case.sparsity,
         }
     }
 }

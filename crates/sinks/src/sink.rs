@@ -6,9 +6,10 @@ use crate::SinkError;
 use crate::accelerator::Accelerator;
 use crate::csv::Csv;
 use crate::journal::Header;
+#[cfg(feature = "tables")]
 use crate::parquet::Parquet;
-use crate::record::Record;
 use crate::torchao::Torchao;
+use calorimeter_case::record::Record;
 
 /// A run as the derived files see it: nothing that could not be read back from its journal.
 #[derive(Clone, Debug)]
@@ -34,7 +35,18 @@ pub trait Sink {
 
 /// Every sink. A new one is its file and its line here.
 pub fn sinks() -> &'static [&'static dyn Sink] {
-    &[&Csv, &Parquet, &Torchao, &Accelerator]
+    &[
+        &Csv,
+        #[cfg(feature = "tables")]
+        &Parquet,
+        &Torchao,
+        &Accelerator,
+    ]
+}
+
+/// The files that this build cannot write, because it was made without the feature `tables`.
+pub fn not_in_this_build() -> &'static [&'static str] {
+    if cfg!(feature = "tables") { &[] } else { &["results.parquet"] }
 }
 
 /// What [`write_all`] wrote, and what it could not.

@@ -16,7 +16,7 @@ pub use operators::operators;
 pub use summary::summary;
 pub use text::nanoseconds;
 
-use crate::record::{Axes, Case};
+use calorimeter_case::Case;
 
 /// The longest line, in characters. Only a name that is longer by itself can exceed it.
 pub const WIDTH: usize = 120;
@@ -44,48 +44,39 @@ fn paint(text: &str, code: &str, colour: Colour) -> String {
 }
 
 /// What cases share that are shown under one heading and compared with each other.
-fn group(case: &Case) -> ([&str; 8], &Axes) {
-    let Case { mode, name, workload, dtype, output_dtype, device, shape_name, regime, .. } = case;
-    let output = output_dtype.as_deref().unwrap_or("");
-    ([mode, name, workload, dtype, output, device, shape_name, regime], &case.shape)
-}
-
-/// Whether it is an operator, to which no recipe is applied.
-fn is_operator(case: &Case) -> bool {
-    matches!(case.mode.as_str(), "gemm" | "ops" | "fusion" | "calibration" | "elsewhere")
-}
-
-fn recipe_with_sparsity(case: &Case) -> String {
-    match &case.sparsity {
-        Some(sparsity) => format!("{}+{sparsity}", case.recipe),
-        None => case.recipe.clone(),
-    }
+fn group(case: &Case) -> impl PartialEq + Eq + std::hash::Hash + '_ {
+    let Case { mode, name, workload, element, output, device, shape_name, shape, regime, .. } = case;
+    (mode, name, workload, element, output, device, shape_name, shape, regime)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::{Accuracy, Estimate, Record, Speedup, Status};
+    use calorimeter_case::record::{Execution, Outcome, Rates, Time, Weights};
 
     fn case(recipe: &str, implementation: &str) -> Case {
         Case {
-            id: format!("{recipe}/{implementation}"),
+            id: format!("{recipe}/{implementation}").into(),
             workload: "linear".into(),
-            recipe: recipe.into(),
-            implementation: implementation.into(),
-            device: "cuda:0".into(),
-            dtype: "bf16".into(),
+            recipe: recipe.parse().unwrap(),
+            implementation: implementation.parse().unwrap(),
+            device: "cuda:0".parse().unwrap(),
+            element: "bf16".parse().unwrap(),
             shape_name: "llama_ffn.w2".into(),
             shape: [("m", 1024), ("k", 1024), ("n", 1024)].into(),
-            regime: "device-hot".into(),
+            regime: "device-hot".parse().unwrap(),
             ..Case::default()
         }
     }
 
     fn ok(recipe: &str, implementation: &str, median: f64) -> Record {
         Record {
-            time_ns: Some(Estimate { median, lo: Some(median * 0.996), hi: Some(median * 1.004) }),
-            stopwatch: Some("cupti".into()),
+            time: Time {
+                time_ns: Some(Estimate { median, lo: Some(median * 0.996), hi: Some(median * 1.004) }),
+                ..Time::default()
+            },
+            execution: Execution { stopwatch: Some("cupti".into()), ..Execution::default() },
             ..Record::new(case(recipe, implementation), Status::Ok)
         }
     }
@@ -104,7 +95,10 @@ mod tests {
     }
 
     fn failed(status: Status, recipe: &str, implementation: &str, reason: &str) -> Record {
-        Record { reason: Some(reason.into()), ..Record::new(case(recipe, implementation), status) }
+        Record {
+            outcome: Outcome { reason: Some(reason.into()), ..status.into() },
+            ..Record::new(case(recipe, implementation), status)
+        }
     }
 
     fn records() -> Vec<Record> {
@@ -112,23 +106,38 @@ mod tests {
         let coarse = Some(Accuracy { sqnr_db: Some(44.149), rel_l2: Some(0.006), ..Accuracy::default() });
         vec![
             Record {
-                tflops: Some(723.44),
                 accuracy: exact,
-                weight_bytes: Some(2 << 20),
+                rates: Rates { tflops: Some(723.44), ..ok("baseline", "eager", 12_340.4).rates },
+                weights: Weights { weight_bytes: Some(2 << 20), ..ok("baseline", "eager", 12_340.4).weights },
                 ..ok("baseline", "eager", 12_340.4)
             },
             Record {
                 accuracy: coarse,
-                gbps: Some(4100.0),
-                weight_bytes: Some(1 << 40),
-                converged: Some(false),
+                rates: Rates {
+                    gbps: Some(4100.0),
+                    ..against("FASTER", 1.7333, ok("int8wo", "native", 999_960.0)).rates
+                },
+                weights: Weights {
+                    weight_bytes: Some(1 << 40),
+                    ..against("FASTER", 1.7333, ok("int8wo", "native", 999_960.0)).weights
+                },
+                time: Time {
+                    converged: Some(false),
+                    ..against("FASTER", 1.7333, ok("int8wo", "native", 999_960.0)).time
+                },
                 ..against("FASTER", 1.7333, ok("int8wo", "native", 999_960.0))
             },
             against("SLOWER", 0.04321, ok("int8wo", "fused", 3.2e12)),
             against("INCONCLUSIVE", 1.01, ok("int8dq", "fused", 50.5)),
             Record {
-                stopwatch: Some("timestamp queries".into()),
-                converged: Some(false),
+                execution: Execution {
+                    stopwatch: Some("timestamp queries".into()),
+                    ..against("SAME", 1.0, ok("int8_dynamic_activation_intx_weight-4-32-true", "cube", 1e6)).execution
+                },
+                time: Time {
+                    converged: Some(false),
+                    ..against("SAME", 1.0, ok("int8_dynamic_activation_intx_weight-4-32-true", "cube", 1e6)).time
+                },
                 ..against("SAME", 1.0, ok("int8_dynamic_activation_intx_weight-4-32-true", "cube", 1e6))
             },
             failed(Status::Unsupported, "int4wo-32", "native", "there is no native kernel for groups of 32"),
@@ -199,8 +208,8 @@ marlin               eager   timeout"
         records.push(ok("int8wo", "eager", 5.0));
         for index in 0..12 {
             let mut wrong = failed(Status::Mismatch, "int4wo-32", "cube", "element 17 is NaN");
-            wrong.case.id = format!("wrong/{index}");
-            wrong.warnings.push("the clock was throttled".into());
+            wrong.case.id = format!("wrong/{index}").into();
+            wrong.outcome.warnings.push("the clock was throttled".into());
             records.push(wrong);
         }
         assert_eq!(

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, TimeZone};
 
 use crate::journal::JOURNAL_FILE;
-use crate::pivot::{self, Row, device_kind};
+use crate::pivot::{self, Row};
 use crate::python::float;
-use crate::record::Record;
 use crate::sink::{Run, Sink};
 use crate::{SinkError, atomic};
+use calorimeter_case::record::Record;
+use calorimeter_case::{Dtype, Element, Mode};
 
 /// The columns of the last schema that torchao had, in its spelling.
 pub const COLUMNS: [&str; 24] = [
@@ -55,15 +56,15 @@ impl Sink for Torchao {
             started: run.header.started.clone(),
             cause,
         })?;
-        if run.records.iter().all(|record| record.time_ns.is_none()) {
+        if run.records.iter().all(|record| record.time.time_ns.is_none()) {
             return Ok(Vec::new());
         }
         let rows = pivot::rows(&run.records);
-        let mut modes: Vec<&str> = Vec::new();
+        let mut modes: Vec<Mode> = Vec::new();
         // Other modes are operators, which torchao does not have.
-        for row in rows.iter().filter(|row| ["inference", "training"].contains(&row.case.mode.as_str())) {
-            if !modes.contains(&row.case.mode.as_str()) {
-                modes.push(&row.case.mode);
+        for row in rows.iter().filter(|row| !row.case.mode.is_operator()) {
+            if !modes.contains(&row.case.mode) {
+                modes.push(row.case.mode);
             }
         }
         let mut paths = Vec::new();
@@ -81,9 +82,9 @@ impl Sink for Torchao {
 }
 
 /// Where torchao would put the results of a run that started then: `<base>/<mode>/results_%d%m%Y_%H%M%S.csv`.
-pub fn file_path<Tz: TimeZone>(base: &Path, mode: &str, started: &DateTime<Tz>) -> PathBuf {
+pub fn file_path<Tz: TimeZone>(base: &Path, mode: Mode, started: &DateTime<Tz>) -> PathBuf {
     let started = started.naive_local().format("%d%m%Y_%H%M%S");
-    base.join(mode).join(format!("results_{started}.csv"))
+    base.join(mode.name()).join(format!("results_{started}.csv"))
 }
 
 /// The records as that CSV: a row for each recipe and shape that the user listed, baselines added for comparison left out.
@@ -113,16 +114,16 @@ fn cells(row: &Row, base: &Path, dir: &Path) -> [String; 24] {
     let number = |value: Option<f64>| value.map(float).unwrap_or_default();
     [
         name(row),
-        case.recipe.clone(),
-        case.sparsity.clone().unwrap_or_default(),
+        case.recipe.to_string(),
+        case.sparsity.map_or_else(String::new, |sparsity| sparsity.to_string()),
         row.m.to_string(),
         row.k.to_string(),
         row.n.to_string(),
-        torch_dtype(&case.dtype),
+        torch_dtype(case.element),
         case.compile_mode.clone().unwrap_or_default(),
-        device_kind(&case.device).to_owned(),
-        case.workload.clone(),
-        base.join(&case.mode).display().to_string(),
+        case.device.kind().to_string(),
+        case.workload.to_string(),
+        base.join(case.mode.name()).display().to_string(),
         python_bool(case.profiler),
         python_bool(case.memory_profiler),
         number(row.baseline_eager.milliseconds()),
@@ -132,9 +133,9 @@ fn cells(row: &Row, base: &Path, dir: &Path) -> [String; 24] {
         number(row.eager.speedup_over(row.baseline_eager)),
         number(row.compiled.speedup_over(row.baseline_compiled)),
         number(row.compiled.speedup_over(row.eager)),
-        path(row, dir, |record| record.trace.clone()),
-        path(row, dir, |record| Some(format!("{}/snapshot_after.json", record.memory_profile.as_ref()?))),
-        path(row, dir, |record| Some(format!("{}/memory.html", record.memory_profile.as_ref()?))),
+        path(row, dir, |record| record.profile.trace.clone()),
+        path(row, dir, |record| Some(format!("{}/snapshot_after.json", record.footprint.memory_profile.as_ref()?))),
+        path(row, dir, |record| Some(format!("{}/memory.html", record.footprint.memory_profile.as_ref()?))),
         memory_stats(row),
     ]
 }
@@ -156,22 +157,20 @@ fn path(row: &Row, dir: &Path, of: impl Fn(&Record) -> Option<String>) -> String
 
 /// As Python prints the dictionary, with the key under which torch reports the peak.
 fn memory_stats(row: &Row) -> String {
-    let peak = |record: Option<&Record>| record.and_then(|record| record.peak_bytes);
+    let peak = |record: Option<&Record>| record.and_then(|record| record.footprint.peak_bytes);
     match peak(row.compiled.0).or(peak(row.eager.0)) {
         Some(bytes) => format!("{{'allocated_bytes.all.peak': {}}}", float(bytes as f64 / 1e6)),
         None => String::new(),
     }
 }
 
-fn torch_dtype(dtype: &str) -> String {
-    let name = match dtype {
-        "bf16" => "bfloat16",
-        "f16" | "fp16" => "float16",
-        "f32" | "fp32" => "float32",
-        "f64" | "fp64" => "float64",
-        other => other,
-    };
-    format!("torch.{name}")
+fn torch_dtype(element: Element) -> String {
+    match element {
+        Element::Float(Dtype::Bf16) => "torch.bfloat16".into(),
+        Element::Float(Dtype::F16) => "torch.float16".into(),
+        Element::Float(Dtype::F32) => "torch.float32".into(),
+        other => format!("torch.{other}"),
+    }
 }
 
 fn python_bool(value: bool) -> String {
@@ -187,7 +186,7 @@ mod tests {
     fn the_file_is_named_by_the_local_time_of_the_start() {
         let zone = FixedOffset::east_opt(2 * 3600).unwrap();
         let started = zone.with_ymd_and_hms(2026, 3, 9, 7, 5, 1).unwrap();
-        let path = file_path(Path::new("results"), "inference", &started);
+        let path = file_path(Path::new("results"), Mode::Inference, &started);
         assert_eq!(path, Path::new("results/inference/results_09032026_070501.csv"));
     }
 }

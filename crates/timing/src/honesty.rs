@@ -142,7 +142,7 @@ fn a_drift_slower_than_the_measurement_hides_from_the_time_but_not_from_the_spee
     }
 }
 
-/// How many of 200 comparisons end in each verdict: FASTER, SLOWER, SAME, INCONCLUSIVE; and how many intervals exclude 1.
+/// How many of 200 comparisons end in each verdict: FASTER, SLOWER, SAME, UNCLEAR; and how many intervals exclude 1.
 fn verdicts(ratio: f64) -> ([usize; 4], usize) {
     let script = Script { noise: 0.01, ..drifting(SHORT, 500.0) };
     // Waiting for the drift, which the speed-ups do not need, would only take longer.
@@ -150,7 +150,7 @@ fn verdicts(ratio: f64) -> ([usize; 4], usize) {
     let comparison = |seed| compare(&script, ratio, &options, seed)[1].comparison.unwrap();
     let comparisons: Vec<Comparison> = (0..200).map(comparison).collect();
     let count = |verdict| comparisons.iter().filter(|comparison| comparison.verdict == verdict).count();
-    let counts = [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::Inconclusive].map(count);
+    let counts = [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::Unclear].map(count);
     let excluding = comparisons.iter().filter(|comparison| !holds(comparison, 1.0)).count();
     println!("ratio {ratio}: {counts:?}, {excluding} exclude 1");
     (counts, excluding)

@@ -1,24 +1,9 @@
-//! How a benchmark is measured, for any code that can be launched and waited for.
-//!
-//! A [`Work`] is launched many times inside a *window*; a [`Stopwatch`] says how long the window took; [`measure`]
-//! calibrates windows, warms up, interleaves the windows of several arms in rounds, stops when the intervals are narrow
-//! enough, and answers with medians, exact order-statistic intervals and paired speed-ups. Nothing here knows of tensors.
-//!
-//! ```
-//! use calorimeter_timing::{Arm, Closure, Options, Quiet, WallClock, measure};
-//! use std::time::Duration;
-//!
-//! let (mut slow, mut fast) = (Closure::new(|| (0..2000u64).sum::<u64>()), Closure::new(|| (0..1000u64).sum::<u64>()));
-//! let (mut a, mut b) = (WallClock::synchronous(), WallClock::synchronous());
-//! let mut arms = [Arm::new(&mut slow, &mut a), Arm::new(&mut fast, &mut b).against(0)];
-//! let options = Options { max_time: Duration::from_millis(50), warm_up: Duration::ZERO, ..Options::default() };
-//! let outcome = measure(&mut arms, &options, &mut Quiet);
-//! let fast = outcome[1].as_ref().unwrap();
-//! println!("{:.1} ns, {:?}", fast.time.median, fast.comparison);
-//! ```
+#![doc = include_str!("../README.md")]
 
 mod calibrate;
 mod closure;
+mod compare;
+mod durable;
 mod estimate;
 mod failure;
 #[cfg(test)]
@@ -34,7 +19,9 @@ mod silence;
 mod stop_rule;
 mod stopwatch;
 mod suite;
+mod verdict;
 mod warm_up;
+mod written;
 
 #[cfg(feature = "criterion")]
 mod criterion_clock;
@@ -50,6 +37,7 @@ pub mod telemetry;
 pub mod trace;
 
 pub use closure::Closure;
+pub use compare::{Compared, compare, compare_arms};
 #[cfg(feature = "criterion")]
 pub use criterion_clock::{DeviceTime, bench_work};
 pub use estimate::{Estimate, Window};
@@ -58,7 +46,7 @@ pub use host::{EndToEnd, Enqueue};
 pub use interval::{Interval, median};
 pub use mock::{Drift, MockClock, MockWork, Script};
 pub use options::Options;
-pub use paired::{Comparison, Verdict};
+pub use paired::Comparison;
 pub use rounds::{Arm, Measurement, Observer, Phase, Quiet, measure};
 pub use series::Series;
 pub use silence::{FORBIDDEN, HeardKernels, Silence};
@@ -67,3 +55,4 @@ pub use stopwatch::{Granularity, LaunchSpan, Overhead, Reading, Stopwatch, WallC
 pub use suite::{SuiteMean, geometric_mean};
 #[cfg(feature = "cubecl")]
 pub use timestamps::Timestamps;
+pub use verdict::{UnknownVerdict, Verdict};

@@ -1,5 +1,6 @@
 //! How long and how precisely to measure.
 
+use crate::TimingError;
 use std::time::Duration;
 
 /// The knobs of [`crate::measure`].
@@ -27,6 +28,18 @@ pub struct Options {
     pub seed: u64,
 }
 
+impl Options {
+    /// Whether one can measure by them; an error names the one that is at fault.
+    pub fn check(&self) -> Result<(), TimingError> {
+        for (option, value) in [("precision", self.precision), ("margin", self.margin)] {
+            if value.is_nan() || value < 0.0 {
+                return Err(TimingError::BadOption { option, value });
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -41,5 +54,19 @@ impl Default for Options {
             margin: 0.02,
             seed: 42,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_interval_can_be_held_against_is_refused() {
+        assert!(Options::default().check().is_ok());
+        assert!(Options { precision: 0.0, margin: 0.0, ..Options::default() }.check().is_ok());
+        let error = Options { precision: f64::NAN, ..Options::default() }.check().unwrap_err();
+        assert_eq!(error.to_string(), "the option precision is NaN; it must be zero or more");
+        assert!(Options { margin: -0.02, ..Options::default() }.check().is_err());
     }
 }

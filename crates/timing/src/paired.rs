@@ -1,30 +1,6 @@
 //! Speed-ups from paired rounds: a slow drift that both arms share cancels.
 
-use crate::{Interval, median};
-
-/// What a speed-up's interval allows one to say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// The whole interval lies above 1 by more than the margin.
-    Faster,
-    /// The whole interval lies below 1 by more than the margin.
-    Slower,
-    /// The whole interval lies within the margin of 1.
-    Same,
-    /// None of these: more rounds, or a quieter machine, would be needed.
-    Inconclusive,
-}
-
-impl std::fmt::Display for Verdict {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::Faster => "FASTER",
-            Self::Slower => "SLOWER",
-            Self::Same => "SAME",
-            Self::Inconclusive => "INCONCLUSIVE",
-        })
-    }
-}
+use crate::{Interval, Verdict, median};
 
 /// A speed-up with its 95 % interval: above 1 means faster than the baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,7 +15,7 @@ pub struct Comparison {
     pub sound: bool,
     /// What may be said.
     pub verdict: Verdict,
-    /// How many samples, of [`measure`](crate::measure) rounds, would likely settle an inconclusive verdict.
+    /// How many samples, of [`measure`](crate::measure) rounds, would likely settle an unclear verdict.
     pub rounds_needed: Option<u32>,
     half_width: Option<f64>,
 }
@@ -52,9 +28,9 @@ impl Comparison {
         let logs: Vec<f64> = pairs.map(|(b, c)| (b / c).ln()).filter(|d| d.is_finite()).collect();
         let interval = Interval::of(&logs)?;
         let (lo, hi) = (interval.bounds.map(|b| b.0.exp()), interval.bounds.map(|b| b.1.exp()));
-        let verdict = verdict(lo, hi, margin);
+        let verdict = Verdict::of(lo, hi, margin);
         let rounds_needed = match verdict {
-            Verdict::Inconclusive => rounds_needed(&interval, logs.len(), margin),
+            Verdict::Unclear => rounds_needed(&interval, logs.len(), margin),
             Verdict::Faster | Verdict::Slower | Verdict::Same => None,
         };
         Some(Self {
@@ -93,37 +69,9 @@ fn rounds_needed(interval: &Interval, rounds: usize, margin: f64) -> Option<u32>
     (needed < f64::from(u32::MAX)).then(|| (needed.ceil() as u32).max(rounds as u32 + 1))
 }
 
-fn verdict(lo: Option<f64>, hi: Option<f64>, margin: f64) -> Verdict {
-    let (Some(lo), Some(hi)) = (lo, hi) else { return Verdict::Inconclusive };
-    if lo > 1.0 + margin {
-        Verdict::Faster
-    } else if hi < 1.0 / (1.0 + margin) {
-        Verdict::Slower
-    } else if lo >= 1.0 / (1.0 + margin) && hi <= 1.0 + margin {
-        Verdict::Same
-    } else {
-        Verdict::Inconclusive
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn verdicts_follow_the_interval_and_the_margin() {
-        for (lo, hi, expected) in [
-            (1.03, 1.20, Verdict::Faster),
-            (1.01, 1.20, Verdict::Inconclusive),
-            (0.99, 1.01, Verdict::Same),
-            (0.981, 1.02, Verdict::Same),
-            (0.70, 0.97, Verdict::Slower),
-            (0.90, 1.10, Verdict::Inconclusive),
-        ] {
-            assert_eq!(verdict(Some(lo), Some(hi), 0.02), expected, "{lo}..{hi}");
-        }
-        assert_eq!(verdict(None, None, 0.02), Verdict::Inconclusive);
-    }
 
     #[test]
     fn a_drift_shared_by_both_arms_cancels() {
@@ -135,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inconclusive_verdict_says_how_many_rounds_would_settle_it() {
+    fn an_unclear_verdict_says_how_many_rounds_would_settle_it() {
         // 1 % above the margin with a half-width of about 2 %: four times the rounds halve it.
         let scattered = |rounds: u32, centre: f64| {
             let offsets = (0..rounds).map(|i| (f64::from(i * 7 % 20) - 9.5) / 9.5);
@@ -143,7 +91,7 @@ mod tests {
             Comparison::of(&vec![1.0; candidate.len()], &candidate, 0.02).unwrap()
         };
         let few = scattered(40, 0.03);
-        assert_eq!(few.verdict, Verdict::Inconclusive);
+        assert_eq!(few.verdict, Verdict::Unclear);
         let needed = few.rounds_needed.unwrap();
         assert!((80..400).contains(&needed), "{few:?}");
         let enough = scattered(needed.next_multiple_of(20), 0.03);

@@ -21,7 +21,7 @@ impl<'a> Arm<'a> {
         Self { work, stopwatch, baseline: None }
     }
 
-    /// Compares this arm with the one at `baseline` in the same group.
+    /// Compares this arm with the one at `baseline` in the same group, counted from 0.
     pub fn against(mut self, baseline: usize) -> Self {
         self.baseline = Some(baseline);
         self
@@ -104,6 +104,20 @@ struct Lane {
     failure: Option<TimingError>,
 }
 
+impl Lane {
+    fn new() -> Self {
+        Self {
+            launches: 1,
+            settled: false,
+            joules: None,
+            windows: vec![],
+            lengths: LENGTHS,
+            discarded: 0,
+            failure: None,
+        }
+    }
+}
+
 /// Windows of these multiples of the calibrated length separate a fixed cost from the launches.
 const LENGTHS: [u32; 4] = [1, 2, 3, 4];
 /// Launches that prime an arm again after a disturbed window.
@@ -112,6 +126,21 @@ const PRIMING: u32 = 3;
 const REPEATS_ONE_IN: u32 = 5;
 
 /// Measures all arms together. An arm that fails drops out; the others go on.
+///
+/// ```
+/// use calorimeter_timing::{Arm, Closure, Options, Quiet, WallClock, measure};
+/// use std::time::Duration;
+///
+/// let mut works = [1, 2, 3].map(|times| Closure::new(move || (0..1000 * times).fold(0u64, |sum, i| sum ^ i * i)));
+/// let mut clocks = [(); 3].map(|()| WallClock::synchronous());
+/// let arms = works.iter_mut().zip(&mut clocks).map(|(work, clock)| Arm::new(work, clock));
+/// let mut arms: Vec<Arm> = arms.enumerate().map(|(i, arm)| if i == 0 { arm } else { arm.against(0) }).collect();
+/// let options = Options { max_time: Duration::from_millis(50), warm_up: Duration::ZERO, ..Options::default() };
+/// for measured in measure(&mut arms, &options, &mut Quiet) {
+///     println!("{}", measured?.time);
+/// }
+/// # Ok::<(), calorimeter_timing::TimingError>(())
+/// ```
 pub fn measure(
     arms: &mut [Arm<'_>],
     options: &Options,
@@ -119,8 +148,12 @@ pub fn measure(
 ) -> Vec<Result<Measurement, TimingError>> {
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
     let mut lanes: Vec<Lane> = Vec::with_capacity(arms.len());
+    let count = arms.len();
     for (index, arm) in arms.iter_mut().enumerate() {
-        lanes.push(prepare(index, arm, options, observer));
+        lanes.push(match check(index, arm, count, options) {
+            Ok(()) => prepare(index, arm, options, observer),
+            Err(error) => Lane { failure: Some(error), ..Lane::new() },
+        });
     }
 
     let mut rule = StopRule::new(options, arms.len());
@@ -165,16 +198,19 @@ fn now(arms: &[Arm<'_>], lanes: &[Lane]) -> std::time::Duration {
     alive.map_or_else(Default::default, |(arm, _)| arm.stopwatch.now())
 }
 
+/// Whether an arm can be measured, before anything of it is launched.
+fn check(arm: usize, one: &Arm<'_>, arms: usize, options: &Options) -> Result<(), TimingError> {
+    options.check()?;
+    match one.baseline {
+        Some(baseline) if baseline >= arms || baseline == arm => {
+            Err(TimingError::NoSuchBaseline { arm, baseline, arms })
+        }
+        _ => Ok(()),
+    }
+}
+
 fn prepare(index: usize, arm: &mut Arm<'_>, options: &Options, observer: &mut dyn Observer) -> Lane {
-    let mut lane = Lane {
-        launches: 1,
-        settled: false,
-        joules: None,
-        windows: vec![],
-        lengths: LENGTHS,
-        discarded: 0,
-        failure: None,
-    };
+    let mut lane = Lane::new();
     let mut steps = || -> Result<(), TimingError> {
         observer.touch(index, Phase::Calibrate);
         let guess = calibrate(arm, options.window, 1)?;
@@ -241,7 +277,7 @@ fn next_length(overhead: Overhead, lane: &mut Lane, rng: &mut ChaCha8Rng) -> u32
 }
 
 fn compare(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options) -> Option<Comparison> {
-    let baseline = arms[index].baseline.filter(|&b| b != index && lanes[b].failure.is_none())?;
+    let baseline = arms[index].baseline.filter(|&b| lanes.get(b).is_some_and(|lane| lane.failure.is_none()))?;
     let samples = |i: usize| per_launch(&lanes[i].windows, arms[i].stopwatch.overhead());
     let (theirs, ours) = (samples(baseline), samples(index));
     let mut comparison = Comparison::of(&theirs, &ours, options.margin)?;
@@ -361,6 +397,33 @@ mod tests {
         let outcome = measure(&mut arms, &Options::default(), &mut Quiet);
         assert!(outcome[0].is_ok());
         assert!(matches!(&outcome[1], Err(TimingError::Failed(_))), "{:?}", outcome[1]);
+    }
+
+    #[test]
+    fn an_arm_without_its_baseline_is_refused_before_anything_is_launched() {
+        struct Untouched;
+        impl Observer for Untouched {
+            fn touch(&mut self, arm: usize, _: Phase) {
+                assert_ne!(arm, 1, "launched");
+            }
+        }
+        for (baseline, expected) in [
+            (5, "arm 1 is compared with arm 5, which is not among the 2 arms, counted from 0"),
+            (1, "arm 1 is compared with arm 1, which is itself"),
+        ] {
+            let ((mut a, mut a_clock), (mut b, mut b_clock)) = (mock(5_000.0, 0.01, 3), mock(5_000.0, 0.01, 4));
+            let mut arms = [Arm::new(&mut a, &mut a_clock), Arm::new(&mut b, &mut b_clock).against(baseline)];
+            let outcome = measure(&mut arms, &Options::default(), &mut Untouched);
+            assert!(outcome[0].is_ok());
+            assert_eq!(outcome[1].as_ref().unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn the_longest_time_there_is_overflows_nothing() {
+        let (mut work, mut clock) = mock(50_000.0, 0.0, 5);
+        let options = Options { max_time: Duration::MAX, ..Options::default() };
+        assert!(measure(&mut [Arm::new(&mut work, &mut clock)], &options, &mut Quiet).remove(0).unwrap().converged);
     }
 
     struct Compiler {

@@ -26,8 +26,8 @@ impl StopRule {
         let arms = arms.max(1) as u32;
         Self {
             next_look: options.min_windows.max(FEWEST),
-            min_time: options.min_time * arms,
-            max_time: options.max_time * arms,
+            min_time: options.min_time.saturating_mul(arms),
+            max_time: options.max_time.saturating_mul(arms),
             max_windows: options.max_windows,
             precision: options.precision,
         }
@@ -51,7 +51,7 @@ impl StopRule {
     pub fn exhausted(&self, rounds: u32, elapsed: Duration) -> bool {
         rounds >= self.max_windows
             || (elapsed >= self.max_time && rounds >= FEWEST)
-            || (elapsed >= self.max_time * 3 && rounds > 0)
+            || (elapsed >= self.max_time.saturating_mul(3) && rounds > 0)
     }
 }
 

@@ -4,6 +4,8 @@ use crate::{Output, Reference};
 use calorimeter_recipes::Dtype;
 use calorimeter_recipes::format::Format;
 
+pub use calorimeter_recipes::Accuracy;
+
 /// How far a correct output may be from its reference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tolerance {
@@ -135,34 +137,9 @@ pub fn judge(output: &Output, reference: &Reference, tolerance: &Tolerance) -> R
     Ok(error)
 }
 
-/// How far an output is from the unquantised model's.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Accuracy {
-    /// Signal over quantisation noise in decibels; infinite where there is no noise.
-    pub sqnr_db: f64,
-    /// Relative error in the Euclidean norm.
-    pub rel_l2: f64,
-    /// The largest error of one element.
-    pub max_abs: f64,
-    /// Cosine of the angle between the outputs.
-    pub cosine: f64,
-}
-
 /// The error of an output that was computed another way, element by element.
 pub fn accuracy(got: &[f64], reference: &[f64]) -> Accuracy {
-    let (mut noise, mut signal, mut power, mut dot, mut max_abs) = (0.0, 0.0, 0.0, 0.0, 0.0f64);
-    for (&got, &expected) in got.iter().zip(reference) {
-        let error = got - expected;
-        noise += error * error;
-        signal += expected * expected;
-        power += got * got;
-        dot += got * expected;
-        max_abs = max_abs.max(error.abs());
-    }
-    // Where nothing is expected and nothing came, there is no error.
-    let ratio = if noise == 0.0 { 0.0 } else { (noise / signal).sqrt() };
-    let cosine = if noise == 0.0 { 1.0 } else { dot / (signal * power).sqrt() };
-    Accuracy { sqnr_db: -20.0 * ratio.log10(), rel_l2: ratio, max_abs, cosine }
+    Accuracy::of(reference, got)
 }
 
 fn rms(values: &[f64]) -> f64 {

@@ -51,12 +51,12 @@ pub use activation::Activation;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use backends::CubeOf;
 pub use backends::{Machines, open, open_operator};
-pub use calorimeter_case::{Counts, Device, DeviceKind, FusionModel, Implementation};
+pub use calorimeter_case::{Counts, Device, DeviceKind, FusionModel, Implementation, Suite};
 pub use error::ZooError;
 pub use matrix::Matrix;
 pub use model::{Definition, Forward, Layout, Model, ModelInfo};
 pub use operand::{Fill, Operand, Slot};
-pub use operator::{Operation, Operator, OperatorInfo, Spec, Suite};
+pub use operator::{Operation, Operator, OperatorInfo, Spec};
 pub use operator_problem::OperatorProblem;
 pub use problem::{Problem, Tensors};
 pub use reference::{ExactLinear, Reference, Sample};

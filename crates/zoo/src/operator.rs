@@ -11,6 +11,7 @@ use crate::ops::{
 };
 use crate::{Counts, Device, FusionModel, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
+use calorimeter_case::Suite;
 use calorimeter_case::UnknownName;
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::Axes;
@@ -40,37 +41,6 @@ impl Spec {
         match self.element {
             Element::Float(dtype) => dtype,
             _ => Dtype::F32,
-        }
-    }
-}
-
-/// Groups of operators, each a command of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Suite {
-    /// Matrix products, quantisation, and what runs beside them in large models.
-    Gemm,
-    /// Normalisations, activations, losses.
-    Ops,
-    /// Patterns that are worth fusing.
-    Fusion,
-    /// Memory, linear algebra and launches, by which a machine is calibrated.
-    Calibration,
-    /// Copies between host and device, and exchange between devices.
-    Links,
-    /// What other programs measure on other machines.
-    Elsewhere,
-}
-
-impl Suite {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gemm => "gemm",
-            Self::Ops => "ops",
-            Self::Fusion => "fusion",
-            Self::Calibration => "calibration",
-            Self::Links => "links",
-            Self::Elsewhere => "elsewhere",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `baseline`: the model as it is.
 
-use crate::{Dtype, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 /// Nothing quantised.
@@ -13,17 +13,22 @@ impl fmt::Display for Baseline {
     }
 }
 
-impl Scheme for Baseline {
-    const ABOUT: &'static str = "the model as it is, in its own dtype";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["baseline"],
+    about: "the model as it is, in its own dtype",
+    typical: &["baseline"],
+    parse: |name| Some(Box::new(Baseline::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec!["baseline".into()]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl Baseline {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         (name == "baseline").then_some(Self)
     }
+}
 
+impl Scheme for Baseline {
     fn takes_semi_structured(&self) -> bool {
         true
     }

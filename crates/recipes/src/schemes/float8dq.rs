@@ -6,7 +6,7 @@
 //! multiplied with the activation's scale, then with the weight's, in f32, and rounded once.
 
 use crate::format::{Format, Grouping};
-use crate::{Dtype, Element, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Element, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 /// Float8 dynamic quantisation.
@@ -27,14 +27,17 @@ impl fmt::Display for Float8Dynamic {
     }
 }
 
-impl Scheme for Float8Dynamic {
-    const ABOUT: &'static str = "8-bit float weights and activations, a scale per tensor (bare: this) or per row";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["float8dq[-tensor|-row]"],
+    about: "8-bit float weights and activations, a scale per tensor (bare: this) or per row",
+    typical: &["float8dq-tensor", "float8dq-row"],
+    parse: |name| Some(Box::new(Float8Dynamic::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec!["float8dq[-tensor|-row]".into()]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl Float8Dynamic {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         match name {
             "float8dq" | "float8dq-tensor" => Some(Self::Tensor),
             // The second is its name in torchao's accuracy tables.
@@ -42,7 +45,9 @@ impl Scheme for Float8Dynamic {
             _ => None,
         }
     }
+}
 
+impl Scheme for Float8Dynamic {
     fn takes_semi_structured(&self) -> bool {
         true
     }

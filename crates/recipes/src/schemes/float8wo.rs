@@ -5,7 +5,7 @@
 //! has a NaN. The layer multiplies with the numbers.
 
 use crate::format::{Format, Grouping};
-use crate::{Dtype, Element, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 /// Float8 weight-only quantisation.
@@ -18,17 +18,22 @@ impl fmt::Display for Float8WeightOnly {
     }
 }
 
-impl Scheme for Float8WeightOnly {
-    const ABOUT: &'static str = "8-bit float weights (e4m3), one scale per output channel; activations untouched";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["float8wo"],
+    about: "8-bit float weights (e4m3), one scale per output channel; activations untouched",
+    typical: &["float8wo"],
+    parse: |name| Some(Box::new(Float8WeightOnly::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec!["float8wo".into()]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl Float8WeightOnly {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         (name == "float8wo").then_some(Self)
     }
+}
 
+impl Scheme for Float8WeightOnly {
     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         Ok(Treatment::weight_only(dtype, Format::float8(Element::E4m3, Grouping::Row, dtype)))
     }

@@ -5,7 +5,7 @@
 //! zero where torchao has a NaN. The layer multiplies with the numbers.
 
 use crate::format::{Format, Grouping, Method};
-use crate::{Dtype, Element, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 /// 6-bit floats.
@@ -18,17 +18,22 @@ impl fmt::Display for Fp6 {
     }
 }
 
-impl Scheme for Fp6 {
-    const ABOUT: &'static str = "6-bit float weights (e3m2), one scale per output channel; activations untouched";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["fp6"],
+    about: "6-bit float weights (e3m2), one scale per output channel; activations untouched",
+    typical: &["fp6"],
+    parse: |name| Some(Box::new(Fp6::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec!["fp6".into()]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl Fp6 {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         (name == "fp6").then_some(Self)
     }
+}
 
+impl Scheme for Fp6 {
     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         let format = Format { scale: Element::Float(dtype), ..Format::float8(Element::E3m2, Grouping::Row, dtype) };
         Ok(Treatment::weight_only(dtype, format.with_method(Method::Floats { epsilon: 1e-12 })))

@@ -7,7 +7,7 @@
 
 use crate::format::{Format, Grouping, Method, Zero};
 use crate::names::number;
-use crate::{Dtype, Element, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 /// Gemlite's weight-only quantisation.
@@ -31,15 +31,18 @@ impl fmt::Display for Gemlite {
     }
 }
 
-impl Scheme for Gemlite {
-    const ABOUT: &'static str = "4-bit weights by hqq in groups of 64 or as given, or 8-bit weights with a scale for \
-                                 each output channel";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["gemlitewo-{4|8}", "gemlitewo-{4|8}-{group}"],
+    about: "4-bit weights by hqq in groups of 64 or as given, or 8-bit weights with a scale for \
+            each output channel",
+    typical: &["gemlitewo-4-64", "gemlitewo-8"],
+    parse: |name| Some(Box::new(Gemlite::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec!["gemlitewo-{4|8}".into(), "gemlitewo-{4|8}-{group}".into()]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl Gemlite {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         let rest = name.strip_prefix("gemlitewo-")?;
         let (bits, group) = rest.split_once('-').map_or((rest, Some(64)), |(bits, group)| (bits, number(group)));
         match bits {
@@ -48,7 +51,9 @@ impl Scheme for Gemlite {
             _ => None,
         }
     }
+}
 
+impl Scheme for Gemlite {
     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         let weight = match *self {
             Self::Four { group } => {

@@ -6,7 +6,7 @@
 //! bf16 whatever the dtype. The layer multiplies with the numbers. K that does not fill a group is filled up with zeros.
 
 use crate::format::{Format, Grouping, Zero};
-use crate::{Dtype, Element, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 /// The groups that tinygemm's kernel knows.
@@ -25,14 +25,17 @@ impl fmt::Display for Int4WeightOnly {
     }
 }
 
-impl Scheme for Int4WeightOnly {
-    const ABOUT: &'static str = "4-bit weights, a scale and a zero for each group along K; hqq optimises the zeros";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["int4wo-{32|64|128|256}[-hqq]"],
+    about: "4-bit weights, a scale and a zero for each group along K; hqq optimises the zeros",
+    typical: &["int4wo-32", "int4wo-128", "int4wo-256", "int4wo-32-hqq", "int4wo-128-hqq"],
+    parse: |name| Some(Box::new(Int4WeightOnly::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec!["int4wo-{32|64|128|256}[-hqq]".into()]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl Int4WeightOnly {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         // Its name in torchao's accuracy tables.
         if name == "int4_groupwise_hqq_weight_only" {
             return Some(Self { group: 32, hqq: true });
@@ -42,7 +45,9 @@ impl Scheme for Int4WeightOnly {
         let group = GROUPS.into_iter().find(|known| known.to_string() == group)?;
         Some(Self { group, hqq })
     }
+}
 
+impl Scheme for Int4WeightOnly {
     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         let weight = if self.hqq {
             let zero = Zero::InUnits(Element::Float(Dtype::Bf16));

@@ -5,7 +5,7 @@
 //! channel's, in f32, and rounded once.
 
 use crate::format::{Format, Grouping};
-use crate::{Dtype, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 /// 4-bit weights under 8-bit activations.
@@ -18,17 +18,22 @@ impl fmt::Display for Int8Int4 {
     }
 }
 
-impl Scheme for Int8Int4 {
-    const ABOUT: &'static str = "4-bit weights and 8-bit activations, a scale per output channel and per token";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["int8adq-int4w-symm"],
+    about: "4-bit weights and 8-bit activations, a scale per output channel and per token",
+    typical: &["int8adq-int4w-symm"],
+    parse: |name| Some(Box::new(Int8Int4::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec!["int8adq-int4w-symm".into()]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl Int8Int4 {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         (name == "int8adq-int4w-symm").then_some(Self)
     }
+}
 
+impl Scheme for Int8Int4 {
     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         let symmetric = |bits| Format::symmetric(bits, Grouping::Row, dtype, Dtype::F32);
         Ok(Treatment::dynamic(dtype, symmetric(4), symmetric(8), Products::Codes(Dtype::F32)))

@@ -7,7 +7,7 @@
 
 use super::int8wo::Int8WeightOnly;
 use crate::format::{Format, Grouping, Method};
-use crate::{Dtype, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 /// Int8 dynamic quantisation.
@@ -28,15 +28,18 @@ impl fmt::Display for Int8Dynamic {
     }
 }
 
-impl Scheme for Int8Dynamic {
-    const ABOUT: &'static str = "8-bit weights and activations, a scale per output channel and per token; \
-                                 prefill_wo_decode leaves the activation of a single token as it is";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["int8dq", "int8dq_prefill_wo_decode"],
+    about: "8-bit weights and activations, a scale per output channel and per token; \
+            prefill_wo_decode leaves the activation of a single token as it is",
+    typical: &["int8dq", "int8dq_prefill_wo_decode"],
+    parse: |name| Some(Box::new(Int8Dynamic::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec!["int8dq".into(), "int8dq_prefill_wo_decode".into()]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl Int8Dynamic {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         match name {
             // The second is its name in torchao's accuracy tables.
             "int8dq" | "int8_rowwise" => Some(Self::Always),
@@ -44,7 +47,9 @@ impl Scheme for Int8Dynamic {
             _ => None,
         }
     }
+}
 
+impl Scheme for Int8Dynamic {
     fn takes_semi_structured(&self) -> bool {
         true
     }

@@ -5,7 +5,7 @@
 //! applies the scale to the rounded product.
 
 use crate::format::{Format, Grouping};
-use crate::{Dtype, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 /// Int8 weight-only quantisation.
@@ -25,18 +25,23 @@ impl fmt::Display for Int8WeightOnly {
     }
 }
 
-impl Scheme for Int8WeightOnly {
-    const ABOUT: &'static str = "8-bit weights, one scale per output channel; activations untouched";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["int8wo"],
+    about: "8-bit weights, one scale per output channel; activations untouched",
+    typical: &["int8wo"],
+    parse: |name| Some(Box::new(Int8WeightOnly::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec!["int8wo".into()]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl Int8WeightOnly {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         // The second is its name in torchao's accuracy tables.
         ["int8wo", "int8_rowwise_weight_only"].contains(&name).then_some(Self)
     }
+}
 
+impl Scheme for Int8WeightOnly {
     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         let products = Products::Codes(dtype);
         Ok(Treatment { products, ..Treatment::weight_only(dtype, Self::weight(dtype)) })

@@ -7,7 +7,7 @@
 
 use crate::format::{Format, Grouping};
 use crate::names::number;
-use crate::{Dtype, Element, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Element, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 const PREFIX: &str = "int8_dynamic_activation_intx_weight-";
@@ -26,21 +26,26 @@ impl fmt::Display for IntxDynamic {
     }
 }
 
-impl Scheme for IntxDynamic {
-    const ABOUT: &'static str = "weights of 1 to 8 bits in groups along K, asymmetric or not, and asymmetric 8-bit \
-                                 activations per token";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["int8_dynamic_activation_intx_weight-{1|2|3|4|5|6|7|8}-{group}-{true|false}"],
+    about: "weights of 1 to 8 bits in groups along K, asymmetric or not, and asymmetric 8-bit \
+            activations per token",
+    typical: &["int8_dynamic_activation_intx_weight-4-32-true", "int8_dynamic_activation_intx_weight-4-32-false"],
+    parse: |name| Some(Box::new(IntxDynamic::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec![format!("{PREFIX}{{1|2|3|4|5|6|7|8}}-{{group}}-{{true|false}}")]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl IntxDynamic {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         let (bits, rest) = name.strip_prefix(PREFIX)?.split_once('-')?;
         let (group, asymmetric) = rest.split_once('-')?;
         let bits = number(bits).filter(|bits| *bits <= 8)? as u8;
         Some(Self { bits, group: number(group)?, asymmetric: asymmetric.parse().ok()? })
     }
+}
 
+impl Scheme for IntxDynamic {
     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         let grouping = Grouping::Block(self.group);
         let weight = if self.asymmetric {

@@ -4,7 +4,7 @@
 //! 0..=15 with 8 for zero; here they are -8..=7. The layer multiplies with the numbers.
 
 use crate::format::{Format, Grouping, Method};
-use crate::{Dtype, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 /// Sparse Marlin.
@@ -17,17 +17,22 @@ impl fmt::Display for Marlin {
     }
 }
 
-impl Scheme for Marlin {
-    const ABOUT: &'static str = "4-bit weights in groups of 128 along K; runs with semi-structured sparsity only";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["marlin"],
+    about: "4-bit weights in groups of 128 along K; runs with semi-structured sparsity only",
+    typical: &["marlin"],
+    parse: |name| Some(Box::new(Marlin::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec!["marlin".into()]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl Marlin {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         (name == "marlin").then_some(Self)
     }
+}
 
+impl Scheme for Marlin {
     fn takes_semi_structured(&self) -> bool {
         true
     }

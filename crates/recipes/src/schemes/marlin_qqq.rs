@@ -7,7 +7,7 @@
 //! multiplied with the token's scale, then with the row's, in f32, and rounded once.
 
 use crate::format::{Format, Grouping, Method};
-use crate::{Dtype, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 /// QQQ on Marlin.
@@ -20,18 +20,22 @@ impl fmt::Display for MarlinQqq {
     }
 }
 
-impl Scheme for MarlinQqq {
-    const ABOUT: &'static str =
-        "4-bit weights in groups of 128 along K and 8-bit activations, multiplied as 8-bit integers";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["marlin-qqq"],
+    about: "4-bit weights in groups of 128 along K and 8-bit activations, multiplied as 8-bit integers",
+    typical: &["marlin-qqq"],
+    parse: |name| Some(Box::new(MarlinQqq::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec!["marlin-qqq".into()]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl MarlinQqq {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         (name == "marlin-qqq").then_some(Self)
     }
+}
 
+impl Scheme for MarlinQqq {
     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         let method = Method::Symmetric { least: -127, most: 127, epsilon: 1e-5 };
         let input = Format::symmetric(8, Grouping::Row, dtype, Dtype::F32).with_method(method);

@@ -6,7 +6,7 @@
 //! the numbers, which are exact in f32, and rounds once.
 
 use crate::format::{Format, MxScaling};
-use crate::{Dtype, Element, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Element, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 /// OCP microscaling.
@@ -27,22 +27,27 @@ impl fmt::Display for Mx {
     }
 }
 
-impl Scheme for Mx {
-    const ABOUT: &'static str = "8-bit (e4m3) or 4-bit (e2m1) float weights and activations, a power of two for each \
-                                 block of 32";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["mxfp8", "mxfp4"],
+    about: "8-bit (e4m3) or 4-bit (e2m1) float weights and activations, a power of two for each \
+            block of 32",
+    typical: &["mxfp8", "mxfp4"],
+    parse: |name| Some(Box::new(Mx::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec!["mxfp8".into(), "mxfp4".into()]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl Mx {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         match name {
             "mxfp8" => Some(Self::Fp8),
             "mxfp4" => Some(Self::Fp4),
             _ => None,
         }
     }
+}
 
+impl Scheme for Mx {
     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         let element = match self {
             Self::Fp8 => Element::E4m3,

@@ -6,7 +6,7 @@
 //! scales, rounds to the dtype, and then multiplies with the product of the tensors' scales.
 
 use crate::format::Format;
-use crate::{Dtype, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 /// NVIDIA's 4-bit floats.
@@ -19,18 +19,23 @@ impl fmt::Display for Nvfp4 {
     }
 }
 
-impl Scheme for Nvfp4 {
-    const ABOUT: &'static str = "4-bit float weights and activations (e2m1), an e4m3 scale for each block of 16, an f32 \
-                                 scale for each tensor";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["nvfp4"],
+    about: "4-bit float weights and activations (e2m1), an e4m3 scale for each block of 16, an f32 \
+            scale for each tensor",
+    typical: &["nvfp4"],
+    parse: |name| Some(Box::new(Nvfp4::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec!["nvfp4".into()]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl Nvfp4 {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         (name == "nvfp4").then_some(Self)
     }
+}
 
+impl Scheme for Nvfp4 {
     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         Ok(Treatment::dynamic(dtype, Format::nvfp4(), Format::nvfp4(), Products::Numbers))
     }

@@ -7,7 +7,7 @@
 
 use crate::format::{Format, Grouping, Zero};
 use crate::names::number;
-use crate::{Dtype, Element, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
 /// Weight-only quantisation to few bits.
@@ -24,22 +24,26 @@ impl fmt::Display for Uintx {
     }
 }
 
-impl Scheme for Uintx {
-    const ABOUT: &'static str =
-        "weights of 1 to 8 bits, a scale and a zero for each group along K; hqq optimises the zeros";
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["uintx-{1|2|3|4|5|6|7|8}-{group}[-hqq]"],
+    about: "weights of 1 to 8 bits, a scale and a zero for each group along K; hqq optimises the zeros",
+    typical: &["uintx-2-64", "uintx-3-64", "uintx-4-64", "uintx-6-64", "uintx-4-64-hqq", "uintx-8-64-hqq"],
+    parse: |name| Some(Box::new(Uintx::parse(name)?)),
+};
 
-    fn spellings() -> Vec<String> {
-        vec!["uintx-{1|2|3|4|5|6|7|8}-{group}[-hqq]".into()]
-    }
-
-    fn parse(name: &str) -> Option<Self> {
+impl Uintx {
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
         let rest = name.strip_prefix("uintx-")?;
         let (rest, hqq) = rest.strip_suffix("-hqq").map_or((rest, false), |rest| (rest, true));
         let (bits, group) = rest.split_once('-')?;
         let bits = number(bits).filter(|bits| *bits <= 8)? as u8;
         Some(Self { bits, group: number(group)?, hqq })
     }
+}
 
+impl Scheme for Uintx {
     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         let grouping = Grouping::Block(self.group);
         let weight = if self.hqq {

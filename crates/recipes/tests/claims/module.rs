@@ -8,8 +8,11 @@ use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor};
 use burn::tensor::{Distribution, TensorData};
 use burn_flex::Flex;
+use calorimeter_recipes::format::{Format, Grouping};
 use calorimeter_recipes::module::Outcome;
-use calorimeter_recipes::{Dtype, FloatType, QuantLinear, Recipe, RecipeError, Weight, quantize};
+use calorimeter_recipes::{
+    Dtype, FloatType, Products, QuantLinear, Recipe, RecipeError, Sparsity, Treatment, Variant, Weight, quantise,
+};
 
 const WIDTH: usize = 128;
 const HIDDEN: usize = 192;
@@ -118,7 +121,7 @@ fn a_quantised_layer_gives_what_its_codes_stand_for() {
                 let linear = linear.map(&mut Cast(dtype));
                 let input = random([2, 3, WIDTH]).cast(dtype.burn());
                 let (exact, sizes) = on_the_host(recipe, &linear, &values(input.clone()));
-                let (layer, _) = quantize(QuantLinear::from(linear), &recipe, |_, _| true).unwrap();
+                let (layer, _) = quantise(QuantLinear::from(linear), &recipe, |_, _| true).unwrap();
                 let output = layer.forward(input);
                 assert_eq!((output.dims(), output.dtype()), ([2, 3, HIDDEN], dtype.burn()));
                 // Sums are built in f32: there it is they that are rounded again and again.
@@ -145,8 +148,10 @@ fn a_quantised_model_is_close_to_the_model() {
     let (model, input) = (model(), random([2, 3, WIDTH]));
     let exact = values(model.forward(input.clone()));
     for recipe in recipes(Dtype::F32) {
-        let (quantised, _) = quantize(model.clone(), &recipe, |_, _| true).unwrap();
-        assert!(quantised.blocks.iter().all(|block| block.up.recipe() == Some(recipe) && block.up.float().is_none()));
+        let (quantised, _) = quantise(model.clone(), &recipe, |_, _| true).unwrap();
+        assert!(
+            quantised.blocks.iter().all(|block| block.up.recipe() == Some(recipe.name()) && block.up.float().is_none())
+        );
         let decibels = decibels(&exact, &values(quantised.forward(input.clone())));
         assert!(decibels > 12.0 && decibels.is_finite(), "{recipe}: {decibels} dB");
     }
@@ -156,7 +161,7 @@ fn a_quantised_model_is_close_to_the_model() {
 #[test]
 fn one_vector_is_an_input() {
     let linear = LinearConfig::new(WIDTH, 7).init::<Flex>(&Default::default());
-    let (layer, _) = quantize(QuantLinear::from(linear), &recipe("int8dq"), |_, _| true).unwrap();
+    let (layer, _) = quantise(QuantLinear::from(linear), &recipe("int8dq"), |_, _| true).unwrap();
     let input = random([1, WIDTH]);
     assert_eq!(values(layer.forward(input.clone().squeeze::<1>())), values(layer.forward(input)));
 }
@@ -164,7 +169,7 @@ fn one_vector_is_an_input() {
 #[test]
 fn the_report_names_every_linear_layer_and_what_became_of_it() {
     let mut asked = Vec::new();
-    let (model, report) = quantize(model(), &recipe("int8wo"), |path, size| {
+    let (model, report) = quantise(model(), &recipe("int8wo"), |path, size| {
         asked.push((path.to_owned(), size));
         path != "blocks.1.down"
     })
@@ -198,27 +203,42 @@ fn the_report_names_every_linear_layer_and_what_became_of_it() {
 
 #[test]
 fn layers_can_have_different_recipes_and_none_twice() {
-    let (model, _) = quantize(model(), &recipe("int8wo"), |path, _| path.ends_with("up")).unwrap();
-    let error = quantize(model.clone(), &recipe("int8dq"), |_, _| true).unwrap_err().to_string();
+    let (model, _) = quantise(model(), &recipe("int8wo"), |path, _| path.ends_with("up")).unwrap();
+    let error = quantise(model.clone(), &recipe("int8dq"), |_, _| true).unwrap_err().to_string();
     assert_eq!(error, "blocks.0.up: the layer is quantised with int8wo already; exclude it by the filter");
-    let (model, report) = quantize(model, &recipe("int8dq"), |path, _| path.ends_with("down")).unwrap();
-    assert_eq!(report.layers[0].outcome, Outcome::QuantisedBefore(recipe("int8wo")));
+    let (model, report) = quantise(model, &recipe("int8dq"), |path, _| path.ends_with("down")).unwrap();
+    assert_eq!(report.layers[0].outcome, Outcome::QuantisedBefore(recipe("int8wo").name()));
     assert_eq!(report.layers[1].outcome, Outcome::Quantised);
     assert_eq!(report.layers[0].bytes_before, report.layers[0].bytes_after);
-    assert_eq!(model.blocks[1].up.recipe(), Some(recipe("int8wo")));
-    assert_eq!(model.blocks[1].down.as_ref().unwrap().recipe(), Some(recipe("int8dq")));
+    assert_eq!(model.blocks[1].up.recipe(), Some(recipe("int8wo").name()));
+    assert_eq!(model.blocks[1].down.as_ref().unwrap().recipe(), Some(recipe("int8dq").name()));
+}
+
+#[test]
+fn a_treatment_of_ones_own_needs_no_recipe() {
+    let format = |bits| Format::symmetric(bits, Grouping::Block(32), Dtype::F32, Dtype::F32);
+    let own = Treatment::dynamic(Dtype::F32, format(4), format(8), Products::Numbers);
+    let (quantised, report) = quantise(model(), &own, |_, _| true).unwrap();
+    assert_eq!(report.layers[0].bytes_after, own.weight_bytes(HIDDEN, WIDTH));
+    assert_eq!(quantised.blocks[0].up.recipe().unwrap().as_str(), "a treatment of its own");
+    let half = Treatment { dtype: Dtype::Bf16, ..own };
+    let error = quantise(model(), &half, |_, _| true).unwrap_err().to_string();
+    assert_eq!(error, "blocks.0.up: the treatment is for weights in bf16, not in f32; cast the layer");
+    let pruned = Variant { recipe: Recipe::BASELINE, sparsity: Some(Sparsity::BLOCK) };
+    let (_, report) = quantise(model(), &pruned, |_, _| true).unwrap();
+    assert!(report.to_string().ends_with("bytes") && report.bytes_after() < report.bytes_before() / 2, "{report}");
 }
 
 #[test]
 fn nothing_to_quantise_is_an_error() {
-    let error = quantize(model().head, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
+    let error = quantise(model().head, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
     assert_eq!(error, "no layer would be quantised:  is a burn::nn::Linear and no QuantLinear");
-    let error = quantize(model(), &recipe("int8wo"), |_, _| false).unwrap_err().to_string();
+    let error = quantise(model(), &recipe("int8wo"), |_, _| false).unwrap_err().to_string();
     assert!(error.contains("blocks.0.down is excluded by the filter"), "{error}");
     let norm = LayerNormConfig::new(3).init::<Flex>(&Default::default());
-    let error = quantize(norm, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
+    let error = quantise(norm, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
     assert!(error.contains("declare those to quantise as QuantLinear"), "{error}");
-    let (model, report) = quantize(model(), &Recipe::BASELINE, |_, _| true).unwrap();
+    let (model, report) = quantise(model(), &Recipe::BASELINE, |_, _| true).unwrap();
     assert_eq!(report.layers[0].outcome, Outcome::LeftByRecipe);
     assert!(model.blocks[0].up.float().is_some());
 }
@@ -229,10 +249,10 @@ fn a_weight_that_cannot_be_quantised_is_named() {
         let (weight, bias) = (Param::from_data(TensorData::from(weight), &Default::default()), None);
         vec![QuantLinear::<Flex>::from(nn::Linear { weight, bias })]
     };
-    let error = quantize(layer([[1.0, 2.0], [3.0, f32::NAN]]), &recipe("int8wo"), |_, _| true).unwrap_err();
+    let error = quantise(layer([[1.0, 2.0], [3.0, f32::NAN]]), &recipe("int8wo"), |_, _| true).unwrap_err();
     assert_eq!(error.to_string(), format!("0: {}", RecipeError::NotFinite { row: 1, group: 0 }));
     let double = layer([[1.0; 2]; 2]).map(&mut Double);
-    let error = quantize(double, &recipe("int8wo"), |_, _| true).unwrap_err();
+    let error = quantise(double, &recipe("int8wo"), |_, _| true).unwrap_err();
     assert_eq!(error.to_string(), "0: the weight is in F64; cast it to one of [F32, F16, BF16]");
 }
 
@@ -264,7 +284,7 @@ fn before_it_is_quantised_a_model_is_saved_like_one_of_plain_layers() {
 #[test]
 #[should_panic(expected = "a layer quantised with int8wo cannot be saved; do that first and quantise afterwards")]
 fn a_quantised_model_refuses_to_be_saved() {
-    let (model, _) = quantize(model(), &recipe("int8wo"), |_, _| true).unwrap();
+    let (model, _) = quantise(model(), &recipe("int8wo"), |_, _| true).unwrap();
     model.into_record();
 }
 
@@ -272,7 +292,7 @@ fn a_quantised_model_refuses_to_be_saved() {
 #[should_panic(expected = "cannot be loaded into; do that first")]
 fn a_quantised_model_refuses_to_be_loaded_into() {
     let record = model().into_record();
-    let (model, _) = quantize(model(), &recipe("int8wo"), |_, _| true).unwrap();
+    let (model, _) = quantise(model(), &recipe("int8wo"), |_, _| true).unwrap();
     model.load_record(record);
 }
 
@@ -282,7 +302,7 @@ fn it_is_a_module_like_any_other() {
     let device = Default::default();
     let layer = QuantLinear::from(LinearConfig::new(3, 5).init::<Flex>(&device));
     assert_eq!(layer.to_string(), "QuantLinear {d_input: 3, d_output: 5, bias: true, params: 20}");
-    let (layer, _) = quantize(layer, &recipe("int8wo"), |_, _| true).unwrap();
+    let (layer, _) = quantise(layer, &recipe("int8wo"), |_, _| true).unwrap();
     assert_eq!(layer.to_string(), "QuantLinear {d_input: 3, d_output: 5, bias: true, recipe: int8wo, params: 20}");
     assert_eq!(layer.devices(), [device]);
     shared_by_threads(&layer);
@@ -293,7 +313,7 @@ fn it_is_a_module_like_any_other() {
 
 #[test]
 fn a_walk_inside_a_walk_takes_nothing_of_the_other() {
-    let inner = || quantize(model().head, &recipe("int8wo"), |_, _| true).is_err();
-    let (model, _) = quantize(model(), &recipe("int8wo"), |_, _| inner()).unwrap();
+    let inner = || quantise(model().head, &recipe("int8wo"), |_, _| true).is_err();
+    let (model, _) = quantise(model(), &recipe("int8wo"), |_, _| inner()).unwrap();
     assert!(model.blocks.iter().all(|block| block.up.recipe().is_some()));
 }

@@ -2,8 +2,8 @@
 
 use super::peaks::{MEMORY, Peak, from_memory, key, kind};
 use super::plan::{FUSION, LATENCY};
-use calorimeter_case::Regime;
-use calorimeter_sinks::record::Axes;
+use calorimeter_case::Axes;
+use calorimeter_case::{Implementation, Regime};
 use calorimeter_sinks::{Record, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -65,68 +65,68 @@ pub fn operations(
 }
 
 /// Nanoseconds of the smallest kernel on the device, by implementation.
-fn floors(records: &[Record]) -> BTreeMap<&str, f64> {
-    let hot = Regime::DeviceHot.to_string();
-    let smallest = records.iter().filter(|record| record.case.name == LATENCY && record.case.regime == hot);
-    smallest.filter_map(|record| Some((record.case.implementation.as_str(), record.time_ns?.median))).collect()
+fn floors(records: &[Record]) -> BTreeMap<Implementation, f64> {
+    let smallest =
+        records.iter().filter(|record| record.case.name == LATENCY && record.case.regime == Regime::DeviceHot);
+    smallest.filter_map(|record| Some((record.case.implementation, record.time.time_ns?.median))).collect()
 }
 
 fn operation(
     record: &Record,
     cache_bytes: Option<u64>,
     peaks: &BTreeMap<String, Peak>,
-    floors: &BTreeMap<&str, f64>,
+    floors: &BTreeMap<Implementation, f64>,
 ) -> OperationProfile {
     let case = &record.case;
-    let on_device = case.regime.parse().is_ok_and(|regime| !matches!(regime, Regime::HostE2e | Regime::HostEnqueue));
+    let on_device = !matches!(case.regime, Regime::HostE2e | Regime::HostEnqueue);
     let share = |kind: &str, rate: Option<f64>| {
         let peak = peaks.get(kind).map(|peak| peak.measured).filter(|&peak| peak > 0.0)?;
-        (on_device && record.status == Status::Ok).then_some(rate? / peak)
+        (on_device && record.outcome.status == Status::Ok).then_some(rate? / peak)
     };
     // A copy computes nothing: it has no rate of it.
-    let gflops = record.tflops.map(|rate| 1e3 * rate).filter(|&rate| rate > 0.0);
-    let compute = share(kind(record), gflops);
-    let memory = if from_memory(record, cache_bytes) { share(MEMORY, record.gbps) } else { None };
+    let gflops = record.rates.tflops.map(|rate| 1e3 * rate).filter(|&rate| rate > 0.0);
+    let compute = share(&kind(record), gflops);
+    let memory = if from_memory(record, cache_bytes) { share(MEMORY, record.rates.gbps) } else { None };
     let (bound, efficiency) = match (compute, memory) {
         (Some(compute), Some(memory)) if compute >= memory => (Some("compute"), Some(compute)),
         (Some(compute), None) => (Some("compute"), Some(compute)),
         (_, Some(memory)) => (Some("memory"), Some(memory)),
         (None, None) => (None, None),
     };
-    let median = record.time_ns.map(|time| time.median);
-    let near_floor = floors.get(case.implementation.as_str()).zip(median).map(|(floor, nanos)| nanos < FLOOR * floor);
+    let median = record.time.time_ns.map(|time| time.median);
+    let near_floor = floors.get(&case.implementation).zip(median).map(|(floor, nanos)| nanos < FLOOR * floor);
     let millis = |nanos: Option<f64>| nanos.map(|nanos| nanos / 1e6);
     let ratio = |(flops, bytes): (u64, u64)| (bytes > 0).then(|| flops as f64 / bytes as f64);
     OperationProfile {
         part: case.name.clone(),
-        operation_type: case.workload.clone(),
-        implementation: case.implementation.clone(),
-        precision: kind(record).into(),
-        regime: case.regime.clone(),
+        operation_type: case.workload.to_string(),
+        implementation: case.implementation.to_string(),
+        precision: kind(record),
+        regime: case.regime.to_string(),
         input_shape: case.shape.clone(),
-        status: record.status.as_str().into(),
-        reason: record.reason.clone(),
+        status: record.outcome.status.as_str().into(),
+        reason: record.outcome.reason.clone(),
         median_latency_ms: millis(median),
-        lo_latency_ms: millis(record.time_ns.and_then(|time| time.lo)),
-        hi_latency_ms: millis(record.time_ns.and_then(|time| time.hi)),
-        converged: record.converged,
-        num_trials: record.windows.len() as u64,
+        lo_latency_ms: millis(record.time.time_ns.and_then(|time| time.lo)),
+        hi_latency_ms: millis(record.time.time_ns.and_then(|time| time.hi)),
+        converged: record.time.converged,
+        num_trials: record.time.windows.len() as u64,
         measured_gflops: gflops,
-        achieved_bandwidth_gbps: record.gbps,
+        achieved_bandwidth_gbps: record.rates.gbps,
         arithmetic_intensity: case.flops.zip(case.bytes).and_then(ratio),
         compute_efficiency: compute,
         memory_efficiency: memory,
         bound: bound.map(str::to_owned),
         efficiency,
-        launches: record.kernel_launches,
+        launches: record.execution.kernel_launches,
         launch_bound: if on_device {
-            record.launch_bound.into_iter().chain(near_floor).reduce(|a, b| a || b)
+            record.time.launch_bound.into_iter().chain(near_floor).reduce(|a, b| a || b)
         } else {
             None
         },
-        kernel: record.kernel.clone(),
-        stopwatch: record.stopwatch.clone(),
-        warnings: record.warnings.clone(),
+        kernel: record.execution.kernel.clone(),
+        stopwatch: record.execution.stopwatch.clone(),
+        warnings: record.outcome.warnings.clone(),
     }
 }
 
@@ -149,15 +149,15 @@ pub fn curves(
     operations: &BTreeMap<String, OperationProfile>,
 ) -> BTreeMap<String, Vec<CurvePoint>> {
     let mut curves: BTreeMap<String, Vec<CurvePoint>> = BTreeMap::new();
-    let measured = records.iter().filter(|record| record.status == Status::Ok);
+    let measured = records.iter().filter(|record| record.outcome.status == Status::Ok);
     for record in measured.filter(|record| ![FUSION, LATENCY].contains(&record.case.name.as_str())) {
         let case = &record.case;
-        let curve = format!("{}/{}/{}/{}", case.workload, case.implementation, case.dtype, case.regime);
+        let curve = format!("{}/{}/{}/{}", case.workload, case.implementation, case.element, case.regime);
         curves.entry(curve).or_default().push(CurvePoint {
             bytes: case.bytes.unwrap_or(0),
             shape: case.shape.to_string(),
-            gflops: record.tflops.map(|rate| 1e3 * rate).filter(|&rate| rate > 0.0),
-            gbps: record.gbps,
+            gflops: record.rates.tflops.map(|rate| 1e3 * rate).filter(|&rate| rate > 0.0),
+            gbps: record.rates.gbps,
             efficiency: operations.get(&key(record)).and_then(|operation| operation.efficiency),
         });
     }
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn keys_name_the_operation_and_nothing_that_was_measured() {
         let (mut one, other) = (record(BLAS, "matmul", 2_000, 64), record(BLAS, "matmul", 2_000, 64));
-        one.time_ns.as_mut().unwrap().median = 12.5;
+        one.time.time_ns.as_mut().unwrap().median = 12.5;
         let keys = |record| profiles(&[record]).into_keys().collect::<Vec<_>>();
         assert_eq!(keys(one), ["matmul/eager/f32/n64/device-cold"]);
         assert_eq!(keys(other), ["matmul/eager/f32/n64/device-cold"]);
@@ -203,8 +203,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_an_entry_with_its_reason() {
-        let failed =
-            Record { reason: Some("no memory".into()), ..Record::new(record(BLAS, "dot", 1, 1).case, Status::Failed) };
+        let failed = Record::without_time(record(BLAS, "dot", 1, 1).case, Status::Failed, "no memory");
         let found = profiles(&[failed]).into_values().next().unwrap();
         assert_eq!((found.status.as_str(), found.reason.as_deref()), ("failed", Some("no memory")));
         assert_eq!((found.median_latency_ms, found.num_trials), (None, 0));
@@ -213,9 +212,9 @@ mod tests {
     #[test]
     fn what_takes_hardly_longer_than_the_smallest_kernel_is_launching() {
         let mut smallest = record(LATENCY, "stream_add", 1, 12);
-        smallest.case.regime = "device-hot".into();
+        smallest.case.regime = Regime::DeviceHot;
         let mut long = record(BLAS, "axpy", 2, 5_000);
-        long.time_ns.as_mut().unwrap().median = 5000.0;
+        long.time.time_ns.as_mut().unwrap().median = 5000.0;
         let found = profiles(&[smallest, long, record(BLAS, "dot", 2, 8)]);
         let bound = |name: &str| found.values().find(|one| one.operation_type == name).unwrap().launch_bound;
         assert_eq!((bound("axpy"), bound("dot")), (Some(false), Some(true)));

@@ -3,7 +3,8 @@
 use super::patterns::Pattern;
 use super::peaks::kind;
 use super::verdict::Verdict;
-use calorimeter_sinks::record::Axes;
+use calorimeter_case::Axes;
+use calorimeter_case::{Implementation, Regime};
 use calorimeter_sinks::{Record, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -71,33 +72,35 @@ pub fn fusions(records: &[Record]) -> BTreeMap<String, FusionProfile> {
         let unfused = patterns().find(|record| {
             let other = &record.case;
             other.implementation == UNFUSED
-                && (&other.workload, &other.dtype, &other.shape, &other.regime)
-                    == (&case.workload, &case.dtype, &case.shape, &case.regime)
+                && (&other.workload, &other.element, &other.shape, &other.regime)
+                    == (&case.workload, &case.element, &case.shape, &case.regime)
         });
         // As in the names of cases, the usual regime is not written.
-        let regime = if case.regime == "device-cold" { String::new() } else { format!("/{}", case.regime) };
-        let key = format!("{}/{}/{}/{}{regime}", case.workload, case.implementation, case.dtype, case.shape);
+        let regime = if case.regime == Regime::default() { String::new() } else { format!("/{}", case.regime) };
+        let key = format!("{}/{}/{}/{}{regime}", case.workload, case.implementation, case.element, case.shape);
         found.insert(key, fusion(unfused, fused));
     }
     found
 }
 
 /// The implementation that runs every step as a kernel of its own.
-const UNFUSED: &str = "eager";
+const UNFUSED: Implementation = Implementation::Eager;
 
 fn fusion(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
     let model = fused.case.fusion.as_ref();
     let ratio = unfused.and_then(|unfused| compare(unfused, fused));
-    let unfused_launches = unfused.and_then(|unfused| unfused.kernel_launches);
+    let unfused_launches = unfused.and_then(|unfused| unfused.execution.kernel_launches);
     let factor = ratio.as_ref().map(|ratio| ratio.middle);
     let traffic = model.filter(|model| model.fused_bytes > 0).map(|m| m.unfused_bytes as f64 / m.fused_bytes as f64);
     let (verdict, reason) = judge(unfused, fused, ratio.as_ref());
-    let gflops = |record: &Record| record.tflops.map(|rate| 1e3 * rate);
-    let millis = |record: &Record| record.time_ns.map(|time| time.median / 1e6);
+    let gflops = |record: &Record| record.rates.tflops.map(|rate| 1e3 * rate);
+    let millis = |record: &Record| record.time.time_ns.map(|time| time.median / 1e6);
     let counted = |record: &Record| record.traffic.map(|traffic| traffic.bytes());
     let improvement = |(unfused, fused): (f64, f64)| (unfused > 0.0).then(|| (fused - unfused) / unfused);
     FusionProfile {
-        fusion_pattern: Pattern::of(&fused.case.workload).map_or(fused.case.workload.as_str(), |it| it.name).into(),
+        fusion_pattern: Pattern::of(fused.case.workload.as_str())
+            .map_or(fused.case.workload.as_str(), |it| it.name)
+            .into(),
         operators: model.map(|model| model.operators.clone()).unwrap_or_default(),
         flops: fused.case.flops,
         unfused_bytes: model.map(|model| model.unfused_bytes),
@@ -114,10 +117,10 @@ fn fusion(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
         gflops_improvement: unfused.and_then(gflops).zip(gflops(fused)).and_then(improvement),
         input_shape: fused.case.shape.iter().map(|(_, size)| size).collect(),
         extra_params: fused.case.shape.clone(),
-        num_trials: fused.windows.len() as u64,
+        num_trials: fused.time.windows.len() as u64,
         modelled: MODELLED.map(str::to_owned).into(),
-        operator: fused.case.workload.clone(),
-        implementation: fused.case.implementation.clone(),
+        operator: fused.case.workload.to_string(),
+        implementation: fused.case.implementation.to_string(),
         precision: kind(fused).into(),
         speedup_lo: ratio.as_ref().and_then(|ratio| Some(ratio.interval?.0)),
         speedup_hi: ratio.as_ref().and_then(|ratio| Some(ratio.interval?.1)),
@@ -127,13 +130,13 @@ fn fusion(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
             .filter(|(_, traffic)| *traffic > 1.0)
             .map(|(f, t)| (f - 1.0) / (t - 1.0)),
         unfused_launches,
-        fused_launches: fused.kernel_launches,
+        fused_launches: fused.execution.kernel_launches,
         unfused_counted_bytes: unfused.and_then(counted),
         fused_counted_bytes: counted(fused),
-        unfused_peak_bytes: unfused.and_then(|unfused| unfused.peak_bytes),
-        fused_peak_bytes: fused.peak_bytes,
-        fused_kernel: fused.kernel.clone(),
-        status: fused.status.as_str().into(),
+        unfused_peak_bytes: unfused.and_then(|unfused| unfused.footprint.peak_bytes),
+        fused_peak_bytes: fused.footprint.peak_bytes,
+        fused_kernel: fused.execution.kernel.clone(),
+        status: fused.outcome.status.as_str().into(),
         reason,
     }
 }
@@ -141,27 +144,27 @@ fn fusion(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
 /// The verdict, and what must be said beside it.
 fn judge(unfused: Option<&Record>, fused: &Record, ratio: Option<&Ratio>) -> (Verdict, Option<String>) {
     let inconclusive = |why: String| (Verdict::Inconclusive, Some(why));
-    match (fused.status, unfused) {
-        (Status::Unsupported | Status::Skipped, _) => return (Verdict::Unsupported, fused.reason.clone()),
+    match (fused.outcome.status, unfused) {
+        (Status::Unsupported | Status::Skipped, _) => return (Verdict::Unsupported, fused.outcome.reason.clone()),
         (Status::Ok, _) => {}
-        _ => return (Verdict::Failed, fused.reason.clone()),
+        _ => return (Verdict::Failed, fused.outcome.reason.clone()),
     }
     let Some(unfused) = unfused else {
         return inconclusive(format!("`{UNFUSED}`, the unfused side, was not asked for"));
     };
-    if unfused.status != Status::Ok {
-        let why = unfused.reason.clone().unwrap_or_else(|| unfused.status.to_string());
+    if unfused.outcome.status != Status::Ok {
+        let why = unfused.outcome.reason.clone().unwrap_or_else(|| unfused.outcome.status.to_string());
         return inconclusive(format!("the unfused side has no time: {why}"));
     }
     if kind(unfused) != kind(fused) {
         return inconclusive(format!("{} against {}: not the same numbers", kind(fused), kind(unfused)));
     }
-    if let (Some(theirs), Some(own)) = (&unfused.stopwatch, &fused.stopwatch)
+    if let (Some(theirs), Some(own)) = (&unfused.execution.stopwatch, &fused.execution.stopwatch)
         && theirs != own
     {
         return inconclusive(format!("{own} against {theirs}: not the same clock"));
     }
-    let launches = unfused.kernel_launches.zip(fused.kernel_launches);
+    let launches = unfused.execution.kernel_launches.zip(fused.execution.kernel_launches);
     let verdict = Verdict::of(ratio.and_then(|ratio| ratio.interval), launches);
     let unseen = "the clock does not see kernels: whether fewer ran is not known";
     (verdict, launches.is_none().then(|| unseen.into()))
@@ -182,15 +185,16 @@ fn compare(unfused: &Record, fused: &Record) -> Option<Ratio> {
 mod tests {
     use super::*;
     use crate::calibration::peaks::tests::record;
-    use calorimeter_sinks::record::{FusionModel, Speedup};
+    use calorimeter_case::FusionModel;
+    use calorimeter_case::record::Speedup;
 
     fn arm(operator: &str, implementation: &str, bytes: u64, launches: Option<f64>) -> Record {
         let mut arm = record("fusion", operator, 2_000, bytes);
-        arm.case.id = format!("{operator}/{implementation}/{bytes}");
-        arm.case.implementation = implementation.into();
+        arm.case.id = format!("{operator}/{implementation}/{bytes}").into();
+        arm.case.implementation = implementation.parse().unwrap();
         let operators = vec!["matmul".into(), "add".into()];
         arm.case.fusion = Some(FusionModel { operators, unfused_bytes: 300, fused_bytes: 100 });
-        arm.kernel_launches = launches;
+        arm.execution.kernel_launches = launches;
         arm
     }
 
@@ -205,7 +209,7 @@ mod tests {
         let (small, large) = (arm("linear_bias", "eager", 64, None), arm("linear_bias", "eager", 128, None));
         let fused = against(arm("linear_bias", "fused", 64, None), &small, (1.9, 2.0, 2.1));
         let mut native = Record::new(arm("linear_bias", "native", 128, None).case, Status::Unsupported);
-        native.reason = Some("no kernel".into());
+        native.outcome.reason = Some("no kernel".into());
         let found = fusions(&[small, large, fused, native]);
         let keys: Vec<&str> = found.keys().map(String::as_str).collect();
         assert_eq!(keys, ["linear_bias/fused/f32/n64", "linear_bias/native/f32/n128"]);
@@ -221,8 +225,8 @@ mod tests {
     fn times_of_two_clocks_and_a_pattern_without_its_unfused_side_have_no_verdict() {
         let mut unfused = arm("linear_bias", "eager", 64, None);
         let mut fused = against(arm("linear_bias", "fused", 64, None), &unfused, (1.9, 2.0, 2.1));
-        unfused.stopwatch = Some("timestamps".into());
-        fused.stopwatch = Some("slope".into());
+        unfused.execution.stopwatch = Some("timestamps".into());
+        fused.execution.stopwatch = Some("slope".into());
         let of = |records: &[Record]| fusions(records).into_values().next().unwrap();
         let found = of(&[unfused, fused.clone()]);
         assert_eq!(found.verdict, Verdict::Inconclusive);
@@ -237,8 +241,8 @@ mod tests {
         let (cold, mut hot) = (arm("linear_bias", "eager", 64, None), arm("linear_bias", "eager", 64, None));
         let (fused, mut fused_hot) = (arm("linear_bias", "fused", 64, None), arm("linear_bias", "fused", 64, None));
         for record in [&mut hot, &mut fused_hot] {
-            record.case.id += "/device-hot";
-            record.case.regime = "device-hot".into();
+            record.case.id = format!("{}/device-hot", record.case.id).into();
+            record.case.regime = Regime::DeviceHot;
         }
         let found = fusions(&[cold, hot, fused, fused_hot]);
         let keys: Vec<&str> = found.keys().map(String::as_str).collect();

@@ -2,7 +2,7 @@
 
 use super::plan::{BLAS, STREAM};
 use crate::worker::TF32;
-use calorimeter_case::Regime;
+use calorimeter_case::{DeviceKind, Dtype};
 use calorimeter_sinks::{Record, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -54,21 +54,21 @@ pub fn peaks(records: &[Record], cache_bytes: Option<u64>, stated: Stated) -> BT
             (peak.measured, peak.by) = (rate, by.unwrap_or_else(|| "probe".into()));
         }
     };
-    for record in records.iter().filter(|record| record.status == Status::Ok) {
+    for record in records.iter().filter(|record| record.outcome.status == Status::Ok) {
         let from_memory = from_memory(record, cache_bytes);
         if record.case.name == STREAM && from_memory {
-            note(MEMORY, record.gbps, Some(key(record)));
+            note(MEMORY, record.rates.gbps, Some(key(record)));
         }
         if record.case.name == BLAS {
-            note(kind(record), record.tflops.map(|rate| 1e3 * rate), Some(key(record)));
+            note(&kind(record), record.rates.tflops.map(|rate| 1e3 * rate), Some(key(record)));
         }
-        let Some(roof) = &record.roofline else { continue };
+        let Some(roof) = &record.rates.roofline else { continue };
         if from_memory {
             note(MEMORY, roof.peak_gbps, None);
         }
         // On CUDA the roof of f32 may be that of TF32.
-        if !(record.case.dtype == "f32" && record.case.device.starts_with("cuda")) {
-            note(&record.case.dtype, roof.peak_tflops.map(|rate| 1e3 * rate), None);
+        if (record.case.element, record.case.device.kind()) != (Dtype::F32.into(), DeviceKind::Cuda) {
+            note(&record.case.element.to_string(), roof.peak_tflops.map(|rate| 1e3 * rate), None);
         }
     }
     for (kind, stated) in [(MEMORY, stated.gbps), ("f32", stated.gflops)] {
@@ -90,18 +90,22 @@ fn finding(measured: f64, stated: f64) -> String {
 /// Where a record stands in a profile: the same in every run, whatever was measured.
 pub fn key(record: &Record) -> String {
     let case = &record.case;
-    format!("{}/{}/{}/{}/{}", case.workload, case.implementation, case.dtype, case.shape, case.regime)
+    format!("{}/{}/{}/{}/{}", case.workload, case.implementation, case.element, case.shape, case.regime)
 }
 
 /// The kind of number that a record's products were really computed in.
-pub fn kind(record: &Record) -> &str {
-    if record.warnings.iter().any(|warning| warning == TF32) { "tf32" } else { &record.case.dtype }
+pub fn kind(record: &Record) -> String {
+    if record.outcome.warnings.iter().any(|warning| warning == TF32) {
+        "tf32".into()
+    } else {
+        record.case.element.to_string()
+    }
 }
 
 /// Whether operands came from memory: from buffers that together exceed the last cache, or four times as large as it.
 pub fn from_memory(record: &Record, cache_bytes: Option<u64>) -> bool {
-    let cold = record.case.regime.parse().is_ok_and(Regime::rotates);
-    match (record.rotation, cache_bytes) {
+    let cold = record.case.regime.rotates();
+    match (record.execution.rotation, cache_bytes) {
         (Some(rotation), _) => {
             let cache = rotation.cache_bytes.or(cache_bytes).unwrap_or(u64::MAX);
             u64::from(rotation.sets) * rotation.bytes >= cache
@@ -114,28 +118,28 @@ pub fn from_memory(record: &Record, cache_bytes: Option<u64>) -> bool {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use calorimeter_case::Device;
+    use calorimeter_case::record::{Estimate, Roofline, Rotation, finite};
+    use calorimeter_case::record::{Rates, Time};
     use calorimeter_sinks::Case;
-    use calorimeter_sinks::record::{Estimate, Roofline, Rotation, finite};
 
     /// An ok record of a part, 1000 ns long.
     pub fn record(part: &str, workload: &str, flops: u64, bytes: u64) -> Record {
         let case = Case {
-            id: format!("{part}/{workload}/{flops}/{bytes}"),
+            id: format!("{part}/{workload}/{flops}/{bytes}").into(),
             name: part.into(),
-            workload: workload.into(),
-            implementation: "eager".into(),
-            device: "cpu".into(),
-            dtype: "f32".into(),
-            regime: "device-cold".into(),
+            workload: workload.parse().unwrap(),
             shape: [("n", bytes)].into(),
             flops: Some(flops),
             bytes: Some(bytes),
             ..Case::default()
         };
         Record {
-            time_ns: Some(Estimate { median: 1000.0, lo: Some(990.0), hi: Some(1010.0) }),
-            tflops: finite(flops as f64 / 1e6),
-            gbps: finite(bytes as f64 / 1e3),
+            time: Time {
+                time_ns: Some(Estimate { median: 1000.0, lo: Some(990.0), hi: Some(1010.0) }),
+                ..Time::default()
+            },
+            rates: Rates { tflops: finite(flops as f64 / 1e6), gbps: finite(bytes as f64 / 1e3), ..Rates::default() },
             ..Record::new(case, Status::Ok)
         }
     }
@@ -154,20 +158,20 @@ pub mod tests {
     #[test]
     fn what_a_cache_held_is_no_peak_of_memory() {
         let mut cached = record(STREAM, "stream_copy", 0, 1000);
-        cached.rotation = Some(Rotation { sets: 2, bytes: 1000, cache_bytes: Some(2001) });
+        cached.execution.rotation = Some(Rotation { sets: 2, bytes: 1000, cache_bytes: Some(2001) });
         assert!(peaks(&[cached.clone()], Some(2001), Stated::default()).is_empty());
-        cached.rotation = None;
+        cached.execution.rotation = None;
         assert!(!from_memory(&cached, Some(2001)) && from_memory(&cached, Some(250)));
     }
 
     #[test]
     fn a_probe_that_is_faster_is_the_peak_and_tf32_is_a_kind_of_its_own() {
         let mut product = record(BLAS, "matmul", 2_000_000, 10);
-        product.roofline = Some(Roofline { peak_tflops: Some(3.0), ..Roofline::default() });
+        product.rates.roofline = Some(Roofline { peak_tflops: Some(3.0), ..Roofline::default() });
         let found = peaks(&[product.clone()], None, Stated::default());
         assert_eq!((found["f32"].measured, found["f32"].by.as_str()), (3000.0, "probe"));
-        product.case.device = "cuda:0".into();
-        product.warnings.push(TF32.into());
+        product.case.device = Device::Cuda(0);
+        product.outcome.warnings.push(TF32.into());
         let found = peaks(&[product], None, Stated::default());
         assert_eq!((found["tf32"].by_operations, found.get("f32")), (Some(2000.0), None));
     }

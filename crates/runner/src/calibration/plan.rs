@@ -318,7 +318,7 @@ mod tests {
         let only =
             |operations: &[Operation]| Wish { operations: operations.into(), families: vec![], ..wish(true, &CPU) };
         let cases = cases(&CPU, &only(&[Operation::StreamAdd]));
-        let planned: Vec<_> = cases.iter().map(|case| (case.workload.as_str(), case.implementation.as_str())).collect();
+        let planned: Vec<_> = cases.iter().map(|case| (case.workload.as_str(), case.implementation.name())).collect();
         assert_eq!(planned, [("stream_add", "eager"), ("stream_add", "native")]);
         assert_eq!(entries(&CPU, &only(&[Operation::Transfer])), []);
     }
@@ -326,9 +326,9 @@ mod tests {
     #[test]
     fn a_gpu_is_calibrated_in_every_float_type() {
         let cases = cases(&GPU, &wish(true, &GPU));
-        for dtype in ["f32", "bf16", "f16"] {
-            assert!(cases.iter().any(|case| case.dtype == dtype && case.name == STREAM), "{dtype}");
+        for dtype in Dtype::ALL {
+            assert!(cases.iter().any(|case| case.element == dtype.into() && case.name == STREAM), "{dtype}");
         }
-        assert!(cases.iter().any(|case| case.name == FUSION && case.implementation == "native"));
+        assert!(cases.iter().any(|case| case.name == FUSION && case.implementation == Implementation::Native));
     }
 }

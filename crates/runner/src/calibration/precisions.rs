@@ -47,10 +47,10 @@ pub fn precisions(records: &[Record], peaks: &BTreeMap<String, Peak>) -> Precisi
     let mut matrix = PrecisionMatrix::default();
     for (name, why) in PRECISIONS {
         let of: Vec<&Record> = records.iter().filter(|record| kind(record) == name).collect();
-        if of.iter().any(|record| record.status == Status::Ok) {
+        if of.iter().any(|record| record.outcome.status == Status::Ok) {
             matrix.supported_precisions.push(name.into());
         } else {
-            let reason = of.iter().find_map(|record| record.reason.as_deref()).or(why);
+            let reason = of.iter().find_map(|record| record.outcome.reason.as_deref()).or(why);
             let reason = reason.unwrap_or("not asked for; name it with --dtypes");
             matrix.unsupported_precisions.insert(name.into(), reason.into());
         }
@@ -68,7 +68,9 @@ pub fn precisions(records: &[Record], peaks: &BTreeMap<String, Peak>) -> Precisi
 fn speedup(records: &[Record], name: &str) -> Option<PrecisionSpeedup> {
     let fastest = |wanted: &str, shape: &str| {
         let of = records.iter().filter(|record| kind(record) == wanted && product(record));
-        of.filter(|record| record.case.shape.to_string() == shape).filter_map(|record| record.tflops).reduce(f64::max)
+        of.filter(|record| record.case.shape.to_string() == shape)
+            .filter_map(|record| record.rates.tflops)
+            .reduce(f64::max)
     };
     let mut products: Vec<&Record> = records.iter().filter(|record| kind(record) == name && product(record)).collect();
     products.sort_by_key(|record| record.case.flops);
@@ -80,23 +82,25 @@ fn speedup(records: &[Record], name: &str) -> Option<PrecisionSpeedup> {
 }
 
 fn product(record: &Record) -> bool {
-    record.case.name == BLAS && record.case.workload == "matmul" && record.status == Status::Ok
+    record.case.name == BLAS && record.case.workload == "matmul" && record.outcome.status == Status::Ok
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::calibration::peaks::{Stated, peaks, tests::record};
+    use calorimeter_case::Dtype;
 
     #[test]
     fn types_are_compared_at_the_largest_size_that_both_have_and_others_have_a_reason() {
         let in_bf16 = |flops, bytes| {
             let mut record = record(BLAS, "matmul", flops, bytes);
-            record.case.dtype = "bf16".into();
+            record.case.element = Dtype::Bf16.into();
             record
         };
         let mut half = in_bf16(1, 1);
-        (half.case.dtype, half.status, half.reason) = ("f16".into(), Status::Unsupported, Some("no units".into()));
+        (half.case.element, half.outcome.status, half.outcome.reason) =
+            (Dtype::F16.into(), Status::Unsupported, Some("no units".into()));
         let records = [record(BLAS, "matmul", 1_000, 64), in_bf16(2_000, 64), in_bf16(9_000, 128), half];
         let matrix = precisions(&records, &peaks(&records, None, Stated::default()));
         assert_eq!(matrix.supported_precisions, ["f32", "bf16"]);

@@ -151,7 +151,7 @@ fn memory_arrays(records: &[Record], cache_bytes: Option<u64>) -> Option<MemoryA
     let arrays = if ["stream_copy", "stream_scale"].contains(&copy.case.workload.as_str()) { 2 } else { 3 };
     let bytes_per_array = copy.case.bytes? / arrays;
     let over = |bytes: u64| cache_bytes.filter(|&cache| cache > 0).map(|cache| bytes as f64 / cache as f64);
-    let footprint = copy.rotation.map(|rotation| u64::from(rotation.sets) * rotation.bytes);
+    let footprint = copy.execution.rotation.map(|rotation| u64::from(rotation.sets) * rotation.bytes);
     let arrays_over_cache = over(bytes_per_array);
     let note = match arrays_over_cache {
         None => Some("the size of the last cache is not known: arrays may be smaller than four times as large".into()),
@@ -168,8 +168,8 @@ fn memory_arrays(records: &[Record], cache_bytes: Option<u64>) -> Option<MemoryA
 /// The levels that copies show, by the implementation that was fastest at each size.
 fn ladder(records: &[Record], cache_bytes: Option<u64>) -> Vec<Level> {
     let mut best: BTreeMap<u64, f64> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.case.name == CACHE && record.status == Status::Ok) {
-        if let (Some(bytes), Some(gbps)) = (record.case.bytes, record.gbps) {
+    for record in records.iter().filter(|record| record.case.name == CACHE && record.outcome.status == Status::Ok) {
+        if let (Some(bytes), Some(gbps)) = (record.case.bytes, record.rates.gbps) {
             let known = best.entry(bytes).or_insert(gbps);
             *known = known.max(gbps);
         }

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod accuracy;
+mod advice;
 mod calibrate;
 mod ci;
 mod doctor;
@@ -22,7 +23,7 @@ pub fn main() -> Exit {
     match dispatch(Cli::parse()) {
         Ok(exit) => exit,
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {}", advice::line(&error));
             Exit::Usage
         }
     }

@@ -7,7 +7,7 @@ use crate::cache;
 use crate::noise::{Noise, NoiseError, measure};
 use crate::progress::{interrupted, listen_for_interrupts};
 use crate::worker::{Keep, Subprocess};
-use calorimeter_sinks::record::Speedup;
+use calorimeter_case::record::Speedup;
 
 pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
     listen_for_interrupts();

@@ -1,5 +1,6 @@
 //! `calorimeter run`.
 
+use super::advice::stored;
 use super::options::{ColourArguments, ColourChoice, RunArguments, RunFilesArguments};
 use super::{CliError, print};
 use crate::Exit;
@@ -8,8 +9,8 @@ use crate::entries::{Autotune, Overrides, ResolvedEntry};
 use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError, now, run_id};
 use crate::worker::{Keep, Subprocess};
-use calorimeter_sinks::Case;
 use calorimeter_sinks::terminal::{Colour, summary};
+use calorimeter_sinks::{Case, not_in_this_build};
 use calorimeter_zoo::Device;
 use serde::Serialize;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -122,8 +123,11 @@ pub fn report(outcome: &Outcome, strict: bool) -> Exit {
     for path in &outcome.paths {
         eprintln!("wrote {}", path.display());
     }
+    for file in not_in_this_build() {
+        eprintln!("note: {file} is not written: this program was built without the feature `tables`");
+    }
     for error in &outcome.errors {
-        eprintln!("error: {error}");
+        eprintln!("error: {}", stored(error));
     }
     if outcome.interrupted {
         return Exit::Interrupted;

@@ -3,9 +3,8 @@
 use super::error::ConfigError;
 use super::{CompileMode, Span, Timing, Wanted};
 use crate::mock::Rule;
-use calorimeter_case::{Axes, Implementation, Regime};
+use calorimeter_case::{Axes, Export, Implementation, Regime};
 use calorimeter_recipes::{Dtype, Element, Recipe, Sparsity};
-use calorimeter_sinks::record::Export;
 use calorimeter_zoo::Subject;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;

@@ -2,9 +2,8 @@
 
 use super::{CompileMode, ConfigError, Entry, Factor, NamedTask, Overrides, ResolvedEntry, Span, Timing};
 use crate::devices::Devices;
-use calorimeter_case::{Device, Implementation, Regime};
+use calorimeter_case::{Device, Export, Implementation, Mode, Regime};
 use calorimeter_recipes::{Variant, pair};
-use calorimeter_sinks::record::Export;
 use calorimeter_timing::Options;
 use calorimeter_zoo::{Subject, Suite};
 use std::time::Duration;
@@ -116,7 +115,7 @@ fn usual(subject: Subject, tasks: &[NamedTask], mode: Option<CompileMode>, devic
 /// is asked for its fused side in any case.
 fn having(subject: Subject, tasks: &[NamedTask], device: Device) -> Vec<Implementation> {
     use Implementation::{Eager, Fused};
-    let pattern = mode(subject) == Suite::Fusion.name();
+    let pattern = mode(subject) == Mode::Operator(Suite::Fusion);
     let has = |implementation: &Implementation| {
         let supports = |named: &NamedTask| named.task.support(Variant::BASELINE, *implementation, device).is_ok();
         (pattern && [Eager, Fused].contains(implementation)) || tasks.iter().any(supports)
@@ -126,10 +125,10 @@ fn having(subject: Subject, tasks: &[NamedTask], device: Device) -> Vec<Implemen
 }
 
 /// What is done with it.
-fn mode(subject: Subject) -> &'static str {
+fn mode(subject: Subject) -> Mode {
     match subject {
-        Subject::Model(_) => "inference",
-        Subject::Operator(operator) => operator.info().suite.name(),
+        Subject::Model(_) => Mode::Inference,
+        Subject::Operator(operator) => Mode::Operator(operator.info().suite),
     }
 }
 

@@ -2,9 +2,8 @@
 
 use super::{CompileMode, Factor, Share, Size, Span, Timing};
 use crate::mock::Rule;
-use calorimeter_case::{Device, Implementation, Regime};
+use calorimeter_case::{Device, Export, Implementation, Mode, Regime};
 use calorimeter_recipes::{Element, Variant};
-use calorimeter_sinks::record::Export;
 use calorimeter_timing::Options;
 use calorimeter_zoo::{Subject, Task};
 use std::time::Duration;
@@ -43,7 +42,7 @@ pub struct ResolvedEntry {
     /// The name that its cases carry, if one was given.
     pub name: Option<String>,
     /// What is done with the model, or the suite of the operator.
-    pub mode: &'static str,
+    pub mode: Mode,
     /// The model or operator.
     pub subject: Subject,
     /// It, at each of its sizes.

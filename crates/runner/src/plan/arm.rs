@@ -2,7 +2,7 @@
 
 use crate::clocks;
 use crate::entries::{NamedTask, ResolvedEntry};
-use calorimeter_case::{Device, Implementation, Regime};
+use calorimeter_case::{Device, Identity, Implementation, Name, Regime};
 use calorimeter_recipes::{Treatment, Variant};
 use calorimeter_sinks::Case;
 use calorimeter_zoo::{Subject, Suite};
@@ -10,8 +10,6 @@ use calorimeter_zoo::{Subject, Suite};
 /// A case with what is known of it before it runs.
 #[derive(Debug, Clone)]
 pub struct Arm {
-    pub(super) variant: Variant,
-    pub(super) implementation: Implementation,
     case: Case,
     supported: Result<(), String>,
 }
@@ -37,17 +35,14 @@ impl Arm {
 pub struct Shared<'a> {
     entry: &'a ResolvedEntry,
     named: &'a NamedTask,
-    regime: Regime,
     /// Their case, but for what tells them apart.
     case: Case,
-    /// The end of their ids.
-    place: String,
 }
 
 /// What a variant makes of a task, in every implementation.
 pub struct Treated {
-    recipe: String,
-    sparsity: Option<String>,
+    recipe: Name,
+    sparsity: Option<Name>,
     bytes: Option<u64>,
     memory_bytes: Option<u64>,
 }
@@ -57,20 +52,16 @@ impl<'a> Shared<'a> {
     pub fn new(entry: &'a ResolvedEntry, named: &'a NamedTask, regime: Regime) -> Self {
         let task = &named.task;
         let exists = task.exists();
-        let (shape, output) = (task.axes(), task.output());
-        let outputs = output.map_or_else(String::new, |output| format!("-{output}"));
-        let suffix = if regime == Regime::DeviceCold { String::new() } else { format!("/{regime}") };
-        let place = format!("{}/{}{outputs}/{shape}{suffix}", entry.device, entry.element);
         let case = Case {
-            mode: entry.mode.into(),
+            mode: entry.mode,
             name: entry.name.clone().unwrap_or_default(),
-            workload: entry.subject.to_string(),
-            device: entry.device.to_string(),
-            dtype: entry.element.to_string(),
-            output_dtype: output.map(|output| output.to_string()),
+            workload: entry.subject.to_string().into(),
+            device: entry.device,
+            element: entry.element,
+            output: task.output(),
             shape_name: named.name.clone(),
-            shape,
-            regime: regime.to_string(),
+            shape: task.axes(),
+            regime,
             // What does not exist has no size either.
             flops: exists.then(|| task.flops()),
             published: task.published().filter(|_| exists),
@@ -82,7 +73,7 @@ impl<'a> Shared<'a> {
             export: entry.export.clone(),
             ..Case::default()
         };
-        Self { entry, named, regime, case, place }
+        Self { entry, named, case }
     }
 
     /// What does not depend on the implementation. A variant that does not exist in this dtype has no size.
@@ -90,35 +81,47 @@ impl<'a> Shared<'a> {
         let task = &self.named.task;
         let treatment: Option<Treatment> = variant.treatment(task.dtype()).ok().filter(|_| self.case.flops.is_some());
         Treated {
-            recipe: variant.recipe.to_string(),
-            sparsity: variant.sparsity.map(|sparsity| sparsity.to_string()),
+            recipe: variant.recipe.to_string().into(),
+            sparsity: variant.sparsity.map(|sparsity| sparsity.to_string().into()),
             bytes: treatment.as_ref().map(|treatment| task.bytes(treatment)),
             memory_bytes: treatment.as_ref().map(|treatment| task.memory(treatment)),
         }
     }
 
     /// The arm of a variant and an implementation, before which so many equal ones stand in the plan.
-    pub fn arm(&self, treated: &Treated, variant: Variant, implementation: Implementation, repeat: usize) -> Arm {
-        let (Case { mode, workload, .. }, place) = (&self.case, &self.place);
-        let repeat = if repeat == 0 { String::new() } else { format!("#{}", repeat + 1) };
+    pub fn arm(&self, treated: &Treated, variant: Variant, implementation: Implementation, repeat: u32) -> Arm {
+        let Treated { recipe, sparsity, bytes, memory_bytes } = *treated;
+        let Case { mode, workload, device, element, output, ref shape, regime, .. } = self.case;
+        let identity = Identity {
+            mode,
+            workload,
+            variant: (recipe, sparsity),
+            implementation,
+            device,
+            element,
+            output,
+            axes: shape,
+            regime,
+            repeat,
+        };
         let case = Case {
-            id: format!("{mode}/{workload}/{variant}/{implementation}/{place}{repeat}"),
-            recipe: treated.recipe.clone(),
-            sparsity: treated.sparsity.clone(),
-            implementation: implementation.to_string(),
-            bytes: treated.bytes,
-            memory_bytes: treated.memory_bytes,
+            id: identity.into(),
+            recipe,
+            sparsity,
+            implementation,
+            bytes,
+            memory_bytes,
             implied: self.entry.implied_baseline && variant == Variant::BASELINE,
             ..self.case.clone()
         };
-        Arm { variant, implementation, case, supported: self.supported(variant, implementation) }
+        Arm { case, supported: self.supported(variant, implementation) }
     }
 
     fn supported(&self, variant: Variant, implementation: Implementation) -> Result<(), String> {
         let (subject, device) = (self.entry.subject, self.entry.device);
-        clocks::supported(self.regime, implementation, device)?;
+        clocks::supported(self.case.regime, implementation, device)?;
         let links = matches!(subject, Subject::Operator(operator) if operator.info().suite == Suite::Links);
-        if links && self.regime == Regime::Graph && device != Device::Mock {
+        if links && self.case.regime == Regime::Graph && device != Device::Mock {
             return Err(format!("graph: {subject} uses more than the one stream that is captured"));
         }
         let treatment = self.named.task.support(variant, implementation, device);

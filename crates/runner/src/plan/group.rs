@@ -31,11 +31,12 @@ impl Group {
             let treated = shared.treated(variant);
             for &implementation in &entry.implementations {
                 // An entry has no arm twice.
-                let repeat = planned.iter().filter(|arm| **arm == (variant, implementation)).count();
+                let repeat = planned.iter().filter(|arm| **arm == (variant, implementation)).count() as u32;
                 arms.push(shared.arm(&treated, variant, implementation, repeat));
             }
         }
-        planned.extend(arms.iter().map(|arm| (arm.variant, arm.implementation)));
+        let new = |&variant| entry.implementations.iter().map(move |&implementation| (variant, implementation));
+        planned.extend(entry.variants.iter().flat_map(new));
         Self { entry: index, regime, arms }
     }
 
@@ -63,14 +64,13 @@ impl Group {
 
     /// The arm that an arm is compared with: the baseline in the same implementation if that exists, else in `eager`.
     pub fn against(&self, arm: usize) -> Option<usize> {
-        let plain = |arm: &Arm| arm.variant == Variant::BASELINE;
         let find = |implementation| {
-            let is = |arm: &Arm| plain(arm) && arm.implementation == implementation;
+            let is = |arm: &Arm| arm.case().is_baseline() && arm.case().implementation == implementation;
             let found = self.arms.iter().position(is)?;
             (found != arm && self.arms[found].supported().is_ok()).then_some(found)
         };
-        let same = find(self.arms[arm].implementation).filter(|_| !plain(&self.arms[arm]));
-        same.or_else(|| find(Implementation::Eager))
+        let case = self.arms[arm].case();
+        find(case.implementation).filter(|_| !case.is_baseline()).or_else(|| find(Implementation::Eager))
     }
 
     /// The number of cases.

@@ -145,22 +145,24 @@ pub fn work(assignment: &Assignment, context: &mut Context, hear: &mut dyn Hear)
 
 /// Whether the process may go on after a case: one that failed may have left its device unusable.
 fn trusted(case: usize, record: &Record, context: &Context, device: Device) -> Result<(), Poisoned> {
-    let failed = record.status == Status::Failed;
+    let failed = record.outcome.status == Status::Failed;
     match failed.then(|| context.machines.broken(device)).flatten() {
-        Some(why) => Err(Poisoned { case, reason: record.reason.clone().unwrap_or(why) }),
+        Some(why) => Err(Poisoned { case, reason: record.outcome.reason.clone().unwrap_or(why) }),
         None => Ok(()),
     }
 }
 
 fn common(case: &Case, seed: u64) -> Result<Common, Box<dyn std::error::Error>> {
-    let output = case.output_dtype.as_deref().map(str::parse).transpose()?;
-    let task = Task::new(case.workload.parse()?, &case.shape, case.dtype.parse()?, output, seed)?;
+    let task = Task::new(case.workload.as_str().parse()?, &case.shape, case.element, case.output, seed)?;
     let mock = MockClock::new(Script::default());
-    Ok(Common { task, device: case.device.parse()?, inputs: None, references: Vec::new(), mock })
+    Ok(Common { task, device: case.device, inputs: None, references: Vec::new(), mock })
 }
 
 pub fn variant(case: &Case) -> Result<Variant, RecipeError> {
-    Ok(Variant { recipe: case.recipe.parse()?, sparsity: case.sparsity.as_deref().map(str::parse).transpose()? })
+    Ok(Variant {
+        recipe: case.recipe.as_str().parse()?,
+        sparsity: case.sparsity.map(|sparsity| sparsity.as_str().parse()).transpose()?,
+    })
 }
 
 impl Common {
@@ -254,5 +256,5 @@ pub fn poisoned(case: usize, panic: &Panic) -> Poisoned {
 }
 
 pub fn ended(case: &Case, status: Status, reason: String) -> Record {
-    Record { reason: Some(reason), ..Record::new(case.clone(), status) }
+    Record::without_time(case.clone(), status, reason)
 }

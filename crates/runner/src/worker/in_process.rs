@@ -38,7 +38,7 @@ impl Hear for Hearing<'_> {
     fn record(&mut self, case: usize, record: Record) {
         let case = self.positions[case];
         if self.ended[case].is_none() {
-            self.ended[case] = Some(record.status);
+            self.ended[case] = Some(record.outcome.status);
             self.watch.record(case, record);
         }
     }
@@ -70,10 +70,7 @@ impl Executor for InProcess {
                 let reason = format!("an earlier case spoilt this process: {reason}");
                 for case in left.into_iter().filter(|&case| ended[case].is_none()) {
                     let identity = assignment.cases[case].clone();
-                    watch.record(
-                        case,
-                        Record { reason: Some(reason.clone()), ..Record::new(identity, Status::Skipped) },
-                    );
+                    watch.record(case, Record::without_time(identity, Status::Skipped, reason.clone()));
                 }
                 return Ok(());
             }
@@ -82,7 +79,7 @@ impl Executor for InProcess {
             if let Err(Poisoned { case, reason }) = work(&assignment.only(&left), context, &mut hearing) {
                 let case = left[case];
                 let identity = assignment.cases[case].clone();
-                let record = Record { reason: Some(reason.clone()), ..Record::new(identity, Status::Failed) };
+                let record = Record::without_time(identity, Status::Failed, reason.clone());
                 // One that was touched again as another one's baseline keeps its record, and is a baseline no more.
                 if ended[case].replace(Status::Failed).is_none() {
                     watch.record(case, record);

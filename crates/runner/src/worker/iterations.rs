@@ -22,18 +22,20 @@ pub fn take(ready: &mut [Ready], timing: &Options, silence: &Silence, hear: &mut
     for one in ready.iter_mut() {
         let export = one.record.case.export.as_ref();
         let wanted = export.is_some_and(|export| export.csv_path.is_some() || export.metrics_dir.is_some());
-        if !wanted || one.record.status != Status::Ok {
+        if !wanted || one.record.outcome.status != Status::Ok {
             continue;
         }
         hear.touch(one.case, Stage::Measure);
         match guarded(one.case, || one_by_one(one, timing, silence, hear))? {
             Ok(times) => {
-                one.record.iterations_ns = times;
-                one.record.warnings.extend(remark(one));
+                one.record.time.iterations_ns = times;
+                one.record.outcome.warnings.extend(remark(one));
             }
-            Err(error) => {
-                one.record.warnings.push(format!("no times of single launches, so no row in its table: {error}"))
-            }
+            Err(error) => one
+                .record
+                .outcome
+                .warnings
+                .push(format!("no times of single launches, so no row in its table: {error}")),
         }
     }
     Ok(())
@@ -75,7 +77,7 @@ mod tests {
     use super::super::ready::Job;
     use super::*;
     use crate::mock::{MockWorkload, Rule};
-    use calorimeter_sinks::record::Export;
+    use calorimeter_case::Export;
     use calorimeter_sinks::{Case, Record};
     use calorimeter_timing::{MockClock, Reading, Script, Stopwatch, Work};
 
@@ -125,7 +127,7 @@ mod tests {
     #[test]
     fn slow_launches_are_not_averaged_away() {
         let clock = MockClock::new(Script { nanos: 1000.0, spikes: 0.1, ..Script::default() });
-        let times = taken(Box::new(clock), Rule::default(), Some("t")).iterations_ns;
+        let times = taken(Box::new(clock), Rule::default(), Some("t")).time.iterations_ns;
         let slow = times.iter().filter(|&&nanos| nanos > 1000).count();
         assert!(times.len() == 100 && slow > 0 && times.iter().all(|&nanos| nanos >= 1000), "{times:?}");
     }
@@ -134,22 +136,24 @@ mod tests {
     fn half_of_the_time_is_spent_unless_that_makes_too_few() {
         for (seconds, count) in [(0.001, 100), (0.1, 22), (1.0, 10), (6.0, 1)] {
             let record = taken(scripted(seconds * 1e9, 0.0), Rule::default(), Some("t"));
-            assert_eq!((record.iterations_ns.len(), record.warnings.len()), (count, 0), "{seconds} s");
+            assert_eq!((record.time.iterations_ns.len(), record.outcome.warnings.len()), (count, 0), "{seconds} s");
         }
-        assert!(taken(scripted(1000.0, 0.0), Rule::default(), None).iterations_ns.is_empty(), "nobody wants them");
+        assert!(taken(scripted(1000.0, 0.0), Rule::default(), None).time.iterations_ns.is_empty(), "nobody wants them");
     }
 
     #[test]
     fn what_is_not_the_time_of_one_launch_alone_is_said() {
         let waits = taken(scripted(1000.0, 500.0), Rule::default(), Some("t"));
-        assert_eq!((waits.iterations_ns[0], waits.warnings.len()), (1500, 1));
-        assert!(waits.warnings[0].contains("the fixed cost of a window, which mock takes off time_ns"));
+        assert_eq!((waits.time.iterations_ns[0], waits.outcome.warnings.len()), (1500, 1));
+        assert!(waits.outcome.warnings[0].contains("the fixed cost of a window, which mock takes off time_ns"));
         let clock = MockClock::new(Script { nanos: 1000.0, ..Script::default() });
         let means = taken(Box::new(Eights(clock)), Rule::default(), Some("t"));
-        assert_eq!(means.iterations_ns, [1000; 100]);
-        assert_eq!(means.warnings, ["iterations_ns are means of 8 launches each: eights times no fewer"]);
+        assert_eq!(means.time.iterations_ns, [1000; 100]);
+        assert_eq!(means.outcome.warnings, ["iterations_ns are means of 8 launches each: eights times no fewer"]);
         let broken = Rule { fault: Some(crate::mock::Fault::Error), ..Rule::default() };
         let none = taken(scripted(1000.0, 0.0), broken, Some("t"));
-        assert!(none.iterations_ns.is_empty() && none.warnings[0].starts_with("no times of single launches"));
+        assert!(
+            none.time.iterations_ns.is_empty() && none.outcome.warnings[0].starts_with("no times of single launches")
+        );
     }
 }

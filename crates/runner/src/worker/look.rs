@@ -4,7 +4,7 @@ use super::bench::{Common, Context, Hear, Poisoned, guarded, variant};
 use super::protocol::{Assignment, Seen, Stage};
 use calorimeter_sinks::Case;
 use calorimeter_timing::{Failure, HeardKernels};
-use calorimeter_zoo::{Implementation, Setup};
+use calorimeter_zoo::Setup;
 
 /// Passes before it, so that lazy backends have settled on how they run.
 const PRIMING: u32 = 4;
@@ -31,7 +31,7 @@ pub fn look(
 
 fn kernels(case: &Case, common: &mut Common, context: &mut Context) -> Result<Seen, Failure> {
     let (task, device) = (common.task.clone(), common.device);
-    let implementation: Implementation = case.implementation.parse()?;
+    let implementation = case.implementation;
     let treatment = task.support(variant(case)?, implementation, device)?;
     let setup = Setup { implementation, device, sets: 1 };
     let mut workload = task.open(common.inputs(), &treatment, setup, &mut context.machines)?;

@@ -7,8 +7,8 @@ use super::ranges::Range;
 use super::ready::Ready;
 use super::sensors::{self, Sensors, Watch};
 use crate::peaks::{self, Beside, Peaks, Probe};
-use calorimeter_case::Regime;
-use calorimeter_sinks::record::{Estimate, Scatter, Speedup, Telemetry, Window, finite};
+use calorimeter_case::record::{Estimate, Scatter, Speedup, Telemetry, Window, finite};
+use calorimeter_case::{CaseId, Regime};
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::{Arm, Measurement, Observer, Options, Phase, Series, Silence, TimingError, measure};
 use calorimeter_zoo::{Device, Subject, Suite};
@@ -57,12 +57,12 @@ pub fn time(
     }
     let case = cases.get(last).copied().unwrap_or_default();
     let outcome = guarded(case, || outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))?;
-    let clocks: Vec<Option<String>> = ready.iter().map(|one| one.record.stopwatch.clone()).collect();
+    let clocks: Vec<Option<String>> = ready.iter().map(|one| one.record.execution.stopwatch.clone()).collect();
     for (one, outcome) in ready.iter_mut().zip(outcome) {
         let against = assignment.against[one.case];
         let vs = against.map(|against| assignment.cases[against].id.clone());
         fill(&mut one.record, outcome, vs, timing.margin, telemetry.as_ref());
-        one.record.warnings.extend(one.stopwatch.remark());
+        one.record.outcome.warnings.extend(one.stopwatch.remark());
         let counted = if common.device == Device::Cpu { sensors::count(&mut one.job, COUNTED) } else { None };
         if let (Some(counted), Some(telemetry)) = (counted, &mut one.record.telemetry) {
             let each = |count: u64| Some(count as f64 / f64::from(COUNTED));
@@ -70,11 +70,11 @@ pub fn time(
             telemetry.cache_misses = counted.cache_misses.and_then(each);
         }
         let other = against.and_then(|against| cases.iter().position(|&case| case == against)).map(|at| &clocks[at]);
-        if let (Some(_), Some(Some(theirs)), Some(ours)) = (&one.record.speedup, other, &one.record.stopwatch)
+        if let (Some(_), Some(Some(theirs)), Some(ours)) = (&one.record.speedup, other, &one.record.execution.stopwatch)
             && theirs != ours
         {
             let warning = format!("the speed-up compares two clocks: {ours} here, {theirs} for the baseline");
-            one.record.warnings.push(warning);
+            one.record.outcome.warnings.push(warning);
         }
     }
     hold_against_peaks(ready, peaks, assignment, common, context)
@@ -97,7 +97,7 @@ fn hold_against_peaks(
     if matches!(common.task.subject(), Subject::Operator(operator) if operator.info().suite == Suite::Links) {
         return Ok(());
     }
-    for one in ready.iter_mut().filter(|one| one.record.status == Status::Ok) {
+    for one in ready.iter_mut().filter(|one| one.record.outcome.status == Status::Ok) {
         let Ready { case, job, stopwatch, record, kinds, share } = one;
         let cache = assignment.device.cache_bytes;
         let place = |record: &Record, peaks: &Peaks| peaks::place(record, peaks, kinds, *share, cache);
@@ -113,26 +113,30 @@ fn hold_against_peaks(
             let looked = guarded(*case, || with_probe(assignment, common, context, look))?;
             context.peaks = Some(peaks.clone());
             if let Err(why) = looked {
-                record.status = Status::Failed;
-                record.reason = Some(format!("implausible: {why}"));
+                record.outcome.status = Status::Failed;
+                record.outcome.reason = Some(format!("implausible: {why}"));
             }
             roof = place(record, &peaks);
         }
-        record.warnings.extend(peaks.missing(kinds));
+        record.outcome.warnings.extend(peaks.missing(kinds));
         if kinds.is_empty() && record.case.flops.is_some_and(|flops| flops > 0) {
             record
+                .outcome
                 .warnings
                 .push("there is no probe for products of such numbers: it has no share of a compute peak".into());
         }
-        record.roofline = roof;
+        record.rates.roofline = roof;
     }
-    let refused: Vec<String> =
-        ready.iter().filter(|one| one.record.status != Status::Ok).map(|one| one.record.case.id.clone()).collect();
+    let refused: Vec<CaseId> = ready
+        .iter()
+        .filter(|one| one.record.outcome.status != Status::Ok)
+        .map(|one| one.record.case.id.clone())
+        .collect();
     for one in ready.iter_mut() {
         // What was compared with a time that cannot be was not compared.
         if one.record.speedup.as_ref().is_some_and(|speedup| refused.contains(&speedup.vs)) {
             one.record.speedup = None;
-            one.record.warnings.push("it has no speed-up: the time of its baseline was refused".into());
+            one.record.outcome.warnings.push("it has no speed-up: the time of its baseline was refused".into());
         }
     }
     Ok(())
@@ -154,29 +158,30 @@ fn with_probe<T>(
 fn fill(
     record: &mut Record,
     outcome: Result<Measurement, TimingError>,
-    against: Option<String>,
+    against: Option<CaseId>,
     margin: f64,
     telemetry: Option<&Telemetry>,
 ) {
     let measured = match outcome {
         Ok(measured) => measured,
         Err(error) => {
-            record.status = Status::Failed;
-            record.reason = Some(error.to_string());
+            record.outcome.status = Status::Failed;
+            record.outcome.reason = Some(error.to_string());
             return;
         }
     };
     let median = measured.time.median;
-    record.time_ns = Some(Estimate { median, lo: measured.time.lo, hi: measured.time.hi });
-    record.windows = measured.windows.iter().map(|w| Window { launches: w.launches, nanos: w.nanos }).collect();
-    record.converged = Some(measured.converged);
+    record.time.time_ns = Some(Estimate { median, lo: measured.time.lo, hi: measured.time.hi });
+    record.time.windows = measured.windows.iter().map(|w| Window { launches: w.launches, nanos: w.nanos }).collect();
+    record.time.converged = Some(measured.converged);
     // While a launch is enqueued nothing of it is computed.
-    if record.case.regime != Regime::HostEnqueue.to_string() {
-        record.tflops = record.case.flops.and_then(|flops| finite(flops as f64 / median / 1e3));
-        record.gbps = record.case.bytes.and_then(|bytes| finite(bytes as f64 / median));
+    if record.case.regime != Regime::HostEnqueue {
+        record.rates.tflops = record.case.flops.and_then(|flops| finite(flops as f64 / median / 1e3));
+        record.rates.gbps = record.case.bytes.and_then(|bytes| finite(bytes as f64 / median));
     }
     if measured.comparison.as_ref().is_some_and(|comparison| !comparison.sound) {
         record
+            .outcome
             .warnings
             .push("the speed-up wanders more slowly than could be measured: its interval may be too narrow".into());
     }
@@ -190,9 +195,10 @@ fn fill(
         rounds_needed: comparison.rounds_needed,
     });
     let Series { min, p05, p95, mad, outliers, autocorrelation, .. } = measured.scatter;
-    record.scatter = Some(Scatter { min, p05, p95, mad, outliers: outliers as u32, autocorrelation });
-    record.warnings.extend(measured.scatter.warnings());
-    record.launch_bound = record.enqueue_ns.map(|enqueue| launch_bound(record.stopwatch.as_deref(), median, enqueue));
+    record.time.scatter = Some(Scatter { min, p05, p95, mad, outliers: outliers as u32, autocorrelation });
+    record.outcome.warnings.extend(measured.scatter.warnings());
+    record.time.launch_bound =
+        record.time.enqueue_ns.map(|enqueue| launch_bound(record.execution.stopwatch.as_deref(), median, enqueue));
     record.telemetry = telemetry.map(|telemetry| Telemetry {
         joules: measured.joules.and_then(finite),
         repeated_rounds: measured.repeated,
@@ -200,20 +206,21 @@ fn fill(
     });
     if !measured.time.sound {
         record
+            .outcome
             .warnings
             .push("the times wander more slowly than could be measured: their interval may be too narrow".into());
     }
     if !measured.settled {
-        record.warnings.push("the times still moved when the warm-up had to end".into());
+        record.outcome.warnings.push("the times still moved when the warm-up had to end".into());
     }
     if measured.spoilt > 0 {
         let warning = format!("throttled: in {} rounds the device was held back by heat or power", measured.spoilt);
-        record.warnings.push(warning);
+        record.outcome.warnings.push(warning);
     }
     if measured.discarded > 0 {
         let warning =
             format!("{} windows were thrown away: kernels were compiled or tuned inside them", measured.discarded);
-        record.warnings.push(warning);
+        record.outcome.warnings.push(warning);
     }
 }
 

@@ -4,8 +4,8 @@
 use super::bench::{Common, Context, Hear, Poisoned, guarded, variant};
 use super::protocol::{Assignment, Stage};
 use crate::cache::file_name;
+use calorimeter_case::record::Memory;
 use calorimeter_sinks::memory_page::{self, Profile};
-use calorimeter_sinks::record::Memory;
 use calorimeter_sinks::{Case, Record, Status, atomic};
 use calorimeter_timing::Failure;
 #[cfg(feature = "cuda")]
@@ -41,19 +41,19 @@ pub fn follow(
     let mut followed: Vec<(usize, Timeline)> = Vec::new();
     for (case, record) in records.iter_mut() {
         let wanted = record.case.memory_profiler || record.case.peak_memory;
-        if !wanted || record.status != Status::Ok {
+        if !wanted || record.outcome.status != Status::Ok {
             continue;
         }
         if common.device == Device::Mock {
-            record.warnings.push("its memory was not followed: the mock device has none".into());
+            record.outcome.warnings.push("its memory was not followed: the mock device has none".into());
             continue;
         }
         hear.touch(*case, Stage::Profile);
         match guarded(*case, || timeline(record, common, context))? {
             Ok(timeline) => {
                 let peaks = timeline.peaks();
-                record.peak_bytes = in_use(&peaks);
-                record.memory = Some(Memory {
+                record.footprint.peak_bytes = in_use(&peaks);
+                record.footprint.memory = Some(Memory {
                     peak_allocated: peaks.allocated,
                     peak_active: peaks.active,
                     peak_reserved: peaks.reserved,
@@ -64,7 +64,7 @@ pub fn follow(
                 });
                 followed.push((*case, timeline));
             }
-            Err(error) => record.warnings.push(format!("its memory was not followed: {error}")),
+            Err(error) => record.outcome.warnings.push(format!("its memory was not followed: {error}")),
         }
     }
     for (case, timeline) in &followed {
@@ -82,7 +82,7 @@ pub fn follow(
         let own = (label(*case), timeline);
         let beside: Vec<_> = baseline.map(|(case, other)| (label(*case), other)).into_iter().chain([own]).collect();
         let Some((_, record)) = records.iter_mut().find(|(number, _)| number == case) else { continue };
-        if let Some(memory) = &mut record.memory {
+        if let Some(memory) = &mut record.footprint.memory {
             memory.saving = saving.map(|(ratio, _)| ratio);
             memory.saving_bound = saving.map(|(_, of)| bound(of)).unwrap_or_default();
         }
@@ -90,8 +90,8 @@ pub fn follow(
             continue;
         }
         match write(folder, &record.case.id, &beside) {
-            Ok(()) => record.memory_profile = Some(format!("{FOLDER}/{}", file_name(&record.case.id))),
-            Err(error) => record.warnings.push(format!("its memory profile could not be written: {error}")),
+            Ok(()) => record.footprint.memory_profile = Some(format!("{FOLDER}/{}", file_name(&record.case.id))),
+            Err(error) => record.outcome.warnings.push(format!("its memory profile could not be written: {error}")),
         }
     }
     Ok(())
@@ -122,9 +122,9 @@ fn in_use(peaks: &Peaks) -> Option<u64> {
 
 /// The peak of what tensors use beyond the inputs and weights.
 fn above_inputs(task: &Task, record: &Record, timeline: &Timeline) -> Option<u64> {
-    let inputs = match record.case.implementation.parse() {
+    let inputs = match record.case.implementation {
         // It takes its outputs when it is opened: they are there before the first pass.
-        Ok(Implementation::Native) => input_bytes(task, record)?,
+        Implementation::Native => input_bytes(task, record)?,
         _ => {
             let before = timeline.marks.iter().find(|mark| mark.name == BEFORE)?;
             timeline.snapshot(before.at_ns).allocated_bytes?
@@ -138,7 +138,7 @@ fn input_bytes(task: &Task, record: &Record) -> Option<u64> {
     match task {
         Task::Model(problem) => {
             let (rows, cols) = problem.layout().input;
-            Some(rows * cols * problem.dtype.bytes() + record.weight_bytes?)
+            Some(rows * cols * problem.dtype.bytes() + record.weights.weight_bytes?)
         }
         Task::Operator(problem) if problem.operator.info().suite == Suite::Links => None,
         Task::Operator(problem) => Some(problem.operator.inputs(&problem.spec).iter().map(Operand::bytes).sum()),
@@ -148,7 +148,7 @@ fn input_bytes(task: &Task, record: &Record) -> Option<u64> {
 /// Opens the case, runs it and drops it.
 fn timeline(record: &Record, common: &mut Common, context: &mut Context) -> Result<Timeline, Failure> {
     let (task, device) = (common.task.clone(), common.device);
-    let implementation: Implementation = record.case.implementation.parse()?;
+    let implementation = record.case.implementation;
     let treatment = task.support(variant(&record.case)?, implementation, device)?;
     let setup = Setup { implementation, device, sets: 1 };
     // Made before anything listens: they belong to nobody's case.
@@ -347,7 +347,8 @@ fn write(folder: &Path, id: &str, beside: &[(String, &Timeline)]) -> Result<(), 
     let Some((_, own)) = beside.last() else { return Ok(()) };
     for (name, file) in [(BEFORE, "snapshot_before.json"), (AFTER, "snapshot_after.json")] {
         if let Some(mark) = own.marks.iter().find(|mark| mark.name == name) {
-            atomic::write(&folder.join(file), &serde_json::to_vec_pretty(&own.snapshot(mark.at_ns))?)?;
+            let snapshot = serde_json::to_vec_pretty(&own.snapshot(mark.at_ns))?;
+            atomic::write(&folder.join(file), &snapshot).map_err(|error| error.with_causes())?;
         }
     }
     let profiles: Vec<Profile> = beside
@@ -355,7 +356,7 @@ fn write(folder: &Path, id: &str, beside: &[(String, &Timeline)]) -> Result<(), 
         .enumerate()
         .map(|(index, (label, timeline))| profile(label, timeline, (index > 0).then_some(0)))
         .collect();
-    memory_page::write(&folder, id, &profiles)?;
+    memory_page::write(&folder, id, &profiles).map_err(|error| error.with_causes())?;
     Ok(())
 }
 
@@ -405,13 +406,14 @@ fn bound(bound: Bound) -> memory_page::Bound {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use calorimeter_case::record::Weights;
     use calorimeter_recipes::{Dtype, Element};
     use calorimeter_shapes::Axes;
     use calorimeter_timing::memory::MemoryEvent;
 
     fn record(implementation: &str) -> Record {
-        let case = Case { implementation: implementation.into(), ..Case::default() };
-        Record { weight_bytes: Some(0), ..Record::new(case, Status::Ok) }
+        let case = Case { implementation: implementation.parse().unwrap(), ..Case::default() };
+        Record { weights: Weights { weight_bytes: Some(0), ..Weights::default() }, ..Record::new(case, Status::Ok) }
     }
 
     fn task(name: &str, axes: &[(&str, u64)]) -> Task {

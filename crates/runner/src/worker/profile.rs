@@ -4,8 +4,8 @@ use super::bench::{Hear, Poisoned, guarded};
 use super::protocol::{Assignment, Seen, Stage};
 use super::ready::Ready;
 use crate::cache::file_name;
+use calorimeter_case::record::KernelShare;
 use calorimeter_sinks::Status;
-use calorimeter_sinks::record::KernelShare;
 use calorimeter_timing::trace::{KernelRow, Span, Trace, Track};
 use calorimeter_timing::{Failure, LaunchSpan};
 use std::path::Path;
@@ -19,20 +19,20 @@ const FOLDER: &str = "traces";
 pub fn trace(ready: &mut [Ready], assignment: &Assignment, hear: &mut dyn Hear) -> Result<(), Poisoned> {
     for one in ready.iter_mut() {
         let (Some(folder), true) = (&assignment.folder, one.record.case.profiler) else { continue };
-        if one.record.status != Status::Ok {
+        if one.record.outcome.status != Status::Ok {
             continue;
         }
         hear.touch(one.case, Stage::Profile);
         let seen = assignment.seen.get(one.case).and_then(Option::as_ref);
         if let Err(error) = guarded(one.case, || write(one, seen, folder))? {
-            one.record.warnings.push(format!("no trace: {error}"));
+            one.record.outcome.warnings.push(format!("no trace: {error}"));
         }
     }
     Ok(())
 }
 
 fn write(one: &mut Ready, seen: Option<&Seen>, folder: &Path) -> Result<(), Failure> {
-    let mut trace = Trace::new(&one.record.case.id);
+    let mut trace = Trace::new(&*one.record.case.id);
     if !kernels(one, &mut trace)? {
         launches(one, &mut trace)?;
     }
@@ -50,8 +50,8 @@ fn write(one: &mut Ready, seen: Option<&Seen>, folder: &Path) -> Result<(), Fail
         nanos: row.total_ns as f64 / f64::from(passes),
         share: row.share,
     };
-    one.record.kernels = rows.into_iter().map(row).collect();
-    one.record.trace = Some(relative);
+    one.record.profile.kernels = rows.into_iter().map(row).collect();
+    one.record.profile.trace = Some(relative);
     Ok(())
 }
 
@@ -92,13 +92,13 @@ fn span(track: Track, name: String, (start_ns, nanos): (u64, u64), correlation: 
 fn kernels(one: &mut Ready, trace: &mut Trace) -> Result<bool, Failure> {
     use calorimeter_timing::Work;
     use calorimeter_timing::cuda::{Cupti, Kinds};
-    if !one.record.case.device.starts_with("cuda") {
+    if one.record.case.device.kind() != calorimeter_case::DeviceKind::Cuda {
         return Ok(false);
     }
     let cupti = match Cupti::load() {
         Ok(cupti) => cupti,
         Err(why) => {
-            one.record.warnings.push(format!("its trace shows launches, not kernels: {why}"));
+            one.record.outcome.warnings.push(format!("its trace shows launches, not kernels: {why}"));
             return Ok(false);
         }
     };

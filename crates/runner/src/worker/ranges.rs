@@ -1,11 +1,12 @@
 //! Ranges that NVIDIA's tools show: one for each stretch in which a case is launched.
 
+use calorimeter_case::CaseId;
 #[cfg(feature = "cuda")]
 use calorimeter_timing::nvtx;
 
 /// The range of the case that is launched at this moment. Nothing but a look at a flag while no tool listens.
 pub struct Range {
-    ids: Vec<String>,
+    ids: Vec<CaseId>,
     current: Option<usize>,
     #[cfg(feature = "cuda")]
     open: Option<nvtx::Range>,
@@ -13,7 +14,7 @@ pub struct Range {
 
 impl Range {
     /// No case yet.
-    pub fn new(ids: Vec<String>) -> Self {
+    pub fn new(ids: Vec<CaseId>) -> Self {
         Self {
             ids,
             current: None,

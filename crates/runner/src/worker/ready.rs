@@ -6,9 +6,9 @@ use super::tuning::Decisions;
 use crate::clocks::stopwatch;
 use crate::mock::{MockWorkload, Rule};
 use crate::peaks;
-use calorimeter_case::{Regime, UnknownName};
+use calorimeter_case::Regime;
+use calorimeter_case::record::{Accuracy, Rotation, Tuning, finite};
 use calorimeter_recipes::{Sparsity, Treatment};
-use calorimeter_sinks::record::{Accuracy, Rotation, Tuning, finite};
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::{Enqueue, Failure, MockClock, Stopwatch, Work};
 use calorimeter_zoo::{Device, Implementation, Setup, Workload, ZooError, gate};
@@ -55,16 +55,17 @@ pub fn make_ready(
         other => end(Status::Failed, other.to_string()),
     };
     let variant = variant(identity).map_err(|error| end(Status::Failed, error.to_string()))?;
-    let implementation: Implementation =
-        identity.implementation.parse().map_err(|error: UnknownName| end(Status::Failed, error.to_string()))?;
-    let regime: Regime =
-        identity.regime.parse().map_err(|error: UnknownName| end(Status::Failed, error.to_string()))?;
+    let (implementation, regime) = (identity.implementation, identity.regime);
     let treatment = common.task.support(variant, implementation, common.device).map_err(refuse)?;
     hear.touch(case, Stage::Open);
     let mut record = Record::new(identity.clone(), Status::Ok);
     if common.device == Device::Mock {
         let ready = mock(case, assignment, &common.mock, record, hear).map_err(refuse)?;
-        return if timed && ready.record.status == Status::Ok { Ok(ready) } else { Err(Box::new(ready.record)) };
+        return if timed && ready.record.outcome.status == Status::Ok {
+            Ok(ready)
+        } else {
+            Err(Box::new(ready.record))
+        };
     }
 
     let (task, device) = (common.task.clone(), common.device);
@@ -84,14 +85,14 @@ pub fn make_ready(
         workload.settle().map_err(refuse)?;
         let nanos = start.elapsed().as_nanos() as u64;
         let events = context.silence.tuned() - tuned;
-        record.prime_ns = Some(nanos);
-        record.tuning = (events > 0).then_some(Tuning { nanos, events });
+        record.preparation.prime_ns = Some(nanos);
+        record.preparation.tuning = (events > 0).then_some(Tuning { nanos, events });
     }
 
     let tf32 = workload.may_use_tf32();
     let judged = task.judge(&treatment, &outputs, common.references(&treatment).map_err(refuse)?, tf32);
     if judged.as_ref().is_ok_and(|judged| judged.tf32) {
-        record.warnings.push(TF32.into());
+        record.outcome.warnings.push(TF32.into());
     }
     let plain = Treatment::none(task.dtype());
     if let (Some(unquantised), Some(output)) = (common.references(&plain).map_err(refuse)?.first(), outputs.first()) {
@@ -104,22 +105,22 @@ pub fn make_ready(
             kernel_rel_l2: judged.as_ref().ok().map(|judged| judged.rel_l2),
         });
     }
-    record.baseline_weight_bytes = task.weight_bytes(&plain);
-    record.weight_bytes = record.baseline_weight_bytes.map(|_| workload.weight_bytes());
-    record.quantise_ns = workload.quantising().map(|time| time.as_nanos() as u64);
+    record.weights.baseline_weight_bytes = task.weight_bytes(&plain);
+    record.weights.weight_bytes = record.weights.baseline_weight_bytes.map(|_| workload.weight_bytes());
+    record.weights.quantise_ns = workload.quantising().map(|time| time.as_nanos() as u64);
     if let Err(mismatch) = judged {
-        record.status = Status::Mismatch;
-        record.reason = Some(format!("wrong output: {mismatch}"));
+        record.outcome.status = Status::Mismatch;
+        record.outcome.reason = Some(format!("wrong output: {mismatch}"));
     }
-    if !timed || record.status != Status::Ok {
+    if !timed || record.outcome.status != Status::Ok {
         return Err(Box::new(record));
     }
 
     if treatment.sparsity == Some(Sparsity::SemiStructured) {
-        record.warnings.push(TWO_OF_FOUR.into());
+        record.outcome.warnings.push(TWO_OF_FOUR.into());
     }
     let known = decisions.map(|decisions| decisions.after(identity, &task.products(), implementation));
-    record.autotune = known.unwrap_or_default();
+    record.execution.autotune = known.unwrap_or_default();
     let kinds = peaks::kinds(device, task.factors(implementation), treatment == plain, tf32);
     let share = match treatment.sparsity {
         Some(Sparsity::Block { percent, .. }) => 1.0 - f64::from(percent) / 100.0,
@@ -130,8 +131,8 @@ pub fn make_ready(
     let broken = |error: Failure| end(Status::Failed, error.to_string());
     let clock = stopwatch(regime, setup, &mut context.machines, &mut job);
     let (mut stopwatch, remark) = clock.map_err(broken)?;
-    record.warnings.extend(remark);
-    record.stopwatch = Some(stopwatch.name().to_owned());
+    record.outcome.warnings.extend(remark);
+    record.execution.stopwatch = Some(stopwatch.name().to_owned());
     // It is the clock's, not the case's.
     let known = context.granularities.get(&(stopwatch.name(), implementation)).copied();
     let step = match known {
@@ -143,23 +144,23 @@ pub fn make_ready(
         }
     };
     context.granularities.insert((stopwatch.name(), implementation), step);
-    record.granularity_ns = Some(step.step_ns);
-    record.empty_window_ns = Some(step.empty_ns);
+    record.preparation.granularity_ns = Some(step.step_ns);
+    record.preparation.empty_window_ns = Some(step.empty_ns);
     let kernels = stopwatch.ran(&mut job, sets).map_err(broken)?;
     let (kernels, passes) = match (kernels, assignment.seen.get(case).cloned().flatten()) {
         (None, Some(Seen { passes, kernels })) => (Some(counted(kernels)), passes),
         (kernels, _) => (kernels, sets),
     };
-    record.kernel_launches = kernels.as_ref().map(|kernels| calls(kernels) as f64 / f64::from(passes));
-    record.kernel = kernels.map(|kernels| names(kernels, passes)).or(algorithm);
+    record.execution.kernel_launches = kernels.as_ref().map(|kernels| calls(kernels) as f64 / f64::from(passes));
+    record.execution.kernel = kernels.map(|kernels| names(kernels, passes)).or(algorithm);
     if regime.rotates() {
         let rotation =
             Rotation { sets, bytes: identity.bytes.unwrap_or(0), cache_bytes: Some(assignment.device.cache_bytes) };
-        record.warnings.extend(cached(&rotation));
-        record.rotation = Some(rotation);
+        record.outcome.warnings.extend(cached(&rotation));
+        record.execution.rotation = Some(rotation);
     }
     if device != Device::Cpu && matches!(regime, Regime::DeviceCold | Regime::DeviceHot) {
-        record.enqueue_ns = Some(enqueue(&mut job).map_err(broken)?);
+        record.time.enqueue_ns = Some(enqueue(&mut job).map_err(broken)?);
     }
     Ok(Ready { case, job, stopwatch, record, kinds, share })
 }
@@ -236,10 +237,10 @@ fn mock(
     let mut workload = MockWorkload::new(rule);
     hear.touch(case, Stage::Tune);
     let output = workload.output()?;
-    record.stopwatch = assignment.timing.as_ref().map(|_| stopwatch.name().to_owned());
+    record.execution.stopwatch = assignment.timing.as_ref().map(|_| stopwatch.name().to_owned());
     if output.values[0].is_nan() {
-        record.status = Status::Mismatch;
-        record.reason = Some("wrong output: the mock device was told to be wrong".into());
+        record.outcome.status = Status::Mismatch;
+        record.outcome.reason = Some("wrong output: the mock device was told to be wrong".into());
     }
     Ok(Ready { case, job: Job(Box::new(workload)), stopwatch: Box::new(stopwatch), record, kinds: vec![], share: 1.0 })
 }

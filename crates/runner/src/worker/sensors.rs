@@ -2,7 +2,7 @@
 
 use super::protocol::DeviceFacts;
 use crate::device_sensors;
-use calorimeter_sinks::record::{Telemetry, TelemetrySample};
+use calorimeter_case::record::{Telemetry, TelemetrySample};
 use calorimeter_timing::Work;
 use calorimeter_timing::telemetry::{CounterValues, Counters, Sample, Sampler, Throttle, now};
 use calorimeter_zoo::Device;

@@ -6,6 +6,7 @@ use super::protocol::{Assignment, Event, Keep, Order};
 use super::{Executor, Watch, WorkerError};
 use crate::cache::file_name;
 use crate::devices::DiscoveredDevice;
+use calorimeter_case::record::Outcome;
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::FORBIDDEN;
 use calorimeter_zoo::Device;
@@ -116,7 +117,10 @@ impl Executor for Subprocess {
                 Some(case) => {
                     stillborn = 0;
                     let identity = assignment.cases[case].clone();
-                    let record = Record { reason: Some(reason), stderr_tail, ..Record::new(identity, status) };
+                    let record = Record {
+                        outcome: Outcome { reason: Some(reason), stderr_tail, ..status.into() },
+                        ..Record::new(identity, status)
+                    };
                     // One that was touched again as another one's baseline keeps its record, and is a baseline no more.
                     if ended[case].replace(status).is_none() {
                         watch.record(case, record);
@@ -238,7 +242,7 @@ impl Worker {
                 Some(Event::Record { case, record }) => {
                     told[case] = true;
                     if ended[left[case]].is_none() {
-                        ended[left[case]] = Some(record.status);
+                        ended[left[case]] = Some(record.outcome.status);
                         watch.record(left[case], *record);
                     }
                 }
@@ -369,8 +373,8 @@ mod tests {
     fn a_case_whose_record_cannot_be_read_has_crashed() {
         let heard = heard(1, &[r#"{"record":{"case":0,"rec"#.into(), said(&Event::Done)]);
         let [(0, record)] = &heard[..] else { panic!("{heard:?}") };
-        assert_eq!(record.status, Status::Crashed);
-        assert!(record.reason.as_ref().unwrap().contains("without a readable record"), "{record:?}");
+        assert_eq!(record.outcome.status, Status::Crashed);
+        assert!(record.outcome.reason.as_ref().unwrap().contains("without a readable record"), "{record:?}");
     }
 
     #[test]
@@ -378,7 +382,8 @@ mod tests {
         let record =
             |case, status| said(&Event::Record { case, record: Box::new(Record::new(Case::default(), status)) });
         let lines = [record(0, Status::Ok), record(0, Status::Failed), record(1, Status::Ok), said(&Event::Done)];
-        let statuses: Vec<_> = heard(2, &lines).into_iter().map(|(case, record)| (case, record.status)).collect();
+        let statuses: Vec<_> =
+            heard(2, &lines).into_iter().map(|(case, record)| (case, record.outcome.status)).collect();
         assert_eq!(statuses, [(0, Status::Ok), (1, Status::Ok)]);
     }
 

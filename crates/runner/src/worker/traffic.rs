@@ -15,7 +15,7 @@ pub fn count(ready: &mut [Ready], hear: &mut dyn Hear) -> Result<(), Poisoned> {
     let mut meter = None;
     for one in ready {
         let case = &one.record.case;
-        let (Ok(Device::Cuda(index)), Status::Ok) = (case.device.parse(), one.record.status) else { continue };
+        let (Device::Cuda(index), Status::Ok) = (case.device, one.record.outcome.status) else { continue };
         if case.fusion.is_none() && !case.profiler {
             continue;
         }
@@ -27,7 +27,7 @@ pub fn count(ready: &mut [Ready], hear: &mut dyn Hear) -> Result<(), Poisoned> {
         };
         match counted {
             Ok(traffic) => one.record.traffic = Some(traffic),
-            Err(why) => one.record.warnings.push(format!("what its memory moves was not counted: {why}")),
+            Err(why) => one.record.outcome.warnings.push(format!("what its memory moves was not counted: {why}")),
         }
     }
     Ok(())
@@ -47,7 +47,7 @@ fn of_one_run(
 ) -> Result<calorimeter_sinks::record::Traffic, calorimeter_timing::Failure> {
     use calorimeter_timing::Work;
     const LEAST: u32 = 8;
-    let sets = one.record.rotation.map_or(1, |rotation| rotation.sets.max(1));
+    let sets = one.record.execution.rotation.map_or(1, |rotation| rotation.sets.max(1));
     let launches = sets * LEAST.div_ceil(sets);
     let job = &mut one.job;
     let mut turns = || {

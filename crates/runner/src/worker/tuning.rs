@@ -42,8 +42,8 @@ impl<'a> Decisions<'a> {
         }
         let path = self.folder.join(KEPT);
         let mut kept: BTreeMap<String, Vec<String>> = cache::read(&path).unwrap_or_default();
-        let Case { workload, recipe, dtype, shape, .. } = case;
-        let name = format!("{workload}/{recipe}/{implementation}/{dtype}/{shape}");
+        let Case { workload, recipe, element, shape, .. } = case;
+        let name = format!("{workload}/{recipe}/{implementation}/{element}/{shape}");
         if !new.is_empty() {
             let known = kept.entry(name.clone()).or_default();
             known.extend(new);

@@ -284,8 +284,8 @@ fn what_needs_other_machines_is_planned_and_recorded_as_unsupported() {
     let records = scene.run("run c.yml --device cpu --out out --format jsonl").ended_with(0).records();
     assert_eq!(records.len(), 4 + 2 + 4 + 4 + 4);
     for record in &records {
-        assert_eq!(record.status, Status::Unsupported, "{record:?}");
-        assert!(record.reason.as_ref().unwrap().starts_with(&record.case.workload), "{record:?}");
+        assert_eq!(record.outcome.status, Status::Unsupported, "{record:?}");
+        assert!(record.outcome.reason.as_ref().unwrap().starts_with(record.case.workload.as_str()), "{record:?}");
     }
     let (between, copied) = (&records[0].case, &records[6].case);
     // Between two, as nobody here has as many: 8 x 8 x 128 numbers of 4 bytes, of which each link carries one half twice.
@@ -449,8 +449,8 @@ fn tables_are_of_single_launches_however_many_a_window_holds() {
     let scene = Scene::with(&config);
     scene.run("run c.yml --device mock --implementations eager --out out").ended_with(0);
     let records = scene.journal("out").records;
-    assert!(records[0].windows.iter().all(|window| window.launches > 1), "{:?}", records[0]);
-    assert_eq!((&records[0].iterations_ns, records[1].iterations_ns.len()), (&vec![10_000; 150], 0));
+    assert!(records[0].time.windows.iter().all(|window| window.launches > 1), "{:?}", records[0]);
+    assert_eq!((&records[0].time.iterations_ns, records[1].time.iterations_ns.len()), (&vec![10_000; 150], 0));
     let table = &tables(scene.path("out/t"))[0].1;
     let cell = |row: usize| {
         let column =
@@ -468,7 +468,7 @@ fn a_suite_writes_the_same_files_where_it_is_told() {
     let command = format!("gemm {options} --device cpu --export t --out out --format jsonl");
     let records = scene.run(&command).ended_with(0).records();
     let ended: Vec<(Status, bool)> =
-        records.iter().map(|record| (record.status, record.iterations_ns.is_empty())).collect();
+        records.iter().map(|record| (record.outcome.status, record.time.iterations_ns.is_empty())).collect();
     assert_eq!(ended, [(Status::Ok, false), (Status::Ok, false), (Status::Unsupported, true)]);
     let written = tables(scene.path("out/t"));
     let names: Vec<&str> = written.iter().map(|(name, _)| name.as_str()).collect();
@@ -477,7 +477,7 @@ fn a_suite_writes_the_same_files_where_it_is_told() {
     for (line, record) in report.lines().zip(&records) {
         let line: Value = serde_json::from_str(line).unwrap();
         assert_eq!(line["dimensions"]["test_name"], record.case.workload.as_str());
-        assert_eq!(line["metrics"]["step_time_ms_num_runs"], record.iterations_ns.len());
+        assert_eq!(line["metrics"]["step_time_ms_num_runs"], record.time.iterations_ns.len());
     }
     assert_eq!(report.lines().count(), 2);
     scene.run("gemm --resume out").ended_with(0);
@@ -554,9 +554,13 @@ fn every_file_runs_on_the_cpu_at_a_small_scale() {
             format!("--device cpu --scale-shapes {scale} --max-time 1ms --filter {filter} --out out --format jsonl");
         let ended = run(&scene, file, &options);
         let records = ended.ended_with(0).records();
-        assert!(not_ok(&records).iter().all(|record| record.status == Status::Unsupported), "{ended:?}");
-        assert_eq!(records.iter().filter(|record| record.status == Status::Ok).count(), ok, "{file}: {ended:?}");
-        for record in records.iter().filter(|record| record.status == Status::Ok) {
+        assert!(not_ok(&records).iter().all(|record| record.outcome.status == Status::Unsupported), "{ended:?}");
+        assert_eq!(
+            records.iter().filter(|record| record.outcome.status == Status::Ok).count(),
+            ok,
+            "{file}: {ended:?}"
+        );
+        for record in records.iter().filter(|record| record.outcome.status == Status::Ok) {
             let export = record.case.export.as_ref().unwrap();
             let folder = PathBuf::from(export.csv_path.as_ref().unwrap());
             let folder = scene.path("out").join(folder.file_name().unwrap());

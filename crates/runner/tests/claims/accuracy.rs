@@ -1,13 +1,25 @@
 //! Recipes side by side, without a clock.
 
-use crate::scene::{Scene, find};
+use crate::scene::{Scene, TABLES, find};
+use calorimeter_case::record::Execution;
+use calorimeter_case::record::Preparation;
+use calorimeter_case::record::Rates;
+use calorimeter_case::record::Time;
+use calorimeter_case::{Dtype, Implementation, Name};
 use calorimeter_recipes::Recipe;
 use calorimeter_sinks::{Record, Status};
 use std::collections::BTreeSet;
 
 /// Nothing in it comes from a clock of the measurement.
 fn is_untimed(record: &Record) -> bool {
-    let Record { stopwatch, time_ns, windows, converged, speedup, tflops, gbps, prime_ns, granularity_ns, .. } = record;
+    let Record {
+        speedup,
+        execution: Execution { stopwatch, .. },
+        time: Time { time_ns, windows, converged, .. },
+        rates: Rates { tflops, gbps, .. },
+        preparation: Preparation { prime_ns, granularity_ns, .. },
+        ..
+    } = record;
     stopwatch.is_none()
         && (time_ns.is_none() && windows.is_empty() && converged.is_none() && speedup.is_none())
         && (tflops.is_none() && gbps.is_none() && prime_ns.is_none() && granularity_ns.is_none())
@@ -20,13 +32,16 @@ fn without_a_file_typical_recipes_meet_every_kind_of_model() {
     for model in ["linear", "ln_linear_gelu", "transformer_block"] {
         let cases = records.iter().map(|record| &record.case).filter(|case| case.workload == model);
         let (dense, sparse): (Vec<_>, Vec<_>) = cases.partition(|case| case.sparsity.is_none());
-        let shown: BTreeSet<String> = dense.iter().map(|case| case.recipe.clone()).collect();
+        let shown: BTreeSet<String> = dense.iter().map(|case| case.recipe.to_string()).collect();
         assert_eq!(shown, Recipe::typical().iter().map(ToString::to_string).collect(), "{model}");
-        let sparsities: BTreeSet<&str> = sparse.iter().filter_map(|case| case.sparsity.as_deref()).collect();
+        let sparsities: BTreeSet<&str> = sparse.iter().filter_map(|case| case.sparsity.map(Name::as_str)).collect();
         assert_eq!(sparsities, BTreeSet::from(["semi-sparse", "block-0.9-64"]), "{model}");
-        assert!(dense.iter().all(|case| case.implementation == "eager" && case.dtype == "f32"), "{model}");
+        assert!(
+            dense.iter().all(|case| case.implementation == Implementation::Eager && case.element == Dtype::F32.into()),
+            "{model}"
+        );
     }
-    let unsupported = records.iter().filter(|record| record.status != Status::Ok).map(|record| &record.case);
+    let unsupported = records.iter().filter(|record| record.outcome.status != Status::Ok).map(|record| &record.case);
     assert!(unsupported.clone().count() == 3 && unsupported.into_iter().all(|case| case.recipe == "marlin"));
 }
 
@@ -57,8 +72,8 @@ fn on_the_cpu_a_finer_recipe_is_closer_to_the_unquantised_model() {
     let contents = scene.journal("out");
     assert!(contents.summary.is_some() && contents.records.len() == 4);
     assert!(contents.records.iter().all(is_untimed));
-    for name in ["out/results.csv", "out/results.parquet"] {
-        assert!(scene.path(name).is_file(), "{name}");
+    for name in TABLES {
+        assert!(scene.path("out").join(name).is_file(), "{name}");
     }
     assert!(!scene.path("out/inference").exists(), "scripts for torchao read times, and there are none");
 }
@@ -130,8 +145,12 @@ models: [{shapes: [{name: custom, shapes: [[4, 256, 128]]}]}]
         ("baseline+block-0.9-64", 2 * (64 * 64 * 4 + 4)),
     ] {
         let record = find(&records, &format!("/{recipe}/"));
-        assert_eq!((record.weight_bytes, record.baseline_weight_bytes), (Some(bytes), Some(weights * 4)), "{recipe}");
-        assert_eq!(record.quantise_ns.is_some(), recipe != "baseline");
+        assert_eq!(
+            (record.weights.weight_bytes, record.weights.baseline_weight_bytes),
+            (Some(bytes), Some(weights * 4)),
+            "{recipe}"
+        );
+        assert_eq!(record.weights.quantise_ns.is_some(), recipe != "baseline");
     }
 }
 

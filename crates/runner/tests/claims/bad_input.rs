@@ -1,6 +1,7 @@
 //! What cannot be run is refused before anything runs: one line that names the place, the value and the way out.
 
 use crate::scene::{Scene, TIMING};
+use calorimeter_case::Device;
 use std::fs;
 
 const MODEL: &str = "models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
@@ -216,7 +217,7 @@ fn an_absent_device_can_be_planned_for_and_overridden() {
     assert!(!scene.path("out").exists());
     let plan = scene.run("run c.yml --dry-run --format jsonl");
     assert_eq!(plan.ended_with(0).objects()[0]["device"], "cuda:97");
-    assert_eq!(scene.run("run c.yml --out out --device mock --format jsonl").records()[0].case.device, "mock");
+    assert_eq!(scene.run("run c.yml --out out --device mock --format jsonl").records()[0].case.device, Device::Mock);
 }
 
 #[test]
@@ -226,7 +227,8 @@ fn what_a_model_cannot_take_is_a_record_not_an_error() {
 models: [{{model: transformer_block, shapes: [{{name: custom, shapes: [[1, 12, 12], [1, 16, 16]]}}]}}]\n"
     ));
     let records = scene.run("run c.yml --out out --format jsonl").ended_with(0).records();
-    let ended: Vec<(&str, Option<&str>)> = records.iter().map(|r| (r.status.as_str(), r.reason.as_deref())).collect();
+    let ended: Vec<(&str, Option<&str>)> =
+        records.iter().map(|r| (r.outcome.status.as_str(), r.outcome.reason.as_deref())).collect();
     let why = "transformer_block needs k to be a multiple of its 8 heads; k is 12";
     assert_eq!(ended, [("unsupported", Some(why)), ("ok", None)]);
 }

@@ -43,7 +43,7 @@ models: [{shapes: [{name: custom, shapes: [[4, 32, 16]]}]}]";
     let mut seen = Seen::default();
     let outcome = prepared.start(&place, &mut InProcess::default(), &mut seen).unwrap();
     assert!(!outcome.interrupted && outcome.errors.is_empty() && outcome.paths.len() == 3);
-    assert!(outcome.records.iter().all(|record| record.status == Status::Ok), "{:?}", outcome.records);
+    assert!(outcome.records.iter().all(|record| record.outcome.status == Status::Ok), "{:?}", outcome.records);
     assert_eq!(outcome.records, seen.records);
     assert_eq!((seen.cases, seen.records.len()), (2, 2));
     assert!(seen.touched > 2 * 6);

@@ -84,7 +84,7 @@ fn the_dashboard_has_four_facts_for_each_quantised_shape_less_those_unknown() {
 fn cases_without_a_name_are_compared_with_their_baseline_in_the_table_of_torchao() {
     let scene = scene();
     scene.run("run c.yml --out out").ended_with(5);
-    let [_, _, torchao] = scene.derived("out");
+    let torchao = scene.derived("out").pop().unwrap();
     let torchao = String::from_utf8(torchao).unwrap();
     let row = torchao.lines().find(|line| line.starts_with("benchmark_int8wo_linear_m8_k8_n8_compile,")).unwrap();
     assert!(row.contains(",0.01,0.01,0.01,0.004,1.0,2.5,2.5,"), "{row}");

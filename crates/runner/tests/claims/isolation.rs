@@ -26,12 +26,12 @@ fn victim(run: &mut Command) -> Record {
     assert_eq!(records.len(), 8, "{ended:?}");
     let victim = find(&records, VICTIM).clone();
     assert_eq!(not_ok(&records), [&victim]);
-    for other in records.iter().filter(|record| record.status == Status::Ok) {
-        assert_eq!(other.windows.len(), 10);
+    for other in records.iter().filter(|record| record.outcome.status == Status::Ok) {
+        assert_eq!(other.time.windows.len(), 10);
         let faster = other.speedup.as_ref().is_some_and(|speedup| speedup.verdict == "FASTER");
         assert_eq!(faster, other.case.recipe == "int8wo", "{other:?}");
     }
-    let code = if victim.status == Status::Mismatch { 3 } else { 5 };
+    let code = if victim.outcome.status == Status::Mismatch { 3 } else { 5 };
     ended.ended_with(code);
     victim
 }
@@ -52,13 +52,13 @@ fn whatever_goes_wrong_in_a_case_costs_that_case_alone() {
         // With the first launch, whose output is judged, and in the middle of the measurement.
         for after in [0, 20] {
             let victim = victim(&mut scene(&format!("fault: {fault}, after: {after}")).command(RUN));
-            assert_eq!(victim.status, status, "{fault} after {after}");
-            let said = victim.reason.unwrap_or_default();
+            assert_eq!(victim.outcome.status, status, "{fault} after {after}");
+            let said = victim.outcome.reason.unwrap_or_default();
             assert!(said.starts_with(reason), "{fault} after {after}: {said}");
-            let tail = victim.stderr_tail.unwrap_or_default();
+            let tail = victim.outcome.stderr_tail.unwrap_or_default();
             assert_eq!(stderr.is_some(), !tail.is_empty(), "{fault} after {after}: {tail}");
             assert!(tail.contains(stderr.unwrap_or_default()), "{fault} after {after}: {tail}");
-            assert!(victim.time_ns.is_none() && victim.speedup.is_none() && victim.windows.is_empty());
+            assert!(victim.time.time_ns.is_none() && victim.speedup.is_none() && victim.time.windows.is_empty());
         }
     }
 }
@@ -69,7 +69,7 @@ fn whatever_goes_wrong_in_a_case_costs_that_case_alone() {
 fn a_process_whose_device_thread_panicked_measures_nothing_more() {
     for after in [0, 1, 5, 40] {
         let victim = victim(&mut scene(&format!("fault: device_panic, after: {after}")).command(RUN));
-        assert_eq!(victim.status, Status::Failed, "after {after}");
+        assert_eq!(victim.outcome.status, Status::Failed, "after {after}");
     }
 }
 
@@ -78,8 +78,8 @@ fn a_hanging_case_ends_at_its_timeout() {
     for after in [0, 20] {
         let scene = scene(&format!("fault: hang, after: {after}"));
         let victim = victim(&mut scene.command(&format!("{RUN} --timeout 1s")));
-        assert_eq!(victim.status, Status::Timeout);
-        assert_eq!(victim.reason.as_deref(), Some("took longer than 1s"));
+        assert_eq!(victim.outcome.status, Status::Timeout);
+        assert_eq!(victim.outcome.reason.as_deref(), Some("took longer than 1s"));
     }
 }
 
@@ -87,8 +87,8 @@ fn a_hanging_case_ends_at_its_timeout() {
 #[test]
 fn a_frozen_worker_is_replaced() {
     let victim = victim(&mut scene("fault: freeze, after: 20").command(&format!("{RUN} --timeout 8s")));
-    assert_eq!(victim.status, Status::Crashed);
-    assert_eq!(victim.reason.as_deref(), Some("its worker process gave no sign of life for 4s"));
+    assert_eq!(victim.outcome.status, Status::Crashed);
+    assert_eq!(victim.outcome.reason.as_deref(), Some("its worker process gave no sign of life for 4s"));
 }
 
 /// Only Linux limits the address space of a process.
@@ -99,9 +99,9 @@ fn a_case_that_exhausts_memory_leaves_enough_for_the_others() {
     // On a machine of many cores the stacks of the table engine's threads would take all of it.
     let starved = "unset RUST_MIN_STACK; export POLARS_MAX_THREADS=1; ulimit -v 1000000";
     let victim = victim(&mut scene.limited(starved, RUN));
-    assert_eq!(victim.status, Status::Crashed);
-    assert_eq!(victim.reason.as_deref(), Some("its worker process aborted (signal 6)"));
-    assert!(victim.stderr_tail.unwrap().contains("memory allocation of 67108864 bytes failed"));
+    assert_eq!(victim.outcome.status, Status::Crashed);
+    assert_eq!(victim.outcome.reason.as_deref(), Some("its worker process aborted (signal 6)"));
+    assert!(victim.outcome.stderr_tail.unwrap().contains("memory allocation of 67108864 bytes failed"));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn without_its_baseline_a_case_is_measured_and_compared_with_nothing() {
     let text = std::fs::read_to_string(scene.path("c.yml")).unwrap();
     scene.write("c.yml", text.replace(&format!("{{match: {VICTIM}, nanos: 5000}}"), "{match: baseline, fault: kill}"));
     let records = scene.run(RUN).ended_with(5).records();
-    let statuses = |recipe| records.iter().filter(move |r| r.case.recipe == recipe).map(|r| r.status);
+    let statuses = |recipe| records.iter().filter(move |r| r.case.recipe == recipe).map(|r| r.outcome.status);
     assert!(statuses("baseline").all(|status| status == Status::Crashed));
     assert!(statuses("int8wo").all(|status| status == Status::Ok));
     assert!(records.iter().all(|record| record.speedup.is_none()));

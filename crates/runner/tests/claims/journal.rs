@@ -129,7 +129,7 @@ fn what_was_asked_for_without_a_file_goes_on_from_its_journal() {
         cut.write("out/journal.jsonl", format!("{}\n{}\n", lines[0], lines[1]));
         cut.run("run --resume out").ended_with(0);
         let ids = |scene: &Scene| -> Vec<String> {
-            scene.journal("out").records.into_iter().map(|record| record.case.id).collect()
+            scene.journal("out").records.into_iter().map(|record| record.case.id.to_string()).collect()
         };
         assert!(ids(&whole).len() > 2 && ids(&cut) == ids(&whole), "{command}");
         assert!(cut.journal("out").summary.is_some_and(|summary| !summary.interrupted));

@@ -21,26 +21,30 @@ fn every_regime_has_cases_of_its_own_or_a_reason() {
     let records = scene.run("run c.yml --out out --format jsonl").ended_with(0).records();
     assert_eq!(records.len(), 10);
     let of = |regime: &str| {
-        let mut of = records.iter().filter(|record| record.case.regime == regime);
+        let mut of = records.iter().filter(|record| record.case.regime.to_string() == regime);
         (of.next().unwrap(), of.next().unwrap())
     };
     let (cold, quantised) = of("device-cold");
     assert!(cold.case.id.ends_with("m8-k64-n64"), "{}", cold.case.id);
-    let rotation = cold.rotation.unwrap();
+    let rotation = cold.execution.rotation.unwrap();
     assert!(rotation.sets >= 2 && rotation.cache_bytes.unwrap() > 0, "{rotation:?}");
     assert_eq!(quantised.speedup.as_ref().unwrap().vs, cold.case.id);
     let (hot, _) = of("device-hot");
-    assert!(hot.case.id.ends_with("/device-hot") && hot.rotation.is_none());
+    assert!(hot.case.id.ends_with("/device-hot") && hot.execution.rotation.is_none());
     for (regime, clock) in [("device-cold", "wall"), ("device-hot", "wall"), ("host-e2e", "wall-e2e")] {
         let (baseline, _) = of(regime);
-        assert_eq!((baseline.status, baseline.stopwatch.as_deref()), (Status::Ok, Some(clock)), "{baseline:?}");
-        assert!(baseline.scatter.is_some() && baseline.empty_window_ns.is_some());
-        assert_eq!(baseline.roofline.is_some(), regime != "host-e2e");
+        assert_eq!(
+            (baseline.outcome.status, baseline.execution.stopwatch.as_deref()),
+            (Status::Ok, Some(clock)),
+            "{baseline:?}"
+        );
+        assert!(baseline.time.scatter.is_some() && baseline.preparation.empty_window_ns.is_some());
+        assert_eq!(baseline.rates.roofline.is_some(), regime != "host-e2e");
     }
     for (regime, why) in [("graph", "cuda"), ("host-enqueue", "host-e2e is its time")] {
         let (baseline, _) = of(regime);
-        assert_eq!(baseline.status, Status::Unsupported);
-        assert!(baseline.reason.as_ref().unwrap().contains(why), "{baseline:?}");
+        assert_eq!(baseline.outcome.status, Status::Unsupported);
+        assert!(baseline.outcome.reason.as_ref().unwrap().contains(why), "{baseline:?}");
     }
 }
 
@@ -49,13 +53,13 @@ fn a_traced_case_has_a_file_whose_device_spans_are_its_kernels() {
     let scene = on_the_cpu("");
     let ended = scene.run("run c.yml --out out --profile --format jsonl");
     for record in ended.ended_with(0).records() {
-        let file = fs::read(scene.path("out").join(record.trace.as_ref().unwrap())).unwrap();
+        let file = fs::read(scene.path("out").join(record.profile.trace.as_ref().unwrap())).unwrap();
         let trace: Value = serde_json::from_slice(&file).unwrap();
         let spans = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X");
         let on_device = spans.filter(|event| event["pid"] == 2).map(|event| event["dur"].as_f64().unwrap());
         let (count, micros) = on_device.fold((0, 0.0), |(count, sum), dur| (count + 1, sum + dur));
-        let kernels: f64 = record.kernels.iter().map(|kernel| kernel.nanos).sum();
-        assert_eq!((count, record.kernels.len()), (20, 1));
+        let kernels: f64 = record.profile.kernels.iter().map(|kernel| kernel.nanos).sum();
+        assert_eq!((count, record.profile.kernels.len()), (20, 1));
         assert!((kernels * 20.0 / 1e3 / micros - 1.0).abs() < 1e-6, "{kernels} {micros}");
     }
 }
@@ -66,24 +70,27 @@ fn a_followed_case_has_its_peaks_two_snapshots_and_a_page() {
     let records = scene.run("run c.yml --out out --memory --format jsonl").ended_with(0).records();
     let (baseline, quantised) = (find(&records, "baseline"), find(&records, "int8wo"));
     for record in [baseline, quantised] {
-        let memory = record.memory.unwrap();
+        let memory = record.footprint.memory.unwrap();
         // The weight, the input and one output at least.
-        let least = record.weight_bytes.unwrap() + 2 * 8 * 64 * 4;
+        let least = record.weights.weight_bytes.unwrap() + 2 * 8 * 64 * 4;
         assert!(memory.peak_allocated.unwrap() >= least, "{memory:?} {least}");
-        assert_eq!(record.peak_bytes, memory.peak_allocated);
-        let folder = scene.path("out").join(record.memory_profile.as_ref().unwrap());
+        assert_eq!(record.footprint.peak_bytes, memory.peak_allocated);
+        let folder = scene.path("out").join(record.footprint.memory_profile.as_ref().unwrap());
         for name in ["snapshot_before.json", "snapshot_after.json"] {
             let snapshot: Value = serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap();
             let bytes = snapshot["allocated_bytes"].as_u64().unwrap();
-            assert!(bytes >= record.weight_bytes.unwrap() && bytes <= memory.peak_allocated.unwrap(), "{snapshot}");
+            assert!(
+                bytes >= record.weights.weight_bytes.unwrap() && bytes <= memory.peak_allocated.unwrap(),
+                "{snapshot}"
+            );
         }
         let page = fs::read_to_string(folder.join("memory.html")).unwrap();
-        assert!(page.contains(&record.case.id) && !page.contains("http://"));
+        assert!(page.contains(&*record.case.id) && !page.contains("http://"));
         assert_eq!(memory.bound, Bound::Exact);
     }
-    let saving = quantised.memory.unwrap().saving.unwrap();
-    let ratio = baseline.peak_bytes.unwrap() as f64 / quantised.peak_bytes.unwrap() as f64;
-    assert!((saving - ratio).abs() < 1e-9 && baseline.memory.unwrap().saving.is_none());
+    let saving = quantised.footprint.memory.unwrap().saving.unwrap();
+    let ratio = baseline.footprint.peak_bytes.unwrap() as f64 / quantised.footprint.peak_bytes.unwrap() as f64;
+    assert!((saving - ratio).abs() < 1e-9 && baseline.footprint.memory.unwrap().saving.is_none());
 }
 
 #[test]
@@ -93,8 +100,8 @@ fn a_device_without_memory_says_that_none_was_followed() {
     );
     for (flags, warned) in [("", false), ("--memory", true)] {
         let records = scene.run(&format!("run c.yml --out out{flags} --format jsonl {flags}")).ended_with(0).records();
-        assert!(records[0].memory.is_none());
-        let warnings = &records[0].warnings;
+        assert!(records[0].footprint.memory.is_none());
+        let warnings = &records[0].outcome.warnings;
         assert_eq!(warnings.iter().any(|warning| warning.contains("memory was not followed")), warned, "{warnings:?}");
     }
 }
@@ -145,14 +152,14 @@ models: [{{shapes: [{{name: custom, shapes: [[16, 64, 64]]}}]}}]\n"
     }
     let run = |arguments: &str| scene.run(&format!("run c.yml --format jsonl {arguments}")).ended_with(0).records();
     let forbidden = run("--out off --autotune off").remove(0);
-    assert_eq!(forbidden.status, Status::Skipped, "{forbidden:?}");
-    assert!(forbidden.reason.unwrap().contains("--autotune cached"));
+    assert_eq!(forbidden.outcome.status, Status::Skipped, "{forbidden:?}");
+    assert!(forbidden.outcome.reason.unwrap().contains("--autotune cached"));
     let fresh = run("--out fresh --autotune fresh").remove(0);
-    assert!(fresh.tuning.is_some() && fresh.autotune.len() == 1, "{fresh:?}");
+    assert!(fresh.preparation.tuning.is_some() && fresh.execution.autotune.len() == 1, "{fresh:?}");
     assert!(scene.path("fresh/tuning").is_dir());
     let cached = run("--out cached").remove(0);
-    assert!(cached.tuning.is_some(), "what a run tuned afresh stays with it: {cached:?}");
+    assert!(cached.preparation.tuning.is_some(), "what a run tuned afresh stays with it: {cached:?}");
     let again = run("--out again --autotune off").remove(0);
-    assert_eq!((again.status, again.tuning), (Status::Ok, None), "{again:?}");
-    assert_eq!(again.autotune, cached.autotune);
+    assert_eq!((again.outcome.status, again.preparation.tuning), (Status::Ok, None), "{again:?}");
+    assert_eq!(again.execution.autotune, cached.execution.autotune);
 }

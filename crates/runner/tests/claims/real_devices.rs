@@ -24,10 +24,11 @@ models:
     assert_eq!(records.len(), 8);
     for record in &records {
         let id = &record.case.id;
-        assert_eq!(record.status, Status::Ok, "{record:?}");
+        assert_eq!(record.outcome.status, Status::Ok, "{record:?}");
         let accuracy = record.accuracy.unwrap();
         let [kernel, rel_l2] = [accuracy.kernel_rel_l2, accuracy.rel_l2].map(Option::unwrap);
-        let [stored, unquantised] = [record.weight_bytes, record.baseline_weight_bytes].map(Option::unwrap);
+        let [stored, unquantised] =
+            [record.weights.weight_bytes, record.weights.baseline_weight_bytes].map(Option::unwrap);
         assert!(kernel < 1e-6, "{id}: {kernel}");
         assert!(accuracy.cosine.unwrap() > 0.999 && accuracy.max_abs.is_some(), "{id}: {accuracy:?}");
         if record.case.recipe == "int8wo" {
@@ -36,14 +37,20 @@ models:
             assert!((1e-3..3e-2).contains(&rel_l2), "{id}: {rel_l2}");
             // Rows are packed in whole blocks of 32 codes.
             assert!(stored * 3 < unquantised || id.contains("-k33-"), "{id}: {stored} of {unquantised}");
-            assert_eq!(record.speedup.as_ref().unwrap().vs, id.replace("int8wo", "baseline"));
+            assert_eq!(*record.speedup.as_ref().unwrap().vs, id.replace("int8wo", "baseline"));
         } else {
             assert!(rel_l2 < 1e-6 && stored == unquantised && record.speedup.is_none(), "{id}");
         }
-        assert_eq!((record.stopwatch.as_deref(), record.windows.len()), (Some("wall"), 6), "{id}");
-        let [lo, median, hi] = record.time_ns.map(|time| [time.lo.unwrap(), time.median, time.hi.unwrap()]).unwrap();
+        assert_eq!((record.execution.stopwatch.as_deref(), record.time.windows.len()), (Some("wall"), 6), "{id}");
+        let [lo, median, hi] =
+            record.time.time_ns.map(|time| [time.lo.unwrap(), time.median, time.hi.unwrap()]).unwrap();
         assert!(0.0 < lo && lo <= median && median <= hi, "{id}");
-        assert!(record.prime_ns.is_some() && record.granularity_ns.is_some() && record.tflops.is_some(), "{id}");
+        assert!(
+            record.preparation.prime_ns.is_some()
+                && record.preparation.granularity_ns.is_some()
+                && record.rates.tflops.is_some(),
+            "{id}"
+        );
     }
     let text = std::fs::read_to_string(scene.path("out/journal.jsonl")).unwrap();
     for line in text.lines().filter(|line| line.starts_with("{\"record\"")) {
@@ -63,8 +70,12 @@ models: [{{shapes: [{{name: custom, shapes: [[4, 64, 64]]}}]}}]\n"
     let records = scene.run("run c.yml --out out --format jsonl").ended_with(0).records();
     for (recipe, warned) in [("/baseline/", false), ("+semi-sparse/", true), ("+block-0.9-64/", false)] {
         let record = find(&records, recipe);
-        assert_eq!(record.status, Status::Ok, "{record:?}");
-        assert_eq!(record.warnings.iter().any(|warning| warning.contains("multiplied dense")), warned, "{record:?}");
+        assert_eq!(record.outcome.status, Status::Ok, "{record:?}");
+        assert_eq!(
+            record.outcome.warnings.iter().any(|warning| warning.contains("multiplied dense")),
+            warned,
+            "{record:?}"
+        );
     }
 }
 
@@ -91,9 +102,9 @@ models: [{{shapes: [{{name: custom, shapes: [[16, 64, 32]]}}]}}]\n"
         return;
     }
     let record = scene.run("run c.yml --out out --format jsonl").ended_with(0).records().remove(0);
-    assert_eq!(record.status, Status::Ok, "{record:?}");
+    assert_eq!(record.outcome.status, Status::Ok, "{record:?}");
     assert!(record.accuracy.unwrap().kernel_rel_l2.unwrap() < 1e-6, "{record:?}");
-    assert!(!record.windows.is_empty() && record.time_ns.is_some_and(|time| time.median > 0.0));
+    assert!(!record.time.windows.is_empty() && record.time.time_ns.is_some_and(|time| time.median > 0.0));
     assert!(scene.path("cache/calorimeter/tuning").is_dir(), "tuned kernels are kept");
 }
 
@@ -109,19 +120,19 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 64, 64]]}}]}}]\n"
     }
     let records = scene.run("run c.yml --out out --memory --format jsonl").ended_with(0).records();
     let (output, weight) = (8 * 64 * 4, 64 * 64 * 4);
-    let exact = |record: &Record| record.memory.unwrap().bound == Bound::Exact;
+    let exact = |record: &Record| record.footprint.memory.unwrap().bound == Bound::Exact;
     let baseline = &records[0];
     assert_eq!((records.len(), baseline.case.id.contains("baseline/eager")), (4, true));
     for record in &records {
-        let memory = record.memory.unwrap();
+        let memory = record.footprint.memory.unwrap();
         let above = memory.peak_above_inputs.unwrap();
         let all = if record.case.recipe == "int8wo" { weight + output } else { output };
-        assert!(above >= output && memory.peak_allocated.unwrap() >= record.weight_bytes.unwrap() + 2 * output);
+        assert!(above >= output && memory.peak_allocated.unwrap() >= record.weights.weight_bytes.unwrap() + 2 * output);
         assert_eq!(exact(record), above == all, "{memory:?}");
         assert_eq!(memory.saving.is_some(), record.case.id != baseline.case.id, "{memory:?}");
         let both = exact(record) && exact(baseline);
         assert_eq!(memory.saving_bound == Bound::Exact, both || memory.saving.is_none(), "{memory:?}");
-        let page = scene.path("out").join(record.memory_profile.as_ref().unwrap()).join("memory.html");
+        let page = scene.path("out").join(record.footprint.memory_profile.as_ref().unwrap()).join("memory.html");
         assert!(std::fs::read_to_string(page).unwrap().contains("no single block"));
     }
 }
@@ -140,9 +151,9 @@ pub fn vulkan_is_here(scene: &Scene) -> bool {
 fn memory_that_cannot_be_had_costs_one_case(scene: &Scene) {
     let records = scene.run("run c.yml --out out --format jsonl").ended_with(5).records();
     let [refused, next] = &records[..] else { panic!("{records:?}") };
-    assert_eq!(refused.status, Status::Failed, "{refused:?}");
-    assert!(refused.reason.as_ref().is_some_and(|reason| reason.contains("device thread DSD-")), "{refused:?}");
-    assert_eq!(next.status, Status::Ok, "{next:?}");
+    assert_eq!(refused.outcome.status, Status::Failed, "{refused:?}");
+    assert!(refused.outcome.reason.as_ref().is_some_and(|reason| reason.contains("device thread DSD-")), "{refused:?}");
+    assert_eq!(next.outcome.status, Status::Ok, "{next:?}");
 }
 
 #[test]
@@ -185,11 +196,11 @@ models: [{{shapes: [{{name: custom, shapes: [[256, 512, 512]]}}]}}]\n"
     assert_eq!(records.len(), 3);
     let output = 256 * 512 * 4;
     for record in &records {
-        let memory = record.memory.unwrap();
-        let all = record.weight_bytes.unwrap() + 2 * output;
-        assert!(memory.peak_reserved.unwrap() >= all && record.peak_bytes.unwrap() >= all, "{record:?}");
+        let memory = record.footprint.memory.unwrap();
+        let all = record.weights.weight_bytes.unwrap() + 2 * output;
+        assert!(memory.peak_reserved.unwrap() >= all && record.footprint.peak_bytes.unwrap() >= all, "{record:?}");
         assert!(memory.peak_above_inputs.unwrap() >= output, "{record:?}");
-        let folder = scene.path("out").join(record.memory_profile.as_ref().unwrap());
+        let folder = scene.path("out").join(record.footprint.memory_profile.as_ref().unwrap());
         let snapshot = std::fs::read(folder.join("snapshot_after.json")).unwrap();
         let snapshot: serde_json::Value = serde_json::from_slice(&snapshot).unwrap();
         let blocks = snapshot["largest"].as_array().unwrap().iter().map(|block| block["bytes"].as_u64().unwrap());
@@ -197,6 +208,9 @@ models: [{{shapes: [{{name: custom, shapes: [[256, 512, 512]]}}]}}]\n"
             (snapshot["source"].as_str(), Some(blocks.sum())),
             (Some("cupti"), snapshot["reserved_bytes"].as_u64())
         );
-        assert_eq!(snapshot["allocated_bytes"].is_u64(), record.case.implementation != "native");
+        assert_eq!(
+            snapshot["allocated_bytes"].is_u64(),
+            record.case.implementation != calorimeter_case::Implementation::Native
+        );
     }
 }

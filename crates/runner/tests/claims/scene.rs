@@ -12,6 +12,10 @@ use tempfile::TempDir;
 pub const TIMING: &str =
     "timing: {min_time: 1ms, max_time: 60s, warm_up: 0s, min_windows: 10, max_windows: 10, window: 20us}";
 
+/// Our tables of a run: without the feature `tables` there is no Parquet.
+pub const TABLES: &[&str] =
+    if cfg!(feature = "tables") { &["results.csv", "results.parquet"] } else { &["results.csv"] };
+
 /// A temporary folder with configuration files.
 pub struct Scene(TempDir);
 
@@ -94,13 +98,13 @@ impl Scene {
         text.lines().filter(|line| line.starts_with("{\"record\"")).count()
     }
 
-    /// What is derived from a journal: our two tables and torchao's.
-    pub fn derived(&self, dir: &str) -> [Vec<u8>; 3] {
+    /// What is derived from a journal: our tables, and torchao's at the end.
+    pub fn derived(&self, dir: &str) -> Vec<Vec<u8>> {
         let torchao: Vec<PathBuf> =
             fs::read_dir(self.path(dir).join("inference")).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert_eq!(torchao.len(), 1, "{torchao:?}");
-        [self.path(dir).join("results.csv"), self.path(dir).join("results.parquet"), torchao[0].clone()]
-            .map(|path| fs::read(path).unwrap())
+        let ours = TABLES.iter().map(|name| self.path(dir).join(name));
+        ours.chain([torchao[0].clone()]).map(|path| fs::read(path).unwrap()).collect()
     }
 }
 
@@ -194,7 +198,7 @@ pub fn find<'a>(records: &'a [Record], part: &str) -> &'a Record {
 
 /// The records that are not ok.
 pub fn not_ok(records: &[Record]) -> Vec<&Record> {
-    records.iter().filter(|record| record.status != Status::Ok).collect()
+    records.iter().filter(|record| record.outcome.status != Status::Ok).collect()
 }
 
 pub fn fixture(name: &str) -> PathBuf {

@@ -15,7 +15,7 @@ const PATH: Parameter = Parameter {
 
 const COLUMNS: [&str; 4] = ["m", "k", "n", "name"];
 
-pub(super) const GENERATORS: &[Generator] = &[Generator {
+pub(super) static GENERATORS: &[Generator] = &[Generator {
     name: "csv",
     about: "one shape per row of a file",
     parameters: &[PATH],

@@ -7,7 +7,7 @@ use crate::parameter::{Kind, Parameter};
 const SHAPES: Parameter =
     Parameter { name: "shapes", about: "the shapes as a list of [m, k, n], made in that order", kind: Kind::Shapes };
 
-pub(super) const GENERATORS: &[Generator] = &[Generator {
+pub(super) static GENERATORS: &[Generator] = &[Generator {
     name: "custom",
     about: "the shapes you list, each called custom",
     parameters: &[SHAPES],

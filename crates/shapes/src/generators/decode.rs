@@ -90,7 +90,7 @@ const ROWS: Parameter = Parameter {
     kind: Kind::Sizes { default: &[1, 2, 4, 8, 16, 32, 64, 128] },
 };
 
-pub(super) const GENERATORS: &[Generator] = &[Generator {
+pub(super) static GENERATORS: &[Generator] = &[Generator {
     name: "decode",
     about: "linear layers of current models at the small M of text generation",
     parameters: &[WHICH, ROWS],

@@ -13,7 +13,7 @@ const LAYERS: [(&str, u64, u64); 4] = [
     ("llama_ffn.w2", 3584, 8192),
 ];
 
-pub(super) const GENERATORS: &[Generator] = &[Generator {
+pub(super) static GENERATORS: &[Generator] = &[Generator {
     name: "llama",
     about: "LLaMA-2-70B training layers, sharded over 8 GPUs, M = 16384",
     parameters: &[],

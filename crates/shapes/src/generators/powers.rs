@@ -9,7 +9,7 @@ use crate::{NamedShape, ShapeError};
 const MIN: Parameter = min_power(10);
 const MAX: Parameter = max_power(14);
 
-pub(super) const GENERATORS: &[Generator] = &[
+pub(super) static GENERATORS: &[Generator] = &[
     Generator {
         name: "pow2",
         about: "cubes with a side of 2^p",

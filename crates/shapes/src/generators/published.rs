@@ -20,7 +20,7 @@ const DEEPSEEK_671B: [Layer; 2] = [("deepseek_v3_671b_FFN", 2048, 7168), ("deeps
 const QWEN3_32B: [Layer; 2] = [("qwen3_32b_QO_proj", 5120, 5120), ("qwen3_32b_KV_proj", 5120, 640)];
 const GEMMA3_27B: [Layer; 2] = [("gemma3_27b_QO_proj", 4096, 4096), ("gemma3_27b_KV_proj", 4096, 1024)];
 
-pub(super) const GENERATORS: &[Generator] = &[
+pub(super) static GENERATORS: &[Generator] = &[
     Generator {
         name: "llama4",
         about: "Llama 4 layers as published results used them, M = 16384 and 128000",

@@ -10,7 +10,7 @@ const SMALL_MAX: Parameter = max_power(14);
 const MIN: Parameter = min_power(8);
 const MAX: Parameter = max_power(15);
 
-pub(super) const GENERATORS: &[Generator] = &[
+pub(super) static GENERATORS: &[Generator] = &[
     Generator {
         name: "small_sweep",
         about: "powers of two with M <= K <= N",

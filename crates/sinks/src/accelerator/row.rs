@@ -2,7 +2,8 @@
 
 use super::statistics::{NAMES, Sorted};
 use crate::python;
-use crate::record::{Case, Record, Status};
+use calorimeter_case::record::{Record, Status};
+use calorimeter_case::{Case, Dtype, Element};
 use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
 
@@ -71,7 +72,7 @@ impl Row {
     /// The row of a case whose launches were timed one by one.
     pub fn of(record: &Record) -> Option<Self> {
         let case = &record.case;
-        if record.status != Status::Ok || record.iterations_ns.is_empty() {
+        if record.outcome.status != Status::Ok || record.time.iterations_ns.is_empty() {
             return None;
         }
         let has = |axes: &[&str]| axes.iter().all(|axis| case.shape.get(axis).is_some());
@@ -104,7 +105,7 @@ fn copy(record: &Record) -> (Vec<Column>, Vec<Metric>) {
     let (case, times) = (&record.case, milliseconds(record));
     let gigabytes = counts(case).1.map(|bytes| bytes as f64 / 1e9);
     let mut metadata = axes(case, &[]);
-    metadata.push(("dtype".into(), width(&case.dtype).map_or(Cell::Empty, Cell::Whole)));
+    metadata.push(("dtype".into(), width(case.element).map_or(Cell::Empty, Cell::Whole)));
     metadata.push(("tensor_size_gbytes".into(), gigabytes.map_or(Cell::Empty, Cell::Number)));
     let bandwidth = rates(&times, gigabytes, 1.0);
     (metadata, vec![Metric::new("time_ms", Some(times)), Metric::new("bw_gbyte_sec", bandwidth)])
@@ -114,7 +115,7 @@ fn product(record: &Record) -> (Vec<Column>, Vec<Metric>) {
     const MEDIANS: [&str; 4] =
         ["StepTime(median,ms)", "Throughput(median,TFLOP/s/device)", "TotalThroughput(median,TFLOP/s)", "MFU"];
     let (case, times) = (&record.case, milliseconds(record));
-    let (flops, peak) = (counts(case).0, record.roofline.as_ref().and_then(|roof| roof.peak_tflops));
+    let (flops, peak) = (counts(case).0, record.rates.roofline.as_ref().and_then(|roof| roof.peak_tflops));
     let tflops = rates(&times, flops.map(|flops| flops as f64), 1e12);
     let of_peak = |(rates, peak): (Vec<f64>, f64)| rates.into_iter().map(|rate| rate / peak).collect();
     let metrics = vec![
@@ -156,7 +157,7 @@ fn transfer(record: &Record) -> (Vec<Column>, Vec<Metric>) {
     let (case, times) = (&record.case, milliseconds(record));
     let gibibytes = case.shape.get("data_size_mib").map(|mebibytes| mebibytes as f64 / 1024.0);
     let rates = |ways: f64| rates(&times, gibibytes.map(|size| ways * size), 1.0);
-    let metrics = match case.workload.trim_start_matches("pageable_") {
+    let metrics = match case.workload.as_str().trim_start_matches("pageable_") {
         "host_to_device" => vec![Metric::new(WAYS[0], rates(1.0))],
         "device_to_host" => vec![Metric::new(WAYS[1], rates(1.0))],
         _ => vec![
@@ -175,13 +176,13 @@ fn exchange(record: &Record) -> (Vec<Column>, Vec<Metric>) {
     let gigabytes = counts(case).1.map(|bytes| bytes as f64 / 1e9);
     let mut metadata = axes(case, &[]);
     metadata.push(("transferred_data (GB)".into(), gigabytes.map_or(Cell::Empty, Cell::Number)));
-    metadata.push(("dtype_bytes".into(), width(&case.dtype).map_or(Cell::Empty, Cell::Whole)));
+    metadata.push(("dtype_bytes".into(), width(case.element).map_or(Cell::Empty, Cell::Whole)));
     let bandwidth = rates(&times, gigabytes, 1.0);
     (metadata, vec![Metric::new("step_time_ms", Some(times)), Metric::new("achieved_bw (GB/s)", bandwidth)])
 }
 
 fn milliseconds(record: &Record) -> Vec<f64> {
-    record.iterations_ns.iter().map(|&nanos| nanos as f64 / 1e6).collect()
+    record.time.iterations_ns.iter().map(|&nanos| nanos as f64 / 1e6).collect()
 }
 
 /// An amount per second in a unit, in their order of operations.
@@ -204,11 +205,11 @@ fn axes(case: &Case, order: &[&str]) -> Vec<Column> {
 
 /// The number types that stand behind the sizes, for the benchmarks that have them there.
 fn types(case: &Case) -> Option<Column> {
-    let output = case.output_dtype.as_deref().unwrap_or("e4m3");
+    let output = case.output.unwrap_or(Element::E4m3);
     match case.workload.as_str() {
-        "gemm_multiple_run" => Some(("dtype".into(), Cell::Text(jax_name(&case.dtype)))),
+        "gemm_multiple_run" => Some(("dtype".into(), Cell::Text(jax_name(case.element)))),
         "quantization" => Some(("quant_dtype".into(), Cell::Text(jax_name(output)))),
-        name if name.starts_with("inference_") => Some(("dtype".into(), Cell::Text(jax_name(&case.dtype)))),
+        name if name.starts_with("inference_") => Some(("dtype".into(), Cell::Text(jax_name(case.element)))),
         _ => None,
     }
 }
@@ -218,41 +219,36 @@ fn types_of_products(case: &Case) -> Vec<Column> {
     if case.workload != "gemm_simple_with_dtype" {
         return Vec::new();
     }
-    let word = |dtype: &str| {
-        Cell::Text(match dtype {
-            "e4m3" => "fp8".into(),
-            "f16" => "fp16".into(),
-            "f32" => "fp32".into(),
-            other => other.into(),
+    let word = |element: Element| {
+        Cell::Text(match element {
+            Element::E4m3 => "fp8".into(),
+            Element::Float(Dtype::F16) => "fp16".into(),
+            Element::Float(Dtype::F32) => "fp32".into(),
+            other => other.to_string(),
         })
     };
-    let output = case.output_dtype.as_deref().unwrap_or("bf16");
-    vec![("in_dtype".into(), word(&case.dtype)), ("out_dtype".into(), word(output))]
+    let output = case.output.unwrap_or(Element::Float(Dtype::Bf16));
+    vec![("in_dtype".into(), word(case.element)), ("out_dtype".into(), word(output))]
 }
 
-fn jax_name(dtype: &str) -> String {
-    let name = match dtype {
-        "bf16" => "bfloat16",
-        "f16" => "float16",
-        "f32" => "float32",
-        "e4m3" => "float8_e4m3fn",
-        "e5m2" => "float8_e5m2",
-        "e2m1" => "float4_e2m1fn",
-        "i8" => "int8",
-        "i32" => "int32",
-        other => other,
+fn jax_name(element: Element) -> String {
+    let name = match element {
+        Element::Float(Dtype::Bf16) => "bfloat16",
+        Element::Float(Dtype::F16) => "float16",
+        Element::Float(Dtype::F32) => "float32",
+        Element::E4m3 => "float8_e4m3fn",
+        Element::E5m2 => "float8_e5m2",
+        Element::E2m1 => "float4_e2m1fn",
+        Element::Signed(8) => "int8",
+        Element::Signed(32) => "int32",
+        other => return other.to_string(),
     };
     name.to_owned()
 }
 
-/// Bytes of one number.
-fn width(dtype: &str) -> Option<u64> {
-    match dtype {
-        "f32" | "i32" => Some(4),
-        "f16" | "bf16" => Some(2),
-        "e4m3" | "e5m2" | "i8" => Some(1),
-        _ => None,
-    }
+/// Bytes of one number, where it has whole ones.
+fn width(element: Element) -> Option<u64> {
+    (element.bits() % 8 == 0).then(|| u64::from(element.bits() / 8))
 }
 
 fn medians<'a>(names: &'a [&str], metrics: &'a [Metric]) -> impl Iterator<Item = Column> + 'a {
@@ -289,30 +285,42 @@ fn test(record: &Record) -> Vec<Column> {
     };
     vec![
         ("testsuite".into(), Cell::Text("microbenchmark".into())),
-        ("test_name".into(), Cell::Text(record.case.workload.clone())),
-        ("test_start_timestamp".into(), time(&record.started)),
-        ("test_end_timestamp".into(), time(&record.ended)),
+        ("test_name".into(), Cell::Text(record.case.workload.to_string())),
+        ("test_start_timestamp".into(), time(&record.outcome.started)),
+        ("test_end_timestamp".into(), time(&record.outcome.ended)),
     ]
 }
 
 fn ours(case: &Case) -> Vec<Column> {
-    let columns = [("implementation", &case.implementation), ("device", &case.device), ("regime", &case.regime)];
-    columns.map(|(name, text)| (name.to_owned(), Cell::Text(text.clone()))).to_vec()
+    let columns = [
+        ("implementation", case.implementation.to_string()),
+        ("device", case.device.to_string()),
+        ("regime", case.regime.to_string()),
+    ];
+    columns.map(|(name, text)| (name.to_owned(), Cell::Text(text))).to_vec()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Axes, Roofline, Window};
+    use calorimeter_case::Axes;
+    use calorimeter_case::record::{Outcome, Rates, Time};
+    use calorimeter_case::record::{Roofline, Window};
 
     fn measured(iterations_ns: &[u64]) -> Record {
         let case =
             Case { workload: "gemm".into(), shape: Axes::from([("m", 1), ("k", 1), ("n", 1)]), ..Case::default() };
         Record {
             case: Case { flops: Some(200), ..case },
-            windows: vec![Window { launches: 100, nanos: 20_000 }],
-            iterations_ns: iterations_ns.to_vec(),
-            roofline: Some(Roofline { peak_tflops: Some(0.004), ..Roofline::default() }),
+            time: Time {
+                windows: vec![Window { launches: 100, nanos: 20_000 }],
+                iterations_ns: iterations_ns.to_vec(),
+                ..Time::default()
+            },
+            rates: Rates {
+                roofline: Some(Roofline { peak_tflops: Some(0.004), ..Roofline::default() }),
+                ..Rates::default()
+            },
             ..Record::new(Case::default(), Status::Ok)
         }
     }
@@ -337,22 +345,28 @@ mod tests {
     fn utilisation_is_held_against_the_peak_that_was_measured() {
         let record = measured(&[100]);
         assert!(is_near(&record, "tflops_per_sec_p50", 0.002) && is_near(&record, "MFU", 0.5));
-        let unknown = Record { roofline: None, ..record };
+        let unknown = Record { rates: Rates { roofline: None, ..record.rates.clone() }, ..record };
         assert_eq!((value(&unknown, "MFU"), value(&unknown, "MFU_num_runs")), (Cell::Empty, Cell::Empty));
     }
 
     #[test]
     fn what_was_not_measured_right_has_no_row() {
         let record = measured(&[100]);
-        assert!(Row::of(&Record { status: Status::Mismatch, ..record.clone() }).is_none());
-        assert!(Row::of(&Record { iterations_ns: vec![], ..record }).is_none());
+        assert!(
+            Row::of(&Record {
+                outcome: Outcome { status: Status::Mismatch, ..record.outcome.clone() },
+                ..record.clone()
+            })
+            .is_none()
+        );
+        assert!(Row::of(&Record { time: Time { iterations_ns: vec![], ..record.time.clone() }, ..record }).is_none());
     }
 
     /// A launch of one millisecond over these axes.
     fn moved(workload: &str, axes: &[(&'static str, u64)]) -> Record {
         let shape = axes.iter().copied().collect();
-        let case = Case { workload: workload.into(), shape, bytes: Some(3_000_000), ..Case::default() };
-        Record { case: Case { dtype: "bf16".into(), ..case }, ..measured(&[1_000_000]) }
+        let case = Case { workload: workload.parse().unwrap(), shape, bytes: Some(3_000_000), ..Case::default() };
+        Record { case: Case { element: "bf16".parse().unwrap(), ..case }, ..measured(&[1_000_000]) }
     }
 
     fn metrics(record: &Record) -> Vec<(String, Cell)> {

@@ -1,5 +1,6 @@
 //! What the page is given.
 
+use calorimeter_case::record::Bound;
 use serde::{Deserialize, Serialize};
 
 /// Memory over time under one recipe and implementation, as one source told it.
@@ -55,19 +56,6 @@ pub struct Peaks {
     pub bound: Bound,
 }
 
-/// What a peak is to the true one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Bound {
-    /// The same, to 1 %.
-    #[default]
-    Exact,
-    /// At most it.
-    AtLeast,
-    /// Nobody knows.
-    Unknown,
-}
-
 /// Memory that was allocated and not freed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
@@ -79,26 +67,6 @@ pub struct Block {
     pub since_ns: u64,
     /// What it is for.
     pub what: Option<String>,
-}
-
-impl Bound {
-    /// The word used in the JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::AtLeast => "at-least",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// What stands before a figure.
-    pub fn sign(self) -> &'static str {
-        match self {
-            Self::Exact => "",
-            Self::AtLeast => "≥ ",
-            Self::Unknown => "≈ ",
-        }
-    }
 }
 
 impl Profile {

@@ -2,8 +2,9 @@
 
 use super::live::sqnr;
 use super::text::nanoseconds;
-use super::{Colour, WIDTH, bold, paint, recipe_with_sparsity};
-use crate::record::{Case, Record, Status};
+use super::{Colour, WIDTH, bold, paint};
+use calorimeter_case::record::{Record, Status};
+use calorimeter_case::{Case, Device, Element, Implementation, Mode};
 use std::collections::HashMap;
 
 /// Blanks between columns.
@@ -30,12 +31,14 @@ pub fn accuracy(records: &[Record], colour: Colour) -> String {
 }
 
 /// What the cells of a table have in common: a share of the weights means something in one dtype only.
-fn key(case: &Case) -> [&str; 4] {
-    [&case.mode, &case.dtype, &case.device, &case.implementation]
+fn key(case: &Case) -> Key {
+    (case.mode, case.element, case.device, case.implementation)
 }
 
+type Key = (Mode, Element, Device, Implementation);
+
 struct Table<'a> {
-    key: [&'a str; 4],
+    key: Key,
     recipes: Vec<String>,
     columns: Vec<Column<'a>>,
 }
@@ -48,7 +51,7 @@ struct Column<'a> {
 
 impl<'a> Table<'a> {
     fn put(&mut self, record: &'a Record) {
-        let (case, recipe) = (&record.case, recipe_with_sparsity(&record.case));
+        let (case, recipe) = (&record.case, record.case.variant());
         if !self.recipes.contains(&recipe) {
             self.recipes.push(recipe.clone());
         }
@@ -81,8 +84,8 @@ impl<'a> Table<'a> {
     }
 
     fn part(&self, columns: &[&Column], recipe_width: usize, colour: Colour) -> String {
-        let [_, dtype, device, implementation] = self.key;
-        let mut lines = vec![bold(&format!("{dtype}  {device}  {implementation}  SQNR in dB"), colour)];
+        let (_, element, device, implementation) = self.key;
+        let mut lines = vec![bold(&format!("{element}  {device}  {implementation}  SQNR in dB"), colour)];
         for (line, recipe, tail) in [(0, "recipe", TAIL), (1, "", ""), (2, "", "")] {
             let labels = columns.iter().map(|column| format!("{:>1$}", column.labels()[line], column.width()));
             let text = format!("{recipe:recipe_width$}{}{tail}", labels.collect::<String>());
@@ -104,7 +107,7 @@ impl<'a> Table<'a> {
 impl Column<'_> {
     /// The lines of its heading; entries without a name leave the last one empty.
     fn labels(&self) -> [String; 3] {
-        [self.case.workload.clone(), self.case.shape.to_string(), self.case.name.clone()]
+        [self.case.workload.to_string(), self.case.shape.to_string(), self.case.name.clone()]
     }
 
     fn width(&self) -> usize {
@@ -116,14 +119,14 @@ impl Column<'_> {
         let text = record.map(figure).unwrap_or_default();
         let blanks = " ".repeat(self.width().saturating_sub(text.chars().count()));
         match record {
-            Some(record) if record.status != Status::Ok => blanks + &paint(&text, "33", colour),
+            Some(record) if record.outcome.status != Status::Ok => blanks + &paint(&text, "33", colour),
             _ => blanks + &text,
         }
     }
 }
 
 fn figure(record: &Record) -> String {
-    match record.status {
+    match record.outcome.status {
         Status::Ok => sqnr(record),
         status => status.to_string(),
     }
@@ -131,11 +134,11 @@ fn figure(record: &Record) -> String {
 
 /// The last two columns of a row.
 fn tail(row: &[Option<&Record>]) -> String {
-    let measured = || row.iter().flatten().filter(|record| record.status == Status::Ok);
-    let sizes = measured().filter_map(|record| record.weight_bytes.zip(record.baseline_weight_bytes));
+    let measured = || row.iter().flatten().filter(|record| record.outcome.status == Status::Ok);
+    let sizes = measured().filter_map(|record| record.weights.weight_bytes.zip(record.weights.baseline_weight_bytes));
     let (stored, baseline) = sizes.fold((0, 0), |(a, b), (stored, baseline)| (a + stored, b + baseline));
     let share = if baseline == 0 { "-".into() } else { format!("{:.1}%", 100.0 * stored as f64 / baseline as f64) };
-    let nanos = measured().filter_map(|record| record.quantise_ns).reduce(|a, b| a + b);
+    let nanos = measured().filter_map(|record| record.weights.quantise_ns).reduce(|a, b| a + b);
     let time = nanos.map_or("-".into(), |nanos| nanoseconds(nanos as f64));
     format!("  {share:>7}  {time:>8}")
 }
@@ -144,15 +147,16 @@ fn tail(row: &[Option<&Record>]) -> String {
 mod tests {
     use super::*;
     use crate::record::Accuracy;
+    use calorimeter_case::record::Weights;
 
     fn case(recipe: &str, sparsity: Option<&str>, workload: &str) -> Case {
         Case {
-            workload: workload.into(),
-            recipe: recipe.into(),
-            sparsity: sparsity.map(str::to_owned),
-            implementation: "eager".into(),
-            device: "cpu".into(),
-            dtype: "f32".into(),
+            workload: workload.parse().unwrap(),
+            recipe: recipe.parse().unwrap(),
+            sparsity: sparsity.map(|sparsity| sparsity.parse().unwrap()),
+            implementation: "eager".parse().unwrap(),
+            device: "cpu".parse().unwrap(),
+            element: "f32".parse().unwrap(),
             shape: [("m", 64), ("k", 512), ("n", 512)].into(),
             ..Case::default()
         }
@@ -162,9 +166,7 @@ mod tests {
         let rel_l2 = Some(sqnr_db.map_or(0.0, |db| 10f64.powf(-db / 20.0)));
         Record {
             accuracy: Some(Accuracy { sqnr_db, rel_l2, ..Accuracy::default() }),
-            weight_bytes: Some(bytes),
-            baseline_weight_bytes: Some(1000),
-            quantise_ns,
+            weights: Weights { weight_bytes: Some(bytes), baseline_weight_bytes: Some(1000), quantise_ns },
             ..Record::new(case, Status::Ok)
         }
     }
@@ -172,7 +174,7 @@ mod tests {
     fn records() -> Vec<Record> {
         let block = |recipe| case(recipe, None, "transformer_block");
         let [mut f16, mut named] = [case("baseline", None, "linear"), block("baseline")];
-        f16.dtype = "f16".into();
+        f16.element = "f16".parse().unwrap();
         named.name = "small".into();
         vec![
             ok(case("baseline", None, "linear"), None, 1000, None),

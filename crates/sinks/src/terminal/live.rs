@@ -1,8 +1,9 @@
 //! Rows that can be printed as they come.
 
 use super::text::{four_digits, indented, interval, mebibytes, nanoseconds, wrap};
-use super::{Colour, RECIPE_WIDTH, WIDTH, bold, group, is_operator, paint, recipe_with_sparsity};
-use crate::record::{Case, KernelShare, Record, Status, finite};
+use super::{Colour, RECIPE_WIDTH, WIDTH, bold, group, paint};
+use calorimeter_case::Case;
+use calorimeter_case::record::{KernelShare, Record, Status, finite};
 
 const IMPLEMENTATION_WIDTH: usize = 6;
 
@@ -38,10 +39,11 @@ pub fn heading(case: &Case, colour: Colour) -> String {
         "" => case.shape.to_string(),
         name => format!("{} ({name})", case.shape),
     };
-    let dtype = case.output_dtype.as_ref().map_or(case.dtype.clone(), |output| format!("{}-{output}", case.dtype));
-    let group = [&case.workload, &dtype, &case.device, &shape, &case.regime].map(String::as_str).join("  ");
+    let output = case.output.map_or_else(String::new, |output| format!("-{output}"));
+    let Case { workload, element, device, regime, .. } = case;
+    let group = format!("{workload}  {element}{output}  {device}  {shape}  {regime}");
     let columns = Cells {
-        recipe: if is_operator(case) { "kernels of one run" } else { "recipe" },
+        recipe: if case.mode.is_operator() { "kernels of one run" } else { "recipe" },
         implementation: "impl",
         time: "time",
         time_interval: "±",
@@ -50,7 +52,7 @@ pub fn heading(case: &Case, colour: Colour) -> String {
         verdict: "verdict".into(),
         rate: "TFLOP/s",
         sqnr: "SQNR",
-        weights: if is_operator(case) { "GB/s" } else { "weights" },
+        weights: if case.mode.is_operator() { "GB/s" } else { "weights" },
     };
     format!("{}\n{}", bold(&group, colour), bold(&format!("{}  stopwatch", columns.line()), colour))
 }
@@ -63,10 +65,10 @@ pub fn heading(case: &Case, colour: Colour) -> String {
 /// After the stopwatch comes the share of the roof that binds: `compute` or `memory`; then what went to and from the
 /// device's memory, where its counters were read.
 pub fn row(record: &Record, colour: Colour) -> String {
-    let recipe = if is_operator(&record.case) { launched(record) } else { recipe_with_sparsity(&record.case) };
+    let recipe = if record.case.mode.is_operator() { launched(record) } else { record.case.variant() };
     let too_long = recipe.chars().count() > RECIPE_WIDTH;
     let cell = if too_long { "" } else { &recipe };
-    let row = match record.status {
+    let row = match record.outcome.status {
         Status::Ok => measured(record, cell, colour),
         _ => not_measured(record, cell, colour),
     };
@@ -75,35 +77,35 @@ pub fn row(record: &Record, colour: Colour) -> String {
 
 /// The number of kernels, where they were counted, and whether they are fewer than unfused.
 fn launched(record: &Record) -> String {
-    let count = record.kernel_launches.map_or("-".into(), |launches| format!("{launches:.0}"));
-    record.fusion_state.iter().fold(count, |text, state| format!("{text} {state}"))
+    let count = record.execution.kernel_launches.map_or("-".into(), |launches| format!("{launches:.0}"));
+    record.execution.fusion_state.iter().fold(count, |text, state| format!("{text} {state}"))
 }
 
 fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
     let cells = Cells {
         recipe,
-        implementation: &record.case.implementation,
-        time: &record.time_ns.map_or("-".into(), |time| nanoseconds(time.median)),
-        time_interval: &record.time_ns.and_then(|t| interval(t.median, t.lo, t.hi)).unwrap_or_default(),
+        implementation: record.case.implementation.name(),
+        time: &record.time.time_ns.map_or("-".into(), |time| nanoseconds(time.median)),
+        time_interval: &record.time.time_ns.and_then(|t| interval(t.median, t.lo, t.hi)).unwrap_or_default(),
         speedup: &record.speedup.as_ref().map_or("-".into(), |s| format!("{}x", four_digits(s.ratio))),
         speedup_interval: &record.speedup.as_ref().and_then(|s| interval(s.ratio, s.lo, s.hi)).unwrap_or_default(),
         verdict: record.speedup.as_ref().map_or("".into(), |s| verdict(&s.verdict, colour)),
         rate: &rate(record),
         sqnr: &sqnr(record),
-        weights: &match (is_operator(&record.case), record.gbps, record.weight_bytes) {
+        weights: &match (record.case.mode.is_operator(), record.rates.gbps, record.weights.weight_bytes) {
             (true, Some(gbps), _) => four_digits(gbps),
             (false, _, Some(bytes)) => mebibytes(bytes),
             _ => "-".into(),
         },
     };
-    let roof = record.roofline.as_ref().map(|roof| format!("{:.0} % {}", roof.percent, roof.bound));
+    let roof = record.rates.roofline.as_ref().map(|roof| format!("{:.0} % {}", roof.percent, roof.bound));
     let moved = record.traffic.map(|traffic| format!("moves {}", mebibytes(traffic.bytes() as u64)));
-    let mut notes: Vec<&str> = record.stopwatch.as_deref().into_iter().chain(roof.as_deref()).collect();
+    let mut notes: Vec<&str> = record.execution.stopwatch.as_deref().into_iter().chain(roof.as_deref()).collect();
     notes.extend(moved.as_deref());
-    if record.launch_bound == Some(true) {
+    if record.time.launch_bound == Some(true) {
         notes.push("launch-bound");
     }
-    if record.converged == Some(false) {
+    if record.time.converged == Some(false) {
         notes.push("not converged");
     }
     let notes = notes.join(", ");
@@ -127,16 +129,16 @@ fn kernels(record: &Record) -> Vec<String> {
         let room = WIDTH.saturating_sub(figures.chars().count());
         figures + &name.chars().take(room).collect::<String>()
     };
-    let mut lines: Vec<String> = record.kernels.iter().take(MOST).map(line).collect();
-    if record.kernels.len() > MOST {
-        lines.push(format!("    and {} more kernels", record.kernels.len() - MOST));
+    let mut lines: Vec<String> = record.profile.kernels.iter().take(MOST).map(line).collect();
+    if record.profile.kernels.len() > MOST {
+        lines.push(format!("    and {} more kernels", record.profile.kernels.len() - MOST));
     }
     lines
 }
 
 /// The peaks of its memory where it was followed.
 fn memory(record: &Record) -> Option<String> {
-    let memory = record.memory?;
+    let memory = record.footprint.memory?;
     let peak = |bytes: Option<u64>, what: &str| {
         bytes.map(|bytes| format!("{}{} {what}", memory.bound.sign(), mebibytes(bytes)))
     };
@@ -153,9 +155,9 @@ fn memory(record: &Record) -> Option<String> {
 
 fn not_measured(record: &Record, recipe: &str, colour: Colour) -> String {
     let head = format!("{recipe:RECIPE_WIDTH$} {:IMPLEMENTATION_WIDTH$}  ", record.case.implementation);
-    let word = record.status.as_str();
+    let word = record.outcome.status.as_str();
     let status = paint(word, "33", colour);
-    let Some(reason) = &record.reason else { return format!("{head}{status}") };
+    let Some(reason) = &record.outcome.reason else { return format!("{head}{status}") };
     let room = WIDTH.saturating_sub(head.chars().count() + word.len() + 2);
     match wrap(reason, room.max(1)).as_slice() {
         [line] => format!("{head}{status}: {line}"),
@@ -219,7 +221,7 @@ fn verdict(verdict: &str, colour: Colour) -> Painted {
 }
 
 fn rate(record: &Record) -> String {
-    match (record.tflops.and_then(finite), record.gbps.and_then(finite)) {
+    match (record.rates.tflops.and_then(finite), record.rates.gbps.and_then(finite)) {
         (Some(tflops), _) => four_digits(tflops),
         (None, Some(gbps)) => format!("{} GB/s", four_digits(gbps)),
         (None, None) => "-".into(),

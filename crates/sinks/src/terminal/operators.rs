@@ -1,8 +1,9 @@
 //! Operators side by side: a table for each, a row for each shape, a column for each implementation.
 
 use super::text::{four_digits, mebibytes, nanoseconds};
-use super::{Colour, bold, is_operator};
-use crate::record::{Case, Memory, Record, Status};
+use super::{Colour, bold};
+use calorimeter_case::record::{Memory, Record, Status};
+use calorimeter_case::{Case, Device, Element, Implementation, Name, Regime};
 
 const CELL: usize = 11;
 
@@ -12,7 +13,7 @@ const CELL: usize = 11;
 /// one of them stays the fastest, as far as intervals tell.
 pub fn operators(records: &[Record], colour: Colour) -> String {
     let mut tables: Vec<Table> = Vec::new();
-    for record in records.iter().filter(|record| is_operator(&record.case)) {
+    for record in records.iter().filter(|record| record.case.mode.is_operator()) {
         let place = tables.iter().position(|table| table.key == key(&record.case)).unwrap_or_else(|| {
             tables.push(Table { key: key(&record.case), rows: Vec::new() });
             tables.len() - 1
@@ -23,12 +24,14 @@ pub fn operators(records: &[Record], colour: Colour) -> String {
 }
 
 /// What the cells of a table have in common.
-fn key(case: &Case) -> [&str; 5] {
-    [&case.workload, &case.dtype, case.output_dtype.as_deref().unwrap_or(""), &case.device, &case.regime]
+fn key(case: &Case) -> Key {
+    (case.workload, case.element, case.output, case.device, case.regime)
 }
 
+type Key = (Name, Element, Option<Element>, Device, Regime);
+
 struct Table<'a> {
-    key: [&'a str; 5],
+    key: Key,
     rows: Vec<Row<'a>>,
 }
 
@@ -50,14 +53,14 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn implementations(&self) -> Vec<&'a str> {
-        let mut names: Vec<&str> = Vec::new();
+    fn implementations(&self) -> Vec<Implementation> {
+        let mut once: Vec<Implementation> = Vec::new();
         for record in self.rows.iter().flat_map(|row| &row.records) {
-            if !names.contains(&record.case.implementation.as_str()) {
-                names.push(&record.case.implementation);
+            if !once.contains(&record.case.implementation) {
+                once.push(record.case.implementation);
             }
         }
-        names
+        once
     }
 
     fn text(&self, colour: Colour) -> String {
@@ -68,24 +71,26 @@ impl<'a> Table<'a> {
         let mut heading: String = axes.iter().map(|axis| format!("{axis:>0$}  ", width(axis))).collect();
         heading.extend(implementations.iter().map(|name| format!("{name:>CELL$}")));
         heading.push_str("   fastest");
-        let title = self.key.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("  ");
+        let (workload, element, output, device, regime) = self.key;
+        let output = output.map_or_else(String::new, |output| format!("{output}  "));
+        let title = format!("{workload}  {element}  {output}{device}  {regime}");
         let mut lines = vec![bold(&title, colour), bold(&heading, colour)];
         for row in &self.rows {
             let shape = axes.iter().map(|axis| {
                 let size = row.case.shape.get(axis).map_or("-".into(), |size| size.to_string());
                 format!("{size:>0$}  ", width(axis))
             });
-            let cells = implementations.iter().map(|name| format!("{:>CELL$}", row.cell(name)));
+            let cells = implementations.iter().map(|name| format!("{:>CELL$}", row.cell(*name)));
             let line: String = shape.chain(cells).chain([format!("   {}", row.best())]).collect();
             lines.push(line.trim_end().to_owned());
         }
-        lines.extend(implementations.iter().filter_map(|name| self.mean(name)));
+        lines.extend(implementations.iter().filter_map(|name| self.mean(*name)));
         lines.extend(self.crossover());
         lines.join("\n")
     }
 
     /// The geometric mean of an implementation's speed-ups over the shapes.
-    fn mean(&self, implementation: &str) -> Option<String> {
+    fn mean(&self, implementation: Implementation) -> Option<String> {
         let of = |row: &Row| row.record(implementation)?.speedup.as_ref().map(|speedup| speedup.ratio.ln());
         let logs: Vec<f64> = self.rows.iter().filter_map(of).collect();
         let ratio = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
@@ -96,7 +101,8 @@ impl<'a> Table<'a> {
 
     /// The implementation that is the fastest at the largest shapes, and from which size on it is.
     fn crossover(&self) -> Option<String> {
-        let mut rows: Vec<(&Row, &str)> = self.rows.iter().filter_map(|row| Some((row, row.winner()?))).collect();
+        let mut rows: Vec<(&Row, Implementation)> =
+            self.rows.iter().filter_map(|row| Some((row, row.winner()?))).collect();
         rows.sort_by_key(|(row, _)| row.case.bytes);
         let (_, last) = *rows.last()?;
         match rows.iter().rposition(|(_, winner)| *winner != last) {
@@ -115,26 +121,26 @@ impl<'a> Table<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn record(&self, implementation: &str) -> Option<&'a Record> {
+    fn record(&self, implementation: Implementation) -> Option<&'a Record> {
         self.records.iter().copied().find(|record| record.case.implementation == implementation)
     }
 
-    fn cell(&self, implementation: &str) -> String {
+    fn cell(&self, implementation: Implementation) -> String {
         match self.record(implementation) {
             None => "-".into(),
-            Some(record) if record.status == Status::Ok => {
-                record.time_ns.map_or("checked".into(), |time| nanoseconds(time.median))
+            Some(record) if record.outcome.status == Status::Ok => {
+                record.time.time_ns.map_or("checked".into(), |time| nanoseconds(time.median))
             }
             // Too long for a cell; the reason stands in the list of what was not measured.
-            Some(record) if record.status == Status::Unsupported => "unsupp.".into(),
-            Some(record) => record.status.as_str().into(),
+            Some(record) if record.outcome.status == Status::Unsupported => "unsupp.".into(),
+            Some(record) => record.outcome.status.as_str().into(),
         }
     }
 
     /// The measured implementations.
     fn timed(&self) -> impl Iterator<Item = (&'a Record, f64)> {
-        let ok = self.records.iter().copied().filter(|record| record.status == Status::Ok);
-        ok.filter_map(|record| Some((record, record.time_ns?.median)))
+        let ok = self.records.iter().copied().filter(|record| record.outcome.status == Status::Ok);
+        ok.filter_map(|record| Some((record, record.time.time_ns?.median)))
     }
 
     fn fastest(&self) -> Option<&'a Record> {
@@ -142,23 +148,23 @@ impl<'a> Row<'a> {
     }
 
     /// The fastest of several, where the intervals of the others do not reach its own.
-    fn winner(&self) -> Option<&'a str> {
+    fn winner(&self) -> Option<Implementation> {
         let fastest = (self.timed().count() > 1).then(|| self.fastest()).flatten()?;
-        let end = |record: &Record| record.time_ns.map(|time| time.hi.unwrap_or(time.median));
-        let start = |record: &Record| record.time_ns.map(|time| time.lo.unwrap_or(time.median));
+        let end = |record: &Record| record.time.time_ns.map(|time| time.hi.unwrap_or(time.median));
+        let start = |record: &Record| record.time.time_ns.map(|time| time.lo.unwrap_or(time.median));
         let mut others = self.timed().map(|(record, _)| record).filter(|record| record.case.id != fastest.case.id);
-        others.all(|other| start(other) > end(fastest)).then_some(fastest.case.implementation.as_str())
+        others.all(|other| start(other) > end(fastest)).then_some(fastest.case.implementation)
     }
 
     fn best(&self) -> String {
         let Some(record) = self.fastest() else { return "-".into() };
         let speedup = record.speedup.as_ref().filter(|_| self.timed().count() > 1);
         let parts = [
-            Some(record.case.implementation.clone()),
+            Some(record.case.implementation.to_string()),
             speedup.map(|speedup| format!("{}x {}", four_digits(speedup.ratio), speedup.verdict)),
-            record.gbps.map(|gbps| format!("{} GB/s", four_digits(gbps))),
-            record.roofline.as_ref().map(|roof| format!("{:.0} % {}", roof.percent, roof.bound)),
-            record.memory.and_then(above),
+            record.rates.gbps.map(|gbps| format!("{} GB/s", four_digits(gbps))),
+            record.rates.roofline.as_ref().map(|roof| format!("{:.0} % {}", roof.percent, roof.bound)),
+            record.footprint.memory.and_then(above),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
     }
@@ -173,22 +179,28 @@ fn above(memory: Memory) -> Option<String> {
 mod tests {
     use super::*;
     use crate::record::{Estimate, Speedup};
+    use calorimeter_case::record::{Outcome, Rates, Time};
 
     fn record(implementation: &str, dimension: u64, nanos: f64, ratio: Option<f64>) -> Record {
         let case = Case {
-            mode: "ops".into(),
+            mode: "ops".parse().unwrap(),
             workload: "softmax".into(),
-            dtype: "f32".into(),
-            device: "cuda:0".into(),
-            regime: "device-cold".into(),
-            implementation: implementation.into(),
+            element: "f32".parse().unwrap(),
+            device: "cuda:0".parse().unwrap(),
+            regime: "device-cold".parse().unwrap(),
+            implementation: implementation.parse().unwrap(),
             shape: [("batch", 16), ("dimension", dimension)].into(),
             bytes: Some(dimension << 20),
             ..Case::default()
         };
         let speedup = ratio.map(|ratio| Speedup { ratio, verdict: "FASTER".into(), ..Speedup::default() });
         let time_ns = Some(Estimate { median: nanos, lo: None, hi: None });
-        Record { time_ns, speedup, gbps: Some(100.0), ..Record::new(case, Status::Ok) }
+        Record {
+            speedup,
+            time: Time { time_ns, ..Time::default() },
+            rates: Rates { gbps: Some(100.0), ..Rates::default() },
+            ..Record::new(case, Status::Ok)
+        }
     }
 
     #[test]
@@ -202,8 +214,11 @@ mod tests {
             record("cube", 128, 4_000.0, Some(2.0)),
         ];
         records.push(Record {
-            reason: Some("none".into()),
-            ..Record::new(Case { implementation: "native".into(), ..records[0].case.clone() }, Status::Unsupported)
+            outcome: Outcome { reason: Some("none".into()), ..Status::Unsupported.into() },
+            ..Record::new(
+                Case { implementation: "native".parse().unwrap(), ..records[0].case.clone() },
+                Status::Unsupported,
+            )
         });
         let expected = "\
 softmax  f32  cuda:0  device-cold
@@ -217,9 +232,11 @@ cube is the fastest from batch16-dimension64, 64.00 MiB moved, on; below it eage
     }
 
     #[test]
-    fn models_are_not_operators() {
-        let mut model = record("eager", 1, 1.0, None);
-        model.case.mode = "inference".into();
-        assert_eq!(operators(&[model], Colour::Never), "");
+    fn models_are_not_operators_and_every_suite_is_of_some() {
+        for (mode, expected) in [("inference", false), ("training", false), ("links", true), ("elsewhere", true)] {
+            let mut record = record("eager", 1, 1.0, None);
+            record.case.mode = mode.parse().unwrap();
+            assert_eq!(operators(&[record], Colour::Never) != "", expected, "{mode}");
+        }
     }
 }

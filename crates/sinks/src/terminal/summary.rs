@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::text::{four_digits, indented};
-use super::{Colour, RECIPE_WIDTH, bold, group, paint, recipe_with_sparsity};
+use super::{Colour, RECIPE_WIDTH, bold, group, paint};
 use crate::journal::count_by_status;
-use crate::record::{Record, Status, SuiteSpeedup};
+use calorimeter_case::record::{Record, Status, SuiteSpeedup};
 
 const MOST_LISTED: usize = 10;
 
@@ -65,11 +65,11 @@ fn together(speedup: &SuiteSpeedup) -> String {
 fn winners(records: &[Record]) -> Vec<String> {
     let mut best: Vec<Contest> = Vec::new();
     let mut place_of = HashMap::new();
-    for record in records.iter().filter(|record| record.status == Status::Ok) {
-        let Some(time) = record.time_ns else { continue };
-        let recipe = recipe_with_sparsity(&record.case);
+    for record in records.iter().filter(|record| record.outcome.status == Status::Ok) {
+        let Some(time) = record.time.time_ns else { continue };
+        let recipe = record.case.variant();
         let place = *place_of.entry((recipe.clone(), group(&record.case))).or_insert(best.len());
-        let implementation = record.case.implementation.as_str();
+        let implementation = record.case.implementation.name();
         match best.get_mut(place) {
             None => best.push(Contest { recipe, rivals: 1, implementation, nanos: time.median }),
             Some(contest) => {
@@ -140,11 +140,11 @@ fn cases(count: usize) -> String {
 fn causes(records: &[Record]) -> Vec<Cause<'_>> {
     let mut causes: Vec<Cause> = Vec::new();
     let mut place_of: HashMap<(Status, &str), usize> = HashMap::new();
-    for record in records.iter().filter(|record| record.status != Status::Ok) {
-        let reason = record.reason.as_deref().unwrap_or_default();
-        let place = *place_of.entry((record.status, reason)).or_insert(causes.len());
+    for record in records.iter().filter(|record| record.outcome.status != Status::Ok) {
+        let reason = record.outcome.reason.as_deref().unwrap_or_default();
+        let place = *place_of.entry((record.outcome.status, reason)).or_insert(causes.len());
         if place == causes.len() {
-            causes.push(Cause { status: record.status, reason, ids: Vec::new() });
+            causes.push(Cause { status: record.outcome.status, reason, ids: Vec::new() });
         }
         causes[place].ids.push(&record.case.id);
     }
@@ -157,7 +157,7 @@ fn causes(records: &[Record]) -> Vec<Cause<'_>> {
 fn warnings(records: &[Record]) -> Vec<(&str, usize)> {
     let mut warnings: Vec<(&str, usize)> = Vec::new();
     let mut place_of = HashMap::new();
-    for warning in records.iter().flat_map(|record| &record.warnings) {
+    for warning in records.iter().flat_map(|record| &record.outcome.warnings) {
         let place = *place_of.entry(warning).or_insert(warnings.len());
         if place == warnings.len() {
             warnings.push((warning, 0));

@@ -1,7 +1,7 @@
 //! Figures and sentences as text.
 
 use super::WIDTH;
-use crate::record::finite;
+use calorimeter_case::record::finite;
 
 pub(super) fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", four_digits(bytes as f64 / f64::from(1 << 20)))

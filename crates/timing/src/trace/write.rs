@@ -2,11 +2,11 @@
 
 use super::lanes::{DEVICE, HOST, Lanes, Thread};
 use super::{Span, Trace, Track};
+use crate::durable;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -58,14 +58,7 @@ impl<W: Write> Events<W> {
 impl Trace {
     /// Writes the trace to a file that is there whole or not at all.
     pub fn save(&self, path: &Path) -> io::Result<()> {
-        let mut temporary = path.as_os_str().to_owned();
-        temporary.push(format!(".{}.tmp", std::process::id()));
-        let written = File::create(&temporary).and_then(|file| self.write_to(file));
-        let saved = written.and_then(|()| fs::rename(&temporary, path));
-        if saved.is_err() {
-            let _ = fs::remove_file(&temporary);
-        }
-        saved
+        durable::replace(path, |file| self.write_to(file))
     }
 
     /// Writes the trace as JSON. Time begins with the first event.
@@ -157,6 +150,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
     use std::collections::{BTreeMap, HashMap};
+    use std::fs;
 
     fn span(track: Track, name: &str, start_ns: u64, nanos: u64) -> Span {
         Span { track, name: name.into(), start_ns, nanos, correlation: None, args: vec![] }

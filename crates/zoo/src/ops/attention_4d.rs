@@ -2,9 +2,10 @@
 
 use super::attention_core::{Attention, Stage};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
+use crate::operator::{Operation, Spec};
 use crate::{FusionModel, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::backend::Backend;
+use calorimeter_case::Suite;
 
 /// What a position sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,10 +5,11 @@ use super::fusion_counts::number_bytes;
 use super::native_pass;
 use super::product::{size, weight};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, burn_alone};
+use crate::operator::{Operation, Spec, burn_alone};
 use crate::reference::dot;
 use crate::{Counts, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, backend::Backend};
+use calorimeter_case::Suite;
 use calorimeter_recipes::{Dtype, Element};
 
 /// One of the four.

@@ -3,9 +3,10 @@
 use super::number_types::{FLOATS, allow};
 use super::transfer::native_alone;
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
+use crate::operator::{Operation, Spec};
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
+use calorimeter_case::Suite;
 
 /// One of them. Inputs and outputs are matrices with a row for each device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

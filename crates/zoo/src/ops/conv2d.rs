@@ -3,13 +3,14 @@
 use super::fusion_counts;
 use super::product::weight;
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, burn_alone, floats};
+use crate::operator::{Operation, Spec, burn_alone, floats};
 use crate::{
     Counts, Device, Fill, FusionModel, Implementation, Matrix, Operand, Operator, Pass, Sample, Slot, Value, ZooError,
 };
 use burn::tensor::activation::relu;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{DType, Tensor, backend::Backend, module};
+use calorimeter_case::Suite;
 
 /// What follows the convolution, whose stride is 1 and whose padding keeps the size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,9 +4,10 @@ use super::loss;
 use super::rows::{AXES, copies, count, input, size};
 use super::softmax::exponentials;
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, floats};
+use crate::operator::{Operation, Spec, floats};
 use crate::{Fill, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{DType, backend::Backend};
+use calorimeter_case::Suite;
 use calorimeter_recipes::Element;
 
 /// `cross_entropy`.

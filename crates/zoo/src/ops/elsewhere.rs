@@ -1,9 +1,10 @@
 //! What other programs measure on other machines: it can be named and planned, and is recorded as unsupported.
 
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
+use crate::operator::{Operation, Spec};
 use crate::{Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
+use calorimeter_case::Suite;
 
 /// `tokamax_splash_attention`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

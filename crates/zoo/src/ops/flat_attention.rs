@@ -3,9 +3,10 @@
 use super::attention_core::{Attention, Stage};
 use super::{fusion_counts, rows};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
+use crate::operator::{Operation, Spec};
 use crate::{Counts, FusionModel, Matrix, Operand, Operator, Pass, Sample, Slot, Value};
 use burn::tensor::backend::Backend;
+use calorimeter_case::Suite;
 
 /// How far it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -10,9 +10,10 @@ use super::product::{AXES, column, in_sixteens, products, size};
 use crate::gate::Tolerance;
 #[cfg(feature = "cuda")]
 use crate::native_operator::{NativePass, Set};
-use crate::operator::{Operation, Spec, Suite};
+use crate::operator::{Operation, Spec};
 use crate::{Counts, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{DType, backend::Backend};
+use calorimeter_case::Suite;
 use calorimeter_recipes::{Dtype, Element, FloatType};
 
 /// A product by what is given and what is done with it.

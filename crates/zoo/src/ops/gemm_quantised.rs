@@ -14,9 +14,10 @@ use super::product::{AXES, column, in_sixteens, products, size};
 use crate::gate::Tolerance;
 #[cfg(feature = "cuda")]
 use crate::native_operator::{NativePass, Set};
-use crate::operator::{Operation, Spec, Suite, burn_alone};
+use crate::operator::{Operation, Spec, burn_alone};
 use crate::{Counts, Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{DType, Tensor, backend::Backend};
+use calorimeter_case::Suite;
 use calorimeter_recipes::format::{Format, MxScaling};
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::{Dtype, Element, FloatType};

@@ -2,9 +2,10 @@
 
 use super::number_types::{FLOATS, allow};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, burn_alone};
+use crate::operator::{Operation, Spec, burn_alone};
 use crate::{Counts, Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
+use calorimeter_case::Suite;
 
 /// `single_device_hbm_copy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

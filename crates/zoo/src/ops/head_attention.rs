@@ -2,9 +2,10 @@
 
 use super::number_types::{FLOATS, allow};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
+use crate::operator::{Operation, Spec};
 use crate::{Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{Bool, DType, Tensor, activation, backend::Backend};
+use calorimeter_case::Suite;
 use calorimeter_recipes::FloatType;
 
 /// What a position attends to.

@@ -4,9 +4,10 @@
 use super::native_pass;
 use super::number_types::{BF16, FLOATS, allow};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, burn_alone, burn_or_cube};
+use crate::operator::{Operation, Spec, burn_alone, burn_or_cube};
 use crate::{Counts, Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{activation, backend::Backend};
+use calorimeter_case::Suite;
 
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

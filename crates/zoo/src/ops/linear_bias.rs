@@ -5,12 +5,13 @@ use super::product::{size, weight};
 use crate::gate::Tolerance;
 #[cfg(feature = "cuda")]
 use crate::native_operator::{NativePass, Set};
-use crate::operator::{Operation, Spec, Suite, burn_alone};
+use crate::operator::{Operation, Spec, burn_alone};
 use crate::reference::dot;
 use crate::{
     Activation, Counts, Device, FusionModel, Implementation, Matrix, Operand, Operator, Pass, Sample, Slot, Value,
 };
 use burn::tensor::backend::Backend;
+use calorimeter_case::Suite;
 
 /// What follows the bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

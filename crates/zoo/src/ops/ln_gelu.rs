@@ -3,9 +3,10 @@
 use super::layer_norm::{self, LayerNorm};
 use super::rows::{AXES, count, floats, stored};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, burn_or_cube};
+use crate::operator::{Operation, Spec, burn_or_cube};
 use crate::{Activation, Device, FusionModel, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, backend::Backend};
+use calorimeter_case::Suite;
 use calorimeter_recipes::FloatType;
 
 /// `ln_gelu`.

@@ -4,10 +4,11 @@ use super::fusion_counts;
 use super::layer_norm::LayerNorm;
 use super::product::{size, weight};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
+use crate::operator::{Operation, Spec};
 use crate::reference::dot;
 use crate::{FusionModel, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::backend::Backend;
+use calorimeter_case::Suite;
 use calorimeter_shapes::Axes;
 
 /// `ln_linear`.

@@ -3,9 +3,10 @@
 use super::loss;
 use super::rows::{AXES, copies, count, floats, input};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
+use crate::operator::{Operation, Spec};
 use crate::{Fill, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, backend::Backend};
+use calorimeter_case::Suite;
 
 /// `mse_loss`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

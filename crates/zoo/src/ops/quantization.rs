@@ -10,9 +10,10 @@ use super::product::column;
 use crate::gate::Tolerance;
 #[cfg(feature = "cuda")]
 use crate::native_operator::{NativePass, Set};
-use crate::operator::{Operation, Spec, Suite};
+use crate::operator::{Operation, Spec};
 use crate::{Counts, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{DType, Tensor, backend::Backend};
+use calorimeter_case::Suite;
 use calorimeter_recipes::{Dtype, Element};
 
 /// A quantisation by where its scales come from, and whether the matrix is transposed first.

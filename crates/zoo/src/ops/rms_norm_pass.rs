@@ -3,9 +3,10 @@
 use super::inference::published_width;
 use super::number_types::{BF16, F32, FLOATS, allow};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, burn_alone, burn_or_cube};
+use crate::operator::{Operation, Spec, burn_alone, burn_or_cube};
 use crate::{Counts, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{DType, Tensor, backend::Backend};
+use calorimeter_case::Suite;
 use calorimeter_recipes::Dtype;
 use calorimeter_recipes::FloatType;
 use rayon::prelude::*;

@@ -2,9 +2,10 @@
 
 use super::rows::{AXES, copies, count, floats, input, whole};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, burn_or_cube};
+use crate::operator::{Operation, Spec, burn_or_cube};
 use crate::{Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, activation, backend::Backend};
+use calorimeter_case::Suite;
 use calorimeter_recipes::Dtype;
 use calorimeter_recipes::FloatType;
 

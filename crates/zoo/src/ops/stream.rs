@@ -1,12 +1,13 @@
 //! The four kernels of STREAM: traffic with next to no arithmetic.
 
+#[cfg(feature = "cuda")]
 use super::native_pass;
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, burn_alone};
+use crate::operator::{Operation, Spec, burn_alone};
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::backend::Backend;
+use calorimeter_case::Suite;
 use calorimeter_recipes::Dtype;
-#[cfg(feature = "cuda")]
 use calorimeter_recipes::FloatType;
 
 /// One of the four.

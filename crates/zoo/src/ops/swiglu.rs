@@ -2,9 +2,10 @@
 
 use super::rows::{self, AXES, copies, count, floats, input, stored, whole};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, burn_or_cube};
+use crate::operator::{Operation, Spec, burn_or_cube};
 use crate::{Activation, Device, Fill, FusionModel, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::{DType, backend::Backend};
+use calorimeter_case::Suite;
 use calorimeter_recipes::FloatType;
 
 /// `swiglu`.

@@ -4,10 +4,11 @@ use super::fusion_counts;
 use super::linear_bias::SILU_FLOPS;
 use super::product::{size, weight};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
+use crate::operator::{Operation, Spec};
 use crate::reference::dot;
 use crate::{Activation, FusionModel, Matrix, Operand, Pass, Sample, Slot, Value};
 use burn::tensor::backend::Backend;
+use calorimeter_case::Suite;
 
 /// `swiglu_mlp`: m rows, k numbers wide outside and n inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,9 +3,10 @@
 use super::inference::sigmoid;
 use super::number_types::{BF16, FLOATS, allow};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
+use crate::operator::{Operation, Spec};
 use crate::{Counts, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::{DType, Tensor, activation, backend::Backend};
+use calorimeter_case::Suite;
 use calorimeter_recipes::FloatType;
 
 /// One direction. `n` is the width of the input, a and b together.

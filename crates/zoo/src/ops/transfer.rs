@@ -2,9 +2,10 @@
 
 use super::number_types::{FLOATS, allow};
 use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
+use crate::operator::{Operation, Spec};
 use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
 use burn::tensor::backend::Backend;
+use calorimeter_case::Suite;
 
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

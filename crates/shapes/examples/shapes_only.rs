@@ -1,6 +1,6 @@
 //! `calorimeter-shapes` alone: sizes without anything to run on them, from two named sets and a grid.
 //!
-//! `cargo run -p calorimeter-examples --example shapes_only`
+//! `cargo run -p calorimeter-shapes --example shapes_only`
 
 use calorimeter_shapes::{Axis, Grid, Range, ShapeError, ShapeSource, Step, Value};
 

@@ -1,13 +1,13 @@
 //! `calorimeter-recipes` alone: the linear layers of a burn module of one's own are quantised where they are, and its
 //! answers compared with those before.
 //!
-//! `cargo run --release -p calorimeter-examples --example quantise_a_module [-- int8wo float8dq]`
+//! `cargo run -p calorimeter-recipes --example quantise_a_module [-- int8wo float8dq]`
 
 use burn::module::Module;
 use burn::nn::{Gelu, LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{Distribution, Tensor, backend::Backend};
 use burn_flex::Flex;
-use calorimeter_recipes::{QuantLinear, Recipe, RecipeError, quantize};
+use calorimeter_recipes::{QuantLinear, Recipe, RecipeError, quantise, sqnr};
 
 #[derive(Module, Debug)]
 struct Block<B: Backend> {
@@ -56,14 +56,12 @@ fn main() -> Result<(), RecipeError> {
     }
     for name in names {
         let recipe: Recipe = name.parse()?;
-        let (quantised, report) = quantize(mlp.clone(), &recipe, |path, [n, _]| n > 16 && path != "blocks.1.down")?;
-        println!("{report}\n{:.1} dB\n", sqnr(exact.clone(), quantised.forward(input.clone())));
+        let (quantised, report) = quantise(mlp.clone(), &recipe, |path, [n, _]| n > 16 && path != "blocks.1.down")?;
+        println!("{report}\n{:.1} dB\n", sqnr(&values(exact.clone()), &values(quantised.forward(input.clone()))));
     }
     Ok(())
 }
 
-/// Signal over error in decibels.
-fn sqnr(exact: Tensor<Flex, 3>, given: Tensor<Flex, 3>) -> f32 {
-    let power = |tensor: Tensor<Flex, 3>| tensor.powi_scalar(2).sum().into_scalar();
-    10.0 * (power(exact.clone()) / power(exact - given)).log10()
+fn values(tensor: Tensor<Flex, 3>) -> Vec<f32> {
+    tensor.into_data().iter().collect()
 }

@@ -1,9 +1,9 @@
-//! `calorimeter-timing` alone: does it pay for a kernel to read four floats at once? A CubeCL kernel of ours in two
+//! A kernel of one's own in the hands of `calorimeter-timing`: does it pay to read four floats at once? A CubeCL kernel in two
 //! variants, timed by the device's own clock where it has one.
 //!
-//! `cargo run --release -p calorimeter-examples --example time_a_kernel`
+//! `cargo run -p calorimeter-kernels --example time_a_kernel`
 
-use calorimeter_timing::{Arm, Failure, Options, Quiet, Stopwatch, Timestamps, WallClock, Work, measure};
+use calorimeter_timing::{Arm, Failure, Options, Stopwatch, Timestamps, WallClock, Work, compare_arms};
 use cubecl::client::ComputeClient;
 use cubecl::future::block_on;
 use cubecl::prelude::*;
@@ -72,19 +72,15 @@ fn main() -> Result<(), Failure> {
         println!("the adapter has no clock: the host's is read, and the slope over window lengths removes the waiting");
     }
 
-    let mut arms = [Arm::new(&mut single, &mut *clock), Arm::new(&mut fourfold, &mut *other_clock).against(0)];
-    let outcome = measure(&mut arms, &Options::default(), &mut Quiet);
-    for (name, measured) in ["one at once", "four at once"].into_iter().zip(outcome) {
-        let measured = measured?;
-        let bytes = (3 * size_of::<f32>() * FLOATS) as f64;
-        println!("{name:12} {:9.1} us, {:6.1} GB/s", measured.time.median / 1e3, bytes / measured.time.median);
-        if let Some(speedup) = measured.comparison {
-            let interval = speedup.lo.zip(speedup.hi).map(|(lo, hi)| format!(" [{lo:.3}, {hi:.3}]"));
-            println!("{name} is {}: {:.3}x{}", speedup.verdict, speedup.ratio, interval.unwrap_or_default());
-        }
-        if !measured.converged {
-            println!("this machine is too busy for the precision that was asked for");
-        }
+    let (single, fourfold) = (Arm::new(&mut single, &mut *clock), Arm::new(&mut fourfold, &mut *other_clock));
+    let compared = compare_arms(single, fourfold, &Options::default())?;
+    let bytes = (3 * size_of::<f32>() * FLOATS) as f64;
+    for (name, time) in [("one at once", compared.baseline.time), ("four at once", compared.candidate.time)] {
+        println!("{name:12} {time}, {:6.1} GB/s", bytes / time.median);
+    }
+    println!("four at once is {}", compared.comparison);
+    if !compared.converged() {
+        println!("this machine is too busy for the precision that was asked for");
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `calorimeter-runner` inside a program of one's own: the cases below, or those of a file, each record as it comes.
 //!
-//! `cargo run --release -p calorimeter-examples --example runner [-- configs/quickstart.yml]`
+//! `cargo run -p calorimeter-runner --example runner [-- configs/quickstart.yml]`
 
 use calorimeter_runner::dialects::Source;
 use calorimeter_runner::run::{Place, Request, RunError, Show, now, run_id};
@@ -18,8 +18,8 @@ struct Lines;
 
 impl Show for Lines {
     fn record(&mut self, record: &calorimeter_sinks::Record) {
-        let time = record.time_ns.map_or_else(String::new, |time| format!("{:.1} us", time.median / 1e3));
-        println!("{:<62} {:9} {time:>12}", record.case.id, record.status.to_string());
+        let time = record.time.time_ns.map_or_else(String::new, |time| format!("{:.1} us", time.median / 1e3));
+        println!("{:<62} {:9} {time:>12}", record.case.id, record.outcome.status.to_string());
     }
 }
 

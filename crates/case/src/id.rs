@@ -1,0 +1,135 @@
+//! What a case is called.
+
+use crate::{Axes, Device, Element, Implementation, Mode, Name, Regime};
+use std::sync::Arc;
+use std::{fmt, ops::Deref};
+
+/// Readable and unique within a run, e.g. `inference/linear/int8wo/fused/cuda:0/bf16/m1024-k1024-n1024`. It is built
+/// once, by the plan; comparisons, workers and journals speak of cases by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CaseId(Arc<str>);
+
+/// What the id of a case is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    /// What is done.
+    pub mode: Mode,
+    /// Which computation.
+    pub workload: Name,
+    /// Which arithmetic, with the sparsity laid over it.
+    pub variant: (Name, Option<Name>),
+    /// Whose kernels run.
+    pub implementation: Implementation,
+    /// Where.
+    pub device: Device,
+    /// The type of its numbers.
+    pub element: Element,
+    /// The type of its outputs, where that was a choice.
+    pub output: Option<Element>,
+    /// Its size.
+    pub axes: &'a Axes,
+    /// What its time means.
+    pub regime: Regime,
+    /// How many equal cases stand before it in the plan.
+    pub repeat: u32,
+}
+
+impl fmt::Display for Identity<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mode, workload, variant: (recipe, sparsity), implementation, device, element, .. } = self;
+        write!(f, "{mode}/{workload}/{recipe}")?;
+        if let Some(sparsity) = sparsity {
+            write!(f, "+{sparsity}")?;
+        }
+        write!(f, "/{implementation}/{device}/{element}")?;
+        if let Some(output) = self.output {
+            write!(f, "-{output}")?;
+        }
+        write!(f, "/{}", self.axes)?;
+        if self.regime != Regime::default() {
+            write!(f, "/{}", self.regime)?;
+        }
+        match self.repeat {
+            0 => Ok(()),
+            before => write!(f, "#{}", before + 1),
+        }
+    }
+}
+
+impl From<Identity<'_>> for CaseId {
+    fn from(identity: Identity<'_>) -> Self {
+        identity.to_string().into()
+    }
+}
+
+impl From<&str> for CaseId {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<String> for CaseId {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+impl Deref for CaseId {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl std::str::FromStr for CaseId {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(text.into())
+    }
+}
+
+crate::serde_by_name!(CaseId, "the id of a case");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Dtype, Suite};
+
+    #[test]
+    fn an_id_says_what_differs_from_the_usual_and_nothing_else() {
+        let axes = Axes::from([("m", 8), ("k", 64), ("n", 32)]);
+        let plain = Identity {
+            mode: Mode::Inference,
+            workload: Name::new("linear"),
+            variant: (Name::new("int8wo"), None),
+            implementation: Implementation::Fused,
+            device: Device::Cuda(0),
+            element: Dtype::Bf16.into(),
+            output: None,
+            axes: &axes,
+            regime: Regime::DeviceCold,
+            repeat: 0,
+        };
+        assert_eq!(&*CaseId::from(plain), "inference/linear/int8wo/fused/cuda:0/bf16/m8-k64-n32");
+        let special = Identity {
+            mode: Mode::Operator(Suite::Gemm),
+            workload: Name::new("gemm"),
+            variant: (Name::new("baseline"), Some(Name::new("semi-sparse"))),
+            device: Device::Cpu,
+            output: Some(Element::E4m3),
+            regime: Regime::HostE2e,
+            repeat: 1,
+            ..plain
+        };
+        let id = "gemm/gemm/baseline+semi-sparse/fused/cpu/bf16-e4m3/m8-k64-n32/host-e2e#2";
+        assert_eq!(&*CaseId::from(special), id);
+    }
+}

@@ -1,0 +1,92 @@
+//! What is done with a computation.
+
+use crate::UnknownName;
+use std::{fmt, str::FromStr};
+
+/// Groups of operators, each a command of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Suite {
+    /// Matrix products, quantisation, and what runs beside them in large models.
+    Gemm,
+    /// Normalisations, activations, losses.
+    Ops,
+    /// Patterns that are worth fusing.
+    Fusion,
+    /// Memory, linear algebra and launches, by which a machine is calibrated.
+    Calibration,
+    /// Copies between host and device, and exchange between devices.
+    Links,
+    /// What other programs measure on other machines.
+    Elsewhere,
+}
+
+impl Suite {
+    /// Every suite.
+    pub const ALL: [Self; 6] = [Self::Gemm, Self::Ops, Self::Fusion, Self::Calibration, Self::Links, Self::Elsewhere];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gemm => "gemm",
+            Self::Ops => "ops",
+            Self::Fusion => "fusion",
+            Self::Calibration => "calibration",
+            Self::Links => "links",
+            Self::Elsewhere => "elsewhere",
+        }
+    }
+}
+
+/// The first word of a case's id: what is done with a model, or the suite of an operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Mode {
+    /// Forward passes of a model.
+    #[default]
+    Inference,
+    /// Forward and backward passes of a model.
+    Training,
+    /// An operator.
+    Operator(Suite),
+}
+
+impl Mode {
+    fn all() -> impl Iterator<Item = Self> {
+        [Self::Inference, Self::Training].into_iter().chain(Suite::ALL.map(Self::Operator))
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inference => "inference",
+            Self::Training => "training",
+            Self::Operator(suite) => suite.name(),
+        }
+    }
+
+    /// Whether it is an operator that runs, for which there are no recipes.
+    pub fn is_operator(self) -> bool {
+        matches!(self, Self::Operator(_))
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let found = Self::all().find(|mode| mode.name() == name);
+        found.ok_or_else(|| UnknownName::new("mode", name, Self::all().map(Self::name)))
+    }
+}
+
+crate::written_as_a_name!(
+    Mode,
+    "Mode",
+    "what is done: inference, training, or the suite of an operator",
+    Mode::all().map(|mode| mode.to_string()).collect()
+);

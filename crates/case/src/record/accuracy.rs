@@ -1,0 +1,31 @@
+//! How far outputs are from their references.
+
+use super::number::no_number;
+use serde::{Deserialize, Serialize};
+
+/// How far the output is from the unquantised model, and the kernel from its own reference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Accuracy {
+    /// Signal to quantisation noise in dB. Infinite, so left out, when the output is exact.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub sqnr_db: Option<f64>,
+    /// L2 norm of the error over that of the reference.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub rel_l2: Option<f64>,
+    /// The largest absolute error of one element.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub max_abs: Option<f64>,
+    /// Cosine of the angle between output and reference.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub cosine: Option<f64>,
+    /// Relative L2 error against the same quantised operands: the error of the kernel alone.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub kernel_rel_l2: Option<f64>,
+}
+
+impl Accuracy {
+    /// The output equals the reference, which makes the SQNR infinite and hence absent.
+    pub fn is_exact(&self) -> bool {
+        self.rel_l2 == Some(0.0)
+    }
+}

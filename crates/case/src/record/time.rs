@@ -1,0 +1,76 @@
+//! How long a run took, and how its windows scatter.
+
+use super::number::no_number;
+use serde::{Deserialize, Serialize};
+
+/// How long a run took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Time {
+    /// The time of one run in nanoseconds.
+    #[serde(default, skip_serializing_if = "Estimate::is_absent")]
+    pub time_ns: Option<Estimate>,
+    /// The raw measurements that `time_ns` was computed from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<Window>,
+    /// Times of single launches in nanoseconds, where another program's table wants their percentiles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub iterations_ns: Vec<u64>,
+    /// Whether the interval became as narrow as asked before the time was up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub converged: Option<bool>,
+    /// How the windows scatter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scatter: Option<Scatter>,
+    /// Host time of enqueuing one run, the queue not being full.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub enqueue_ns: Option<f64>,
+    /// Whether the host enqueues runs about as slowly as the device works, or more slowly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_bound: Option<bool>,
+}
+
+/// A figure with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The middle value.
+    pub median: f64,
+    /// Lower end of the 95 % interval.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub lo: Option<f64>,
+    /// Upper end of the 95 % interval.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub hi: Option<f64>,
+}
+
+impl Estimate {
+    pub(super) fn is_absent(this: &Option<Estimate>) -> bool {
+        no_number(&this.map(|estimate| estimate.median))
+    }
+}
+
+/// One raw measurement: `launches` runs took `nanos` together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// Runs inside the window.
+    pub launches: u32,
+    /// Nanoseconds from its opening to its closing.
+    pub nanos: u64,
+}
+
+/// How the windows of a case scatter, as times per run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Scatter {
+    /// The shortest.
+    pub min: f64,
+    /// Below it are 5 % of the windows.
+    pub p05: f64,
+    /// Below it are 95 % of the windows.
+    pub p95: f64,
+    /// Median absolute deviation from the median.
+    pub mad: f64,
+    /// Windows more than five scaled deviations from the median.
+    pub outliers: u32,
+    /// Correlation of each window with the one before.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub autocorrelation: Option<f64>,
+}

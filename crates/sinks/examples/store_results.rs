@@ -1,0 +1,76 @@
+//! `calorimeter-sinks` alone: figures of one's own in a journal that survives a crash, as a table on the terminal, and
+//! in `results.csv` (with the feature `tables`, which is on by default, in `results.parquet` too).
+//!
+//! `cargo run -p calorimeter-sinks --no-default-features --example store_results [-- FOLDER]`
+
+use calorimeter_case::{Case, Element, Implementation, Mode, Regime, Suite};
+use calorimeter_sinks::journal::{Header, Summary, count_by_status};
+use calorimeter_sinks::record::{Estimate, Window};
+use calorimeter_sinks::terminal::{Colour, LiveTable};
+use calorimeter_sinks::{Journal, Record, Run, SinkError, Status, write_all};
+use std::path::PathBuf;
+use std::time::Instant;
+
+fn main() -> Result<(), SinkError> {
+    let dir: PathBuf = std::env::args_os().nth(1).map_or_else(|| "stored".into(), Into::into);
+    let now = || chrono::Local::now().to_rfc3339();
+    let header = Header {
+        run_id: "sorting".into(),
+        started: now(),
+        argv: std::env::args().collect(),
+        config: serde_json::json!({ "sizes": [1000, 10_000, 100_000] }),
+        config_fingerprint: "1".into(),
+        plan_cases: 3,
+        environment: serde_json::json!({}),
+    };
+    let mut journal = Journal::create(&dir, &header)?;
+    let mut table = LiveTable::new(Colour::Never);
+    let mut records = Vec::new();
+    for size in [1000, 10_000, 100_000] {
+        let record = sorted(size);
+        // On disk before the next one starts.
+        journal.append(&record)?;
+        println!("{}", table.show(&record));
+        records.push(record);
+    }
+    journal.finish(&Summary {
+        finished: now(),
+        interrupted: false,
+        counts: count_by_status(&records),
+        notes: Vec::new(),
+        suite: Vec::new(),
+    })?;
+    let written = write_all(&Run { output_dir: dir.clone(), dir, header, records });
+    written.paths.iter().for_each(|path| println!("wrote {}", path.display()));
+    written.errors.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Sorts so many scrambled numbers nine times.
+fn sorted(size: u64) -> Record {
+    let mut nanos: Vec<u64> = (0..9)
+        .map(|_| {
+            let mut numbers: Vec<u64> = (0..size).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+            let start = Instant::now();
+            numbers.sort_unstable();
+            std::hint::black_box(&numbers);
+            start.elapsed().as_nanos() as u64
+        })
+        .collect();
+    let windows = nanos.iter().map(|&nanos| Window { launches: 1, nanos }).collect();
+    nanos.sort_unstable();
+    let case = Case {
+        id: format!("sort/{size}").into(),
+        mode: Mode::Operator(Suite::Ops),
+        workload: "sort_unstable".into(),
+        implementation: Implementation::Native,
+        element: Element::Unsigned(64),
+        shape: [("numbers", size)].into(),
+        regime: Regime::HostE2e,
+        ..Case::default()
+    };
+    let mut record = Record::new(case, Status::Ok);
+    record.execution.stopwatch = Some("wall".into());
+    record.time.time_ns = Some(Estimate { median: nanos[nanos.len() / 2] as f64, lo: None, hi: None });
+    record.time.windows = windows;
+    record
+}

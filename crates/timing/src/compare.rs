@@ -1,0 +1,106 @@
+//! Two candidates against each other, in one call.
+
+use crate::{Arm, Closure, Comparison, Measurement, Options, Quiet, TimingError, WallClock, measure};
+use std::fmt;
+
+/// Two candidates that were measured in alternation.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Compared {
+    /// The first: what the second is compared with.
+    pub baseline: Measurement,
+    /// The second.
+    pub candidate: Measurement,
+    /// How many times faster the second is.
+    pub comparison: Comparison,
+}
+
+impl Compared {
+    /// Whether both times and the speed-up are as precise as asked for.
+    pub fn converged(&self) -> bool {
+        self.baseline.converged && self.candidate.converged
+    }
+}
+
+/// Both times and the speed-up: `12.34 µs ±0.5% against 9.35 µs ±0.4%: 1.320x [1.302, 1.341] FASTER`.
+impl fmt::Display for Compared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} against {}: {}", self.candidate.time, self.baseline.time, self.comparison)
+    }
+}
+
+/// Measures two closures in alternation and says how many times faster the second is. Each has done its work when it
+/// returns; what it returns is kept from the optimiser, what it reads should come through [`std::hint::black_box`].
+///
+/// ```
+/// use calorimeter_timing::{Options, compare};
+/// use std::{hint::black_box, time::Duration};
+///
+/// let options = Options { max_time: Duration::from_millis(50), warm_up: Duration::ZERO, ..Options::default() };
+/// let to = |end: u64| move || (0..black_box(end)).fold(0, |sum, i| sum ^ i * i);
+/// let compared = compare(to(20_000), to(10_000), &options)?;
+/// println!("{}", compared.candidate.time); // 3.124 µs ±0.3%
+/// println!("{}", compared.comparison); // 2.001x [1.993, 2.012] FASTER
+/// # Ok::<(), calorimeter_timing::TimingError>(())
+/// ```
+pub fn compare<T, U>(
+    baseline: impl FnMut() -> T + Send,
+    candidate: impl FnMut() -> U + Send,
+    options: &Options,
+) -> Result<Compared, TimingError> {
+    let (mut baseline, mut candidate) = (Closure::new(baseline), Closure::new(candidate));
+    let (mut clock, mut other_clock) = (WallClock::synchronous(), WallClock::synchronous());
+    compare_arms(Arm::new(&mut baseline, &mut clock), Arm::new(&mut candidate, &mut other_clock), options)
+}
+
+/// The same for any two works, each with a stopwatch of its own: kernels on a device, or a closure and a kernel.
+///
+/// ```
+/// use calorimeter_timing::{Arm, MockWork, Options, Script, compare_arms};
+///
+/// let (mut slow, mut clock) = MockWork::pair(Script { nanos: 20_000.0, ..Script::default() });
+/// let (mut fast, mut other_clock) = MockWork::pair(Script { nanos: 10_000.0, ..Script::default() });
+/// let (slow, fast) = (Arm::new(&mut slow, &mut clock), Arm::new(&mut fast, &mut other_clock));
+/// let compared = compare_arms(slow, fast, &Options::default())?;
+/// assert_eq!(compared.to_string(), "10.00 µs ±0.00% against 20.00 µs ±0.00%: 2.000x [2.000, 2.000] FASTER");
+/// # Ok::<(), calorimeter_timing::TimingError>(())
+/// ```
+pub fn compare_arms<'a>(baseline: Arm<'a>, candidate: Arm<'a>, options: &Options) -> Result<Compared, TimingError> {
+    let mut measured = measure(&mut [baseline, candidate.against(0)], options, &mut Quiet).into_iter();
+    let mut next = || measured.next().unwrap_or(Err(TimingError::Interrupted));
+    let (baseline, candidate) = (next()?, next()?);
+    let comparison = candidate.comparison.ok_or(TimingError::NoRatio)?;
+    Ok(Compared { baseline, candidate, comparison })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MockWork, Script, Verdict};
+    use std::time::Duration;
+
+    #[test]
+    fn the_second_closure_is_compared_with_the_first() {
+        let options = Options { max_time: Duration::from_millis(20), warm_up: Duration::ZERO, ..Options::default() };
+        let sleep = |micros| move || std::thread::sleep(Duration::from_micros(micros));
+        let compared = compare(sleep(4_000), sleep(10), &options).unwrap();
+        assert!(compared.comparison.ratio > 2.0, "{compared}");
+    }
+
+    #[test]
+    fn an_arm_that_fails_has_the_last_word() {
+        let (mut good, mut clock) = MockWork::pair(Script::default());
+        let (mut bad, mut other_clock) = MockWork::pair(Script { fails_after: Some(10), ..Script::default() });
+        let (good, bad) = (Arm::new(&mut good, &mut clock), Arm::new(&mut bad, &mut other_clock));
+        let error = compare_arms(good, bad, &Options::default()).unwrap_err();
+        assert_eq!(error.to_string(), "the scripted work failed");
+    }
+
+    #[test]
+    fn an_arm_that_already_had_a_baseline_is_compared_with_the_one_beside_it() {
+        let pair = || MockWork::pair(Script { noise: 0.001, ..Script::default() });
+        let ((mut a, mut clock), (mut b, mut other_clock)) = (pair(), pair());
+        let (a, b) = (Arm::new(&mut a, &mut clock), Arm::new(&mut b, &mut other_clock).against(7));
+        assert_eq!(compare_arms(a, b, &Options::default()).unwrap().comparison.verdict, Verdict::Same);
+    }
+}

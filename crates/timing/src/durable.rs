@@ -1,0 +1,43 @@
+//! A file that is there whole or not at all, also after a power cut.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+/// Lets `write` fill a file beside `path`, syncs it and renames it over `path`: a reader sees the old file or the new one,
+/// never a part.
+pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    let mut temporary: OsString = path.into();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let written = File::create(&temporary).and_then(|file| write(&file).and_then(|()| file.sync_all()));
+    let saved = written.and_then(|()| fs::rename(&temporary, path));
+    if saved.is_err() {
+        let _ = fs::remove_file(&temporary);
+        return saved;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // So that the renaming survives too. Not every file system can, and the file is right without it.
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn what_fails_halfway_leaves_the_old_file_and_nothing_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("case.json");
+        replace(&path, |mut file| file.write_all(b"whole")).unwrap();
+        let error = replace(&path, |mut file| {
+            file.write_all(b"half")?;
+            Err(io::Error::other("the disk is full"))
+        });
+        assert_eq!(error.unwrap_err().to_string(), "the disk is full");
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    }
+}

@@ -8,6 +8,7 @@ mod doctor;
 mod list;
 mod noise;
 mod options;
+mod reference;
 mod run;
 mod suite;
 
@@ -52,6 +53,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::List { what } => Ok(print(&list::list(what))),
         Command::Noise(arguments) => noise::noise(arguments),
         Command::Doctor(arguments) => doctor::doctor(arguments),
+        Command::Docs { dir, check } => reference::docs(&dir, check),
         Command::Schema => Ok(print(&crate::config::schema())),
         Command::Completions { shell } => {
             let mut script = Vec::new();

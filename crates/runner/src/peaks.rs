@@ -1,9 +1,11 @@
 //! The most that a device reaches, measured by probes of our own: the roof that times are held against.
 
+mod looks;
 mod probe;
 #[cfg(feature = "cuda")]
 mod products;
 
+use looks::Looks;
 pub use probe::{Beside, Probe, Share};
 
 use crate::cache;
@@ -30,6 +32,9 @@ pub struct Peaks {
     pub memory_gbps: Option<f64>,
     /// Memory that the last cache holds.
     pub cache_gbps: Option<f64>,
+    /// What each look at memory reached, the lowest first: their ends are the interval of the peak.
+    #[serde(default)]
+    pub memory_looks: Looks,
     /// Matrix products by their kind of number, in 10¹² operations per second.
     pub tflops: BTreeMap<String, f64>,
     /// What could not be measured in this process, and why: it is not tried again here, but in the next run.
@@ -49,8 +54,7 @@ pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe:
     let peaks = known.get_or_insert_with(|| read(path.as_deref(), probe).unwrap_or_else(|| probe.nothing()));
     let mut new = false;
     if peaks.memory_gbps.is_none() && !peaks.failed.contains_key(MEMORY) {
-        peaks.cache_gbps = probe.cache().ok();
-        new |= peaks.noted(MEMORY, probe.memory());
+        new |= peaks.look_at_memory(probe);
     }
     for &kind in kinds {
         if !peaks.tflops.contains_key(kind) && !peaks.failed.contains_key(kind) {
@@ -80,8 +84,9 @@ pub fn again(
         let Some((what, share)) = settled(look)? else { continue };
         let rate = if memory { record.rates.gbps } else { record.rates.tflops.map(|rate| rate * case.share) };
         let rate = rate.ok_or("it has no rate")?;
-        if memory && !probe.shares_memory() {
-            known.noted(what, Ok(share.probe));
+        if memory {
+            // In turns the case was no faster than the probe, so what each of them reached is no more than the peak.
+            known.noted(what, Ok(if probe.shares_memory() { share.probe.max(rate) } else { share.probe }));
             repeated(rate, known.memory_gbps.unwrap_or(share.probe))?;
         } else {
             // What is over the probe by noise alone is no more than it.
@@ -182,11 +187,56 @@ pub const MEMORY: &str = "memory";
 const E4M3: &str = "e4m3";
 
 impl Peaks {
+    /// Looks at memory and at the cache until they do not contradict each other; answers whether there is something new.
+    fn look_at_memory(&mut self, probe: &mut Probe<'_>) -> bool {
+        const TIMES: u32 = 3;
+        let mut cache = Looks::default();
+        for _ in 0..TIMES {
+            cache.join(&probe.cache().unwrap_or_default());
+            match probe.memory() {
+                Ok(looks) => self.memory_looks.join(&looks),
+                Err(why) => return self.noted(MEMORY, Err(why)),
+            }
+            (self.memory_gbps, self.cache_gbps) = (self.memory_looks.peak(), cache.peak());
+            if !(probe.shares_memory() && self.contradict()) {
+                return true;
+            }
+        }
+        let (memory, cache) = (self.memory_gbps.take().unwrap_or_default(), self.cache_gbps.take().unwrap_or_default());
+        self.memory_looks = Looks::default();
+        let why = format!(
+            "copies and reads reached {memory:.1} GB/s in memory and {cache:.1} GB/s in the cache, which is never slower: \
+             others use this machine too much"
+        );
+        self.noted(MEMORY, Err(why))
+    }
+
+    /// Whether memory came out faster than the cache before it, so that one of the two is wrong.
+    fn contradict(&self) -> bool {
+        let (Some(memory), Some(cache)) = (self.memory_gbps, self.cache_gbps) else { return false };
+        100.0 * memory > TOLERATED_PERCENT * cache
+    }
+
+    /// The same without what is not to be trusted on a device whose memory others use: figures that contradict each other,
+    /// and such of a single look. Looks that lie far apart stay, and are joined by others.
+    fn trusted(mut self, shares_memory: bool) -> Self {
+        let single = self.memory_looks == Looks::default();
+        if shares_memory && (single || self.contradict() || self.memory_looks.are_unsettled()) {
+            if self.contradict() {
+                self.memory_looks = Looks::default();
+            }
+            (self.memory_gbps, self.cache_gbps) = (None, None);
+        }
+        self
+    }
+
     /// Takes a figure if it is higher than the known one, or why there is none; answers whether there is something new.
     fn noted(&mut self, what: &str, figure: Result<f64, String>) -> bool {
         match figure {
             Ok(figure) if what == MEMORY => {
-                self.memory_gbps = self.memory_gbps.into_iter().chain([figure]).reduce(f64::max)
+                self.memory_gbps = self.memory_gbps.into_iter().chain([figure]).reduce(f64::max);
+                // The cache is at least as fast, so a lower figure of it was too low.
+                self.cache_gbps = self.cache_gbps.filter(|_| !self.contradict());
             }
             Ok(figure) => {
                 let known = self.tflops.entry(what.to_owned()).or_insert(figure);
@@ -224,7 +274,7 @@ fn read(path: Option<&Path>, probe: &Probe<'_>) -> Option<Peaks> {
     let peaks: Peaks = cache::read(path?)?;
     let Peaks { device, driver, policy, .. } = &peaks;
     let same = (device, driver, policy) == (&probe.told.identity, &probe.told.driver, &probe.policy);
-    same.then_some(peaks)
+    same.then(|| peaks.trusted(probe.shares_memory()))
 }
 
 /// The kinds of number that products of these factors may be computed in. A device computes quantised operands in f32 where
@@ -356,6 +406,39 @@ mod tests {
         let kept: Peaks = serde_json::from_value(serde_json::to_value(&peaks).unwrap()).unwrap();
         assert!(kept.failed.is_empty() && kept.tflops.len() == 1);
         assert!(peaks.noted("bf16", Ok(700.0)) && peaks.tflops["bf16"] == 800.0);
+    }
+
+    #[test]
+    fn memory_that_is_faster_than_the_cache_is_not_believed() {
+        let looks: Looks = [61.0, 60.0, 24.0].into_iter().collect();
+        let kept = Peaks { memory_gbps: Some(61.0), cache_gbps: Some(16.7), memory_looks: looks, ..peaks() };
+        assert!(kept.contradict());
+        let trusted = kept.clone().trusted(true);
+        assert_eq!((trusted.memory_gbps, trusted.cache_gbps, trusted.tflops), (None, None, kept.tflops.clone()));
+        assert_eq!(trusted.memory_looks, Looks::default(), "what contradicts itself is forgotten");
+        // A device of its own has caches and memory that are measured well enough.
+        assert_eq!(kept.clone().trusted(false), kept);
+        // A case shows that memory is faster than the cache was once seen to be: then the cache was seen wrongly.
+        let mut raised = Peaks { memory_gbps: Some(10.0), cache_gbps: Some(16.7), ..peaks() };
+        assert!(raised.noted(MEMORY, Ok(20.0)));
+        assert_eq!((raised.memory_gbps, raised.cache_gbps), (Some(20.0), None));
+    }
+
+    #[test]
+    fn a_peak_of_shared_memory_is_measured_again_while_its_looks_lie_apart_and_may_come_down() {
+        let with = |rates: &[f64]| Peaks {
+            memory_gbps: Some(30.0),
+            cache_gbps: Some(90.0),
+            memory_looks: rates.iter().copied().collect(),
+            ..peaks()
+        };
+        let settled = with(&[29.0, 30.0]);
+        assert_eq!(settled.clone().trusted(true), settled);
+        for (rates, kept) in [(&[][..], 0), (&[15.0, 30.0], 2)] {
+            let again = with(rates).trusted(true);
+            assert_eq!((again.memory_gbps, again.cache_gbps), (None, None), "{rates:?}");
+            assert_eq!(again.memory_looks.interval().is_some(), kept > 0, "the looks stay");
+        }
     }
 
     #[test]

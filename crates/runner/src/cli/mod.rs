@@ -9,6 +9,7 @@ mod list;
 mod noise;
 mod operators;
 mod options;
+mod reference;
 mod run;
 
 use crate::Exit;
@@ -52,6 +53,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::List { what } => Ok(print(&list::list(what))),
         Command::Noise(arguments) => noise::noise(arguments),
         Command::Doctor(arguments) => doctor::doctor(arguments),
+        Command::Docs { dir, check } => reference::docs(&dir, check),
         Command::Schema => Ok(print(&crate::dialects::schema())),
         Command::Completions { shell } => {
             let mut script = Vec::new();

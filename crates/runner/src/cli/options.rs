@@ -61,6 +61,16 @@ pub enum Command {
     },
     /// Print the manual page
     Man,
+    /// Write the parts of the book that follow from the code into its pages
+    #[command(hide = true)]
+    Docs {
+        /// The folder of the pages
+        #[arg(default_value = "docs/src")]
+        dir: PathBuf,
+        /// Change nothing, and fail where a page is stale
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -3,7 +3,7 @@
 mod accelerator;
 mod document;
 mod names;
-mod own;
+pub(crate) mod own;
 mod read;
 mod schema;
 mod source;

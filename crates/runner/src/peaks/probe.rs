@@ -1,5 +1,6 @@
 //! Measures peaks: copies and reads of known size, and matrix products.
 
+use super::looks::Looks;
 use super::{MEMORY, Peaks};
 use crate::clocks::stopwatch;
 use crate::timed_probes::{Probed, implementation, probes};
@@ -53,6 +54,9 @@ const LARGEST_GRAPHICS_BUFFER: u64 = 64 << 20;
 const BURSTS: u32 = 20;
 const BURST: u32 = 3;
 const REST: Duration = Duration::from_millis(20);
+/// Looks at memory that others use, and how long one may take.
+const LOOKS: u32 = 4;
+const LOOK: Duration = Duration::from_millis(60);
 /// A product whose measurement takes longer than this is not made larger: eight times as long is too long.
 const LONG: Duration = Duration::from_millis(1500);
 
@@ -68,34 +72,52 @@ impl Probe<'_> {
         Peaks { device, driver, policy: self.policy.clone(), ..Peaks::default() }
     }
 
-    /// Memory far larger than the cache, in 10⁹ bytes per second: the faster of reading and copying.
-    pub fn memory(&mut self) -> Result<f64, String> {
+    /// Memory far larger than the cache, in 10⁹ bytes per second: at each look the fastest of reading and copying.
+    pub fn memory(&mut self) -> Result<Looks, String> {
         let (bytes, sets) = self.beyond_the_cache();
-        self.traffic(bytes, sets)
+        // Of two sizes, neither of which the cache holds, the one that the system laid out better counts.
+        let sizes = if self.shares_memory() && sets == 1 { vec![bytes / 2, bytes] } else { vec![bytes] };
+        self.traffic(&sizes, sets)
     }
 
     fn beyond_the_cache(&self) -> (u64, u32) {
         let beyond = 4 * self.told.cache_bytes;
         match self.device {
             Device::Cuda(_) => (beyond.max(1 << 30), 1),
-            Device::Cpu => (beyond.clamp(256 << 20, 1 << 30), 1),
+            Device::Cpu => {
+                // A copy needs as much again, and others need theirs.
+                let most = crate::environment::available_memory().unwrap_or(4 << 30) / 8;
+                (beyond.clamp(256 << 20, most.clamp(256 << 20, 2 << 30)), 1)
+            }
             _ => (LARGEST_GRAPHICS_BUFFER, (beyond / LARGEST_GRAPHICS_BUFFER + 1).min(16) as u32),
         }
     }
 
-    /// Memory that the cache holds: a quarter of it.
-    pub fn cache(&mut self) -> Result<f64, String> {
+    /// Memory that the cache holds: a quarter of it, and half of that where a processor may do better with less.
+    pub fn cache(&mut self) -> Result<Looks, String> {
         let bytes = (self.told.cache_bytes / 4).clamp(1 << 20, LARGEST_GRAPHICS_BUFFER);
-        self.traffic(bytes, 1)
+        let sizes = if self.shares_memory() { vec![bytes / 2, bytes] } else { vec![bytes] };
+        self.traffic(&sizes, 1)
     }
 
-    fn traffic(&mut self, bytes: u64, sets: u32) -> Result<f64, String> {
+    /// At each look the fastest of reading and copying at these sizes. A device of its own needs one look.
+    fn traffic(&mut self, sizes: &[u64], sets: u32) -> Result<Looks, String> {
         let mut best = Err("nothing was tried".to_owned());
-        for kind in [Traffic::Read, Traffic::Copy] {
-            let made = self.mover(kind, bytes, sets);
-            best = better(best, made.and_then(|(mut mover, moved)| Ok(moved / self.shortest(&mut mover)?)));
+        for (kind, &bytes) in
+            [Traffic::Read, Traffic::Copy].iter().flat_map(|kind| sizes.iter().map(move |b| (kind, b)))
+        {
+            let rates = self.mover(*kind, bytes, sets).and_then(|(mut mover, moved)| {
+                let times =
+                    if self.shares_memory() { self.looks(&mut mover)? } else { vec![self.shortest(&mut mover)?] };
+                Ok(times.into_iter().map(|nanos| moved / nanos).collect::<Vec<f64>>())
+            });
+            best = match (best, rates) {
+                (Ok(known), Ok(new)) => Ok(higher(known, &new)),
+                (Err(_), new) => new.map_err(|error| error.to_string()),
+                (known, Err(_)) => known,
+            };
         }
-        best
+        Ok(best?.into_iter().collect())
     }
 
     /// A probe of memory with the bytes that a launch of it moves.
@@ -208,6 +230,31 @@ impl Probe<'_> {
         Ok(Share { middle: per_launch * turns.ratio, lo: per_launch * lo, probe })
     }
 
+    /// Nanoseconds of a launch in the fastest window of each of several looks, between which others may come and go.
+    fn looks(&mut self, work: &mut dyn Work) -> Result<Vec<f64>, Failure> {
+        work.launch()?;
+        work.settle()?;
+        let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, self.setup(), self.machines, work)?;
+        let mut look = || {
+            std::thread::sleep(REST);
+            if stopwatch.overhead() == Overhead::Inside {
+                let measured = measure(&mut [Arm::new(work, stopwatch.as_mut())], &quickly(), &mut Quiet).remove(0)?;
+                return Ok(measured.scatter.min);
+            }
+            // A launch takes milliseconds where memory is meant, so that few of them make a look.
+            let (start, mut shortest) = (Instant::now(), f64::INFINITY);
+            while start.elapsed() < LOOK {
+                let launches = stopwatch.unit();
+                let nanos = stopwatch.window(work, launches)?.resolve()?;
+                if nanos > 0 {
+                    shortest = shortest.min(nanos as f64 / f64::from(launches));
+                }
+            }
+            if shortest.is_finite() { Ok(shortest) } else { Err("the clock stands still".into()) }
+        };
+        (0..LOOKS).map(|_| look()).collect()
+    }
+
     /// Nanoseconds of a launch in the fastest window: a peak that something held back is none.
     fn shortest(&mut self, work: &mut dyn Work) -> Result<f64, Failure> {
         for _ in 0..3 {
@@ -260,6 +307,11 @@ fn better(known: Result<f64, String>, new: Result<f64, Failure>) -> Result<f64, 
         (Ok(known), Err(_)) => Ok(known),
         (Err(_), new) => new.map_err(|error| error.to_string()),
     }
+}
+
+/// Look by look the higher rate.
+fn higher(known: Vec<f64>, new: &[f64]) -> Vec<f64> {
+    known.into_iter().zip(new).map(|(known, &new)| known.max(new)).collect()
 }
 
 #[derive(Clone, Copy)]

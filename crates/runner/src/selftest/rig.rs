@@ -125,7 +125,7 @@ impl Rig for RealRig {
         let policy = String::new();
         Probe { told: &told, policy, device, may_tune: true, machines: &mut self.machines }
             .memory()
-            .map(Some)
+            .map(|looks| looks.peak())
             .map_err(Failure::from)
     }
 }

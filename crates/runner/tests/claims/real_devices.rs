@@ -62,6 +62,18 @@ models:
 }
 
 #[test]
+fn on_the_cpu_attention_of_every_preset_size_is_right_in_bf16() {
+    // Naming the device here shares its peaks with other tests.
+    let scene = Scene::with("# device: cpu");
+    let command =
+        "gemm --ops attention,attention_causal --dtypes bf16 --device cpu --max-time 20ms --out out --format jsonl";
+    let records = scene.run(command).ended_with(0).records();
+    let wrong: Vec<&Record> = records.iter().filter(|record| record.outcome.status != Status::Ok).collect();
+    assert!(records.len() >= 4 && wrong.is_empty(), "{wrong:?}");
+    assert!(records.iter().all(|record| record.case.element.to_string() == "bf16"));
+}
+
+#[test]
 fn the_time_of_a_semi_structured_case_is_not_passed_off_as_that_of_sparsity() {
     let scene = Scene::with(&format!(
         "recipes: [baseline]\nsparsities: [semi-sparse, block]\ndevice: cpu\ndtype: f32\n{SHORT}

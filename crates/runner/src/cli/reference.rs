@@ -1,0 +1,204 @@
+//! `calorimeter docs`: the parts of the book that follow from the code, written between marks into its pages.
+
+use super::CliError;
+use crate::Exit;
+use crate::dialects::schema;
+use crate::dialects::own::File;
+use calorimeter_case::Regime;
+use calorimeter_sinks::columns;
+use serde_json::{Map, Value};
+use std::fs;
+use std::path::Path;
+
+/// A part of a page: the page, the name in its marks, and what makes it.
+type Part = (&'static str, &'static str, fn() -> String);
+
+/// Every part. A new one is its line here and a pair of marks in the page.
+const PARTS: &[Part] = &[
+    ("outputs.md", "columns", columns::markdown),
+    ("method.md", "regimes", regimes),
+    ("config.md", "keys of a file", file_keys),
+    ("config.md", "keys of an entry", entry_keys),
+    ("config.md", "timing", || keys_of("Timing")),
+    ("config.md", "rules of the mock device", || keys_of("Rule")),
+    ("config.md", "faults", faults),
+];
+
+/// Brings the pages in a folder up to date and says which have changed; with `check` it changes nothing, and stale pages are
+/// an error.
+pub fn docs(dir: &Path, check: bool) -> Result<Exit, CliError> {
+    let mut pages: Vec<&str> = PARTS.iter().map(|(page, ..)| *page).collect();
+    pages.dedup();
+    for page in pages {
+        let path = dir.join(page);
+        let told = |error: &dyn std::fmt::Display| CliError::Usage(format!("{}: {error}", path.display()));
+        let before = fs::read_to_string(&path).map_err(|error| told(&error))?;
+        let after = renewed(page, &before).map_err(|error| told(&error))?;
+        if before == after {
+            continue;
+        }
+        if check {
+            return Err(told(&"is not what the code says; run `calorimeter docs`"));
+        }
+        fs::write(&path, after).map_err(|error| told(&error))?;
+        eprintln!("wrote {}", path.display());
+    }
+    Ok(Exit::Fine)
+}
+
+/// The page with each of its parts made anew.
+fn renewed(page: &str, text: &str) -> Result<String, String> {
+    let mut text = text.to_owned();
+    for (_, name, make) in PARTS.iter().filter(|(of, ..)| *of == page) {
+        let [start, end] = [format!("<!-- from the code: {name} -->\n"), "<!-- end -->".to_owned()];
+        let from = text.find(&start).ok_or_else(|| format!("has no {}", start.trim_end()))? + start.len();
+        let length = text[from..].find(&end).ok_or_else(|| format!("has no {end} after {}", start.trim_end()))?;
+        text.replace_range(from..from + length, &format!("\n{}\n", make()));
+    }
+    Ok(text)
+}
+
+fn regimes() -> String {
+    let row = |regime: Regime| format!("| `{regime}` | {} |\n", regime.about());
+    format!("| regime | what its times are |\n|---|---|\n{}", Regime::ALL.map(row).concat())
+}
+
+fn file_keys() -> String {
+    let own = |key: &str| !shared(key);
+    table(&plain(), &aliased(), own)
+}
+
+fn entry_keys() -> String {
+    table(&definition(&plain(), "Entry"), &definition(&aliased(), "Entry"), |_| true)
+}
+
+fn keys_of(name: &str) -> String {
+    table(&definition(&plain(), name), &definition(&aliased(), name), |_| true)
+}
+
+fn faults() -> String {
+    let faults = definition(&plain(), "Fault");
+    let row = |fault: &Value| format!("| `{}` | {} |\n", text(fault, "const"), text(fault, "description"));
+    let rows = faults["oneOf"].as_array().into_iter().flatten().map(row);
+    format!("| fault | what happens |\n|---|---|\n{}", rows.collect::<String>())
+}
+
+/// The schema without the names that other programs give to keys, and with them.
+fn plain() -> Value {
+    schemars::schema_for!(File).to_value()
+}
+
+fn aliased() -> Value {
+    serde_json::from_str(&schema()).unwrap_or_default()
+}
+
+fn definition(schema: &Value, name: &str) -> Value {
+    schema["$defs"][name].clone()
+}
+
+fn properties(schema: &Value) -> Map<String, Value> {
+    schema["properties"].as_object().cloned().unwrap_or_default()
+}
+
+/// Whether a key of a file is one of its entries, too.
+fn shared(key: &str) -> bool {
+    properties(&definition(&plain(), "Entry")).contains_key(key)
+}
+
+/// A row for each key: its name, other names for it, its type and what it means. Keys that are only read are left out.
+fn table(plain: &Value, aliased: &Value, wanted: impl Fn(&str) -> bool) -> String {
+    let (own, all) = (properties(plain), properties(aliased));
+    let mut text = "| key | other names | type | meaning |\n|---|---|---|---|\n".to_owned();
+    for (key, value) in own.iter().filter(|(key, value)| wanted(key) && value["writeOnly"] != true) {
+        let others = all.iter().filter(|(name, other)| !own.contains_key(*name) && *other == value);
+        let others: Vec<String> = others.map(|(name, _)| format!("`{name}`")).collect();
+        let default = match &value["default"] {
+            Value::Null => String::new(),
+            Value::Array(list) if list.is_empty() => String::new(),
+            Value::String(word) if word.is_empty() => String::new(),
+            Value::String(word) => format!(" ({word})"),
+            other => format!(" ({other})"),
+        };
+        let meaning = self::text(value, "description");
+        let meaning = meaning.trim_end_matches('.');
+        text += &format!("| `{key}` | {} | {} | {meaning}{default} |\n", others.join(", "), kind(value));
+    }
+    text
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+/// The type of a value in words.
+fn kind(value: &Value) -> String {
+    if let Some(name) = value["$ref"].as_str() {
+        return named(name.rsplit('/').next().unwrap_or(name));
+    }
+    if let Some(choices) = value["anyOf"].as_array() {
+        let kinds: Vec<String> = choices.iter().filter(|choice| choice["type"] != "null").map(kind).collect();
+        return kinds.join(", or ");
+    }
+    let of = |word: &str| match word {
+        "array" => format!("list: {}", kind(&value["items"])),
+        "boolean" => "true or false".to_owned(),
+        "integer" => "whole number".to_owned(),
+        "string" => "text".to_owned(),
+        "object" => "map".to_owned(),
+        other => other.to_owned(),
+    };
+    match &value["type"] {
+        Value::String(word) => of(word),
+        Value::Array(words) => {
+            let words = words.iter().filter_map(Value::as_str).filter(|&word| word != "null");
+            words.map(of).collect::<Vec<_>>().join(" or ")
+        }
+        _ => "any".to_owned(),
+    }
+}
+
+/// A type of its own in its own words, or by its values where these are few.
+fn named(name: &str) -> String {
+    let definition = definition(&plain(), name);
+    let values = definition["oneOf"].as_array().into_iter().flatten();
+    let values: Vec<String> = values.filter_map(|value| Some(format!("`{}`", value["const"].as_str()?))).collect();
+    if (1..=3).contains(&values.len()) {
+        return values.join(" or ");
+    }
+    let about = text(&definition, "description").trim_end_matches('.');
+    let mut letters = about.chars();
+    let first = letters.next().map(|letter| letter.to_lowercase().to_string());
+    first.map_or_else(|| name.to_owned(), |first| first + letters.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_book_says_what_the_code_says() {
+        let book = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src"));
+        let checked = docs(book, true);
+        assert!(checked.is_ok(), "{}", checked.unwrap_err());
+    }
+
+    #[test]
+    fn a_part_takes_the_place_of_the_old_one_and_nothing_else_changes() {
+        let page = "before\n<!-- from the code: regimes -->\nSTALE\n<!-- end -->\nafter\n";
+        let renewed = renewed("method.md", page).unwrap();
+        assert!(renewed.starts_with("before\n<!-- from the code: regimes -->\n\n| regime |"), "{renewed}");
+        assert!(renewed.ends_with("|\n\n<!-- end -->\nafter\n") && !renewed.contains("STALE"), "{renewed}");
+        assert_eq!(super::renewed("method.md", &renewed).unwrap(), renewed);
+        assert!(super::renewed("method.md", "no marks").unwrap_err().contains("regimes"));
+    }
+
+    #[test]
+    fn every_key_is_explained() {
+        for part in [file_keys(), entry_keys(), keys_of("Timing"), keys_of("Rule"), faults()] {
+            assert!(part.lines().count() > 3, "{part}");
+            assert!(part.lines().skip(2).all(|row| !row.contains("|  |\n") && row.ends_with(" |")), "{part}");
+        }
+        assert!(entry_keys().contains("`axes`") && entry_keys().contains("`peak_memory`"));
+        assert!(entry_keys().contains("| `dtype` | `high_precision_dtype`, `precision` |"), "{}", entry_keys());
+    }
+}

@@ -40,9 +40,11 @@ mod expression;
 mod fingerprint;
 mod noise;
 mod peaks;
+mod program;
 mod progress;
 mod selftest;
 mod suite_speedups;
 mod timed_probes;
 
 pub use exit::Exit;
+pub use program::Calorimeter;

@@ -1,6 +1,6 @@
 //! The binary `calorimeter`.
 
-use calorimeter_runner::{cli, worker};
+use calorimeter_runner::Calorimeter;
 use calorimeter_timing::memory::CountingAllocator;
 use std::alloc::System;
 use std::process::ExitCode;
@@ -10,6 +10,5 @@ use std::process::ExitCode;
 static ALLOCATOR: CountingAllocator = CountingAllocator(System);
 
 fn main() -> ExitCode {
-    worker::serve_if_worker();
-    cli::main().into()
+    Calorimeter::new().main()
 }

@@ -66,8 +66,8 @@ pub mod table;
 pub mod terminal;
 pub mod torchao;
 
-pub use calorimeter_case::record;
+pub use calorimeter_case::{self as case, record};
 pub use calorimeter_case::{Case, CaseId, Record, Status};
 pub use error::SinkError;
 pub use journal::Journal;
-pub use sink::{Run, Sink, not_in_this_build, sinks, write_all};
+pub use sink::{Run, Sink, not_in_this_build, register, sinks, write_all};

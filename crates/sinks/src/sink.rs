@@ -1,6 +1,9 @@
 //! What derives a file from the records of a run, and the list of all that do.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use calorimeter_case::{NameTaken, Registry};
 
 use crate::SinkError;
 use crate::accelerator::Accelerator;
@@ -25,7 +28,7 @@ pub struct Run {
 }
 
 /// Derives files from a run.
-pub trait Sink {
+pub trait Sink: Sync {
     /// What it is called on the command line.
     fn name(&self) -> &'static str;
 
@@ -33,15 +36,31 @@ pub trait Sink {
     fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError>;
 }
 
-/// Every sink. A new one is its file and its line here.
-pub fn sinks() -> &'static [&'static dyn Sink] {
-    &[
-        &Csv,
-        #[cfg(feature = "tables")]
-        &Parquet,
-        &Torchao,
-        &Accelerator,
-    ]
+/// Ours, in the order in which they write. A new one is its file and its line here.
+const OURS: &[&dyn Sink] = &[
+    &Csv,
+    #[cfg(feature = "tables")]
+    &Parquet,
+    &Torchao,
+    &Accelerator,
+];
+
+static SINKS: LazyLock<Registry<dyn Sink>> = LazyLock::new(|| {
+    let registry = Registry::new("sink");
+    for &sink in OURS {
+        registry.add(sink.name(), sink).expect("each of ours has a name of its own");
+    }
+    registry
+});
+
+/// Every sink: ours, then those that were registered.
+pub fn sinks() -> Vec<&'static dyn Sink> {
+    SINKS.all()
+}
+
+/// Adds a sink, which writes after the others in every run of this process.
+pub fn register(sink: &'static dyn Sink) -> Result<(), NameTaken> {
+    SINKS.add(sink.name(), sink)
 }
 
 /// The files that this build cannot write, because it was made without the feature `tables`.

@@ -2,8 +2,8 @@
 
 use super::CliError;
 use crate::Exit;
-use crate::dialects::schema;
 use crate::dialects::own::File;
+use crate::dialects::schema;
 use calorimeter_case::Regime;
 use calorimeter_sinks::columns;
 use serde_json::{Map, Value};

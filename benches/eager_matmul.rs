@@ -5,6 +5,8 @@
 //! output, as a forward pass must, so the arm that does so too is the one to compare with; the one that writes into
 //! the same output again shows what that costs.
 
+mod device;
+
 use calorimeter_recipes::{Dtype, Treatment};
 use calorimeter_shapes::Shape;
 use calorimeter_timing::{Options, compare};
@@ -12,6 +14,7 @@ use calorimeter_zoo::{Device, Implementation, Machines, Problem, Setup, Tensors,
 use criterion::{Criterion, Throughput};
 use gemm::{Parallelism, gemm};
 use std::error::Error;
+use std::time::Duration;
 
 const SIDE: usize = 1024;
 const BAR: f64 = 0.10;
@@ -29,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     assert_eq!(eager.output()?.values, product(&tensors, Vec::new()), "the arms compute the same");
 
-    let mut criterion = Criterion::default().configure_from_args();
+    let mut criterion = device::on_the_host();
     one_by_one(&mut criterion, &mut *eager, &tensors, problem.flops());
     criterion.final_summary();
     if std::env::args().any(|argument| argument == "--bench") {
@@ -52,7 +55,7 @@ fn one_by_one(criterion: &mut Criterion, eager: &mut dyn Workload, tensors: &Ten
 
 /// A machine that others use drifts by more than the bar between one arm and the next; in turns both meet the same.
 fn in_turns(eager: &mut dyn Workload, tensors: &Tensors) -> Result<(), Box<dyn Error>> {
-    let options = Options { margin: BAR, ..Options::default() };
+    let options = Options { margin: BAR, max_time: Duration::from_secs(3), ..Options::default() };
     let compared = compare(|| product(tensors, Vec::new()), || pass(eager), &options)?;
     println!("in turns: gemm  {}", compared.baseline.time);
     println!("in turns: eager {}", compared.candidate.time);

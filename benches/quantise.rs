@@ -4,6 +4,8 @@
 //! A recipe may take so many copies, see [`BARS`]. Half-quadratic quantisation is measured on normally distributed
 //! numbers too: at their size it meets outliers, and needs a power of each number in each of its iterations.
 
+mod device;
+
 use calorimeter_recipes::format::Format;
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::{Dtype, Recipe};
@@ -14,6 +16,7 @@ use criterion::{Criterion, Throughput};
 use rayon::prelude::*;
 use std::error::Error;
 use std::hint::black_box;
+use std::time::Duration;
 
 const SIDE: usize = 4096;
 
@@ -46,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         cases.push(Case { name: format!("{name}, bf16"), ..case });
     }
 
-    let mut criterion = Criterion::default().configure_from_args();
+    let mut criterion = device::on_the_host();
     one_by_one(&mut criterion, full.weights[0].values(), &cases);
     criterion.final_summary();
     if std::env::args().any(|argument| argument == "--bench") {
@@ -75,8 +78,10 @@ fn one_by_one(criterion: &mut Criterion, weight: &[f32], cases: &[Case]) {
 /// A machine that others use drifts between one arm and the next; in turns with the copy both meet the same.
 fn in_turns(cases: &[Case]) -> Result<(), Box<dyn Error>> {
     let mut memory = vec![0.0; SIDE * SIDE];
+    let (most, warm_up) = (Duration::from_secs(2), Duration::from_millis(500));
+    let options = Options { max_time: most, max_warm_up: warm_up, ..Options::default() };
     for Case { name, values, format, bar } in cases {
-        let compared = compare(|| copy(values, &mut memory), || quantise(values, SIDE, *format), &Options::default())?;
+        let compared = compare(|| copy(values, &mut memory), || quantise(values, SIDE, *format), &options)?;
         let (copied, quantised, times) =
             (compared.baseline.time, compared.candidate.time, 1.0 / compared.comparison.ratio);
         let bar = bar.map_or_else(String::new, |bar| format!(", at most {bar:.0}"));

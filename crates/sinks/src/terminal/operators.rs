@@ -236,7 +236,7 @@ cube is the fastest from batch16-dimension64, 64.00 MiB moved, on; below it eage
         for (mode, expected) in [("inference", false), ("training", false), ("links", true), ("elsewhere", true)] {
             let mut record = record("eager", 1, 1.0, None);
             record.case.mode = mode.parse().unwrap();
-            assert_eq!(operators(&[record], Colour::Never) != "", expected, "{mode}");
+            assert_eq!(!operators(&[record], Colour::Never).is_empty(), expected, "{mode}");
         }
     }
 }

@@ -1,0 +1,48 @@
+//! How fast is one operator of each kind in each implementation, on the device that `CALORIMETER_BENCH_DEVICE` names?
+
+mod device;
+
+use calorimeter_recipes::Variant;
+use calorimeter_timing::{DeviceTime, bench_work};
+use calorimeter_zoo::{Implementation, Machines};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+
+/// An operator with its axes: small enough for a processor.
+const OPERATORS: [(&str, &[(&str, u64)]); 8] = [
+    ("stream_triad", &[("elements", 1 << 20)]),
+    ("layer_norm", &[("batch", 4), ("sequence", 128), ("dimension", 512)]),
+    ("rms_norm", &[("batch", 4), ("sequence", 128), ("dimension", 512)]),
+    ("softmax", &[("batch", 4), ("sequence", 128), ("dimension", 512)]),
+    ("gelu", &[("batch", 4), ("sequence", 128), ("dimension", 512)]),
+    ("matmul", &[("m", 256), ("k", 256), ("n", 256)]),
+    ("attention", &[("batch", 1), ("heads", 4), ("sequence", 128), ("head_dim", 64)]),
+    ("linear_bias_relu", &[("m", 128), ("k", 512), ("n", 512)]),
+];
+
+fn operators(criterion: &mut Criterion<DeviceTime>) {
+    let device = device::device();
+    let (mut machines, mut clock) = (Machines::default(), device::clock(device));
+    for (name, axes) in OPERATORS {
+        let task = device::task(name, &axes.iter().copied().collect(), "f32");
+        let mut group = criterion.benchmark_group(format!("{name} on {device}"));
+        group.throughput(Throughput::Elements(task.flops()));
+        for implementation in Implementation::ALL {
+            match device::opened(&task, Variant::BASELINE, implementation, &mut machines) {
+                Ok(mut job) => {
+                    group.bench_function(BenchmarkId::from_parameter(implementation), |bencher| {
+                        bench_work(bencher, &mut *clock, &mut job);
+                    });
+                }
+                Err(why) => println!("{name} has no {implementation} on {device}: {why}"),
+            }
+        }
+        group.finish();
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = device::on_devices();
+    targets = operators
+}
+criterion_main!(benches);

@@ -1,0 +1,43 @@
+//! How fast is a linear layer under one recipe of each family, for a token and for a batch, on the device that
+//! `CALORIMETER_BENCH_DEVICE` names?
+
+mod device;
+
+use calorimeter_recipes::Recipe;
+use calorimeter_shapes::Shape;
+use calorimeter_timing::{DeviceTime, bench_work};
+use calorimeter_zoo::{Implementation, Machines};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+
+const RECIPES: [&str; 6] = ["baseline", "int8wo", "int8dq", "int4wo-128", "float8dq", "mxfp8"];
+const SHAPES: [[u64; 3]; 2] = [[1, 1024, 1024], [64, 512, 512]];
+
+fn recipes(criterion: &mut Criterion<DeviceTime>) {
+    let device = device::device();
+    let (mut machines, mut clock) = (Machines::default(), device::clock(device));
+    for [m, k, n] in SHAPES {
+        let shape = Shape::new(m, k, n).expect("no size is zero");
+        let task = device::task("linear", &shape.into(), "f32");
+        let mut group = criterion.benchmark_group(format!("linear {shape} on {device}"));
+        group.throughput(Throughput::Elements(task.flops()));
+        for name in RECIPES {
+            let recipe: Recipe = name.parse().expect("a known recipe");
+            match device::opened(&task, recipe.into(), Implementation::Eager, &mut machines) {
+                Ok(mut job) => {
+                    group.bench_function(BenchmarkId::from_parameter(name), |bencher| {
+                        bench_work(bencher, &mut *clock, &mut job);
+                    });
+                }
+                Err(why) => println!("{name} does not exist on {device}: {why}"),
+            }
+        }
+        group.finish();
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = device::on_devices();
+    targets = recipes
+}
+criterion_main!(benches);

@@ -6,8 +6,10 @@ mod device;
 mod dtype;
 mod element;
 mod implementation;
+mod name;
 mod nearest;
 mod regime;
+mod registry;
 mod written;
 
 pub use axes::{Axes, AxisGivenTwice};
@@ -16,8 +18,10 @@ pub use device::{Device, DeviceKind};
 pub use dtype::Dtype;
 pub use element::Element;
 pub use implementation::Implementation;
+pub use name::Name;
 pub use nearest::{UnknownName, hint, nearest};
 pub use regime::{Regime, buffer_sets};
+pub use registry::{NameTaken, Registry};
 
 /// What the macros of this crate expand to.
 #[doc(hidden)]

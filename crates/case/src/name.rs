@@ -1,0 +1,47 @@
+//! Names that are as cheap to copy and compare as numbers, whoever made them up.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+/// A name that lives as long as the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(&'static str);
+
+impl Name {
+    /// A name that is part of the program.
+    pub const fn new(name: &'static str) -> Self {
+        Self(name)
+    }
+
+    /// The name as text.
+    pub const fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+impl From<&'static str> for Name {
+    fn from(name: &'static str) -> Self {
+        Self(name)
+    }
+}
+
+/// A name that was made while the program runs: kept once, however often it is made.
+impl From<String> for Name {
+    fn from(name: String) -> Self {
+        static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = kept.get(name.as_str()) {
+            return Self(known);
+        }
+        let name: &'static str = name.leak();
+        kept.insert(name);
+        Self(name)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.0)
+    }
+}

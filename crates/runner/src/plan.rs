@@ -1,13 +1,13 @@
 //! What will be measured, in which order: a pure function of the configuration.
 
 use crate::clocks;
-use crate::config::{NamedTask, Resolved, ResolvedEntry};
+use crate::config::{NamedTask, Resolved, ResolvedEntry, published};
 use calorimeter_case::Regime;
 use calorimeter_recipes::{Element, Treatment, Variant};
 use calorimeter_shapes::Axes;
 use calorimeter_sinks::Case;
-use calorimeter_sinks::record::{Counts, FusionModel};
-use calorimeter_zoo::{Device, Implementation, Subject, Suite};
+use calorimeter_sinks::record::FusionModel;
+use calorimeter_zoo::{Device, Implementation, Subject};
 use regex::Regex;
 use std::collections::{HashMap, HashSet};
 
@@ -131,8 +131,7 @@ impl Plan {
     pub fn supported(&self, group: &Group, arm: usize) -> Result<(), String> {
         let (entry, arm) = (self.entry(group), &group.arms[arm]);
         clocks::supported(group.regime, arm.implementation, entry.device)?;
-        let links = matches!(entry.subject, Subject::Operator(operator) if operator.info().suite == Suite::Links);
-        if links && group.regime == Regime::Graph && entry.device != Device::Mock {
+        if self.task(group).task.is_link() && group.regime == Regime::Graph && entry.device != Device::Mock {
             return Err(format!("graph: {} uses more than the one stream that is captured", entry.subject));
         }
         let treatment = self.task(group).task.support(arm.variant, arm.implementation, entry.device);
@@ -191,10 +190,7 @@ impl Plan {
             flops: exists.then(|| task.flops()),
             bytes: treatment.map(|treatment| task.bytes(&treatment)),
             memory_bytes: treatment.map(|treatment| task.memory(&treatment)),
-            published: task
-                .published()
-                .filter(|_| exists)
-                .map(|counts| Counts { flops: counts.flops, bytes: counts.bytes }),
+            published: published(task).filter(|_| exists),
             fusion: task.fusion().map(|model| FusionModel {
                 operators: model.operators.iter().map(ToString::to_string).collect(),
                 unfused_bytes: model.unfused_bytes,

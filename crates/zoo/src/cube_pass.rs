@@ -1,6 +1,5 @@
-//! Passes by the kernels of `calorimeter_kernels::cube` on burn's tensors.
+//! Passes by CubeCL kernels on burn's tensors.
 
-use super::rows;
 use crate::{CubeOf, Pass, Value, ZooError};
 use burn::tensor::{DType, Tensor, TensorPrimitive};
 use burn_cubecl::CubeRuntime;
@@ -12,23 +11,51 @@ use calorimeter_kernels::cube::{CubeError, Matrix};
 use cubecl::client::ComputeClient;
 use cubecl::server::Handle;
 
-/// A kernel that is given `N` inputs and writes `M` outputs, each of the first input's size. It runs once at once, so
-/// that what it cannot take is an error here.
-pub(super) fn pass<R: CubeRuntime, const N: usize, const M: usize>(
+/// An input of a kernel.
+#[derive(Debug, Clone, Copy)]
+pub struct Read<'a> {
+    /// Its memory.
+    pub handle: &'a Handle,
+    /// The type of its numbers.
+    pub kind: Dtype,
+}
+
+/// A kernel that is given `N` inputs of one type and writes `M` outputs, each of the first input's size. It runs once at
+/// once, so that what it cannot take is an error here.
+pub fn cube_pass<R: CubeRuntime, const N: usize, const M: usize>(
     inputs: Vec<Value<CubeOf<R>>>,
     kernel: impl Fn(&ComputeClient<R>, Matrix, [&Handle; N], [&Handle; M]) -> Result<(), CubeError> + Send + 'static,
 ) -> Result<Pass<CubeOf<R>>, ZooError> {
-    let inputs = rows::floats::<_, N>(inputs).map(|input| into_contiguous(input.into_primitive().tensor()));
-    let first = &inputs[0];
-    if let Some(other) = inputs.iter().find(|input| input.dtype != first.dtype) {
-        let (first, other) = (first.dtype.name(), other.dtype.name());
-        return Err(ZooError::Unsupported(format!("CubeCL kernels of ours do not mix {first} and {other}")));
+    let dtypes: Vec<DType> = inputs.iter().map(Value::dtype).collect();
+    if let Some(other) = dtypes.iter().find(|dtype| **dtype != dtypes[0]) {
+        let (first, other) = (dtypes[0].name(), other.name());
+        return Err(ZooError::Unsupported(format!("this CubeCL kernel does not mix {first} and {other}")));
     }
-    let size = Matrix { rows: first.meta.shape()[0], cols: first.meta.shape()[1], kind: kind(first.dtype)? };
+    cube_pass_mixed(inputs, move |client, size, inputs: [Read; N], outputs| {
+        kernel(client, size, inputs.map(|input| input.handle), outputs)
+    })
+}
+
+/// The same for a kernel whose inputs may be of different types; its outputs are of the first one's.
+pub fn cube_pass_mixed<R: CubeRuntime, const N: usize, const M: usize>(
+    inputs: Vec<Value<CubeOf<R>>>,
+    kernel: impl Fn(&ComputeClient<R>, Matrix, [Read; N], [&Handle; M]) -> Result<(), CubeError> + Send + 'static,
+) -> Result<Pass<CubeOf<R>>, ZooError> {
+    let inputs = inputs.into_iter().map(|input| {
+        let tensor = into_contiguous(input.float().into_primitive().tensor());
+        Ok((kind(tensor.dtype)?, tensor))
+    });
+    let inputs: Vec<(Dtype, CubeTensor<R>)> = inputs.collect::<Result<_, ZooError>>()?;
+    let Ok(inputs) = <[(Dtype, CubeTensor<R>); N]>::try_from(inputs) else {
+        unreachable!("an operator is given as many inputs as it declares")
+    };
+    let (kind, first) = &inputs[0];
+    let size = Matrix { rows: first.meta.shape()[0], cols: first.meta.shape()[1], kind: *kind };
     let run = move || -> Result<Vec<Value<CubeOf<R>>>, CubeError> {
-        let outputs: [CubeTensor<R>; M] = std::array::from_fn(|_| like(&inputs[0]));
-        let (read, written) = (inputs.each_ref().map(|x| &x.handle), outputs.each_ref().map(|y| &y.handle));
-        kernel(&inputs[0].client, size, read, written)?;
+        let first = &inputs[0].1;
+        let outputs: [CubeTensor<R>; M] = std::array::from_fn(|_| like(first));
+        let read = inputs.each_ref().map(|(kind, tensor)| Read { handle: &tensor.handle, kind: *kind });
+        kernel(&first.client, size, read, outputs.each_ref().map(|output| &output.handle))?;
         Ok(outputs.map(|output| Value::Float(Tensor::from_primitive(TensorPrimitive::Float(output)))).into())
     };
     run()?;

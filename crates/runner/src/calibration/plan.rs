@@ -4,7 +4,7 @@ use super::operations::Operation;
 use super::patterns::{Family, PATTERNS};
 use calorimeter_recipes::{Dtype, Element, Variant};
 use calorimeter_shapes::Axes;
-use calorimeter_zoo::ops::presets::Preset;
+use calorimeter_zoo::operators::presets::Preset;
 use calorimeter_zoo::{Device, Implementation, Operator, Subject, Task};
 use std::fmt::Write;
 

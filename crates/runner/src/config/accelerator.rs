@@ -1,16 +1,20 @@
 //! Files of accelerator-microbenchmarks version 1: a list `benchmarks`, each an operator with parameters and sweeps.
 
 mod file;
+mod patterns;
+mod published;
 mod sweep;
 
 use super::resolve::{DEFAULT_SEED, overriding, settle};
 use super::{ConfigError, Entry, NamedTask, Overrides, Resolved, ResolvedEntry, Source, Timing};
 use crate::devices;
-use calorimeter_recipes::{Dtype, Element, Variant};
+use calorimeter_recipes::Variant;
 use calorimeter_shapes::Axes;
 use calorimeter_sinks::record::Export;
 use calorimeter_timing::Options;
 use calorimeter_zoo::{Operator, Subject, Suite};
+pub use published::{default_element, published};
+
 use file::{Benchmark, File};
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -102,15 +106,6 @@ fn axes(operator: Operator, set: &Set) -> Result<Axes, String> {
         return Err(format!("{operator} at {axes} is more than any machine computes; make it smaller"));
     }
     Ok(axes)
-}
-
-/// What the inputs are where the file does not say.
-pub fn default_element(operator: Operator) -> Element {
-    match operator.info().name {
-        "gemm" | "gemm_accum" | "gemm_simple" | "gemm_multiple_run" | "gemm_throttling" => Element::E4m3,
-        "host_device" | "tokamax_splash_attention" => Element::Float(Dtype::F32),
-        _ => Element::Float(Dtype::Bf16),
-    }
 }
 
 /// What of a file has no effect, each key once.

@@ -12,7 +12,7 @@ mod schema;
 mod units;
 mod words;
 
-pub use accelerator::default_element;
+pub use accelerator::{default_element, published};
 pub use axes::AxisValues;
 pub use error::ConfigError;
 pub use file::{Entry, File, Mode, Timing};

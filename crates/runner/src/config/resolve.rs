@@ -357,12 +357,12 @@ pub(super) fn settle(
 /// is asked for its fused side in any case.
 fn having(subject: Subject, tasks: &[NamedTask], device: Device) -> Vec<Implementation> {
     use Implementation::{Eager, Fused};
-    let pattern = mode(subject) == Suite::Fusion.name();
+    let pattern = matches!(subject, Subject::Operator(operator) if operator.suite() == Suite::Fusion);
     let has = |implementation: &Implementation| {
         let supports = |named: &NamedTask| named.task.support(Variant::BASELINE, *implementation, device).is_ok();
         (pattern && [Eager, Fused].contains(implementation)) || tasks.iter().any(supports)
     };
-    let having: Vec<Implementation> = Implementation::ALL.into_iter().filter(has).collect();
+    let having: Vec<Implementation> = Implementation::known().into_iter().filter(has).collect();
     if having.is_empty() { vec![Implementation::Eager] } else { having }
 }
 

@@ -11,7 +11,7 @@ use calorimeter_case::Regime;
 use calorimeter_sinks::record::{Estimate, Scatter, Speedup, Telemetry, Window, finite};
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::{Arm, Measurement, Observer, Options, Phase, Series, Silence, TimingError, measure};
-use calorimeter_zoo::{Device, Subject, Suite};
+use calorimeter_zoo::Device;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Measures what is ready, together, and fills its records.
@@ -94,7 +94,7 @@ fn hold_against_peaks(
 ) -> Result<(), Poisoned> {
     let Some(mut peaks) = peaks else { return Ok(()) };
     // What travels between devices has a link's roof, which nobody measured.
-    if matches!(common.task.subject(), Subject::Operator(operator) if operator.info().suite == Suite::Links) {
+    if common.task.is_link() {
         return Ok(());
     }
     for one in ready.iter_mut().filter(|one| one.record.status == Status::Ok) {

@@ -1,10 +1,9 @@
-//! `linear` and `ln_linear_*` through cuBLASLt and CUDA C++, on a stream and in buffers of their own.
+//! A linear layer, alone or between a layer normalisation and an activation, through cuBLASLt and CUDA C++, on a stream and
+//! in buffers of its own.
 
-use crate::native_numbers::{bytes, numbers};
-use crate::{Activation, Layout, Model, Output, Problem, Tensors, Workload, ZooError};
-use calorimeter_kernels::native::{
-    self, ActivationFunction, Buffer, LayerNorm, Linear, LinearShape, Machine, NativeError,
-};
+use super::numbers::{bytes, numbers};
+use crate::{Activation, Layout, Output, Problem, Tensors, Workload, ZooError};
+use calorimeter_kernels::native::{self, Buffer, LayerNorm, Linear, LinearShape, Machine, NativeError};
 use calorimeter_recipes::{Dtype, Element};
 use std::sync::Arc;
 
@@ -28,17 +27,14 @@ struct Set {
     output: Buffer,
 }
 
+/// Opens the layer; with an activation, a layer normalisation comes first.
 pub fn open(
     problem: &Problem,
     tensors: &Tensors,
+    activation: Option<Activation>,
     machine: Arc<Machine>,
     sets: u32,
 ) -> Result<Box<dyn Workload>, ZooError> {
-    let activation = match problem.model {
-        Model::LinearModel(_) => None,
-        Model::LnLinear(model) => Some(model.0),
-        other => return Err(ZooError::Unsupported(format!("`native` does not run {other}"))),
-    };
     let kind = problem.dtype;
     let Layout { input: (m, k), output: size, .. } = problem.layout();
     let (m, k, n) = (m as usize, k as usize, size.1 as usize);
@@ -55,7 +51,7 @@ pub fn open(
         None => None,
     };
     let activation = activation
-        .map(|activation| native::Activation::new(&machine, kind, function(activation), m * n))
+        .map(|activation| native::Activation::new(&machine, kind, super::function(activation), m * n))
         .transpose()?;
     let weight_bytes = linear.w_bytes() as u64;
     let dtype = problem.dtype;
@@ -100,29 +96,5 @@ impl Workload for NativeWorkload {
 
     fn kernel(&self) -> Option<String> {
         Some(self.linear.algorithm())
-    }
-}
-
-impl From<NativeError> for ZooError {
-    fn from(error: NativeError) -> Self {
-        match error {
-            NativeError::LibraryMissing { .. }
-            | NativeError::DriverTooOld { .. }
-            | NativeError::UnsupportedGpu { .. }
-            | NativeError::NoAlgorithm { .. } => Self::Unsupported(error.to_string()),
-            other => Self::Device(other.to_string()),
-        }
-    }
-}
-
-pub fn function(activation: Activation) -> ActivationFunction {
-    match activation {
-        Activation::Relu => ActivationFunction::Relu,
-        Activation::Sigmoid => ActivationFunction::Sigmoid,
-        Activation::LeakyRelu => ActivationFunction::LeakyRelu,
-        Activation::Relu6 => ActivationFunction::Relu6,
-        Activation::Gelu => ActivationFunction::Gelu,
-        Activation::Silu => ActivationFunction::Silu,
-        Activation::HardSwish => ActivationFunction::HardSwish,
     }
 }

@@ -1,8 +1,11 @@
-//! Operators through cuBLASLt and CUDA C++, on a stream and in buffers of their own.
+//! Through cuBLASLt and CUDA C++, on a stream and in buffers of their own.
 
-use crate::native_numbers::{bytes, numbers};
-use crate::{Matrix, Operand, Operation, Output, Slot, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{Buffer, Machine, NativeError};
+pub mod linear;
+pub mod numbers;
+
+use crate::{Activation, Matrix, Operand, Operation, Output, Slot, Spec, Workload, ZooError};
+use calorimeter_kernels::native::{ActivationFunction, Buffer, Machine, NativeError};
+use numbers::{bytes, numbers};
 use std::sync::Arc;
 
 /// What one pass of an operator enqueues: its plans are made, and its buffers come from a [`Set`].
@@ -36,7 +39,7 @@ impl NativePass {
     /// Puts the inputs on the device, once for each set; launches go through the sets in turn.
     pub fn open(
         self,
-        operation: &impl Operation,
+        operation: &dyn Operation,
         spec: &Spec,
         inputs: &[Matrix],
         machine: Arc<Machine>,
@@ -95,5 +98,30 @@ impl Workload for NativeOperator {
 
     fn kernel(&self) -> Option<String> {
         Some(self.pass.kernels.join("; then "))
+    }
+}
+
+impl From<NativeError> for ZooError {
+    fn from(error: NativeError) -> Self {
+        match error {
+            NativeError::LibraryMissing { .. }
+            | NativeError::DriverTooOld { .. }
+            | NativeError::UnsupportedGpu { .. }
+            | NativeError::NoAlgorithm { .. } => Self::Unsupported(error.to_string()),
+            other => Self::Device(other.to_string()),
+        }
+    }
+}
+
+/// An activation as the kernels know it.
+pub fn function(activation: Activation) -> ActivationFunction {
+    match activation {
+        Activation::Relu => ActivationFunction::Relu,
+        Activation::Sigmoid => ActivationFunction::Sigmoid,
+        Activation::LeakyRelu => ActivationFunction::LeakyRelu,
+        Activation::Relu6 => ActivationFunction::Relu6,
+        Activation::Gelu => ActivationFunction::Gelu,
+        Activation::Silu => ActivationFunction::Silu,
+        Activation::HardSwish => ActivationFunction::HardSwish,
     }
 }

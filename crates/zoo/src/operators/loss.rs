@@ -2,7 +2,7 @@
 //!
 //! It is f32 whatever the inputs are: a mean in half precision would hide what a kernel leaves out.
 
-use super::rows::size;
+use super::sequences::size;
 use crate::gate::Tolerance;
 use crate::{Slot, Spec};
 use burn::tensor::{Tensor, backend::Backend};

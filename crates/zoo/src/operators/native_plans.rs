@@ -1,7 +1,7 @@
 //! Passes through native kernels that several operators share.
 
 use crate::Spec;
-use crate::native_operator::{NativePass, Set};
+use crate::native::{NativePass, Set};
 use calorimeter_kernels::native::{
     Elementwise, ElementwiseFunction, Linear, LinearForm, LinearShape, Machine, NativeError,
 };

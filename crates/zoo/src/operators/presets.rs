@@ -1,6 +1,6 @@
 //! Sizes of operators by name.
 
-use crate::{Operator, Suite, ZooError};
+use crate::{Operator, ZooError};
 use calorimeter_case::UnknownName;
 use calorimeter_shapes::{Axes, Axis, Grid};
 use std::fmt;
@@ -47,60 +47,38 @@ impl Preset {
 
     /// The sizes of an operator, in order.
     pub fn sizes(self, operator: Operator) -> Vec<Axes> {
-        let info = operator.info();
-        match (info.suite, info.axes) {
-            (_, ["batch", "sequence", "dimension"]) if info.suite != Suite::Fusion => self.rows(),
-            (Suite::Fusion, ["m", "k", "n"]) => self.first(&["m", "k", "n"], LINEAR),
-            (Suite::Fusion, ["batch", "sequence", "dimension"]) => {
-                self.first(&["batch", "sequence", "dimension"], FLAT_ATTENTION)
-            }
-            (_, ["batch", "in_channels", ..]) => {
-                self.first(&["batch", "in_channels", "out_channels", "size", "kernel"], CONVOLUTION)
-            }
-            (_, ["batch", "heads", "sequence", "head_dim"]) => self.heads(),
-            (_, ["m", "k", "n"]) => self.products(),
-            (_, ["m", "n"]) => self.matrices(),
-            (_, ["data_size_mib"]) => {
-                let sizes: &[u64] = match self {
-                    Self::Quick => &[1, 16],
-                    Self::Guide | Self::Llm => &[64, 1024],
-                    Self::Full => &[1, 4, 16, 64, 256, 1024],
-                };
-                product(&[("data_size_mib", sizes)])
-            }
-            (Suite::Links, [axis, "devices"]) => {
-                // A step of `matrix_dim` is so many elements.
-                let unit = if *axis == "matrix_dim" { 1 } else { 1024 };
-                let sizes: &[u64] = match self {
-                    Self::Quick => &[64],
-                    Self::Guide | Self::Llm => &[1024, 16384],
-                    Self::Full => &[1, 16, 64, 256, 1024, 4096, 16384],
-                };
-                let sizes: Vec<u64> = sizes.iter().map(|size| size * unit).collect();
-                product(&[(axis, &sizes), ("devices", &[2])])
-            }
-            (_, [axis]) => {
+        operator.sizes(self)
+    }
+
+    /// The sizes of what has these axes, where the operator has none of its own.
+    pub fn of_axes(self, axes: &[&'static str]) -> Vec<Axes> {
+        match axes {
+            ["batch", "sequence", "dimension"] => self.rows(),
+            ["batch", "heads", "sequence", "head_dim"] => self.heads(),
+            ["m", "k", "n"] => self.products(),
+            ["m", "n"] => self.matrices(),
+            [axis] => {
                 let elements: &[u64] = match self {
                     Self::Quick => &[1 << 20, 1 << 22],
                     Self::Guide | Self::Llm => &[1 << 24, 1 << 28],
                     Self::Full => &[1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 30],
                 };
-                product(&[(axis, elements)])
+                grid(&[(axis, elements)])
             }
-            (_, axes) => product(&axes.iter().map(|axis| (*axis, &[256_u64] as &[u64])).collect::<Vec<_>>()),
+            axes => grid(&axes.iter().map(|axis| (*axis, &[256_u64] as &[u64])).collect::<Vec<_>>()),
         }
     }
 
     /// Rows of a batch of sequences.
     fn rows(self) -> Vec<Axes> {
         match self {
-            Self::Quick => grid(&[1, 8], &[128], &[256, 1000]),
-            Self::Guide => grid(&[16, 32, 64], &[256, 512, 1024], &[32, 64, 128, 256]),
-            Self::Full => grid(&[16, 32, 64, 128], &[256, 512, 1024, 2048], &[8, 16, 32, 64, 128, 256, 512]),
+            Self::Quick => sequences(&[1, 8], &[128], &[256, 1000]),
+            Self::Guide => sequences(&[16, 32, 64], &[256, 512, 1024], &[32, 64, 128, 256]),
+            Self::Full => sequences(&[16, 32, 64, 128], &[256, 512, 1024, 2048], &[8, 16, 32, 64, 128, 256, 512]),
             Self::Llm => {
                 let dimensions = [4096, 8192];
-                let one = grid(&[1], &[1, 2048, 8192, 32768], &dimensions);
-                one.into_iter().chain(grid(&[8], &[2048], &dimensions)).collect()
+                let one = sequences(&[1], &[1, 2048, 8192, 32768], &dimensions);
+                one.into_iter().chain(sequences(&[8], &[2048], &dimensions)).collect()
             }
         }
     }
@@ -113,7 +91,7 @@ impl Preset {
             Self::Llm => (&[2048, 8192], &[128]),
         };
         let (batch, heads): (&[u64], &[u64]) = if self == Self::Quick { (&[1], &[4]) } else { (&[1, 4], &[16]) };
-        product(&[("batch", batch), ("heads", heads), ("sequence", sequences), ("head_dim", widths)])
+        grid(&[("batch", batch), ("heads", heads), ("sequence", sequences), ("head_dim", widths)])
     }
 
     /// Matrix products, all of a kind or skinny.
@@ -123,7 +101,7 @@ impl Preset {
             Self::Quick => cubes(&[128, 256]),
             Self::Guide => cubes(&[1024, 4096, 8192]),
             Self::Full => cubes(&[256, 512, 1024, 2048, 4096, 8192, 16384]),
-            Self::Llm => product(&[("m", &[1, 16, 256, 4096]), ("k", &[4096]), ("n", &[4096, 14336])]),
+            Self::Llm => grid(&[("m", &[1, 16, 256, 4096]), ("k", &[4096]), ("n", &[4096, 14336])]),
         }
     }
 
@@ -134,11 +112,11 @@ impl Preset {
             Self::Full => (&[256, 512, 1024, 2048, 4096, 8192, 16384], &[1024, 4096, 7168, 16384]),
             Self::Llm => (&[1, 16, 2048, 8192], &[4096, 8192]),
         };
-        product(&[("m", m), ("n", n)])
+        grid(&[("m", m), ("n", n)])
     }
 
     /// The first of some sizes that are ordered from small to large: two, three or all.
-    fn first(self, axes: &[&'static str], sizes: &[&[u64]]) -> Vec<Axes> {
+    pub fn first(self, axes: &[&'static str], sizes: &[&[u64]]) -> Vec<Axes> {
         let count = match self {
             Self::Quick => 2,
             Self::Guide => 3,
@@ -149,22 +127,23 @@ impl Preset {
 }
 
 // The first three of each are those of published comparisons; the others are what newer models run.
-const LINEAR: &[&[u64]] = &[&[128, 512, 512], &[512, 1024, 1024], &[1024, 2048, 2048], &[4096, 4096, 14336]];
-const CONVOLUTION: &[&[u64]] =
+pub(super) const LINEAR: &[&[u64]] = &[&[128, 512, 512], &[512, 1024, 1024], &[1024, 2048, 2048], &[4096, 4096, 14336]];
+pub(super) const CONVOLUTION: &[&[u64]] =
     &[&[1, 64, 64, 56, 3], &[4, 128, 128, 28, 3], &[8, 256, 256, 14, 3], &[32, 128, 128, 28, 3]];
-const FLAT_ATTENTION: &[&[u64]] = &[&[1, 128, 64], &[4, 256, 64], &[8, 512, 64], &[8, 2048, 128]];
+pub(super) const FLAT_ATTENTION: &[&[u64]] = &[&[1, 128, 64], &[4, 256, 64], &[8, 512, 64], &[8, 2048, 128]];
 
 fn named(axes: &[&'static str], sizes: &[u64]) -> Axes {
     Axes::new(axes.iter().copied().zip(sizes.iter().copied())).expect("the axes of an operator have different names")
 }
 
-fn product(axes: &[(&'static str, &[u64])]) -> Vec<Axes> {
+/// Every combination of some sizes.
+pub(super) fn grid(axes: &[(&'static str, &[u64])]) -> Vec<Axes> {
     let axes = axes.iter().map(|&(name, sizes)| Axis::new(name, sizes));
     Grid::product(axes).expect("a few short lists").iter().collect()
 }
 
-fn grid(batch: &[u64], sequence: &[u64], dimension: &[u64]) -> Vec<Axes> {
-    product(&[("batch", batch), ("sequence", sequence), ("dimension", dimension)])
+fn sequences(batch: &[u64], sequence: &[u64], dimension: &[u64]) -> Vec<Axes> {
+    grid(&[("batch", batch), ("sequence", sequence), ("dimension", dimension)])
 }
 
 impl fmt::Display for Preset {

@@ -1,8 +1,7 @@
 //! What matrix products have in common: axes, weights, and the reference of a sample.
 
-use crate::operator::Spec;
 use crate::reference::dot;
-use crate::{Fill, Matrix, Operand, Sample};
+use crate::{Fill, Matrix, Operand, Sample, Spec};
 use rayon::prelude::*;
 
 pub(super) const AXES: &[&str] = &["m", "k", "n"];

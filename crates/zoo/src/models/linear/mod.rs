@@ -1,30 +1,23 @@
 //! `linear`: one linear layer without bias, `[m, k] -> [m, n]`.
 
-use crate::{Definition, ExactLinear, Forward, Layout, Matrix, Sample};
-use burn::tensor::{Tensor, backend::Backend};
-use calorimeter_recipes::Linear;
+mod burn;
+#[cfg(feature = "cuda")]
+mod native;
+
+use crate::{Definition, ExactLinear, Layout, Matrix, Sample};
 use calorimeter_shapes::Shape;
-use std::fmt;
 
 /// One linear layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinearModel;
 
-impl fmt::Display for LinearModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("linear")
-    }
-}
-
 impl Definition for LinearModel {
-    const ABOUT: &'static str = "one linear layer without bias";
-
-    fn names() -> Vec<String> {
-        vec!["linear".into()]
+    fn name(&self) -> &'static str {
+        "linear"
     }
 
-    fn parse(name: &str) -> Option<Self> {
-        (name == "linear").then_some(Self)
+    fn about(&self) -> &'static str {
+        "one linear layer without bias"
     }
 
     fn layout(&self, shape: Shape) -> Layout {
@@ -38,10 +31,6 @@ impl Definition for LinearModel {
 
     fn roundings(&self) -> u32 {
         0
-    }
-
-    fn forward<B: Backend>(&self, _: Shape, linears: Vec<Box<dyn Linear<B>>>, input: Tensor<B, 2>) -> Forward<B> {
-        Box::new(move || linears[0].forward(input.clone()))
     }
 
     fn sample(&self, shape: Shape) -> Sample {

@@ -1,41 +1,51 @@
 //! `ln_linear_<activation>`: layer normalisation without parameters, a linear layer without bias, an activation.
 
-use crate::normalise::{in_f32, layer_norm, layer_norm_exact};
-use crate::{Activation, Definition, ExactLinear, Forward, Layout, Matrix, Sample};
-use burn::tensor::{Tensor, backend::Backend};
-use calorimeter_recipes::Linear;
+mod burn;
+#[cfg(feature = "cuda")]
+mod native;
+
+use crate::normalise::layer_norm_exact;
+use crate::{Activation, Definition, ExactLinear, Layout, Matrix, Sample};
 use calorimeter_shapes::Shape;
-use std::fmt;
 
 /// Layer normalisation, linear layer, activation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LnLinear(
     /// What follows the linear layer.
     pub Activation,
 );
 
-const PREFIX: &str = "ln_linear";
-
-impl fmt::Display for LnLinear {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{PREFIX}_{}", self.0.name())
+impl LnLinear {
+    /// One for each activation.
+    pub fn all() -> [Self; 7] {
+        Activation::ALL.map(|(activation, _)| Self(activation))
     }
 }
 
 impl Definition for LnLinear {
-    const ABOUT: &'static str = "layer norm, linear layer without bias, activation";
-
-    fn names() -> Vec<String> {
-        Activation::ALL.iter().map(|(activation, _)| Self(*activation).to_string()).collect()
+    fn name(&self) -> &'static str {
+        match self.0 {
+            Activation::Relu => "ln_linear_relu",
+            Activation::Sigmoid => "ln_linear_sigmoid",
+            Activation::LeakyRelu => "ln_linear_leakyrelu",
+            Activation::Relu6 => "ln_linear_relu6",
+            Activation::Gelu => "ln_linear_gelu",
+            Activation::Silu => "ln_linear_silu",
+            Activation::HardSwish => "ln_linear_hardswish",
+        }
     }
 
-    fn parse(name: &str) -> Option<Self> {
-        let rest = name.strip_prefix(PREFIX)?;
-        if rest.is_empty() {
-            return Some(Self(Activation::Relu));
+    // The activation may be written in any case, and is a ReLU where it is left out.
+    fn answers_to(&self, name: &str) -> bool {
+        match name.strip_prefix("ln_linear") {
+            Some("") => self.0 == Activation::Relu,
+            Some(rest) => rest.strip_prefix('_').is_some_and(|word| word.eq_ignore_ascii_case(self.0.name())),
+            None => false,
         }
-        let wanted = rest.strip_prefix('_')?.to_ascii_lowercase();
-        Activation::ALL.iter().find(|(_, name)| *name == wanted).map(|(activation, _)| Self(*activation))
+    }
+
+    fn about(&self) -> &'static str {
+        "layer norm, linear layer without bias, activation"
     }
 
     fn layout(&self, shape: Shape) -> Layout {
@@ -52,11 +62,6 @@ impl Definition for LnLinear {
         2
     }
 
-    fn forward<B: Backend>(&self, _: Shape, linears: Vec<Box<dyn Linear<B>>>, input: Tensor<B, 2>) -> Forward<B> {
-        let activation = self.0;
-        Box::new(move || activation.apply(linears[0].forward(in_f32(input.clone(), layer_norm))))
-    }
-
     fn sample(&self, shape: Shape) -> Sample {
         Sample::of_product(shape)
     }
@@ -70,14 +75,19 @@ impl Definition for LnLinear {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Model;
 
     #[test]
     fn names_are_exact_and_relu_is_the_default() {
-        assert_eq!(LnLinear::parse("ln_linear"), Some(LnLinear(Activation::Relu)));
-        assert_eq!(LnLinear::parse("ln_linear_HardSwish"), Some(LnLinear(Activation::HardSwish)));
+        let read = |name: &str| name.parse::<Model>().ok().map(|model| model.name());
+        assert_eq!(read("ln_linear"), Some("ln_linear_relu"));
+        assert_eq!(read("ln_linear_HardSwish"), Some("ln_linear_hardswish"));
         for name in ["ln_linear_", "ln_linear_tanh", "my_ln_linear_relu", "ln_linear_relux"] {
-            assert_eq!(LnLinear::parse(name), None, "{name}");
+            assert_eq!(read(name), None, "{name}");
         }
-        assert!(LnLinear::names().iter().all(|name| LnLinear::parse(name).is_some_and(|m| m.to_string() == *name)));
+        for LnLinear(activation) in LnLinear::all() {
+            let name = format!("ln_linear_{}", activation.name());
+            assert_eq!(read(&name), Some(LnLinear(activation).name()), "{name}");
+        }
     }
 }

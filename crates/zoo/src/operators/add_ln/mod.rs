@@ -2,13 +2,15 @@
 //!
 //! The normalised output is that of the sum before it is rounded for storing.
 
-use super::layer_norm::{self, LayerNorm};
-use super::rows::{AXES, count, floats, input, stored, whole};
-use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, burn_or_cube};
-use crate::{Device, Fill, FusionModel, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
-use burn::tensor::{DType, backend::Backend};
-use calorimeter_recipes::FloatType;
+mod burn;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod cube;
+mod reference;
+
+use crate::operators::layer_norm;
+use crate::operators::layer_norm::LayerNorm;
+use crate::operators::sequences::{AXES, count, input, stored, whole};
+use crate::{Fill, FusionModel, Operand, Operation, Slot, Spec, Suite};
 
 /// `add_ln`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,20 +19,17 @@ pub struct AddLn;
 /// Which output is the sum; the other is normalised.
 const SUM: usize = 0;
 
-fn sum(inputs: &[Matrix], row: usize) -> Vec<f64> {
-    inputs[0].row(row).iter().zip(inputs[1].row(row)).map(|(&x, &y)| f64::from(x) + f64::from(y)).collect()
-}
-
 impl Operation for AddLn {
-    const ABOUT: &'static str = "the sum with a residual, and its layer normalisation with gain and bias";
-    const SUITE: Suite = Suite::Ops;
-
-    fn all() -> Vec<Self> {
-        vec![Self]
-    }
-
     fn name(&self) -> &'static str {
         "add_ln"
+    }
+
+    fn about(&self) -> &'static str {
+        "the sum with a residual, and its layer normalisation with gain and bias"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Ops
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -60,49 +59,6 @@ impl Operation for AddLn {
             operators: vec!["add".into(), "layer_norm".into()],
             unfused_bytes: 3 * stored(spec) + LayerNorm.bytes(spec),
             fused_bytes: self.bytes(spec),
-        })
-    }
-
-    fn depth(&self, _: &Spec, output: usize) -> u64 {
-        if output == SUM { 2 } else { 5 }
-    }
-
-    fn reference(&self, _: &Spec, inputs: &[Matrix], output: usize, sample: &Sample) -> Vec<f64> {
-        sample.by_whole_rows(|row| {
-            let sum = sum(inputs, row);
-            if output == SUM { sum } else { layer_norm::exact(&sum, &inputs[2], &inputs[3]) }
-        })
-    }
-
-    fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance {
-        if output == SUM { Tolerance::new(spec.dtype(), 1, 2) } else { layer_norm::tolerance(spec) }
-    }
-
-    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
-        burn_or_cube(self.name(), implementation, device)
-    }
-
-    fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
-        let dtype = spec.dtype().burn();
-        let [x, residual, gain, bias] = floats(inputs);
-        Box::new(move || {
-            let sum = x.clone().cast(DType::F32) + residual.clone().cast(DType::F32);
-            let normal = layer_norm::apply(sum.clone(), &gain, &bias);
-            vec![Value::Float(sum.cast(dtype)), Value::Float(normal.cast(dtype))]
-        })
-    }
-
-    #[cfg(any(feature = "cuda", feature = "wgpu"))]
-    fn cube<R: burn_cubecl::CubeRuntime>(
-        &self,
-        _: &Spec,
-        inputs: Vec<Value<crate::CubeOf<R>>>,
-    ) -> Result<Pass<crate::CubeOf<R>>, crate::ZooError> {
-        use calorimeter_kernels::cube;
-        super::cubed::pass(inputs, |client, size, [x, addend, gain, bias], [sum, out]| {
-            let (epsilon, residual) = (crate::normalise::EPSILON as f32, Some(cube::Residual { addend, sum }));
-            let norm = cube::LayerNorm { x, residual, gain, bias, epsilon, activation: None, out };
-            cube::layer_norm(client, size, norm)
         })
     }
 }

@@ -1,16 +1,41 @@
-//! What every attention computes: scores of queries and keys, their softmax, the mixture of values.
+//! Attention: softmax(Q K^T / sqrt(d)) V, whole or its first steps.
+//!
+//! Queries, keys, values and mixtures are matrices `[batch * heads * sequence, width]`, scores are
+//! `[batch * heads * sequence, sequence]`.
 
-use super::fusion_counts;
-use crate::gate::Tolerance;
-use crate::operator::Spec;
-use crate::reference::dot;
-use crate::{FusionModel, Matrix, Operand, Pass, Sample, Slot, Value};
-use burn::tensor::activation::softmax;
-use burn::tensor::{Bool, Tensor, backend::Backend};
+mod burn;
+mod reference;
 
-/// How far an operator goes.
+use crate::operators::number_types::{FLOATS, allow};
+use crate::operators::presets::{FLAT_ATTENTION, Preset};
+use crate::operators::{sequences, traffic};
+use crate::{FusionModel, Operand, Operation, Slot, Spec, Suite, ZooError, operation::floats_alone};
+use calorimeter_shapes::Axes;
+
+/// One kind of attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attention {
+    name: &'static str,
+    form: Form,
+    /// Whether a position sees no later one.
+    causal: bool,
+    stage: Stage,
+}
+
+/// Which heads there are, and where the softmax is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// One head as wide as the model, as branes-ai/graphs measures it.
+    Flat,
+    /// Several heads, every step in the type of the inputs.
+    Heads,
+    /// Several heads; the softmax is in f32, the products are in the type of the inputs.
+    HeadsInF32,
+}
+
+/// How far it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stage {
+enum Stage {
     /// To the scaled scores.
     Scores,
     /// To their softmax.
@@ -19,50 +44,135 @@ pub(super) enum Stage {
     Mixed,
 }
 
-/// Attention at a size. Queries, keys, values and mixtures are matrices `[batch * heads * sequence, width]`, scores are
-/// `[batch * heads * sequence, sequence]`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Attention {
-    pub batch: u64,
-    pub heads: u64,
-    pub sequence: u64,
-    pub width: u64,
-    /// Whether a position sees no later one.
-    pub causal: bool,
-    pub stage: Stage,
+impl Attention {
+    /// What is worth fusing: the steps of one head, and several heads without and with a mask.
+    pub const PATTERNS: [Self; 5] = [
+        Self { name: "qk_scores", form: Form::Flat, causal: false, stage: Stage::Scores },
+        Self { name: "qk_softmax", form: Form::Flat, causal: false, stage: Stage::Softmax },
+        Self { name: "full_attention", form: Form::Flat, causal: false, stage: Stage::Mixed },
+        Self { name: "attention_4d", form: Form::Heads, causal: false, stage: Stage::Mixed },
+        Self { name: "attention_4d_causal", form: Form::Heads, causal: true, stage: Stage::Mixed },
+    ];
+
+    /// What large models run.
+    pub const OF_MODELS: [Self; 2] = [
+        Self { name: "attention", form: Form::HeadsInF32, causal: false, stage: Stage::Mixed },
+        Self { name: "attention_causal", form: Form::HeadsInF32, causal: true, stage: Stage::Mixed },
+    ];
 }
 
-impl Attention {
-    pub fn inputs(&self, spec: &Spec) -> Vec<Operand> {
-        let one = Operand::normal(self.rows(), self.width, spec.element);
+/// An attention's sizes.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    batch: u64,
+    heads: u64,
+    sequence: u64,
+    /// Numbers of a position in one head.
+    width: u64,
+}
+
+impl Size {
+    fn of(form: Form, spec: &Spec) -> Self {
+        let (heads, width) = match form {
+            Form::Flat => (1, spec.axis("dimension")),
+            Form::Heads | Form::HeadsInF32 => (spec.axis("heads"), spec.axis("head_dim")),
+        };
+        Self { batch: spec.axis("batch"), heads, sequence: spec.axis("sequence"), width }
+    }
+
+    fn rows(&self) -> u64 {
+        self.batch * self.heads * self.sequence
+    }
+
+    fn pairs(&self) -> u64 {
+        self.rows() * self.sequence
+    }
+}
+
+impl Operation for Attention {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> &'static str {
+        match self.form {
+            Form::Flat => "attention of one head as wide as the model: its scores, their softmax, or all of it",
+            Form::Heads => "attention of several heads, without or with a causal mask",
+            Form::HeadsInF32 => "attention of each head, its steps apart",
+        }
+    }
+
+    fn suite(&self) -> Suite {
+        match self.form {
+            Form::Flat | Form::Heads => Suite::Fusion,
+            Form::HeadsInF32 => Suite::Gemm,
+        }
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        match self.form {
+            Form::Flat => sequences::AXES,
+            Form::Heads | Form::HeadsInF32 => &["batch", "heads", "sequence", "head_dim"],
+        }
+    }
+
+    fn sizes(&self, preset: Preset) -> Vec<Axes> {
+        match self.form {
+            Form::Flat => preset.first(self.axes(), FLAT_ATTENTION),
+            Form::Heads | Form::HeadsInF32 => preset.of_axes(self.axes()),
+        }
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), ZooError> {
+        match self.form {
+            Form::Flat | Form::Heads => floats_alone(self.name, spec),
+            Form::HeadsInF32 => allow(self.name, spec, FLOATS, &[]),
+        }
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        let size = Size::of(self.form, spec);
+        let one = Operand::normal(size.rows(), size.width, spec.element);
         vec![one; if self.stage == Stage::Mixed { 3 } else { 2 }]
     }
 
-    pub fn output(&self, spec: &Spec) -> Slot {
-        let cols = if self.stage == Stage::Mixed { self.width } else { self.sequence };
-        Slot::new(self.rows(), cols, spec.element)
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        let size = Size::of(self.form, spec);
+        let cols = if self.stage == Stage::Mixed { size.width } else { size.sequence };
+        vec![Slot::new(size.rows(), cols, spec.element)]
     }
 
-    /// Products and sums, the scale, and for a softmax maximum, difference, exponential, sum, quotient: of the pairs that
-    /// see each other alone.
-    pub fn flops(&self) -> u64 {
-        let seen = if self.causal { self.sequence * (self.sequence + 1) / 2 } else { self.sequence.pow(2) };
+    // Products and sums, the scale, and for a softmax maximum, difference, exponential, sum, quotient: of the pairs that
+    // see each other alone.
+    fn flops(&self, spec: &Spec) -> u64 {
+        let Size { batch, heads, sequence, width } = Size::of(self.form, spec);
+        let seen = if self.causal { sequence * (sequence + 1) / 2 } else { sequence.pow(2) };
         let each = match self.stage {
-            Stage::Scores => 2 * self.width + 1,
-            Stage::Softmax => 2 * self.width + 6,
-            Stage::Mixed => 4 * self.width + 6,
+            Stage::Scores => 2 * width + 1,
+            Stage::Softmax => 2 * width + 6,
+            Stage::Mixed => 4 * width + 6,
         };
-        self.batch * self.heads * seen * each
+        batch * heads * seen * each
     }
 
-    /// Scores, scaled, masked and through the steps of a softmax: three matrices of them live at a time.
-    pub fn intermediate(&self, spec: &Spec) -> u64 {
-        3 * self.pairs() * fusion_counts::number_bytes(spec)
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        let bytes = traffic::number_bytes(spec);
+        let each = match self.form {
+            // Scores, scaled, masked and through the steps of a softmax: three matrices of them live at a time.
+            Form::Flat | Form::Heads => 3 * bytes,
+            // Scores and weights in the type of the inputs and in f32, whether they are masked or not.
+            Form::HeadsInF32 => 2 * bytes + 2 * 4,
+        };
+        each * Size::of(self.form, spec).pairs()
     }
 
-    /// The mask is not counted: it is the same for all heads, and small.
-    pub fn fusion(&self, spec: &Spec, fused: u64) -> FusionModel {
-        let (q, pairs) = (self.rows() * self.width, self.pairs());
+    // The mask is not counted: it is the same for all heads, and small.
+    fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
+        if self.form == Form::HeadsInF32 {
+            return None;
+        }
+        let size = Size::of(self.form, spec);
+        let (q, pairs) = (size.rows() * size.width, size.pairs());
         let mut kernels = vec![("matmul", 2 * q + pairs), ("scale", 2 * pairs)];
         if self.causal {
             kernels.push(("mask", 2 * pairs));
@@ -73,94 +183,10 @@ impl Attention {
         if self.stage == Stage::Mixed {
             kernels.push(("matmul", pairs + 2 * q));
         }
-        fusion_counts::model(spec, &kernels, fused)
+        Some(traffic::model(spec, &kernels, self.bytes(spec)))
     }
 
-    pub fn depth(&self) -> u64 {
-        match self.stage {
-            Stage::Scores => self.width,
-            // A softmax needs its whole row, whatever is sampled of it.
-            Stage::Softmax => Sample::depth_of_rows(self.sequence, self.sequence * self.width),
-            Stage::Mixed => Sample::depth_of_rows(self.width, 2 * self.sequence * self.width),
-        }
-    }
-
-    pub fn reference(&self, inputs: &[Matrix], sample: &Sample) -> Vec<f64> {
-        let sequence = self.sequence as usize;
-        sample.by_rows(|row| {
-            // Keys and values of the row's own sequence.
-            let first = row - row % sequence;
-            let query = inputs[0].exact_row(row);
-            let score = |key: usize| dot(&query, inputs[1].row(first + key)) * self.scale();
-            if self.stage == Stage::Scores {
-                return sample.cols.iter().map(|&key| score(key)).collect();
-            }
-            let seen = if self.causal { row - first + 1 } else { sequence };
-            let scores: Vec<f64> = (0..seen).map(score).collect();
-            let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let powers: Vec<f64> = scores.iter().map(|score| (score - largest).exp()).collect();
-            let sum: f64 = powers.iter().sum();
-            if self.stage == Stage::Softmax {
-                return sample.cols.iter().map(|&key| powers.get(key).map_or(0.0, |power| power / sum)).collect();
-            }
-            let mut mixed = vec![0.0; sample.cols.len()];
-            for (key, power) in powers.iter().enumerate() {
-                let value = inputs[2].row(first + key);
-                mixed.iter_mut().zip(&sample.cols).for_each(|(out, &col)| *out += power * f64::from(value[col]));
-            }
-            mixed.iter().map(|out| out / sum).collect()
-        })
-    }
-
-    /// Scores are rounded twice, and the exponential of a score near 3 triples its error: nine times two in quadrature.
-    /// Then four steps of a softmax, and two of the mixture.
-    pub fn tolerance(&self, spec: &Spec) -> Tolerance {
-        let (roundings, depth) = match self.stage {
-            Stage::Scores => (2, self.width),
-            Stage::Softmax => (22, self.width + self.sequence),
-            Stage::Mixed => (24, self.width + self.sequence),
-        };
-        Tolerance::new(spec.dtype(), roundings, depth)
-    }
-
-    pub fn pass<B: Backend>(&self, inputs: Vec<Value<B>>) -> Pass<B> {
-        let Self { stage, .. } = *self;
-        let [batch, heads, sequence, width] =
-            [self.batch, self.heads, self.sequence, self.width].map(|axis| axis as usize);
-        let (rows, scale) = (batch * heads * sequence, self.scale());
-        let inputs: Vec<Tensor<B, 4>> =
-            inputs.into_iter().map(|input| input.float().reshape([batch, heads, sequence, width])).collect();
-        // True where it hides: one mask for all heads, made once.
-        let mask = self.causal.then(|| {
-            let mask = Tensor::<B, 2, Bool>::tril_mask([sequence, sequence], 0, &inputs[0].device());
-            mask.unsqueeze::<4>().expand([batch, heads, sequence, sequence])
-        });
-        Box::new(move || {
-            let scores = inputs[0].clone().matmul(inputs[1].clone().transpose()) * scale;
-            if stage == Stage::Scores {
-                return vec![Value::Float(scores.reshape([rows, sequence]))];
-            }
-            let seen = match &mask {
-                Some(mask) => scores.mask_fill(mask.clone(), f32::NEG_INFINITY),
-                None => scores,
-            };
-            let shares = softmax(seen, 3);
-            vec![Value::Float(match stage {
-                Stage::Mixed => shares.matmul(inputs[2].clone()).reshape([rows, width]),
-                _ => shares.reshape([rows, sequence]),
-            })]
-        })
-    }
-
-    fn rows(&self) -> u64 {
-        self.batch * self.heads * self.sequence
-    }
-
-    fn pairs(&self) -> u64 {
-        self.rows() * self.sequence
-    }
-
-    fn scale(&self) -> f64 {
-        1.0 / (self.width as f64).sqrt()
+    fn products(&self) -> u32 {
+        2
     }
 }

@@ -1,14 +1,13 @@
 //! One routine of each level of BLAS, and the second vector one.
 
-use super::fusion_counts::number_bytes;
+mod burn;
 #[cfg(feature = "cuda")]
-use super::native_pass;
-use super::product::{size, weight};
-use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, burn_alone};
-use crate::reference::dot;
-use crate::{Counts, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value};
-use burn::tensor::{DType, backend::Backend};
+mod native;
+mod reference;
+
+use crate::operators::product::{size, weight};
+use crate::operators::traffic::number_bytes;
+use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
 use calorimeter_recipes::{Dtype, Element};
 
 /// One of the four.
@@ -28,13 +27,6 @@ pub enum Blas {
 const ALPHA: f32 = 2.5;
 
 impl Operation for Blas {
-    const ABOUT: &'static str = "a routine of BLAS on row-major operands";
-    const SUITE: Suite = Suite::Calibration;
-
-    fn all() -> Vec<Self> {
-        vec![Self::Dot, Self::Axpy, Self::Gemv, Self::Matmul]
-    }
-
     fn name(&self) -> &'static str {
         match self {
             Self::Dot => "dot",
@@ -42,6 +34,14 @@ impl Operation for Blas {
             Self::Gemv => "gemv",
             Self::Matmul => "matmul",
         }
+    }
+
+    fn about(&self) -> &'static str {
+        "a routine of BLAS on row-major operands"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Calibration
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -95,86 +95,7 @@ impl Operation for Blas {
         }
     }
 
-    // branes-ai/graphs leaves out the result of a dot product; of the others its counts are ours.
-    fn published(&self, spec: &Spec) -> Option<Counts> {
-        let n = spec.axis("n");
-        (*self == Self::Dot).then(|| Counts { flops: Some(2 * n), bytes: Some(2 * n * number_bytes(spec)) })
-    }
-
-    fn depth(&self, spec: &Spec, _: usize) -> u64 {
-        match self {
-            Self::Dot => spec.axis("n"),
-            Self::Axpy => 2,
-            Self::Gemv | Self::Matmul => spec.axis("k"),
-        }
-    }
-
-    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        let (a, b) = (&inputs[0], &inputs[1]);
-        match self {
-            Self::Dot => vec![dot(&a.exact_row(0), b.row(0))],
-            Self::Axpy => {
-                sample.by_elements(|_, col| f64::from(ALPHA) * f64::from(a.row(0)[col]) + f64::from(b.row(0)[col]))
-            }
-            Self::Gemv => {
-                let x = b.exact_row(0);
-                sample.by_elements(|_, row| dot(&x, a.row(row)))
-            }
-            Self::Matmul => {
-                let column = |&col: &usize| (0..b.rows).map(|row| b.row(row)[col]).collect();
-                let columns: Vec<Vec<f32>> = sample.cols.iter().map(column).collect();
-                sample.by_rows(|row| {
-                    let x = a.exact_row(row);
-                    columns.iter().map(|column| dot(&x, column)).collect()
-                })
-            }
-        }
-    }
-
-    fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance {
-        let depth = self.depth(spec, output);
-        match self {
-            Self::Dot => Tolerance::new(Dtype::F32, 1, depth),
-            Self::Axpy => Tolerance::new(spec.dtype(), 2, depth),
-            Self::Gemv | Self::Matmul => Tolerance::new(spec.dtype(), 1, depth),
-        }
-    }
-
-    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
-        match (implementation, device) {
-            (Implementation::Native, Device::Cuda(_)) if *self == Self::Matmul => Ok(()),
-            _ => burn_alone(self.name(), implementation, device),
-        }
-    }
-
-    fn pass<B: Backend>(&self, _: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
-        let [a, b] = inputs.try_into().map(|inputs: [Value<B>; 2]| inputs.map(Value::float)).expect("two inputs");
-        let routine = *self;
-        Box::new(move || {
-            let (a, b) = (a.clone(), b.clone());
-            vec![Value::Float(match routine {
-                Blas::Dot => (a.cast(DType::F32) * b.cast(DType::F32)).sum_dim(1),
-                Blas::Axpy => a * ALPHA + b,
-                // A row times the transposed matrix: a view of the same memory.
-                Blas::Gemv => b.matmul(a.transpose()),
-                Blas::Matmul => a.matmul(b),
-            })]
-        })
-    }
-
-    #[cfg(feature = "cuda")]
-    fn native(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
-        sets: u32,
-    ) -> Result<Box<dyn crate::Workload>, crate::ZooError> {
-        use calorimeter_kernels::native::{LinearForm, WeightLayout};
-        if *self != Self::Matmul {
-            return Err(crate::ZooError::Unsupported(format!("{} has no native kernel", self.name())));
-        }
-        let form = LinearForm { weight: WeightLayout::AlongN, ..LinearForm::plain(spec.dtype()) };
-        native_pass::product(&machine, spec, form)?.open(self, spec, inputs, machine, sets)
+    fn products(&self) -> u32 {
+        1
     }
 }

@@ -1,11 +1,13 @@
 //! What several GPUs do together.
 
-use super::number_types::{FLOATS, allow};
-use super::transfer::native_alone;
-use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
-use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
-use burn::tensor::backend::Backend;
+#[cfg(feature = "cuda")]
+mod native;
+mod reference;
+
+use crate::operators::number_types::{FLOATS, allow};
+use crate::operators::presets::{Preset, grid};
+use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
+use calorimeter_shapes::Axes;
 
 /// One of them. Inputs and outputs are matrices with a row for each device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,6 +29,17 @@ pub enum Collective {
 }
 
 impl Collective {
+    /// Every one.
+    pub const ALL: [Self; 7] = [
+        Self::AllReduce,
+        Self::Psum,
+        Self::AllGather,
+        Self::ReduceScatter,
+        Self::PsumScatter,
+        Self::AllToAll,
+        Self::SendRecv,
+    ];
+
     fn devices(spec: &Spec) -> u64 {
         spec.axis("devices")
     }
@@ -56,14 +69,6 @@ impl Collective {
 }
 
 impl Operation for Collective {
-    const ABOUT: &'static str = "exchange between the GPUs of one host, matrix_dim or num_elements on each";
-    const SUITE: Suite = Suite::Links;
-
-    fn all() -> Vec<Self> {
-        use Collective::*;
-        vec![AllReduce, Psum, AllGather, ReduceScatter, PsumScatter, AllToAll, SendRecv]
-    }
-
     fn name(&self) -> &'static str {
         match self {
             Self::AllReduce => "all_reduce",
@@ -74,6 +79,14 @@ impl Operation for Collective {
             Self::AllToAll => "all_to_all",
             Self::SendRecv => "send_recv",
         }
+    }
+
+    fn about(&self) -> &'static str {
+        "exchange between the GPUs of one host, matrix_dim or num_elements on each"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Links
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -109,8 +122,7 @@ impl Operation for Collective {
         if self.adds() { (Self::devices(spec) - 1) * self.elements(spec) } else { 0 }
     }
 
-    /// What the link of each device must carry in one direction, whatever the algorithm. What accelerator-microbenchmarks
-    /// counts depends on the cores of TPU chips in a group, so nothing is published for GPUs.
+    // What the link of each device must carry in one direction, whatever the algorithm.
     fn bytes(&self, spec: &Spec) -> u64 {
         let devices = Self::devices(spec);
         let all = self.elements(spec) * spec.dtype().bytes();
@@ -122,59 +134,27 @@ impl Operation for Collective {
         }
     }
 
-    fn products(&self) -> u32 {
-        0
+    fn is_link(&self) -> bool {
+        true
     }
 
-    fn depth(&self, spec: &Spec, _: usize) -> u64 {
-        Self::devices(spec)
+    // The GEMM suite shows what is between memories and devices, too.
+    fn is_listed_in(&self, suite: Suite) -> bool {
+        [Suite::Links, Suite::Gemm].contains(&suite)
     }
 
-    fn reference(&self, spec: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        let (elements, devices) = (self.elements(spec) as usize, Self::devices(spec) as usize);
-        let part = elements / devices;
-        let at = |device: usize, element: usize| f64::from(inputs[0].row(device)[element]);
-        let sum = |element: usize| (0..devices).map(|device| at(device, element)).sum();
-        sample.by_elements(|device, element| match self {
-            Self::AllReduce | Self::Psum => sum(element),
-            Self::AllGather => at(element / elements, element % elements),
-            Self::ReduceScatter | Self::PsumScatter => sum(device * part + element),
-            Self::AllToAll => at(element / part, device * part + element % part),
-            Self::SendRecv => at((device + devices - 1) % devices, element),
-        })
-    }
-
-    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
-        // Each step of a sum is rounded to the type that is sent.
-        let roundings = if self.adds() { (Self::devices(spec) - 1).min(u64::from(u32::MAX)) as u32 } else { 1 };
-        Tolerance::new(spec.dtype(), roundings, Self::devices(spec))
-    }
-
-    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
-        native_alone(self.name(), implementation, device)
-    }
-
-    // `supported` refuses burn.
-    fn pass<B: Backend>(&self, _: &Spec, _: Vec<Value<B>>) -> Pass<B> {
-        Box::new(Vec::new)
-    }
-
-    #[cfg(feature = "cuda")]
-    fn native(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
-        sets: u32,
-    ) -> Result<Box<dyn crate::Workload>, ZooError> {
-        use calorimeter_kernels::native::Collective as Call;
-        let call = match self {
-            Self::AllReduce | Self::Psum => Call::AllReduce,
-            Self::AllGather => Call::AllGather,
-            Self::ReduceScatter | Self::PsumScatter => Call::ReduceScatter,
-            Self::AllToAll => Call::AllToAll,
-            Self::SendRecv => Call::SendReceive,
+    fn sizes(&self, preset: Preset) -> Vec<Axes> {
+        let (axis, unit) = match self {
+            Self::SendRecv => ("num_elements", 1024),
+            // A step is so many elements.
+            _ => ("matrix_dim", 1),
         };
-        super::collective_native::open(call, spec, &inputs[0], machine, sets)
+        let sizes: &[u64] = match preset {
+            Preset::Quick => &[64],
+            Preset::Guide | Preset::Llm => &[1024, 16384],
+            Preset::Full => &[1, 16, 64, 256, 1024, 4096, 16384],
+        };
+        let sizes: Vec<u64> = sizes.iter().map(|size| size * unit).collect();
+        grid(&[(axis, &sizes), ("devices", &[2])])
     }
 }

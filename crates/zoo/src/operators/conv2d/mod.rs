@@ -1,15 +1,14 @@
 //! A convolution with a ReLU or a batch normalisation behind it. Fused, the normalisation is folded into the weights.
 
-use super::fusion_counts;
-use super::product::weight;
-use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, burn_alone, floats};
-use crate::{
-    Counts, Device, Fill, FusionModel, Implementation, Matrix, Operand, Operator, Pass, Sample, Slot, Value, ZooError,
-};
-use burn::tensor::activation::relu;
-use burn::tensor::ops::ConvOptions;
-use burn::tensor::{DType, Tensor, backend::Backend, module};
+mod burn;
+mod reference;
+
+use crate::operation::floats_alone;
+use crate::operators::presets::{CONVOLUTION, Preset};
+use crate::operators::product::weight;
+use crate::operators::traffic;
+use crate::{Fill, FusionModel, Operand, Operation, Slot, Spec, Suite, ZooError};
+use calorimeter_shapes::Axes;
 
 /// What follows the convolution, whose stride is 1 and whose padding keeps the size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,13 +51,6 @@ impl Conv2d {
 }
 
 impl Operation for Conv2d {
-    const ABOUT: &'static str = "2-D convolution (NCHW, stride 1, same size) with ReLU, batch normalisation, or both";
-    const SUITE: Suite = Suite::Fusion;
-
-    fn all() -> Vec<Self> {
-        vec![Self::Relu, Self::Bn, Self::BnRelu]
-    }
-
     fn name(&self) -> &'static str {
         match self {
             Self::Relu => "conv2d_relu",
@@ -67,12 +59,20 @@ impl Operation for Conv2d {
         }
     }
 
+    fn about(&self) -> &'static str {
+        "2-D convolution (NCHW, stride 1, same size) with ReLU, batch normalisation, or both"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Fusion
+    }
+
     fn axes(&self) -> &'static [&'static str] {
         &["batch", "in_channels", "out_channels", "size", "kernel"]
     }
 
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
-        floats(self.name(), spec)?;
+        floats_alone(self.name(), spec)?;
         match spec.axis("kernel") {
             kernel if kernel.is_multiple_of(2) => {
                 let name = self.name();
@@ -111,11 +111,7 @@ impl Operation for Conv2d {
     fn intermediate(&self, spec: &Spec) -> u64 {
         let Numbers { weights, features, y, .. } = numbers(spec);
         let numbers = if self.normalises() { 2 * y + weights + features } else { y };
-        numbers * fusion_counts::number_bytes(spec)
-    }
-
-    fn published(&self, spec: &Spec) -> Option<Counts> {
-        fusion_counts::published(Operator::Conv2d(*self), spec)
+        numbers * traffic::number_bytes(spec)
     }
 
     // Folding is how a normalisation is fused.
@@ -129,112 +125,15 @@ impl Operation for Conv2d {
         if self.relu() {
             kernels.push(("relu", 2 * y));
         }
-        let fused = (x + weights + features + y) * fusion_counts::number_bytes(spec);
-        Some(fusion_counts::model(spec, &kernels, fused))
+        let fused = (x + weights + features + y) * traffic::number_bytes(spec);
+        Some(traffic::model(spec, &kernels, fused))
     }
 
-    fn depth(&self, spec: &Spec, _: usize) -> u64 {
-        numbers(spec).taps
+    fn products(&self) -> u32 {
+        1
     }
 
-    fn reference(&self, spec: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        let [channels, features, size, kernel] =
-            ["in_channels", "out_channels", "size", "kernel"].map(|axis| spec.axis(axis) as usize);
-        let padding = (kernel - 1) / 2;
-        let parameter = |input: usize, feature: usize| f64::from(inputs[input].row(0)[feature]);
-        sample.by_elements(|row, col| {
-            let (image, feature) = (row / features, row % features);
-            let (top, left) = (col / size, col % size);
-            let weights = inputs[1].row(feature);
-            // The image's row or column under a tap, unless that is padding.
-            let under = |edge: usize, tap: usize| (edge + tap).checked_sub(padding).filter(|&at| at < size);
-            let mut sum = 0.0;
-            for channel in 0..channels {
-                let pixels = inputs[0].row(image * channels + channel);
-                let weights = &weights[channel * kernel * kernel..][..kernel * kernel];
-                for (i, y) in (0..kernel).filter_map(|i| under(top, i).map(|y| (i, y))) {
-                    for (j, x) in (0..kernel).filter_map(|j| under(left, j).map(|x| (j, x))) {
-                        sum += f64::from(pixels[y * size + x]) * f64::from(weights[i * kernel + j]);
-                    }
-                }
-            }
-            let y = if self.normalises() {
-                let normal = (sum - parameter(2, feature)) / (parameter(3, feature) + EPSILON).sqrt();
-                normal * parameter(4, feature) + parameter(5, feature)
-            } else {
-                sum + parameter(2, feature)
-            };
-            if self.relu() { y.max(0.0) } else { y }
-        })
+    fn sizes(&self, preset: Preset) -> Vec<Axes> {
+        preset.first(self.axes(), CONVOLUTION)
     }
-
-    // Product and bias; or product, deviation (two), difference, quotient, gain and bias.
-    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
-        let roundings = if self.normalises() { 7 } else { 2 };
-        Tolerance::new(spec.dtype(), roundings, numbers(spec).taps)
-    }
-
-    // Folding needs no kernel of its own: it fuses on every device.
-    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
-        match implementation {
-            Implementation::Fused if self.normalises() => Ok(()),
-            other => burn_alone(self.name(), other, device),
-        }
-    }
-
-    fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
-        self.made(spec, inputs, false)
-    }
-
-    fn fused_pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
-        self.made(spec, inputs, true)
-    }
-}
-
-impl Conv2d {
-    fn made<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>, folded: bool) -> Pass<B> {
-        let [batch, channels, features, size, kernel] =
-            ["batch", "in_channels", "out_channels", "size", "kernel"].map(|axis| spec.axis(axis) as usize);
-        let padding = (kernel - 1) / 2;
-        let mut inputs = inputs.into_iter().map(Value::float);
-        let mut next = || inputs.next().expect("as many inputs as the operator declares");
-        let x = next().reshape([batch, channels, size, size]);
-        let weight = next().reshape([features, channels, kernel, kernel]);
-        let convolution = move |x: Tensor<B, 4>, weight: Tensor<B, 4>, bias: Option<Tensor<B, 1>>| {
-            module::conv2d(x, weight, bias, ConvOptions::new([1, 1], [padding, padding], [1, 1], 1))
-        };
-        let relus = self.relu();
-        let done = move |y: Tensor<B, 4>| {
-            let y = if relus { relu(y) } else { y };
-            vec![Value::Float(y.reshape([batch * features, size * size]))]
-        };
-        if !self.normalises() {
-            let bias = next().reshape([features]);
-            return Box::new(move || done(convolution(x.clone(), weight.clone(), Some(bias.clone()))));
-        }
-        let [mean, variance, gain, bias] = [next(), next(), next(), next()];
-        if folded {
-            let (weight, bias) = fold(weight, [mean, variance, gain, bias]);
-            return Box::new(move || done(convolution(x.clone(), weight.clone(), Some(bias.clone()))));
-        }
-        let [mean, variance, gain, bias] =
-            [mean, variance, gain, bias].map(|parameter| parameter.reshape([1, features, 1, 1]));
-        // The steps of burn's own batch normalisation.
-        Box::new(move || {
-            let y = convolution(x.clone(), weight.clone(), None);
-            let normal = (y - mean.clone()) / (variance.clone() + EPSILON).sqrt();
-            done(normal * gain.clone() + bias.clone())
-        })
-    }
-}
-
-/// Weights and a bias that do what the weights with mean, variance, gain and bias of a normalisation do; in f32, then
-/// rounded once.
-fn fold<B: Backend>(weight: Tensor<B, 4>, normalisation: [Tensor<B, 2>; 4]) -> (Tensor<B, 4>, Tensor<B, 1>) {
-    let (dtype, features) = (weight.dtype(), weight.dims()[0]);
-    let [mean, variance, gain, bias] = normalisation.map(|parameter| parameter.cast(DType::F32));
-    let scale = gain / (variance + EPSILON).sqrt();
-    let bias = bias - mean * scale.clone();
-    let weight = weight.cast(DType::F32) * scale.reshape([features, 1, 1, 1]);
-    (weight.cast(dtype), bias.cast(dtype).reshape([features]))
 }

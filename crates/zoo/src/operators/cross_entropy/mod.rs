@@ -1,12 +1,12 @@
 //! Cross-entropy of logits with classes given by their numbers.
 
-use super::loss;
-use super::rows::{AXES, copies, count, input, size};
-use super::softmax::exponentials;
-use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite, floats};
-use crate::{Fill, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
-use burn::tensor::{DType, backend::Backend};
+mod burn;
+mod reference;
+
+use crate::operation::floats_alone;
+use crate::operators::loss;
+use crate::operators::sequences::{AXES, copies, count, input, size};
+use crate::{Fill, Operand, Operation, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::Element;
 
 /// `cross_entropy`.
@@ -17,15 +17,16 @@ pub struct CrossEntropy;
 const CLASSES: u64 = 1 << 24;
 
 impl Operation for CrossEntropy {
-    const ABOUT: &'static str = "the mean cross-entropy of rows of logits with the numbers of their classes, in f32";
-    const SUITE: Suite = Suite::Ops;
-
-    fn all() -> Vec<Self> {
-        vec![Self]
-    }
-
     fn name(&self) -> &'static str {
         "cross_entropy"
+    }
+
+    fn about(&self) -> &'static str {
+        "the mean cross-entropy of rows of logits with the numbers of their classes, in f32"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Ops
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -40,7 +41,7 @@ impl Operation for CrossEntropy {
                 "cross_entropy: dimension is {classes}; it is the number of classes, from 2 to {CLASSES}"
             )));
         }
-        floats(self.name(), spec)
+        floats_alone(self.name(), spec)
     }
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
@@ -61,34 +62,5 @@ impl Operation for CrossEntropy {
 
     fn intermediate(&self, spec: &Spec) -> u64 {
         copies(spec, 2)
-    }
-
-    fn depth(&self, spec: &Spec, _: usize) -> u64 {
-        count(spec)
-    }
-
-    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, _: &Sample) -> Vec<f64> {
-        let [logits, targets] = inputs else { unreachable!("two inputs are declared") };
-        let row = |row: usize| {
-            let (exponentials, sum) = exponentials(logits.row(row));
-            sum.ln() - exponentials[targets.row(row)[0] as usize].ln()
-        };
-        vec![loss::mean_exact(logits.rows, row)]
-    }
-
-    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
-        loss::tolerance(spec)
-    }
-
-    fn pass<B: Backend>(&self, _: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
-        let [logits, targets]: [Value<B>; 2] =
-            inputs.try_into().expect("an operator is given as many inputs as it declares");
-        let (logits, targets) = (logits.float(), targets.codes());
-        Box::new(move || {
-            let logits = logits.clone().cast(DType::F32);
-            let below = logits.clone() - logits.max_dim(1);
-            let sum = below.clone().exp().sum_dim(1);
-            vec![Value::Float(loss::mean(sum.log() - below.gather(1, targets.clone())))]
-        })
     }
 }

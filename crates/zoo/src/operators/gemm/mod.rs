@@ -2,18 +2,15 @@
 //!
 //! All of them write bf16, but `gemm_accum` f32, and `gemm_simple_with_dtype` what [`Spec::output`] says, bf16 if nothing.
 
-use super::minifloat::{self, Decoded};
+mod burn;
 #[cfg(feature = "cuda")]
-use super::native_pass::{self, shape};
-use super::number_types::{BF16, F16, F32, allow, burn_alone_if_stored};
-use super::product::{AXES, column, in_sixteens, products, size};
-use crate::gate::Tolerance;
-#[cfg(feature = "cuda")]
-use crate::native_operator::{NativePass, Set};
-use crate::operator::{Operation, Spec, Suite};
-use crate::{Counts, Device, Fill, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
-use burn::tensor::{DType, backend::Backend};
-use calorimeter_recipes::{Dtype, Element, FloatType};
+mod native;
+mod reference;
+
+use crate::operators::number_types::{BF16, F16, F32, allow};
+use crate::operators::product::{AXES, in_sixteens, size};
+use crate::{Fill, Implementation, Operand, Operation, Slot, Spec, Suite, ZooError};
+use calorimeter_recipes::{Dtype, Element};
 
 /// A product by what is given and what is done with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,6 +30,21 @@ pub enum Gemm {
 }
 
 impl Gemm {
+    /// Every one.
+    pub const ALL: [Self; 6] =
+        [Self::MultipleRun, Self::Simple, Self::SimpleWithDtype, Self::Throttling, Self::Scaled, Self::Accumulated];
+
+    /// What cuBLASLt multiplies.
+    pub(super) fn natively(&self, spec: &Spec) -> Result<(), String> {
+        match (spec.element, self.output(spec)) {
+            (Element::E4m3, Element::Float(_)) => in_sixteens(spec),
+            (Element::Float(_), Element::Float(_)) => Ok(()),
+            (from, to) => {
+                Err(format!("`native` multiplies floats and e4m3 to floats in this version, not {from} to {to}"))
+            }
+        }
+    }
+
     fn output(self, spec: &Spec) -> Element {
         match self {
             Self::Accumulated => F32,
@@ -58,14 +70,6 @@ impl Gemm {
 }
 
 impl Operation for Gemm {
-    const ABOUT: &'static str = "product of two matrices in a type of one's choice";
-    const SUITE: Suite = Suite::Gemm;
-
-    fn all() -> Vec<Self> {
-        use Gemm::*;
-        vec![MultipleRun, Simple, SimpleWithDtype, Throttling, Scaled, Accumulated]
-    }
-
     fn name(&self) -> &'static str {
         match self {
             Self::MultipleRun => "gemm_multiple_run",
@@ -75,6 +79,14 @@ impl Operation for Gemm {
             Self::Scaled => "gemm",
             Self::Accumulated => "gemm_accum",
         }
+    }
+
+    fn about(&self) -> &'static str {
+        "product of two matrices in a type of one's choice"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Gemm
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -133,52 +145,6 @@ impl Operation for Gemm {
         operands + product + scaling
     }
 
-    fn published(&self, spec: &Spec) -> Option<Counts> {
-        let (m, k, n) = size(spec);
-        let flops = match self {
-            Self::SimpleWithDtype => (2 * k - 1) * m * n,
-            Self::Accumulated => 2 * m * k * n + m * n,
-            _ => 2 * m * k * n,
-        };
-        Some(Counts { flops: Some(flops), bytes: None })
-    }
-
-    fn depth(&self, spec: &Spec, _: usize) -> u64 {
-        spec.axis("k")
-    }
-
-    fn reference(&self, spec: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        let mut values = products(sample, |row| inputs[0].row(row).to_vec(), |col| column(&inputs[1], col));
-        for (i, value) in values.iter_mut().enumerate() {
-            let (row, col) = sample.position(i);
-            if self.scaled() {
-                *value *= f64::from(inputs[2].row(row)[0]) * f64::from(inputs[3].row(0)[col]);
-            }
-            if *self == Self::Accumulated {
-                *value += f64::from(inputs[4].row(row)[col]);
-            }
-            if self.output(spec) == Element::E4m3 {
-                *value = value.clamp(-f64::from(minifloat::LARGEST), f64::from(minifloat::LARGEST));
-            }
-        }
-        values
-    }
-
-    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
-        let depth = spec.axis("k");
-        match self.output(spec) {
-            // Hopper's tensor cores keep 14 bits of a sum of e4m3 products, and 128 of them go into one: that errs by about
-            // as much as a rounding to f16.
-            Element::Float(Dtype::F32) if spec.element == Element::E4m3 => Tolerance::new(Dtype::F16, 1, depth),
-            Element::Float(output) => Tolerance::new(output, 1, depth),
-            // e4m3 rounds sixteen times as coarsely as bf16.
-            _ => {
-                let Tolerance { rel_l2, element } = Tolerance::new(Dtype::Bf16, 1, depth);
-                Tolerance { rel_l2: 16.0 * rel_l2, element: 16.0 * element }
-            }
-        }
-    }
-
     fn factors(&self, spec: &Spec, implementation: Implementation) -> Element {
         match implementation {
             Implementation::Native => spec.element,
@@ -186,78 +152,7 @@ impl Operation for Gemm {
         }
     }
 
-    fn supported(&self, spec: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
-        match (implementation, device, spec.element, self.output(spec)) {
-            (Implementation::Native, Device::Cuda(_), Element::E4m3, Element::Float(_)) => in_sixteens(spec),
-            (Implementation::Native, Device::Cuda(_), Element::Float(_), Element::Float(_)) => Ok(()),
-            (Implementation::Native, Device::Cuda(_), from, to) => {
-                Err(format!("`native` multiplies floats and e4m3 to floats in this version, not {from} to {to}"))
-            }
-            _ => burn_alone_if_stored(self, spec, implementation, device),
-        }
-    }
-
-    fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
-        let (element, multiplied) = (spec.element, self.multiplied(spec).burn());
-        let output = self.output(spec);
-        let mut inputs = inputs.into_iter();
-        let mut operand = || Decoded::new(inputs.next().expect("two operands"), element, multiplied);
-        let (a, b) = (operand(), operand());
-        let others: Vec<_> = inputs.map(Value::float).collect();
-        Box::new(move || {
-            let mut y = a.read().matmul(b.read());
-            if let [rows, cols, ..] = &others[..] {
-                y = y * (rows.clone() * cols.clone());
-            }
-            if let [_, _, c] = &others[..] {
-                y = c.clone() + y;
-            }
-            vec![match output {
-                Element::Float(output) => Value::Float(y.cast(output.burn())),
-                _ => Value::Codes(minifloat::encode(y.cast(DType::F32))),
-            }]
-        })
-    }
-
-    #[cfg(feature = "cuda")]
-    fn native(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
-        sets: u32,
-    ) -> Result<Box<dyn crate::Workload>, ZooError> {
-        use calorimeter_kernels::native::{
-            Buffer, Epilogue, Float8Linear, Float8Output, Float8Sums, LinearForm, TransposeBytes, WeightLayout,
-        };
-        let Element::Float(output) = self.output(spec) else {
-            return Err(ZooError::Unsupported(format!("`native` multiplies to floats, not {}", self.output(spec))));
-        };
-        let pass = if let Element::Float(dtype) = spec.element {
-            let (weight, epilogue) = (WeightLayout::AlongN, Epilogue::Nothing);
-            native_pass::product(&machine, spec, LinearForm { kind: dtype, output, weight, epilogue })?
-        } else {
-            let shape = shape(spec);
-            let output = match self {
-                Self::Scaled => Float8Output::Scaled(output),
-                Self::Accumulated => Float8Output::Added,
-                _ => Float8Output::Plain(output),
-            };
-            // cuBLASLt takes only codes that run along k: B is turned in every pass. Sums that are not promoted would be
-            // off by more than a rounding to bf16 where k is in the thousands.
-            let turn = TransposeBytes::new(&machine, shape.k, shape.n)?;
-            let linear = Float8Linear::new(&machine, shape, output, Float8Sums::Promoted)?;
-            NativePass {
-                kernels: vec![turn.algorithm().into(), linear.algorithm()],
-                between: vec![turn.bytes()],
-                enqueue: Box::new(move |Set { inputs, between, outputs }| {
-                    turn.enqueue(&inputs[1], &mut between[0])?;
-                    let mut factors: Vec<&Buffer> = inputs.iter().collect();
-                    factors[1] = &between[0];
-                    linear.enqueue(&factors, &mut outputs[0])
-                }),
-            }
-        };
-        pass.open(self, spec, inputs, machine, sets)
+    fn products(&self) -> u32 {
+        1
     }
 }

@@ -1,13 +1,13 @@
 //! A layer normalisation, then a linear layer.
 
-use super::fusion_counts;
-use super::layer_norm::LayerNorm;
-use super::product::{size, weight};
-use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
-use crate::reference::dot;
-use crate::{FusionModel, Matrix, Operand, Pass, Sample, Slot, Value};
-use burn::tensor::backend::Backend;
+mod burn;
+mod reference;
+
+use crate::operators::layer_norm::LayerNorm;
+use crate::operators::presets::{LINEAR, Preset};
+use crate::operators::product::{size, weight};
+use crate::operators::traffic;
+use crate::{FusionModel, Operand, Operation, Slot, Spec, Suite};
 use calorimeter_shapes::Axes;
 
 /// `ln_linear`.
@@ -22,15 +22,16 @@ fn first(spec: &Spec) -> Spec {
 }
 
 impl Operation for LnLinear {
-    const ABOUT: &'static str = "layer normalisation with gain and bias, then a linear layer without, weights [n, k]";
-    const SUITE: Suite = Suite::Fusion;
-
-    fn all() -> Vec<Self> {
-        vec![Self]
-    }
-
     fn name(&self) -> &'static str {
         "ln_linear"
+    }
+
+    fn about(&self) -> &'static str {
+        "layer normalisation with gain and bias, then a linear layer without, weights [n, k]"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Fusion
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -56,40 +57,20 @@ impl Operation for LnLinear {
 
     fn intermediate(&self, spec: &Spec) -> u64 {
         let (m, k, _) = size(spec);
-        LayerNorm.intermediate(&first(spec)) + m * k * fusion_counts::number_bytes(spec)
+        LayerNorm.intermediate(&first(spec)) + m * k * traffic::number_bytes(spec)
     }
 
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
         let (m, k, n) = size(spec);
         let kernels = [("layer_norm", 2 * m * k + 2 * k), ("matmul", m * k + n * k + m * n)];
-        Some(fusion_counts::model(spec, &kernels, self.bytes(spec)))
+        Some(traffic::model(spec, &kernels, self.bytes(spec)))
     }
 
-    fn depth(&self, spec: &Spec, _: usize) -> u64 {
-        spec.axis("k")
+    fn products(&self) -> u32 {
+        1
     }
 
-    fn reference(&self, spec: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        let (norm, weight) = (first(spec), &inputs[3]);
-        let cols: Vec<usize> = (0..inputs[0].cols).collect();
-        sample.by_rows(|row| {
-            let one = Sample { rows: vec![row], cols: cols.clone() };
-            let x = LayerNorm.reference(&norm, inputs, 0, &one);
-            sample.cols.iter().map(|&col| dot(&x, weight.row(col))).collect()
-        })
-    }
-
-    // The normalised number and the product.
-    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
-        Tolerance::new(spec.dtype(), 2, 2 * spec.axis("k"))
-    }
-
-    fn pass<B: Backend>(&self, spec: &Spec, mut inputs: Vec<Value<B>>) -> Pass<B> {
-        let weight = inputs.pop().expect("four inputs").float();
-        let norm = LayerNorm.pass(&first(spec), inputs);
-        Box::new(move || {
-            let x = norm().into_iter().map(Value::float);
-            x.map(|x| Value::Float(x.matmul(weight.clone().transpose()))).collect()
-        })
+    fn sizes(&self, preset: Preset) -> Vec<Axes> {
+        preset.first(self.axes(), LINEAR)
     }
 }

@@ -1,24 +1,24 @@
 //! What other programs measure on other machines: it can be named and planned, and is recorded as unsupported.
 
-use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
-use crate::{Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
-use burn::tensor::backend::Backend;
+mod reference;
+
+use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
 
 /// `tokamax_splash_attention`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Elsewhere;
+pub struct NotComputed;
 
-impl Operation for Elsewhere {
-    const ABOUT: &'static str = "measured by other programs on other machines; recorded as unsupported here";
-    const SUITE: Suite = Suite::Elsewhere;
-
-    fn all() -> Vec<Self> {
-        vec![Self]
-    }
-
+impl Operation for NotComputed {
     fn name(&self) -> &'static str {
         "tokamax_splash_attention"
+    }
+
+    fn about(&self) -> &'static str {
+        "measured by other programs on other machines; recorded as unsupported here"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Elsewhere
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -40,22 +40,5 @@ impl Operation for Elsewhere {
 
     fn flops(&self, _: &Spec) -> u64 {
         0
-    }
-
-    fn depth(&self, _: &Spec, _: usize) -> u64 {
-        1
-    }
-
-    fn reference(&self, _: &Spec, _: &[Matrix], _: usize, _: &Sample) -> Vec<f64> {
-        Vec::new()
-    }
-
-    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
-        Tolerance::new(spec.dtype(), 1, 1)
-    }
-
-    // `check` refuses every size, so nobody gets as far as this.
-    fn pass<B: Backend>(&self, _: &Spec, _: Vec<Value<B>>) -> Pass<B> {
-        Box::new(Vec::new)
     }
 }

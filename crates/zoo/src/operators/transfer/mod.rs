@@ -1,10 +1,13 @@
 //! Copies between the memories of host and device.
 
-use super::number_types::{FLOATS, allow};
-use crate::gate::Tolerance;
-use crate::operator::{Operation, Spec, Suite};
-use crate::{Device, Implementation, Matrix, Operand, Pass, Sample, Slot, Value, ZooError};
-use burn::tensor::backend::Backend;
+#[cfg(feature = "cuda")]
+mod native;
+mod reference;
+
+use crate::operators::number_types::{FLOATS, allow};
+use crate::operators::presets::{Preset, grid};
+use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
+use calorimeter_shapes::Axes;
 
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,6 +30,17 @@ pub(super) enum Way {
 const MIB: u64 = 1 << 20;
 
 impl Transfer {
+    /// Every one.
+    pub const ALL: [Self; 7] = [
+        Self { way: Way::ToDevice, pinned: true },
+        Self { way: Way::ToHost, pinned: true },
+        Self { way: Way::Both, pinned: true },
+        Self { way: Way::ToDevice, pinned: false },
+        Self { way: Way::ToHost, pinned: false },
+        Self { way: Way::Both, pinned: false },
+        Self { way: Way::InTurn, pinned: false },
+    ];
+
     fn numbers(spec: &Spec) -> u64 {
         spec.axis("data_size_mib") * MIB / spec.dtype().bytes()
     }
@@ -37,22 +51,6 @@ impl Transfer {
 }
 
 impl Operation for Transfer {
-    const ABOUT: &'static str = "copy of so many MiB between host and device";
-    const SUITE: Suite = Suite::Links;
-
-    fn all() -> Vec<Self> {
-        let one = |way, pinned| Self { way, pinned };
-        vec![
-            one(Way::ToDevice, true),
-            one(Way::ToHost, true),
-            one(Way::Both, true),
-            one(Way::ToDevice, false),
-            one(Way::ToHost, false),
-            one(Way::Both, false),
-            one(Way::InTurn, false),
-        ]
-    }
-
     fn name(&self) -> &'static str {
         match (self.way, self.pinned) {
             (Way::ToDevice, true) => "host_to_device",
@@ -63,6 +61,14 @@ impl Operation for Transfer {
             (Way::Both, false) => "pageable_host_device_both",
             (Way::InTurn, _) => "host_device",
         }
+    }
+
+    fn about(&self) -> &'static str {
+        "copy of so many MiB between host and device"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Links
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -89,47 +95,21 @@ impl Operation for Transfer {
         self.ways() * spec.axis("data_size_mib") * MIB
     }
 
-    fn products(&self) -> u32 {
-        0
+    fn is_link(&self) -> bool {
+        true
     }
 
-    fn depth(&self, _: &Spec, _: usize) -> u64 {
-        1
+    // The GEMM suite shows what is between memories and devices, too.
+    fn is_listed_in(&self, suite: Suite) -> bool {
+        [Suite::Links, Suite::Gemm].contains(&suite)
     }
 
-    fn reference(&self, _: &Spec, inputs: &[Matrix], output: usize, sample: &Sample) -> Vec<f64> {
-        sample.by_elements(|row, col| f64::from(inputs[output].row(row)[col]))
-    }
-
-    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
-        Tolerance::new(spec.dtype(), 1, 1)
-    }
-
-    fn supported(&self, _: &Spec, implementation: Implementation, device: Device) -> Result<(), String> {
-        native_alone(self.name(), implementation, device)
-    }
-
-    // `supported` refuses burn.
-    fn pass<B: Backend>(&self, _: &Spec, _: Vec<Value<B>>) -> Pass<B> {
-        Box::new(Vec::new)
-    }
-
-    #[cfg(feature = "cuda")]
-    fn native(
-        &self,
-        spec: &Spec,
-        inputs: &[Matrix],
-        machine: std::sync::Arc<calorimeter_kernels::native::Machine>,
-        sets: u32,
-    ) -> Result<Box<dyn crate::Workload>, ZooError> {
-        super::transfer_native::open(self.way, self.pinned, spec.element, inputs, machine, sets)
-    }
-}
-
-/// What is not burn's to do answers.
-pub fn native_alone(name: &str, implementation: Implementation, device: Device) -> Result<(), String> {
-    match (implementation, device) {
-        (_, Device::Mock) | (Implementation::Native, Device::Cuda(_)) => Ok(()),
-        _ => Err(format!("{name} is measured by `native` on cuda alone, not by `{implementation}` on {device}")),
+    fn sizes(&self, preset: Preset) -> Vec<Axes> {
+        let sizes: &[u64] = match preset {
+            Preset::Quick => &[1, 16],
+            Preset::Guide | Preset::Llm => &[64, 1024],
+            Preset::Full => &[1, 4, 16, 64, 256, 1024],
+        };
+        grid(&[("data_size_mib", sizes)])
     }
 }

@@ -1,0 +1,98 @@
+//! An operator by its name.
+
+use crate::registry::zoo;
+use crate::{Device, Implementation, Operation, OperatorProblem, Sample, Slot, Spec, Suite, Task, ZooError, registry};
+use calorimeter_recipes::Treatment;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::str::FromStr;
+
+/// A registered operator: as cheap to copy and compare as its name, and everything that [`Operation`] declares.
+#[derive(Clone, Copy)]
+pub struct Operator {
+    name: &'static str,
+    operation: &'static dyn Operation,
+}
+
+/// What `list` shows of an operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it belongs.
+    pub suite: Suite,
+    /// Its axes.
+    pub axes: &'static [&'static str],
+    /// What it computes, in one line.
+    pub about: &'static str,
+}
+
+impl Operator {
+    /// Every operator, ours first, in the order of registration.
+    pub fn all() -> Vec<Self> {
+        zoo().operators.all().into_iter().map(Self::of).collect()
+    }
+
+    pub(crate) fn of(operation: &'static dyn Operation) -> Self {
+        Self { name: operation.name(), operation }
+    }
+
+    /// What `list` shows of it.
+    pub fn info(&self) -> OperatorInfo {
+        OperatorInfo { name: self.name, suite: self.suite(), axes: self.axes(), about: self.about() }
+    }
+
+    /// Whether it exists at this size, in these numbers.
+    pub fn check(&self, spec: &Spec) -> Result<(), ZooError> {
+        self.check_axes(spec)?;
+        self.operation.check(spec)
+    }
+
+    /// Whether these are its axes.
+    pub fn check_axes(&self, spec: &Spec) -> Result<(), ZooError> {
+        let (name, axes) = (self.name, self.axes());
+        let given: Vec<&str> = spec.axes.iter().map(|(name, _)| name).collect();
+        if given.len() != axes.len() || !axes.iter().all(|axis| given.contains(axis)) {
+            let (needs, given) = (axes.join(", "), given.join(", "));
+            return Err(ZooError::Shape(format!("{name} has the axes {needs}; given are {given}")));
+        }
+        if let Some((axis, _)) = spec.axes.iter().find(|(_, size)| *size == 0) {
+            return Err(ZooError::Shape(format!("{name}: {axis} is 0; every axis is at least 1")));
+        }
+        Ok(())
+    }
+
+    /// Which part of an output is compared with the reference.
+    pub fn sample(&self, spec: &Spec, output: usize) -> Sample {
+        let Slot { rows, cols, .. } = self.outputs(spec)[output];
+        Sample::of(rows, cols, self.depth(spec, output))
+    }
+
+    /// Whether an implementation runs it on a device; the error says what does.
+    pub fn supported(&self, spec: &Spec, implementation: Implementation, device: Device) -> Result<(), ZooError> {
+        let task = Task::Operator(OperatorProblem { operator: *self, spec: spec.clone(), seed: 0 });
+        registry::supported(&task, &Treatment::none(spec.dtype()), implementation, device)
+    }
+}
+
+impl Deref for Operator {
+    type Target = dyn Operation;
+
+    fn deref(&self) -> &Self::Target {
+        self.operation
+    }
+}
+
+crate::by_name::compared_by_name!(Operator);
+
+impl FromStr for Operator {
+    type Err = ZooError;
+
+    fn from_str(name: &str) -> Result<Self, ZooError> {
+        Ok(Self::of(zoo().operators.find(name)?))
+    }
+}
+
+calorimeter_case::serde_by_name!(Operator, "an operator of the zoo");

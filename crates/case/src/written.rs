@@ -12,7 +12,6 @@ macro_rules! written_as_a_name {
 }
 
 /// The part of [`written_as_a_name`] that is serde's.
-
 #[doc(hidden)]
 #[macro_export]
 macro_rules! serde_by_name {

@@ -8,6 +8,6 @@ pub type Eager = Flex;
 
 impl BurnBackend for Flex {
     fn handle(_: Device) -> Result<FlexDevice, ZooError> {
-        Ok(FlexDevice::default())
+        Ok(FlexDevice)
     }
 }

@@ -1,6 +1,6 @@
 //! Whose kernels run.
 
-use crate::UnknownName;
+use crate::{Name, NameTaken, Registry, UnknownName};
 use std::{fmt, str::FromStr};
 
 /// The axis that tells one way to compute a workload from another.
@@ -14,19 +14,40 @@ pub enum Implementation {
     Cube,
     /// Vendor libraries and hand-written kernels, without burn.
     Native,
+    /// One that another crate has registered.
+    Other(Name),
 }
 
+/// What other crates have registered, each with a line about it.
+static OTHERS: Registry<str> = Registry::new("implementation");
+
 impl Implementation {
-    /// Every implementation, in the order they are shown.
+    /// Every implementation of ours, in the order they are shown.
     pub const ALL: [Self; 4] = [Self::Eager, Self::Fused, Self::Cube, Self::Native];
 
-    /// `eager`, `fused`, `cube` or `native`.
-    pub fn name(self) -> &'static str {
+    /// Every implementation: ours, then those of other crates in the order of registration.
+    pub fn known() -> Vec<Self> {
+        Self::ALL.into_iter().chain(OTHERS.names().into_iter().map(Self::Other)).collect()
+    }
+
+    /// Adds one under a name that none has yet, with a line about it.
+    pub fn register(name: impl Into<Name>, about: &'static str) -> Result<Self, NameTaken> {
+        let name = name.into();
+        if Self::ALL.iter().any(|ours| ours.name() == name) {
+            return Err(NameTaken::new("implementation", name));
+        }
+        OTHERS.add(name, about)?;
+        Ok(Self::Other(name))
+    }
+
+    /// Its name.
+    pub const fn name(self) -> Name {
         match self {
-            Self::Eager => "eager",
-            Self::Fused => "fused",
-            Self::Cube => "cube",
-            Self::Native => "native",
+            Self::Eager => Name::new("eager"),
+            Self::Fused => Name::new("fused"),
+            Self::Cube => Name::new("cube"),
+            Self::Native => Name::new("native"),
+            Self::Other(name) => name,
         }
     }
 
@@ -37,13 +58,14 @@ impl Implementation {
             Self::Fused => "burn with operations fused into fewer kernels: the counterpart of a compiled model",
             Self::Cube => "portable CubeCL kernels inside the burn model",
             Self::Native => "cuBLASLt and CUDA C++ on a stream of their own",
+            Self::Other(name) => OTHERS.find(name.as_str()).unwrap_or("registered by another crate"),
         }
     }
 }
 
 impl fmt::Display for Implementation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        self.name().fmt(f)
     }
 }
 
@@ -51,8 +73,9 @@ impl FromStr for Implementation {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let found = Self::ALL.into_iter().find(|implementation| implementation.to_string() == name);
-        found.ok_or_else(|| UnknownName::new("implementation", name, Self::ALL.map(|known| known.to_string())))
+        let known = Self::known();
+        let found = known.iter().find(|implementation| implementation.name().as_str() == name).copied();
+        found.ok_or_else(|| UnknownName::new("implementation", name, known.iter().map(ToString::to_string)))
     }
 }
 
@@ -60,5 +83,22 @@ crate::written_as_a_name!(
     Implementation,
     "Implementation",
     "whose kernels run: eager, fused, cube or native",
-    Implementation::ALL.iter().map(ToString::to_string).collect()
+    Implementation::known().iter().map(ToString::to_string).collect()
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_registered_one_is_read_back_and_told_from_ours() {
+        let other = Implementation::register("by_hand", "abacus").unwrap();
+        assert_eq!("by_hand".parse(), Ok(other));
+        assert_eq!((other.to_string(), other.about()), ("by_hand".into(), "abacus"));
+        assert_eq!(Implementation::known()[4..], [other]);
+        for taken in ["by_hand", "fused"] {
+            assert!(Implementation::register(taken, "").is_err(), "{taken}");
+        }
+        assert!("by_hnd".parse::<Implementation>().unwrap_err().to_string().contains("did you mean \"by_hand\""));
+    }
+}

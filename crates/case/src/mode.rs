@@ -3,7 +3,8 @@
 use crate::UnknownName;
 use std::{fmt, str::FromStr};
 
-/// Groups of operators, each a command of its own.
+/// Groups of operators, most of them a command of their own. What an operator is, it declares itself: a suite says only
+/// where it is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Suite {
     /// Matrix products, quantisation, and what runs beside them in large models.
@@ -18,11 +19,14 @@ pub enum Suite {
     Links,
     /// What other programs measure on other machines.
     Elsewhere,
+    /// What other crates add.
+    Custom,
 }
 
 impl Suite {
     /// Every suite.
-    pub const ALL: [Self; 6] = [Self::Gemm, Self::Ops, Self::Fusion, Self::Calibration, Self::Links, Self::Elsewhere];
+    pub const ALL: [Self; 7] =
+        [Self::Gemm, Self::Ops, Self::Fusion, Self::Calibration, Self::Links, Self::Elsewhere, Self::Custom];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -33,6 +37,7 @@ impl Suite {
             Self::Calibration => "calibration",
             Self::Links => "links",
             Self::Elsewhere => "elsewhere",
+            Self::Custom => "custom",
         }
     }
 }

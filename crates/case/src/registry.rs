@@ -31,6 +31,13 @@ pub struct NameTaken {
     pub name: Name,
 }
 
+impl NameTaken {
+    /// The error for a name that something else has.
+    pub fn new(what: &'static str, name: Name) -> Self {
+        Self { what, name }
+    }
+}
+
 impl fmt::Display for NameTaken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, name } = self;
@@ -51,7 +58,7 @@ impl<T: ?Sized + 'static> Registry<T> {
         let name = name.into();
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         if entries.iter().any(|(known, _)| *known == name) {
-            return Err(NameTaken { what: self.what, name });
+            return Err(NameTaken::new(self.what, name));
         }
         entries.push((name, thing));
         Ok(())

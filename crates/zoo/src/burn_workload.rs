@@ -1,17 +1,17 @@
 //! A problem or an operator on a burn backend.
 
-use crate::{Layout, Matrix, OperatorProblem, Output, Pass, Problem, Slot, Tensors, Value, Workload, ZooError};
-use burn::tensor::{Tensor, TensorData, backend::Backend};
-use calorimeter_recipes::device::QuantBackend;
+use crate::backends::BurnBackend;
+use crate::registry::{MakeForward, MakePass};
+use crate::{Layout, Matrix, OperatorProblem, Output, Pass, Problem, Setup, Slot, Tensors, Value, Workload, ZooError};
+use burn::tensor::{Tensor, TensorData};
 use calorimeter_recipes::{Dtype, Element, FloatType, Treatment};
 use std::time::{Duration, Instant};
 
 /// Passes on one buffer set each, taken in turn, with their last outputs: kept so that no backend finds them unused, and
 /// that each set has outputs of its own.
-struct BurnWorkload<B: Backend> {
+struct BurnWorkload<B: BurnBackend> {
     passes: Vec<Pass<B>>,
     next: usize,
-    drain: fn(&Value<B>),
     outputs: Vec<Vec<Value<B>>>,
     slots: Vec<Slot>,
     device: B::Device,
@@ -20,24 +20,15 @@ struct BurnWorkload<B: Backend> {
     tf32: bool,
 }
 
-/// What tells one burn backend from another here.
-pub struct Traits<B: Backend> {
-    /// Makes a lazy backend enqueue what a pass has registered.
-    pub drain: fn(&Value<B>),
-    /// Whether its f32 products may run on tensor cores.
-    pub tf32: bool,
-    /// Buffer sets that passes go through in turn.
-    pub sets: u32,
-}
-
 /// Puts a problem's tensors on a device.
-pub fn build<B: QuantBackend>(
+pub fn build<B: BurnBackend>(
     problem: &Problem,
     tensors: &Tensors,
     treatment: &Treatment,
-    device: B::Device,
-    traits: Traits<B>,
+    setup: Setup,
+    forward: &MakeForward<B>,
 ) -> Result<Box<dyn Workload>, ZooError> {
+    let device = B::handle(setup.device)?;
     let dtype = problem.dtype.burn();
     if !B::supports_dtype(&device, dtype) {
         let name = B::name(&device);
@@ -48,30 +39,29 @@ pub fn build<B: QuantBackend>(
     let prepared = prepared?;
     let quantising = (*treatment != Treatment::none(problem.dtype)).then(|| start.elapsed());
     let (mut passes, mut weight_bytes): (Vec<Pass<B>>, u64) = (Vec::new(), 0);
-    for _ in 0..traits.sets.max(1) {
+    for _ in 0..setup.sets.max(1) {
         let linears: Vec<_> = prepared.iter().map(|weight| treatment.upload::<B>(weight.clone(), &device)).collect();
         weight_bytes = linears.iter().map(|linear| linear.weight_bytes()).sum();
         let input = TensorData::new(tensors.input.values.to_vec(), [tensors.input.rows, tensors.input.cols]);
         let input = Tensor::from_data(input, (&device, dtype));
-        let forward = problem.model.forward(problem.shape, linears, input);
+        let forward = forward(problem.shape, linears, input);
         passes.push(Box::new(move || vec![Value::Float(forward())]));
     }
     let Layout { output: (rows, cols), .. } = problem.layout();
     let slots = vec![Slot::new(rows, cols, Element::Float(problem.dtype))];
-    let tf32 = traits.tf32 && problem.dtype == Dtype::F32;
-    let workload =
-        BurnWorkload { weight_bytes, quantising, tf32, ..BurnWorkload::new(passes, slots, device, traits.drain) };
+    let tf32 = B::TF32 && problem.dtype == Dtype::F32;
+    let workload = BurnWorkload { weight_bytes, quantising, tf32, ..BurnWorkload::new(passes, slots, device) };
     Ok(Box::new(workload))
 }
 
 /// Puts an operator's inputs on a device; `make` turns them into a pass.
-pub fn build_operator<B: Backend>(
+pub fn build_operator<B: BurnBackend>(
     problem: &OperatorProblem,
     inputs: &[Matrix],
-    device: B::Device,
-    traits: Traits<B>,
-    make: impl Fn(Vec<Value<B>>) -> Result<Pass<B>, ZooError>,
+    setup: Setup,
+    make: &MakePass<B>,
 ) -> Result<Box<dyn Workload>, ZooError> {
+    let device = B::handle(setup.device)?;
     let OperatorProblem { operator, spec, .. } = problem;
     let (operands, slots) = (operator.inputs(spec), operator.outputs(spec));
     for slot in &slots {
@@ -82,32 +72,32 @@ pub fn build_operator<B: Backend>(
         }
     }
     let mut passes = Vec::new();
-    for _ in 0..traits.sets.max(1) {
+    for _ in 0..setup.sets.max(1) {
         let uploaded: Result<Vec<Value<B>>, ZooError> = operands
             .iter()
             .zip(inputs)
             .map(|(operand, matrix)| Value::upload(matrix, operand.element, &device))
             .collect();
-        passes.push(make(uploaded?)?);
+        passes.push(make(spec, uploaded?)?);
     }
-    let tf32 = traits.tf32 && operands.iter().any(|operand| operand.element == Element::Float(Dtype::F32));
-    Ok(Box::new(BurnWorkload { tf32, ..BurnWorkload::new(passes, slots, device, traits.drain) }))
+    let tf32 = B::TF32 && operands.iter().any(|operand| operand.element == Element::Float(Dtype::F32));
+    Ok(Box::new(BurnWorkload { tf32, ..BurnWorkload::new(passes, slots, device) }))
 }
 
-impl<B: Backend> BurnWorkload<B> {
-    fn new(passes: Vec<Pass<B>>, slots: Vec<Slot>, device: B::Device, drain: fn(&Value<B>)) -> Self {
+impl<B: BurnBackend> BurnWorkload<B> {
+    fn new(passes: Vec<Pass<B>>, slots: Vec<Slot>, device: B::Device) -> Self {
         let outputs = passes.iter().map(|_| Vec::new()).collect();
-        Self { passes, next: 0, drain, outputs, slots, device, weight_bytes: 0, quantising: None, tf32: false }
+        Self { passes, next: 0, outputs, slots, device, weight_bytes: 0, quantising: None, tf32: false }
     }
 }
 
-impl<B: Backend> Workload for BurnWorkload<B> {
+impl<B: BurnBackend> Workload for BurnWorkload<B> {
     fn launch(&mut self) -> Result<(), ZooError> {
         let set = self.next;
         self.next = (set + 1) % self.passes.len();
         let outputs = (self.passes[set])();
         if let Some(output) = outputs.last() {
-            (self.drain)(output);
+            B::drain(output);
         }
         self.outputs[set] = outputs;
         Ok(())
@@ -127,7 +117,7 @@ impl<B: Backend> Workload for BurnWorkload<B> {
         let poison = |slot: &Slot| Value::<B>::poison(slot.rows, slot.cols, slot.element, &self.device);
         let poison: Vec<Value<B>> = self.slots.iter().map(poison).collect::<Result<_, _>>()?;
         if let Some(last) = poison.last() {
-            (self.drain)(last);
+            B::drain(last);
         }
         self.settle()?;
         drop(poison);

@@ -22,46 +22,60 @@
 pub mod backends;
 pub mod gate;
 pub mod models;
-pub mod ops;
+pub mod operators;
 
 mod activation;
 mod burn_workload;
+mod by_name;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod cube_pass;
 mod error;
 mod matrix;
 mod model;
 #[cfg(feature = "cuda")]
-mod native_numbers;
-#[cfg(feature = "cuda")]
-mod native_operator;
-#[cfg(feature = "cuda")]
-mod native_workload;
+pub mod native;
 mod normalise;
 mod operand;
+mod operation;
 mod operator;
 mod operator_problem;
 mod problem;
 mod reference;
+mod registry;
 mod setup;
+mod spec;
 mod support;
 mod task;
 mod value;
+mod ways;
 mod workload;
 
 pub use activation::Activate;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use backends::CubeOf;
 pub use backends::{Machines, open, open_operator};
-pub use calorimeter_case::{Activation, Counts, Device, DeviceKind, FusionModel, Implementation, Suite};
+/// The traits for ways to run are written in its types.
+pub use burn;
+pub use calorimeter_case::{Activation, Counts, Device, DeviceKind, FusionModel, Implementation, NameTaken, Suite};
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub use cube_pass::{Read, cube_pass, cube_pass_mixed};
 pub use error::ZooError;
 pub use matrix::Matrix;
 pub use model::{Definition, Forward, Layout, Model, ModelInfo};
 pub use operand::{Fill, Operand, Slot};
-pub use operator::{Operation, Operator, OperatorInfo, Spec};
+pub use operation::{Exact, Operation};
+pub use operator::{Operator, OperatorInfo};
 pub use operator_problem::OperatorProblem;
+pub use operators::presets::Preset;
 pub use problem::{Problem, Tensors};
 pub use reference::{ExactLinear, Reference, Sample};
+pub use registry::{
+    ModelWays, Opener, Opening, OperatorWays, register_implementation, register_model, register_operator,
+};
 pub use setup::Setup;
+pub use spec::Spec;
 pub use support::support;
 pub use task::{Inputs, Subject, Task};
 pub use value::{Pass, Value};
+pub use ways::{BurnModel, BurnPass, CubePass, HostOpen, NativeModel, NativeOpen};
 pub use workload::{Output, Workload};

@@ -1,12 +1,14 @@
-//! The table of models and what each must declare.
+//! A model by its name, and what each must declare.
 
-use crate::models::{linear::LinearModel, ln_linear::LnLinear, transformer_block::TransformerBlock};
+use crate::registry::zoo;
 use crate::{ExactLinear, Matrix, Sample, ZooError};
-use burn::tensor::{Tensor, backend::Backend};
+use burn::tensor::Tensor;
 use calorimeter_case::UnknownName;
-use calorimeter_recipes::Linear;
 use calorimeter_shapes::Shape;
-use std::fmt::{self, Debug, Display};
+use std::cmp::Ordering;
+use std::fmt::{self, Debug};
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
 use std::str::FromStr;
 
 /// A model ready to run: each call is one forward pass, rows of the output by columns.
@@ -25,16 +27,21 @@ pub struct Layout {
     pub intermediate: u64,
 }
 
-/// What a model declares. Adding one is a file with an implementation of this trait and one line in [`Model`]'s table.
-pub trait Definition: Copy + Eq + Debug + Display + Send + Sync + Sized + 'static {
+/// What a model is and costs, and what it computes. How it runs is said by [`BurnModel`] and [`NativeModel`].
+///
+/// [`BurnModel`]: crate::BurnModel
+/// [`NativeModel`]: crate::NativeModel
+pub trait Definition: Debug + Send + Sync + 'static {
+    /// Its name, which no other model has.
+    fn name(&self) -> &'static str;
+
+    /// Whether it is also called this.
+    fn answers_to(&self, name: &str) -> bool {
+        name == self.name()
+    }
+
     /// What it computes, in one line.
-    const ABOUT: &'static str;
-
-    /// Every name, the canonical one first for each variant.
-    fn names() -> Vec<String>;
-
-    /// Reads exactly one of its names.
-    fn parse(name: &str) -> Option<Self>;
+    fn about(&self) -> &'static str;
 
     /// Whether it exists at this shape; the error says which size would do.
     fn check(&self, _: Shape) -> Result<(), ZooError> {
@@ -50,14 +57,18 @@ pub trait Definition: Copy + Eq + Debug + Display + Send + Sync + Sized + 'stati
     /// Values rounded to the dtype in a row on the way through the model, its linear layers not counted.
     fn roundings(&self) -> u32;
 
-    /// The model with its layers and input on a device.
-    fn forward<B: Backend>(&self, shape: Shape, linears: Vec<Box<dyn Linear<B>>>, input: Tensor<B, 2>) -> Forward<B>;
-
     /// Which part of the output is compared with the reference.
     fn sample(&self, shape: Shape) -> Sample;
 
     /// The sampled part of the output in double precision.
     fn reference(&self, shape: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64>;
+}
+
+/// A registered model: as cheap to copy and compare as its name, and everything that [`Definition`] declares.
+#[derive(Clone, Copy)]
+pub struct Model {
+    name: &'static str,
+    definition: &'static dyn Definition,
 }
 
 /// What `list` shows of a model.
@@ -69,91 +80,41 @@ pub struct ModelInfo {
     pub about: &'static str,
 }
 
-macro_rules! models {
-    ($($model:ident),+ $(,)?) => {
-        /// A model of the zoo.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum Model {
-            $(#[doc = concat!("[`", stringify!($model), "`]")] $model($model),)+
-        }
-
-        macro_rules! each {
-            ($self:expr, $definition:ident => $body:expr) => {
-                match $self { $(Self::$model($definition) => $body,)+ }
-            };
-        }
-
-        impl Model {
-            /// Every model, for `list`.
-            pub fn known() -> Vec<ModelInfo> {
-                let mut known = Vec::new();
-                $(known.extend($model::names().into_iter().map(|name| ModelInfo { name, about: $model::ABOUT }));)+
-                known
-            }
-        }
-
-        impl FromStr for Model {
-            type Err = ZooError;
-
-            fn from_str(name: &str) -> Result<Self, ZooError> {
-                $(if let Some(model) = $model::parse(name) { return Ok(Self::$model(model)); })+
-                Err(UnknownName::new("model", name, Self::known().into_iter().map(|info| info.name)).into())
-            }
-        }
-    };
-}
-
-// One line for each model; names are asked in this order.
-models! {
-    LinearModel,
-    LnLinear,
-    TransformerBlock,
-}
-
 impl Model {
-    /// See [`Definition::check`].
-    pub fn check(&self, shape: Shape) -> Result<(), ZooError> {
-        each!(self, model => model.check(shape))
+    /// Every model, ours first, in the order of registration.
+    pub fn all() -> Vec<Self> {
+        zoo().models.all().into_iter().map(Self::of).collect()
     }
 
-    /// See [`Definition::layout`].
-    pub fn layout(&self, shape: Shape) -> Layout {
-        each!(self, model => model.layout(shape))
+    pub(crate) fn of(definition: &'static dyn Definition) -> Self {
+        Self { name: definition.name(), definition }
     }
 
-    /// See [`Definition::flops`].
-    pub fn flops(&self, shape: Shape) -> u64 {
-        each!(self, model => model.flops(shape))
-    }
-
-    /// See [`Definition::roundings`].
-    pub fn roundings(&self) -> u32 {
-        each!(self, model => model.roundings())
-    }
-
-    /// See [`Definition::forward`].
-    pub fn forward<B: Backend>(
-        &self,
-        shape: Shape,
-        linears: Vec<Box<dyn Linear<B>>>,
-        input: Tensor<B, 2>,
-    ) -> Forward<B> {
-        each!(self, model => model.forward(shape, linears, input))
-    }
-
-    /// See [`Definition::sample`].
-    pub fn sample(&self, shape: Shape) -> Sample {
-        each!(self, model => model.sample(shape))
-    }
-
-    /// See [`Definition::reference`].
-    pub fn reference(&self, shape: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64> {
-        each!(self, model => model.reference(shape, input, linears, sample))
+    /// Every model, for `list`.
+    pub fn known() -> Vec<ModelInfo> {
+        let info = |model: Self| ModelInfo { name: model.name.to_owned(), about: model.about() };
+        Self::all().into_iter().map(info).collect()
     }
 }
 
-impl Display for Model {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        each!(self, model => Display::fmt(model, f))
+impl Deref for Model {
+    type Target = dyn Definition;
+
+    fn deref(&self) -> &Self::Target {
+        self.definition
     }
 }
+
+crate::by_name::compared_by_name!(Model);
+
+impl FromStr for Model {
+    type Err = ZooError;
+
+    fn from_str(name: &str) -> Result<Self, ZooError> {
+        let all = Self::all();
+        let found = all.iter().find(|model| model.answers_to(name)).copied();
+        found.ok_or_else(|| UnknownName::new("model", name, all.iter().map(|model| model.name)).into())
+    }
+}
+
+calorimeter_case::serde_by_name!(Model, "a model of the zoo");

@@ -2,8 +2,8 @@
 
 use crate::gate::{Judged, Mismatch};
 use crate::{
-    Counts, Device, FusionModel, Implementation, Machines, Matrix, Model, Operator, OperatorProblem, Output, Problem,
-    Reference, Setup, Spec, Tensors, Workload, ZooError, backends, support,
+    Device, FusionModel, Implementation, Machines, Matrix, Model, Opening, Operator, OperatorProblem, Output, Problem,
+    Reference, Setup, Spec, Tensors, Workload, ZooError, registry, support,
 };
 use calorimeter_case::UnknownName;
 use calorimeter_recipes::{Dtype, Element, Treatment, Variant};
@@ -137,11 +137,11 @@ impl Task {
         }
     }
 
-    /// The counts that another program publishes for it.
-    pub fn published(&self) -> Option<Counts> {
+    /// Whether it moves data between memories or devices.
+    pub fn is_link(&self) -> bool {
         match self {
-            Self::Model(_) => None,
-            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.published(spec),
+            Self::Model(_) => false,
+            Self::Operator(problem) => problem.operator.is_link(),
         }
     }
 
@@ -181,8 +181,8 @@ impl Task {
                     return Err(ZooError::Unsupported(format!("recipes are for models; {operator} is an operator")));
                 }
                 operator.check(spec)?;
-                operator.supported(spec, implementation, device)?;
-                Ok(Treatment::none(spec.dtype()))
+                let treatment = Treatment::none(spec.dtype());
+                registry::supported(self, &treatment, implementation, device).map(|()| treatment)
             }
         }
     }
@@ -248,7 +248,7 @@ impl Task {
         match (self, inputs) {
             (Self::Model(problem), Inputs::Model(tensors)) => Ok(vec![problem.reference(tensors, treatment)?]),
             (Self::Operator(problem), Inputs::Operator(inputs)) => Ok(problem.references(inputs)),
-            _ => Err(foreign()),
+            _ => Err(registry::foreign()),
         }
     }
 
@@ -275,18 +275,10 @@ impl Task {
         setup: Setup,
         machines: &mut Machines,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        match (self, inputs) {
-            (Self::Model(problem), Inputs::Model(tensors)) => {
-                backends::open(problem, tensors, treatment, setup, machines)
-            }
-            (Self::Operator(problem), Inputs::Operator(inputs)) => {
-                backends::open_operator(problem, inputs, setup, machines)
-            }
-            _ => Err(foreign()),
+        match self {
+            Self::Model(problem) => problem.model.check(problem.shape)?,
+            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.check(spec)?,
         }
+        registry::open(Opening { task: self, inputs, treatment, setup, machines })
     }
-}
-
-fn foreign() -> ZooError {
-    ZooError::Device("inputs of another task".into())
 }

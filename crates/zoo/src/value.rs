@@ -51,6 +51,14 @@ impl<B: Backend> Value<B> {
         })
     }
 
+    /// How burn stores it.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Self::Float(tensor) => tensor.dtype(),
+            Self::Codes(tensor) => tensor.dtype(),
+        }
+    }
+
     /// The float tensor; an operator knows which of its inputs are floats.
     pub fn float(self) -> Tensor<B, 2> {
         match self {

@@ -28,23 +28,33 @@ impl Matrix {
     }
 
     pub(super) fn storage(&self) -> StorageType {
-        let kind = match self.kind {
-            Dtype::F32 => Float::F32,
-            Dtype::F16 => Float::F16,
-            Dtype::Bf16 => Float::BF16,
-        };
-        StorageType::Scalar(ElemType::Float(kind))
+        storage(self.kind)
     }
 
     /// Memory for the whole matrix.
     pub(super) fn whole<'a>(&self, name: &'static str, handle: &'a Handle) -> Operand<'a> {
-        Operand { name, handle, elements: self.rows.saturating_mul(self.cols) }
+        Operand { name, handle, elements: self.rows.saturating_mul(self.cols), kind: self.kind }
     }
 
     /// Memory for one row.
     pub(super) fn row<'a>(&self, name: &'static str, handle: &'a Handle) -> Operand<'a> {
-        Operand { name, handle, elements: self.cols }
+        self.row_of(self.kind, name, handle)
     }
+
+    /// Memory for one row of another type.
+    pub(super) fn row_of<'a>(&self, kind: Dtype, name: &'static str, handle: &'a Handle) -> Operand<'a> {
+        Operand { name, handle, elements: self.cols, kind }
+    }
+}
+
+/// A type of elements as CubeCL names it.
+pub(super) fn storage(kind: Dtype) -> StorageType {
+    let kind = match kind {
+        Dtype::F32 => Float::F32,
+        Dtype::F16 => Float::F16,
+        Dtype::Bf16 => Float::BF16,
+    };
+    StorageType::Scalar(ElemType::Float(kind))
 }
 
 /// Memory, and how many elements a kernel touches in it.
@@ -53,6 +63,7 @@ pub(super) struct Operand<'a> {
     name: &'static str,
     handle: &'a Handle,
     elements: usize,
+    kind: Dtype,
 }
 
 /// How a kernel reaches its operands.
@@ -76,21 +87,25 @@ impl Access {
     ) -> Result<Self, CubeError> {
         let &Matrix { rows, cols, kind } = size;
         let needed = TypeUsage::Buffer | TypeUsage::Conversion;
-        if !client.properties().type_usage(size.storage()).is_superset(needed) {
-            return Err(CubeError::Unsupported { kind });
+        for kind in operands.iter().map(|operand| operand.kind) {
+            if !client.properties().type_usage(storage(kind)).is_superset(needed) {
+                return Err(CubeError::Unsupported { kind });
+            }
         }
         let bytes = rows.checked_mul(cols).and_then(|elements| elements.checked_mul(kind.width()));
         if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
             return Err(CubeError::TooLarge { rows, cols });
         }
-        for &Operand { name, handle, elements } in operands {
+        for &Operand { name, handle, elements, kind } in operands {
             let (needs, has) = ((elements * kind.width()) as u64, handle.size_in_used());
             if has < needs {
                 return Err(CubeError::TooSmall { operand: name, needs, has });
             }
         }
         let aligned = |operand: &Operand| operand.handle.offset_start.unwrap_or(0).is_multiple_of(Self::WIDEST);
-        let mut widths = client.io_optimized_vector_sizes(kind.width());
+        // No access is wider than that of the widest type.
+        let element = operands.iter().map(|operand| operand.kind.width()).fold(kind.width(), usize::max);
+        let mut widths = client.io_optimized_vector_sizes(element);
         let fits = |&width: &usize| width == 1 || (run.is_multiple_of(width) && operands.iter().all(aligned));
         // Half of u32's range, so that sums of positions do not overflow either.
         let address = AddressType::from_len_signed(size.len());

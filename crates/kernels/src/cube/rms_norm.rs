@@ -2,24 +2,27 @@
 
 use super::across::{Sum, across, within};
 use super::cut::{Cut, has, place};
-use super::matrix::{Access, cubes};
+use super::matrix::{Access, cubes, storage};
 use super::{CubeError, Matrix};
+use crate::Dtype;
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 
-/// out = x / sqrt(mean of squares + epsilon) * gain for each row of x; the gain has one factor for each column.
+/// out = x / sqrt(mean of squares + epsilon) * gain for each row of x; the gain has one factor for each column, in a type of
+/// its own.
 pub fn rms_norm<R: Runtime>(
     client: &ComputeClient<R>,
     size: Matrix,
     x: &Handle,
     gain: &Handle,
+    gain_kind: Dtype,
     epsilon: f32,
     out: &Handle,
 ) -> Result<(), CubeError> {
     if size.is_empty() {
         return Ok(());
     }
-    let (x, gain, out) = (size.whole("x", x), size.row("gain", gain), size.whole("out", out));
+    let (x, gain, out) = (size.whole("x", x), size.row_of(gain_kind, "gain", gain), size.whole("out", out));
     let access = Access::to(client, &size, size.cols, &[x, gain, out])?;
     let cut = Cut::of(client, &size, &access);
     // SAFETY: every position is within a row and every row within `rows`, and the operands hold so much.
@@ -37,20 +40,22 @@ pub fn rms_norm<R: Runtime>(
             epsilon,
             cut,
             size.storage(),
+            storage(gain_kind),
         );
     }
     Ok(())
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-fn normalise<F: Float, N: Size>(
+fn normalise<F: Float, G: Float, N: Size>(
     x: &Array<Vector<F, N>>,
-    gain: &Array<Vector<F, N>>,
+    gain: &Array<Vector<G, N>>,
     out: &mut Array<Vector<F, N>>,
     rows: usize,
     epsilon: f32,
     #[comptime] cut: Cut,
     #[define(F)] _kind: StorageType,
+    #[define(G)] _gain_kind: StorageType,
 ) {
     let place = place(rows, cut);
     let mut kept = Array::<Vector<f32, N>>::new(comptime!(cut.kept()));

@@ -141,11 +141,16 @@ impl<'a, R: Runtime> Rows<'a, R> {
         out.assert_is(self.client, &name, &wanted, self.allowed(4e-6));
     }
 
+    /// With a gain of the type of x, and with one of f32.
     fn rms_norm(&self) {
-        let out = self.output();
-        cube::rms_norm(self.client, self.size, &self.x.handle, &self.gain.handle, EPSILON, &out.handle).unwrap();
-        let wanted = self.each(&self.x.values, |row| references::rms_norm(row, &self.gain.values, EPSILON.into()));
-        out.assert_is(self.client, &self.name("rms_norm"), &wanted, self.allowed(4e-6));
+        let in_f32 = Input::new(self.client, Dtype::F32, self.gain.values.iter().copied());
+        for (gain, kind) in [(&self.gain, self.size.kind), (&in_f32, Dtype::F32)] {
+            let (x, out) = (&self.x, self.output());
+            cube::rms_norm(self.client, self.size, &x.handle, &gain.handle, kind, EPSILON, &out.handle).unwrap();
+            let wanted = self.each(&x.values, |row| references::rms_norm(row, &gain.values, EPSILON.into()));
+            let name = self.name(&format!("rms_norm with a gain of {kind}"));
+            out.assert_is(self.client, &name, &wanted, self.allowed(4e-6));
+        }
     }
 
     fn softmax(&self) {
@@ -203,7 +208,10 @@ fn operands_that_do_not_fit_are_refused<R: Runtime>(client: &ComputeClient<R>) {
     let (large, small) = (client.empty(60), client.empty(56));
     let too_small = |operand, needs, has| Err(CubeError::TooSmall { operand, needs, has });
     assert_eq!(cube::softmax(client, size, &large, &small), too_small("out", 60, 56));
-    assert_eq!(cube::rms_norm(client, size, &large, &client.empty(16), EPSILON, &large), too_small("gain", 20, 16));
+    assert_eq!(
+        cube::rms_norm(client, size, &large, &client.empty(16), Dtype::F32, EPSILON, &large),
+        too_small("gain", 20, 16)
+    );
     let (rows, cols) = (usize::MAX, 2);
     let huge = Matrix { rows, cols, kind: Dtype::F32 };
     assert_eq!(cube::add(client, huge, &large, &large, &large), Err(CubeError::TooLarge { rows, cols }));

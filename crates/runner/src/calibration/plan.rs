@@ -6,7 +6,7 @@ use crate::entries::{Entry, Origin, Size, Span, Timing, Wanted};
 use calorimeter_case::Regime::{self, DeviceCold, DeviceHot, HostE2e, HostEnqueue};
 use calorimeter_recipes::{Dtype, Element, Variant};
 use calorimeter_shapes::Axes;
-use calorimeter_zoo::ops::presets::Preset;
+use calorimeter_zoo::operators::presets::Preset;
 use calorimeter_zoo::{Device, Implementation, Operator, Subject, Task};
 use std::time::Duration;
 
@@ -318,7 +318,8 @@ mod tests {
         let only =
             |operations: &[Operation]| Wish { operations: operations.into(), families: vec![], ..wish(true, &CPU) };
         let cases = cases(&CPU, &only(&[Operation::StreamAdd]));
-        let planned: Vec<_> = cases.iter().map(|case| (case.workload.as_str(), case.implementation.name())).collect();
+        let planned: Vec<_> =
+            cases.iter().map(|case| (case.workload.as_str(), case.implementation.name().as_str())).collect();
         assert_eq!(planned, [("stream_add", "eager"), ("stream_add", "native")]);
         assert_eq!(entries(&CPU, &only(&[Operation::Transfer])), []);
     }

@@ -34,7 +34,9 @@ fn section(what: Listing) -> String {
             let info = operator.info();
             (info.name.to_owned(), format!("{}: {} ({})", info.suite.name(), info.about, info.axes.join(", ")))
         })),
-        Listing::Implementations => lines(Implementation::ALL.map(|i| (i.to_string(), i.about().to_owned()))),
+        Listing::Implementations => {
+            lines(Implementation::known().into_iter().map(|i| (i.to_string(), i.about().to_owned())))
+        }
         Listing::Devices => lines(devices::here().all().map(|found| {
             let software = if found.software { ", software" } else { "" };
             (found.device.to_string(), format!("{} ({}{software})", found.name, found.driver))

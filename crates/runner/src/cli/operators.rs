@@ -11,7 +11,7 @@ use crate::{Exit, calibration};
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::Axes;
 use calorimeter_sinks::{Record, atomic, operators, terminal};
-use calorimeter_zoo::ops::presets::Preset;
+use calorimeter_zoo::operators::presets::Preset;
 use calorimeter_zoo::{Operator, Subject, Suite, ZooError};
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ fn entries(
     given: &[(String, Vec<u64>)],
 ) -> Result<Vec<Entry>, CliError> {
     let operators = match ops {
-        None => Operator::all().into_iter().filter(|operator| belongs(*operator, suite)).collect(),
+        None => Operator::all().into_iter().filter(|operator| operator.is_listed_in(suite)).collect(),
         Some(names) => {
             let named: Result<Vec<Operator>, ZooError> = names.iter().map(|name| name.parse()).collect();
             named.map_err(|error| CliError::Usage(error.to_string()))?
@@ -93,13 +93,6 @@ fn entries(
         }
     }
     Ok(entries)
-}
-
-/// The GEMM suite also has STREAM's kernels, and what is between memories and devices.
-fn belongs(operator: Operator, suite: Suite) -> bool {
-    let own = operator.info().suite;
-    let beside = matches!(operator, Operator::Stream(_)) || own == Suite::Links;
-    own == suite || (suite == Suite::Gemm && beside)
 }
 
 /// Sizes in which the axes that were given have these values instead, in every combination.

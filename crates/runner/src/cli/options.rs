@@ -4,7 +4,7 @@ use crate::entries::{Autotune, Factor, Overrides, Share, Span, Timing, Wanted};
 use crate::progress::Format;
 use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::Element;
-use calorimeter_zoo::ops::presets::Preset;
+use calorimeter_zoo::operators::presets::Preset;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;

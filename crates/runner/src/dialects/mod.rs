@@ -10,7 +10,7 @@ mod source;
 mod torchao;
 mod yaml;
 
-pub use accelerator::default_element;
+pub use accelerator::{default_element, published};
 pub use document::Document;
 pub use read::read;
 pub use schema::schema;

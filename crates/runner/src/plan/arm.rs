@@ -1,11 +1,11 @@
 //! One way to compute a group's workload: a case, and whether it can run.
 
 use crate::clocks;
+use crate::dialects::published;
 use crate::entries::{NamedTask, ResolvedEntry};
 use calorimeter_case::{Device, Identity, Implementation, Name, Regime};
 use calorimeter_recipes::{Treatment, Variant};
 use calorimeter_sinks::Case;
-use calorimeter_zoo::{Subject, Suite};
 
 /// A case with what is known of it before it runs.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ impl<'a> Shared<'a> {
             regime,
             // What does not exist has no size either.
             flops: exists.then(|| task.flops()),
-            published: task.published().filter(|_| exists),
+            published: published(task).filter(|_| exists),
             fusion: task.fusion(),
             compile_mode: entry.compile_mode.map(|mode| mode.to_string()),
             profiler: entry.profiler,
@@ -120,8 +120,7 @@ impl<'a> Shared<'a> {
     fn supported(&self, variant: Variant, implementation: Implementation) -> Result<(), String> {
         let (subject, device) = (self.entry.subject, self.entry.device);
         clocks::supported(self.case.regime, implementation, device)?;
-        let links = matches!(subject, Subject::Operator(operator) if operator.info().suite == Suite::Links);
-        if links && self.case.regime == Regime::Graph && device != Device::Mock {
+        if self.named.task.is_link() && self.case.regime == Regime::Graph && device != Device::Mock {
             return Err(format!("graph: {subject} uses more than the one stream that is captured"));
         }
         let treatment = self.named.task.support(variant, implementation, device);

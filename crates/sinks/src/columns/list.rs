@@ -53,7 +53,7 @@ pub static COLUMNS: &[Column] = &[
         field: "implementation",
         unit: "",
         doc: "`eager`, `fused`, `cube`, `native`",
-        read: Read::Text(|r| Some(r.case.implementation.name())),
+        read: Read::Text(|r| Some(r.case.implementation.name().as_str())),
     },
     Column {
         name: "device",

@@ -84,7 +84,7 @@ fn launched(record: &Record) -> String {
 fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
     let cells = Cells {
         recipe,
-        implementation: record.case.implementation.name(),
+        implementation: record.case.implementation.name().as_str(),
         time: &record.time.time_ns.map_or("-".into(), |time| nanoseconds(time.median)),
         time_interval: &record.time.time_ns.and_then(|t| interval(t.median, t.lo, t.hi)).unwrap_or_default(),
         speedup: &record.speedup.as_ref().map_or("-".into(), |s| format!("{}x", four_digits(s.ratio))),

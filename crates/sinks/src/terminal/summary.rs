@@ -69,7 +69,7 @@ fn winners(records: &[Record]) -> Vec<String> {
         let Some(time) = record.time.time_ns else { continue };
         let recipe = record.case.variant();
         let place = *place_of.entry((recipe.clone(), group(&record.case))).or_insert(best.len());
-        let implementation = record.case.implementation.name();
+        let implementation = record.case.implementation.name().as_str();
         match best.get_mut(place) {
             None => best.push(Contest { recipe, rivals: 1, implementation, nanos: time.median }),
             Some(contest) => {

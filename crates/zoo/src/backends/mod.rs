@@ -1,15 +1,18 @@
 //! The backends that this build holds, each behind a feature and found at run time.
 
 #[cfg(feature = "cpu")]
-mod cpu;
+pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
-mod cuda;
+pub(crate) mod cuda;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;
 
-use crate::support::implemented;
-use crate::{Device, Matrix, OperatorProblem, Problem, Setup, Tensors, Workload, ZooError};
+use crate::{
+    Device, DeviceKind, Inputs, Matrix, Opening, OperatorProblem, Problem, Setup, Task, Tensors, Value, Workload,
+    ZooError, registry,
+};
 use calorimeter_recipes::Treatment;
+use calorimeter_recipes::device::QuantBackend;
 
 /// Handles to devices that workloads of one process share.
 #[derive(Default)]
@@ -151,33 +154,30 @@ fn set_sharing<R: cubecl::Runtime>(streams: Vec<cubecl::client::ComputeClient<R>
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub type CubeOf<R> = burn_cubecl::CubeBackend<R, f32, i32, u8>;
 
-/// An operator on a runtime of CubeCL, whose fusing backend is `F`.
-#[cfg(any(feature = "cuda", feature = "wgpu"))]
-fn operator_on<R, F>(
-    problem: &OperatorProblem,
-    inputs: &[Matrix],
-    setup: Setup,
-    device: F::Device,
-    fused: crate::burn_workload::Traits<F>,
-) -> Result<Box<dyn Workload>, ZooError>
-where
-    R: burn_cubecl::CubeRuntime,
-    F: burn::tensor::backend::Backend,
-    CubeOf<R>: burn::tensor::backend::Backend<Device = F::Device>,
-{
-    use crate::Implementation;
-    use crate::burn_workload::{Traits, build_operator};
-    let OperatorProblem { operator, spec, .. } = problem;
-    let eager = Traits::<CubeOf<R>> { drain: |_| (), tf32: fused.tf32, sets: fused.sets };
-    match setup.implementation {
-        Implementation::Fused => {
-            build_operator::<F>(problem, inputs, device, fused, |inputs| Ok(operator.fused_pass(spec, inputs)))
-        }
-        Implementation::Cube => {
-            build_operator(problem, inputs, device, eager, |inputs| operator.cube::<R>(spec, inputs))
-        }
-        _ => build_operator(problem, inputs, device, eager, |inputs| Ok(operator.pass::<CubeOf<R>>(spec, inputs))),
-    }
+/// A backend of burn, as it is opened here.
+pub trait BurnBackend: QuantBackend {
+    /// Whether its f32 products may run on tensor cores.
+    const TF32: bool = false;
+
+    /// burn's handle of a device.
+    fn handle(device: Device) -> Result<Self::Device, ZooError>;
+
+    /// Makes a lazy backend enqueue what a pass has registered.
+    fn drain(_: &Value<Self>) {}
+}
+
+/// The kinds of devices that wgpu drives.
+#[cfg(feature = "wgpu")]
+pub(crate) const WGPU: &[DeviceKind] = &[DeviceKind::Vulkan, DeviceKind::Metal];
+
+/// The kinds of devices that this build has no backend of burn for.
+pub(crate) fn not_built() -> impl Iterator<Item = DeviceKind> {
+    DeviceKind::ALL.into_iter().filter(|kind| match kind {
+        DeviceKind::Cpu => !cfg!(feature = "cpu"),
+        DeviceKind::Cuda => !cfg!(feature = "cuda"),
+        DeviceKind::Vulkan | DeviceKind::Metal => !cfg!(feature = "wgpu"),
+        DeviceKind::Mock => false,
+    })
 }
 
 /// Makes an operator runnable: its inputs on the device, ready to launch.
@@ -189,23 +189,9 @@ pub fn open_operator(
 ) -> Result<Box<dyn Workload>, ZooError> {
     let OperatorProblem { operator, spec, .. } = problem;
     operator.check(spec)?;
-    operator.supported(spec, setup.implementation, setup.device)?;
-    let _ = (&inputs, &machines);
-    match setup.device {
-        #[cfg(feature = "cpu")]
-        Device::Cpu => match setup.implementation {
-            crate::Implementation::Native => operator.host(spec, inputs, setup.sets),
-            _ => cpu::open_operator(problem, inputs, setup),
-        },
-        #[cfg(feature = "cuda")]
-        Device::Cuda(index) => match setup.implementation {
-            crate::Implementation::Native => operator.native(spec, inputs, machines.native(index)?, setup.sets),
-            _ => cuda::open_operator(problem, inputs, setup, index),
-        },
-        #[cfg(feature = "wgpu")]
-        Device::Vulkan(index) | Device::Metal(index) => wgpu::open_operator(problem, inputs, setup, index),
-        other => Err(no_backend(other)),
-    }
+    let (task, inputs) = (Task::Operator(problem.clone()), Inputs::Operator(inputs.to_vec()));
+    let treatment = Treatment::none(spec.dtype());
+    registry::open(Opening { task: &task, inputs: &inputs, treatment: &treatment, setup, machines })
 }
 
 /// Makes a problem runnable: its tensors, quantised by the recipe, on the device, ready to launch.
@@ -216,28 +202,13 @@ pub fn open(
     setup: Setup,
     machines: &mut Machines,
 ) -> Result<Box<dyn Workload>, ZooError> {
-    let Setup { implementation, device, sets } = setup;
     problem.model.check(problem.shape)?;
-    implemented(problem, treatment, implementation, device)?;
-    let _ = (&machines, sets);
-    match device {
-        #[cfg(feature = "cpu")]
-        Device::Cpu => cpu::open(problem, tensors, treatment, sets),
-        #[cfg(feature = "cuda")]
-        Device::Cuda(index) => match implementation {
-            crate::Implementation::Native => {
-                let machine = machines.native(index)?;
-                crate::native_workload::open(problem, tensors, machine, sets)
-            }
-            _ => cuda::open(problem, tensors, treatment, setup, index),
-        },
-        #[cfg(feature = "wgpu")]
-        Device::Vulkan(index) | Device::Metal(index) => wgpu::open(problem, tensors, treatment, setup, index),
-        other => Err(no_backend(other)),
-    }
+    let (task, inputs) = (Task::Model(*problem), Inputs::Model(tensors.clone()));
+    registry::open(Opening { task: &task, inputs: &inputs, treatment, setup, machines })
 }
 
-fn no_backend(device: Device) -> ZooError {
+/// Why nothing can be opened on a device.
+pub(crate) fn no_backend(device: Device) -> ZooError {
     let feature = match device {
         Device::Mock => return ZooError::Unsupported("the mock device computes nothing".into()),
         Device::Cuda(_) => "cuda",

@@ -1,17 +1,16 @@
 //! Vulkan and Metal adapters, through CubeCL on wgpu.
 
-use crate::burn_workload::{self, Traits};
-use crate::{Device, Implementation, Matrix, OperatorProblem, Problem, Setup, Tensors, Value, Workload, ZooError};
+use super::BurnBackend;
+use crate::{Device, Value, ZooError};
 use burn_wgpu::Wgpu;
-use calorimeter_recipes::Treatment;
-use cubecl::Runtime;
 use cubecl::client::ComputeClient;
-use cubecl::wgpu::{WgpuDevice, WgpuRuntime};
+use cubecl::wgpu::WgpuDevice;
+pub(crate) use cubecl::wgpu::WgpuRuntime as Runtime;
 use std::sync::Mutex;
 use wgpu::DeviceType;
 
-type Eager = super::CubeOf<WgpuRuntime>;
-type Fused = Wgpu<f32, i32, u8>;
+pub(crate) type Eager = super::CubeOf<Runtime>;
+pub(crate) type Fused = Wgpu<f32, i32, u8>;
 
 /// An adapter that a graphics driver offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,39 +81,30 @@ fn handle(device: Device, index: u16) -> Result<WgpuDevice, ZooError> {
 }
 
 /// The runtime's client, for stopwatches and limits.
-pub fn client(device: Device) -> Result<ComputeClient<WgpuRuntime>, ZooError> {
-    let (Device::Vulkan(index) | Device::Metal(index)) = device else {
-        return Err(ZooError::Unsupported(format!("{device} is no wgpu device")));
-    };
-    Ok(WgpuRuntime::client(&handle(device, index)?))
+pub fn client(device: Device) -> Result<ComputeClient<Runtime>, ZooError> {
+    Ok(<Runtime as cubecl::Runtime>::client(&Eager::handle(device)?))
 }
 
-pub(super) fn open(
-    problem: &Problem,
-    tensors: &Tensors,
-    treatment: &Treatment,
-    setup: Setup,
-    index: u16,
-) -> Result<Box<dyn Workload>, ZooError> {
-    let handle = handle(setup.device, index)?;
-    let (tf32, sets) = (false, setup.sets);
-    match setup.implementation {
-        Implementation::Fused => {
-            burn_workload::build::<Fused>(problem, tensors, treatment, handle, Traits { drain, tf32, sets })
+impl BurnBackend for Eager {
+    fn handle(device: Device) -> Result<WgpuDevice, ZooError> {
+        match device {
+            Device::Vulkan(index) | Device::Metal(index) => handle(device, index),
+            other => Err(ZooError::Unsupported(format!("{other} is no wgpu device"))),
         }
-        _ => burn_workload::build::<Eager>(problem, tensors, treatment, handle, Traits { drain: |_| (), tf32, sets }),
     }
 }
 
-pub(super) fn open_operator(
-    problem: &OperatorProblem,
-    inputs: &[Matrix],
-    setup: Setup,
-    index: u16,
-) -> Result<Box<dyn Workload>, ZooError> {
-    let device = handle(setup.device, index)?;
-    let (tf32, sets) = (false, setup.sets);
-    super::operator_on::<WgpuRuntime, Fused>(problem, inputs, setup, device, Traits { drain, tf32, sets })
+impl BurnBackend for Fused {
+    fn handle(device: Device) -> Result<WgpuDevice, ZooError> {
+        Eager::handle(device)
+    }
+
+    fn drain(output: &Value<Self>) {
+        match output.clone() {
+            Value::Float(tensor) => tensor.into_primitive().tensor().client.sync(|| ()),
+            Value::Codes(tensor) => tensor.into_primitive().client.sync(|| ()),
+        };
+    }
 }
 
 /// Waits for the device; fusion drops what it has yet to drop.
@@ -122,11 +112,4 @@ pub(super) fn settle(device: Device) {
     let (Device::Vulkan(index) | Device::Metal(index)) = device else { return };
     // A device that cannot be waited for says so to whoever asks it next.
     let _ = handle(device, index).map(|handle| <Fused as burn::tensor::backend::Backend>::sync(&handle));
-}
-
-fn drain(output: &Value<Fused>) {
-    match output.clone() {
-        Value::Float(tensor) => tensor.into_primitive().tensor().client.sync(|| ()),
-        Value::Codes(tensor) => tensor.into_primitive().client.sync(|| ()),
-    };
 }

@@ -1,12 +1,13 @@
 //! Files of accelerator-microbenchmarks version 1: a list `benchmarks`, each an operator with parameters and sweeps.
 
-mod elements;
 mod file;
 mod notes;
+mod patterns;
+mod published;
 mod read;
 mod schema;
 mod sweep;
 
-pub use elements::default_element;
+pub use published::{default_element, published};
 pub use read::{is_one, read};
 pub use schema::schema;

@@ -1,8 +1,8 @@
 //! From such a file to entries.
 
-use super::elements::default_element;
 use super::file::{Benchmark, File};
 use super::notes::notes;
+use super::published::default_element;
 use super::sweep::Set;
 use crate::devices::Devices;
 use crate::dialects::{Document, Source, yaml};

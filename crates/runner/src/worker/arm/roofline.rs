@@ -6,7 +6,6 @@ use crate::worker::arm::sensors::Sensors;
 use crate::worker::group::Scene;
 use crate::worker::poison::{Poisoned, guarded};
 use calorimeter_case::{CaseId, Record, Status};
-use calorimeter_zoo::{Subject, Suite};
 
 /// Finds the peaks of the device that these cases may come near to, once for each kind of number.
 pub fn peaks(arms: &[Arm], first: &CaseId, scene: &mut Scene<'_>) -> Result<Option<Peaks>, Poisoned> {
@@ -25,7 +24,7 @@ pub fn peaks(arms: &[Arm], first: &CaseId, scene: &mut Scene<'_>) -> Result<Opti
 pub fn hold(arms: &mut [Arm], peaks: Option<Peaks>, scene: &mut Scene<'_>) -> Result<(), Poisoned> {
     let Some(mut peaks) = peaks else { return Ok(()) };
     // What travels between devices has a link's roof, which nobody measured.
-    if matches!(scene.operands.task.subject(), Subject::Operator(operator) if operator.info().suite == Suite::Links) {
+    if scene.operands.task.is_link() {
         return Ok(());
     }
     for arm in arms.iter_mut().filter(|arm| arm.record.is_ok()) {

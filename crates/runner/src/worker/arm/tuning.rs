@@ -63,7 +63,7 @@ impl Decisions {
         let kind = match implementation {
             Implementation::Eager => "kernel-matmul",
             Implementation::Fused => "matmul",
-            Implementation::Cube | Implementation::Native => return Vec::new(),
+            Implementation::Cube | Implementation::Native | Implementation::Other(_) => return Vec::new(),
         };
         // A line is long and most are about other products: what cannot be about these is not parsed.
         let hints: Vec<String> = products.iter().map(|[m, _, _]| format!("\"m\":{m},")).collect();

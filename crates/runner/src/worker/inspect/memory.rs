@@ -15,7 +15,7 @@ use calorimeter_timing::Failure;
 use calorimeter_timing::cuda::{Cupti, Kinds};
 use calorimeter_timing::memory::{Block, Bound, Mark, Peaks, PoolSample, Quantity, Recording, Source, Timeline};
 use calorimeter_zoo::backends::{PoolUsage, empty_pool, pool, share_blocks};
-use calorimeter_zoo::{Operand, Setup, Suite, Task, ZooError};
+use calorimeter_zoo::{Operand, Setup, Task, ZooError};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -151,7 +151,7 @@ fn input_bytes(task: &Task, record: &Record) -> Option<u64> {
             let (rows, cols) = problem.layout().input;
             Some(rows * cols * problem.dtype.bytes() + record.weights.weight_bytes?)
         }
-        Task::Operator(problem) if problem.operator.info().suite == Suite::Links => None,
+        Task::Operator(problem) if problem.operator.is_link() => None,
         Task::Operator(problem) => Some(problem.operator.inputs(&problem.spec).iter().map(Operand::bytes).sum()),
     }
 }

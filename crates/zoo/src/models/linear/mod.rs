@@ -1,0 +1,43 @@
+//! `linear`: one linear layer without bias, `[m, k] -> [m, n]`.
+
+mod burn;
+#[cfg(feature = "cuda")]
+mod native;
+
+use crate::{Definition, ExactLinear, Layout, Matrix, Sample};
+use calorimeter_shapes::Shape;
+
+/// One linear layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinearModel;
+
+impl Definition for LinearModel {
+    fn name(&self) -> &'static str {
+        "linear"
+    }
+
+    fn about(&self) -> &'static str {
+        "one linear layer without bias"
+    }
+
+    fn layout(&self, shape: Shape) -> Layout {
+        let (m, k, n) = (shape.m(), shape.k(), shape.n());
+        Layout { input: (m, k), output: (m, n), linears: vec![(n, k)], intermediate: 0 }
+    }
+
+    fn flops(&self, shape: Shape) -> u64 {
+        2 * shape.m() * shape.k() * shape.n()
+    }
+
+    fn roundings(&self) -> u32 {
+        0
+    }
+
+    fn sample(&self, shape: Shape) -> Sample {
+        Sample::of_product(shape)
+    }
+
+    fn reference(&self, _: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64> {
+        linears[0].products(sample, input.rows, |row| input.exact_row(row))
+    }
+}

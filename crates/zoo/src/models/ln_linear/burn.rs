@@ -1,0 +1,15 @@
+//! By burn's operations.
+
+use super::LnLinear;
+use crate::normalise::{in_f32, layer_norm};
+use crate::{Activate, BurnModel, Forward};
+use burn::tensor::{Tensor, backend::Backend};
+use calorimeter_recipes::Linear;
+use calorimeter_shapes::Shape;
+
+impl BurnModel for LnLinear {
+    fn forward<B: Backend>(&self, _: Shape, linears: Vec<Box<dyn Linear<B>>>, input: Tensor<B, 2>) -> Forward<B> {
+        let activation = self.0;
+        Box::new(move || activation.apply(linears[0].forward(in_f32(input.clone(), layer_norm))))
+    }
+}

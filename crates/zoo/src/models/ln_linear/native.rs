@@ -1,0 +1,19 @@
+//! By CUDA's libraries and kernels of ours.
+
+use super::LnLinear;
+use crate::native::linear;
+use crate::{NativeModel, Problem, Tensors, Workload, ZooError};
+use calorimeter_kernels::native::Machine;
+use std::sync::Arc;
+
+impl NativeModel for LnLinear {
+    fn open(
+        &self,
+        problem: &Problem,
+        tensors: &Tensors,
+        machine: Arc<Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn Workload>, ZooError> {
+        linear::open(problem, tensors, Some(self.0), machine, sets)
+    }
+}

@@ -1,0 +1,99 @@
+//! A linear layer, alone or between a layer normalisation and an activation, through cuBLASLt and CUDA C++, on a stream and
+//! in buffers of its own.
+
+use super::numbers::{bytes, numbers};
+use crate::{Activation, Layout, Output, Problem, Tensors, Workload, ZooError};
+use calorimeter_kernels::native::{self, Buffer, LayerNorm, Linear, LinearShape, Machine, NativeError};
+use calorimeter_recipes::{Dtype, Element};
+use std::sync::Arc;
+
+/// The steps of a pass and the buffers between them; passes go through the sets in turn.
+struct NativeWorkload {
+    machine: Arc<Machine>,
+    dtype: Dtype,
+    norm: Option<(LayerNorm, Buffer)>,
+    linear: Linear,
+    activation: Option<native::Activation>,
+    sets: Vec<Set>,
+    next: usize,
+    size: (u64, u64),
+    weight_bytes: u64,
+}
+
+/// What one pass reads and writes.
+struct Set {
+    input: Buffer,
+    weight: Buffer,
+    output: Buffer,
+}
+
+/// Opens the layer; with an activation, a layer normalisation comes first.
+pub fn open(
+    problem: &Problem,
+    tensors: &Tensors,
+    activation: Option<Activation>,
+    machine: Arc<Machine>,
+    sets: u32,
+) -> Result<Box<dyn Workload>, ZooError> {
+    let kind = problem.dtype;
+    let Layout { input: (m, k), output: size, .. } = problem.layout();
+    let (m, k, n) = (m as usize, k as usize, size.1 as usize);
+    let linear = Linear::new(&machine, kind, LinearShape { m, k, n })?;
+    let input = bytes(&tensors.input.values, Element::Float(problem.dtype));
+    let weight = bytes(tensors.weights[0].values(), Element::Float(problem.dtype));
+    let set = || -> Result<Set, NativeError> {
+        let (input, weight) = (machine.upload(&input)?, machine.upload(&weight)?);
+        Ok(Set { input, weight, output: machine.allocate(linear.y_bytes())? })
+    };
+    let sets: Vec<Set> = (0..sets.max(1)).map(|_| set()).collect::<Result<_, _>>()?;
+    let norm = match activation {
+        Some(_) => Some((LayerNorm::new(&machine, kind, m, k)?, machine.allocate(linear.x_bytes())?)),
+        None => None,
+    };
+    let activation =
+        activation.map(|activation| native::Activation::new(&machine, kind, activation, m * n)).transpose()?;
+    let weight_bytes = linear.w_bytes() as u64;
+    let dtype = problem.dtype;
+    Ok(Box::new(NativeWorkload { machine, dtype, norm, linear, activation, sets, next: 0, size, weight_bytes }))
+}
+
+impl Workload for NativeWorkload {
+    fn launch(&mut self) -> Result<(), ZooError> {
+        let sets = self.sets.len();
+        let Set { input, weight, output } = &mut self.sets[self.next];
+        self.next = (self.next + 1) % sets;
+        let x = match &mut self.norm {
+            Some((norm, normalised)) => {
+                norm.enqueue(input, normalised)?;
+                &*normalised
+            }
+            None => &*input,
+        };
+        self.linear.enqueue(x, weight, output)?;
+        if let Some(activation) = &self.activation {
+            activation.enqueue_in_place(output)?;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), ZooError> {
+        Ok(self.machine.synchronize()?)
+    }
+
+    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
+        // All ones is a NaN in every float type.
+        let set = self.next;
+        self.sets[set].output.fill(0xFF)?;
+        self.launch()?;
+        let values = numbers(&self.sets[set].output.download()?, Element::Float(self.dtype));
+        Ok(vec![Output { rows: self.size.0 as usize, cols: self.size.1 as usize, values }])
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        self.weight_bytes
+    }
+
+    fn kernel(&self) -> Option<String> {
+        Some(self.linear.algorithm())
+    }
+}

@@ -1,0 +1,17 @@
+//! By a kernel of ours, through CubeCL.
+
+use super::ElementwiseActivation;
+use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass};
+use burn_cubecl::CubeRuntime;
+
+impl CubePass for ElementwiseActivation {
+    fn pass<R: CubeRuntime>(&self, _: &Spec, inputs: Vec<Value<CubeOf<R>>>) -> Result<Pass<CubeOf<R>>, ZooError> {
+        use calorimeter_kernels::cube;
+        let activation = match self {
+            Self::Gelu => cube::Activation::Gelu,
+            Self::GeluTanh => cube::Activation::GeluTanh,
+            Self::Silu => cube::Activation::Silu,
+        };
+        cube_pass(inputs, move |client, size, [x], [out]| cube::activate(client, size, activation, x, out))
+    }
+}

@@ -1,0 +1,32 @@
+//! What it computes, in double precision, and how far a kernel may be from that.
+
+use super::{CUBIC, ElementwiseActivation, SLOPE};
+use crate::gate::Tolerance;
+use crate::operators::sequences::element_wise;
+use crate::{Activate, Activation, Exact, Matrix, Sample, Spec};
+
+impl Exact for ElementwiseActivation {
+    fn depth(&self, _: &Spec, _: usize) -> u64 {
+        4
+    }
+
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+        sample.by_elements(|row, col| self.exact(f64::from(inputs[0].row(row)[col])))
+    }
+
+    // The two kinds of GELU differ by less than f16 and bf16 round, so only f32 tells one from the other.
+    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
+        element_wise(spec)
+    }
+}
+
+impl ElementwiseActivation {
+    /// Its value in double precision.
+    fn exact(self, x: f64) -> f64 {
+        match self {
+            Self::Gelu => Activation::Gelu.exact(x),
+            Self::GeluTanh => 0.5 * x * (1.0 + (SLOPE * (x + CUBIC * x * x * x)).tanh()),
+            Self::Silu => Activation::Silu.exact(x),
+        }
+    }
+}

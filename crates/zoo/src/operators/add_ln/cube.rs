@@ -1,0 +1,16 @@
+//! By a kernel of ours, through CubeCL.
+
+use super::AddLn;
+use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass};
+use burn_cubecl::CubeRuntime;
+
+impl CubePass for AddLn {
+    fn pass<R: CubeRuntime>(&self, _: &Spec, inputs: Vec<Value<CubeOf<R>>>) -> Result<Pass<CubeOf<R>>, ZooError> {
+        use calorimeter_kernels::cube;
+        cube_pass(inputs, |client, size, [x, addend, gain, bias], [sum, out]| {
+            let (epsilon, residual) = (crate::normalise::EPSILON as f32, Some(cube::Residual { addend, sum }));
+            let norm = cube::LayerNorm { x, residual, gain, bias, epsilon, activation: None, out };
+            cube::layer_norm(client, size, norm)
+        })
+    }
+}

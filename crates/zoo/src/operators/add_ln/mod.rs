@@ -1,0 +1,64 @@
+//! The residual sum of a transformer block with the layer normalisation that follows it.
+//!
+//! The normalised output is that of the sum before it is rounded for storing.
+
+mod burn;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod cube;
+mod reference;
+
+use crate::operators::layer_norm;
+use crate::operators::layer_norm::LayerNorm;
+use crate::operators::sequences::{AXES, count, input, stored, whole};
+use crate::{Fill, FusionModel, Operand, Operation, Slot, Spec, Suite};
+
+/// `add_ln`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AddLn;
+
+/// Which output is the sum; the other is normalised.
+const SUM: usize = 0;
+
+impl Operation for AddLn {
+    fn name(&self) -> &'static str {
+        "add_ln"
+    }
+
+    fn about(&self) -> &'static str {
+        "the sum with a residual, and its layer normalisation with gain and bias"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Ops
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        AXES
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        let [gain, bias] = layer_norm::gain_and_bias(spec);
+        vec![input(spec).filled(Fill::Offset), input(spec), gain, bias]
+    }
+
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        vec![whole(spec); 2]
+    }
+
+    // A sum for each number, then a layer normalisation.
+    fn flops(&self, spec: &Spec) -> u64 {
+        count(spec) + LayerNorm.flops(spec)
+    }
+
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        LayerNorm.intermediate(spec)
+    }
+
+    fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
+        Some(FusionModel {
+            operators: vec!["add".into(), "layer_norm".into()],
+            unfused_bytes: 3 * stored(spec) + LayerNorm.bytes(spec),
+            fused_bytes: self.bytes(spec),
+        })
+    }
+}

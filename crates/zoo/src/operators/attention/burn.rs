@@ -1,0 +1,40 @@
+//! By burn's operations.
+
+use super::{Attention, Form, Size, Stage};
+use crate::{BurnPass, Pass, Spec, Value};
+use burn::tensor::activation::softmax;
+use burn::tensor::{Bool, DType, Tensor, backend::Backend};
+use calorimeter_recipes::FloatType;
+
+impl BurnPass for Attention {
+    fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
+        let Size { batch, heads, sequence, width } = Size::of(self.form, spec);
+        let [batch, heads, sequence, width] = [batch, heads, sequence, width].map(|axis| axis as usize);
+        let (rows, root, dtype) = (batch * heads * sequence, (width as f64).sqrt(), spec.dtype().burn());
+        let (stage, in_f32) = (self.stage, self.form == Form::HeadsInF32);
+        let inputs: Vec<Tensor<B, 4>> =
+            inputs.into_iter().map(|input| input.float().reshape([batch, heads, sequence, width])).collect();
+        // True where it hides: one mask for all heads, made once.
+        let mask = self.causal.then(|| {
+            let mask = Tensor::<B, 2, Bool>::tril_mask([sequence, sequence], 0, &inputs[0].device());
+            mask.unsqueeze::<4>().expand([batch, heads, sequence, sequence])
+        });
+        Box::new(move || {
+            let scores = inputs[0].clone().matmul(inputs[1].clone().transpose());
+            let scores = if in_f32 { scores.cast(DType::F32).div_scalar(root) } else { scores * (1.0 / root) };
+            if stage == Stage::Scores {
+                return vec![Value::Float(scores.reshape([rows, sequence]))];
+            }
+            let seen = match &mask {
+                Some(mask) => scores.mask_fill(mask.clone(), f32::NEG_INFINITY),
+                None => scores,
+            };
+            let shares = softmax(seen, 3);
+            vec![Value::Float(match stage {
+                Stage::Mixed if in_f32 => shares.cast(dtype).matmul(inputs[2].clone()).reshape([rows, width]),
+                Stage::Mixed => shares.matmul(inputs[2].clone()).reshape([rows, width]),
+                _ => shares.reshape([rows, sequence]),
+            })]
+        })
+    }
+}

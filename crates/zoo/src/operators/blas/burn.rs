@@ -1,0 +1,23 @@
+//! By burn's operations.
+
+use super::{ALPHA, Blas};
+use crate::{BurnPass, Pass, Spec, Value};
+use burn::tensor::DType;
+use burn::tensor::backend::Backend;
+
+impl BurnPass for Blas {
+    fn pass<B: Backend>(&self, _: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
+        let [a, b] = inputs.try_into().map(|inputs: [Value<B>; 2]| inputs.map(Value::float)).expect("two inputs");
+        let routine = *self;
+        Box::new(move || {
+            let (a, b) = (a.clone(), b.clone());
+            vec![Value::Float(match routine {
+                Blas::Dot => (a.cast(DType::F32) * b.cast(DType::F32)).sum_dim(1),
+                Blas::Axpy => a * ALPHA + b,
+                // A row times the transposed matrix: a view of the same memory.
+                Blas::Gemv => b.matmul(a.transpose()),
+                Blas::Matmul => a.matmul(b),
+            })]
+        })
+    }
+}

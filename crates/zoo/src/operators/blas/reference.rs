@@ -1,0 +1,48 @@
+//! What it computes, in double precision, and how far a kernel may be from that.
+
+use super::{ALPHA, Blas};
+use crate::gate::Tolerance;
+use crate::reference::dot;
+use crate::{Exact, Matrix, Sample, Spec};
+use calorimeter_recipes::Dtype;
+
+impl Exact for Blas {
+    fn depth(&self, spec: &Spec, _: usize) -> u64 {
+        match self {
+            Self::Dot => spec.axis("n"),
+            Self::Axpy => 2,
+            Self::Gemv | Self::Matmul => spec.axis("k"),
+        }
+    }
+
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+        let (a, b) = (&inputs[0], &inputs[1]);
+        match self {
+            Self::Dot => vec![dot(&a.exact_row(0), b.row(0))],
+            Self::Axpy => {
+                sample.by_elements(|_, col| f64::from(ALPHA) * f64::from(a.row(0)[col]) + f64::from(b.row(0)[col]))
+            }
+            Self::Gemv => {
+                let x = b.exact_row(0);
+                sample.by_elements(|_, row| dot(&x, a.row(row)))
+            }
+            Self::Matmul => {
+                let column = |&col: &usize| (0..b.rows).map(|row| b.row(row)[col]).collect();
+                let columns: Vec<Vec<f32>> = sample.cols.iter().map(column).collect();
+                sample.by_rows(|row| {
+                    let x = a.exact_row(row);
+                    columns.iter().map(|column| dot(&x, column)).collect()
+                })
+            }
+        }
+    }
+
+    fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance {
+        let depth = self.depth(spec, output);
+        match self {
+            Self::Dot => Tolerance::new(Dtype::F32, 1, depth),
+            Self::Axpy => Tolerance::new(spec.dtype(), 2, depth),
+            Self::Gemv | Self::Matmul => Tolerance::new(spec.dtype(), 1, depth),
+        }
+    }
+}

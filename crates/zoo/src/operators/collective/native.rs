@@ -1,0 +1,108 @@
+//! By NCCL.
+
+use super::Collective;
+use crate::native::numbers::{bytes, numbers};
+use crate::{Matrix, NativeOpen, Output, Spec, Workload, ZooError};
+use calorimeter_kernels::Dtype;
+use calorimeter_kernels::native::{Buffer, Collective as Call, Machine, NativeError, Team, probe};
+use calorimeter_recipes::Element;
+use std::sync::Arc;
+
+struct Exchange {
+    team: Team,
+    collective: Call,
+    kind: Dtype,
+    element: Element,
+    /// Elements that each member has at first.
+    count: usize,
+    sets: Vec<Set>,
+    next: usize,
+}
+
+/// The memory of one pass, a buffer for each member.
+struct Set {
+    inputs: Vec<Buffer>,
+    outputs: Vec<Buffer>,
+}
+
+impl NativeOpen for Collective {
+    // Each row of the input on a GPU of its own, the first on that of `machine`.
+    fn open(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: Arc<Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn Workload>, ZooError> {
+        let collective = match self {
+            Self::AllReduce | Self::Psum => Call::AllReduce,
+            Self::AllGather => Call::AllGather,
+            Self::ReduceScatter | Self::PsumScatter => Call::ReduceScatter,
+            Self::AllToAll => Call::AllToAll,
+            Self::SendRecv => Call::SendReceive,
+        };
+        let input = &inputs[0];
+        let (devices, found) = (input.rows, probe()?.len());
+        if found < devices {
+            let name = collective.name();
+            return Err(ZooError::Unsupported(format!(
+                "{name} is between {devices} GPUs here, and this machine shows {found}"
+            )));
+        }
+        let first = machine.info().ordinal;
+        let mut machines = vec![machine];
+        for next in 1..devices {
+            machines.push(Machine::open((first + next) % found)?);
+        }
+        let team = Team::new(machines)?;
+        let (kind, count) = (spec.dtype(), input.cols);
+        let contents: Vec<Vec<u8>> = (0..devices).map(|row| bytes(input.row(row), spec.element)).collect();
+        let received = collective.received(devices, count) * kind.width();
+        let set = || -> Result<Set, NativeError> {
+            let machines = || team.machines().iter();
+            Ok(Set {
+                inputs: machines()
+                    .zip(&contents)
+                    .map(|(one, content)| one.upload(content))
+                    .collect::<Result<_, _>>()?,
+                outputs: machines().map(|one| one.allocate(received)).collect::<Result<_, _>>()?,
+            })
+        };
+        let sets = (0..sets.max(1)).map(|_| set()).collect::<Result<_, _>>()?;
+        Ok(Box::new(Exchange { team, collective, kind, element: spec.element, count, sets, next: 0 }))
+    }
+}
+
+impl Workload for Exchange {
+    fn launch(&mut self) -> Result<(), ZooError> {
+        let set = self.next;
+        self.next = (set + 1) % self.sets.len();
+        let Set { inputs, outputs } = &mut self.sets[set];
+        Ok(self.team.enqueue(self.collective, self.kind, self.count, inputs, outputs)?)
+    }
+
+    fn settle(&mut self) -> Result<(), ZooError> {
+        Ok(self.team.synchronize()?)
+    }
+
+    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
+        let set = self.next;
+        // All ones is a NaN in every float type.
+        self.sets[set].outputs.iter_mut().try_for_each(|output| output.fill(0xFF))?;
+        self.launch()?;
+        let mut values = Vec::new();
+        for output in &self.sets[set].outputs {
+            values.extend(numbers(&output.download()?, self.element));
+        }
+        let rows = self.team.machines().len();
+        Ok(vec![Output { rows, cols: values.len() / rows, values }])
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        0
+    }
+
+    fn kernel(&self) -> Option<String> {
+        Some(self.team.algorithm())
+    }
+}

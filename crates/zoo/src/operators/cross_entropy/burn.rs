@@ -1,0 +1,21 @@
+//! By burn's operations.
+
+use super::CrossEntropy;
+use crate::operators::loss;
+use crate::{BurnPass, Pass, Spec, Value};
+use burn::tensor::DType;
+use burn::tensor::backend::Backend;
+
+impl BurnPass for CrossEntropy {
+    fn pass<B: Backend>(&self, _: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
+        let [logits, targets]: [Value<B>; 2] =
+            inputs.try_into().expect("an operator is given as many inputs as it declares");
+        let (logits, targets) = (logits.float(), targets.codes());
+        Box::new(move || {
+            let logits = logits.clone().cast(DType::F32);
+            let below = logits.clone() - logits.max_dim(1);
+            let sum = below.clone().exp().sum_dim(1);
+            vec![Value::Float(loss::mean(sum.log() - below.gather(1, targets.clone())))]
+        })
+    }
+}

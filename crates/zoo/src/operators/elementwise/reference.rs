@@ -1,0 +1,34 @@
+//! What it computes, in double precision, and how far a kernel may be from that.
+
+use super::Elementwise;
+use crate::gate::Tolerance;
+use crate::{Exact, Matrix, Sample, Spec};
+
+impl Exact for Elementwise {
+    fn depth(&self, _: &Spec, _: usize) -> u64 {
+        4
+    }
+
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+        let at = |input: usize, row: usize, col: usize| f64::from(inputs[input].row(row)[col]);
+        sample.by_elements(|row, col| match self {
+            Self::TrainingAdd | Self::Add => at(0, row, col) + at(1, row, col),
+            Self::SiluMul => at(0, row, col) * sigmoid(at(0, row, col)) * at(1, row, col),
+            Self::Sigmoid => sigmoid(at(0, row, col)),
+        })
+    }
+
+    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
+        let roundings = match self {
+            Self::TrainingAdd | Self::Add => 1,
+            Self::SiluMul => 3,
+            Self::Sigmoid => 2,
+        };
+        Tolerance::new(spec.dtype(), roundings, 4)
+    }
+}
+
+/// 1 / (1 + e^-x).
+pub fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}

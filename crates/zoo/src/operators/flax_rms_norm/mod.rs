@@ -1,0 +1,86 @@
+//! Root-mean-square normalisation of rows with an f32 weight, computed in f32; and its gradients.
+
+mod burn;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod cube;
+mod reference;
+
+use crate::operators::number_types::{F32, FLOATS, allow};
+use crate::{Fill, Operand, Operation, Slot, Spec, Suite, ZooError};
+
+/// One direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FlaxRmsNorm {
+    /// `rmsnorm_fwd`
+    Forward,
+    /// `rmsnorm_bwd`: the gradients of x and of the weight, given x, the weight and the gradient of the output.
+    Backward,
+    /// `inference_rmsnorm`: the forward pass, under the name that it has in inference.
+    Inference,
+}
+
+/// flax's.
+const EPSILON: f64 = 1e-6;
+
+impl Operation for FlaxRmsNorm {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Forward => "rmsnorm_fwd",
+            Self::Backward => "rmsnorm_bwd",
+            Self::Inference => "inference_rmsnorm",
+        }
+    }
+
+    fn about(&self) -> &'static str {
+        "root-mean-square normalisation of rows, or its gradients alone"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Gemm
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["m", "n"]
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), ZooError> {
+        allow(self.name(), spec, FLOATS, &[])
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        let (m, n) = (spec.axis("m"), spec.axis("n"));
+        let x = Operand::normal(m, n, spec.element);
+        let weight = Operand::normal(1, n, F32).filled(Fill::Uniform(0.5, 1.5));
+        match self {
+            Self::Forward | Self::Inference => vec![x, weight],
+            Self::Backward => vec![x, weight, x],
+        }
+    }
+
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        let (m, n) = (spec.axis("m"), spec.axis("n"));
+        let y = Slot::new(m, n, spec.element);
+        match self {
+            Self::Forward | Self::Inference => vec![y],
+            Self::Backward => vec![y, Slot::new(1, n, F32)],
+        }
+    }
+
+    // Square and sum, then for each row four operations; two products. Backward: three for the dot product with the
+    // gradient, four of each row, three for x's gradient and three for the weight's.
+    fn flops(&self, spec: &Spec) -> u64 {
+        let (m, n) = (spec.axis("m"), spec.axis("n"));
+        match self {
+            Self::Forward | Self::Inference => 4 * m * n + 4 * m,
+            Self::Backward => 11 * m * n + 8 * m,
+        }
+    }
+
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        let tensors = match self {
+            Self::Forward | Self::Inference => 4,
+            Self::Backward => 9,
+        };
+        tensors * 4 * spec.axis("m") * spec.axis("n")
+    }
+}

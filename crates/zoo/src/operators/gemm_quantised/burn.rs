@@ -1,0 +1,62 @@
+//! By burn's operations.
+
+use super::{GemmQuantised, Scaling, Shared};
+use crate::operators::absmax::{self, FIXED, magnitudes, powers, quotients, scales};
+use crate::operators::minifloat::nearest;
+use crate::operators::product::size;
+use crate::{BurnPass, Pass, Spec, Value};
+use burn::tensor::backend::Backend;
+use burn::tensor::{DType, Tensor};
+use calorimeter_recipes::{Element, FloatType};
+
+impl BurnPass for GemmQuantised {
+    fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
+        let (m, k, n) = size(spec);
+        let along_k = self.along_k(k) as usize;
+        let (m, blocks, n) = (m as usize, k as usize / along_k, n as usize);
+        let [a, b] = inputs.try_into().map(|inputs: [Value<B>; 2]| inputs.map(Value::float)).expect("two inputs");
+        let gemm = *self;
+        Box::new(move || {
+            let (a, scales_of_a) = gemm.quantised(&a, [m, blocks, along_k], &[2]);
+            let (b, scales_of_b) = match gemm.0 {
+                Shared::Block => (gemm.quantised(&b, [blocks, 128, n / 128, 128], &[1, 3]).0, None),
+                _ => gemm.quantised(&b, [blocks, along_k, n], &[1]),
+            };
+            let mut y = a.matmul(b);
+            if let (Shared::LineDequantised, Some(rows), Some(cols)) = (gemm.0, scales_of_a, scales_of_b) {
+                y = y * (rows.reshape([m, 1]) * cols.reshape([1, n]));
+            }
+            vec![Value::Float(y.cast(DType::BF16))]
+        })
+    }
+}
+
+impl GemmQuantised {
+    /// A quantised operand whose blocks are some dimensions of a shape, and its scales if they are still to be applied.
+    fn quantised<B: Backend, const D: usize>(
+        self,
+        x: &Tensor<B, 2>,
+        shape: [usize; D],
+        block: &[usize],
+    ) -> (Tensor<B, 2>, Option<Tensor<B, D>>) {
+        let (size, multiplied) = (x.dims(), self.multiplied().burn());
+        let x = x.clone().reshape(shape);
+        let (numbers, later) = match self {
+            Self(shared, Scaling::Static) => {
+                let scale = absmax::scale(FIXED, Element::E4m3, self.steps());
+                let numbers = nearest(x.cast(DType::F32).div_scalar(scale));
+                (if shared == Shared::Line { numbers } else { numbers.mul_scalar(scale) }, None)
+            }
+            Self(shared, Scaling::Dynamic) => {
+                let tops = magnitudes(&x, block);
+                let scales = if shared == Shared::Micro { powers(tops) } else { scales(tops, self.steps()) };
+                let numbers = nearest(quotients(x, scales.clone(), self.steps()));
+                match shared {
+                    Shared::Line | Shared::LineDequantised => (numbers, Some(scales)),
+                    Shared::Block | Shared::Micro => (numbers * scales, None),
+                }
+            }
+        };
+        (numbers.cast(multiplied).reshape(size), later)
+    }
+}

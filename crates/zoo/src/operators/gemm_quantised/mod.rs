@@ -1,0 +1,175 @@
+//! Matrix products of bf16 operands that are quantised to e4m3 on the way; A is (m, k), B is (k, n), the output bf16.
+//!
+//! Quantising is part of the operator. Rows of A and columns of B are quantised as [`Quantization`] does. The program that
+//! the names come from never ran the two families of blocks; here `b128` means what DeepSeek-V3 does: f32 scales for
+//! 1 x 128 numbers of A along k and for 128 x 128 of B, both dequantised and summed in f32. `mxfp8_b32` is OCP
+//! microscaling: blocks of 32 along k on both sides under powers of two, rounded up.
+//!
+//! [`Quantization`]: super::quantization::Quantization
+
+mod burn;
+#[cfg(feature = "cuda")]
+mod native;
+mod reference;
+
+use crate::operators::number_types::{BF16, allow};
+use crate::operators::product::{AXES, in_sixteens, size};
+use crate::{Implementation, Operand, Operation, Slot, Spec, Suite, ZooError};
+use calorimeter_recipes::{Dtype, Element};
+
+/// Which numbers share a scale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Shared {
+    /// A row of A, a column of B; the product is left in units of the scales.
+    Line,
+    /// The same, and the product is multiplied by the scales.
+    LineDequantised,
+    /// 128 of A along k, 128 x 128 of B.
+    Block,
+    /// 32 along k.
+    Micro,
+}
+
+/// Where scales come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scaling {
+    /// From the largest magnitude.
+    Dynamic,
+    /// Known before: one half, which takes 224 to the largest number of e4m3.
+    Static,
+}
+
+/// A product by how its operands are quantised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GemmQuantised(Shared, Scaling);
+
+impl GemmQuantised {
+    /// Those with a scale for each row and column.
+    pub const OF_LINES: [Self; 3] = [
+        Self(Shared::Line, Scaling::Dynamic),
+        Self(Shared::LineDequantised, Scaling::Dynamic),
+        Self(Shared::Line, Scaling::Static),
+    ];
+
+    /// Those with scales for blocks.
+    pub const OF_BLOCKS: [Self; 4] = [
+        Self(Shared::Block, Scaling::Dynamic),
+        Self(Shared::Block, Scaling::Static),
+        Self(Shared::Micro, Scaling::Dynamic),
+        Self(Shared::Micro, Scaling::Static),
+    ];
+
+    /// What cuBLASLt multiplies.
+    pub(super) fn natively(&self, spec: &Spec) -> Result<(), String> {
+        in_sixteens(spec)
+    }
+
+    /// Numbers along k that share a scale.
+    fn along_k(self, k: u64) -> u64 {
+        match self.0 {
+            Shared::Line | Shared::LineDequantised => k,
+            Shared::Block => 128,
+            Shared::Micro => 32,
+        }
+    }
+
+    /// The type that burn multiplies in, and rounds the product to.
+    fn multiplied(self) -> Dtype {
+        match self {
+            // e4m3 numbers, also times a power of two, are numbers of bf16.
+            Self(Shared::Line | Shared::Micro, _) | Self(_, Scaling::Static) => Dtype::Bf16,
+            _ => Dtype::F32,
+        }
+    }
+
+    fn steps(self) -> Dtype {
+        match self.0 {
+            Shared::Line | Shared::LineDequantised => Dtype::Bf16,
+            Shared::Block | Shared::Micro => Dtype::F32,
+        }
+    }
+}
+
+impl Operation for GemmQuantised {
+    fn name(&self) -> &'static str {
+        match self {
+            Self(Shared::Line, Scaling::Dynamic) => "gemm_fp8_rowwise",
+            Self(Shared::Line, Scaling::Static) => "gemm_fp8_rowwise_static_scaling",
+            Self(Shared::LineDequantised, _) => "gemm_fp8_rowwise_w_dequantize",
+            Self(Shared::Block, Scaling::Dynamic) => "gemm_fp8_b128_fp32",
+            Self(Shared::Block, Scaling::Static) => "gemm_fp8_b128_fp32_static_scaling",
+            Self(Shared::Micro, Scaling::Dynamic) => "gemm_mxfp8_b32",
+            Self(Shared::Micro, Scaling::Static) => "gemm_mxfp8_b32_static_scaling",
+        }
+    }
+
+    fn about(&self) -> &'static str {
+        "product of two bf16 matrices that are quantised to e4m3 first"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Gemm
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        AXES
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), ZooError> {
+        allow(self.name(), spec, &[BF16], &[BF16])?;
+        let (_, k, n) = size(spec);
+        let (block, name) = (self.along_k(k), self.name());
+        if !k.is_multiple_of(block) {
+            return Err(ZooError::Shape(format!("{name}: k is {k}; it has to be a multiple of {block}")));
+        }
+        if self.0 == Shared::Block && !n.is_multiple_of(block) {
+            return Err(ZooError::Shape(format!("{name}: n is {n}; it has to be a multiple of {block}")));
+        }
+        Ok(())
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        let (m, k, n) = size(spec);
+        vec![Operand::normal(m, k, BF16), Operand::normal(k, n, BF16)]
+    }
+
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        let (m, _, n) = size(spec);
+        vec![Slot::new(m, n, BF16)]
+    }
+
+    // To quantise a number: a comparison, a division, a clip, a rounding; and a division for each scale.
+    fn flops(&self, spec: &Spec) -> u64 {
+        let (m, k, n) = size(spec);
+        let (numbers, blocks) = (m * k + k * n, k / self.along_k(k));
+        let scales_of_b = if self.0 == Shared::Block { n / 128 } else { n };
+        let quantising = match self.1 {
+            Scaling::Dynamic => 4 * numbers + blocks * (m + scales_of_b),
+            Scaling::Static => 3 * numbers,
+        };
+        let dequantising = match self.0 {
+            Shared::Line => 0,
+            Shared::LineDequantised => 2 * m * n,
+            Shared::Block | Shared::Micro => numbers,
+        };
+        2 * m * k * n + quantising + dequantising
+    }
+
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        let (m, k, n) = size(spec);
+        let multiplied = self.multiplied().bytes();
+        let product = if multiplied == 2 { 0 } else { 3 * m * n * 4 };
+        (m * k + k * n) * (4 + multiplied) + product
+    }
+
+    fn factors(&self, _: &Spec, implementation: Implementation) -> Element {
+        match implementation {
+            Implementation::Native => Element::E4m3,
+            _ => Element::Float(self.multiplied()),
+        }
+    }
+
+    fn products(&self) -> u32 {
+        1
+    }
+}

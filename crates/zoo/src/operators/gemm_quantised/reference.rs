@@ -1,0 +1,73 @@
+//! What it computes, in double precision, and how far a kernel may be from that.
+
+use super::{GemmQuantised, Scaling, Shared};
+use crate::gate::Tolerance;
+use crate::operators::absmax::{self, FIXED, code, magnitude};
+use crate::operators::product::{column, products};
+use crate::{Exact, Matrix, Sample, Spec};
+use calorimeter_recipes::format::{Format, MxScaling};
+use calorimeter_recipes::quantise::quantise;
+use calorimeter_recipes::{Dtype, Element};
+use rayon::prelude::*;
+
+impl Exact for GemmQuantised {
+    fn depth(&self, spec: &Spec, _: usize) -> u64 {
+        spec.axis("k")
+    }
+
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+        let (a, b) = (&inputs[0], &inputs[1]);
+        let tops = match self.0 {
+            Shared::Block => tops(b),
+            _ => Vec::new(),
+        };
+        products(sample, |row| self.line(a.row(row)), |col| self.column(b, col, &tops))
+    }
+
+    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
+        Tolerance::new(Dtype::Bf16, 1, spec.axis("k"))
+    }
+}
+
+impl GemmQuantised {
+    /// What a row of A or a column of B is multiplied as.
+    fn line(self, line: &[f32]) -> Vec<f32> {
+        match self {
+            Self(Shared::Micro, Scaling::Dynamic) => {
+                quantise(line, line.len(), Format::mx(Element::E4m3, MxScaling::Ceil)).dequantise()
+            }
+            _ => {
+                let block = self.along_k(line.len() as u64) as usize;
+                line.chunks(block).flat_map(|block| self.block(block, magnitude(block))).collect()
+            }
+        }
+    }
+
+    /// What some numbers are multiplied as that share a scale with others, all up to a magnitude.
+    fn block(self, block: &[f32], magnitude: f32) -> Vec<f32> {
+        let magnitude = if self.1 == Scaling::Static { FIXED } else { magnitude };
+        let scale = absmax::scale(magnitude, Element::E4m3, self.steps());
+        let unit = if self.0 == Shared::Line { 1.0 } else { scale };
+        block.iter().map(|&x| unit * code(x, scale, Element::E4m3, self.steps())).collect()
+    }
+
+    /// What a column of B is multiplied as; `tops` are the magnitudes of its blocks, row by row.
+    fn column(self, matrix: &Matrix, col: usize, tops: &[Vec<f32>]) -> Vec<f32> {
+        let column = column(matrix, col);
+        match self {
+            Self(Shared::Block, Scaling::Dynamic) => {
+                let blocks = column.chunks(128).zip(tops);
+                blocks.flat_map(|(block, tops)| self.block(block, tops[col / 128])).collect()
+            }
+            _ => self.line(&column),
+        }
+    }
+}
+
+/// The largest magnitudes of blocks of 128 x 128, row by row.
+fn tops(matrix: &Matrix) -> Vec<Vec<f32>> {
+    let top =
+        |rows: &[f32], first: usize| magnitude(rows.chunks(matrix.cols).flat_map(|row| row[first..].iter().take(128)));
+    let blocks = matrix.values.par_chunks(128 * matrix.cols);
+    blocks.map(|rows| (0..matrix.cols).step_by(128).map(|first| top(rows, first)).collect()).collect()
+}

@@ -1,0 +1,13 @@
+//! By burn's operations.
+
+use super::HbmCopy;
+use crate::{BurnPass, Pass, Spec, Value};
+use burn::tensor::backend::Backend;
+
+impl BurnPass for HbmCopy {
+    fn pass<B: Backend>(&self, _: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
+        let inputs: Vec<_> = inputs.into_iter().map(Value::float).collect();
+        // burn has no copy: the value is the same, and so is the traffic.
+        Box::new(move || vec![Value::Float(inputs[0].clone().mul_scalar(1.0))])
+    }
+}

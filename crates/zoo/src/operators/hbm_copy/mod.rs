@@ -1,0 +1,47 @@
+//! A copy within the device's memory.
+
+mod burn;
+#[cfg(feature = "cuda")]
+mod native;
+mod reference;
+
+use crate::operators::number_types::{FLOATS, allow};
+use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
+
+/// `single_device_hbm_copy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HbmCopy;
+
+impl Operation for HbmCopy {
+    fn name(&self) -> &'static str {
+        "single_device_hbm_copy"
+    }
+
+    fn about(&self) -> &'static str {
+        "copy of so many elements"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Gemm
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["num_elements"]
+    }
+
+    fn check(&self, spec: &Spec) -> Result<(), ZooError> {
+        allow(self.name(), spec, FLOATS, &[])
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        vec![Operand::normal(1, spec.axis("num_elements"), spec.element)]
+    }
+
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        vec![Slot::new(1, spec.axis("num_elements"), spec.element)]
+    }
+
+    fn flops(&self, _: &Spec) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,55 @@
+//! Layer normalisation with gain and bias over rows.
+
+pub(super) mod burn;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod cube;
+pub(super) mod reference;
+
+use crate::operators::sequences::{AXES, copies, count, input, whole};
+use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
+
+/// `layer_norm`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LayerNorm;
+
+/// Gain and bias, one number for each column.
+pub(super) fn gain_and_bias(spec: &Spec) -> [Operand; 2] {
+    let row = Operand::normal(1, spec.axis("dimension"), spec.element);
+    [row.filled(Fill::Uniform(0.5, 1.5)), row]
+}
+
+impl Operation for LayerNorm {
+    fn name(&self) -> &'static str {
+        "layer_norm"
+    }
+
+    fn about(&self) -> &'static str {
+        "layer normalisation of rows, with gain and bias"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Ops
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        AXES
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        let [gain, bias] = gain_and_bias(spec);
+        vec![input(spec).filled(Fill::Offset), gain, bias]
+    }
+
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        vec![whole(spec)]
+    }
+
+    // Sum; difference; square and sum; scale, gain and bias: seven for each number.
+    fn flops(&self, spec: &Spec) -> u64 {
+        7 * count(spec)
+    }
+
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        copies(spec, 3)
+    }
+}

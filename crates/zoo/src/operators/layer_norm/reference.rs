@@ -1,0 +1,34 @@
+//! What it computes, in double precision, and how far a kernel may be from that.
+
+use super::LayerNorm;
+use crate::gate::Tolerance;
+use crate::{Exact, Matrix, Sample, Spec, normalise};
+
+impl Exact for LayerNorm {
+    fn depth(&self, _: &Spec, _: usize) -> u64 {
+        4
+    }
+
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+        sample.by_whole_rows(|row| exact(&inputs[0].exact_row(row), &inputs[1], &inputs[2]))
+    }
+
+    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
+        tolerance(spec)
+    }
+}
+
+/// Normalises a row in double precision.
+pub fn exact(x: &[f64], gain: &Matrix, bias: &Matrix) -> Vec<f64> {
+    let affine = gain.row(0).iter().zip(bias.row(0)).map(|(&gain, &bias)| (f64::from(gain), f64::from(bias)));
+    normalise::layer_norm_exact(x).into_iter().zip(affine).map(|(x, (gain, bias))| x * gain + bias).collect()
+}
+
+pub fn tolerance(spec: &Spec) -> Tolerance {
+    // The numbers of a short row may lie close together, which magnifies the rounding of their mean.
+    let depth = match spec.axis("dimension") {
+        ..8 => 8192,
+        dimension => dimension.max(64),
+    };
+    Tolerance::new(spec.dtype(), 1, depth)
+}

@@ -1,0 +1,109 @@
+//! A linear layer with bias, alone or with an activation behind it.
+
+mod burn;
+#[cfg(feature = "cuda")]
+mod native;
+mod reference;
+
+use crate::operators::presets::{LINEAR, Preset};
+use crate::operators::product::{size, weight};
+use crate::operators::traffic;
+use crate::{Activation, FusionModel, Operand, Operation, Slot, Spec, Suite};
+use calorimeter_shapes::Axes;
+
+/// What follows the bias.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LinearBias {
+    /// Nothing.
+    Plain,
+    /// A ReLU.
+    Relu,
+    /// A GELU.
+    Gelu,
+    /// A SiLU.
+    Silu,
+}
+
+/// Operations for one number: negation, exponential, sum, quotient.
+pub(super) const SILU_FLOPS: u64 = 4;
+
+impl LinearBias {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Plain, Self::Relu, Self::Gelu, Self::Silu];
+
+    fn activation(self) -> Option<Activation> {
+        match self {
+            Self::Plain => None,
+            Self::Relu => Some(Activation::Relu),
+            Self::Gelu => Some(Activation::Gelu),
+            Self::Silu => Some(Activation::Silu),
+        }
+    }
+}
+
+impl Operation for LinearBias {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Plain => "linear_bias",
+            Self::Relu => "linear_bias_relu",
+            Self::Gelu => "linear_bias_gelu",
+            Self::Silu => "linear_bias_silu",
+        }
+    }
+
+    fn about(&self) -> &'static str {
+        "linear layer with bias, weights [n, k], then an activation or none"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Fusion
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["m", "k", "n"]
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        let (m, k, n) = size(spec);
+        vec![Operand::normal(m, k, spec.element), weight(n, k, k, spec), Operand::normal(1, n, spec.element)]
+    }
+
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        let (m, _, n) = size(spec);
+        vec![Slot::new(m, n, spec.element)]
+    }
+
+    // Products and sums, the bias, and the activation: a GELU scales, takes the error function, adds, multiplies, halves.
+    fn flops(&self, spec: &Spec) -> u64 {
+        let (m, k, n) = size(spec);
+        let each = match self {
+            Self::Plain => 0,
+            Self::Relu => 1,
+            Self::Gelu => 5,
+            Self::Silu => SILU_FLOPS,
+        };
+        m * n * (2 * k + 1 + each)
+    }
+
+    // The product; with an activation, the sum and one of burn's steps beside it.
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        let (m, _, n) = size(spec);
+        let tensors = if *self == Self::Plain { 1 } else { 3 };
+        tensors * m * n * traffic::number_bytes(spec)
+    }
+
+    fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
+        let (m, k, n) = size(spec);
+        let mut kernels = vec![("matmul", m * k + n * k + m * n), ("add", 2 * m * n + n)];
+        kernels.extend(self.activation().map(|activation| (activation.name(), 2 * m * n)));
+        Some(traffic::model(spec, &kernels, self.bytes(spec)))
+    }
+
+    fn products(&self) -> u32 {
+        1
+    }
+
+    fn sizes(&self, preset: Preset) -> Vec<Axes> {
+        preset.first(self.axes(), LINEAR)
+    }
+}

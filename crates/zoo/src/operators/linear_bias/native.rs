@@ -1,0 +1,40 @@
+//! By CUDA's libraries and kernels of ours.
+
+use super::LinearBias;
+use crate::native::{NativePass, Set};
+use crate::operators::native_plans;
+use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use calorimeter_kernels::native::Machine;
+use std::sync::Arc;
+
+impl NativeOpen for LinearBias {
+    fn open(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: Arc<Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn Workload>, ZooError> {
+        use calorimeter_kernels::native::{Activation, Epilogue, Linear, LinearForm, LinearShape};
+        let (kind, shape) = (spec.dtype(), native_plans::shape(spec));
+        // cuBLASLt has a GELU too, but one by tanh.
+        let (epilogue, after) = match self {
+            Self::Plain => (Epilogue::Bias, None),
+            Self::Relu => (Epilogue::BiasRelu, None),
+            Self::Gelu | Self::Silu => (Epilogue::Bias, self.activation()),
+        };
+        let linear = Linear::of(&machine, LinearForm { epilogue, ..LinearForm::plain(kind) }, shape)?;
+        let LinearShape { m, n, .. } = shape;
+        let after = after.map(|after| Activation::new(&machine, kind, after, m * n)).transpose()?;
+        let algorithms = after.iter().map(|after| after.algorithm().to_owned());
+        let pass = NativePass {
+            kernels: [linear.algorithm()].into_iter().chain(algorithms).collect(),
+            between: Vec::new(),
+            enqueue: Box::new(move |Set { inputs, outputs, .. }| {
+                linear.enqueue_with_bias(&inputs[0], &inputs[1], &inputs[2], &mut outputs[0])?;
+                after.iter().try_for_each(|after| after.enqueue_in_place(&mut outputs[0]))
+            }),
+        };
+        pass.open(self, spec, inputs, machine, sets)
+    }
+}

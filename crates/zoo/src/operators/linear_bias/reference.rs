@@ -1,0 +1,31 @@
+//! What it computes, in double precision, and how far a kernel may be from that.
+
+use super::LinearBias;
+use crate::gate::Tolerance;
+use crate::reference::dot;
+use crate::{Activate, Exact, Matrix, Sample, Spec};
+
+impl Exact for LinearBias {
+    fn depth(&self, spec: &Spec, _: usize) -> u64 {
+        spec.axis("k")
+    }
+
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+        let (x, weight, bias) = (&inputs[0], &inputs[1], inputs[2].row(0));
+        let activate = |y: f64| self.activation().map_or(y, |activation| activation.exact(y));
+        sample.by_rows(|row| {
+            let x = x.exact_row(row);
+            sample.cols.iter().map(|&col| activate(dot(&x, weight.row(col)) + f64::from(bias[col]))).collect()
+        })
+    }
+
+    // The product, the sum, and burn's steps of the activation, each of which it rounds.
+    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
+        let steps = match self {
+            Self::Plain | Self::Relu => 0,
+            Self::Gelu => 5,
+            Self::Silu => 2,
+        };
+        Tolerance::new(spec.dtype(), 2 + steps, spec.axis("k"))
+    }
+}

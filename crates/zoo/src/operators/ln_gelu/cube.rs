@@ -1,0 +1,16 @@
+//! By a kernel of ours, through CubeCL.
+
+use super::LnGelu;
+use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass};
+use burn_cubecl::CubeRuntime;
+
+impl CubePass for LnGelu {
+    fn pass<R: CubeRuntime>(&self, _: &Spec, inputs: Vec<Value<CubeOf<R>>>) -> Result<Pass<CubeOf<R>>, ZooError> {
+        use calorimeter_kernels::cube;
+        cube_pass(inputs, |client, size, [x, gain, bias], [out]| {
+            let (epsilon, activation) = (crate::normalise::EPSILON as f32, Some(cube::Activation::Gelu));
+            let norm = cube::LayerNorm { x, residual: None, gain, bias, epsilon, activation, out };
+            cube::layer_norm(client, size, norm)
+        })
+    }
+}

@@ -1,0 +1,57 @@
+//! Layer normalisation, then GELU with the error function.
+
+mod burn;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod cube;
+mod reference;
+
+use crate::operators::layer_norm::LayerNorm;
+use crate::operators::sequences::{AXES, count, stored};
+use crate::{FusionModel, Operand, Operation, Slot, Spec, Suite};
+
+/// `ln_gelu`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LnGelu;
+
+impl Operation for LnGelu {
+    fn name(&self) -> &'static str {
+        "ln_gelu"
+    }
+
+    fn about(&self) -> &'static str {
+        "layer normalisation with gain and bias, then GELU"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Ops
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        AXES
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        LayerNorm.inputs(spec)
+    }
+
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        LayerNorm.outputs(spec)
+    }
+
+    // A layer normalisation; scale, erf, add, multiply and halve: five for each number.
+    fn flops(&self, spec: &Spec) -> u64 {
+        LayerNorm.flops(spec) + 5 * count(spec)
+    }
+
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        LayerNorm.intermediate(spec)
+    }
+
+    fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
+        Some(FusionModel {
+            operators: vec!["layer_norm".into(), "gelu".into()],
+            unfused_bytes: LayerNorm.bytes(spec) + 2 * stored(spec),
+            fused_bytes: self.bytes(spec),
+        })
+    }
+}

@@ -1,0 +1,76 @@
+//! A layer normalisation, then a linear layer.
+
+mod burn;
+mod reference;
+
+use crate::operators::layer_norm::LayerNorm;
+use crate::operators::presets::{LINEAR, Preset};
+use crate::operators::product::{size, weight};
+use crate::operators::traffic;
+use crate::{FusionModel, Operand, Operation, Slot, Spec, Suite};
+use calorimeter_shapes::Axes;
+
+/// `ln_linear`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LnLinear;
+
+/// The normalisation alone, at this size.
+fn first(spec: &Spec) -> Spec {
+    let (m, k, _) = size(spec);
+    let axes = Axes::new([("batch", 1), ("sequence", m), ("dimension", k)]).expect("three different names");
+    Spec { axes, ..spec.clone() }
+}
+
+impl Operation for LnLinear {
+    fn name(&self) -> &'static str {
+        "ln_linear"
+    }
+
+    fn about(&self) -> &'static str {
+        "layer normalisation with gain and bias, then a linear layer without, weights [n, k]"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Fusion
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["m", "k", "n"]
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        let (_, k, n) = size(spec);
+        let mut inputs = LayerNorm.inputs(&first(spec));
+        inputs.push(weight(n, k, k, spec));
+        inputs
+    }
+
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        let (m, _, n) = size(spec);
+        vec![Slot::new(m, n, spec.element)]
+    }
+
+    fn flops(&self, spec: &Spec) -> u64 {
+        let (m, k, n) = size(spec);
+        LayerNorm.flops(&first(spec)) + 2 * m * k * n
+    }
+
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        let (m, k, _) = size(spec);
+        LayerNorm.intermediate(&first(spec)) + m * k * traffic::number_bytes(spec)
+    }
+
+    fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
+        let (m, k, n) = size(spec);
+        let kernels = [("layer_norm", 2 * m * k + 2 * k), ("matmul", m * k + n * k + m * n)];
+        Some(traffic::model(spec, &kernels, self.bytes(spec)))
+    }
+
+    fn products(&self) -> u32 {
+        1
+    }
+
+    fn sizes(&self, preset: Preset) -> Vec<Axes> {
+        preset.first(self.axes(), LINEAR)
+    }
+}

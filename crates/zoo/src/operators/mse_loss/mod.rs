@@ -1,0 +1,48 @@
+//! The mean of squared differences.
+
+mod burn;
+mod reference;
+
+use crate::operators::loss;
+use crate::operators::sequences::{AXES, copies, count, input};
+use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
+
+/// `mse_loss`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MseLoss;
+
+impl Operation for MseLoss {
+    fn name(&self) -> &'static str {
+        "mse_loss"
+    }
+
+    fn about(&self) -> &'static str {
+        "the mean of the squared differences of two inputs, in f32"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Ops
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        AXES
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        // With both around zero, a sum of squares would have the same mean as a squared difference.
+        vec![input(spec).filled(Fill::Offset); 2]
+    }
+
+    fn outputs(&self, _: &Spec) -> Vec<Slot> {
+        vec![loss::output()]
+    }
+
+    // Difference, square, sum: three for each number; and the mean.
+    fn flops(&self, spec: &Spec) -> u64 {
+        3 * count(spec) + 1
+    }
+
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        copies(spec, 3)
+    }
+}

@@ -1,0 +1,201 @@
+//! Sizes of operators by name.
+
+use crate::{Operator, ZooError};
+use calorimeter_case::UnknownName;
+use calorimeter_shapes::{Axes, Axis, Grid};
+use std::fmt;
+use std::str::FromStr;
+
+/// How many sizes, and how large; which they are depends on the axes of the operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Preset {
+    /// Small enough for a processor, one dimension of them odd.
+    Quick,
+    /// The sizes that comparisons of such kernels commonly print.
+    Guide,
+    /// Many sizes, none left out for being large.
+    Full,
+    /// What large language models run.
+    Llm,
+}
+
+impl Preset {
+    /// Every preset.
+    pub fn all() -> [Self; 4] {
+        [Self::Quick, Self::Guide, Self::Full, Self::Llm]
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Guide => "guide",
+            Self::Full => "full",
+            Self::Llm => "llm",
+        }
+    }
+
+    /// What it is for, in one line.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Quick => "few small shapes: under a minute on a CPU",
+            Self::Guide => "the shapes that comparisons of such kernels commonly print",
+            Self::Full => "many shapes, up to large ones",
+            Self::Llm => "what large language models run",
+        }
+    }
+
+    /// The sizes of an operator, in order.
+    pub fn sizes(self, operator: Operator) -> Vec<Axes> {
+        operator.sizes(self)
+    }
+
+    /// The sizes of what has these axes, where the operator has none of its own.
+    pub fn of_axes(self, axes: &[&'static str]) -> Vec<Axes> {
+        match axes {
+            ["batch", "sequence", "dimension"] => self.rows(),
+            ["batch", "heads", "sequence", "head_dim"] => self.heads(),
+            ["m", "k", "n"] => self.products(),
+            ["m", "n"] => self.matrices(),
+            [axis] => {
+                let elements: &[u64] = match self {
+                    Self::Quick => &[1 << 20, 1 << 22],
+                    Self::Guide | Self::Llm => &[1 << 24, 1 << 28],
+                    Self::Full => &[1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 30],
+                };
+                grid(&[(axis, elements)])
+            }
+            axes => grid(&axes.iter().map(|axis| (*axis, &[256_u64] as &[u64])).collect::<Vec<_>>()),
+        }
+    }
+
+    /// Rows of a batch of sequences.
+    fn rows(self) -> Vec<Axes> {
+        match self {
+            Self::Quick => sequences(&[1, 8], &[128], &[256, 1000]),
+            Self::Guide => sequences(&[16, 32, 64], &[256, 512, 1024], &[32, 64, 128, 256]),
+            Self::Full => sequences(&[16, 32, 64, 128], &[256, 512, 1024, 2048], &[8, 16, 32, 64, 128, 256, 512]),
+            Self::Llm => {
+                let dimensions = [4096, 8192];
+                let one = sequences(&[1], &[1, 2048, 8192, 32768], &dimensions);
+                one.into_iter().chain(sequences(&[8], &[2048], &dimensions)).collect()
+            }
+        }
+    }
+
+    fn heads(self) -> Vec<Axes> {
+        let (sequences, widths): (&[u64], &[u64]) = match self {
+            Self::Quick => (&[128], &[64, 128]),
+            Self::Guide => (&[512, 2048], &[64, 128]),
+            Self::Full => (&[256, 512, 1024, 2048, 4096, 8192], &[64, 128]),
+            Self::Llm => (&[2048, 8192], &[128]),
+        };
+        let (batch, heads): (&[u64], &[u64]) = if self == Self::Quick { (&[1], &[4]) } else { (&[1, 4], &[16]) };
+        grid(&[("batch", batch), ("heads", heads), ("sequence", sequences), ("head_dim", widths)])
+    }
+
+    /// Matrix products, all of a kind or skinny.
+    fn products(self) -> Vec<Axes> {
+        let cubes = |sizes: &[u64]| sizes.iter().map(|&size| named(&["m", "k", "n"], &[size; 3])).collect();
+        match self {
+            Self::Quick => cubes(&[128, 256]),
+            Self::Guide => cubes(&[1024, 4096, 8192]),
+            Self::Full => cubes(&[256, 512, 1024, 2048, 4096, 8192, 16384]),
+            Self::Llm => grid(&[("m", &[1, 16, 256, 4096]), ("k", &[4096]), ("n", &[4096, 14336])]),
+        }
+    }
+
+    fn matrices(self) -> Vec<Axes> {
+        let (m, n): (&[u64], &[u64]) = match self {
+            Self::Quick => (&[256], &[1024]),
+            Self::Guide => (&[4096, 16384], &[4096, 16384]),
+            Self::Full => (&[256, 512, 1024, 2048, 4096, 8192, 16384], &[1024, 4096, 7168, 16384]),
+            Self::Llm => (&[1, 16, 2048, 8192], &[4096, 8192]),
+        };
+        grid(&[("m", m), ("n", n)])
+    }
+
+    /// The first of some sizes that are ordered from small to large: two, three or all.
+    pub fn first(self, axes: &[&'static str], sizes: &[&[u64]]) -> Vec<Axes> {
+        let count = match self {
+            Self::Quick => 2,
+            Self::Guide => 3,
+            Self::Full | Self::Llm => sizes.len(),
+        };
+        sizes.iter().take(count).map(|sizes| named(axes, sizes)).collect()
+    }
+}
+
+// The first three of each are those of published comparisons; the others are what newer models run.
+pub(super) const LINEAR: &[&[u64]] = &[&[128, 512, 512], &[512, 1024, 1024], &[1024, 2048, 2048], &[4096, 4096, 14336]];
+pub(super) const CONVOLUTION: &[&[u64]] =
+    &[&[1, 64, 64, 56, 3], &[4, 128, 128, 28, 3], &[8, 256, 256, 14, 3], &[32, 128, 128, 28, 3]];
+pub(super) const FLAT_ATTENTION: &[&[u64]] = &[&[1, 128, 64], &[4, 256, 64], &[8, 512, 64], &[8, 2048, 128]];
+
+fn named(axes: &[&'static str], sizes: &[u64]) -> Axes {
+    Axes::new(axes.iter().copied().zip(sizes.iter().copied())).expect("the axes of an operator have different names")
+}
+
+/// Every combination of some sizes.
+pub(super) fn grid(axes: &[(&'static str, &[u64])]) -> Vec<Axes> {
+    let axes = axes.iter().map(|&(name, sizes)| Axis::new(name, sizes));
+    Grid::product(axes).expect("a few short lists").iter().collect()
+}
+
+fn sequences(batch: &[u64], sequence: &[u64], dimension: &[u64]) -> Vec<Axes> {
+    grid(&[("batch", batch), ("sequence", sequence), ("dimension", dimension)])
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Preset {
+    type Err = ZooError;
+
+    fn from_str(name: &str) -> Result<Self, ZooError> {
+        let known = || Self::all().iter().map(ToString::to_string).collect::<Vec<_>>();
+        Self::all()
+            .into_iter()
+            .find(|preset| preset.name() == name)
+            .ok_or_else(|| UnknownName::new("preset", name, known()).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Spec;
+    use calorimeter_recipes::{Dtype, Element};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_operator_has_different_sizes_that_are_its_own_in_every_preset() {
+        for (operator, preset) in Operator::all().into_iter().flat_map(|one| Preset::all().map(|preset| (one, preset)))
+        {
+            let sizes = preset.sizes(operator);
+            assert_eq!(sizes.iter().collect::<BTreeSet<_>>().len(), sizes.len(), "{operator} {preset}");
+            for axes in sizes {
+                let spec = Spec { axes, element: Element::Float(Dtype::Bf16), output: None };
+                operator.check_axes(&spec).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn the_known_grids_of_rows_are_whole() {
+        let softmax: Operator = "softmax".parse().unwrap();
+        let counts = Preset::all().map(|preset| preset.sizes(softmax).len());
+        assert_eq!(counts, [4, 36, 112, 10]);
+        assert_eq!(Preset::Guide.sizes(softmax)[35].to_string(), "batch64-sequence1024-dimension256");
+        assert_eq!(Preset::Llm.sizes(softmax)[9].to_string(), "batch8-sequence2048-dimension8192");
+    }
+
+    #[test]
+    fn a_preset_that_is_not_known_says_which_are() {
+        let error = "ful".parse::<Preset>().unwrap_err().to_string();
+        assert_eq!(error, "unknown preset \"ful\"; did you mean \"full\"?; known: quick, guide, full, llm");
+    }
+}

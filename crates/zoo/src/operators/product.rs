@@ -1,0 +1,46 @@
+//! What matrix products have in common: axes, weights, and the reference of a sample.
+
+use crate::reference::dot;
+use crate::{Fill, Matrix, Operand, Sample, Spec};
+use rayon::prelude::*;
+
+pub(super) const AXES: &[&str] = &["m", "k", "n"];
+
+/// m, k and n.
+pub(super) fn size(spec: &Spec) -> (u64, u64, u64) {
+    (spec.axis("m"), spec.axis("k"), spec.axis("n"))
+}
+
+/// Whether cuBLASLt multiplies e4m3 of this size.
+pub(super) fn in_sixteens(spec: &Spec) -> Result<(), String> {
+    match [("k", spec.axis("k")), ("n", spec.axis("n"))].into_iter().find(|(_, size)| !size.is_multiple_of(16)) {
+        Some((axis, size)) => Err(format!(
+            "`native` multiplies e4m3 by cuBLASLt, which takes k and n in multiples of 16; {axis} is {size}"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A matrix under which an output is about as large as an input, whatever the depth: f16 stays within its range.
+pub(super) fn weight(rows: u64, cols: u64, depth: u64, spec: &Spec) -> Operand {
+    let edge = (3.0 / depth as f32).sqrt();
+    Operand::normal(rows, cols, spec.element).filled(Fill::Uniform(-edge, edge))
+}
+
+/// One column.
+pub(super) fn column(matrix: &Matrix, col: usize) -> Vec<f32> {
+    (0..matrix.rows).map(|row| matrix.row(row)[col]).collect()
+}
+
+/// The sampled entries of a product, given a row of its left and a column of its right operand.
+pub(super) fn products(
+    sample: &Sample,
+    row: impl Fn(usize) -> Vec<f32> + Sync,
+    col: impl Fn(usize) -> Vec<f32> + Sync,
+) -> Vec<f64> {
+    let cols: Vec<Vec<f32>> = sample.cols.par_iter().map(|&index| col(index)).collect();
+    sample.by_rows(|index| {
+        let row: Vec<f64> = row(index).into_iter().map(f64::from).collect();
+        cols.iter().map(|col| dot(&row, col)).collect()
+    })
+}

@@ -1,0 +1,35 @@
+//! By CUDA's libraries and kernels of ours.
+
+use super::Quantization;
+use crate::native::{NativePass, Set};
+use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use calorimeter_kernels::native::Machine;
+use std::sync::Arc;
+
+impl NativeOpen for Quantization {
+    fn open(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: Arc<Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn Workload>, ZooError> {
+        use calorimeter_kernels::native::{QuantiseColumns, QuantiseRows, ScaleSource};
+        let (m, n) = (spec.axis("m") as usize, spec.axis("n") as usize);
+        let scales = if self.is_static() { ScaleSource::Static } else { ScaleSource::Largest };
+        let pass = if self.is_transposed() {
+            let plan = QuantiseColumns::new(&machine, scales, m, n)?;
+            NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+                let [codes, scales] = outputs.as_mut_slice() else { unreachable!("two outputs") };
+                plan.enqueue(&inputs[0], codes, scales)
+            })
+        } else {
+            let plan = QuantiseRows::new(&machine, scales, m, n)?;
+            NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+                let [codes, scales] = outputs.as_mut_slice() else { unreachable!("two outputs") };
+                plan.enqueue(&inputs[0], codes, scales)
+            })
+        };
+        pass.open(self, spec, inputs, machine, sets)
+    }
+}

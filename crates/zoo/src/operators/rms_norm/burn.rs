@@ -1,0 +1,19 @@
+//! By burn's operations.
+
+use super::RmsNorm;
+use crate::operators::sequences::floats;
+use crate::{BurnPass, Pass, Spec, Value, normalise};
+use burn::tensor::DType;
+use burn::tensor::backend::Backend;
+use calorimeter_recipes::FloatType;
+
+impl BurnPass for RmsNorm {
+    fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
+        let dtype = spec.dtype().burn();
+        let [x, gain] = floats(inputs);
+        Box::new(move || {
+            let normal = normalise::rms_norm(x.clone().cast(DType::F32));
+            vec![Value::Float((normal * gain.clone().cast(DType::F32)).cast(dtype))]
+        })
+    }
+}

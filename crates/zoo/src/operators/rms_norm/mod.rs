@@ -1,0 +1,49 @@
+//! Normalisation of rows by their root mean square, with gain.
+
+mod burn;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod cube;
+mod reference;
+
+use crate::operators::sequences::{AXES, copies, count, input, whole};
+use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
+
+/// `rms_norm`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RmsNorm;
+
+impl Operation for RmsNorm {
+    fn name(&self) -> &'static str {
+        "rms_norm"
+    }
+
+    fn about(&self) -> &'static str {
+        "normalisation of rows by their root mean square, with gain"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Ops
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        AXES
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        let gain = Operand::normal(1, spec.axis("dimension"), spec.element).filled(Fill::Uniform(0.5, 1.5));
+        vec![input(spec).filled(Fill::Offset), gain]
+    }
+
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        vec![whole(spec)]
+    }
+
+    // Square and sum; scale and gain: four for each number.
+    fn flops(&self, spec: &Spec) -> u64 {
+        4 * count(spec)
+    }
+
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        copies(spec, 2)
+    }
+}

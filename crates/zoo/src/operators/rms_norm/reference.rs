@@ -1,0 +1,23 @@
+//! What it computes, in double precision, and how far a kernel may be from that.
+
+use super::RmsNorm;
+use crate::gate::Tolerance;
+use crate::{Exact, Matrix, Sample, Spec, normalise};
+
+impl Exact for RmsNorm {
+    fn depth(&self, _: &Spec, _: usize) -> u64 {
+        4
+    }
+
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+        let gain = inputs[1].exact_row(0);
+        sample.by_whole_rows(|row| {
+            let normal = normalise::rms_norm_exact(&inputs[0].exact_row(row));
+            normal.iter().zip(&gain).map(|(x, gain)| x * gain).collect()
+        })
+    }
+
+    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
+        Tolerance::new(spec.dtype(), 1, spec.axis("dimension").max(16))
+    }
+}

@@ -1,0 +1,48 @@
+//! Softmax over rows.
+
+mod burn;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod cube;
+pub(super) mod reference;
+
+use crate::operators::sequences::{AXES, copies, count, input, whole};
+use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
+
+/// `softmax`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Softmax;
+
+impl Operation for Softmax {
+    fn name(&self) -> &'static str {
+        "softmax"
+    }
+
+    fn about(&self) -> &'static str {
+        "softmax of rows"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Ops
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        AXES
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        vec![input(spec).filled(Fill::Far)]
+    }
+
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        vec![whole(spec)]
+    }
+
+    // Maximum, difference, exp, sum, quotient: five for each number.
+    fn flops(&self, spec: &Spec) -> u64 {
+        5 * count(spec)
+    }
+
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        copies(spec, 2)
+    }
+}

@@ -1,0 +1,35 @@
+//! What it computes, in double precision, and how far a kernel may be from that.
+
+use super::Softmax;
+use crate::gate::Tolerance;
+use crate::{Exact, Matrix, Sample, Spec};
+use calorimeter_recipes::Dtype;
+
+impl Exact for Softmax {
+    fn depth(&self, _: &Spec, _: usize) -> u64 {
+        4
+    }
+
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+        sample.by_whole_rows(|row| {
+            let (exponentials, sum) = exponentials(inputs[0].row(row));
+            exponentials.into_iter().map(|x| x / sum).collect()
+        })
+    }
+
+    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
+        let dimension = spec.axis("dimension");
+        let Tolerance { rel_l2, element } = Tolerance::new(spec.dtype(), 1, dimension.max(16));
+        // The numbers of a long row are so small that f16 rounds them in fixed steps of 2^-24.
+        let step = if spec.dtype() == Dtype::F16 { 2f64.powi(-24) * dimension as f64 } else { 0.0 };
+        Tolerance { rel_l2: rel_l2 + 0.3 * step, element: element + 0.5 * step }
+    }
+}
+
+/// A row of logits in double precision: the exponentials of their distance to the largest, and the sum of those.
+pub fn exponentials(logits: &[f32]) -> (Vec<f64>, f64) {
+    let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+    let exponentials: Vec<f64> = logits.iter().map(|&x| (f64::from(x) - largest).exp()).collect();
+    let sum = exponentials.iter().sum();
+    (exponentials, sum)
+}

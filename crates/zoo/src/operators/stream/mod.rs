@@ -1,0 +1,87 @@
+//! The four kernels of STREAM: traffic with next to no arithmetic.
+
+mod burn;
+mod host;
+#[cfg(feature = "cuda")]
+mod native;
+mod reference;
+
+use crate::{Operand, Operation, Slot, Spec, Suite};
+use calorimeter_recipes::{Dtype, Element};
+
+/// One of the four.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Stream {
+    /// `c = a`.
+    Copy,
+    /// `b = q c`.
+    Scale,
+    /// `c = a + b`.
+    Add,
+    /// `a = b + q c`.
+    Triad,
+}
+
+const FACTOR: f32 = std::f32::consts::PI;
+
+impl Stream {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Copy, Self::Scale, Self::Add, Self::Triad];
+
+    /// What the kernels of the processor take.
+    pub(super) fn on_the_host(&self, spec: &Spec) -> Result<(), String> {
+        match spec.element {
+            Element::Float(Dtype::F32) => Ok(()),
+            _ => Err(format!("{} has a `native` kernel on the CPU in f32 alone", self.name())),
+        }
+    }
+}
+
+impl Operation for Stream {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Copy => "stream_copy",
+            Self::Scale => "stream_scale",
+            Self::Add => "stream_add",
+            Self::Triad => "stream_triad",
+        }
+    }
+
+    fn about(&self) -> &'static str {
+        "a kernel of STREAM over so many elements"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Calibration
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["elements"]
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        let one = Operand::normal(1, spec.axis("elements"), spec.element);
+        match self {
+            Self::Copy | Self::Scale => vec![one],
+            Self::Add | Self::Triad => vec![one, one],
+        }
+    }
+
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        vec![Slot::new(1, spec.axis("elements"), spec.element)]
+    }
+
+    fn flops(&self, spec: &Spec) -> u64 {
+        let each = match self {
+            Self::Copy => 0,
+            Self::Scale | Self::Add => 1,
+            Self::Triad => 2,
+        };
+        each * spec.axis("elements")
+    }
+
+    // The GEMM suite shows what memory gives, too.
+    fn is_listed_in(&self, suite: Suite) -> bool {
+        [Suite::Calibration, Suite::Gemm].contains(&suite)
+    }
+}

@@ -1,0 +1,27 @@
+//! What it computes, in double precision, and how far a kernel may be from that.
+
+use super::{FACTOR, Stream};
+use crate::gate::Tolerance;
+use crate::{Exact, Matrix, Sample, Spec};
+use calorimeter_recipes::FloatType;
+
+impl Exact for Stream {
+    fn depth(&self, _: &Spec, _: usize) -> u64 {
+        2
+    }
+
+    fn reference(&self, spec: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+        let factor = f64::from(spec.dtype().round(FACTOR));
+        let at = |input: usize, row: usize, col: usize| f64::from(inputs[input].row(row)[col]);
+        sample.by_elements(|row, col| match self {
+            Self::Copy => at(0, row, col),
+            Self::Scale => factor * at(0, row, col),
+            Self::Add => at(0, row, col) + at(1, row, col),
+            Self::Triad => at(0, row, col) + factor * at(1, row, col),
+        })
+    }
+
+    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
+        Tolerance::new(spec.dtype(), 2, 2)
+    }
+}

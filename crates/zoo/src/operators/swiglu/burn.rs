@@ -1,0 +1,19 @@
+//! By burn's operations.
+
+use super::Swiglu;
+use crate::operators::sequences::floats;
+use crate::{Activate, Activation, BurnPass, Pass, Spec, Value};
+use burn::tensor::DType;
+use burn::tensor::backend::Backend;
+use calorimeter_recipes::FloatType;
+
+impl BurnPass for Swiglu {
+    fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
+        let dtype = spec.dtype().burn();
+        let [gate, up] = floats(inputs);
+        Box::new(move || {
+            let gate = Activation::Silu.apply(gate.clone().cast(DType::F32));
+            vec![Value::Float((gate * up.clone().cast(DType::F32)).cast(dtype))]
+        })
+    }
+}

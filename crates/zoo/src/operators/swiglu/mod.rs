@@ -1,0 +1,56 @@
+//! The gated activation of a transformer's MLP: silu(gate) * up.
+
+mod burn;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod cube;
+mod reference;
+
+use crate::operators::sequences::{AXES, copies, count, input, stored, whole};
+use crate::{Fill, FusionModel, Operand, Operation, Slot, Spec, Suite};
+
+/// `swiglu`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Swiglu;
+
+impl Operation for Swiglu {
+    fn name(&self) -> &'static str {
+        "swiglu"
+    }
+
+    fn about(&self) -> &'static str {
+        "silu of a gate, times another input"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Ops
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        AXES
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        vec![input(spec).filled(Fill::Offset), input(spec)]
+    }
+
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        vec![whole(spec)]
+    }
+
+    // Negate, exp, add, divide, multiply: five for each number.
+    fn flops(&self, spec: &Spec) -> u64 {
+        5 * count(spec)
+    }
+
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        copies(spec, 3)
+    }
+
+    fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
+        Some(FusionModel {
+            operators: vec!["silu".into(), "multiply".into()],
+            unfused_bytes: 5 * stored(spec),
+            fused_bytes: self.bytes(spec),
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! The gated MLP of large models: silu(x Wg) * (x Wu), then Wd.
+
+mod burn;
+mod reference;
+
+use crate::operators::linear_bias::SILU_FLOPS;
+use crate::operators::presets::{LINEAR, Preset};
+use crate::operators::product::{size, weight};
+use crate::operators::traffic;
+use crate::{FusionModel, Operand, Operation, Slot, Spec, Suite};
+use calorimeter_shapes::Axes;
+
+/// `swiglu_mlp`: m rows, k numbers wide outside and n inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SwigluMlp;
+
+impl Operation for SwigluMlp {
+    fn name(&self) -> &'static str {
+        "swiglu_mlp"
+    }
+
+    fn about(&self) -> &'static str {
+        "gated MLP: k wide, n hidden, gate and up weights [n, k], down weights [k, n]"
+    }
+
+    fn suite(&self) -> Suite {
+        Suite::Fusion
+    }
+
+    fn products(&self) -> u32 {
+        2
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["m", "k", "n"]
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        let (m, k, n) = size(spec);
+        let wide = weight(n, k, k, spec);
+        vec![Operand::normal(m, k, spec.element), wide, wide, weight(k, n, n, spec)]
+    }
+
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        let (m, k, _) = size(spec);
+        vec![Slot::new(m, k, spec.element)]
+    }
+
+    // Three products, a SiLU and the gating.
+    fn flops(&self, spec: &Spec) -> u64 {
+        let (m, k, n) = size(spec);
+        6 * m * k * n + (SILU_FLOPS + 1) * m * n
+    }
+
+    // Gate, up, and one of the SiLU's steps.
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        let (m, _, n) = size(spec);
+        3 * m * n * traffic::number_bytes(spec)
+    }
+
+    fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
+        let (m, k, n) = size(spec);
+        let product = m * k + n * k + m * n;
+        let kernels =
+            [("matmul", product), ("matmul", product), ("silu", 2 * m * n), ("mul", 3 * m * n), ("matmul", product)];
+        Some(traffic::model(spec, &kernels, self.bytes(spec)))
+    }
+
+    fn sizes(&self, preset: Preset) -> Vec<Axes> {
+        preset.first(self.axes(), LINEAR)
+    }
+}

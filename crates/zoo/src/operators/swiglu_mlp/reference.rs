@@ -1,0 +1,31 @@
+//! What it computes, in double precision, and how far a kernel may be from that.
+
+use super::SwigluMlp;
+use crate::gate::Tolerance;
+use crate::operators::product::size;
+use crate::reference::dot;
+use crate::{Activate, Activation, Exact, Matrix, Sample, Spec};
+
+impl Exact for SwigluMlp {
+    // The hidden layer of a row is computed whole, whatever is sampled of its output.
+    fn depth(&self, spec: &Spec, _: usize) -> u64 {
+        let (_, k, n) = size(spec);
+        Sample::depth_of_rows(k, 3 * k * n)
+    }
+
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+        let [x, gate, up, down] = inputs else { unreachable!("the operator has four inputs") };
+        sample.by_rows(|row| {
+            let x = x.exact_row(row);
+            let hidden: Vec<f64> =
+                (0..gate.rows).map(|i| Activation::Silu.exact(dot(&x, gate.row(i))) * dot(&x, up.row(i))).collect();
+            sample.cols.iter().map(|&col| dot(&hidden, down.row(col))).collect()
+        })
+    }
+
+    // Gate, its SiLU (two), up, their product, the output.
+    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
+        let (_, k, n) = size(spec);
+        Tolerance::new(spec.dtype(), 6, 2 * k + n)
+    }
+}

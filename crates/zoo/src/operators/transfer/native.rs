@@ -1,0 +1,112 @@
+//! By the CUDA driver.
+
+use super::{Transfer, Way};
+use crate::native::numbers::{bytes, numbers};
+use crate::{Matrix, NativeOpen, Output, Spec, Workload, ZooError};
+use calorimeter_kernels::native::{Buffer, HostKind, HostMemory, Machine, NativeError, Transfers};
+use calorimeter_recipes::Element;
+use std::sync::Arc;
+
+struct Copies {
+    way: Way,
+    kind: HostKind,
+    element: Element,
+    transfers: Transfers,
+    machine: Arc<Machine>,
+    sets: Vec<Set>,
+    next: usize,
+}
+
+/// The memory of one pass.
+#[derive(Default)]
+struct Set {
+    up: Option<(HostMemory, Buffer)>,
+    down: Option<(Buffer, HostMemory)>,
+}
+
+impl NativeOpen for Transfer {
+    fn open(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: Arc<Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn Workload>, ZooError> {
+        let (Self { way, pinned }, element) = (*self, spec.element);
+        let transfers = Transfers::new(&machine)?;
+        let kind = if pinned { HostKind::Pinned } else { HostKind::Pageable };
+        let contents: Vec<Vec<u8>> = inputs.iter().map(|matrix| bytes(&matrix.values, element)).collect();
+        let (first, last) = (&contents[0], &contents[contents.len() - 1]);
+        let set = || -> Result<Set, NativeError> {
+            let mut set = Set::default();
+            if way != Way::ToHost {
+                set.up = Some((transfers.host(kind, first)?, machine.allocate(first.len())?));
+            }
+            if way != Way::ToDevice {
+                set.down = Some((machine.upload(last)?, transfers.host(kind, &vec![0; last.len()])?));
+            }
+            Ok(set)
+        };
+        let sets = (0..sets.max(1)).map(|_| set()).collect::<Result<_, _>>()?;
+        Ok(Box::new(Copies { way, kind, element, transfers, machine, sets, next: 0 }))
+    }
+}
+
+impl Workload for Copies {
+    fn launch(&mut self) -> Result<(), ZooError> {
+        let set = self.next;
+        self.next = (set + 1) % self.sets.len();
+        let Set { up, down } = &mut self.sets[set];
+        if let (Way::Both, Some((from, to)), Some((from_device, to_host))) = (self.way, &mut *up, &mut *down) {
+            return Ok(self.transfers.both(from, to, from_device, to_host)?);
+        }
+        if let Some((from, to)) = up {
+            self.transfers.to_device(from, to)?;
+        }
+        if let Some((from, to)) = down {
+            self.transfers.to_host(from, to)?;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), ZooError> {
+        Ok(self.machine.synchronize()?)
+    }
+
+    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
+        let set = self.next;
+        let Set { up, down } = &mut self.sets[set];
+        if let Some((_, to)) = up {
+            to.fill(0xFF)?;
+        }
+        if let Some((_, to)) = down {
+            to.fill(0xFF)?;
+        }
+        self.launch()?;
+        let Set { up, down } = &self.sets[set];
+        let mut outputs = Vec::new();
+        if let Some((_, to)) = up {
+            outputs.push(to.download()?);
+        }
+        if let Some((_, to)) = down {
+            outputs.push(to.content()?.to_vec());
+        }
+        let output = |bytes: Vec<u8>| {
+            let values = numbers(&bytes, self.element);
+            Output { rows: 1, cols: values.len(), values }
+        };
+        Ok(outputs.into_iter().map(output).collect())
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        0
+    }
+
+    fn kernel(&self) -> Option<String> {
+        let memory = match self.kind {
+            HostKind::Pinned => "pinned",
+            HostKind::Pageable => "pageable",
+        };
+        Some(format!("copies by the driver, {memory} memory"))
+    }
+}

@@ -1,0 +1,19 @@
+//! What it computes, in double precision, and how far a kernel may be from that.
+
+use super::Transfer;
+use crate::gate::Tolerance;
+use crate::{Exact, Matrix, Sample, Spec};
+
+impl Exact for Transfer {
+    fn depth(&self, _: &Spec, _: usize) -> u64 {
+        1
+    }
+
+    fn reference(&self, _: &Spec, inputs: &[Matrix], output: usize, sample: &Sample) -> Vec<f64> {
+        sample.by_elements(|row, col| f64::from(inputs[output].row(row)[col]))
+    }
+
+    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
+        Tolerance::new(spec.dtype(), 1, 1)
+    }
+}

@@ -1,0 +1,157 @@
+//! What is registered: operators, models, and what runs each in an implementation on a kind of device. Ours comes first,
+//! and is registered the way another crate registers its own.
+
+mod models;
+mod openers;
+mod operators;
+mod reasons;
+
+pub use models::ModelWays;
+pub(crate) use openers::{MakeForward, MakePass, foreign};
+pub use openers::{Opener, Opening};
+pub use operators::OperatorWays;
+
+use crate::{Definition, Device, DeviceKind, Implementation, Operation, Setup, Subject, Task, Workload, ZooError};
+use calorimeter_case::{Name, NameTaken, Registry};
+use calorimeter_recipes::Treatment;
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, PoisonError, RwLock};
+
+/// One table for everything that can be named and run.
+pub struct Zoo {
+    pub(crate) operators: Registry<dyn Operation>,
+    pub(crate) models: Registry<dyn Definition>,
+    /// Presence is support: what opens a subject in an implementation on a kind of device.
+    openers: RwLock<BTreeMap<(Subject, Implementation, DeviceKind), &'static dyn Opener>>,
+}
+
+/// That of this process.
+pub(crate) fn zoo() -> &'static Zoo {
+    static ZOO: LazyLock<Zoo> = LazyLock::new(|| {
+        let zoo = Zoo {
+            operators: Registry::new("operator"),
+            models: Registry::new("model"),
+            openers: RwLock::new(BTreeMap::new()),
+        };
+        crate::models::register(&zoo);
+        crate::operators::register(&zoo);
+        zoo
+    });
+    &ZOO
+}
+
+/// Registers an operator; what is answered takes the ways to run it.
+///
+/// ```
+/// # mod mine {
+/// #     use calorimeter_zoo::{gate::Tolerance, *};
+/// #     use burn::tensor::backend::Backend;
+/// #     #[derive(Debug)]
+/// #     pub struct Negation;
+/// #     impl Operation for Negation {
+/// #         fn name(&self) -> &'static str { "negation" }
+/// #         fn about(&self) -> &'static str { "numbers with their sign turned" }
+/// #         fn axes(&self) -> &'static [&'static str] { &["n"] }
+/// #         fn inputs(&self, spec: &Spec) -> Vec<Operand> { vec![Operand::normal(1, spec.axis("n"), spec.element)] }
+/// #         fn outputs(&self, spec: &Spec) -> Vec<Slot> { vec![Slot::new(1, spec.axis("n"), spec.element)] }
+/// #         fn flops(&self, spec: &Spec) -> u64 { spec.axis("n") }
+/// #     }
+/// #     impl Exact for Negation {
+/// #         fn depth(&self, _: &Spec, _: usize) -> u64 { 1 }
+/// #         fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+/// #             sample.by_elements(|row, col| -f64::from(inputs[0].row(row)[col]))
+/// #         }
+/// #         fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance { Tolerance::new(spec.dtype(), 1, 1) }
+/// #     }
+/// #     impl BurnPass for Negation {
+/// #         fn pass<B: Backend>(&self, _: &Spec, mut inputs: Vec<Value<B>>) -> Pass<B> {
+/// #             let x = inputs.pop().expect("one input").float();
+/// #             Box::new(move || vec![Value::Float(x.clone().neg())])
+/// #         }
+/// #     }
+/// # }
+/// # use mine::Negation;
+/// use calorimeter_zoo::{Operator, register_operator};
+///
+/// register_operator(Negation)?.burn();
+/// let negation: Operator = "negation".parse().unwrap();
+/// # Ok::<(), calorimeter_zoo::NameTaken>(())
+/// ```
+pub fn register_operator<O: Operation>(operator: O) -> Result<OperatorWays<'static, O>, NameTaken> {
+    zoo().operator([operator])
+}
+
+/// Registers a model, which every recipe then applies to; what is answered takes the ways to run it.
+pub fn register_model<D: Definition>(model: D) -> Result<ModelWays<'static, D>, NameTaken> {
+    zoo().model([model])
+}
+
+/// Registers what runs a subject, whosever it is, in an implementation on a kind of device.
+pub fn register_implementation(
+    subject: Subject,
+    implementation: Implementation,
+    kind: DeviceKind,
+    opener: impl Opener,
+) -> Result<(), NameTaken> {
+    zoo().insert(subject, implementation, kind, Box::new(opener))
+}
+
+impl Zoo {
+    fn insert(
+        &self,
+        subject: Subject,
+        implementation: Implementation,
+        kind: DeviceKind,
+        opener: Box<dyn Opener>,
+    ) -> Result<(), NameTaken> {
+        let mut openers = self.openers.write().unwrap_or_else(PoisonError::into_inner);
+        let key = (subject, implementation, kind);
+        if openers.contains_key(&key) {
+            let name = Name::from(format!("{implementation} of {subject} on {kind}"));
+            return Err(NameTaken::new("implementation", name));
+        }
+        // Kept for the life of the process, as the names are.
+        openers.insert(key, Box::leak(opener));
+        Ok(())
+    }
+
+    fn get(&self, subject: Subject, implementation: Implementation, kind: DeviceKind) -> Option<&'static dyn Opener> {
+        let openers = self.openers.read().unwrap_or_else(PoisonError::into_inner);
+        openers.get(&(subject, implementation, kind)).copied()
+    }
+
+    fn has(&self, subject: Subject, implementation: Implementation, kind: DeviceKind) -> bool {
+        self.get(subject, implementation, kind).is_some()
+    }
+}
+
+/// What opens a subject; the error says what there is instead.
+pub(crate) fn opener(
+    subject: Subject,
+    implementation: Implementation,
+    device: Device,
+) -> Result<&'static dyn Opener, ZooError> {
+    let found = zoo().get(subject, implementation, device.kind());
+    // The scripted device runs anything, and computes nothing.
+    let found = found.or((device == Device::Mock).then_some(&openers::Scripted as &dyn Opener));
+    found.ok_or_else(|| ZooError::Unsupported(reasons::absent(zoo(), subject, implementation, device)))
+}
+
+/// Whether a task can be opened under a treatment; known without touching a device.
+pub(crate) fn supported(
+    task: &Task,
+    treatment: &Treatment,
+    implementation: Implementation,
+    device: Device,
+) -> Result<(), ZooError> {
+    let opener = opener(task.subject(), implementation, device)?;
+    opener.accepts(task, treatment).map_err(ZooError::Unsupported)
+}
+
+/// Makes a task runnable: its inputs on the device, ready to launch.
+pub(crate) fn open(opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+    let Setup { implementation, device, .. } = opening.setup;
+    let opener = opener(opening.task.subject(), implementation, device)?;
+    opener.accepts(opening.task, opening.treatment).map_err(ZooError::Unsupported)?;
+    opener.open(opening)
+}

@@ -1,0 +1,105 @@
+//! The ways to run registered models.
+
+#[cfg(feature = "cuda")]
+use super::openers::ModelOnCuda;
+use super::openers::{BaselineAlone, ModelOnBurn, NotBuilt};
+use super::{Opener, Zoo};
+#[cfg(feature = "cpu")]
+use crate::backends::cpu;
+#[cfg(feature = "cuda")]
+use crate::backends::cuda;
+#[cfg(feature = "wgpu")]
+use crate::backends::wgpu;
+use crate::backends::{self, BurnBackend};
+use crate::{BurnModel, Definition, DeviceKind, Implementation, Model, NativeModel, Subject};
+use calorimeter_case::NameTaken;
+
+/// The ways to run some models of one family; each method adds one.
+pub struct ModelWays<'z, D: 'static> {
+    zoo: &'z Zoo,
+    models: Vec<&'static D>,
+}
+
+impl Zoo {
+    /// Registers models of one family.
+    pub(crate) fn model<D: Definition>(
+        &self,
+        models: impl IntoIterator<Item = D>,
+    ) -> Result<ModelWays<'_, D>, NameTaken> {
+        // Kept for the life of the process.
+        let models: Vec<&'static D> = models.into_iter().map(|model| &*Box::leak(Box::new(model))).collect();
+        for model in &models {
+            self.models.add(model.name(), *model)?;
+        }
+        Ok(ModelWays { zoo: self, models })
+    }
+
+    /// Registers models of ours.
+    pub(crate) fn models<D: Definition>(&self, models: impl IntoIterator<Item = D>) -> ModelWays<'_, D> {
+        self.model(models).expect("our own names differ")
+    }
+}
+
+impl<D: Definition> ModelWays<'_, D> {
+    /// By burn's operations, under every recipe: `eager` on every device, `fused` on every GPU.
+    pub fn burn(self) -> Self
+    where
+        D: BurnModel,
+    {
+        use Implementation::{Eager, Fused};
+        #[cfg(feature = "cpu")]
+        self.on::<cpu::Eager>(Eager, &[DeviceKind::Cpu]);
+        #[cfg(feature = "cuda")]
+        {
+            self.on::<cuda::Eager>(Eager, &[DeviceKind::Cuda]);
+            self.on::<cuda::Fused>(Fused, &[DeviceKind::Cuda]);
+        }
+        #[cfg(feature = "wgpu")]
+        {
+            self.on::<wgpu::Eager>(Eager, backends::WGPU);
+            self.on::<wgpu::Fused>(Fused, backends::WGPU);
+        }
+        for kind in backends::not_built() {
+            self.put(Eager, kind, |_| Box::new(NotBuilt { burn: true }));
+            if kind.is_gpu() {
+                self.put(Fused, kind, |_| Box::new(NotBuilt { burn: true }));
+            }
+        }
+        self
+    }
+
+    /// By CUDA's libraries and kernels: the baseline of `native` on CUDA.
+    pub fn native(self) -> Self
+    where
+        D: NativeModel,
+    {
+        self.put(Implementation::Native, DeviceKind::Cuda, |model| {
+            #[cfg(feature = "cuda")]
+            let opener = ModelOnCuda(model);
+            #[cfg(not(feature = "cuda"))]
+            let (opener, _) = (NotBuilt { burn: false }, model);
+            Box::new(BaselineAlone(Box::new(opener)))
+        });
+        self
+    }
+
+    fn on<B: BurnBackend>(&self, implementation: Implementation, kinds: &[DeviceKind])
+    where
+        D: BurnModel,
+    {
+        for &kind in kinds {
+            self.put(implementation, kind, |model| {
+                Box::new(ModelOnBurn::<B>(Box::new(move |shape, linears, input| {
+                    model.forward::<B>(shape, linears, input)
+                })))
+            });
+        }
+    }
+
+    fn put(&self, implementation: Implementation, kind: DeviceKind, make: fn(&'static D) -> Box<dyn Opener>) {
+        for &model in &self.models {
+            let subject = Subject::Model(Model::of(model));
+            self.zoo.insert(subject, implementation, kind, make(model)).expect("each way is added once");
+        }
+    }
+}

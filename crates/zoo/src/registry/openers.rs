@@ -1,0 +1,224 @@
+//! What makes a task runnable.
+
+use crate::backends::{BurnBackend, no_backend};
+#[cfg(feature = "cuda")]
+use crate::{Device, NativeModel, NativeOpen};
+use crate::{
+    Forward, HostOpen, Inputs, Machines, Matrix, OperatorProblem, Pass, Problem, Setup, Spec, Task, Tensors, Value,
+    Workload, ZooError, burn_workload, value,
+};
+use burn::tensor::Tensor;
+use burn::tensor::backend::Backend;
+use calorimeter_recipes::{Linear, Treatment};
+use calorimeter_shapes::Shape;
+
+/// What is to be opened, and how.
+pub struct Opening<'a> {
+    /// What is computed.
+    pub task: &'a Task,
+    /// Of what.
+    pub inputs: &'a Inputs,
+    /// What a recipe does to its layers.
+    pub treatment: &'a Treatment,
+    /// Whose kernels run where, and on how many buffers in turn.
+    pub setup: Setup,
+    /// The devices that workloads share.
+    pub machines: &'a mut Machines,
+}
+
+impl Opening<'_> {
+    /// The operator and its inputs.
+    pub fn operator(&self) -> Result<(&OperatorProblem, &[Matrix]), ZooError> {
+        match (self.task, self.inputs) {
+            (Task::Operator(problem), Inputs::Operator(inputs)) => Ok((problem, inputs)),
+            _ => Err(foreign()),
+        }
+    }
+
+    /// The model and its tensors.
+    pub fn model(&self) -> Result<(&Problem, &Tensors), ZooError> {
+        match (self.task, self.inputs) {
+            (Task::Model(problem), Inputs::Model(tensors)) => Ok((problem, tensors)),
+            _ => Err(foreign()),
+        }
+    }
+}
+
+pub(crate) fn foreign() -> ZooError {
+    ZooError::Device("inputs of another task".into())
+}
+
+/// What makes a task runnable in one implementation on one kind of device. A closure is one that accepts everything.
+pub trait Opener: Send + Sync + 'static {
+    /// Whether it takes this size, these numbers and this treatment; the error says what it takes.
+    fn accepts(&self, task: &Task, treatment: &Treatment) -> Result<(), String> {
+        let _ = (task, treatment);
+        Ok(())
+    }
+
+    /// Puts the inputs on the device, ready to launch.
+    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError>;
+}
+
+impl<F> Opener for F
+where
+    F: Fn(Opening<'_>) -> Result<Box<dyn Workload>, ZooError> + Send + Sync + 'static,
+{
+    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        self(opening)
+    }
+}
+
+/// Makes an operator's pass of inputs on a device.
+pub type MakePass<B> = dyn Fn(&Spec, Vec<Value<B>>) -> Result<Pass<B>, ZooError> + Send + Sync;
+
+/// An operator on a backend of burn. Only the pass depends on the operator, so that this is compiled once for a backend.
+pub struct OnBurn<B: Backend>(pub Box<MakePass<B>>);
+
+impl<B: BurnBackend> Opener for OnBurn<B> {
+    fn accepts(&self, task: &Task, _: &Treatment) -> Result<(), String> {
+        match task {
+            Task::Operator(problem) => stored(problem),
+            Task::Model(_) => Ok(()),
+        }
+    }
+
+    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        let (problem, inputs) = opening.operator()?;
+        burn_workload::build_operator::<B>(problem, inputs, opening.setup, &*self.0)
+    }
+}
+
+/// Refuses numbers that burn has no tensors of.
+fn stored(OperatorProblem { operator, spec, .. }: &OperatorProblem) -> Result<(), String> {
+    let read = operator.inputs(spec).into_iter().map(|operand| operand.element);
+    let written = operator.outputs(spec).into_iter().map(|slot| slot.element);
+    match read.chain(written).find_map(|element| value::stored(element).err()) {
+        Some(reason) => Err(format!("{reason}; e4m3 is the smallest that it stores")),
+        None => Ok(()),
+    }
+}
+
+/// Makes a model's forward pass of layers and an input on a device.
+pub type MakeForward<B> = dyn Fn(Shape, Vec<Box<dyn Linear<B>>>, Tensor<B, 2>) -> Forward<B> + Send + Sync;
+
+/// A model on a backend of burn.
+pub struct ModelOnBurn<B: Backend>(pub Box<MakeForward<B>>);
+
+impl<B: BurnBackend> Opener for ModelOnBurn<B> {
+    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        let (problem, tensors) = opening.model()?;
+        burn_workload::build::<B>(problem, tensors, opening.treatment, opening.setup, &*self.0)
+    }
+}
+
+/// An operator by CUDA's libraries.
+#[cfg(feature = "cuda")]
+pub struct OperatorOnCuda(pub &'static dyn NativeOpen);
+
+#[cfg(feature = "cuda")]
+impl Opener for OperatorOnCuda {
+    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        let machine = opening.machines.native(cuda(opening.setup.device)?)?;
+        let (OperatorProblem { spec, .. }, inputs) = opening.operator()?;
+        self.0.open(spec, inputs, machine, opening.setup.sets)
+    }
+}
+
+/// A model by CUDA's libraries.
+#[cfg(feature = "cuda")]
+pub struct ModelOnCuda(pub &'static dyn NativeModel);
+
+#[cfg(feature = "cuda")]
+impl Opener for ModelOnCuda {
+    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        let machine = opening.machines.native(cuda(opening.setup.device)?)?;
+        let (problem, tensors) = opening.model()?;
+        self.0.open(problem, tensors, machine, opening.setup.sets)
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn cuda(device: Device) -> Result<u16, ZooError> {
+    match device {
+        Device::Cuda(index) => Ok(index),
+        other => Err(ZooError::Device(format!("{other} is no CUDA device"))),
+    }
+}
+
+/// An operator by plain Rust on the processor.
+pub struct OperatorOnHost(pub &'static dyn HostOpen);
+
+impl Opener for OperatorOnHost {
+    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        let (OperatorProblem { spec, .. }, inputs) = opening.operator()?;
+        self.0.open(spec, inputs, opening.setup.sets)
+    }
+}
+
+/// Which sizes and number types an operator's kernel takes.
+pub type SpecTaken = dyn Fn(&Spec) -> Result<(), String> + Send + Sync;
+
+/// An opener that takes some sizes and number types alone.
+pub struct SpecsAlone {
+    pub taken: Box<SpecTaken>,
+    pub opener: Box<dyn Opener>,
+}
+
+impl Opener for SpecsAlone {
+    fn accepts(&self, task: &Task, treatment: &Treatment) -> Result<(), String> {
+        if let Task::Operator(OperatorProblem { spec, .. }) = task {
+            (self.taken)(spec)?;
+        }
+        self.opener.accepts(task, treatment)
+    }
+
+    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        self.opener.open(opening)
+    }
+}
+
+/// An opener that takes models as they are: neither quantised nor pruned.
+pub struct BaselineAlone(pub Box<dyn Opener>);
+
+impl Opener for BaselineAlone {
+    fn accepts(&self, task: &Task, treatment: &Treatment) -> Result<(), String> {
+        if *treatment != Treatment::none(task.dtype()) {
+            let why = "`native` runs the baseline in this version, not quantised or pruned weights; `eager` does";
+            return Err(why.into());
+        }
+        self.0.accepts(task, treatment)
+    }
+
+    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        self.0.open(opening)
+    }
+}
+
+/// Where this build lacks the backend: it is known what could be run, and nothing can.
+pub struct NotBuilt {
+    /// Whether the backend is one of burn's, which has no tensors of some numbers.
+    pub burn: bool,
+}
+
+impl Opener for NotBuilt {
+    fn accepts(&self, task: &Task, _: &Treatment) -> Result<(), String> {
+        match task {
+            Task::Operator(problem) if self.burn => stored(problem),
+            _ => Ok(()),
+        }
+    }
+
+    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        Err(no_backend(opening.setup.device))
+    }
+}
+
+/// The scripted device.
+pub struct Scripted;
+
+impl Opener for Scripted {
+    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        Err(no_backend(opening.setup.device))
+    }
+}

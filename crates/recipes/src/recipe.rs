@@ -62,7 +62,9 @@ impl Recipe {
     ///
     /// Recipe::register(&FAMILY)?;
     /// assert!("two-bit".parse::<Recipe>().unwrap_err().to_string().contains("did you mean \"two-bits\"?"));
-    /// assert_eq!("two-bits".parse::<Recipe>()?.treatment(Dtype::F32, None)?.weight_bytes(64, 64), 64 * 64 / 4 + 2 * 64 * 8);
+    /// let treatment = "two-bits".parse::<Recipe>()?.treatment(Dtype::F32, None)?;
+    /// // Codes, a scale in f32 and a zero point for each group.
+    /// assert_eq!(treatment.weight_bytes(64, 64), 64 * 64 / 4 + 128 * 4 + 128 / 4);
     /// # Ok::<(), RecipeError>(())
     /// ```
     pub fn register(family: &'static Family) -> Result<(), RecipeError> {

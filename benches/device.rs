@@ -1,7 +1,7 @@
 //! The device that benchmarks run on, and what runs there.
 
 // Each benchmark is a program of its own and uses its part of this.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each bench uses a part of it")]
 
 use calorimeter_recipes::Variant;
 use calorimeter_shapes::Axes;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 /// A name that lives as long as the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(&'static str);
 
 impl Name {
@@ -55,12 +55,6 @@ impl PartialEq<str> for Name {
 impl PartialEq<&str> for Name {
     fn eq(&self, other: &&str) -> bool {
         self.0 == *other
-    }
-}
-
-impl Default for Name {
-    fn default() -> Self {
-        Self("")
     }
 }
 

@@ -1,9 +1,14 @@
 //! The whole program, with recipes, shapes, operators, models and sinks of somebody else's.
 
 use crate::{Exit, cli, worker};
+use calorimeter_case::{DeviceKind, Implementation};
 use calorimeter_recipes::Family;
 use calorimeter_shapes::Generator;
 use calorimeter_sinks::Sink;
+use calorimeter_zoo::{
+    Definition, ModelWays, Opener, Operation, OperatorWays, Subject, register_implementation, register_model,
+    register_operator,
+};
 use std::process::ExitCode;
 
 /// The program `calorimeter`, to which an outside crate adds what is its own: each addition has a name in YAML files, stands
@@ -42,6 +47,39 @@ impl Calorimeter {
     /// A sink, which writes files of its own after each run.
     pub fn sink(self, sink: &'static dyn Sink) -> Self {
         self.noting(calorimeter_sinks::register(sink))
+    }
+
+    /// An operator, and the ways to run it: `|ways| ways.burn().cube()`.
+    pub fn operator<O: Operation>(
+        self,
+        operator: O,
+        ways: impl FnOnce(OperatorWays<'static, O>) -> OperatorWays<'static, O>,
+    ) -> Self {
+        self.noting(register_operator(operator).map(ways))
+    }
+
+    /// A model, to which every recipe applies, and the ways to run it.
+    pub fn model<D: Definition>(
+        self,
+        model: D,
+        ways: impl FnOnce(ModelWays<'static, D>) -> ModelWays<'static, D>,
+    ) -> Self {
+        self.noting(register_model(model).map(ways))
+    }
+
+    /// What runs an operator or a model, whosever it is, in an implementation on a kind of device. An implementation that is
+    /// none of ours is registered first: see [`Implementation::register`].
+    pub fn implementation(
+        self,
+        subject: &str,
+        implementation: Implementation,
+        kind: DeviceKind,
+        opener: impl Opener,
+    ) -> Self {
+        match subject.parse::<Subject>() {
+            Ok(subject) => self.noting(register_implementation(subject, implementation, kind, opener)),
+            Err(error) => self.noting::<(), _>(Err(error)),
+        }
     }
 
     fn noting<T, E: std::fmt::Display>(mut self, added: Result<T, E>) -> Self {

@@ -44,7 +44,7 @@ fn paint(text: &str, code: &str, colour: Colour) -> String {
 }
 
 /// What cases share that are shown under one heading and compared with each other.
-fn group(case: &Case) -> impl PartialEq + Eq + std::hash::Hash + '_ {
+fn group(case: &Case) -> impl Eq + std::hash::Hash + '_ {
     let Case { mode, name, workload, element, output, device, shape_name, shape, regime, .. } = case;
     (mode, name, workload, element, output, device, shape_name, shape, regime)
 }

@@ -121,7 +121,7 @@ fn fusion(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
         modelled: MODELLED.map(str::to_owned).into(),
         operator: fused.case.workload.to_string(),
         implementation: fused.case.implementation.to_string(),
-        precision: kind(fused).into(),
+        precision: kind(fused),
         speedup_lo: ratio.as_ref().and_then(|ratio| Some(ratio.interval?.0)),
         speedup_hi: ratio.as_ref().and_then(|ratio| Some(ratio.interval?.1)),
         verdict,

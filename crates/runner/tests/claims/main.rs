@@ -16,6 +16,7 @@ mod interrupts;
 mod isolation;
 mod journal;
 mod measuring;
+mod own_program;
 mod real_devices;
 mod schema;
 mod torchao_files;

@@ -61,7 +61,7 @@ impl Scene {
     }
 
     /// Nothing of the surroundings may leak in; graphics drivers complain without a runtime directory.
-    fn prepare(&self, command: &mut Command) {
+    pub fn prepare(&self, command: &mut Command) {
         command.current_dir(self.0.path()).stdin(Stdio::null());
         for name in ["RUST_BACKTRACE", "CALORIMETER_DEVICE", "CLICOLOR_FORCE"] {
             command.env_remove(name);

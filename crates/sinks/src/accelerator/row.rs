@@ -248,7 +248,7 @@ fn jax_name(element: Element) -> String {
 
 /// Bytes of one number, where it has whole ones.
 fn width(element: Element) -> Option<u64> {
-    (element.bits() % 8 == 0).then(|| u64::from(element.bits() / 8))
+    (element.bits().is_multiple_of(8)).then(|| u64::from(element.bits() / 8))
 }
 
 fn medians<'a>(names: &'a [&str], metrics: &'a [Metric]) -> impl Iterator<Item = Column> + 'a {

@@ -1,6 +1,6 @@
 //! One assignment from tensors to records: open, gate, prime, clock, measure, inspect; without timing, open and gate.
 
-use super::arm::{self, Arm, measure, prepare};
+use super::arm::{Arm, measure, prepare};
 use super::batches::batches;
 use super::context::Context;
 use super::event::{Event, Listener};
@@ -9,16 +9,9 @@ use super::kernels;
 use super::operands::Operands;
 use super::poison::{Poisoned, guarded};
 use super::protocol::Assignment;
+use super::scene::Scene;
 use calorimeter_case::{CaseId, Device, Record, Status};
 use std::collections::HashSet;
-
-/// What every step of a group's way needs.
-pub struct Scene<'a> {
-    pub assignment: &'a Assignment,
-    pub operands: &'a mut Operands,
-    pub context: &'a mut Context,
-    pub listener: &'a mut dyn Listener,
-}
 
 /// Works on an assignment; every case gets a record, unless one poisons the process or the run is interrupted.
 pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn Listener) -> Result<(), Poisoned> {
@@ -50,13 +43,13 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
             }
         }
         let Some(timing) = &assignment.timing else { continue };
-        measure::measure(&mut arms, timing, &mut scene)?;
+        measure(&mut arms, timing, &mut scene)?;
         inspect(&mut arms, &mut scene)?;
         if scene.listener.interrupted() {
             // An interrupted measurement is thrown away: a resumed run must give what an uninterrupted one gives.
             return Ok(());
         }
-        arms.into_iter().try_for_each(|arm::Arm { record, .. }| end(record, &mut scene))?;
+        arms.into_iter().try_for_each(|Arm { record, .. }| end(record, &mut scene))?;
     }
     Ok(())
 }

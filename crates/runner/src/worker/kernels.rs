@@ -1,8 +1,8 @@
 //! Which kernels each case runs, told by the runtime: in a worker of its own, because there every kernel is waited for.
 
 use super::event::{Event, SeenKernels, Stage};
-use super::group::Scene;
 use super::poison::{Poisoned, guarded};
+use super::scene::Scene;
 use calorimeter_case::Case;
 use calorimeter_timing::{Failure, HeardKernels};
 use calorimeter_zoo::Setup;

@@ -20,6 +20,7 @@ mod pool;
 mod position;
 mod protocol;
 mod remaining;
+mod scene;
 
 pub use child::serve_if_worker;
 pub use event::{Event, Listener, SeenKernels, Stage};

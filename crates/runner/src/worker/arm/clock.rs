@@ -1,11 +1,11 @@
 //! The stopwatch of a case, what it can tell apart, and which kernels it sees.
 
-use super::{Arm, Job, Opened};
+use super::state::{Arm, Job, Opened};
 use crate::clocks::stopwatch;
 use crate::peaks;
 use crate::worker::event::SeenKernels;
-use crate::worker::group::Scene;
 use crate::worker::protocol::AssignedCase;
+use crate::worker::scene::Scene;
 use calorimeter_case::record::Rotation;
 use calorimeter_case::{Device, Implementation, Regime};
 use calorimeter_recipes::{Sparsity, Treatment};

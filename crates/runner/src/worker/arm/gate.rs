@@ -1,7 +1,7 @@
 //! Whether what was computed is right, and how far it is from the unquantised model.
 
-use super::{Opened, TF32};
-use crate::worker::group::Scene;
+use super::state::{Opened, TF32};
+use crate::worker::scene::Scene;
 use calorimeter_case::Status;
 use calorimeter_case::record::{Accuracy, Weights, finite};
 use calorimeter_recipes::{Sparsity, Treatment};

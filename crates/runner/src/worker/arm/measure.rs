@@ -1,12 +1,13 @@
 //! Cases timed together, and what is told of their times.
 
 use super::ranges::Range;
+use super::roofline;
 use super::sensors::{self, Sensors, Watch};
-use super::{Arm, roofline};
+use super::state::Arm;
 use crate::worker::event::{Listener, Stage};
-use crate::worker::group::Scene;
 use crate::worker::panics;
 use crate::worker::poison::{Poisoned, guarded, poisoned};
+use crate::worker::scene::Scene;
 use calorimeter_case::record::{Estimate, Scatter, Speedup, Telemetry, Window, finite};
 use calorimeter_case::{CaseId, Device, Record, Regime, Status};
 use calorimeter_timing::{self as timing, Measurement, Observer, Options, Phase, Series, Silence, TimingError};

@@ -1,10 +1,10 @@
 //! The scripted device: nothing is computed, and time comes from rules.
 
-use super::{Arm, Job, refused};
+use super::state::{Arm, Job, refused};
 use crate::mock::{MockWorkload, Rule};
 use crate::worker::event::Stage;
-use crate::worker::group::Scene;
 use crate::worker::protocol::AssignedCase;
+use crate::worker::scene::Scene;
 use calorimeter_case::{Record, Status};
 use calorimeter_timing::Stopwatch;
 use calorimeter_zoo::{Workload, ZooError};

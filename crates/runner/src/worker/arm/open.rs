@@ -1,9 +1,9 @@
 //! Tensors made, quantised and on their device.
 
-use super::{Opened, refused};
+use super::state::{Opened, refused};
 use crate::worker::event::Stage;
-use crate::worker::group::Scene;
 use crate::worker::protocol::AssignedCase;
+use crate::worker::scene::Scene;
 use calorimeter_case::{Record, Status};
 use calorimeter_zoo::Setup;
 

@@ -1,10 +1,10 @@
 //! The first passes, in which kernels are compiled and tuned.
 
-use super::Opened;
+use super::state::Opened;
 use super::tuning::Decisions;
 use crate::worker::event::Stage;
-use crate::worker::group::Scene;
 use crate::worker::protocol::AssignedCase;
+use crate::worker::scene::Scene;
 use calorimeter_case::record::{Preparation, Tuning};
 use calorimeter_case::{Case, Device, Implementation};
 use calorimeter_zoo::{Output, Task, ZooError};

@@ -1,10 +1,10 @@
 //! Measured cases held against the peaks of their device.
 
-use super::{Arm, Job};
+use super::state::{Arm, Job};
 use crate::peaks::{self, Beside, Peaks, Probe};
 use crate::worker::arm::sensors::Sensors;
-use crate::worker::group::Scene;
 use crate::worker::poison::{Poisoned, guarded};
+use crate::worker::scene::Scene;
 use calorimeter_case::{CaseId, Record, Status};
 
 /// Finds the peaks of the device that these cases may come near to, once for each kind of number.

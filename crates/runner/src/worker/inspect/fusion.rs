@@ -1,9 +1,9 @@
 //! Whether what should be fused was: fewer kernels ran than in the case that it is compared with.
 
-use super::Inspection;
+use super::inspection::Inspection;
 use crate::worker::arm::Arm;
-use crate::worker::group::Scene;
 use crate::worker::protocol::Assignment;
+use crate::worker::scene::Scene;
 use calorimeter_case::{Case, CaseId, Implementation};
 use calorimeter_timing::Failure;
 use std::collections::HashMap;

@@ -1,11 +1,11 @@
 //! Single launches of the cases that another program's table is written for: in a window of many the slow ones are averaged
 //! away, and that table has their percentiles.
 
-use super::Inspection;
+use super::inspection::Inspection;
 use crate::worker::arm::Arm;
 use crate::worker::event::{Listener, Stage};
-use crate::worker::group::Scene;
 use crate::worker::protocol::Assignment;
+use crate::worker::scene::Scene;
 use calorimeter_case::Case;
 use calorimeter_timing::{Failure, Options, Overhead, Silence};
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! The memory of each measured case that asks for it: the case is opened anew, alone, and runs a few passes while
 //! everything that tells of memory is listened to.
 
-use super::Inspection;
+use super::inspection::Inspection;
 use crate::cache::file_name;
 use crate::worker::arm::Arm;
-use crate::worker::group::Scene;
 use crate::worker::protocol::Assignment;
+use crate::worker::scene::Scene;
 use calorimeter_case::record::{self, Footprint, Memory};
 use calorimeter_case::{Case, CaseId, Device, Implementation, Record};
 use calorimeter_sinks::atomic;

@@ -1,11 +1,11 @@
 //! A trace of each measured case that asks for one: a few more launches, with everything recorded that can be.
 
-use super::Inspection;
+use super::inspection::Inspection;
 use crate::cache::file_name;
 use crate::worker::arm::Arm;
 use crate::worker::event::SeenKernels;
-use crate::worker::group::Scene;
 use crate::worker::protocol::Assignment;
+use crate::worker::scene::Scene;
 use calorimeter_case::Case;
 use calorimeter_case::record::{KernelShare, Profile};
 use calorimeter_timing::trace::{KernelRow, Span, Trace, Track};

@@ -1,9 +1,9 @@
 //! The bytes that cases really move, by the hardware counters of their device's memory.
 
-use super::Inspection;
+use super::inspection::Inspection;
 use crate::worker::arm::Arm;
-use crate::worker::group::Scene;
 use crate::worker::protocol::Assignment;
+use crate::worker::scene::Scene;
 use calorimeter_case::{Case, DeviceKind};
 use calorimeter_timing::Failure;
 

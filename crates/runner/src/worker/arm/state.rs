@@ -1,0 +1,87 @@
+//! What is known of a case on its way to a time.
+
+use crate::worker::event::SeenKernels;
+use calorimeter_case::{Case, CaseId, Record, Status};
+use calorimeter_recipes::Treatment;
+use calorimeter_timing::{Failure, Stopwatch, Work};
+use calorimeter_zoo::{Output, Setup, Workload, ZooError};
+
+/// A case that is ready to be timed.
+pub struct Arm {
+    /// What is launched.
+    pub job: Job,
+    /// What its times are read from.
+    pub stopwatch: Box<dyn Stopwatch>,
+    /// What is known of it so far.
+    pub record: Record,
+    /// The one that it is compared with.
+    pub against: Option<CaseId>,
+    /// The kinds of number that its products may be computed in.
+    pub kinds: Vec<&'static str>,
+    /// The share of the operations that is done: blocks of zeros are left out.
+    pub share: f64,
+    /// The kernels that another worker saw.
+    pub kernels: Option<SeenKernels>,
+}
+
+/// A workload as the timing crate takes it.
+pub struct Job(pub Box<dyn Workload>);
+
+impl Job {
+    /// Gives back what the workload holds; it cannot be launched any more.
+    pub fn close(&mut self) {
+        self.0 = Box::new(Closed);
+    }
+}
+
+/// What is left of a workload that was closed.
+struct Closed;
+
+impl Workload for Closed {
+    fn launch(&mut self) -> Result<(), ZooError> {
+        Err(ZooError::Device("its workload is closed".into()))
+    }
+
+    fn settle(&mut self) -> Result<(), ZooError> {
+        Ok(())
+    }
+
+    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
+        self.launch().map(|()| Vec::new())
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        0
+    }
+}
+
+impl Work for Job {
+    fn launch(&mut self) -> Result<(), Failure> {
+        Ok(self.0.launch()?)
+    }
+
+    fn settle(&mut self) -> Result<(), Failure> {
+        Ok(self.0.settle()?)
+    }
+}
+
+/// A workload that is open, with what is known of it before it has run.
+pub struct Opened {
+    pub workload: Box<dyn Workload>,
+    pub setup: Setup,
+    pub treatment: Treatment,
+    pub record: Record,
+}
+
+/// The record of a case that could not be brought so far.
+pub fn refused(case: &Case, error: ZooError) -> Box<Record> {
+    let (status, reason) = match error {
+        ZooError::Unsupported(why) => (Status::Unsupported, why),
+        other => (Status::Failed, other.to_string()),
+    };
+    Box::new(Record::without_time(case.clone(), status, reason))
+}
+
+/// Said where f32 was asked for and tensor cores computed something coarser.
+pub const TF32: &str =
+    "f32 operands were rounded to TF32 (10-bit mantissas) for tensor cores: not comparable with full f32";

@@ -39,6 +39,7 @@ mod exit;
 mod expression;
 mod fingerprint;
 mod noise;
+mod noise_floor;
 mod peaks;
 mod program;
 mod progress;

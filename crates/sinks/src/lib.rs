@@ -60,6 +60,7 @@ pub mod operators;
 pub mod parquet;
 mod pivot;
 mod python;
+mod registry;
 pub mod sink;
 #[cfg(feature = "tables")]
 pub mod table;
@@ -70,4 +71,5 @@ pub use calorimeter_case::{self as case, record};
 pub use calorimeter_case::{Case, CaseId, Record, Status};
 pub use error::SinkError;
 pub use journal::Journal;
-pub use sink::{Run, Sink, not_in_this_build, register, sinks, write_all};
+pub use registry::{Written, not_in_this_build, register, sinks, write_all};
+pub use sink::{Run, Sink};

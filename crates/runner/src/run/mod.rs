@@ -13,7 +13,7 @@ use crate::device_sensors;
 use crate::devices::{self, DeviceError, DiscoveredDevice};
 use crate::entries::{Autotune, ResolvedEntry};
 use crate::environment;
-use crate::noise;
+use crate::noise_floor;
 use crate::plan::{Arm, Group, Plan};
 use crate::suite_speedups::speedups;
 use crate::worker::{AssignedCase, Assignment, Executor, Listener, Stage};
@@ -216,7 +216,7 @@ impl Prepared {
     /// What a worker is told of a group: the cases that can run and are still wanted.
     fn assignment(&self, group: &Group, device: &DiscoveredDevice, place: &Place, desk: &Desk<'_>) -> Assignment {
         let entry = self.plan.entry(group);
-        let margin = noise::margin(device, entry.timing.margin);
+        let margin = noise_floor::margin(device, entry.timing.margin);
         let wanted = |arm: &Arm| arm.supported().is_ok() && desk.wants(&arm.case().id);
         let cases = group.arms().iter().enumerate().filter(|(_, arm)| wanted(arm)).map(|(at, arm)| AssignedCase {
             case: arm.case().clone(),

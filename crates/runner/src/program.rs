@@ -16,10 +16,23 @@ use std::process::ExitCode;
 ///
 /// ```no_run
 /// use calorimeter_runner::Calorimeter;
-/// use calorimeter_shapes::Generator;
-/// # static TALL: Generator = unimplemented!();
+/// use calorimeter_sinks::{Run, Sink, SinkError};
+///
+/// struct Counting;
+///
+/// impl Sink for Counting {
+///     fn name(&self) -> &'static str {
+///         "counting"
+///     }
+///
+///     fn write(&self, run: &Run) -> Result<Vec<std::path::PathBuf>, SinkError> {
+///         eprintln!("{} cases", run.records.len());
+///         Ok(Vec::new())
+///     }
+/// }
+///
 /// fn main() -> std::process::ExitCode {
-///     Calorimeter::new().shapes(&TALL).main()
+///     Calorimeter::new().sink(&Counting).main()
 /// }
 /// ```
 #[must_use = "nothing runs before `main`"]

@@ -6,15 +6,16 @@
 //!
 //! ```
 //! use calorimeter_sinks::journal::{self, Header, Journal};
-//! use calorimeter_sinks::record::{Case, Estimate, Record, Status};
+//! use calorimeter_sinks::record::Estimate;
+//! use calorimeter_sinks::{Case, Record, Status};
 //! use calorimeter_sinks::terminal::{Colour, LiveTable};
 //! # let header = Header { run_id: "1".into(), started: "2026-03-09T07:05:01+02:00".into(), argv: vec![],
 //! #     config: serde_json::json!({}), config_fingerprint: "f".into(), plan_cases: 1, environment: serde_json::json!({}) };
 //! # let dir = tempfile::tempdir()?;
 //! # let dir = dir.path();
-//! let case = Case { id: "linear/int8wo".into(), recipe: "int8wo".into(), implementation: "eager".into(), ..Case::default() };
+//! let case = Case { id: "linear/int8wo".into(), recipe: "int8wo".into(), ..Case::default() };
 //! let mut record = Record::new(case, Status::Ok);
-//! record.time_ns = Some(Estimate { median: 12_340.0, lo: Some(12_300.0), hi: Some(12_380.0) });
+//! record.time.time_ns = Some(Estimate { median: 12_340.0, lo: Some(12_300.0), hi: Some(12_380.0) });
 //!
 //! let mut journal = Journal::create(dir, &header)?;
 //! journal.append(&record)?;

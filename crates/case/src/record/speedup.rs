@@ -17,7 +17,7 @@ pub struct Speedup {
     /// Upper end of the interval of the ratio.
     #[serde(default, skip_serializing_if = "no_number")]
     pub hi: Option<f64>,
-    /// `FASTER`, `SLOWER`, `SAME` or `INCONCLUSIVE`.
+    /// `FASTER`, `SLOWER`, `SAME` or `UNCLEAR`, which early journals call `INCONCLUSIVE`.
     pub verdict: String,
     /// A difference within this share of 1 is none.
     #[serde(default, skip_serializing_if = "no_number")]

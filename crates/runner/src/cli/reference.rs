@@ -65,11 +65,11 @@ fn regimes() -> String {
 
 fn file_keys() -> String {
     let own = |key: &str| !shared(key);
-    table(&plain(), &aliased(), own)
+    table(&plain(), &definition(&aliased(), "File"), own)
 }
 
 fn entry_keys() -> String {
-    table(&definition(&plain(), "Entry"), &definition(&aliased(), "Entry"), |_| true)
+    table(&definition(&plain(), "ModelEntry"), &definition(&aliased(), "ModelEntry"), |_| true)
 }
 
 fn keys_of(name: &str) -> String {
@@ -102,7 +102,7 @@ fn properties(schema: &Value) -> Map<String, Value> {
 
 /// Whether a key of a file is one of its entries, too.
 fn shared(key: &str) -> bool {
-    properties(&definition(&plain(), "Entry")).contains_key(key)
+    properties(&definition(&plain(), "ModelEntry")).contains_key(key)
 }
 
 /// A row for each key: its name, other names for it, its type and what it means. Keys that are only read are left out.

@@ -23,6 +23,14 @@ pub(super) fn failed(doing: &'static str) -> impl Fn(DriverError) -> NativeError
     }
 }
 
+/// Lists the GPUs without creating a context on any of them: no memory is taken and other processes are not disturbed.
+///
+/// A machine with a driver and no GPU has an empty list; one without a driver is an error that says so.
+pub fn probe() -> Result<Vec<GpuInfo>, NativeError> {
+    let driver_version = start()?;
+    (0..device_count()?).map(|ordinal| describe(ordinal, driver_version)).collect()
+}
+
 /// Loads and initialises the driver. Everything else in this module comes after it.
 pub(super) fn start() -> Result<DriverVersion, NativeError> {
     Library::Driver.require()?;
@@ -41,7 +49,7 @@ pub(super) fn start() -> Result<DriverVersion, NativeError> {
 }
 
 /// How many devices are visible.
-pub(super) fn device_count() -> Result<usize, NativeError> {
+fn device_count() -> Result<usize, NativeError> {
     match device::get_count() {
         Ok(count) => Ok(count.max(0) as usize),
         Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE | CUresult::CUDA_ERROR_NOT_INITIALIZED)) => Ok(0),
@@ -50,7 +58,7 @@ pub(super) fn device_count() -> Result<usize, NativeError> {
 }
 
 /// Asks about one device, without a context.
-pub(super) fn describe(ordinal: usize, driver_version: DriverVersion) -> Result<GpuInfo, NativeError> {
+fn describe(ordinal: usize, driver_version: DriverVersion) -> Result<GpuInfo, NativeError> {
     let failed = failed("describing a device");
     let device = device::get(ordinal as i32).map_err(&failed)?;
     let attribute = |attribute| {

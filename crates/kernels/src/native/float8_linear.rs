@@ -54,7 +54,7 @@ impl Float8Output {
 /// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ for e4m3 codes in row-major matrices.
 ///
 /// cuBLASLt takes only codes that run along k. A second factor w[k, n] is turned first, by [`super::TransposeBytes`], or
-/// comes so from [`super::QuantiseColumns`]. k and n must be multiples of 16.
+/// comes so from [`super::Quantise::columns`]. k and n must be multiples of 16.
 #[derive(Debug)]
 pub struct Float8Linear {
     product: Product,

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::{NativeError, driver};
-
 /// A GPU as the driver describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -25,14 +23,6 @@ pub struct GpuInfo {
     pub compute_capability: ComputeCapability,
     /// The newest CUDA that the installed driver supports.
     pub driver_version: DriverVersion,
-}
-
-/// Lists the GPUs without creating a context on any of them: no memory is taken and other processes are not disturbed.
-///
-/// A machine with a driver and no GPU has an empty list; one without a driver is an error that says so.
-pub fn probe() -> Result<Vec<GpuInfo>, NativeError> {
-    let driver_version = driver::start()?;
-    (0..driver::device_count()?).map(|ordinal| driver::describe(ordinal, driver_version)).collect()
 }
 
 /// The instruction-set generation of a GPU, such as 9.0.

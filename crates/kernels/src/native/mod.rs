@@ -1,7 +1,7 @@
 //! CUDA: cuBLASLt, and our own CUDA C++ compiled by NVRTC.
 //!
 //! A [`Machine`] is one GPU with one stream; everything made from it runs on that stream in the order it was enqueued.
-//! Plans ([`Linear`], [`LayerNorm`], [`QuantiseRows`] and the like) choose and compile when they are made, so that
+//! Plans ([`Linear`], [`LayerNorm`], [`Quantise`] and the like) choose and compile when they are made, so that
 //! `enqueue` only launches. A plan and the buffers it is given must come from the same machine; this is checked at each launch.
 
 mod activation;
@@ -25,6 +25,7 @@ mod machine;
 #[allow(unsafe_code, reason = "the bindings of NVRTC")]
 mod nvrtc;
 mod probe_kernel;
+mod quantise;
 mod quantise_columns;
 mod quantise_rows;
 mod row_cut;
@@ -37,17 +38,17 @@ mod transpose_bytes;
 
 pub use activation::Activation;
 pub use buffer::Buffer;
+pub use driver::probe;
 pub use elementwise::{Elementwise, ElementwiseFunction};
 pub use error::NativeError;
 pub use float8_linear::{Float8Linear, Float8Output, Float8Sums};
-pub use gpu::{ComputeCapability, DriverVersion, GpuInfo, probe};
+pub use gpu::{ComputeCapability, DriverVersion, GpuInfo};
 pub use layer_norm::LayerNorm;
 pub use libraries::{LibraryStatus, libraries};
 pub use linear::{Epilogue, Linear, LinearForm, LinearShape, WeightLayout};
 pub use machine::Machine;
 pub(crate) use probe_kernel::ProbeKernel;
-pub use quantise_columns::QuantiseColumns;
-pub use quantise_rows::{QuantiseRows, ScaleSource};
+pub use quantise::{Quantise, ScaleSource};
 pub use team::{Collective, Team};
 pub use transfers::{HostKind, HostMemory, Transfers};
 pub use transpose_bytes::TransposeBytes;

@@ -3,26 +3,23 @@
 use std::sync::Arc;
 
 use super::{
-    Buffer, Machine, NativeError, ScaleSource,
+    Machine, NativeError, Quantise, ScaleSource,
     gpu::ComputeCapability,
     kernel::{Extent, Geometry, Kernel, checked_size},
     nvrtc::Source,
 };
 
-/// A plan of the e4m3 codes of xᵀ[columns, rows] from x[rows, columns] in bf16, and of one f32 scale per column:
-/// [`crate::rowwise`] for the rows of the transpose, to the bit.
-#[derive(Debug)]
-pub struct QuantiseColumns {
-    kernel: Kernel,
-    scales_bytes: usize,
-    algorithm: String,
-}
-
-impl QuantiseColumns {
-    /// Compiles for x[rows, columns]. [`ScaleSource::Static`] writes a single scale.
+impl Quantise {
+    /// The e4m3 codes of xᵀ[columns, rows] from x[rows, columns] in bf16, and one f32 scale per column: [`crate::rowwise`] for
+    /// the rows of the transpose, to the bit. [`ScaleSource::Static`] writes a single scale.
     ///
     /// Memory is read once if rows come in sixteens, up to 16384 of them where they need scales, and columns in eights.
-    pub fn new(machine: &Arc<Machine>, scales: ScaleSource, rows: usize, columns: usize) -> Result<Self, NativeError> {
+    pub fn columns(
+        machine: &Arc<Machine>,
+        scales: ScaleSource,
+        rows: usize,
+        columns: usize,
+    ) -> Result<Self, NativeError> {
         machine.require("e4m3", ComputeCapability::E4M3)?;
         let rows = checked_size("the number of rows", rows)?;
         let columns = checked_size("the length of a row", columns)?;
@@ -40,31 +37,6 @@ impl QuantiseColumns {
             scales_bytes,
             algorithm: cut.describe(&name),
         })
-    }
-
-    /// Bytes of the input.
-    pub fn x_bytes(&self) -> usize {
-        self.kernel.bytes()
-    }
-
-    /// Bytes of the codes.
-    pub fn codes_bytes(&self) -> usize {
-        self.x_bytes() / 2
-    }
-
-    /// Bytes of the scales.
-    pub fn scales_bytes(&self) -> usize {
-        self.scales_bytes
-    }
-
-    /// Enqueues one run.
-    pub fn enqueue(&self, x: &Buffer, codes: &mut Buffer, scales: &mut Buffer) -> Result<(), NativeError> {
-        self.kernel.enqueue_all(&[&x.memory], &mut [&mut codes.memory, &mut scales.memory])
-    }
-
-    /// The kernel and how it was cut up.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
     }
 }
 

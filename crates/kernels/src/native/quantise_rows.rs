@@ -3,61 +3,20 @@
 use std::sync::Arc;
 
 use super::{
-    Buffer, Machine, NativeError,
+    Machine, NativeError, Quantise, ScaleSource,
     gpu::ComputeCapability,
     kernel::{Extent, Geometry, Kernel, checked_size},
     nvrtc::Source,
     row_cut::RowCut,
 };
-use crate::rowwise::STATIC_SCALE;
-
-/// Where the scales of quantised numbers come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ScaleSource {
-    /// The largest magnitude of each row, or of each column.
-    Largest,
-    /// [`STATIC_SCALE`] for everything.
-    Static,
-}
-
-impl ScaleSource {
-    /// How many scales there are for so many rows or columns.
-    pub(super) fn count(self, lines: usize) -> usize {
-        match self {
-            Self::Largest => lines,
-            Self::Static => 1,
-        }
-    }
-
-    pub(super) fn macros(self) -> Vec<String> {
-        match self {
-            Self::Largest => Vec::new(),
-            Self::Static => vec![format!("SCALE={STATIC_SCALE:e}f")],
-        }
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Largest => "quantise",
-            Self::Static => "quantise_static",
-        }
-    }
-}
-
-/// A plan of the e4m3 codes of x[rows, columns] in bf16, and of one f32 scale per row: [`crate::rowwise`], to the bit.
-#[derive(Debug)]
-pub struct QuantiseRows {
-    kernel: Kernel,
-    scales_bytes: usize,
-    algorithm: String,
-}
 
 /// With four accesses of 16 bytes in flight, a block of 512 threads holds 16384 columns.
 const ELEMENTS_PER_THREAD: usize = 32;
 
-impl QuantiseRows {
-    /// Compiles for `rows` rows of `columns` elements. [`ScaleSource::Static`] writes a single scale.
-    pub fn new(machine: &Arc<Machine>, scales: ScaleSource, rows: usize, columns: usize) -> Result<Self, NativeError> {
+impl Quantise {
+    /// The e4m3 codes of x[rows, columns] in bf16, and one f32 scale per row: [`crate::rowwise`], to the bit.
+    /// [`ScaleSource::Static`] writes a single scale.
+    pub fn rows(machine: &Arc<Machine>, scales: ScaleSource, rows: usize, columns: usize) -> Result<Self, NativeError> {
         machine.require("e4m3", ComputeCapability::E4M3)?;
         let rows = checked_size("the number of rows", rows)?;
         let columns = checked_size("the length of a row", columns)?;
@@ -80,31 +39,6 @@ impl QuantiseRows {
             scales_bytes,
             algorithm: cut.describe(&name, "row read twice"),
         })
-    }
-
-    /// Bytes of the input.
-    pub fn x_bytes(&self) -> usize {
-        self.kernel.bytes()
-    }
-
-    /// Bytes of the codes.
-    pub fn codes_bytes(&self) -> usize {
-        self.x_bytes() / 2
-    }
-
-    /// Bytes of the scales.
-    pub fn scales_bytes(&self) -> usize {
-        self.scales_bytes
-    }
-
-    /// Enqueues one run.
-    pub fn enqueue(&self, x: &Buffer, codes: &mut Buffer, scales: &mut Buffer) -> Result<(), NativeError> {
-        self.kernel.enqueue_all(&[&x.memory], &mut [&mut codes.memory, &mut scales.memory])
-    }
-
-    /// The kernel and how it was cut up.
-    pub fn algorithm(&self) -> &str {
-        &self.algorithm
     }
 }
 

@@ -6,7 +6,7 @@ use calorimeter_kernels::{
     Dtype,
     native::{
         Buffer, Elementwise, ElementwiseFunction, Float8Linear, Float8Output, Float8Sums, LinearShape, Machine,
-        NativeError, QuantiseColumns, QuantiseRows, ScaleSource, TransposeBytes,
+        NativeError, Quantise, ScaleSource, TransposeBytes,
     },
     rowwise,
 };
@@ -123,8 +123,8 @@ fn quantised_matrices_multiply_to_nearly_their_product() {
 
 /// Quantises rows of a[m, k] and columns of b[k, n], and multiplies them to bf16.
 struct Rowwise {
-    quantise_a: QuantiseRows,
-    quantise_b: QuantiseColumns,
+    quantise_a: Quantise,
+    quantise_b: Quantise,
     linear: Float8Linear,
     inputs: usize,
     a: Buffer,
@@ -137,8 +137,8 @@ struct Rowwise {
 impl Rowwise {
     fn new(machine: &Arc<Machine>, shape: LinearShape, scaled: bool) -> Self {
         let LinearShape { m, k, n } = shape;
-        let quantise_a = QuantiseRows::new(machine, ScaleSource::Largest, m, k).unwrap();
-        let quantise_b = QuantiseColumns::new(machine, ScaleSource::Largest, k, n).unwrap();
+        let quantise_a = Quantise::rows(machine, ScaleSource::Largest, m, k).unwrap();
+        let quantise_b = Quantise::columns(machine, ScaleSource::Largest, k, n).unwrap();
         let bf16 = Dtype::Bf16;
         let output = if scaled { Float8Output::Scaled(bf16) } else { Float8Output::Plain(bf16) };
         let linear = Float8Linear::new(machine, shape, output, Float8Sums::Fast).unwrap();
@@ -186,7 +186,7 @@ fn times_of_quantising_and_multiplying() {
 
     for scales in [ScaleSource::Largest, ScaleSource::Static] {
         let (rows, columns) = (16384, 16384);
-        let plan = QuantiseRows::new(&machine, scales, rows, columns).unwrap();
+        let plan = Quantise::rows(&machine, scales, rows, columns).unwrap();
         let x = random(rows * columns);
         let mut codes = machine.allocate(plan.codes_bytes()).unwrap();
         let mut found = machine.allocate(plan.scales_bytes()).unwrap();
@@ -194,7 +194,7 @@ fn times_of_quantising_and_multiplying() {
             plan.enqueue(&x, &mut codes, &mut found).unwrap();
         });
         for (rows, columns) in [(16384, 4096), (4096, 16384), (16384, 16384), (8192, 8192)] {
-            let plan = QuantiseColumns::new(&machine, scales, rows, columns).unwrap();
+            let plan = Quantise::columns(&machine, scales, rows, columns).unwrap();
             let mut found = machine.allocate(4 * columns).unwrap();
             show(&format!("columns of {rows}x{columns} {scales:?}"), 3 * rows * columns, 0.0, &mut || {
                 plan.enqueue(&x, &mut codes, &mut found).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use calorimeter_kernels::{
-    native::{Machine, QuantiseColumns, QuantiseRows, ScaleSource},
+    native::{Machine, Quantise, ScaleSource},
     rowwise,
 };
 
@@ -93,7 +93,7 @@ fn quantised_rows_are_the_definition_to_the_bit() {
 }
 
 fn check_rows(machine: &Arc<Machine>, x: &[u16], count: usize, columns: usize, scales: ScaleSource) {
-    let plan = QuantiseRows::new(machine, scales, count, columns).unwrap();
+    let plan = Quantise::rows(machine, scales, count, columns).unwrap();
     let place = format!("{count}x{columns} {scales:?}: {}", plan.algorithm());
     println!("{place}");
     let mut codes = poisoned(machine, plan.codes_bytes());
@@ -131,7 +131,7 @@ fn quantised_columns_are_the_definition_of_the_transpose_to_the_bit() {
             (0..rows_of_x * columns).map(|at| transposed[at % columns * rows_of_x + at / columns]).collect();
         let x = machine.upload(&bytes(&x)).unwrap();
         for scales in SOURCES {
-            let plan = QuantiseColumns::new(&machine, scales, rows_of_x, columns).unwrap();
+            let plan = Quantise::columns(&machine, scales, rows_of_x, columns).unwrap();
             let place = format!("{rows_of_x}x{columns} {scales:?}: {}", plan.algorithm());
             println!("{place}");
             let mut codes = poisoned(&machine, plan.codes_bytes());

@@ -16,9 +16,7 @@ impl NativeOpen for GemmQuantised {
         machine: Arc<Machine>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        use calorimeter_kernels::native::{
-            Float8Linear, Float8Output, Float8Sums, QuantiseColumns, QuantiseRows, ScaleSource,
-        };
+        use calorimeter_kernels::native::{Float8Linear, Float8Output, Float8Sums, Quantise, ScaleSource};
         let output = match self.0 {
             Shared::Line => Float8Output::Plain(Dtype::Bf16),
             Shared::LineDequantised => Float8Output::Scaled(Dtype::Bf16),
@@ -29,8 +27,8 @@ impl NativeOpen for GemmQuantised {
             Scaling::Static => ScaleSource::Static,
         };
         let shape = native_plans::shape(spec);
-        let rows = QuantiseRows::new(&machine, source, shape.m, shape.k)?;
-        let columns = QuantiseColumns::new(&machine, source, shape.k, shape.n)?;
+        let rows = Quantise::rows(&machine, source, shape.m, shape.k)?;
+        let columns = Quantise::columns(&machine, source, shape.k, shape.n)?;
         let linear = Float8Linear::new(&machine, shape, output, Float8Sums::Promoted)?;
         let pass = NativePass {
             kernels: vec![rows.algorithm().into(), columns.algorithm().into(), linear.algorithm()],

@@ -1,7 +1,6 @@
 //! How a tensor is stored small: what a code stands for, which numbers share a scale, and how both are found.
 
 use crate::scalar::rules::Terms;
-use crate::stored::Stored;
 use crate::{Codes, Dtype, Element, packing};
 
 /// The numbers that share a scale.
@@ -311,11 +310,6 @@ impl Format {
             Method::Qqq => rows,
             _ => 0,
         }
-    }
-
-    /// Bytes of a stored tensor: codes, scales of both levels, zeros, each in whole words.
-    pub fn bytes(&self, rows: usize, cols: usize) -> u64 {
-        4 * Stored::sizes(*self, rows, cols).into_parts().into_iter().sum::<usize>() as u64
     }
 
     /// Words that say which numbers of a row are stored: four bits for every four numbers.

@@ -4,8 +4,9 @@
 //! iterations while it is in cache, and the one where the tensor stops is picked afterwards. All steps are in f32.
 
 use crate::Dtype;
+use crate::extremes::extremes;
 use crate::format::{Format, HqqIterate, Zero};
-use crate::quantise::{Quantised, extremes};
+use crate::quantised::Quantised;
 use crate::scalar::hqq::{ITERATIONS, code, error, first_zero, outlier, stretch, wished_zero};
 use crate::{Element, FloatType, packing};
 use pulp::NullaryFnOnce;

@@ -1,9 +1,10 @@
 //! QQQ on a tensor: 4-bit codes in groups, whose scales turn them into 8-bit integers of a row's scale.
 
 use crate::dispatch::with_steps;
+use crate::extremes::extremes;
 use crate::format::Format;
 use crate::packing;
-use crate::quantise::{Quantised, extremes};
+use crate::quantised::Quantised;
 use crate::scalar::qqq::{code, group_scale, related};
 use crate::scalar::rounding::Steps;
 use rayon::prelude::*;

@@ -1,33 +1,14 @@
 //! Tensors on the host quantised into small codes and back.
 
 use crate::dispatch::with_rule;
+use crate::extremes::extremes;
 use crate::format::{Format, Grouping, Method, Zero};
+use crate::quantised::Quantised;
 use crate::scalar::rules::{Rule, nvfp4_tensor_scale};
-use crate::stored::Reading;
 use crate::{hqq, packing, qqq};
 use pulp::NullaryFnOnce;
 use rayon::prelude::*;
 use std::marker::PhantomData;
-
-/// A tensor stored small, on the host.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Quantised {
-    /// How it is stored.
-    pub format: Format,
-    /// Number of rows.
-    pub rows: usize,
-    /// Numbers in a row.
-    pub cols: usize,
-    /// The codes of each row in whole words, see [`packing`].
-    pub codes: Vec<u32>,
-    /// One scale for each group, row by row; NaN where the group holds an infinity or a NaN, whose codes are then all 0.
-    pub scales: Vec<f32>,
-    /// One zero for each group, if the format has any.
-    pub zeros: Vec<f32>,
-    /// Scales of the second level, see [`Format::outer_scales`].
-    pub outer: Vec<f32>,
-}
 
 /// Quantises row-major values.
 ///
@@ -47,22 +28,6 @@ pub fn quantise(values: &[f32], cols: usize, format: Format) -> Quantised {
             with_rule!(format, R => by_rule::<R>(values, cols, format, largest))
         }
     }
-}
-
-/// The least and greatest of some numbers; none if one of them is not finite.
-#[inline(always)]
-pub(crate) fn extremes(values: &[f32]) -> Option<(f32, f32)> {
-    // Integers that are ordered as the floats are: comparisons of floats, with their NaNs, are not vectorised.
-    let key = |x: f32| (x.to_bits() as i32) ^ (((x.to_bits() as i32) >> 31) & i32::MAX);
-    let number = |key: i32| f32::from_bits((key ^ ((key >> 31) & i32::MAX)) as u32);
-    let (mut low, mut high) = (i32::MAX, i32::MIN);
-    for &x in values {
-        low = low.min(key(x));
-        high = high.max(key(x));
-    }
-    let (low, high) = (number(low), number(high));
-    // Infinities and NaNs of either sign lie beyond the finite numbers in this order.
-    (low.is_finite() && high.is_finite()).then_some((low, high))
 }
 
 /// The largest magnitude of a tensor; NaN if a number is not finite.
@@ -187,42 +152,6 @@ impl<R: Rule> Row<'_, R> {
         }
         packing::pack(&scratch.codes, format.bits(), codes);
         zeros.copy_from_slice(&scratch.zeros[..zeros.len()]);
-    }
-}
-
-impl Quantised {
-    /// A code.
-    pub fn code(&self, row: usize, col: usize) -> u32 {
-        let words = self.format.words_per_row(self.cols);
-        packing::unpack(&self.codes[row * words..][..words], col, self.format.bits())
-    }
-
-    /// The codes of all numbers, one in each byte, without what fills rows up.
-    pub fn codes(&self) -> Vec<u8> {
-        let row = |row: usize| (0..self.cols).map(move |col| self.code(row, col) as u8);
-        (0..self.rows).flat_map(row).collect()
-    }
-
-    /// All numbers that the codes and the scales of both levels stand for, row by row.
-    pub fn dequantise(&self) -> Vec<f32> {
-        let stored = self.stored();
-        let mut values = stored.as_parts().map(Vec::as_slice).read(0..self.rows, Reading::Numbers);
-        if let Some(&first) = self.outer.first() {
-            let outer = |row: usize| self.outer.get(row).copied().unwrap_or(first);
-            let rows = values.par_chunks_mut(self.cols).enumerate();
-            rows.for_each(|(row, values)| values.iter_mut().for_each(|value| *value *= outer(row)));
-        }
-        values
-    }
-
-    /// The first row and group without a finite scale or zero: they hold an infinity or a NaN, or numbers that no scale or
-    /// zero in its type covers.
-    pub fn not_finite(&self) -> Option<(usize, usize)> {
-        let per_row = (self.scales.len() / self.rows.max(1)).max(1);
-        let infinite = |numbers: &[f32]| numbers.iter().position(|number| !number.is_finite());
-        let group = infinite(&self.scales).into_iter().chain(infinite(&self.zeros)).min();
-        let group = group.map(|at| (at / per_row, at % per_row));
-        group.into_iter().chain(infinite(&self.outer).map(|row| (row, 0))).min()
     }
 }
 

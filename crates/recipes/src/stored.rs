@@ -2,7 +2,7 @@
 
 use crate::element::Codes;
 use crate::format::{Format, Grouping, Method, Zero, stored_words};
-use crate::quantise::Quantised;
+use crate::quantised::Quantised;
 use crate::scalar::rounding::to_integer;
 use crate::{Element, Weight, packing};
 use rayon::prelude::*;
@@ -99,10 +99,29 @@ impl Stored<usize> {
     }
 }
 
+impl Format {
+    /// Bytes of a stored tensor: codes, scales of both levels, zeros, each in whole words.
+    pub fn bytes(&self, rows: usize, cols: usize) -> u64 {
+        4 * Stored::sizes(*self, rows, cols).into_parts().into_iter().sum::<usize>() as u64
+    }
+}
+
 impl Quantised {
     /// The same with scales and zeros that are to be stored in f32, as devices give them.
     pub fn unpacked(self) -> Self {
         Self { format: self.format.unpacked(), ..self }
+    }
+
+    /// All numbers that the codes and the scales of both levels stand for, row by row.
+    pub fn dequantise(&self) -> Vec<f32> {
+        let stored = self.stored();
+        let mut values = stored.as_parts().map(Vec::as_slice).read(0..self.rows, Reading::Numbers);
+        if let Some(&first) = self.outer.first() {
+            let outer = |row: usize| self.outer.get(row).copied().unwrap_or(first);
+            let rows = values.par_chunks_mut(self.cols).enumerate();
+            rows.for_each(|(row, values)| values.iter_mut().for_each(|value| *value *= outer(row)));
+        }
+        values
     }
 
     /// The words to be kept, scales and zeros in the types that the format stores them in.

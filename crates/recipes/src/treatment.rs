@@ -2,7 +2,8 @@
 
 use crate::block_sparse::BlockSparse;
 use crate::format::{Format, Grouping, Method};
-use crate::quantise::{Quantised, quantise};
+use crate::quantise::quantise;
+use crate::quantised::Quantised;
 use crate::stored::Stored;
 use crate::{Dtype, RecipeError, Sparsity, Weight};
 

@@ -2,8 +2,8 @@
 
 use crate::file::{Golden, Numbers};
 use calorimeter_recipes::format::{Format, Grouping, Method, MxScaling, Zero};
-use calorimeter_recipes::quantise::{Quantised, quantise};
 use calorimeter_recipes::{Codes, Dtype, Element, FloatType, Recipe, Sparsity, Treatment};
+use calorimeter_recipes::{Quantised, quantise::quantise};
 use std::collections::BTreeSet;
 
 /// Files of variants that no recipe names.

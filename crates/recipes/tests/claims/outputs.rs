@@ -4,8 +4,8 @@ use crate::file::Golden;
 use crate::golden::{checked, group_of, treatment};
 use burn::tensor::{Tensor, TensorData};
 use burn_flex::{Flex, FlexDevice};
+use calorimeter_recipes::Quantised;
 use calorimeter_recipes::format::{Method, Zero};
-use calorimeter_recipes::quantise::Quantised;
 use calorimeter_recipes::{Dtype, Element, FloatType, Treatment};
 
 /// The layer's output for the rows of `input`.

@@ -1,8 +1,8 @@
 //! What every recipe's weight format promises, whatever the weight.
 
 use crate::golden::group_of;
+use calorimeter_recipes::Quantised;
 use calorimeter_recipes::format::{Format, Method, Zero};
-use calorimeter_recipes::quantise::Quantised;
 use calorimeter_recipes::{Dtype, Element, Recipe, RecipeError, Sparsity, Treatment, Weight};
 use proptest::prelude::*;
 

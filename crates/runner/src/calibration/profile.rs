@@ -7,7 +7,7 @@ use super::operations::NO_TRANSFER;
 use super::peaks::{MEMORY, Peak, Stated, peaks};
 use super::plan::{CACHE, STREAM, TRANSFER};
 use super::precisions::{PrecisionMatrix, precisions};
-use super::registry::hardware_id;
+use crate::cache;
 use calorimeter_sinks::journal::JournalContents;
 use calorimeter_sinks::{Record, Status};
 use serde::{Deserialize, Serialize};
@@ -184,6 +184,11 @@ fn not_measured(records: &[Record]) -> BTreeMap<String, String> {
     missing.into_iter().collect()
 }
 
+/// The folder name of a hardware.
+pub fn hardware_id(name: &str) -> String {
+    cache::file_name(name.trim()).trim_start_matches('.').to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,5 +234,12 @@ mod tests {
         let profile = Profile::of(&journal(vec![]), &Labels::default());
         assert_eq!(profile.not_measured["transfer"], NO_TRANSFER);
         assert!(profile.peaks.is_empty() && profile.cache_levels.is_empty());
+    }
+
+    #[test]
+    fn a_name_is_a_folder_and_never_leads_out_of_the_registry() {
+        for (name, id) in [("i7-12700K", "i7-12700K"), (" NVIDIA H200 ", "NVIDIA_H200"), ("../../etc", "_.._etc")] {
+            assert_eq!(hardware_id(name), id);
+        }
     }
 }

@@ -1,16 +1,10 @@
 //! A folder of profiles that only grows: one folder for each hardware, one file for each calibration.
 
-use super::profile::{Profile, SCHEMA, VERSION};
-use crate::cache;
+use super::profile::{Profile, SCHEMA, VERSION, hardware_id};
 use calorimeter_sinks::{SinkError, atomic};
 use chrono::Utc;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// The folder name of a hardware.
-pub fn hardware_id(name: &str) -> String {
-    cache::file_name(name.trim()).trim_start_matches('.').to_owned()
-}
 
 /// Adds a profile under the time of this moment; nothing there is ever replaced.
 pub fn keep(registry: &Path, profile: &Profile) -> Result<PathBuf, SinkError> {
@@ -66,16 +60,4 @@ fn written(profile: &Profile) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(profile).unwrap_or_default();
     bytes.push(b'\n');
     bytes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_a_folder_and_never_leads_out_of_the_registry() {
-        for (name, id) in [("i7-12700K", "i7-12700K"), (" NVIDIA H200 ", "NVIDIA_H200"), ("../../etc", "_.._etc")] {
-            assert_eq!(hardware_id(name), id);
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! `calorimeter list`.
 
-use super::options::Listing;
+use super::command::Listing;
 use crate::devices;
 use calorimeter_recipes::Recipe;
 use calorimeter_zoo::{Implementation, Model, Operator};

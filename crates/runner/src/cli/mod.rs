@@ -4,6 +4,7 @@ mod accuracy;
 mod advice;
 mod calibrate;
 mod ci;
+mod command;
 mod doctor;
 mod list;
 mod noise;
@@ -16,7 +17,7 @@ use crate::Exit;
 use crate::run::RunError;
 use calorimeter_zoo::Suite;
 use clap::{CommandFactory, Parser};
-use options::{Cli, Command};
+use command::{Cli, Command};
 use std::io::Write;
 
 /// Reads the command line and does what it says.

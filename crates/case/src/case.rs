@@ -34,7 +34,7 @@ pub struct Case {
     pub shape_name: String,
     /// The named axes, e.g. m, k and n.
     pub shape: Axes,
-    /// What the time means: `device-cold`, `device-hot`, `graph`, `host-e2e`, `host-enqueue`.
+    /// What the time means: `device-cold`, `host-e2e`, …
     pub regime: Regime,
     /// Floating-point operations of one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

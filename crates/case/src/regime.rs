@@ -1,54 +1,88 @@
-//! What a time means: five questions whose answers are never put into one column.
+//! What a time means: questions whose answers are never put into one column.
 
 use crate::UnknownName;
 use std::{fmt, str::FromStr};
 
-/// The question that a time answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum Regime {
-    /// How long the device needs when operands come from memory, as in inference.
-    #[default]
-    DeviceCold,
-    /// How long the device needs when operands may still be in its cache.
-    DeviceHot,
-    /// How long the device needs when launches are replayed from a captured graph, operands coming from memory.
-    Graph,
-    /// How long a caller waits for one launch and its end.
-    HostE2e,
-    /// How long a caller is busy with one launch that is not waited for.
-    HostEnqueue,
+/// Makes the regimes of a table, whose first is the default.
+macro_rules! regimes {
+    ($($variant:ident = $name:literal: $about:literal, clock: $clock:ident, rotates: $rotates:literal;)*) => {
+        /// The question that a time answers.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Regime {
+            $(#[doc = $about] $variant,)*
+        }
+
+        impl Regime {
+            /// Every regime, the default first.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// The question, in one line.
+            pub const fn about(self) -> &'static str {
+                match self { $(Self::$variant => $about,)* }
+            }
+
+            /// What its times are read from.
+            pub const fn clock(self) -> Clock {
+                match self { $(Self::$variant => Clock::$clock,)* }
+            }
+
+            /// Whether launches go through many buffer sets, so that no cache holds what the next one reads.
+            pub const fn rotates(self) -> bool {
+                match self { $(Self::$variant => $rotates,)* }
+            }
+        }
+    };
 }
 
-impl Regime {
-    /// Every regime, the default first.
-    pub const ALL: [Self; 5] = [Self::DeviceCold, Self::DeviceHot, Self::Graph, Self::HostE2e, Self::HostEnqueue];
+// ANCHOR: table
+regimes! {
+    DeviceCold = "device-cold": "time on the device, operands coming from memory: launches go through many buffer sets",
+        clock: Device, rotates: true;
+    DeviceHot = "device-hot": "time on the device, operands possibly in its cache: launches share one buffer set",
+        clock: Device, rotates: false;
+    Graph = "graph": "time on the device, launches replayed from a captured graph, operands coming from memory",
+        clock: Graph, rotates: true;
+    HostE2e = "host-e2e": "time that a caller waits for one launch and its end",
+        clock: Waiting, rotates: false;
+    HostEnqueue = "host-enqueue": "time that a caller is busy with one launch that is not waited for",
+        clock: Enqueuing, rotates: false;
+}
+// ANCHOR_END: table
 
-    /// The question, in one line.
-    pub fn about(self) -> &'static str {
-        match self {
-            Self::DeviceCold => "time on the device, operands coming from memory: launches go through many buffer sets",
-            Self::DeviceHot => "time on the device, operands possibly in its cache: launches share one buffer set",
-            Self::Graph => "time on the device, launches replayed from a captured graph, operands coming from memory",
-            Self::HostE2e => "time that a caller waits for one launch and its end",
-            Self::HostEnqueue => "time that a caller is busy with one launch that is not waited for",
-        }
+/// What the times of a regime are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// The device's clock, around launches that follow one another.
+    Device,
+    /// The device's clock, around a graph of launches that is replayed.
+    Graph,
+    /// The host's clock, around a launch and its end.
+    Waiting,
+    /// The host's clock, around a launch that is not waited for.
+    Enqueuing,
+}
+
+impl Clock {
+    /// Whether it tells how long the device computes.
+    pub const fn is_the_devices(self) -> bool {
+        matches!(self, Self::Device | Self::Graph)
     }
+}
 
-    /// Whether launches go through many buffer sets, so that no cache holds what the next one reads.
-    pub fn rotates(self) -> bool {
-        matches!(self, Self::DeviceCold | Self::Graph)
+impl Default for Regime {
+    fn default() -> Self {
+        Self::ALL[0]
     }
 }
 
 impl fmt::Display for Regime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::DeviceCold => "device-cold",
-            Self::DeviceHot => "device-hot",
-            Self::Graph => "graph",
-            Self::HostE2e => "host-e2e",
-            Self::HostEnqueue => "host-enqueue",
-        })
+        f.pad(self.name())
     }
 }
 
@@ -56,17 +90,19 @@ impl FromStr for Regime {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let found = Self::ALL.into_iter().find(|regime| regime.to_string() == name);
-        found.ok_or_else(|| UnknownName::new("regime", name, Self::ALL.map(|known| known.to_string())))
+        let found = Self::ALL.into_iter().find(|regime| regime.name() == name);
+        found.ok_or_else(|| UnknownName::new("regime", name, Self::ALL.map(Self::name)))
     }
 }
 
-crate::written_as_a_name!(
-    Regime,
-    "Regime",
-    "what a time means: device-cold, device-hot, graph, host-e2e or host-enqueue",
-    Regime::ALL.iter().map(ToString::to_string).collect()
-);
+crate::written_as_a_name!(Regime, "Regime", &expected(), Regime::ALL.iter().map(ToString::to_string).collect());
+
+/// `what a time means: device-cold, device-hot or graph`
+fn expected() -> String {
+    let names = Regime::ALL.map(Regime::name);
+    let (last, others) = names.split_last().expect("there are regimes");
+    format!("what a time means: {} or {last}", others.join(", "))
+}
 
 /// More buffer sets than this are never made.
 const MOST_SETS: u64 = 512;

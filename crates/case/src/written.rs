@@ -4,7 +4,7 @@
 /// error is raised while the text is visited, so that a YAML reader can add the line and column of the name itself.
 #[macro_export]
 macro_rules! written_as_a_name {
-    ($type:ty, $title:literal, $expecting:literal, $names:expr) => {
+    ($type:ty, $title:literal, $expecting:expr, $names:expr) => {
         $crate::serde_by_name!($type, $expecting);
 
         $crate::schema_by_name!($type, $title, $expecting, $names, "string");
@@ -15,7 +15,7 @@ macro_rules! written_as_a_name {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! serde_by_name {
-    ($type:ty, $expecting:literal) => {
+    ($type:ty, $expecting:expr) => {
         impl $crate::__private::serde::Serialize for $type {
             fn serialize<S: $crate::__private::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -47,7 +47,7 @@ macro_rules! serde_by_name {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! schema_by_name {
-    ($type:ty, $title:literal, $expecting:literal, $names:expr, $json:expr) => {
+    ($type:ty, $title:literal, $expecting:expr, $names:expr, $json:expr) => {
         impl $crate::__private::schemars::JsonSchema for $type {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 $title.into()
@@ -68,5 +68,5 @@ macro_rules! schema_by_name {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! schema_by_name {
-    ($type:ty, $title:literal, $expecting:literal, $names:expr, $json:expr) => {};
+    ($type:ty, $title:literal, $expecting:expr, $names:expr, $json:expr) => {};
 }

@@ -216,8 +216,8 @@ pub struct OverrideArguments {
     /// Stop a case after measuring it for this long, e.g. 5s
     #[arg(long, value_name = "TIME")]
     pub max_time: Option<Span>,
-    /// What times mean: device-cold, device-hot, graph, host-e2e, host-enqueue
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    /// What times mean.
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', help = regimes())]
     pub regimes: Option<Vec<Regime>>,
     /// Whether to tune kernels, and what becomes of the results
     #[arg(long, value_enum, default_value = "cached")]
@@ -234,6 +234,10 @@ pub struct OverrideArguments {
     /// Given to the suites alone.
     #[arg(skip)]
     pub export: Option<String>,
+}
+
+fn regimes() -> String {
+    format!("What times mean: {}", Regime::ALL.map(Regime::name).join(", "))
 }
 
 /// The part of it that says which cases there are, however they are measured.

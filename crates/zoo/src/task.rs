@@ -25,6 +25,11 @@ impl Subject {
         let models = Model::known().into_iter().map(|info| info.name);
         models.chain(Operator::all().iter().map(ToString::to_string)).collect()
     }
+
+    /// Whether anything opens it in an implementation on a device, whatever its size.
+    pub fn has(self, implementation: Implementation, device: Device) -> bool {
+        registry::opener(self, implementation, device).is_ok()
+    }
 }
 
 impl fmt::Display for Subject {

@@ -4,14 +4,12 @@
 use super::openers::ModelOnCuda;
 use super::openers::{BaselineAlone, ModelOnBurn, NotBuilt};
 use super::{Opener, Zoo};
-#[cfg(feature = "cpu")]
-use crate::backends::cpu;
-#[cfg(feature = "cuda")]
-use crate::backends::cuda;
-#[cfg(feature = "wgpu")]
-use crate::backends::wgpu;
-use crate::backends::{self, BurnBackend};
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use crate::CubeOf;
+use crate::backends::{self, BurnBackend, EachBackend};
 use crate::{BurnModel, Definition, DeviceKind, Implementation, Model, NativeModel, Subject};
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use burn_cubecl::CubeRuntime;
 use calorimeter_case::NameTaken;
 
 /// The ways to run some models of one family; each method adds one.
@@ -46,23 +44,11 @@ impl<D: Definition> ModelWays<'_, D> {
     where
         D: BurnModel,
     {
-        use Implementation::{Eager, Fused};
-        #[cfg(feature = "cpu")]
-        self.on::<cpu::Eager>(Eager, &[DeviceKind::Cpu]);
-        #[cfg(feature = "cuda")]
-        {
-            self.on::<cuda::Eager>(Eager, &[DeviceKind::Cuda]);
-            self.on::<cuda::Fused>(Fused, &[DeviceKind::Cuda]);
-        }
-        #[cfg(feature = "wgpu")]
-        {
-            self.on::<wgpu::Eager>(Eager, backends::WGPU);
-            self.on::<wgpu::Fused>(Fused, backends::WGPU);
-        }
-        for kind in backends::not_built() {
-            self.put(Eager, kind, |_| Box::new(NotBuilt { burn: true }));
-            if kind.is_gpu() {
-                self.put(Fused, kind, |_| Box::new(NotBuilt { burn: true }));
+        backends::each(&ByBurn(&self));
+        for (kind, gpu) in backends::not_built() {
+            self.put(Implementation::Eager, kind, |_| Box::new(NotBuilt { burn: true }));
+            if gpu {
+                self.put(Implementation::Fused, kind, |_| Box::new(NotBuilt { burn: true }));
             }
         }
         self
@@ -101,5 +87,23 @@ impl<D: Definition> ModelWays<'_, D> {
             let subject = Subject::Model(Model::of(model));
             self.zoo.insert(subject, implementation, kind, make(model)).expect("each way is added once");
         }
+    }
+}
+
+/// `eager` on every backend, `fused` on those that fuse.
+struct ByBurn<'a, D: 'static>(&'a ModelWays<'a, D>);
+
+impl<D: BurnModel> EachBackend for ByBurn<'_, D> {
+    fn processor<B: BurnBackend>(&self, kinds: &[DeviceKind]) {
+        self.0.on::<B>(Implementation::Eager, kinds);
+    }
+
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    fn gpu<R: CubeRuntime, Fused: BurnBackend>(&self, kinds: &[DeviceKind])
+    where
+        CubeOf<R>: BurnBackend,
+    {
+        self.0.on::<CubeOf<R>>(Implementation::Eager, kinds);
+        self.0.on::<Fused>(Implementation::Fused, kinds);
     }
 }

@@ -1,12 +1,14 @@
 //! What makes a task runnable.
 
-use crate::backends::{BurnBackend, no_backend};
 #[cfg(feature = "cuda")]
-use crate::{Device, NativeModel, NativeOpen};
+use crate::backends::cuda;
+use crate::backends::{BurnBackend, no_backend};
 use crate::{
     Forward, HostOpen, Inputs, Machines, Matrix, OperatorProblem, Pass, Problem, Setup, Spec, Task, Tensors, Value,
     Workload, ZooError, burn_workload, value,
 };
+#[cfg(feature = "cuda")]
+use crate::{NativeModel, NativeOpen};
 use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
 use calorimeter_recipes::{Linear, Treatment};
@@ -119,7 +121,7 @@ pub struct OperatorOnCuda(pub &'static dyn NativeOpen);
 #[cfg(feature = "cuda")]
 impl Opener for OperatorOnCuda {
     fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
-        let machine = opening.machines.native(cuda(opening.setup.device)?)?;
+        let machine = opening.machines.native(cuda::index(opening.setup.device)?)?;
         let (OperatorProblem { spec, .. }, inputs) = opening.operator()?;
         self.0.open(spec, inputs, machine, opening.setup.sets)
     }
@@ -132,17 +134,9 @@ pub struct ModelOnCuda(pub &'static dyn NativeModel);
 #[cfg(feature = "cuda")]
 impl Opener for ModelOnCuda {
     fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
-        let machine = opening.machines.native(cuda(opening.setup.device)?)?;
+        let machine = opening.machines.native(cuda::index(opening.setup.device)?)?;
         let (problem, tensors) = opening.model()?;
         self.0.open(problem, tensors, machine, opening.setup.sets)
-    }
-}
-
-#[cfg(feature = "cuda")]
-fn cuda(device: Device) -> Result<u16, ZooError> {
-    match device {
-        Device::Cuda(index) => Ok(index),
-        other => Err(ZooError::Device(format!("{other} is no CUDA device"))),
     }
 }
 
@@ -218,7 +212,7 @@ impl Opener for NotBuilt {
 pub struct Scripted;
 
 impl Opener for Scripted {
-    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
-        Err(no_backend(opening.setup.device))
+    fn open(&self, _: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        Err(ZooError::Unsupported("the mock device computes nothing".into()))
     }
 }

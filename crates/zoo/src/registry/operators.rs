@@ -4,14 +4,12 @@
 use super::openers::OperatorOnCuda;
 use super::openers::{MakePass, NotBuilt, OnBurn, OperatorOnHost, SpecsAlone};
 use super::{Opener, Zoo};
-#[cfg(feature = "cpu")]
-use crate::backends::cpu;
-#[cfg(feature = "cuda")]
-use crate::backends::cuda;
-#[cfg(feature = "wgpu")]
-use crate::backends::wgpu;
-use crate::backends::{self, BurnBackend};
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use crate::CubeOf;
+use crate::backends::{self, BurnBackend, EachBackend};
 use crate::{BurnPass, CubePass, DeviceKind, HostOpen, Implementation, NativeOpen, Operation, Operator, Spec, Subject};
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use burn_cubecl::CubeRuntime;
 use calorimeter_case::NameTaken;
 
 /// The ways to run some operators of one family; each method adds one. An operator is run where it has a way, and nothing
@@ -53,23 +51,11 @@ impl<O: Operation> OperatorWays<'_, O> {
     where
         O: BurnPass,
     {
-        use Implementation::{Eager, Fused};
-        #[cfg(feature = "cpu")]
-        self.eager_on::<cpu::Eager>(&[DeviceKind::Cpu]);
-        #[cfg(feature = "cuda")]
-        {
-            self.eager_on::<cuda::Eager>(&[DeviceKind::Cuda]);
-            self.fused_on::<cuda::Fused>(&[DeviceKind::Cuda]);
-        }
-        #[cfg(feature = "wgpu")]
-        {
-            self.eager_on::<wgpu::Eager>(backends::WGPU);
-            self.fused_on::<wgpu::Fused>(backends::WGPU);
-        }
-        for kind in backends::not_built() {
-            self.not_built(Eager, kind);
-            if kind.is_gpu() {
-                self.not_built(Fused, kind);
+        backends::each(&ByBurn(&self));
+        for (kind, gpu) in backends::not_built() {
+            self.not_built(Implementation::Eager, kind);
+            if gpu {
+                self.not_built(Implementation::Fused, kind);
             }
         }
         self
@@ -80,10 +66,10 @@ impl<O: Operation> OperatorWays<'_, O> {
     where
         O: BurnPass,
     {
-        #[cfg(feature = "cpu")]
-        self.fused_on::<cpu::Eager>(&[DeviceKind::Cpu]);
-        #[cfg(not(feature = "cpu"))]
-        self.not_built(Implementation::Fused, DeviceKind::Cpu);
+        backends::each(&Folded(&self));
+        for (kind, _) in backends::not_built().filter(|(_, gpu)| !gpu) {
+            self.not_built(Implementation::Fused, kind);
+        }
         self
     }
 
@@ -92,15 +78,9 @@ impl<O: Operation> OperatorWays<'_, O> {
     where
         O: CubePass,
     {
-        #[cfg(feature = "cuda")]
-        self.add::<cuda::Eager>(Implementation::Cube, &[DeviceKind::Cuda], |operator| {
-            Box::new(move |spec, inputs| operator.pass::<cuda::Runtime>(spec, inputs))
-        });
-        #[cfg(feature = "wgpu")]
-        self.add::<wgpu::Eager>(Implementation::Cube, backends::WGPU, |operator| {
-            Box::new(move |spec, inputs| operator.pass::<wgpu::Runtime>(spec, inputs))
-        });
-        for kind in backends::not_built().filter(|kind| kind.is_gpu()) {
+        #[cfg(any(feature = "cuda", feature = "wgpu"))]
+        backends::each(&ByCube(&self));
+        for (kind, _) in backends::not_built().filter(|(_, gpu)| *gpu) {
             self.not_built(Implementation::Cube, kind);
         }
         self
@@ -190,6 +170,49 @@ impl<O: Operation> OperatorWays<'_, O> {
     fn put(&self, operator: &'static O, implementation: Implementation, kind: DeviceKind, opener: Box<dyn Opener>) {
         let subject = Subject::Operator(Operator::of(operator));
         self.zoo.insert(subject, implementation, kind, opener).expect("each way is added once");
+    }
+}
+
+/// `eager` on every backend, `fused` on those that fuse.
+struct ByBurn<'a, O: 'static>(&'a OperatorWays<'a, O>);
+
+impl<O: BurnPass> EachBackend for ByBurn<'_, O> {
+    fn processor<B: BurnBackend>(&self, kinds: &[DeviceKind]) {
+        self.0.eager_on::<B>(kinds);
+    }
+
+    #[cfg(any(feature = "cuda", feature = "wgpu"))]
+    fn gpu<R: CubeRuntime, Fused: BurnBackend>(&self, kinds: &[DeviceKind])
+    where
+        CubeOf<R>: BurnBackend,
+    {
+        self.0.eager_on::<CubeOf<R>>(kinds);
+        self.0.fused_on::<Fused>(kinds);
+    }
+}
+
+/// `fused` on processors.
+struct Folded<'a, O: 'static>(&'a OperatorWays<'a, O>);
+
+impl<O: BurnPass> EachBackend for Folded<'_, O> {
+    fn processor<B: BurnBackend>(&self, kinds: &[DeviceKind]) {
+        self.0.fused_on::<B>(kinds);
+    }
+}
+
+/// `cube` on GPUs.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+struct ByCube<'a, O: 'static>(&'a OperatorWays<'a, O>);
+
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+impl<O: CubePass> EachBackend for ByCube<'_, O> {
+    fn gpu<R: CubeRuntime, Fused: BurnBackend>(&self, kinds: &[DeviceKind])
+    where
+        CubeOf<R>: BurnBackend,
+    {
+        self.0.add::<CubeOf<R>>(Implementation::Cube, kinds, |operator| {
+            Box::new(move |spec, inputs| operator.pass::<R>(spec, inputs))
+        });
     }
 }
 

@@ -1,0 +1,100 @@
+//! NVIDIA GPUs, through CubeCL.
+
+use super::driver::{Ask, Driver};
+use super::pools::{of_every_stream, set_sharing, usage};
+use super::{BurnBackend, Machines};
+use crate::{Device, Value, ZooError};
+use burn_cuda::{Cuda, CudaDevice};
+use calorimeter_kernels::native::Machine;
+use cubecl::client::ComputeClient;
+pub use cubecl::cuda::CudaRuntime as Runtime;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub type Eager = super::CubeOf<Runtime>;
+pub type Fused = Cuda<f32, i32>;
+
+impl BurnBackend for Eager {
+    const TF32: bool = true;
+
+    fn handle(device: Device) -> Result<CudaDevice, ZooError> {
+        Ok(CudaDevice::new(usize::from(index(device)?)))
+    }
+}
+
+impl BurnBackend for Fused {
+    const TF32: bool = true;
+
+    fn handle(device: Device) -> Result<CudaDevice, ZooError> {
+        Eager::handle(device)
+    }
+
+    fn drain(output: &Value<Self>) {
+        match output.clone() {
+            Value::Float(tensor) => tensor.into_primitive().tensor().client.sync(|| ()),
+            Value::Codes(tensor) => tensor.into_primitive().client.sync(|| ()),
+        };
+    }
+}
+
+/// The index of a CUDA device.
+pub fn index(device: Device) -> Result<u16, ZooError> {
+    match device {
+        Device::Cuda(index) => Ok(index),
+        other => Err(ZooError::Device(format!("{other} is no CUDA device"))),
+    }
+}
+
+/// The devices that native workloads share.
+pub type Natives = HashMap<u16, Arc<Machine>>;
+
+impl Machines {
+    /// The CUDA device that native workloads share.
+    pub fn native(&mut self, index: u16) -> Result<Arc<Machine>, ZooError> {
+        if let Some(machine) = self.native.get(&index) {
+            return Ok(machine.clone());
+        }
+        let machine = Machine::open(usize::from(index)).map_err(|e| ZooError::Device(e.to_string()))?;
+        self.native.insert(index, machine.clone());
+        Ok(machine)
+    }
+}
+
+/// What NVIDIA's GPUs can be asked.
+pub struct Gpus;
+
+impl Driver for Gpus {
+    fn pool(&self, device: Device) -> Option<Ask> {
+        Some(usage(of_every_stream(client(device).ok()?)))
+    }
+
+    fn empty_pool(&self, device: Device) {
+        settle(device);
+        let client = client(device).into_iter();
+        client.flat_map(of_every_stream).for_each(|client| client.memory_cleanup());
+        settle(device);
+    }
+
+    fn share_blocks(&self, device: Device, share: bool) {
+        set_sharing(client(device).into_iter().flat_map(of_every_stream).collect(), share);
+    }
+
+    fn free_memory(&self, device: Device, machines: &mut Machines) -> Option<u64> {
+        machines.native(index(device).ok()?).ok()?.free_memory().ok()
+    }
+
+    // After a fault every call into CUDA fails.
+    fn broken(&self, device: Device, machines: &Machines) -> Option<String> {
+        machines.native.get(&index(device).ok()?)?.synchronize().err().map(|error| error.to_string())
+    }
+}
+
+fn client(device: Device) -> Result<ComputeClient<Runtime>, ZooError> {
+    Ok(<Runtime as cubecl::Runtime>::client(&Eager::handle(device)?))
+}
+
+/// Waits for the device; fusion drops what it has yet to drop.
+fn settle(device: Device) {
+    // A device that cannot be waited for says so to whoever asks it next.
+    let _ = Fused::handle(device).map(|handle| <Fused as burn::tensor::backend::Backend>::sync(&handle));
+}

@@ -1,0 +1,32 @@
+//! Opening a task by its parts.
+
+use super::Machines;
+use crate::{Inputs, Matrix, Opening, OperatorProblem, Problem, Setup, Task, Tensors, Workload, ZooError, registry};
+use calorimeter_recipes::Treatment;
+
+/// Makes an operator runnable: its inputs on the device, ready to launch.
+pub fn open_operator(
+    problem: &OperatorProblem,
+    inputs: &[Matrix],
+    setup: Setup,
+    machines: &mut Machines,
+) -> Result<Box<dyn Workload>, ZooError> {
+    let OperatorProblem { operator, spec, .. } = problem;
+    operator.check(spec)?;
+    let (task, inputs) = (Task::Operator(problem.clone()), Inputs::Operator(inputs.to_vec()));
+    let treatment = Treatment::none(spec.dtype());
+    registry::open(Opening { task: &task, inputs: &inputs, treatment: &treatment, setup, machines })
+}
+
+/// Makes a problem runnable: its tensors, quantised by the recipe, on the device, ready to launch.
+pub fn open(
+    problem: &Problem,
+    tensors: &Tensors,
+    treatment: &Treatment,
+    setup: Setup,
+    machines: &mut Machines,
+) -> Result<Box<dyn Workload>, ZooError> {
+    problem.model.check(problem.shape)?;
+    let (task, inputs) = (Task::Model(*problem), Inputs::Model(tensors.clone()));
+    registry::open(Opening { task: &task, inputs: &inputs, treatment, setup, machines })
+}

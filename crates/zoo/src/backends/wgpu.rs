@@ -1,0 +1,136 @@
+//! Vulkan and Metal adapters, through CubeCL on wgpu.
+
+use super::BurnBackend;
+use super::driver::{Ask, Driver};
+use super::pools::{of_every_stream, set_sharing, usage};
+use crate::{Device, Value, ZooError};
+use burn_wgpu::Wgpu;
+use cubecl::client::ComputeClient;
+use cubecl::wgpu::WgpuDevice;
+pub(crate) use cubecl::wgpu::WgpuRuntime as Runtime;
+use std::sync::Mutex;
+use wgpu::DeviceType;
+
+pub(crate) type Eager = super::CubeOf<Runtime>;
+pub(crate) type Fused = Wgpu<f32, i32, u8>;
+
+/// An adapter that a graphics driver offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adapter {
+    /// Its name.
+    pub name: String,
+    /// The driver and its version.
+    pub driver: String,
+    /// Whether it is a processor that imitates a GPU.
+    pub software: bool,
+    /// PCI vendor.
+    pub vendor: u32,
+    handle: WgpuDevice,
+}
+
+/// The PCI vendor of Intel, whose GPUs torch calls `xpu`.
+pub const INTEL: u32 = 0x8086;
+
+/// Every adapter of the platform's graphics API, hardware first; empty without a driver.
+pub fn adapters() -> Vec<Adapter> {
+    let backends = if cfg!(target_os = "macos") { wgpu::Backends::METAL } else { wgpu::Backends::VULKAN };
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = backends;
+    let instance = wgpu::Instance::new(descriptor);
+    let mut counts = [0; 3];
+    let mut next = |kind: usize| {
+        counts[kind] += 1;
+        counts[kind] - 1
+    };
+    let mut adapters: Vec<Adapter> = cubecl::future::block_on(instance.enumerate_adapters(backends))
+        .into_iter()
+        .filter_map(|adapter| {
+            let info = adapter.get_info();
+            let handle = match info.device_type {
+                DeviceType::DiscreteGpu => WgpuDevice::DiscreteGpu(next(0)),
+                DeviceType::IntegratedGpu => WgpuDevice::IntegratedGpu(next(1)),
+                DeviceType::VirtualGpu => WgpuDevice::VirtualGpu(next(2)),
+                DeviceType::Cpu => WgpuDevice::Cpu,
+                DeviceType::Other => return None,
+            };
+            let software = info.device_type == DeviceType::Cpu;
+            let driver = format!("{} {}", info.driver, info.driver_info).trim().to_owned();
+            Some(Adapter { name: info.name, driver, software, vendor: info.vendor, handle })
+        })
+        .collect();
+    adapters.sort_by_key(|adapter| adapter.software);
+    adapters
+}
+
+/// The adapter's runtime handle, set up for the platform's graphics API.
+fn handle(device: Device, index: u16) -> Result<WgpuDevice, ZooError> {
+    static READY: Mutex<Vec<(u16, WgpuDevice)>> = Mutex::new(Vec::new());
+    let mut ready = READY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some((_, handle)) = ready.iter().find(|(i, _)| *i == index) {
+        return Ok(handle.clone());
+    }
+    let found = adapters();
+    let adapter = found
+        .get(usize::from(index))
+        .ok_or_else(|| ZooError::Device(format!("{device} was not found; {} adapters are there", found.len())))?;
+    let options = cubecl::wgpu::RuntimeOptions::default();
+    #[cfg(not(target_os = "macos"))]
+    cubecl::wgpu::init_setup::<cubecl::wgpu::Vulkan>(&adapter.handle, options);
+    #[cfg(target_os = "macos")]
+    cubecl::wgpu::init_setup::<cubecl::wgpu::Metal>(&adapter.handle, options);
+    ready.push((index, adapter.handle.clone()));
+    Ok(adapter.handle.clone())
+}
+
+/// The runtime's client, for stopwatches and limits.
+pub fn client(device: Device) -> Result<ComputeClient<Runtime>, ZooError> {
+    Ok(<Runtime as cubecl::Runtime>::client(&Eager::handle(device)?))
+}
+
+impl BurnBackend for Eager {
+    fn handle(device: Device) -> Result<WgpuDevice, ZooError> {
+        match device {
+            Device::Vulkan(index) | Device::Metal(index) => handle(device, index),
+            other => Err(ZooError::Unsupported(format!("{other} is no wgpu device"))),
+        }
+    }
+}
+
+impl BurnBackend for Fused {
+    fn handle(device: Device) -> Result<WgpuDevice, ZooError> {
+        Eager::handle(device)
+    }
+
+    fn drain(output: &Value<Self>) {
+        match output.clone() {
+            Value::Float(tensor) => tensor.into_primitive().tensor().client.sync(|| ()),
+            Value::Codes(tensor) => tensor.into_primitive().client.sync(|| ()),
+        };
+    }
+}
+
+/// What adapters can be asked.
+pub(super) struct Adapters;
+
+impl Driver for Adapters {
+    fn pool(&self, device: Device) -> Option<Ask> {
+        Some(usage(of_every_stream(client(device).ok()?)))
+    }
+
+    fn empty_pool(&self, device: Device) {
+        settle(device);
+        let client = client(device).into_iter();
+        client.flat_map(of_every_stream).for_each(|client| client.memory_cleanup());
+        settle(device);
+    }
+
+    fn share_blocks(&self, device: Device, share: bool) {
+        set_sharing(client(device).into_iter().flat_map(of_every_stream).collect(), share);
+    }
+}
+
+/// Waits for the device; fusion drops what it has yet to drop.
+fn settle(device: Device) {
+    // A device that cannot be waited for says so to whoever asks it next.
+    let _ = Fused::handle(device).map(|handle| <Fused as burn::tensor::backend::Backend>::sync(&handle));
+}

@@ -1,7 +1,7 @@
 //! What a reader of the numbers must know of the machine and the build.
 
-use crate::device_sensors;
 use crate::devices::DiscoveredDevice;
+use crate::platforms;
 use serde_json::{Value, json};
 
 /// The processor's name, or its architecture where the system does not tell.
@@ -24,7 +24,7 @@ pub fn describe(devices: &[DiscoveredDevice]) -> Value {
     let devices: Vec<Value> = devices
         .iter()
         .map(|found| {
-            let sensors = match device_sensors::of(found.device, &found.facts()) {
+            let sensors = match platforms::of(found.device).sensors(found.device, &found.facts()) {
                 Ok(source) => source.facts(),
                 Err(why) => json!({ "none": why }),
             };

@@ -28,13 +28,12 @@ pub mod entries;
 pub mod environment;
 pub mod mock;
 pub mod plan;
+pub mod platforms;
 pub mod run;
 pub mod worker;
 
 mod cache;
 mod calibration;
-mod clocks;
-mod device_sensors;
 mod exit;
 mod expression;
 mod fingerprint;
@@ -43,9 +42,9 @@ mod noise_floor;
 mod peaks;
 mod program;
 mod progress;
+mod regimes;
 mod selftest;
 mod suite_speedups;
-mod timed_probes;
 
 pub use exit::Exit;
 pub use program::Calorimeter;

@@ -5,6 +5,7 @@ use crate::devices::{self, DiscoveredDevice};
 use crate::entries::{Entry, Origin, Size, Wanted};
 use crate::mock::Rule;
 use crate::noise_floor::{Noise, path};
+use crate::platforms;
 use crate::run::{Request, RunError};
 use crate::worker::{AssignedCase, Assignment, Event, Executor, Listener};
 use calorimeter_case::record::Speedup;
@@ -12,7 +13,7 @@ use calorimeter_recipes::{Dtype, Element, Recipe};
 use calorimeter_shapes::Shape;
 use calorimeter_sinks::{Case, Record, Status};
 use calorimeter_timing::{Options, Verdict};
-use calorimeter_zoo::{Device, Implementation};
+use calorimeter_zoo::Implementation;
 use std::time::Duration;
 
 /// Why there is no figure.
@@ -103,12 +104,7 @@ fn summary(speedups: &[Speedup]) -> Noise {
 
 /// The product that is compared with itself: large enough to be measured well, small enough for any device.
 fn entry(found: &DiscoveredDevice) -> Result<Entry, NoiseError> {
-    let size = match found.device {
-        Device::Cuda(_) => 1024,
-        Device::Vulkan(_) | Device::Metal(_) if !found.software => 1024,
-        Device::Vulkan(_) | Device::Metal(_) => 64,
-        Device::Cpu | Device::Mock => 256,
-    };
+    let size = platforms::of(found.device).trials(found.software).noise_product;
     let failed = |error: &dyn std::fmt::Display| NoiseError::Failed(error.to_string());
     let origin = Origin::command("noise");
     let shape = Shape::new(size, size, size).map_err(|error| failed(&error))?;

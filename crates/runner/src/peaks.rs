@@ -2,19 +2,17 @@
 
 mod looks;
 mod probe;
-#[cfg(feature = "cuda")]
-mod products;
+mod probed;
 
 use looks::Looks;
 pub use probe::{Beside, Probe, Share};
+pub use probed::Probed;
 
 use crate::cache;
 use crate::devices::DiscoveredDevice;
-use calorimeter_case::Regime;
 use calorimeter_case::record::Roofline;
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_sinks::Record;
-use calorimeter_zoo::Device;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -279,7 +277,7 @@ fn read(path: Option<&Path>, probe: &Probe<'_>) -> Option<Peaks> {
 
 /// The kinds of number that products of these factors may be computed in. A device computes quantised operands in f32 where
 /// it has nothing else, and f32 in TF32 where it may.
-pub fn kinds(device: Device, factors: Element, plain: bool, may_use_tf32: bool) -> Vec<&'static str> {
+pub fn kinds(factors: Element, plain: bool, may_use_tf32: bool) -> Vec<&'static str> {
     let own = match factors {
         Element::Float(Dtype::F32) => "f32",
         Element::Float(Dtype::F16) => "f16",
@@ -291,7 +289,7 @@ pub fn kinds(device: Device, factors: Element, plain: bool, may_use_tf32: bool) 
     if !plain && own != "f32" && own != E4M3 {
         kinds.push("f32");
     }
-    if matches!(device, Device::Cuda(_)) && may_use_tf32 && kinds.contains(&"f32") {
+    if may_use_tf32 && kinds.contains(&"f32") {
         kinds.push("tf32");
     }
     kinds
@@ -301,7 +299,7 @@ pub fn kinds(device: Device, factors: Element, plain: bool, may_use_tf32: bool) 
 /// `share` of the operations that the case counts are really done.
 pub fn place(record: &Record, peaks: &Peaks, kinds: &[&str], share: f64, cache_bytes: u64) -> Option<Roofline> {
     let nanos = record.time.time_ns?.median;
-    if !matches!(record.case.regime, Regime::DeviceCold | Regime::DeviceHot | Regime::Graph) {
+    if !record.case.regime.clock().is_the_devices() {
         return None;
     }
     let peak_tflops = kinds.iter().filter_map(|&kind| peaks.tflops.get(kind).copied()).reduce(f64::max);
@@ -343,6 +341,7 @@ pub fn doubtful<'a>(record: &Record, roof: &Roofline, kinds: &[&'a str], cache_b
 #[cfg(test)]
 mod tests {
     use super::*;
+    use calorimeter_case::Device;
     use calorimeter_case::record::{Estimate, Rotation};
     use calorimeter_case::record::{Execution, Rates, Time};
     use calorimeter_sinks::{Case, Status};
@@ -355,7 +354,7 @@ mod tests {
     }
 
     fn record(flops: u64, bytes: u64, nanos: f64, sets: u32) -> Record {
-        let device = calorimeter_case::Device::Cuda(0);
+        let device = Device::Cuda(0);
         let case = Case { flops: Some(flops), bytes: Some(bytes), device, ..Case::default() };
         Record {
             time: Time { time_ns: Some(Estimate { median: nanos, lo: None, hi: None }), ..Time::default() },

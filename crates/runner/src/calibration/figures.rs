@@ -78,7 +78,7 @@ fn operation(
     floors: &BTreeMap<Implementation, f64>,
 ) -> OperationProfile {
     let case = &record.case;
-    let on_device = !matches!(case.regime, Regime::HostE2e | Regime::HostEnqueue);
+    let on_device = case.regime.clock().is_the_devices();
     let share = |kind: &str, rate: Option<f64>| {
         let peak = peaks.get(kind).map(|peak| peak.measured).filter(|&peak| peak > 0.0)?;
         (on_device && record.outcome.status == Status::Ok).then_some(rate? / peak)

@@ -3,6 +3,7 @@
 use super::operations::Operation;
 use super::patterns::{Family, PATTERNS};
 use crate::entries::{Entry, Origin, Size, Span, Timing, Wanted};
+use crate::platforms::{self, Trials};
 use calorimeter_case::Regime::{self, DeviceCold, DeviceHot, HostE2e, HostEnqueue};
 use calorimeter_recipes::{Dtype, Element, Variant};
 use calorimeter_shapes::Axes;
@@ -20,6 +21,12 @@ pub struct Machine {
     pub cache_bytes: u64,
     /// Memory of the host that is free, where the system tells.
     pub free_bytes: Option<u64>,
+}
+
+impl Machine {
+    fn trials(&self) -> Trials {
+        platforms::of(self.device).trials(self.software)
+    }
 }
 
 /// What was asked for.
@@ -41,16 +48,10 @@ pub const TRANSFER: &str = "transfer";
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
 
-/// The types that a device is calibrated in unless others are named. Processors compute in f32 whatever is asked for.
+/// The types that a device is calibrated in unless others are named.
 pub fn default_dtypes(machine: &Machine) -> Vec<Dtype> {
-    match machine.device {
-        Device::Cuda(_) | Device::Vulkan(_) | Device::Metal(_) if !machine.software => {
-            vec![Dtype::F32, Dtype::Bf16, Dtype::F16]
-        }
-        _ => vec![Dtype::F32],
-    }
+    machine.trials().dtypes.to_vec()
 }
 
 /// What is measured, in order; nothing where nothing that was asked for can be.
@@ -91,12 +92,8 @@ fn timing(quick: bool) -> Timing {
 /// Bytes of an array that no cache holds a noticeable part of, if memory and time allow.
 pub fn array_bytes(machine: &Machine, quick: bool) -> u64 {
     let wanted = (4 * machine.cache_bytes).next_power_of_two().max(256 * MIB);
-    let most = match machine.device {
-        // Graphics APIs allow no larger buffers everywhere.
-        Device::Vulkan(_) | Device::Metal(_) => 64 * MIB,
-        Device::Cpu if quick => 256 * MIB,
-        _ => GIB,
-    };
+    let trials = machine.trials();
+    let most = if quick { trials.quick_array } else { trials.largest_buffer };
     // Two buffer sets of three arrays, their copies on the host, and what is computed between them.
     let room = machine.free_bytes.map_or(u64::MAX, |free| 1 << (free / 24).max(MIB).ilog2());
     wanted.min(most).min(room)
@@ -159,21 +156,13 @@ impl Calibration<'_> {
     }
 
     fn products(&self) -> &'static [u64] {
-        match (self.machine.device, self.wish.quick) {
-            (Device::Vulkan(_) | Device::Metal(_), _) if self.machine.software => &[64, 256],
-            (Device::Cpu, true) => &[256, 1024],
-            (Device::Cpu, false) => &[256, 512, 1024, 2048],
-            (_, true) => &[256, 1024, 2048],
-            (_, false) => &[256, 512, 1024, 2048, 4096, 8192],
-        }
+        let trials = self.machine.trials();
+        if self.wish.quick { trials.quick_products } else { trials.products }
     }
 
     /// Each pattern in every implementation that the device could have, so that what is missing is told.
     fn fusion(&mut self, dtype: Dtype) {
-        let implementations: &[Implementation] = match self.machine.device {
-            Device::Cpu | Device::Mock => &[Implementation::Eager, Implementation::Fused],
-            _ => &Implementation::ALL,
-        };
+        let implementations = self.machine.trials().fusion;
         let preset = if self.wish.quick { Preset::Quick } else { Preset::Guide };
         for pattern in PATTERNS.iter().filter(|pattern| self.wish.families.contains(&pattern.family)) {
             let Some(operator) = operator(pattern.operator) else { continue };
@@ -239,7 +228,7 @@ pub fn operator(name: &str) -> Option<Operator> {
 /// Whether there are kernels; known without touching the device.
 fn exists(operator: Operator, size: &Axes, dtype: Dtype, implementation: Implementation, device: Device) -> bool {
     // The mock device would say yes to everything; it stands for a processor.
-    let device = if device == Device::Mock { Device::Cpu } else { device };
+    let device = if platforms::of(device).is_scripted() { Device::Cpu } else { device };
     let task = Task::new(Subject::Operator(operator), size, Element::Float(dtype), None, 0);
     task.and_then(|task| task.support(Variant::BASELINE, implementation, device)).is_ok()
 }
@@ -252,6 +241,7 @@ mod tests {
     use crate::plan::Plan;
     use calorimeter_sinks::Case;
 
+    const GIB: u64 = 1 << 30;
     const CPU: Machine =
         Machine { device: Device::Cpu, software: false, cache_bytes: 480 * MIB, free_bytes: Some(20 * GIB) };
     const GPU: Machine = Machine { device: Device::Cuda(0), cache_bytes: 50 * MIB, ..CPU };

@@ -13,6 +13,7 @@ use crate::devices::{self, DiscoveredDevice};
 use crate::entries::{Entry, Wanted};
 use crate::environment::available_memory;
 use crate::peaks;
+use crate::platforms;
 use crate::progress::Format;
 use crate::run::{Request, RunError};
 use calorimeter_recipes::Dtype;
@@ -127,7 +128,7 @@ fn asked(arguments: &CalibrateArguments, device: Option<Wanted>) -> Result<Vec<E
 
 fn machine(found: &DiscoveredDevice) -> Machine {
     // The mock device holds no arrays.
-    let free_bytes = if found.device == Device::Mock { None } else { available_memory() };
+    let free_bytes = if platforms::of(found.device).is_scripted() { None } else { available_memory() };
     Machine { device: found.device, software: found.software, cache_bytes: found.cache_bytes(), free_bytes }
 }
 

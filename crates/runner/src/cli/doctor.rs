@@ -4,13 +4,11 @@
 use super::options::{DoctorArguments, TextFormat};
 use super::{CliError, print};
 use crate::Exit;
-use crate::clocks;
-use crate::device_sensors;
 use crate::devices;
 use crate::environment;
+use crate::platforms;
 use crate::run::RunError;
 use crate::selftest::{self, Check, Lies, MockRig, RealRig};
-use calorimeter_zoo::Device;
 use std::fmt::Write;
 
 pub fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {
@@ -30,7 +28,7 @@ fn deep(arguments: DoctorArguments) -> Result<Exit, CliError> {
     if text {
         print(&format!("{device} ({name})\n"));
     }
-    let checks = if device == Device::Mock {
+    let checks = if platforms::of(device).is_scripted() {
         selftest::run(&mut MockRig::new(Lies::default()), &mut show)
     } else {
         let mut rig = RealRig::open(found).map_err(|error| CliError::Usage(format!("{device}: {error}")))?;
@@ -64,43 +62,16 @@ fn shallow() -> String {
     for found in devices::here().all() {
         let software = if found.software { ", software: never chosen by `auto`" } else { "" };
         let _ = writeln!(text, "  {:<10} {} ({}{software})", found.device.to_string(), found.name, found.driver);
-        let _ = writeln!(text, "  {:<10} clock: {}", "", clocks::expected(found.device));
-        let sensors = match device_sensors::of(found.device, &found.facts()) {
+        let platform = platforms::of(found.device);
+        let _ = writeln!(text, "  {:<10} clock: {}", "", platform.clock());
+        let sensors = match platform.sensors(found.device, &found.facts()) {
             Ok(source) => source.name().to_owned(),
             Err(why) => format!("none: {why}"),
         };
         let _ = writeln!(text, "  {:<10} sensors: {sensors}", "");
     }
-    let has = |wanted: fn(Device) -> bool| devices::here().all().any(|found| wanted(found.device));
-    libraries(&mut text, has(|device| matches!(device, Device::Cuda(_))));
-    if cfg!(feature = "wgpu") && !has(|device| matches!(device, Device::Vulkan(_) | Device::Metal(_))) {
-        let _ =
-            writeln!(text, "\nNo Vulkan adapter: install the GPU's Vulkan driver and a loader (Debian: libvulkan1,");
-        let _ = writeln!(text, "and mesa-vulkan-drivers for AMD, Intel or a software adapter).");
+    for platform in platforms::all() {
+        text += &platform.advice(devices::here().all().any(|found| platform.kinds().contains(&found.device.kind())));
     }
     text
-}
-
-#[cfg(feature = "cuda")]
-fn libraries(text: &mut String, gpu: bool) {
-    let _ = writeln!(text, "\nCUDA libraries, looked for on the loader's path:");
-    for library in calorimeter_kernels::native::libraries() {
-        let state = if library.loaded { "loaded" } else { "missing" };
-        let need = if library.required { "" } else { ", optional" };
-        let _ = writeln!(text, "  {:<12} {state:<8} {}{need}", library.name, library.purpose);
-        if let (Some(why), true) = (&library.why, gpu) {
-            let _ = writeln!(text, "               {why}");
-        }
-    }
-    let _ = writeln!(text, "  {}", calorimeter_timing::nvtx::state());
-    match calorimeter_kernels::native::probe() {
-        Ok(gpus) if gpus.is_empty() => drop(writeln!(text, "The CUDA driver is here and finds no GPU.")),
-        Ok(_) => {}
-        Err(error) => drop(writeln!(text, "No CUDA device: {error}")),
-    }
-}
-
-#[cfg(not(feature = "cuda"))]
-fn libraries(text: &mut String, _: bool) {
-    let _ = writeln!(text, "\nThis build has no CUDA; build with `--features cuda`.");
 }

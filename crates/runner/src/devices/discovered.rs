@@ -1,5 +1,6 @@
 //! A device as it was found.
 
+use crate::platforms;
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Regime, buffer_sets};
 
@@ -56,11 +57,11 @@ impl DiscoveredDevice {
 
     /// How many buffer sets a case needs in a regime, if one run touches so many bytes.
     pub fn sets(&self, regime: Regime, bytes: u64) -> u32 {
-        let times = if self.device == Device::Cpu || self.software { 2 } else { 3 };
-        match self.device {
-            Device::Mock => 1,
-            _ if regime.rotates() => buffer_sets(self.cache_bytes(), bytes, times),
-            _ => 1,
+        let platform = platforms::of(self.device);
+        if platform.is_scripted() || !regime.rotates() {
+            return 1;
         }
+        let times = if platform.shares_memory(self.software) { 2 } else { 3 };
+        buffer_sets(self.cache_bytes(), bytes, times)
     }
 }

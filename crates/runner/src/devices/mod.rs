@@ -1,7 +1,6 @@
 //! Which devices are here, found without opening any.
 
 mod discovered;
-mod discovery;
 mod present;
 
 pub use discovered::DiscoveredDevice;

@@ -1,17 +1,26 @@
 //! The devices of a machine, this one or an invented one, and what words mean among them.
 
 use super::discovered::DiscoveredDevice;
-use super::discovery::{cpu, cuda, graphics};
 use crate::entries::Wanted;
-use calorimeter_case::Device;
+use crate::platforms::{self, Platform};
+use calorimeter_case::{Device, DeviceKind};
 use std::sync::OnceLock;
 
-/// The devices of a machine. Each driver is asked once, and not before its devices matter.
-#[derive(Debug, Default)]
-pub struct Devices {
-    cuda: OnceLock<Vec<DiscoveredDevice>>,
-    graphics: OnceLock<Vec<DiscoveredDevice>>,
-    cpu: OnceLock<DiscoveredDevice>,
+/// The devices of a machine. Each platform is asked once, and not before its devices matter.
+#[derive(Debug)]
+pub struct Devices(Vec<Asked>);
+
+/// A platform with its devices, once it was asked.
+#[derive(Debug)]
+struct Asked {
+    platform: &'static dyn Platform,
+    found: OnceLock<Vec<DiscoveredDevice>>,
+}
+
+impl Asked {
+    fn found(&self) -> &[DiscoveredDevice] {
+        self.found.get_or_init(|| self.platform.find())
+    }
 }
 
 /// Why a device cannot be had.
@@ -30,7 +39,7 @@ pub enum DeviceError {
 /// The devices of this machine.
 pub fn here() -> &'static Devices {
     static HERE: OnceLock<Devices> = OnceLock::new();
-    HERE.get_or_init(Devices::default)
+    HERE.get_or_init(|| Devices::of(|_| OnceLock::new()))
 }
 
 /// A device of this machine.
@@ -39,6 +48,12 @@ pub fn present(device: Device) -> Result<DiscoveredDevice, DeviceError> {
 }
 
 impl Devices {
+    /// What each platform has, or is yet to be asked.
+    fn of(found: impl Fn(&'static dyn Platform) -> OnceLock<Vec<DiscoveredDevice>>) -> Self {
+        let asked = |platform| Asked { platform, found: found(platform) };
+        Self(platforms::all().into_iter().map(asked).collect())
+    }
+
     /// A machine with these devices and a processor, whatever is here.
     ///
     /// ```
@@ -53,17 +68,20 @@ impl Devices {
     /// assert_eq!(Devices::invented([]).choose(Wanted::Auto), Ok(Device::Cpu));
     /// ```
     pub fn invented(devices: impl IntoIterator<Item = DiscoveredDevice>) -> Self {
-        let mut found: Vec<DiscoveredDevice> = devices.into_iter().collect();
-        let processor = found.iter().position(|one| one.device == Device::Cpu).map(|place| found.remove(place));
-        let processor = processor.unwrap_or_else(|| DiscoveredDevice::named(Device::Cpu, "a processor"));
-        let (cuda, graphics): (Vec<_>, Vec<_>) =
-            found.into_iter().partition(|one| matches!(one.device, Device::Cuda(_)));
-        Self { cuda: OnceLock::from(cuda), graphics: OnceLock::from(graphics), cpu: OnceLock::from(processor) }
+        let mut devices: Vec<DiscoveredDevice> = devices.into_iter().collect();
+        if devices.iter().all(|one| one.device != Device::Cpu) {
+            devices.push(DiscoveredDevice::named(Device::Cpu, "a processor"));
+        }
+        Self::of(|platform| {
+            let its = |one: &&DiscoveredDevice| platform.kinds().contains(&one.device.kind());
+            let found: Vec<DiscoveredDevice> = devices.iter().filter(its).cloned().collect();
+            if platform.is_scripted() { OnceLock::new() } else { OnceLock::from(found) }
+        })
     }
 
-    /// All of them, the best first.
+    /// All of them, the best first; the mock device is not one of a machine.
     pub fn all(&self) -> impl Iterator<Item = &DiscoveredDevice> {
-        self.cuda().iter().chain(self.graphics.get_or_init(graphics)).chain([self.cpu()])
+        self.0.iter().filter(|asked| !asked.platform.is_scripted()).flat_map(Asked::found)
     }
 
     /// What a word of the configuration means here. A named device is taken at its word; see [`Devices::present`].
@@ -78,25 +96,19 @@ impl Devices {
 
     /// A device as it was found, or an error that says what is there.
     pub fn present(&self, device: Device) -> Result<DiscoveredDevice, DeviceError> {
-        match device {
-            Device::Mock => Ok(DiscoveredDevice::named(Device::Mock, "mock")),
-            // It is always there: no reason to load a GPU's driver.
-            Device::Cpu => Ok(self.cpu().clone()),
-            _ => self.all().find(|one| one.device == device).cloned().ok_or_else(|| self.missing(device)),
-        }
+        let found = self.of_kind(device.kind()).iter().find(|one| one.device == device);
+        found.cloned().ok_or_else(|| self.missing(device))
     }
 
     /// How many CUDA devices there are; no other driver is loaded to find out.
     pub fn cuda_gpus(&self) -> u64 {
-        self.cuda().len() as u64
+        self.of_kind(DeviceKind::Cuda).len() as u64
     }
 
-    fn cuda(&self) -> &[DiscoveredDevice] {
-        self.cuda.get_or_init(cuda)
-    }
-
-    fn cpu(&self) -> &DiscoveredDevice {
-        self.cpu.get_or_init(cpu)
+    /// The devices of the platform that drives this kind.
+    fn of_kind(&self, kind: DeviceKind) -> &[DiscoveredDevice] {
+        let drives = |asked: &&Asked| asked.platform.kinds().contains(&kind);
+        self.0.iter().find(drives).map_or(&[], Asked::found)
     }
 
     fn missing(&self, wanted: impl ToString) -> DeviceError {

@@ -102,12 +102,13 @@ fn each_once<T: Ord>(mut names: Vec<T>) -> Option<Vec<T>> {
 
 /// The implementations of an entry that names none.
 fn usual(subject: Subject, tasks: &[NamedTask], mode: Option<CompileMode>, device: Device) -> Vec<Implementation> {
-    match (mode, subject, device) {
-        (Some(mode), ..) => mode.implementations(),
+    use Implementation::{Eager, Fused};
+    match (mode, subject) {
+        (Some(mode), _) => mode.implementations(),
         // Nobody asked for what cannot run here.
-        (None, Subject::Operator(_), _) => having(subject, tasks, device),
-        (None, Subject::Model(_), Device::Cpu) => vec![Implementation::Eager],
-        (None, Subject::Model(_), _) => vec![Implementation::Eager, Implementation::Fused],
+        (None, Subject::Operator(_)) => having(subject, tasks, device),
+        (None, Subject::Model(_)) if subject.has(Fused, device) => vec![Eager, Fused],
+        (None, Subject::Model(_)) => vec![Eager],
     }
 }
 

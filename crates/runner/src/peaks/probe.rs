@@ -1,9 +1,10 @@
 //! Measures peaks: copies and reads of known size, and matrix products.
 
 use super::looks::Looks;
+use super::probed::Probed;
 use super::{MEMORY, Peaks};
-use crate::clocks::stopwatch;
-use crate::timed_probes::{Probed, implementation, probes};
+use crate::platforms::{self, Platform};
+use crate::regimes::stopwatch;
 use crate::worker::DeviceFacts;
 use crate::worker::arm::Job;
 use calorimeter_case::Regime;
@@ -48,8 +49,8 @@ pub struct Share {
 }
 
 const MAY_NOT_TUNE: &str = "its kernels may not be tuned in this run";
-/// A buffer is no larger than this where graphics APIs allow no more.
-const LARGEST_GRAPHICS_BUFFER: u64 = 64 << 20;
+/// A buffer that is to stay in a cache is no larger than this.
+const LARGEST_CACHED: u64 = 64 << 20;
 /// Short bursts after rests, in which a device runs at its highest clock.
 const BURSTS: u32 = 20;
 const BURST: u32 = 3;
@@ -57,13 +58,15 @@ const REST: Duration = Duration::from_millis(20);
 /// Looks at memory that others use, and how long one may take.
 const LOOKS: u32 = 4;
 const LOOK: Duration = Duration::from_millis(60);
-/// A product whose measurement takes longer than this is not made larger: eight times as long is too long.
-const LONG: Duration = Duration::from_millis(1500);
 
 impl Probe<'_> {
+    fn platform(&self) -> &'static dyn Platform {
+        platforms::of(self.device)
+    }
+
     /// Whether there is anything to measure.
     pub fn can(&self) -> bool {
-        self.device != Device::Mock
+        !self.platform().is_scripted()
     }
 
     /// The peaks before any is known.
@@ -74,28 +77,15 @@ impl Probe<'_> {
 
     /// Memory far larger than the cache, in 10⁹ bytes per second: at each look the fastest of reading and copying.
     pub fn memory(&mut self) -> Result<Looks, String> {
-        let (bytes, sets) = self.beyond_the_cache();
+        let (bytes, sets) = self.platform().beyond_the_cache(self.told.cache_bytes);
         // Of two sizes, neither of which the cache holds, the one that the system laid out better counts.
         let sizes = if self.shares_memory() && sets == 1 { vec![bytes / 2, bytes] } else { vec![bytes] };
         self.traffic(&sizes, sets)
     }
 
-    fn beyond_the_cache(&self) -> (u64, u32) {
-        let beyond = 4 * self.told.cache_bytes;
-        match self.device {
-            Device::Cuda(_) => (beyond.max(1 << 30), 1),
-            Device::Cpu => {
-                // A copy needs as much again, and others need theirs.
-                let most = crate::environment::available_memory().unwrap_or(4 << 30) / 8;
-                (beyond.clamp(256 << 20, most.clamp(256 << 20, 2 << 30)), 1)
-            }
-            _ => (LARGEST_GRAPHICS_BUFFER, (beyond / LARGEST_GRAPHICS_BUFFER + 1).min(16) as u32),
-        }
-    }
-
     /// Memory that the cache holds: a quarter of it, and half of that where a processor may do better with less.
     pub fn cache(&mut self) -> Result<Looks, String> {
-        let bytes = (self.told.cache_bytes / 4).clamp(1 << 20, LARGEST_GRAPHICS_BUFFER);
+        let bytes = (self.told.cache_bytes / 4).clamp(1 << 20, LARGEST_CACHED);
         let sizes = if self.shares_memory() { vec![bytes / 2, bytes] } else { vec![bytes] };
         self.traffic(&sizes, 1)
     }
@@ -122,7 +112,7 @@ impl Probe<'_> {
 
     /// A probe of memory with the bytes that a launch of it moves.
     fn mover(&mut self, kind: Traffic, bytes: u64, sets: u32) -> Result<(Probed, f64), Failure> {
-        let mut probes = probes(self.device, self.machines)?;
+        let mut probes = self.platform().probes(self.device, self.machines)?;
         let mut made = match kind {
             Traffic::Read => probes.read(bytes, sets)?,
             Traffic::Copy => probes.copy(bytes, sets)?,
@@ -134,25 +124,23 @@ impl Probe<'_> {
 
     /// Square products in 10¹² operations per second: the fastest of several sizes.
     pub fn products(&mut self, kind: &str) -> Result<f64, String> {
-        let sizes: &[u64] = match self.device {
-            // The largest fill the device; the smaller are done before it reaches its power cap.
-            Device::Cuda(_) => &[2048, 4096, 8192],
-            Device::Cpu => &[256, 512, 1024, 2048],
-            _ if !self.may_tune => return Err(MAY_NOT_TUNE.into()),
-            _ if self.told.software => &[64, 128],
-            _ => &[1024, 2048, 4096],
-        };
+        self.may_multiply()?;
+        let trials = self.platform().trials(self.told.software);
         let mut best = Err("nothing was tried".to_owned());
-        for &size in sizes {
+        for &size in trials.peak_products {
             let start = Instant::now();
             let rate = self.product(kind, size);
             let failed = rate.is_err();
             best = better(best, rate);
-            if failed || (self.device == Device::Cpu && start.elapsed() > LONG) {
+            if failed || start.elapsed() > trials.patience {
                 break;
             }
         }
         best
+    }
+
+    fn may_multiply(&self) -> Result<(), String> {
+        if self.platform().tunes() && !self.may_tune { Err(MAY_NOT_TUNE.into()) } else { Ok(()) }
     }
 
     fn product(&mut self, kind: &str, size: u64) -> Result<f64, Failure> {
@@ -162,11 +150,8 @@ impl Probe<'_> {
 
     /// A product of square matrices.
     fn square(&mut self, kind: &str, size: u64) -> Result<Box<dyn Work>, Failure> {
-        #[cfg(feature = "cuda")]
-        if let (Device::Cuda(index), "tf32" | super::E4M3) = (self.device, kind) {
-            let machine = self.machines.native(index)?;
-            let make = if kind == "tf32" { super::products::Product::tf32 } else { super::products::Product::e4m3 };
-            return Ok(Box::new(make(&machine, size as usize)?));
+        if let Some(product) = self.platform().product(kind, size, self.device, self.machines) {
+            return product;
         }
         let dtype: Dtype = kind.parse()?;
         let problem = Problem { model: "linear".parse()?, shape: Shape::new(size, size, size)?, dtype, seed: 1 };
@@ -175,28 +160,27 @@ impl Probe<'_> {
     }
 
     fn setup(&self) -> Setup {
-        Setup { implementation: implementation(self.device), device: self.device, sets: 1 }
+        Setup { implementation: self.platform().probed_by(), device: self.device, sets: 1 }
     }
 
     /// Whether others use its memory while peaks are measured.
     pub fn shares_memory(&self) -> bool {
-        self.device == Device::Cpu || self.told.software
+        self.platform().shares_memory(self.told.software)
     }
 
     /// The share that a case reaches of what the device does now: of copies and reads far beyond its cache, whichever is
     /// faster, or of a square product of about as many operations.
     pub fn beside(&mut self, what: &str, case: &mut Beside<'_>) -> Result<Share, String> {
         if what != MEMORY {
-            let size = side(case.operations * case.share, if self.device == Device::Cpu { 2048 } else { 8192 });
-            if !self.may_tune && !matches!(self.device, Device::Cpu | Device::Cuda(_)) {
-                return Err(MAY_NOT_TUNE.into());
-            }
+            self.may_multiply()?;
+            let most = self.platform().trials(self.told.software).largest_product;
+            let size = side(case.operations * case.share, most);
             let share = self.square(what, size).and_then(|mut product| {
                 self.in_turns(product.as_mut(), operations(size), case.operations * case.share, case)
             });
             return share.map_err(|error| error.to_string());
         }
-        let (bytes, sets) = self.beyond_the_cache();
+        let (bytes, sets) = self.platform().beyond_the_cache(self.told.cache_bytes);
         let mut least: Option<Share> = None;
         for kind in [Traffic::Read, Traffic::Copy] {
             let share = self
@@ -264,7 +248,7 @@ impl Probe<'_> {
         let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, self.setup(), self.machines, work)?;
         let measured = measure(&mut [Arm::new(work, stopwatch.as_mut())], &quickly(), &mut Quiet).remove(0)?;
         let mut shortest = measured.scatter.min;
-        if self.device != Device::Cpu {
+        if !self.platform().is_synchronous() {
             // Under load a device lowers its clock to keep within its power; a case whose arms leave it pauses need not.
             for _ in 0..BURSTS {
                 std::thread::sleep(REST);

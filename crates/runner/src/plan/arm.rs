@@ -1,9 +1,9 @@
 //! One way to compute a group's workload: a case, and whether it can run.
 
-use crate::clocks;
 use crate::dialects::published;
 use crate::entries::{NamedTask, ResolvedEntry};
-use calorimeter_case::{Device, Identity, Implementation, Name, Regime};
+use crate::{platforms, regimes};
+use calorimeter_case::{Clock, Identity, Implementation, Name, Regime};
 use calorimeter_recipes::{Treatment, Variant};
 use calorimeter_sinks::Case;
 
@@ -119,9 +119,10 @@ impl<'a> Shared<'a> {
 
     fn supported(&self, variant: Variant, implementation: Implementation) -> Result<(), String> {
         let (subject, device) = (self.entry.subject, self.entry.device);
-        clocks::supported(self.case.regime, implementation, device)?;
-        if self.named.task.is_link() && self.case.regime == Regime::Graph && device != Device::Mock {
-            return Err(format!("graph: {subject} uses more than the one stream that is captured"));
+        regimes::supported(self.case.regime, implementation, device)?;
+        let captured = self.case.regime.clock() == Clock::Graph && !platforms::of(device).is_scripted();
+        if captured && self.named.task.is_link() {
+            return Err(format!("{}: {subject} uses more than the one stream that is captured", self.case.regime));
         }
         let treatment = self.named.task.support(variant, implementation, device);
         treatment.map(drop).map_err(|error| error.to_string())

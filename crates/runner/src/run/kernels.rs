@@ -2,8 +2,9 @@
 
 use super::Show;
 use crate::devices::DiscoveredDevice;
+use crate::platforms;
 use crate::worker::{AssignedCase, Assignment, Event, Executor, Listener, SeenKernels, WorkerError};
-use calorimeter_case::{CaseId, DeviceKind};
+use calorimeter_case::CaseId;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ impl Lookout {
         show: &mut dyn Show,
     ) -> Result<(), WorkerError> {
         let wanted = |one: &AssignedCase| one.case.profiler || one.case.fusion.is_some();
-        let unseen = matches!(device.device.kind(), DeviceKind::Vulkan | DeviceKind::Metal);
+        let unseen = platforms::of(device.device).hides_kernels();
         if !unseen || assignment.timing.is_none() || !assignment.cases.iter().any(wanted) {
             return Ok(());
         }

@@ -9,12 +9,12 @@ mod request;
 pub use error::RunError;
 pub use request::Request;
 
-use crate::device_sensors;
 use crate::devices::{self, DeviceError, DiscoveredDevice};
 use crate::entries::{Autotune, ResolvedEntry};
 use crate::environment;
 use crate::noise_floor;
 use crate::plan::{Arm, Group, Plan};
+use crate::platforms;
 use crate::suite_speedups::speedups;
 use crate::worker::{AssignedCase, Assignment, Executor, Listener, Stage};
 use calorimeter_case::record::SuiteSpeedup;
@@ -113,7 +113,7 @@ impl Prepared {
             self.plan.devices().into_iter().map(devices::present).collect();
         let (found, mut in_use) = (found?, InUse::new());
         for one in found.iter().filter(|_| self.asks_who_else()) {
-            let others = device_sensors::others(one.device, &one.facts());
+            let others = platforms::of(one.device).others(one.device, &one.facts());
             in_use.extend(used(one.device, others, self.request.overrides.require_idle)?);
         }
         Ok((found, in_use))
@@ -130,7 +130,8 @@ impl Prepared {
             self.asks_who_else() && before.iter().all(|(device, _)| *device != found.device)
         };
         let others = |found: &DiscoveredDevice| {
-            used(found.device, device_sensors::others(found.device, &found.facts()), false).ok()?
+            let others = platforms::of(found.device).others(found.device, &found.facts());
+            used(found.device, others, false).ok()?
         };
         let mut came: InUse = devices.values().filter(asked).filter_map(others).collect();
         came.sort_unstable();

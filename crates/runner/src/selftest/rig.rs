@@ -1,13 +1,13 @@
 //! What the checks run on: a real device, or a scripted one that can be told to lie.
 
-use crate::clocks::stopwatch;
 use crate::devices::DiscoveredDevice;
-use crate::peaks::Probe;
-use crate::timed_probes::{Probed, implementation, probes};
+use crate::peaks::{Probe, Probed};
+use crate::platforms;
+use crate::regimes::stopwatch;
 use calorimeter_case::{Regime, buffer_sets};
 use calorimeter_kernels::probes::Probes;
 use calorimeter_timing::{Failure, MockClock, MockWork, Script, Stopwatch, Work};
-use calorimeter_zoo::{Device, Machines, Setup};
+use calorimeter_zoo::{Machines, Setup};
 
 /// A work, the clock that times it, and the bytes that a launch moves.
 pub struct Pair {
@@ -51,12 +51,13 @@ impl RealRig {
     /// Opens the device.
     pub fn open(found: DiscoveredDevice) -> Result<Self, Failure> {
         let mut machines = Machines::default();
-        let probes = probes(found.device, &mut machines)?;
+        let probes = platforms::of(found.device).probes(found.device, &mut machines)?;
         Ok(Self { found, machines, probes })
     }
 
     fn setup(&self) -> Setup {
-        Setup { implementation: implementation(self.found.device), device: self.found.device, sets: 1 }
+        let device = self.found.device;
+        Setup { implementation: platforms::of(device).probed_by(), device, sets: 1 }
     }
 
     fn pair(&mut self, probe: Box<dyn calorimeter_kernels::probes::Probe>, regime: Regime) -> Result<Pair, Failure> {
@@ -68,12 +69,8 @@ impl RealRig {
         Ok(Pair { work, stopwatch, bytes })
     }
 
-    /// Graphics APIs limit the size of a buffer.
     fn largest(&self) -> u64 {
-        match self.found.device {
-            Device::Vulkan(_) | Device::Metal(_) => 64 << 20,
-            _ => 1 << 30,
-        }
+        platforms::of(self.found.device).trials(self.found.software).largest_buffer
     }
 }
 
@@ -110,7 +107,8 @@ impl Rig for RealRig {
     }
 
     fn graph(&mut self, steps: u64) -> Result<Option<Pair>, Failure> {
-        if !matches!(self.found.device, Device::Cuda(_)) {
+        let platform = platforms::of(self.found.device);
+        if !platform.has_graphs(platform.probed_by()) {
             return Ok(None);
         }
         let probe = self.probes.spin(steps)?;

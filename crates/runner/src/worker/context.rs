@@ -3,6 +3,7 @@
 use super::arm::sensors::Sensors;
 use super::panics;
 use crate::peaks::Peaks;
+use crate::platforms;
 use calorimeter_case::{Device, Implementation};
 use calorimeter_timing::{Granularity, Silence};
 use calorimeter_zoo::Machines;
@@ -45,10 +46,7 @@ impl Context {
 
     pub fn free_memory(&mut self, device: Device) -> Option<u64> {
         if self.free_memory.is_none() {
-            self.free_memory = self
-                .machines
-                .free_memory(device)
-                .or_else(|| (device == Device::Cpu).then(crate::environment::available_memory).flatten());
+            self.free_memory = platforms::of(device).free_memory(device, &mut self.machines);
         }
         self.free_memory
     }

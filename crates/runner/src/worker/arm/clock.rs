@@ -1,13 +1,14 @@
 //! The stopwatch of a case, what it can tell apart, and which kernels it sees.
 
 use super::state::{Arm, Job, Opened};
-use crate::clocks::stopwatch;
 use crate::peaks;
+use crate::platforms;
+use crate::regimes::stopwatch;
 use crate::worker::event::SeenKernels;
 use crate::worker::protocol::AssignedCase;
 use crate::worker::scene::Scene;
 use calorimeter_case::record::Rotation;
-use calorimeter_case::{Device, Implementation, Regime};
+use calorimeter_case::{Clock, Implementation};
 use calorimeter_recipes::{Sparsity, Treatment};
 use calorimeter_timing::{Enqueue, Failure, Granularity, Stopwatch};
 
@@ -20,7 +21,7 @@ pub fn clock(assigned: &AssignedCase, opened: Opened, scene: &mut Scene<'_>) -> 
     let (case, sets) = (&assigned.case, setup.sets);
     let plain = treatment == Treatment::none(scene.operands.task.dtype());
     let factors = scene.operands.task.factors(setup.implementation);
-    let kinds = peaks::kinds(setup.device, factors, plain, workload.may_use_tf32());
+    let kinds = peaks::kinds(factors, plain, workload.may_use_tf32());
     let algorithm = workload.kernel();
     let mut job = Job(workload);
     let (mut stopwatch, remark) = stopwatch(case.regime, setup, &mut scene.context.machines, &mut job)?;
@@ -41,7 +42,7 @@ pub fn clock(assigned: &AssignedCase, opened: Opened, scene: &mut Scene<'_>) -> 
         record.outcome.warnings.extend(cached(&rotation));
         record.execution.rotation = Some(rotation);
     }
-    if setup.device != Device::Cpu && matches!(case.regime, Regime::DeviceCold | Regime::DeviceHot) {
+    if case.regime.clock() == Clock::Device && !platforms::of(setup.device).is_synchronous() {
         record.time.enqueue_ns = Some(enqueue(&mut job)?);
     }
     let share = match treatment.sparsity {

@@ -2,18 +2,19 @@
 
 use super::ranges::Range;
 use super::roofline;
-use super::sensors::{self, Sensors, Watch};
+use super::sensors::{Sensors, Watch};
 use super::state::Arm;
+use crate::platforms::{self, Platform};
 use crate::worker::event::{Listener, Stage};
 use crate::worker::panics;
 use crate::worker::poison::{Poisoned, guarded, poisoned};
 use crate::worker::scene::Scene;
 use calorimeter_case::record::{Estimate, Scatter, Speedup, Telemetry, Window, finite};
-use calorimeter_case::{CaseId, Device, Record, Regime, Status};
+use calorimeter_case::{CaseId, Clock, Record, Status};
 use calorimeter_timing::{self as timing, Measurement, Observer, Options, Phase, Series, Silence, TimingError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Launches over which the processor's counters are read, outside any window.
+/// Launches over which the device's own counters are read, outside any window.
 const COUNTED: u32 = 3;
 
 /// Measures what is ready, together, and fills its records.
@@ -27,13 +28,12 @@ pub fn measure(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Re
     let peaks = roofline::peaks(arms, first, scene)?;
     let (outcome, telemetry) = timed(arms, &cases, options, scene)?;
     let clocks: Vec<Option<String>> = arms.iter().map(|arm| arm.record.execution.stopwatch.clone()).collect();
+    let platform = platforms::of(scene.operands.device);
     for (arm, outcome) in arms.iter_mut().zip(outcome) {
         let baseline = arm.against.as_ref().and_then(|id| cases.iter().position(|case| case == id));
         fill(&mut arm.record, outcome, arm.against.clone(), options.margin, telemetry.as_ref());
         arm.record.outcome.warnings.extend(arm.stopwatch.remark());
-        if scene.operands.device == Device::Cpu {
-            count(arm);
-        }
+        count(arm, platform);
         if let (Some(_), Some(Some(theirs)), Some(ours)) =
             (&arm.record.speedup, baseline.map(|at| &clocks[at]), &arm.record.execution.stopwatch)
             && theirs != ours
@@ -79,9 +79,9 @@ fn timed(
     Ok((outcome, telemetry))
 }
 
-/// Reads the processor's counters over a few more launches.
-fn count(arm: &mut Arm) {
-    let Some(counted) = sensors::count(&mut arm.job, COUNTED) else { return };
+/// Reads the device's own counters over a few more launches.
+fn count(arm: &mut Arm, platform: &dyn Platform) {
+    let Some(counted) = platform.counters(&mut arm.job, COUNTED) else { return };
     let Some(telemetry) = &mut arm.record.telemetry else { return };
     let each = |count: u64| Some(count as f64 / f64::from(COUNTED));
     (telemetry.cycles, telemetry.instructions) = (each(counted.cycles), each(counted.instructions));
@@ -108,7 +108,7 @@ fn fill(
     record.time.windows = measured.windows.iter().map(|w| Window { launches: w.launches, nanos: w.nanos }).collect();
     record.time.converged = Some(measured.converged);
     // While a launch is enqueued nothing of it is computed.
-    if record.case.regime != Regime::HostEnqueue {
+    if record.case.regime.clock() != Clock::Enqueuing {
         record.rates.tflops = record.case.flops.and_then(|flops| finite(flops as f64 / median / 1e3));
         record.rates.gbps = record.case.bytes.and_then(|bytes| finite(bytes as f64 / median));
     }

@@ -17,13 +17,14 @@ pub use state::{Arm, Job, TF32};
 
 use super::protocol::AssignedCase;
 use super::scene::Scene;
-use calorimeter_case::{Device, Record, Status};
+use crate::platforms;
+use calorimeter_case::{Record, Status};
 use state::refused;
 
 /// Brings a case to where it can be timed. What cannot be, or is not to be, is answered with its record.
 pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Box<Record>> {
     let case = &assigned.case;
-    if scene.operands.device == Device::Mock {
+    if platforms::of(scene.operands.device).is_scripted() {
         return mock::prepare(assigned, scene);
     }
     let mut opened = open::open(assigned, scene)?;

@@ -2,11 +2,12 @@
 
 use super::state::Opened;
 use super::tuning::Decisions;
+use crate::platforms;
 use crate::worker::event::Stage;
 use crate::worker::protocol::AssignedCase;
 use crate::worker::scene::Scene;
 use calorimeter_case::record::{Preparation, Tuning};
-use calorimeter_case::{Case, Device, Implementation};
+use calorimeter_case::{Case, Implementation};
 use calorimeter_zoo::{Output, Task, ZooError};
 use std::time::Instant;
 
@@ -29,7 +30,7 @@ pub fn prime(assigned: &AssignedCase, opened: &mut Opened, scene: &mut Scene<'_>
     let outputs = workload.outputs()?;
     if scene.assignment.timing.is_some() {
         // Every buffer set once: what a lazy backend plans for one it may not have planned for another.
-        let lazy = setup.implementation == Implementation::Fused && setup.device != Device::Cpu;
+        let lazy = setup.implementation == Implementation::Fused && !platforms::of(setup.device).is_synchronous();
         for _ in 0..if lazy { PRIMING.max(setup.sets) } else { PRIMING } {
             workload.launch()?;
         }

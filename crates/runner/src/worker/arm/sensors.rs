@@ -1,10 +1,9 @@
 //! A device's sensors while its cases are measured.
 
-use crate::device_sensors;
+use crate::platforms;
 use crate::worker::protocol::DeviceFacts;
 use calorimeter_case::record::{Telemetry, TelemetrySample};
-use calorimeter_timing::Work;
-use calorimeter_timing::telemetry::{CounterValues, Counters, Sample, Sampler, Throttle, now};
+use calorimeter_timing::telemetry::{Sample, Sampler, Throttle, now};
 use calorimeter_zoo::Device;
 use std::time::Duration;
 
@@ -24,8 +23,9 @@ const MOST_SAMPLES: usize = 64;
 impl Sensors {
     /// Begins to look. A device that should have sensors and has none says on standard error why.
     pub fn of(device: Device, facts: &DeviceFacts) -> Self {
-        match device_sensors::of(device, facts) {
-            _ if device == Device::Mock => Self { sampler: None, policy: String::new() },
+        let platform = platforms::of(device);
+        match platform.sensors(device, facts) {
+            _ if platform.is_scripted() => Self { sampler: None, policy: String::new() },
             Ok(source) => {
                 let policy = source.policy();
                 Self { sampler: Some(Sampler::start(source, PERIOD)), policy }
@@ -48,18 +48,6 @@ impl Sensors {
         let sampler = self.sampler.as_ref();
         Watch { sampler, begun, unseen: begun, ended: begun, rounds: Vec::new(), energy: true }
     }
-}
-
-/// What the processor's own counters say of some launches, where the system lets them be read.
-pub fn count(work: &mut dyn Work, launches: u32) -> Option<CounterValues> {
-    // Why they are refused stands once in the journal's header, among the facts of the processor.
-    let mut counters = Counters::open().ok()?;
-    counters.start().ok()?;
-    for _ in 0..launches {
-        work.launch().ok()?;
-    }
-    work.settle().ok()?;
-    counters.read().ok()
 }
 
 /// The sensors during one measurement.

@@ -3,22 +3,19 @@
 
 use super::inspection::Inspection;
 use crate::cache::file_name;
+use crate::platforms;
 use crate::worker::arm::Arm;
 use crate::worker::protocol::Assignment;
 use crate::worker::scene::Scene;
 use calorimeter_case::record::{self, Footprint, Memory};
-use calorimeter_case::{Case, CaseId, Device, Implementation, Record};
+use calorimeter_case::{Case, CaseId, Implementation, Record};
 use calorimeter_sinks::atomic;
 use calorimeter_sinks::memory_page::{self, Profile};
 use calorimeter_timing::Failure;
-#[cfg(feature = "cuda")]
-use calorimeter_timing::cuda::{Cupti, Kinds};
-use calorimeter_timing::memory::{Block, Bound, Mark, Peaks, PoolSample, Quantity, Recording, Source, Timeline};
-use calorimeter_zoo::backends::{PoolUsage, empty_pool, pool, share_blocks};
+use calorimeter_timing::memory::{Block, Bound, Peaks, Quantity, Timeline};
 use calorimeter_zoo::{Operand, Setup, Task, ZooError};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Passes that are followed one by one.
 const PASSES: [&str; 3] = ["pass 1", "pass 2", "pass 3"];
@@ -49,7 +46,7 @@ impl Inspection for Following {
 
     fn look(&mut self, arm: &mut Arm, scene: &mut Scene<'_>) -> Result<(), Failure> {
         let record = &mut arm.record;
-        if scene.operands.device == Device::Mock {
+        if platforms::of(scene.operands.device).is_scripted() {
             return Err("the mock device has none".into());
         }
         let timeline = timeline(record, scene)?;
@@ -159,9 +156,8 @@ fn input_bytes(task: &Task, record: &Record) -> Option<u64> {
 /// Opens the case, runs it and drops it.
 fn timeline(record: &Record, scene: &mut Scene<'_>) -> Result<Timeline, Failure> {
     let (task, device) = (scene.operands.task.clone(), scene.operands.device);
-    let implementation = record.case.implementation;
     let treatment = scene.operands.treatment(&record.case)?;
-    let setup = Setup { implementation, device, sets: 1 };
+    let setup = Setup { implementation: record.case.implementation, device, sets: 1 };
     // Made before anything listens: they belong to nobody's case.
     let inputs = scene.operands.inputs();
     let machines = &mut scene.context.machines;
@@ -186,170 +182,8 @@ fn timeline(record: &Record, scene: &mut Scene<'_>) -> Result<Timeline, Failure>
         }
         Ok(())
     };
-    match (device, implementation) {
-        (Device::Cpu, _) => from_the_allocator(&mut run),
-        (Device::Cuda(_), Implementation::Native) => from_the_driver(&mut run),
-        _ => {
-            let patience = if record.case.memory_profiler { PATIENCE } else { LITTLE_PATIENCE };
-            let ceiling = ceiling(device, &mut run)?;
-            from_driver_and_pool(device, Until { ceiling, patience }, &mut run)
-        }
-    }
-}
-
-/// A run that marks its moments, and goes on for as long as it is told to.
-type Marked<'a> = dyn FnMut(&mut dyn FnMut(&'static str), &dyn Fn() -> bool) -> Result<(), ZooError> + 'a;
-
-fn from_the_allocator(run: &mut Marked<'_>) -> Result<Timeline, Failure> {
-    let mut recording = Recording::start()?;
-    let ran = run(&mut |name| recording.mark(name), &|| false);
-    let timeline = recording.finish();
-    ran?;
-    Ok(timeline)
-}
-
-type Ask = Box<dyn Fn() -> Option<PoolUsage> + Send>;
-
-fn asker(device: Device) -> Result<Ask, Failure> {
-    pool(device).ok_or_else(|| "the device's pool cannot be asked".into())
-}
-
-/// The most that a run can have in use. A pool that gives no block to tensors of another size holds, of each size, as many
-/// blocks as were ever in use together; the true peak is less where sizes take turns.
-fn ceiling(device: Device, run: &mut Marked<'_>) -> Result<u64, Failure> {
-    let ask = asker(device)?;
-    let reserved = || ask().map(|usage| usage.reserved).ok_or("the device's pool did not answer");
-    empty_pool(device);
-    let before = reserved()?;
-    share_blocks(device, false);
-    let ran = run(&mut |_| (), &|| false);
-    let held = reserved();
-    share_blocks(device, true);
-    empty_pool(device);
-    ran?;
-    Ok(held?.saturating_sub(before))
-}
-
-/// When a run that is followed may end: at the most that it can have in use, or when it has gone on for long enough.
-#[derive(Clone, Copy)]
-struct Until {
-    ceiling: u64,
-    patience: Duration,
-}
-
-/// Follows a run through the figures of burn's pool.
-fn from_the_pool(device: Device, until: Until, run: &mut Marked<'_>) -> Result<Timeline, Failure> {
-    let (begun, ask) = (Instant::now(), asker(device)?);
-    let since = Since { begun, before: ask().unwrap_or_default() };
-    let (mut marks, mut marked) = (Vec::new(), Vec::new());
-    // An answer that the sampling thread was late to write down must not come between a mark and its own sample.
-    let mut mark = |name: &'static str| {
-        let sample = since.sample(&ask);
-        marks.push(Mark { at_ns: sample.map_or(since.now(), |sample| sample.at_ns), name: name.into() });
-        marked.extend(sample);
-    };
-    let highest = AtomicU64::new(0);
-    let again = || highest.load(Ordering::Relaxed) < until.ceiling && begun.elapsed() < until.patience;
-    let mut pools = sampling(asker(device)?, since, &highest, || run(&mut mark, &again))?;
-    pools.append(&mut marked);
-    pools.sort_by_key(|sample| sample.at_ns);
-    Ok(Timeline { marks, pools, ceiling: Some(until.ceiling), ..Timeline::new(Source::PoolStatistics, since.now()) })
-}
-
-/// The beginning of a timeline. What was in use then is not counted; what the pool held is, because the run may use it.
-#[derive(Clone, Copy)]
-struct Since {
-    begun: Instant,
-    before: PoolUsage,
-}
-
-impl Since {
-    fn now(&self) -> u64 {
-        self.begun.elapsed().as_nanos() as u64
-    }
-
-    fn sample(&self, ask: &dyn Fn() -> Option<PoolUsage>) -> Option<PoolSample> {
-        let PoolUsage { allocated, active, reserved } = ask()?;
-        Some(PoolSample {
-            at_ns: self.now(),
-            allocated: allocated.saturating_sub(self.before.allocated),
-            active: active.saturating_sub(self.before.active),
-            reserved,
-        })
-    }
-}
-
-/// What the driver's records are asked for.
-#[cfg(feature = "cuda")]
-const MEMORY: Kinds = Kinds { kernels: false, copies: false, memory: true, calls: false };
-
-/// Follows a run whose memory is taken of the driver, block by block, through the driver's records.
-#[cfg(feature = "cuda")]
-fn from_the_driver(run: &mut Marked<'_>) -> Result<Timeline, Failure> {
-    let cupti = Cupti::load()?;
-    let (mut marks, start) = (Vec::new(), cupti.now());
-    let mut mark = |name: &'static str| marks.push(Mark { at_ns: cupti.now() - start, name: name.into() });
-    let ((), seen) = cupti.record(MEMORY, || Ok(run(&mut mark, &|| false)?))?;
-    Ok(Timeline { marks, ..Timeline::of_device(&seen, start, cupti.now()) })
-}
-
-#[cfg(not(feature = "cuda"))]
-fn from_the_driver(_: &mut Marked<'_>) -> Result<Timeline, Failure> {
-    Err("this build has no CUDA".into())
-}
-
-/// Follows a run through the figures of burn's pool, and on CUDA through the driver's records of the pool's pages.
-#[cfg(feature = "cuda")]
-fn from_driver_and_pool(device: Device, until: Until, run: &mut Marked<'_>) -> Result<Timeline, Failure> {
-    let Device::Cuda(_) = device else { return from_the_pool(device, until, run) };
-    let Ok(cupti) = Cupti::load() else { return from_the_pool(device, until, run) };
-    let mut start = 0;
-    let (pool, seen) = cupti.record(MEMORY, || {
-        start = cupti.now();
-        from_the_pool(device, until, run)
-    })?;
-    let Timeline { source, end_ns, events, lost, .. } = Timeline::of_device(&seen, start, cupti.now());
-    Ok(Timeline { source, end_ns, events, lost, ..pool })
-}
-
-#[cfg(not(feature = "cuda"))]
-use from_the_pool as from_driver_and_pool;
-
-/// Asks the pool again and again while something runs, and tells meanwhile the most that it has handed out.
-fn sampling(
-    ask: Ask,
-    since: Since,
-    highest: &AtomicU64,
-    run: impl FnOnce() -> Result<(), ZooError>,
-) -> Result<Vec<PoolSample>, Failure> {
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let done = &done;
-        let asking = scope.spawn(move || {
-            let mut samples: Vec<PoolSample> = Vec::new();
-            loop {
-                let last = done.load(Ordering::Acquire);
-                if let Some(sample) = since.sample(&ask) {
-                    highest.fetch_max(sample.active, Ordering::Relaxed);
-                    // Nothing new needs no sample.
-                    let same = |other: &PoolSample| PoolSample { at_ns: sample.at_ns, ..*other } == sample;
-                    if last || !samples.last().is_some_and(same) {
-                        samples.push(sample);
-                    }
-                }
-                if last {
-                    return samples;
-                }
-                // No pause: the device's thread answers between two operations, and those of a pass are soon enqueued.
-                std::thread::yield_now();
-            }
-        });
-        let ran = run();
-        done.store(true, Ordering::Release);
-        let samples = asking.join().map_err(|_| Failure::from("the thread that asks the pool panicked"))?;
-        ran?;
-        Ok(samples)
-    })
+    let patience = if record.case.memory_profiler { PATIENCE } else { LITTLE_PATIENCE };
+    platforms::of(device).follow(setup, patience, &mut run)
 }
 
 /// Writes the snapshots and the page of a case; the baseline, if there is one, comes first.
@@ -421,7 +255,7 @@ mod tests {
     use calorimeter_case::record::Weights;
     use calorimeter_recipes::{Dtype, Element};
     use calorimeter_shapes::Axes;
-    use calorimeter_timing::memory::MemoryEvent;
+    use calorimeter_timing::memory::{Mark, MemoryEvent, PoolSample, Source};
 
     fn record(implementation: &str) -> Record {
         let case = Case { implementation: implementation.parse().unwrap(), ..Case::default() };

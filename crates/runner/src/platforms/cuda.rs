@@ -1,0 +1,179 @@
+//! NVIDIA's GPUs, through CUDA.
+
+mod products;
+
+use super::memory::{self, Passes, from_the_pool};
+use super::others;
+use super::platform::{Choice, Platform};
+use super::trials::Trials;
+use crate::devices::DiscoveredDevice;
+use crate::worker::DeviceFacts;
+use calorimeter_case::{Device, Implementation};
+use calorimeter_kernels::native::{self, Machine};
+use calorimeter_kernels::probes::{NativeProbes, Probes};
+use calorimeter_timing::cuda::{CudaEvents, Cupti, GraphClock, KernelClock, Kinds};
+use calorimeter_timing::memory::{Mark, Timeline};
+use calorimeter_timing::telemetry::{Source, nvml};
+use calorimeter_timing::{Failure, WallClock, Work, nvtx};
+use calorimeter_zoo::{DeviceKind, Machines, Setup, ZooError};
+use products::Product;
+use std::fmt::Write;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// NVIDIA's GPUs.
+#[derive(Debug)]
+pub struct Cuda;
+
+/// What the driver's records are asked for.
+const MEMORY: Kinds = Kinds { kernels: false, copies: false, memory: true, calls: false };
+
+impl Platform for Cuda {
+    fn kinds(&self) -> &'static [DeviceKind] {
+        &[DeviceKind::Cuda]
+    }
+
+    fn find(&self) -> Vec<DiscoveredDevice> {
+        let gpus = native::probe().unwrap_or_default();
+        gpus.into_iter()
+            .map(|gpu| DiscoveredDevice {
+                device: Device::Cuda(gpu.ordinal as u16),
+                driver: format!("CUDA {}, compute capability {}", gpu.driver_version, gpu.compute_capability),
+                identity: format!("{} {}", gpu.name, gpu.uuid),
+                name: gpu.name,
+                software: false,
+                stated_gbps: gpu.memory_bytes_per_second.map(|rate| rate as f64 / 1e9),
+                cache: Some(gpu.l2_bytes),
+                intel: false,
+            })
+            .collect()
+    }
+
+    fn advice(&self, found: bool) -> String {
+        let mut text = String::from("\nCUDA libraries, looked for on the loader's path:\n");
+        for library in native::libraries() {
+            let state = if library.loaded { "loaded" } else { "missing" };
+            let need = if library.required { "" } else { ", optional" };
+            let _ = writeln!(text, "  {:<12} {state:<8} {}{need}", library.name, library.purpose);
+            if let (Some(why), true) = (&library.why, found) {
+                let _ = writeln!(text, "               {why}");
+            }
+        }
+        let _ = writeln!(text, "  {}", nvtx::state());
+        match native::probe() {
+            Ok(gpus) if gpus.is_empty() => text += "The CUDA driver is here and finds no GPU.\n",
+            Ok(_) => {}
+            Err(error) => drop(writeln!(text, "No CUDA device: {error}")),
+        }
+        text
+    }
+
+    fn stopwatch(&self, setup: Setup, machines: &mut Machines, _: &mut dyn Work) -> Result<Choice, Failure> {
+        Ok(match Cupti::load() {
+            Ok(cupti) => (Box::new(KernelClock::new(cupti)), None),
+            Err(why) if setup.implementation == Implementation::Native => {
+                let stream = machine(setup.device, machines)?.stream().clone();
+                let remark = format!("no kernel records ({why}); times are those between CUDA events");
+                (Box::new(CudaEvents::new(stream)), Some(remark))
+            }
+            Err(why) => {
+                (Box::new(WallClock::slope()), Some(format!("no kernel records ({why}); times are wall-clock slopes")))
+            }
+        })
+    }
+
+    fn clock(&self) -> String {
+        match Cupti::load() {
+            Ok(_) => "cupti".into(),
+            Err(why) => format!("slope for burn, cuda-events for native: {why}"),
+        }
+    }
+
+    fn has_graphs(&self, implementation: Implementation) -> bool {
+        implementation == Implementation::Native
+    }
+
+    fn graph_stopwatch(&self, setup: Setup, machines: &mut Machines) -> Result<Choice, Failure> {
+        let stream = machine(setup.device, machines)?.stream().clone();
+        // Every buffer set once, or what is replayed would stay in the cache.
+        let captured = NonZeroU32::new(setup.sets).unwrap_or(NonZeroU32::MIN);
+        Ok((Box::new(GraphClock::new(stream, captured)), None))
+    }
+
+    fn sensors(&self, _: Device, facts: &DeviceFacts) -> Result<Box<dyn Source>, String> {
+        // The identity ends with the number that NVML knows it by.
+        let uuid = facts.identity.rsplit(' ').next().unwrap_or_default();
+        nvml(uuid)
+    }
+
+    fn others(&self, device: Device, facts: &DeviceFacts) -> Result<Vec<String>, String> {
+        others::at_this_moment(self.sensors(device, facts)?.as_mut())
+    }
+
+    fn probes(&self, device: Device, machines: &mut Machines) -> Result<Box<dyn Probes>, Failure> {
+        Ok(Box::new(NativeProbes::new(machine(device, machines)?)))
+    }
+
+    fn probed_by(&self) -> Implementation {
+        Implementation::Native
+    }
+
+    fn product(
+        &self,
+        kind: &str,
+        size: u64,
+        device: Device,
+        machines: &mut Machines,
+    ) -> Option<Result<Box<dyn Work>, Failure>> {
+        let make = match kind {
+            "tf32" => Product::tf32,
+            "e4m3" => Product::e4m3,
+            _ => return None,
+        };
+        let made = machine(device, machines).map_err(Failure::from);
+        Some(made.and_then(|machine| Ok(Box::new(make(&machine, size as usize)?) as Box<dyn Work>)))
+    }
+
+    fn trials(&self, _: bool) -> Trials {
+        // The largest fill the device; the smaller are done before it reaches its power cap.
+        Trials { peak_products: &[2048, 4096, 8192], ..Trials::default() }
+    }
+
+    fn beyond_the_cache(&self, cache_bytes: u64) -> (u64, u32) {
+        ((4 * cache_bytes).max(1 << 30), 1)
+    }
+
+    fn follow(&self, setup: Setup, patience: Duration, run: &mut Passes<'_>) -> Result<Timeline, Failure> {
+        if setup.implementation == Implementation::Native {
+            return from_the_driver(run);
+        }
+        let until = memory::until(setup.device, patience, run)?;
+        // The pool's figures, and the driver's records of the pool's pages.
+        let Ok(cupti) = Cupti::load() else { return from_the_pool(setup.device, until, run) };
+        let mut start = 0;
+        let (pool, seen) = cupti.record(MEMORY, || {
+            start = cupti.now();
+            from_the_pool(setup.device, until, run)
+        })?;
+        let Timeline { source, end_ns, events, lost, .. } = Timeline::of_device(&seen, start, cupti.now());
+        Ok(Timeline { source, end_ns, events, lost, ..pool })
+    }
+}
+
+/// Follows a run whose memory is taken of the driver, block by block, through the driver's records.
+fn from_the_driver(run: &mut Passes<'_>) -> Result<Timeline, Failure> {
+    let cupti = Cupti::load()?;
+    let (mut marks, start) = (Vec::new(), cupti.now());
+    let mut mark = |name: &'static str| marks.push(Mark { at_ns: cupti.now() - start, name: name.into() });
+    let ((), seen) = cupti.record(MEMORY, || Ok(run(&mut mark, &|| false)?))?;
+    Ok(Timeline { marks, ..Timeline::of_device(&seen, start, cupti.now()) })
+}
+
+/// The device that native workloads share.
+fn machine(device: Device, machines: &mut Machines) -> Result<Arc<Machine>, ZooError> {
+    match device {
+        Device::Cuda(index) => machines.native(index),
+        other => Err(ZooError::Device(format!("{other} is no CUDA device"))),
+    }
+}

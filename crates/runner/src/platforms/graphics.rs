@@ -1,0 +1,118 @@
+//! The adapters of Vulkan and Metal, through wgpu.
+
+use super::platform::{Choice, Platform};
+use super::trials::Trials;
+use crate::devices::DiscoveredDevice;
+use crate::worker::DeviceFacts;
+use calorimeter_case::{Device, Dtype, Implementation};
+use calorimeter_kernels::probes::{CubeProbes, Probes};
+use calorimeter_timing::telemetry::{Source, last_level_cache, processor};
+use calorimeter_timing::{Failure, Timestamps, WallClock, Work};
+use calorimeter_zoo::backends::wgpu::{INTEL, adapters, client};
+use calorimeter_zoo::{DeviceKind, Machines, Setup};
+
+/// The adapters of Vulkan and Metal.
+#[derive(Debug)]
+pub struct Graphics;
+
+impl Platform for Graphics {
+    fn kinds(&self) -> &'static [DeviceKind] {
+        &[DeviceKind::Vulkan, DeviceKind::Metal]
+    }
+
+    fn find(&self) -> Vec<DiscoveredDevice> {
+        let device = |index: usize| {
+            if cfg!(target_os = "macos") { Device::Metal(index as u16) } else { Device::Vulkan(index as u16) }
+        };
+        adapters()
+            .into_iter()
+            .enumerate()
+            .map(|(index, adapter)| DiscoveredDevice {
+                device: device(index),
+                identity: format!("{} {}", adapter.name, adapter.driver),
+                name: adapter.name,
+                driver: adapter.driver,
+                software: adapter.software,
+                stated_gbps: None,
+                // Graphics APIs do not tell.
+                cache: if adapter.software { last_level_cache() } else { None },
+                intel: adapter.vendor == INTEL && !adapter.software,
+            })
+            .collect()
+    }
+
+    fn advice(&self, found: bool) -> String {
+        if found {
+            return String::new();
+        }
+        "\nNo Vulkan adapter: install the GPU's Vulkan driver and a loader (Debian: libvulkan1,\n\
+         and mesa-vulkan-drivers for AMD, Intel or a software adapter).\n"
+            .into()
+    }
+
+    fn stopwatch(&self, setup: Setup, _: &mut Machines, work: &mut dyn Work) -> Result<Choice, Failure> {
+        // The device's timestamps bracket a closure that runs on the device's own thread, where draining a fusion queue
+        // waits for that very thread: fused work is timed from outside.
+        if setup.implementation == Implementation::Fused {
+            return Ok((Box::new(WallClock::slope()), None));
+        }
+        let slope = |why: &str| -> Choice {
+            (Box::new(WallClock::slope()), Some(format!("{why}; times are wall-clock slopes")))
+        };
+        Ok(match Timestamps::new(client(setup.device)?) {
+            None => slope("the adapter has no timestamp queries"),
+            Some(timestamps) if timestamps.covers(work)? => (Box::new(timestamps), None),
+            Some(_) => slope("a launch is longer than the compute pass that timestamps can bracket"),
+        })
+    }
+
+    fn clock(&self) -> String {
+        "timestamps for eager, slope for fused".into()
+    }
+
+    fn hides_kernels(&self) -> bool {
+        true
+    }
+
+    // A processor that imitates a GPU has the processor's.
+    // ANCHOR: sensors
+    fn sensors(&self, device: Device, facts: &DeviceFacts) -> Result<Box<dyn Source>, String> {
+        if facts.software { Ok(processor()) } else { Err(format!("no sensors of {device} are known")) }
+    }
+    // ANCHOR_END: sensors
+
+    fn probes(&self, device: Device, _: &mut Machines) -> Result<Box<dyn Probes>, Failure> {
+        Ok(Box::new(CubeProbes::new(client(device)?)))
+    }
+
+    fn tunes(&self) -> bool {
+        true
+    }
+
+    fn trials(&self, software: bool) -> Trials {
+        // These APIs allow no larger buffers everywhere.
+        let trials = Trials { largest_buffer: 64 << 20, quick_array: 64 << 20, ..Trials::default() };
+        if !software {
+            return trials;
+        }
+        Trials {
+            peak_products: &[64, 128],
+            noise_product: 64,
+            products: &[64, 256],
+            quick_products: &[64, 256],
+            dtypes: &[Dtype::F32],
+            ..trials
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_without_sensors_says_why_nobody_can_be_seen_on_it() {
+        let why = Graphics.others(Device::Vulkan(0), &DeviceFacts::default()).unwrap_err();
+        assert!(why.contains("no sensors of vulkan"), "{why}");
+    }
+}

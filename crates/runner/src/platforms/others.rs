@@ -1,0 +1,41 @@
+//! Who else uses a device, by its sensors.
+
+use calorimeter_timing::telemetry::Source;
+use std::time::Duration;
+use sysinfo::{Process, ProcessRefreshKind, ProcessesToUpdate, System};
+
+/// Who does by one look at a source that knows.
+#[cfg(feature = "cuda")]
+pub fn at_this_moment(source: &mut dyn Source) -> Result<Vec<String>, String> {
+    source.others(&children())
+}
+
+/// Who does by two looks: shares of a processor are those since the look before.
+pub fn between_two_looks(source: &mut dyn Source) -> Result<Vec<String>, String> {
+    let ours = children();
+    source.others(&ours)?;
+    std::thread::sleep(Duration::from_millis(200));
+    source.others(&ours)
+}
+
+/// The processes that this one has started.
+fn children() -> Vec<u32> {
+    let Ok(mut system) = System::new() else { return Vec::new() };
+    system.refresh_processes_specifics(ProcessesToUpdate::All, false, ProcessRefreshKind::nothing().without_tasks());
+    let ours = |process: &Process| process.parent().is_some_and(|parent| parent.as_u32() == std::process::id());
+    system.processes().values().filter(|process| ours(process)).map(|process| process.pid().as_u32()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_was_started_here_is_a_child() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let found = children();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.contains(&child.id()) && !found.contains(&std::process::id()), "{found:?}");
+    }
+}

@@ -1,0 +1,47 @@
+//! What a device is tried with.
+
+use calorimeter_case::{Dtype, Implementation};
+use std::time::Duration;
+
+/// What a device is tried with where nobody says how: enough to fill it, and no more than it does in a few seconds. By
+/// default that of a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trials {
+    /// Bytes of the largest buffer.
+    pub largest_buffer: u64,
+    /// Bytes of the largest array of a quick calibration.
+    pub quick_array: u64,
+    /// Sides of the square products of which the fastest is the peak, the smallest first.
+    pub peak_products: &'static [u64],
+    /// A product that took longer to measure is not followed by a larger one.
+    pub patience: Duration,
+    /// The side of the largest product that a case is measured beside.
+    pub largest_product: u64,
+    /// The side of the product that `noise` compares with itself.
+    pub noise_product: u64,
+    /// Sides of the products of a calibration.
+    pub products: &'static [u64],
+    /// The same of a quick one.
+    pub quick_products: &'static [u64],
+    /// The types of numbers of a calibration.
+    pub dtypes: &'static [Dtype],
+    /// The implementations in which patterns are compared with what is fused, or should be told to be missing.
+    pub fusion: &'static [Implementation],
+}
+
+impl Default for Trials {
+    fn default() -> Self {
+        Self {
+            largest_buffer: 1 << 30,
+            quick_array: 1 << 30,
+            peak_products: &[1024, 2048, 4096],
+            patience: Duration::MAX,
+            largest_product: 8192,
+            noise_product: 1024,
+            products: &[256, 512, 1024, 2048, 4096, 8192],
+            quick_products: &[256, 1024, 2048],
+            dtypes: &[Dtype::F32, Dtype::Bf16, Dtype::F16],
+            fusion: &Implementation::ALL,
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Where a workload runs.
 
-use crate::UnknownName;
+use crate::{Name, NameTaken, Registry, UnknownName};
 use std::{fmt, str::FromStr};
 
 /// A device by its kind and its index among its kind.
@@ -16,6 +16,8 @@ pub enum Device {
     Cpu,
     /// Nothing: times come from a script.
     Mock,
+    /// One of a kind that another crate has registered.
+    Other(Name, u16),
 }
 
 impl Device {
@@ -27,6 +29,7 @@ impl Device {
             Self::Metal(_) => DeviceKind::Metal,
             Self::Cpu => DeviceKind::Cpu,
             Self::Mock => DeviceKind::Mock,
+            Self::Other(name, _) => DeviceKind::Other(name),
         }
     }
 }
@@ -44,27 +47,74 @@ pub enum DeviceKind {
     Cpu,
     /// The scripted one.
     Mock,
+    /// One that another crate has registered.
+    Other(Name),
 }
 
+/// What other crates have registered.
+static OTHERS: Registry<()> = Registry::new("kind of device");
+
+/// wgpu's own name, which means whichever graphics API it drives here, and torch's for Metal.
+const ALIASES: [(&str, DeviceKind); 2] = [
+    ("wgpu", if cfg!(target_os = "macos") { DeviceKind::Metal } else { DeviceKind::Vulkan }),
+    ("mps", DeviceKind::Metal),
+];
+
+/// Words that mean some device of a machine, whatever its kind.
+const WORDS: [&str; 2] = ["auto", "xpu"];
+
 impl DeviceKind {
-    /// Every kind.
+    /// Every kind of ours.
     pub const ALL: [Self; 5] = [Self::Cuda, Self::Vulkan, Self::Metal, Self::Cpu, Self::Mock];
 
-    /// Whether a host enqueues work on it.
-    pub fn is_gpu(self) -> bool {
-        matches!(self, Self::Cuda | Self::Vulkan | Self::Metal)
+    /// Every kind: ours, then those of other crates in the order of registration.
+    pub fn known() -> Vec<Self> {
+        Self::ALL.into_iter().chain(OTHERS.names().into_iter().map(Self::Other)).collect()
+    }
+
+    /// Adds one under a name that none has yet; a device of it is written as the name, a colon and its index.
+    pub fn register(name: impl Into<Name>) -> Result<Self, NameTaken> {
+        let name = name.into();
+        let ours = Self::ALL.iter().map(|kind| kind.name().as_str());
+        if ours.chain(ALIASES.iter().map(|(alias, _)| *alias)).chain(WORDS).any(|taken| name == taken) {
+            return Err(NameTaken::new("kind of device", name));
+        }
+        OTHERS.add(name, &())?;
+        Ok(Self::Other(name))
+    }
+
+    /// Its name.
+    pub const fn name(self) -> Name {
+        match self {
+            Self::Cuda => Name::new("cuda"),
+            Self::Vulkan => Name::new("vulkan"),
+            Self::Metal => Name::new("metal"),
+            Self::Cpu => Name::new("cpu"),
+            Self::Mock => Name::new("mock"),
+            Self::Other(name) => name,
+        }
+    }
+
+    /// Its device of an index. There is one processor, and one script.
+    pub fn device(self, index: u16) -> Device {
+        match self {
+            Self::Cuda => Device::Cuda(index),
+            Self::Vulkan => Device::Vulkan(index),
+            Self::Metal => Device::Metal(index),
+            Self::Cpu => Device::Cpu,
+            Self::Mock => Device::Mock,
+            Self::Other(name) => Device::Other(name, index),
+        }
+    }
+
+    fn is_counted(self) -> bool {
+        !matches!(self, Self::Cpu | Self::Mock)
     }
 }
 
 impl fmt::Display for DeviceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Cuda => "cuda",
-            Self::Vulkan => "vulkan",
-            Self::Metal => "metal",
-            Self::Cpu => "cpu",
-            Self::Mock => "mock",
-        })
+        self.name().fmt(f)
     }
 }
 
@@ -77,7 +127,9 @@ impl serde::Serialize for DeviceKind {
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cuda(index) | Self::Vulkan(index) | Self::Metal(index) => write!(f, "{}:{index}", self.kind()),
+            Self::Cuda(index) | Self::Vulkan(index) | Self::Metal(index) | Self::Other(_, index) => {
+                write!(f, "{}:{index}", self.kind())
+            }
             Self::Cpu | Self::Mock => self.kind().fmt(f),
         }
     }
@@ -87,21 +139,18 @@ impl FromStr for Device {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
-        let unknown = || UnknownName::new("device", name, ["cuda", "vulkan", "metal", "wgpu", "cpu", "mock"]);
+        let unknown = || {
+            let ours = ["cuda", "vulkan", "metal", "wgpu", "cpu", "mock"];
+            UnknownName::new("device", name, ours.into_iter().chain(OTHERS.names().into_iter().map(Name::as_str)))
+        };
         let (kind, index) = match name.split_once(':') {
             Some((kind, index)) => (kind, Some(index.parse::<u16>().map_err(|_| unknown())?)),
             None => (name, None),
         };
-        match (kind, index) {
-            ("cuda", index) => Ok(Self::Cuda(index.unwrap_or(0))),
-            ("vulkan", index) => Ok(Self::Vulkan(index.unwrap_or(0))),
-            ("metal" | "mps", index) => Ok(Self::Metal(index.unwrap_or(0))),
-            ("wgpu", index) if cfg!(target_os = "macos") => Ok(Self::Metal(index.unwrap_or(0))),
-            ("wgpu", index) => Ok(Self::Vulkan(index.unwrap_or(0))),
-            ("cpu", None) => Ok(Self::Cpu),
-            ("mock", None) => Ok(Self::Mock),
-            _ => Err(unknown()),
-        }
+        let known = DeviceKind::known().into_iter().find(|known| known.name() == kind);
+        let alias = || ALIASES.iter().find(|(alias, _)| *alias == kind).map(|(_, kind)| *kind);
+        let kind = known.or_else(alias).filter(|kind| index.is_none() || kind.is_counted());
+        Ok(kind.ok_or_else(unknown)?.device(index.unwrap_or(0)))
     }
 }
 
@@ -109,7 +158,7 @@ crate::written_as_a_name!(
     Device,
     "Device",
     "a device such as cuda:0, vulkan:0, metal:0 or cpu",
-    DeviceKind::ALL.iter().map(ToString::to_string).collect()
+    DeviceKind::known().iter().map(ToString::to_string).collect()
 );
 
 #[cfg(test)]
@@ -131,5 +180,17 @@ mod tests {
             assert!(name.parse::<Device>().is_err(), "{name}");
         }
         assert!("vulcan".parse::<Device>().unwrap_err().to_string().contains("did you mean \"vulkan\""));
+    }
+
+    #[test]
+    fn a_registered_kind_is_read_back_and_told_from_ours() {
+        let npu = DeviceKind::register("npu").unwrap();
+        assert_eq!(("npu".parse(), "npu:1".parse()), (Ok(npu.device(0)), Ok(npu.device(1))));
+        assert_eq!((npu.device(1).kind(), npu.device(1).to_string()), (npu, "npu:1".into()));
+        assert_eq!(DeviceKind::known()[5..], [npu]);
+        for taken in ["npu", "cuda", "mps", "auto"] {
+            assert!(DeviceKind::register(taken).is_err(), "{taken}");
+        }
+        assert!("nqu".parse::<Device>().unwrap_err().to_string().contains("did you mean \"npu\""));
     }
 }

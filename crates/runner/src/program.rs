@@ -1,5 +1,6 @@
-//! The whole program, with recipes, shapes, operators, models and sinks of somebody else's.
+//! The whole program, with recipes, shapes, operators, models, devices and sinks of somebody else's.
 
+use crate::platforms::{self, Platform};
 use crate::{Exit, cli, worker};
 use calorimeter_case::{DeviceKind, Implementation};
 use calorimeter_recipes::Family;
@@ -78,6 +79,11 @@ impl Calorimeter {
         ways: impl FnOnce(ModelWays<'static, D>) -> ModelWays<'static, D>,
     ) -> Self {
         self.noting(register_model(model).map(ways))
+    }
+
+    /// A platform, whose devices are found, listed, chosen and timed like ours; what runs on them is an `implementation`.
+    pub fn platform(self, platform: &'static dyn Platform) -> Self {
+        self.noting(platforms::register(platform))
     }
 
     /// What runs an operator or a model, whosever it is, in an implementation on a kind of device. An implementation that is

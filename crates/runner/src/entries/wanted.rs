@@ -2,7 +2,7 @@
 
 use super::word::word;
 use calorimeter_case::UnknownName;
-use calorimeter_zoo::Device;
+use calorimeter_zoo::{Device, DeviceKind};
 use std::fmt;
 use std::str::FromStr;
 
@@ -45,7 +45,14 @@ word!(
     "a device: auto, cuda, cuda:1, vulkan, metal, wgpu, cpu; torch's xpu and mps are understood",
     schemars::json_schema!({
         "type": "string",
-        "pattern": "^(auto|xpu|cpu|mock|(cuda|vulkan|metal|mps|wgpu)(:[0-9]{1,5})?)$",
+        "pattern": format!("^(auto|xpu|cpu|mock|({})(:[0-9]{{1,5}})?)$", counted().join("|")),
         "examples": ["auto", "cuda", "vulkan", "metal", "cpu"],
     })
 );
+
+/// Expressions for the kinds of which there may be many.
+fn counted() -> Vec<String> {
+    let ours = ["cuda", "vulkan", "metal", "mps", "wgpu"].map(str::to_owned);
+    let others = DeviceKind::known().into_iter().filter(|kind| !DeviceKind::ALL.contains(kind));
+    ours.into_iter().chain(others.map(|kind| regex::escape(kind.name().as_str()))).collect()
+}

@@ -15,7 +15,8 @@ mod trials;
 pub use platform::{Choice, Platform};
 pub use trials::Trials;
 
-use calorimeter_case::Device;
+use calorimeter_case::{Device, NameTaken, Registry};
+use calorimeter_zoo::DeviceKind;
 use not_built::NotBuilt;
 
 // ANCHOR: table
@@ -34,9 +35,23 @@ const OURS: &[&dyn Platform] = &[
 ];
 // ANCHOR_END: table
 
-/// Every platform, the best first.
+/// What other crates have registered.
+static OTHERS: Registry<dyn Platform> = Registry::new("platform");
+
+/// Adds a platform, and the kinds of its devices under names that none has yet. It is to be done before devices are named
+/// or looked for.
+pub fn register(platform: &'static dyn Platform) -> Result<(), NameTaken> {
+    for kind in platform.kinds() {
+        DeviceKind::register(kind.name())?;
+    }
+    platform.kinds().first().map_or(Ok(()), |first| OTHERS.add(first.name(), platform))
+}
+
+/// Every platform, the best first; who adds one to the program means it.
 pub(crate) fn all() -> Vec<&'static dyn Platform> {
-    OURS.to_vec()
+    let mut all = OTHERS.all();
+    all.extend(OURS);
+    all
 }
 
 /// What drives a device.

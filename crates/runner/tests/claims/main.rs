@@ -16,6 +16,7 @@ mod interrupts;
 mod isolation;
 mod journal;
 mod measuring;
+mod own_device;
 mod own_program;
 mod real_devices;
 mod schema;

@@ -6,7 +6,7 @@ use crate::{Device, DeviceKind, Implementation, Subject};
 /// Why the table has no entry.
 pub fn absent(zoo: &Zoo, subject: Subject, implementation: Implementation, device: Device) -> String {
     let kinds = |of: Implementation| -> Vec<DeviceKind> {
-        DeviceKind::ALL.into_iter().filter(|kind| zoo.has(subject, of, *kind)).collect()
+        DeviceKind::known().into_iter().filter(|kind| zoo.has(subject, of, *kind)).collect()
     };
     let implementations: Vec<Implementation> =
         Implementation::known().into_iter().filter(|of| !kinds(*of).is_empty()).collect();

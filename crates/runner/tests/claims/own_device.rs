@@ -1,0 +1,62 @@
+//! A device of another crate's is one of the program's own, in its workers too.
+
+use crate::scene::{Ended, Scene, TIMING, find};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// `examples/own_device.rs`, which Cargo builds before the tests.
+fn program() -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_calorimeter")).with_file_name("examples").join("own_device");
+    assert!(program.exists(), "{} is built by `cargo test` without a filter of targets", program.display());
+    program
+}
+
+fn run(scene: &Scene, arguments: &str) -> Ended {
+    let mut command = Command::new(program());
+    command.args(arguments.split_whitespace());
+    scene.prepare(&mut command);
+    Ended::of(&mut command)
+}
+
+fn sums(device: &str) -> Scene {
+    Scene::with(&format!(
+        "device: {device}\ndtype: f32\n{TIMING}\nmodels:\n  - {{model: stream_add, axes: {{elements: 4096}}}}\n"
+    ))
+}
+
+#[test]
+fn a_case_runs_on_an_outside_device_with_its_own_stopwatch() {
+    let records = run(&sums("thread"), "run c.yml --out out --format jsonl").ended_with(0).records();
+    let record = find(&records, "/stream_add/baseline/native/thread:0/f32/elements4096");
+    assert!(record.is_ok() && record.accuracy.is_some(), "{record:?}");
+    assert_eq!(record.execution.stopwatch.as_deref(), Some("busy-time"));
+    assert!(record.time.time_ns.is_some_and(|time| time.median > 0.0), "{record:?}");
+    let elsewhere = run(&sums("cpu"), "run c.yml --out out --device thread:1 --format jsonl").ended_with(0).records();
+    assert!(find(&elsewhere, "/native/thread:1/").is_ok(), "{elsewhere:?}");
+}
+
+#[test]
+fn what_an_outside_device_has_not_is_known_to_the_plan() {
+    let scene = sums("thread");
+    let planned = run(&scene, "run c.yml --dry-run --format jsonl --implementations eager,native --regimes graph");
+    let reasons: Vec<String> = planned.ended_with(0).objects().iter().map(|case| case["reason"].to_string()).collect();
+    assert!(reasons.iter().all(|reason| reason.contains("graph: only `native` on cuda")), "{reasons:?}");
+    let planned = run(&scene, "run c.yml --dry-run --format jsonl --implementations eager,native");
+    let reasons: Vec<String> = planned.ended_with(0).objects().iter().map(|case| case["reason"].to_string()).collect();
+    assert!(reasons[0].contains("not for thread:0") && reasons[1] == "null", "{reasons:?}");
+}
+
+#[test]
+fn an_outside_device_is_found_listed_and_suggested() {
+    let scene = sums("thred");
+    let wrong = run(&scene, "run c.yml --dry-run");
+    assert!(wrong.error().contains("did you mean \"thread\"?"), "{wrong:?}");
+    let missing = run(&sums("thread:7"), "run c.yml --out out");
+    assert!(missing.error().starts_with("device thread:7 is not here; found: thread:0 (thread 0)"), "{missing:?}");
+    let listed = run(&scene, "list devices");
+    assert!(listed.ended_with(0).stdout.contains("thread:1"), "{listed:?}");
+    let told = run(&scene, "doctor");
+    assert!(told.ended_with(0).stdout.contains("clock: busy-time"), "{told:?}");
+    let schema = run(&scene, "schema");
+    assert!(schema.ended_with(0).stdout.contains("wgpu|thread)"), "{schema:?}");
+}

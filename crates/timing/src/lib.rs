@@ -20,6 +20,7 @@ mod stop_rule;
 mod stopwatch;
 mod suite;
 mod verdict;
+mod wall_clock;
 mod warm_up;
 mod written;
 
@@ -51,8 +52,9 @@ pub use rounds::{Arm, Measurement, Observer, Phase, Quiet, measure};
 pub use series::Series;
 pub use silence::{FORBIDDEN, HeardKernels, Silence};
 pub use stop_rule::StopRule;
-pub use stopwatch::{Granularity, LaunchSpan, Overhead, Reading, Stopwatch, WallClock, Work};
+pub use stopwatch::{Granularity, LaunchSpan, Overhead, Reading, Stopwatch, Work};
 pub use suite::{SuiteMean, geometric_mean};
 #[cfg(feature = "cubecl")]
 pub use timestamps::Timestamps;
 pub use verdict::{UnknownVerdict, Verdict};
+pub use wall_clock::WallClock;

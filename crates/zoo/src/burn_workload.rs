@@ -1,11 +1,20 @@
 //! A problem or an operator on a burn backend.
 
 use crate::backends::BurnBackend;
-use crate::registry::{MakeForward, MakePass};
-use crate::{Layout, Matrix, OperatorProblem, Output, Pass, Problem, Setup, Slot, Tensors, Value, Workload, ZooError};
+use crate::{
+    Forward, Layout, Matrix, OperatorProblem, Output, Pass, Problem, Setup, Slot, Spec, Tensors, Value, Workload,
+    ZooError,
+};
 use burn::tensor::{Tensor, TensorData};
-use calorimeter_recipes::{Dtype, Element, FloatType, Treatment};
+use calorimeter_recipes::{Dtype, Element, FloatType, Linear, Treatment};
+use calorimeter_shapes::Shape;
 use std::time::{Duration, Instant};
+
+/// Makes a model's forward pass of layers and an input on a device.
+pub type MakeForward<B> = dyn Fn(Shape, Vec<Box<dyn Linear<B>>>, Tensor<B, 2>) -> Forward<B> + Send + Sync;
+
+/// Makes an operator's pass of inputs on a device.
+pub type MakePass<B> = dyn Fn(&Spec, Vec<Value<B>>) -> Result<Pass<B>, ZooError> + Send + Sync;
 
 /// Passes on one buffer set each, taken in turn, with their last outputs: kept so that no backend finds them unused, and
 /// that each set has outputs of its own.

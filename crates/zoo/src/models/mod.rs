@@ -4,7 +4,7 @@ pub mod linear;
 pub mod ln_linear;
 pub mod transformer_block;
 
-use crate::registry::Zoo;
+use crate::registry::table::Zoo;
 
 /// One line for each family.
 pub(crate) fn register(zoo: &Zoo) {

@@ -38,7 +38,7 @@ mod product;
 mod sequences;
 mod traffic;
 
-use crate::registry::Zoo;
+use crate::registry::table::Zoo;
 use activation::ElementwiseActivation;
 use attention::Attention;
 use blas::Blas;

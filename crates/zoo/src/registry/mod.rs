@@ -5,34 +5,23 @@ mod models;
 mod openers;
 mod operators;
 mod reasons;
+pub(crate) mod table;
 
 pub use models::ModelWays;
-pub(crate) use openers::{MakeForward, MakePass, foreign};
+pub(crate) use openers::foreign;
 pub use openers::{Opener, Opening};
 pub use operators::OperatorWays;
 
 use crate::{Definition, Device, DeviceKind, Implementation, Operation, Setup, Subject, Task, Workload, ZooError};
-use calorimeter_case::{Name, NameTaken, Registry};
+use calorimeter_case::NameTaken;
 use calorimeter_recipes::Treatment;
-use std::collections::BTreeMap;
-use std::sync::{LazyLock, PoisonError, RwLock};
-
-/// One table for everything that can be named and run.
-pub struct Zoo {
-    pub(crate) operators: Registry<dyn Operation>,
-    pub(crate) models: Registry<dyn Definition>,
-    /// Presence is support: what opens a subject in an implementation on a kind of device.
-    openers: RwLock<BTreeMap<(Subject, Implementation, DeviceKind), &'static dyn Opener>>,
-}
+use std::sync::LazyLock;
+use table::Zoo;
 
 /// That of this process.
 pub(crate) fn zoo() -> &'static Zoo {
     static ZOO: LazyLock<Zoo> = LazyLock::new(|| {
-        let zoo = Zoo {
-            operators: Registry::new("operator"),
-            models: Registry::new("model"),
-            openers: RwLock::new(BTreeMap::new()),
-        };
+        let zoo = Zoo::new();
         crate::models::register(&zoo);
         crate::operators::register(&zoo);
         zoo
@@ -94,35 +83,6 @@ pub fn register_implementation(
     opener: impl Opener,
 ) -> Result<(), NameTaken> {
     zoo().insert(subject, implementation, kind, Box::new(opener))
-}
-
-impl Zoo {
-    fn insert(
-        &self,
-        subject: Subject,
-        implementation: Implementation,
-        kind: DeviceKind,
-        opener: Box<dyn Opener>,
-    ) -> Result<(), NameTaken> {
-        let mut openers = self.openers.write().unwrap_or_else(PoisonError::into_inner);
-        let key = (subject, implementation, kind);
-        if openers.contains_key(&key) {
-            let name = Name::from(format!("{implementation} of {subject} on {kind}"));
-            return Err(NameTaken::new("implementation", name));
-        }
-        // Kept for the life of the process, as the names are.
-        openers.insert(key, Box::leak(opener));
-        Ok(())
-    }
-
-    fn get(&self, subject: Subject, implementation: Implementation, kind: DeviceKind) -> Option<&'static dyn Opener> {
-        let openers = self.openers.read().unwrap_or_else(PoisonError::into_inner);
-        openers.get(&(subject, implementation, kind)).copied()
-    }
-
-    fn has(&self, subject: Subject, implementation: Implementation, kind: DeviceKind) -> bool {
-        self.get(subject, implementation, kind).is_some()
-    }
 }
 
 /// What opens a subject; the error says what there is instead.

@@ -1,9 +1,10 @@
 //! The ways to run registered models.
 
+use super::Opener;
 #[cfg(feature = "cuda")]
 use super::openers::ModelOnCuda;
 use super::openers::{BaselineAlone, ModelOnBurn, NotBuilt};
-use super::{Opener, Zoo};
+use super::table::Zoo;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use crate::CubeOf;
 use crate::backends::{self, BurnBackend, EachBackend};

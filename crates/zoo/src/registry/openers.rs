@@ -3,16 +3,14 @@
 #[cfg(feature = "cuda")]
 use crate::backends::cuda;
 use crate::backends::{BurnBackend, no_backend};
+use crate::burn_workload::{self, MakeForward, MakePass};
 use crate::{
-    Forward, HostOpen, Inputs, Machines, Matrix, OperatorProblem, Pass, Problem, Setup, Spec, Task, Tensors, Value,
-    Workload, ZooError, burn_workload, value,
+    HostOpen, Inputs, Machines, Matrix, OperatorProblem, Problem, Setup, Spec, Task, Tensors, Workload, ZooError, value,
 };
 #[cfg(feature = "cuda")]
 use crate::{NativeModel, NativeOpen};
-use burn::tensor::Tensor;
 use burn::tensor::backend::Backend;
-use calorimeter_recipes::{Linear, Treatment};
-use calorimeter_shapes::Shape;
+use calorimeter_recipes::Treatment;
 
 /// What is to be opened, and how.
 pub struct Opening<'a> {
@@ -71,9 +69,6 @@ where
     }
 }
 
-/// Makes an operator's pass of inputs on a device.
-pub type MakePass<B> = dyn Fn(&Spec, Vec<Value<B>>) -> Result<Pass<B>, ZooError> + Send + Sync;
-
 /// An operator on a backend of burn. Only the pass depends on the operator, so that this is compiled once for a backend.
 pub struct OnBurn<B: Backend>(pub Box<MakePass<B>>);
 
@@ -100,9 +95,6 @@ fn stored(OperatorProblem { operator, spec, .. }: &OperatorProblem) -> Result<()
         None => Ok(()),
     }
 }
-
-/// Makes a model's forward pass of layers and an input on a device.
-pub type MakeForward<B> = dyn Fn(Shape, Vec<Box<dyn Linear<B>>>, Tensor<B, 2>) -> Forward<B> + Send + Sync;
 
 /// A model on a backend of burn.
 pub struct ModelOnBurn<B: Backend>(pub Box<MakeForward<B>>);

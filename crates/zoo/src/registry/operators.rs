@@ -1,12 +1,14 @@
 //! The ways to run registered operators.
 
+use super::Opener;
 #[cfg(feature = "cuda")]
 use super::openers::OperatorOnCuda;
-use super::openers::{MakePass, NotBuilt, OnBurn, OperatorOnHost, SpecsAlone};
-use super::{Opener, Zoo};
+use super::openers::{NotBuilt, OnBurn, OperatorOnHost, SpecsAlone};
+use super::table::Zoo;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use crate::CubeOf;
 use crate::backends::{self, BurnBackend, EachBackend};
+use crate::burn_workload::MakePass;
 use crate::{BurnPass, CubePass, DeviceKind, HostOpen, Implementation, NativeOpen, Operation, Operator, Spec, Subject};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use burn_cubecl::CubeRuntime;

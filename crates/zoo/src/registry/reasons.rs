@@ -1,6 +1,6 @@
 //! Why something cannot be run, and what there is instead: read from the table.
 
-use super::Zoo;
+use super::table::Zoo;
 use crate::{Device, DeviceKind, Implementation, Subject};
 
 /// Why the table has no entry.

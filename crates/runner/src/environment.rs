@@ -1,23 +1,9 @@
 //! What a reader of the numbers must know of the machine and the build.
 
 use crate::devices::DiscoveredDevice;
+use crate::host::cpu_name;
 use crate::platforms;
 use serde_json::{Value, json};
-
-/// The processor's name, or its architecture where the system does not tell.
-pub fn cpu_name() -> String {
-    use sysinfo::{CpuRefreshKind, RefreshKind, System};
-    let system = System::new_with_specifics(RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing())).ok();
-    let brand = system.and_then(|system| Some(system.cpus().first()?.brand().trim().to_owned()));
-    brand.filter(|brand| !brand.is_empty()).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
-}
-
-/// Bytes of memory that can be allocated without swapping, where the system tells.
-pub fn available_memory() -> Option<u64> {
-    let mut system = sysinfo::System::new().ok()?;
-    system.refresh_memory();
-    Some(system.available_memory())
-}
 
 /// Machine, build and devices of a run.
 pub fn describe(devices: &[DiscoveredDevice]) -> Value {
@@ -39,11 +25,15 @@ pub fn describe(devices: &[DiscoveredDevice]) -> Value {
             })
         })
         .collect();
+    let features: Vec<&str> = option_env!("CALORIMETER_FEATURES").unwrap_or_default().split_whitespace().collect();
     json!({
         "calorimeter": env!("CARGO_PKG_VERSION"),
-        "burn": "0.21.0",
-        "cubecl": "0.10.0",
-        "profile": if cfg!(debug_assertions) { "debug" } else { "release" },
+        "burn": option_env!("CALORIMETER_BURN"),
+        "cubecl": option_env!("CALORIMETER_CUBECL"),
+        "revision": option_env!("CALORIMETER_REVISION"),
+        "rustc": option_env!("CALORIMETER_RUSTC"),
+        "features": features,
+        "profile": option_env!("CALORIMETER_PROFILE"),
         "os": sysinfo::System::long_os_version().ok(),
         "kernel": sysinfo::System::kernel_version().ok(),
         "arch": std::env::consts::ARCH,
@@ -52,4 +42,25 @@ pub fn describe(devices: &[DiscoveredDevice]) -> Value {
         "rayon_num_threads": std::env::var("RAYON_NUM_THREADS").ok(),
         "devices": devices,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_build_is_read_and_not_typed_in() {
+        let said = describe(&[]);
+        let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).unwrap();
+        for library in ["burn", "cubecl"] {
+            let package = format!("name = \"{library}\"\nversion = \"{}\"\n", said[library].as_str().unwrap());
+            assert!(lock.contains(&package), "{package}");
+        }
+        assert!(said["rustc"].as_str().unwrap().starts_with("rustc 1."), "{said}");
+        let features = said["features"].as_array().unwrap();
+        assert_eq!(features.contains(&"cuda".into()), cfg!(feature = "cuda"), "{said}");
+        // A checkout has a revision, an unpacked archive has none.
+        let revision = said["revision"].as_str().unwrap_or("0000000");
+        assert!(revision.trim_end_matches('+').chars().all(|c| c.is_ascii_hexdigit()), "{said}");
+    }
 }

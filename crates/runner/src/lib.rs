@@ -37,6 +37,7 @@ mod calibration;
 mod exit;
 mod expression;
 mod fingerprint;
+mod host;
 mod noise;
 mod noise_floor;
 mod peaks;

@@ -11,7 +11,7 @@ use crate::calibration::{
 };
 use crate::devices::{self, DiscoveredDevice};
 use crate::entries::{Entry, Wanted};
-use crate::environment::available_memory;
+use crate::host::available_memory;
 use crate::peaks;
 use crate::platforms;
 use crate::progress::Format;

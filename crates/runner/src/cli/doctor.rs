@@ -5,7 +5,7 @@ use super::options::{DoctorArguments, TextFormat};
 use super::{CliError, print};
 use crate::Exit;
 use crate::devices;
-use crate::environment;
+use crate::host;
 use crate::platforms;
 use crate::run::RunError;
 use crate::selftest::{self, Check, Lies, MockRig, RealRig};
@@ -55,7 +55,7 @@ fn line(check: &Check) -> String {
 fn shallow() -> String {
     let mut text = String::new();
     let _ = writeln!(text, "calorimeter {}, burn 0.21.0, cubecl 0.10.0", env!("CARGO_PKG_VERSION"));
-    if let Some(bytes) = environment::available_memory() {
+    if let Some(bytes) = host::available_memory() {
         let _ = writeln!(text, "memory available: {:.1} GB\n", bytes as f64 / 1e9);
     }
     let _ = writeln!(text, "Devices, the best first:");

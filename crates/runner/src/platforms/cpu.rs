@@ -4,7 +4,7 @@ use super::memory;
 use super::platform::{Choice, Platform};
 use super::trials::Trials;
 use crate::devices::DiscoveredDevice;
-use crate::environment::{available_memory, cpu_name};
+use crate::host::{available_memory, cpu_name};
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Dtype, Implementation};
 use calorimeter_kernels::probes::{HostProbes, Probes};

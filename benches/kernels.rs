@@ -3,47 +3,20 @@
 
 mod device;
 
-use calorimeter_kernels::probes::{HostProbes, Probe, Probes};
-use calorimeter_timing::{DeviceTime, Failure, Work, bench_work};
-use calorimeter_zoo::{Device, Machines};
+use calorimeter_kernels::probes::{Probe, ProbeError, Probes};
+use calorimeter_runner::platforms::{self, Probed};
+use calorimeter_timing::{DeviceTime, bench_work};
+use calorimeter_zoo::Machines;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-
-struct Probed(Box<dyn Probe>);
-
-impl Work for Probed {
-    fn launch(&mut self) -> Result<(), Failure> {
-        Ok(self.0.launch()?)
-    }
-
-    fn settle(&mut self) -> Result<(), Failure> {
-        Ok(self.0.settle()?)
-    }
-}
-
-/// The probes of a device.
-fn probes(device: Device, machines: &mut Machines) -> Result<Box<dyn Probes>, Failure> {
-    let _ = &machines;
-    match device {
-        Device::Cpu => Ok(Box::new(HostProbes)),
-        #[cfg(feature = "cuda")]
-        Device::Cuda(index) => Ok(Box::new(calorimeter_kernels::probes::NativeProbes::new(machines.native(index)?))),
-        #[cfg(feature = "wgpu")]
-        Device::Vulkan(_) | Device::Metal(_) => {
-            let client = calorimeter_zoo::backends::wgpu::client(device)?;
-            Ok(Box::new(calorimeter_kernels::probes::CubeProbes::new(client)))
-        }
-        other => Err(format!("this build has no probes for {other}; build with `--features cuda` or `wgpu`").into()),
-    }
-}
 
 fn kernels(criterion: &mut Criterion<DeviceTime>) {
     let device = device::device();
     let mut machines = Machines::default();
-    let mut probes = probes(device, &mut machines).unwrap_or_else(|error| panic!("{error}"));
+    let mut probes = platforms::of(device).probes(device, &mut machines).unwrap_or_else(|error| panic!("{error}"));
     let mut clock = device::clock(device);
     let mut group = criterion.benchmark_group(format!("kernels on {device}"));
     for mebibytes in [1, 64] {
-        type Make = fn(&mut dyn Probes, u64) -> Result<Box<dyn Probe>, calorimeter_kernels::probes::ProbeError>;
+        type Make = fn(&mut dyn Probes, u64) -> Result<Box<dyn Probe>, ProbeError>;
         let copy: Make = |probes, bytes| probes.copy(bytes, 1);
         let read: Make = |probes, bytes| probes.read(bytes, 1);
         for (name, make) in [("copy", copy), ("read", read)] {

@@ -2,11 +2,9 @@
 
 mod looks;
 mod probe;
-mod probed;
 
 use looks::Looks;
 pub use probe::{Beside, Probe, Share};
-pub use probed::Probed;
 
 use crate::cache;
 use crate::devices::DiscoveredDevice;

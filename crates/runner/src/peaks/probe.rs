@@ -1,8 +1,8 @@
 //! Measures peaks: copies and reads of known size, and matrix products.
 
 use super::looks::Looks;
-use super::probed::Probed;
 use super::{MEMORY, Peaks};
+use crate::platforms::Probed;
 use crate::platforms::{self, Platform};
 use crate::regimes::stopwatch;
 use crate::worker::DeviceFacts;

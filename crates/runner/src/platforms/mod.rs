@@ -10,9 +10,11 @@ mod mock;
 mod not_built;
 mod others;
 mod platform;
+mod probed;
 mod trials;
 
 pub use platform::{Choice, Platform};
+pub use probed::Probed;
 pub use trials::Trials;
 
 use calorimeter_case::{Device, NameTaken, Registry};
@@ -55,7 +57,7 @@ pub(crate) fn all() -> Vec<&'static dyn Platform> {
 }
 
 /// What drives a device.
-pub(crate) fn of(device: Device) -> &'static dyn Platform {
+pub fn of(device: Device) -> &'static dyn Platform {
     let drives = |platform: &&dyn Platform| platform.kinds().contains(&device.kind());
     all().into_iter().find(drives).unwrap_or(&NotBuilt::NOBODYS)
 }

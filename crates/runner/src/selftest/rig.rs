@@ -1,8 +1,9 @@
 //! What the checks run on: a real device, or a scripted one that can be told to lie.
 
 use crate::devices::DiscoveredDevice;
-use crate::peaks::{Probe, Probed};
+use crate::peaks::Probe;
 use crate::platforms;
+use crate::platforms::Probed;
 use crate::regimes::stopwatch;
 use calorimeter_case::{Regime, buffer_sets};
 use calorimeter_kernels::probes::Probes;

@@ -192,6 +192,12 @@ impl Task {
         }
     }
 
+    /// The implementations that have its baseline on a device.
+    pub fn implementations(&self, device: Device) -> Vec<Implementation> {
+        let has = |of: &Implementation| self.support(Variant::BASELINE, *of, device).is_ok();
+        Implementation::known().into_iter().filter(has).collect()
+    }
+
     /// Floating-point operations of one pass.
     pub fn flops(&self) -> u64 {
         match self {

@@ -5,7 +5,7 @@ use super::patterns::{Family, PATTERNS};
 use crate::entries::{Entry, Origin, Size, Span, Timing, Wanted};
 use crate::platforms::{self, Trials};
 use calorimeter_case::Regime::{self, DeviceCold, DeviceHot, HostE2e, HostEnqueue};
-use calorimeter_recipes::{Dtype, Element, Variant};
+use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::Axes;
 use calorimeter_zoo::operators::presets::Preset;
 use calorimeter_zoo::{Device, Implementation, Operator, Subject, Task};
@@ -178,9 +178,7 @@ impl Calibration<'_> {
         }
         for name in operation.operators() {
             let (Some(operator), Some(first)) = (operator(name), sizes.first()) else { continue };
-            let has =
-                |implementation: &Implementation| exists(operator, first, dtype, *implementation, self.machine.device);
-            let implementations: Vec<Implementation> = Implementation::ALL.into_iter().filter(has).collect();
+            let implementations = implementations(operator, first, dtype, self.machine.device);
             if !implementations.is_empty() {
                 self.push(part, operator, dtype, regimes, implementations, sizes);
             }
@@ -225,12 +223,12 @@ pub fn operator(name: &str) -> Option<Operator> {
     Operator::all().into_iter().find(|operator| operator.info().name == name)
 }
 
-/// Whether there are kernels; known without touching the device.
-fn exists(operator: Operator, size: &Axes, dtype: Dtype, implementation: Implementation, device: Device) -> bool {
+/// Those that it has; known without touching the device.
+fn implementations(operator: Operator, size: &Axes, dtype: Dtype, device: Device) -> Vec<Implementation> {
     // The mock device would say yes to everything; it stands for a processor.
     let device = if platforms::of(device).is_scripted() { Device::Cpu } else { device };
     let task = Task::new(Subject::Operator(operator), size, Element::Float(dtype), None, 0);
-    task.and_then(|task| task.support(Variant::BASELINE, implementation, device)).is_ok()
+    task.map(|task| task.implementations(device)).unwrap_or_default()
 }
 
 #[cfg(test)]

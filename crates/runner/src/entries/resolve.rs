@@ -116,13 +116,11 @@ fn usual(subject: Subject, tasks: &[NamedTask], mode: Option<CompileMode>, devic
 /// is asked for its fused side in any case.
 fn having(subject: Subject, tasks: &[NamedTask], device: Device) -> Vec<Implementation> {
     use Implementation::{Eager, Fused};
-    let pattern = mode(subject) == Mode::Operator(Suite::Fusion);
-    let has = |implementation: &Implementation| {
-        let supports = |named: &NamedTask| named.task.support(Variant::BASELINE, *implementation, device).is_ok();
-        (pattern && [Eager, Fused].contains(implementation)) || tasks.iter().any(supports)
-    };
-    let having: Vec<Implementation> = Implementation::ALL.into_iter().filter(has).collect();
-    if having.is_empty() { vec![Implementation::Eager] } else { having }
+    let mut having: Vec<Implementation> = tasks.iter().flat_map(|named| named.task.implementations(device)).collect();
+    if mode(subject) == Mode::Operator(Suite::Fusion) {
+        having.extend([Eager, Fused]);
+    }
+    each_once(having).unwrap_or_else(|| vec![Eager])
 }
 
 /// What is done with it.

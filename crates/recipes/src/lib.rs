@@ -1,5 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+// What is written in another crate may move into this one, and back: it has the same name in both.
+extern crate self as calorimeter_recipes;
+
 #[cfg_attr(feature = "cube", allow(missing_docs, reason = "CubeCL adds an undocumented twin to each function"))]
 pub mod scalar;
 

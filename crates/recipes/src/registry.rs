@@ -1,37 +1,14 @@
 //! The recipes that can be named: ours, and those that other crates register.
 
 use crate::names::spelled_out;
-use crate::schemes::{
-    baseline, float8dq, float8wo, fp6, gemlitewo, int4wo, int8adq_int4w, int8dq, int8wo, intx, marlin, marlin_qqq,
-    mxfp, nvfp4, uintx,
-};
-use crate::{Family, RecipeError, Scheme};
+use crate::{Family, RecipeError, Scheme, schemes};
 use calorimeter_case::{Name, Registry};
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// One line for each recipe; names are asked in this order.
-const OURS: [&Family; 15] = [
-    &baseline::FAMILY,
-    &int8wo::FAMILY,
-    &int8dq::FAMILY,
-    &int4wo::FAMILY,
-    &int8adq_int4w::FAMILY,
-    &marlin::FAMILY,
-    &marlin_qqq::FAMILY,
-    &fp6::FAMILY,
-    &uintx::FAMILY,
-    &intx::FAMILY,
-    &gemlitewo::FAMILY,
-    &float8wo::FAMILY,
-    &float8dq::FAMILY,
-    &mxfp::FAMILY,
-    &nvfp4::FAMILY,
-];
-
 static FAMILIES: LazyLock<Registry<Family>> = LazyLock::new(|| {
     let families = Registry::new("recipe");
-    for family in OURS {
+    for &family in schemes::OURS {
         add(&families, family).expect("no two recipes of ours have one name");
     }
     families

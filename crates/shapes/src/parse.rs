@@ -1,10 +1,9 @@
 //! Reading and writing shapes and sources. Every error is raised inside a visitor, where the format still knows the
 //! line and column, and the parameters come from the generators' tables.
 
-use crate::generators::{self, Generator};
 use crate::parameter::{Kind, Parameter, Value, check_known};
 use crate::shape::size_of;
-use crate::{Shape, ShapeError, ShapeSource};
+use crate::{Generator, Shape, ShapeError, ShapeSource, registry};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
@@ -93,7 +92,7 @@ impl<'de> Visitor<'de> for SourceVisitor {
                 Key::Parameter(parameter) => given.push((parameter.name, map.next_value_seed(parameter)?)),
             }
         }
-        let generator = generator.ok_or_else(|| ShapeError::NoGenerator { known: generators::names() });
+        let generator = generator.ok_or_else(|| ShapeError::NoGenerator { known: registry::names() });
         generator.and_then(|generator| ShapeSource::build(generator, given)).map_err(Error::custom)
     }
 }
@@ -117,7 +116,7 @@ impl KeySeed<'_> {
             _ if twice => Err(ShapeError::GivenTwice { name: key.to_owned() }),
             ("name", _) => Ok(Key::Name),
             (_, Some(generator)) => generator.parameter(key).map(Key::Parameter),
-            (_, None) => generators::parameter_anywhere(key).map(Key::Parameter),
+            (_, None) => registry::parameter_anywhere(key).map(Key::Parameter),
         }
     }
 }
@@ -156,11 +155,11 @@ impl<'de> Visitor<'de> for GeneratorSeed {
     type Value = &'static Generator;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a shape generator, one of {}", generators::names().join(", "))
+        write!(f, "a shape generator, one of {}", registry::names().join(", "))
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
-        generators::find(name).map_err(E::custom)
+        registry::find(name).map_err(E::custom)
     }
 }
 

@@ -1,8 +1,7 @@
 //! JSON Schemas, from the same tables as the reader, so that editors complete names and parameters.
 
-use crate::generators::{Generator, known};
 use crate::parameter::{Kind, MAX_POWER, Parameter};
-use crate::{MAX_SIZE, Range, Shape, ShapeSource, Values};
+use crate::{Generator, MAX_SIZE, Range, Shape, ShapeSource, Values, known};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,8 +1,7 @@
 //! Where shapes come from: a generator and what it was told.
 
-use crate::generators::{self, Generator};
 use crate::parameter::{Settings, Value};
-use crate::{MAX_SHAPES, NamedShape, ShapeError};
+use crate::{Generator, MAX_SHAPES, NamedShape, ShapeError, registry};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -26,7 +25,7 @@ impl ShapeSource {
     /// # Ok::<(), calorimeter_shapes::ShapeError>(())
     /// ```
     pub fn new<'a>(name: &str, parameters: impl IntoIterator<Item = (&'a str, Value)>) -> Result<Self, ShapeError> {
-        Self::build(generators::find(name)?, parameters)
+        Self::build(registry::find(name)?, parameters)
     }
 
     /// Checks the values alone, then together, then how many shapes they make.

@@ -42,31 +42,30 @@
 //! - [`sink`]: the trait, the list of sinks and [`write_all`]
 //! - [`atomic`]: how every derived file is put in its place
 //!
-//! A new sink is a file with a type that implements [`Sink`], and a line in [`sinks`]; a new column is an entry of
+//! A new sink is a file with a type that implements [`Sink`], and a line in `sinks/mod.rs`; a new column is an entry of
 //! [`columns::COLUMNS`].
 //!
 //! The feature `tables`, on by default, brings polars for Parquet and data frames, which is nearly all of this crate's
 //! weight. Everything else works without it.
 
-pub mod accelerator;
+// What is written in another crate may move into this one, and back: it has the same name in both.
+extern crate self as calorimeter_sinks;
+
 pub mod atomic;
 pub mod columns;
-pub mod csv;
 pub mod dashboard;
 mod error;
 pub mod journal;
 pub mod memory_page;
 pub mod operators;
-#[cfg(feature = "tables")]
-pub mod parquet;
 mod pivot;
 mod python;
 mod registry;
 pub mod sink;
+mod sinks;
 #[cfg(feature = "tables")]
 pub mod table;
 pub mod terminal;
-pub mod torchao;
 
 pub use calorimeter_case::{self as case, record};
 pub use calorimeter_case::{Case, CaseId, Record, Status};
@@ -74,3 +73,6 @@ pub use error::SinkError;
 pub use journal::Journal;
 pub use registry::{Written, not_in_this_build, register, sinks, write_all};
 pub use sink::{Run, Sink};
+#[cfg(feature = "tables")]
+pub use sinks::parquet;
+pub use sinks::{accelerator, csv, torchao};

@@ -5,22 +5,8 @@ use std::sync::LazyLock;
 
 use calorimeter_case::{NameTaken, Registry};
 
-use crate::SinkError;
-use crate::accelerator::Accelerator;
-use crate::csv::Csv;
-#[cfg(feature = "tables")]
-use crate::parquet::Parquet;
-use crate::sink::{Run, Sink};
-use crate::torchao::Torchao;
-
-/// Ours, in the order in which they write. A new one is its file and its line here.
-const OURS: &[&dyn Sink] = &[
-    &Csv,
-    #[cfg(feature = "tables")]
-    &Parquet,
-    &Torchao,
-    &Accelerator,
-];
+use crate::sinks::OURS;
+use crate::{Run, Sink, SinkError};
 
 static SINKS: LazyLock<Registry<dyn Sink>> = LazyLock::new(|| {
     let registry = Registry::new("sink");

@@ -15,3 +15,24 @@ pub mod marlin_qqq;
 pub mod mxfp;
 pub mod nvfp4;
 pub mod uintx;
+
+use crate::Family;
+
+/// One line for each recipe; names are asked in this order.
+pub(crate) const OURS: &[&Family] = &[
+    &baseline::FAMILY,
+    &int8wo::FAMILY,
+    &int8dq::FAMILY,
+    &int4wo::FAMILY,
+    &int8adq_int4w::FAMILY,
+    &marlin::FAMILY,
+    &marlin_qqq::FAMILY,
+    &fp6::FAMILY,
+    &uintx::FAMILY,
+    &intx::FAMILY,
+    &gemlitewo::FAMILY,
+    &float8wo::FAMILY,
+    &float8dq::FAMILY,
+    &mxfp::FAMILY,
+    &nvfp4::FAMILY,
+];

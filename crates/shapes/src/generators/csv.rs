@@ -1,8 +1,7 @@
 //! `csv`: one shape per row of a file with the columns m, k and n in any order, and a name if there is a column for it.
 
-use super::Generator;
 use crate::parameter::{Kind, Parameter};
-use crate::{MAX_SHAPES, NamedShape, Shape, ShapeError};
+use crate::{Generator, MAX_SHAPES, NamedShape, Shape, ShapeError};
 use ::csv::{ReaderBuilder, StringRecord, Trim};
 use std::fs;
 use std::path::Path;
@@ -15,13 +14,13 @@ const PATH: Parameter = Parameter {
 
 const COLUMNS: [&str; 4] = ["m", "k", "n", "name"];
 
-pub(super) static GENERATORS: &[Generator] = &[Generator {
+pub(super) static CSV: Generator = Generator {
     name: "csv",
     about: "one shape per row of a file",
     parameters: &[PATH],
     count: |_| Ok(None),
     shapes: |settings, base| read(&base.join(settings.path(&PATH))),
-}];
+};
 
 fn read(path: &Path) -> Result<Vec<NamedShape>, ShapeError> {
     let unreadable = |cause: String| ShapeError::Unreadable { path: path.into(), cause };

@@ -1,13 +1,12 @@
 //! `custom`: the shapes as listed.
 
-use super::Generator;
-use crate::NamedShape;
 use crate::parameter::{Kind, Parameter};
+use crate::{Generator, NamedShape};
 
 const SHAPES: Parameter =
     Parameter { name: "shapes", about: "the shapes as a list of [m, k, n], made in that order", kind: Kind::Shapes };
 
-pub(super) static GENERATORS: &[Generator] = &[Generator {
+pub(super) static CUSTOM: Generator = Generator {
     name: "custom",
     about: "the shapes you list, each called custom",
     parameters: &[SHAPES],
@@ -15,7 +14,7 @@ pub(super) static GENERATORS: &[Generator] = &[Generator {
     shapes: |settings, _| {
         Ok(settings.shapes(&SHAPES).iter().map(|shape| NamedShape { name: "custom".into(), shape: *shape }).collect())
     },
-}];
+};
 
 #[cfg(test)]
 mod tests {

@@ -25,9 +25,8 @@
 //!
 //! An expert sees only the rows that are routed to it, so its M is smaller than the number of sequences.
 
-use super::Generator;
-use crate::NamedShape;
 use crate::parameter::{Kind, Parameter, Settings};
+use crate::{Generator, NamedShape};
 
 struct Model {
     name: &'static str,
@@ -90,7 +89,7 @@ const ROWS: Parameter = Parameter {
     kind: Kind::Sizes { default: &[1, 2, 4, 8, 16, 32, 64, 128] },
 };
 
-pub(super) static GENERATORS: &[Generator] = &[Generator {
+pub(super) static DECODE: Generator = Generator {
     name: "decode",
     about: "linear layers of current models at the small M of text generation",
     parameters: &[WHICH, ROWS],
@@ -111,7 +110,7 @@ pub(super) static GENERATORS: &[Generator] = &[Generator {
         }
         Ok(made)
     },
-}];
+};
 
 /// The chosen models, in the order in which they were named.
 fn models(settings: &Settings) -> impl Iterator<Item = &'static Model> {

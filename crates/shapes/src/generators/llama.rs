@@ -1,7 +1,6 @@
 //! `llama`: the four linear layers of LLaMA-2-70B on one of eight GPUs, with q, k, v fused and gate and up fused.
 
-use super::Generator;
-use crate::NamedShape;
+use crate::{Generator, NamedShape};
 
 /// Four sequences of 4096 tokens.
 const M: u64 = 4 * 4096;
@@ -13,13 +12,13 @@ const LAYERS: [(&str, u64, u64); 4] = [
     ("llama_ffn.w2", 3584, 8192),
 ];
 
-pub(super) static GENERATORS: &[Generator] = &[Generator {
+pub(super) static LLAMA: Generator = Generator {
     name: "llama",
     about: "LLaMA-2-70B training layers, sharded over 8 GPUs, M = 16384",
     parameters: &[],
     count: |_| Ok(Some(LAYERS.len() as u64)),
     shapes: |_, _| LAYERS.iter().map(|&(name, k, n)| NamedShape::new(name, [M, k, n])).collect(),
-}];
+};
 
 #[cfg(test)]
 mod tests {

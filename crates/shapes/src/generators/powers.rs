@@ -2,39 +2,37 @@
 //!
 //! The exponents are shared with the sweeps; see [`exponents`].
 
-use super::Generator;
 use crate::parameter::{Kind, Parameter, Settings};
-use crate::{NamedShape, ShapeError};
+use crate::{Generator, NamedShape, ShapeError};
 
 const MIN: Parameter = min_power(10);
 const MAX: Parameter = max_power(14);
 
-pub(super) static GENERATORS: &[Generator] = &[
-    Generator {
-        name: "pow2",
-        about: "cubes with a side of 2^p",
-        parameters: &[MIN, MAX],
-        count: |settings| Ok(Some(exponents("pow2", settings, &MIN, &MAX)?.count() as u64)),
-        shapes: |settings, _| {
-            let sides = exponents("pow2", settings, &MIN, &MAX)?.map(|power| 1 << power);
-            cubes("pow2", sides)
-        },
+pub(super) static POW2: Generator = Generator {
+    name: "pow2",
+    about: "cubes with a side of 2^p",
+    parameters: &[MIN, MAX],
+    count: |settings| Ok(Some(exponents("pow2", settings, &MIN, &MAX)?.count() as u64)),
+    shapes: |settings, _| {
+        let sides = exponents("pow2", settings, &MIN, &MAX)?.map(|power| 1 << power);
+        cubes("pow2", sides)
     },
-    Generator {
-        name: "pow2_extended",
-        about: "cubes with a side of 2^p and of 1.5 x 2^p",
-        parameters: &[MIN, MAX],
-        count: |settings| Ok(Some(2 * exponents("pow2_extended", settings, &MIN, &MAX)?.count() as u64)),
-        shapes: |settings, _| {
-            let sides = exponents("pow2_extended", settings, &MIN, &MAX)?.flat_map(|power| {
-                let side = 1u64 << power;
-                // Between 1 and 2 there is no whole side: 1.5 becomes 1.
-                [side, side + side / 2]
-            });
-            cubes("pow2_extended", sides)
-        },
+};
+
+pub(super) static POW2_EXTENDED: Generator = Generator {
+    name: "pow2_extended",
+    about: "cubes with a side of 2^p and of 1.5 x 2^p",
+    parameters: &[MIN, MAX],
+    count: |settings| Ok(Some(2 * exponents("pow2_extended", settings, &MIN, &MAX)?.count() as u64)),
+    shapes: |settings, _| {
+        let sides = exponents("pow2_extended", settings, &MIN, &MAX)?.flat_map(|power| {
+            let side = 1u64 << power;
+            // Between 1 and 2 there is no whole side: 1.5 becomes 1.
+            [side, side + side / 2]
+        });
+        cubes("pow2_extended", sides)
     },
-];
+};
 
 /// The parameter `min_power`.
 pub(super) const fn min_power(default: u64) -> Parameter {

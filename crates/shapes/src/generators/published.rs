@@ -6,57 +6,61 @@
 //! queries to 8192 and keys to 1024, not 5120 and 640; Gemma-3-27B has a hidden size of 5376, not 4096. The names
 //! repeat for the second M. For sizes that follow the published models, and for small M, use `decode`.
 
-use super::Generator;
-use crate::{NamedShape, ShapeError};
+use crate::{Generator, NamedShape, ShapeError};
 
 /// Long prompts: 16384 tokens, and 128000.
 const TOKENS: [u64; 2] = [16384, 128_000];
 
 type Layer = (&'static str, u64, u64);
 
-const LLAMA4: [Layer; 3] = [("llama4_FFN", 8192, 5120), ("llama4_QO_proj", 8192, 8192), ("llama4_KV_proj", 8192, 1024)];
-const DEEPSEEK_236B: [Layer; 2] = [("deepseek_v3_236b_FFN", 1536, 5120), ("deepseek_v3_236b_QKVO_proj", 7168, 7168)];
-const DEEPSEEK_671B: [Layer; 2] = [("deepseek_v3_671b_FFN", 2048, 7168), ("deepseek_v3_671b_QKVO_proj", 7168, 7168)];
-const QWEN3_32B: [Layer; 2] = [("qwen3_32b_QO_proj", 5120, 5120), ("qwen3_32b_KV_proj", 5120, 640)];
-const GEMMA3_27B: [Layer; 2] = [("gemma3_27b_QO_proj", 4096, 4096), ("gemma3_27b_KV_proj", 4096, 1024)];
+const LLAMA4_LAYERS: [Layer; 3] =
+    [("llama4_FFN", 8192, 5120), ("llama4_QO_proj", 8192, 8192), ("llama4_KV_proj", 8192, 1024)];
+const DEEPSEEK_236B_LAYERS: [Layer; 2] =
+    [("deepseek_v3_236b_FFN", 1536, 5120), ("deepseek_v3_236b_QKVO_proj", 7168, 7168)];
+const DEEPSEEK_671B_LAYERS: [Layer; 2] =
+    [("deepseek_v3_671b_FFN", 2048, 7168), ("deepseek_v3_671b_QKVO_proj", 7168, 7168)];
+const QWEN3_LAYERS: [Layer; 2] = [("qwen3_32b_QO_proj", 5120, 5120), ("qwen3_32b_KV_proj", 5120, 640)];
+const GEMMA3_LAYERS: [Layer; 2] = [("gemma3_27b_QO_proj", 4096, 4096), ("gemma3_27b_KV_proj", 4096, 1024)];
 
-pub(super) static GENERATORS: &[Generator] = &[
-    Generator {
-        name: "llama4",
-        about: "Llama 4 layers as published results used them, M = 16384 and 128000",
-        parameters: &[],
-        count: |_| count(&LLAMA4),
-        shapes: |_, _| shapes(&LLAMA4),
-    },
-    Generator {
-        name: "deepseek_v3_236b",
-        about: "DeepSeek 236B layers as published results used them (not the model's own sizes)",
-        parameters: &[],
-        count: |_| count(&DEEPSEEK_236B),
-        shapes: |_, _| shapes(&DEEPSEEK_236B),
-    },
-    Generator {
-        name: "deepseek_v3_671b",
-        about: "DeepSeek-V3 layers as published results used them (a part of the model)",
-        parameters: &[],
-        count: |_| count(&DEEPSEEK_671B),
-        shapes: |_, _| shapes(&DEEPSEEK_671B),
-    },
-    Generator {
-        name: "qwen3_32b",
-        about: "Qwen3-32B layers as published results used them (not the model's own sizes)",
-        parameters: &[],
-        count: |_| count(&QWEN3_32B),
-        shapes: |_, _| shapes(&QWEN3_32B),
-    },
-    Generator {
-        name: "gemma3_27b",
-        about: "Gemma-3-27B layers as published results used them (not the model's own sizes)",
-        parameters: &[],
-        count: |_| count(&GEMMA3_27B),
-        shapes: |_, _| shapes(&GEMMA3_27B),
-    },
-];
+pub(super) static LLAMA4: Generator = Generator {
+    name: "llama4",
+    about: "Llama 4 layers as published results used them, M = 16384 and 128000",
+    parameters: &[],
+    count: |_| count(&LLAMA4_LAYERS),
+    shapes: |_, _| shapes(&LLAMA4_LAYERS),
+};
+
+pub(super) static DEEPSEEK_V3_236B: Generator = Generator {
+    name: "deepseek_v3_236b",
+    about: "DeepSeek 236B layers as published results used them (not the model's own sizes)",
+    parameters: &[],
+    count: |_| count(&DEEPSEEK_236B_LAYERS),
+    shapes: |_, _| shapes(&DEEPSEEK_236B_LAYERS),
+};
+
+pub(super) static DEEPSEEK_V3_671B: Generator = Generator {
+    name: "deepseek_v3_671b",
+    about: "DeepSeek-V3 layers as published results used them (a part of the model)",
+    parameters: &[],
+    count: |_| count(&DEEPSEEK_671B_LAYERS),
+    shapes: |_, _| shapes(&DEEPSEEK_671B_LAYERS),
+};
+
+pub(super) static QWEN3_32B: Generator = Generator {
+    name: "qwen3_32b",
+    about: "Qwen3-32B layers as published results used them (not the model's own sizes)",
+    parameters: &[],
+    count: |_| count(&QWEN3_LAYERS),
+    shapes: |_, _| shapes(&QWEN3_LAYERS),
+};
+
+pub(super) static GEMMA3_27B: Generator = Generator {
+    name: "gemma3_27b",
+    about: "Gemma-3-27B layers as published results used them (not the model's own sizes)",
+    parameters: &[],
+    count: |_| count(&GEMMA3_LAYERS),
+    shapes: |_, _| shapes(&GEMMA3_LAYERS),
+};
 
 fn count(layers: &[Layer]) -> Result<Option<u64>, ShapeError> {
     Ok(Some((TOKENS.len() * layers.len()) as u64))

@@ -1,36 +1,34 @@
 //! `small_sweep` and `sweep`: every combination of powers of two, N fastest.
 
-use super::Generator;
 use super::powers::{exponents, max_power, min_power};
 use crate::parameter::{Parameter, Settings};
-use crate::{NamedShape, ShapeError};
+use crate::{Generator, NamedShape, ShapeError};
 
 const SMALL_MIN: Parameter = min_power(10);
 const SMALL_MAX: Parameter = max_power(14);
 const MIN: Parameter = min_power(8);
 const MAX: Parameter = max_power(15);
 
-pub(super) static GENERATORS: &[Generator] = &[
-    Generator {
-        name: "small_sweep",
-        about: "powers of two with M <= K <= N",
-        parameters: &[SMALL_MIN, SMALL_MAX],
-        count: |settings| {
-            // Multisets of three exponents.
-            exponents("small_sweep", settings, &SMALL_MIN, &SMALL_MAX)
-                .map(|powers| powers.count() as u64)
-                .map(|n| Some(n * (n + 1) * (n + 2) / 6))
-        },
-        shapes: |settings, _| numbered("small_sweep", settings, &SMALL_MIN, &SMALL_MAX, |[m, k, n]| m <= k && k <= n),
+pub(super) static SMALL_SWEEP: Generator = Generator {
+    name: "small_sweep",
+    about: "powers of two with M <= K <= N",
+    parameters: &[SMALL_MIN, SMALL_MAX],
+    count: |settings| {
+        // Multisets of three exponents.
+        exponents("small_sweep", settings, &SMALL_MIN, &SMALL_MAX)
+            .map(|powers| powers.count() as u64)
+            .map(|n| Some(n * (n + 1) * (n + 2) / 6))
     },
-    Generator {
-        name: "sweep",
-        about: "every combination of powers of two",
-        parameters: &[MIN, MAX],
-        count: |settings| Ok(Some((exponents("sweep", settings, &MIN, &MAX)?.count() as u64).pow(3))),
-        shapes: |settings, _| numbered("sweep", settings, &MIN, &MAX, |_| true),
-    },
-];
+    shapes: |settings, _| numbered("small_sweep", settings, &SMALL_MIN, &SMALL_MAX, |[m, k, n]| m <= k && k <= n),
+};
+
+pub(super) static SWEEP: Generator = Generator {
+    name: "sweep",
+    about: "every combination of powers of two",
+    parameters: &[MIN, MAX],
+    count: |settings| Ok(Some((exponents("sweep", settings, &MIN, &MAX)?.count() as u64).pow(3))),
+    shapes: |settings, _| numbered("sweep", settings, &MIN, &MAX, |_| true),
+};
 
 /// The kept combinations, M outermost, numbered from zero.
 fn numbered(

@@ -6,9 +6,9 @@ pub mod transformer_block;
 
 use crate::registry::table::Zoo;
 
-/// One line for each family.
+/// One line for each room.
 pub(crate) fn register(zoo: &Zoo) {
-    zoo.models([linear::LinearModel]).burn().native();
-    zoo.models(ln_linear::LnLinear::all()).burn().native();
-    zoo.models([transformer_block::TransformerBlock]).burn();
+    linear::register(zoo);
+    ln_linear::register(zoo);
+    transformer_block::register(zoo);
 }

@@ -29,43 +29,7 @@ pub(crate) fn zoo() -> &'static Zoo {
     &ZOO
 }
 
-/// Registers an operator; what is answered takes the ways to run it.
-///
-/// ```
-/// # mod mine {
-/// #     use calorimeter_zoo::{gate::Tolerance, *};
-/// #     use burn::tensor::backend::Backend;
-/// #     #[derive(Debug)]
-/// #     pub struct Negation;
-/// #     impl Operation for Negation {
-/// #         fn name(&self) -> &'static str { "negation" }
-/// #         fn about(&self) -> &'static str { "numbers with their sign turned" }
-/// #         fn axes(&self) -> &'static [&'static str] { &["n"] }
-/// #         fn inputs(&self, spec: &Spec) -> Vec<Operand> { vec![Operand::normal(1, spec.axis("n"), spec.element)] }
-/// #         fn outputs(&self, spec: &Spec) -> Vec<Slot> { vec![Slot::new(1, spec.axis("n"), spec.element)] }
-/// #         fn flops(&self, spec: &Spec) -> u64 { spec.axis("n") }
-/// #     }
-/// #     impl Exact for Negation {
-/// #         fn depth(&self, _: &Spec, _: usize) -> u64 { 1 }
-/// #         fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-/// #             sample.by_elements(|row, col| -f64::from(inputs[0].row(row)[col]))
-/// #         }
-/// #         fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance { Tolerance::new(spec.dtype(), 1, 1) }
-/// #     }
-/// #     impl BurnPass for Negation {
-/// #         fn pass<B: Backend>(&self, _: &Spec, mut inputs: Vec<Value<B>>) -> Pass<B> {
-/// #             let x = inputs.pop().expect("one input").float();
-/// #             Box::new(move || vec![Value::Float(x.clone().neg())])
-/// #         }
-/// #     }
-/// # }
-/// # use mine::Negation;
-/// use calorimeter_zoo::{Operator, register_operator};
-///
-/// register_operator(Negation)?.burn();
-/// let negation: Operator = "negation".parse().unwrap();
-/// # Ok::<(), calorimeter_zoo::NameTaken>(())
-/// ```
+/// Registers an operator; what is answered takes the ways to run it: `register_operator(Negation)?.burn()`.
 pub fn register_operator<O: Operation>(operator: O) -> Result<OperatorWays<'static, O>, NameTaken> {
     zoo().operator([operator])
 }

@@ -131,6 +131,14 @@ impl<O: Operation> OperatorWays<'_, O> {
         self
     }
 
+    /// The same by an opener, which says itself what it takes.
+    pub fn host_by(self, opener: impl Opener + Copy) -> Self {
+        for &operator in &self.operators {
+            self.put(operator, Implementation::Native, DeviceKind::Cpu, Box::new(opener));
+        }
+        self
+    }
+
     fn eager_on<B: BurnBackend>(&self, kinds: &[DeviceKind])
     where
         O: BurnPass,

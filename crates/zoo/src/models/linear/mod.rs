@@ -4,12 +4,18 @@ mod burn;
 #[cfg(feature = "cuda")]
 mod native;
 
+use crate::registry::table::Zoo;
 use crate::{Definition, ExactLinear, Layout, Matrix, Sample};
 use calorimeter_shapes::Shape;
 
 /// One linear layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinearModel;
+
+/// Registers it with the ways to run it.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.models([LinearModel]).burn().native();
+}
 
 impl Definition for LinearModel {
     fn name(&self) -> &'static str {

@@ -5,6 +5,7 @@ mod burn;
 mod native;
 
 use crate::normalise::layer_norm_exact;
+use crate::registry::table::Zoo;
 use crate::{Activate, Activation, Definition, ExactLinear, Layout, Matrix, Sample};
 use calorimeter_shapes::Shape;
 
@@ -20,6 +21,11 @@ impl LnLinear {
     pub fn all() -> [Self; 7] {
         Activation::ALL.map(Self)
     }
+}
+
+/// Registers them with the ways to run them.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.models(LnLinear::all()).burn().native();
 }
 
 impl Definition for LnLinear {

@@ -6,6 +6,7 @@
 mod burn;
 mod reference;
 
+use crate::registry::table::Zoo;
 use crate::{Definition, ExactLinear, Layout, Matrix, Sample, ZooError};
 use calorimeter_shapes::Shape;
 
@@ -17,6 +18,11 @@ pub const HEADS: u64 = 8;
 /// A transformer block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransformerBlock;
+
+/// Registers it with the ways to run it.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.models([TransformerBlock]).burn();
+}
 
 impl Definition for TransformerBlock {
     fn name(&self) -> &'static str {

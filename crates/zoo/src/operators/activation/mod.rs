@@ -6,6 +6,7 @@ mod cube;
 mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, whole};
+use crate::registry::table::Zoo;
 use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
 
 /// An activation.
@@ -27,6 +28,11 @@ const CUBIC: f64 = 0.044715;
 impl ElementwiseActivation {
     /// Every one.
     pub const ALL: [Self; 3] = [Self::Gelu, Self::GeluTanh, Self::Silu];
+}
+
+/// Registers them with the ways to run them.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators(ElementwiseActivation::ALL).burn().cube();
 }
 
 impl Operation for ElementwiseActivation {

@@ -10,6 +10,7 @@ mod reference;
 use crate::operators::layer_norm;
 use crate::operators::layer_norm::LayerNorm;
 use crate::operators::sequences::{AXES, count, input, stored, whole};
+use crate::registry::table::Zoo;
 use crate::{Fill, FusionModel, Operand, Operation, Slot, Spec, Suite};
 
 /// `add_ln`.
@@ -18,6 +19,11 @@ pub struct AddLn;
 
 /// Which output is the sum; the other is normalised.
 const SUM: usize = 0;
+
+/// Registers it with the ways to run it.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators([AddLn]).burn().cube();
+}
 
 impl Operation for AddLn {
     fn name(&self) -> &'static str {

@@ -9,6 +9,7 @@ mod reference;
 use crate::operators::number_types::{FLOATS, allow};
 use crate::operators::presets::{FLAT_ATTENTION, Preset};
 use crate::operators::{sequences, traffic};
+use crate::registry::table::Zoo;
 use crate::{FusionModel, Operand, Operation, Slot, Spec, Suite, ZooError, operation::floats_alone};
 use calorimeter_shapes::Axes;
 
@@ -87,6 +88,16 @@ impl Size {
     fn pairs(&self) -> u64 {
         self.rows() * self.sequence
     }
+}
+
+/// Registers what is worth fusing with the ways to run it.
+pub(super) fn register_patterns(zoo: &Zoo) {
+    zoo.operators(Attention::PATTERNS).burn();
+}
+
+/// Registers what large models run with the ways to run it.
+pub(super) fn register_of_models(zoo: &Zoo) {
+    zoo.operators(Attention::OF_MODELS).burn();
 }
 
 impl Operation for Attention {

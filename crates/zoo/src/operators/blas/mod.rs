@@ -7,6 +7,7 @@ mod reference;
 
 use crate::operators::product::{size, weight};
 use crate::operators::traffic::number_bytes;
+use crate::registry::table::Zoo;
 use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
 use calorimeter_recipes::{Dtype, Element};
 
@@ -25,6 +26,12 @@ pub enum Blas {
 
 /// Exact in every float type.
 const ALPHA: f32 = 2.5;
+
+/// Registers them with the ways to run them.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators([Blas::Dot, Blas::Axpy, Blas::Gemv]).burn();
+    zoo.operators([Blas::Matmul]).burn().native();
+}
 
 impl Operation for Blas {
     fn name(&self) -> &'static str {

@@ -6,6 +6,7 @@ mod reference;
 
 use crate::operators::number_types::{FLOATS, allow};
 use crate::operators::presets::{Preset, grid};
+use crate::registry::table::Zoo;
 use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
 
@@ -66,6 +67,11 @@ impl Collective {
     fn adds(self) -> bool {
         matches!(self, Self::AllReduce | Self::Psum | Self::ReduceScatter | Self::PsumScatter)
     }
+}
+
+/// Registers them with the ways to run them.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators(Collective::ALL).native();
 }
 
 impl Operation for Collective {

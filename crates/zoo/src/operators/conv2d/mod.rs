@@ -7,6 +7,7 @@ use crate::operation::floats_alone;
 use crate::operators::presets::{CONVOLUTION, Preset};
 use crate::operators::product::weight;
 use crate::operators::traffic;
+use crate::registry::table::Zoo;
 use crate::{Fill, FusionModel, Operand, Operation, Slot, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
 
@@ -48,6 +49,12 @@ impl Conv2d {
     fn relu(self) -> bool {
         matches!(self, Self::Relu | Self::BnRelu)
     }
+}
+
+/// Registers them with the ways to run them.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators([Conv2d::Relu]).burn();
+    zoo.operators([Conv2d::Bn, Conv2d::BnRelu]).burn().folds();
 }
 
 impl Operation for Conv2d {

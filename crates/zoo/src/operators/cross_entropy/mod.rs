@@ -6,6 +6,7 @@ mod reference;
 use crate::operation::floats_alone;
 use crate::operators::loss;
 use crate::operators::sequences::{AXES, copies, count, input, size};
+use crate::registry::table::Zoo;
 use crate::{Fill, Operand, Operation, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::Element;
 
@@ -15,6 +16,11 @@ pub struct CrossEntropy;
 
 /// Inputs are made as f32, which holds whole numbers up to here.
 const CLASSES: u64 = 1 << 24;
+
+/// Registers it with the ways to run it.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators([CrossEntropy]).burn();
+}
 
 impl Operation for CrossEntropy {
     fn name(&self) -> &'static str {

@@ -8,6 +8,7 @@ mod native;
 pub(super) mod reference;
 
 use crate::operators::number_types::{FLOATS, allow};
+use crate::registry::table::Zoo;
 use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
 
 /// One of them.
@@ -30,6 +31,13 @@ impl Elementwise {
     fn operands(self) -> u64 {
         if self == Self::Sigmoid { 1 } else { 2 }
     }
+}
+
+/// Registers them with the ways to run them.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators(Elementwise::SUMS).burn().cube().native();
+    zoo.operators([Elementwise::SiluMul]).burn().cube();
+    zoo.operators([Elementwise::Sigmoid]).burn();
 }
 
 impl Operation for Elementwise {

@@ -6,6 +6,7 @@ mod cube;
 mod reference;
 
 use crate::operators::number_types::{F32, FLOATS, allow};
+use crate::registry::table::Zoo;
 use crate::{Fill, Operand, Operation, Slot, Spec, Suite, ZooError};
 
 /// One direction.
@@ -21,6 +22,13 @@ pub enum FlaxRmsNorm {
 
 /// flax's.
 const EPSILON: f64 = 1e-6;
+
+/// Registers them with the ways to run them.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators([FlaxRmsNorm::Forward]).burn().cube();
+    zoo.operators([FlaxRmsNorm::Backward]).burn();
+    zoo.operators([FlaxRmsNorm::Inference]).burn().cube();
+}
 
 impl Operation for FlaxRmsNorm {
     fn name(&self) -> &'static str {

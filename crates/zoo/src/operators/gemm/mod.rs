@@ -9,6 +9,7 @@ mod reference;
 
 use crate::operators::number_types::{BF16, F16, F32, allow};
 use crate::operators::product::{AXES, in_sixteens, size};
+use crate::registry::table::Zoo;
 use crate::{Fill, Implementation, Operand, Operation, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::{Dtype, Element};
 
@@ -35,7 +36,7 @@ impl Gemm {
         [Self::MultipleRun, Self::Simple, Self::SimpleWithDtype, Self::Throttling, Self::Scaled, Self::Accumulated];
 
     /// What cuBLASLt multiplies.
-    pub(super) fn natively(&self, spec: &Spec) -> Result<(), String> {
+    fn natively(&self, spec: &Spec) -> Result<(), String> {
         match (spec.element, self.output(spec)) {
             (Element::E4m3, Element::Float(_)) => in_sixteens(spec),
             (Element::Float(_), Element::Float(_)) => Ok(()),
@@ -67,6 +68,11 @@ impl Gemm {
             _ => Dtype::F32,
         }
     }
+}
+
+/// Registers them with the ways to run them.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators(Gemm::ALL).burn().native_where(Gemm::natively);
 }
 
 impl Operation for Gemm {

@@ -14,6 +14,7 @@ mod reference;
 
 use crate::operators::number_types::{BF16, allow};
 use crate::operators::product::{AXES, in_sixteens, size};
+use crate::registry::table::Zoo;
 use crate::{Implementation, Operand, Operation, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::{Dtype, Element};
 
@@ -60,7 +61,7 @@ impl GemmQuantised {
     ];
 
     /// What cuBLASLt multiplies.
-    pub(super) fn natively(&self, spec: &Spec) -> Result<(), String> {
+    fn natively(&self, spec: &Spec) -> Result<(), String> {
         in_sixteens(spec)
     }
 
@@ -88,6 +89,12 @@ impl GemmQuantised {
             Shared::Block | Shared::Micro => Dtype::F32,
         }
     }
+}
+
+/// Registers them with the ways to run them.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators(GemmQuantised::OF_LINES).burn().native_where(GemmQuantised::natively);
+    zoo.operators(GemmQuantised::OF_BLOCKS).burn();
 }
 
 impl Operation for GemmQuantised {

@@ -4,6 +4,7 @@ mod burn;
 mod reference;
 
 use crate::operators::number_types::{FLOATS, allow};
+use crate::registry::table::Zoo;
 use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
 
 /// One direction. `n` is the width of the input, a and b together.
@@ -18,6 +19,11 @@ pub enum HalvedSwiglu {
 impl HalvedSwiglu {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Forward, Self::Backward];
+}
+
+/// Registers them with the ways to run them.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators(HalvedSwiglu::ALL).burn();
 }
 
 impl Operation for HalvedSwiglu {

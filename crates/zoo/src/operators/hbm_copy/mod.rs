@@ -6,11 +6,17 @@ mod native;
 mod reference;
 
 use crate::operators::number_types::{FLOATS, allow};
+use crate::registry::table::Zoo;
 use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
 
 /// `single_device_hbm_copy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HbmCopy;
+
+/// Registers it with the ways to run it.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators([HbmCopy]).burn().native();
+}
 
 impl Operation for HbmCopy {
     fn name(&self) -> &'static str {

@@ -6,6 +6,7 @@ mod cube;
 pub(super) mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, whole};
+use crate::registry::table::Zoo;
 use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
 
 /// `layer_norm`.
@@ -16,6 +17,11 @@ pub struct LayerNorm;
 pub(super) fn gain_and_bias(spec: &Spec) -> [Operand; 2] {
     let row = Operand::normal(1, spec.axis("dimension"), spec.element);
     [row.filled(Fill::Uniform(0.5, 1.5)), row]
+}
+
+/// Registers it with the ways to run it.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators([LayerNorm]).burn().cube();
 }
 
 impl Operation for LayerNorm {

@@ -8,6 +8,7 @@ mod reference;
 use crate::operators::presets::{LINEAR, Preset};
 use crate::operators::product::{size, weight};
 use crate::operators::traffic;
+use crate::registry::table::Zoo;
 use crate::{Activation, FusionModel, Operand, Operation, Slot, Spec, Suite};
 use calorimeter_shapes::Axes;
 
@@ -39,6 +40,11 @@ impl LinearBias {
             Self::Silu => Some(Activation::Silu),
         }
     }
+}
+
+/// Registers them with the ways to run them.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators(LinearBias::ALL).burn().native();
 }
 
 impl Operation for LinearBias {

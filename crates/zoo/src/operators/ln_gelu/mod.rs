@@ -7,11 +7,17 @@ mod reference;
 
 use crate::operators::layer_norm::LayerNorm;
 use crate::operators::sequences::{AXES, count, stored};
+use crate::registry::table::Zoo;
 use crate::{FusionModel, Operand, Operation, Slot, Spec, Suite};
 
 /// `ln_gelu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LnGelu;
+
+/// Registers it with the ways to run it.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators([LnGelu]).burn().cube();
+}
 
 impl Operation for LnGelu {
     fn name(&self) -> &'static str {

@@ -7,6 +7,7 @@ use crate::operators::layer_norm::LayerNorm;
 use crate::operators::presets::{LINEAR, Preset};
 use crate::operators::product::{size, weight};
 use crate::operators::traffic;
+use crate::registry::table::Zoo;
 use crate::{FusionModel, Operand, Operation, Slot, Spec, Suite};
 use calorimeter_shapes::Axes;
 
@@ -19,6 +20,11 @@ fn first(spec: &Spec) -> Spec {
     let (m, k, _) = size(spec);
     let axes = Axes::new([("batch", 1), ("sequence", m), ("dimension", k)]).expect("three different names");
     Spec { axes, ..spec.clone() }
+}
+
+/// Registers it with the ways to run it.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators([LnLinear]).burn();
 }
 
 impl Operation for LnLinear {

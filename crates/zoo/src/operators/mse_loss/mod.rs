@@ -5,11 +5,17 @@ mod reference;
 
 use crate::operators::loss;
 use crate::operators::sequences::{AXES, copies, count, input};
+use crate::registry::table::Zoo;
 use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
 
 /// `mse_loss`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MseLoss;
+
+/// Registers it with the ways to run it.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators([MseLoss]).burn();
+}
 
 impl Operation for MseLoss {
     fn name(&self) -> &'static str {

@@ -10,6 +10,7 @@ mod reference;
 
 use crate::operators::number_types::{BF16, F32, allow};
 use crate::operators::product::column;
+use crate::registry::table::Zoo;
 use crate::{Fill, Matrix, Operand, Operation, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::Element;
 
@@ -35,7 +36,7 @@ impl Quantization {
     pub const ALL: [Self; 4] = [Self::Rows, Self::Static, Self::Transposed, Self::TransposedStatic];
 
     /// Which codes the kernels write.
-    pub(super) fn natively(&self, spec: &Spec) -> Result<(), String> {
+    fn natively(&self, spec: &Spec) -> Result<(), String> {
         match self.output(spec) {
             Element::E4m3 => Ok(()),
             other => Err(format!("`native` writes codes of e4m3 in this version, not {other}")),
@@ -64,6 +65,11 @@ impl Quantization {
     fn row(self, matrix: &Matrix, row: usize) -> Vec<f32> {
         if self.is_transposed() { column(matrix, row) } else { matrix.row(row).to_vec() }
     }
+}
+
+/// Registers them with the ways to run them.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators(Quantization::ALL).burn().native_where(Quantization::natively);
 }
 
 impl Operation for Quantization {

@@ -6,11 +6,17 @@ mod cube;
 mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, whole};
+use crate::registry::table::Zoo;
 use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
 
 /// `rms_norm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RmsNorm;
+
+/// Registers it with the ways to run it.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators([RmsNorm]).burn().cube();
+}
 
 impl Operation for RmsNorm {
     fn name(&self) -> &'static str {

@@ -6,11 +6,17 @@ mod cube;
 pub(super) mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, whole};
+use crate::registry::table::Zoo;
 use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
 
 /// `softmax`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Softmax;
+
+/// Registers it with the ways to run it.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators([Softmax]).burn().cube();
+}
 
 impl Operation for Softmax {
     fn name(&self) -> &'static str {

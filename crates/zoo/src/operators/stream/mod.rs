@@ -6,6 +6,7 @@ mod host;
 mod native;
 mod reference;
 
+use crate::registry::table::Zoo;
 use crate::{Operand, Operation, Slot, Spec, Suite};
 use calorimeter_recipes::{Dtype, Element};
 
@@ -29,12 +30,17 @@ impl Stream {
     pub const ALL: [Self; 4] = [Self::Copy, Self::Scale, Self::Add, Self::Triad];
 
     /// What the kernels of the processor take.
-    pub(super) fn on_the_host(&self, spec: &Spec) -> Result<(), String> {
+    fn on_the_host(&self, spec: &Spec) -> Result<(), String> {
         match spec.element {
             Element::Float(Dtype::F32) => Ok(()),
             _ => Err(format!("{} has a `native` kernel on the CPU in f32 alone", self.name())),
         }
     }
+}
+
+/// Registers them with the ways to run them.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators(Stream::ALL).burn().native().host_where(Stream::on_the_host);
 }
 
 impl Operation for Stream {

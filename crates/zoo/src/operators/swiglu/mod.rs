@@ -6,11 +6,17 @@ mod cube;
 mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, stored, whole};
+use crate::registry::table::Zoo;
 use crate::{Fill, FusionModel, Operand, Operation, Slot, Spec, Suite};
 
 /// `swiglu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Swiglu;
+
+/// Registers it with the ways to run it.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators([Swiglu]).burn().cube();
+}
 
 impl Operation for Swiglu {
     fn name(&self) -> &'static str {

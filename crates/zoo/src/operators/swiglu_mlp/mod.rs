@@ -7,12 +7,18 @@ use crate::operators::linear_bias::SILU_FLOPS;
 use crate::operators::presets::{LINEAR, Preset};
 use crate::operators::product::{size, weight};
 use crate::operators::traffic;
+use crate::registry::table::Zoo;
 use crate::{FusionModel, Operand, Operation, Slot, Spec, Suite};
 use calorimeter_shapes::Axes;
 
 /// `swiglu_mlp`: m rows, k numbers wide outside and n inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SwigluMlp;
+
+/// Registers it with the ways to run it.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators([SwigluMlp]).burn();
+}
 
 impl Operation for SwigluMlp {
     fn name(&self) -> &'static str {

@@ -6,6 +6,7 @@ mod reference;
 
 use crate::operators::number_types::{FLOATS, allow};
 use crate::operators::presets::{Preset, grid};
+use crate::registry::table::Zoo;
 use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
 
@@ -48,6 +49,11 @@ impl Transfer {
     fn ways(self) -> u64 {
         1 + u64::from(matches!(self.way, Way::Both | Way::InTurn))
     }
+}
+
+/// Registers them with the ways to run them.
+pub(super) fn register(zoo: &Zoo) {
+    zoo.operators(Transfer::ALL).native();
 }
 
 impl Operation for Transfer {

@@ -1,64 +1,18 @@
-//! The shape generators that can be named: ours, one file each, and those that other crates register.
+//! The shape generators that can be named: ours, and those that other crates register.
 
-mod csv;
-mod custom;
-mod decode;
-mod llama;
-mod powers;
-mod published;
-mod sweep;
-
-use crate::parameter::{Parameter, Settings};
-use crate::{NamedShape, ShapeError};
+use crate::parameter::Parameter;
+use crate::{Generator, ShapeError, generators};
 use calorimeter_case::Registry;
 use std::mem::discriminant;
-use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError};
-
-/// Ours, one line for each file, in the order in which they are listed.
-static FAMILIES: &[&[Generator]] = &[
-    custom::GENERATORS,
-    llama::GENERATORS,
-    powers::GENERATORS,
-    sweep::GENERATORS,
-    published::GENERATORS,
-    decode::GENERATORS,
-    csv::GENERATORS,
-];
 
 static GENERATORS: LazyLock<Registry<Generator>> = LazyLock::new(|| {
     let generators = Registry::new("shape generator");
-    for generator in FAMILIES.iter().copied().flatten() {
+    for &generator in generators::OURS {
         add(&generators, generator).expect("no two generators of ours have one name");
     }
     generators
 });
-
-/// One way to make shapes. A crate that has one of its own makes it known with [`register`].
-#[derive(Debug)]
-pub struct Generator {
-    /// The `name` of a source in a configuration file.
-    pub name: &'static str,
-    /// What it makes, in a line.
-    pub about: &'static str,
-    /// What it can be told. A parameter of one name takes the same kind of value in every generator.
-    pub parameters: &'static [Parameter],
-    /// Checks parameters against each other and counts, without making anything; `None` when only a file can tell.
-    pub count: fn(&Settings) -> Result<Option<u64>, ShapeError>,
-    /// Makes the shapes; relative paths start at the given folder.
-    pub shapes: fn(&Settings, &Path) -> Result<Vec<NamedShape>, ShapeError>,
-}
-
-impl Generator {
-    /// The parameter of that name, or an error that lists those there are.
-    pub(crate) fn parameter(&self, name: &str) -> Result<&'static Parameter, ShapeError> {
-        self.parameters.iter().find(|parameter| parameter.name == name).ok_or_else(|| ShapeError::UnknownParameter {
-            generator: self.name,
-            found: name.to_owned(),
-            takes: self.parameters.iter().map(|parameter| parameter.name).collect(),
-        })
-    }
-}
 
 /// Makes a generator known by its name, for the rest of the process: files can use it, lists and schemas have it. It is an
 /// error if the name is taken, or if one of its parameters means something else in another generator.
@@ -136,21 +90,11 @@ pub(crate) fn parameter_anywhere(name: &str) -> Result<&'static Parameter, Shape
     })
 }
 
-/// What the tests of the generators share: `name m k n` of each shape of a source written in YAML.
-#[cfg(test)]
-fn listing(yaml: &str) -> Vec<String> {
-    let source: crate::ShapeSource = serde_yaml::from_str(yaml).unwrap();
-    let shapes = source.shapes().unwrap();
-    if let Some(count) = source.count() {
-        assert_eq!(count, shapes.len() as u64, "{yaml}: the count and the shapes differ");
-    }
-    shapes.iter().map(|s| format!("{} {} {} {}", s.name, s.shape.m(), s.shape.k(), s.shape.n())).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Kind;
+    use crate::generators::listing;
 
     #[test]
     fn a_name_that_is_taken_and_a_parameter_that_means_something_else_are_refused() {

@@ -1,0 +1,18 @@
+//! Our sinks, one file or folder each.
+
+pub mod accelerator;
+pub mod csv;
+#[cfg(feature = "tables")]
+pub mod parquet;
+pub mod torchao;
+
+use crate::Sink;
+
+/// One line for each sink, in the order in which they write.
+pub(crate) const OURS: &[&dyn Sink] = &[
+    &csv::Csv,
+    #[cfg(feature = "tables")]
+    &parquet::Parquet,
+    &torchao::Torchao,
+    &accelerator::Accelerator,
+];

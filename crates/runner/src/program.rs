@@ -1,4 +1,4 @@
-//! The whole program, with recipes, shapes, operators, models, devices and sinks of somebody else's.
+//! The whole program, with recipes, shapes, operators, models, devices, implementations and sinks of somebody else's.
 
 use crate::platforms::{self, Platform};
 use crate::{Exit, cli, worker};
@@ -86,15 +86,17 @@ impl Calorimeter {
         self.noting(platforms::register(platform))
     }
 
-    /// What runs an operator or a model, whosever it is, in an implementation on a kind of device. An implementation that is
-    /// none of ours is registered first: see [`Implementation::register`].
-    pub fn implementation(
-        self,
-        subject: &str,
-        implementation: Implementation,
-        kind: DeviceKind,
-        opener: impl Opener,
-    ) -> Self {
+    /// An implementation, with a line about it. [`way`](Self::way) says what runs in it.
+    pub fn implementation(self, name: &'static str, about: &'static str) -> Self {
+        self.noting(Implementation::register(name, about))
+    }
+
+    /// What runs an operator or a model, whosever it is, in an implementation on a kind of device.
+    pub fn way(self, subject: &str, implementation: &str, kind: DeviceKind, opener: impl Opener) -> Self {
+        let implementation = match implementation.parse::<Implementation>() {
+            Ok(implementation) => implementation,
+            Err(error) => return self.noting::<(), _>(Err(error)),
+        };
         match subject.parse::<Subject>() {
             Ok(subject) => self.noting(register_implementation(subject, implementation, kind, opener)),
             Err(error) => self.noting::<(), _>(Err(error)),

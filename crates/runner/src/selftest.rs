@@ -23,7 +23,7 @@ pub struct Check {
 /// Every check in turn; `show` hears of each. A check that cannot be made, because the device fails, does not hold.
 pub fn run(rig: &mut dyn Rig, show: &mut dyn FnMut(&Check)) -> Vec<Check> {
     let mut done = Vec::new();
-    for (name, wanted, check) in checks::ALL {
+    for &(name, wanted, check) in checks::ALL {
         let (passed, found) = match check(rig) {
             Ok(Some((passed, found))) => (Some(passed), found),
             Ok(None) => (None, "does not apply to this device".into()),

@@ -13,7 +13,7 @@ type Found = Result<Option<(bool, String)>, Failure>;
 type Named = (&'static str, &'static str, fn(&mut dyn Rig) -> Found);
 
 /// Every check, in the order in which they are made.
-pub const ALL: [Named; 8] = [
+pub const ALL: &[Named] = &[
     (
         "empty window",
         "below 1 % of a window, as is the clock's step; where it is taken off, at most a tenth is left",
@@ -130,6 +130,7 @@ fn linear(rig: &mut dyn Rig) -> Found {
     Ok(Some((holds, format!("{:.3} and {:.3}{without}", ratios[0], ratios[1]))))
 }
 
+// ANCHOR: check
 fn copy(rig: &mut dyn Rig) -> Found {
     let Some(peak) = rig.bandwidth()? else { return Ok(None) };
     let mut copy = rig.large_copy()?;
@@ -137,6 +138,7 @@ fn copy(rig: &mut dyn Rig) -> Found {
     let share = gbps / peak;
     Ok(Some(((0.7..=1.02).contains(&share), format!("{gbps:.0} GB/s, {:.0} % of {peak:.0}", 100.0 * share))))
 }
+// ANCHOR_END: check
 
 fn cold_and_hot(rig: &mut dyn Rig) -> Found {
     let (bytes, sets) = rig.cached_copy();

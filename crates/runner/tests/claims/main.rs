@@ -2,6 +2,7 @@
 //! on the mock device where a case has to go wrong or to come out to the digit, on real devices where it has to be right.
 
 mod json_schema;
+mod outside;
 mod scene;
 
 mod accelerator_files;

@@ -1,53 +1,71 @@
-//! What another crate adds to the program is one of its own, in its workers too.
+//! What another crate adds to the program is one of its own, in its workers too: `examples/own_program`, built out of the
+//! tree.
 
-use crate::scene::{Ended, Scene, TIMING};
+use crate::outside;
+use crate::scene::{Ended, Scene};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
+use std::sync::LazyLock;
 
-/// `examples/own_program.rs`, which Cargo builds before the tests.
-fn program() -> PathBuf {
-    let program = Path::new(env!("CARGO_BIN_EXE_calorimeter")).with_file_name("examples").join("own_program");
-    assert!(program.exists(), "{} is built by `cargo test` without a filter of targets", program.display());
-    program
-}
+static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+    let (root, elsewhere) = (outside::root(), tempfile::tempdir().unwrap());
+    let package = root.join("examples/own_program");
+    outside::copy(&package.join("src"), &elsewhere.path().join("src"));
+    // Its dependencies lie where they were, and are of the versions that the workspace has.
+    let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
+    let crates = root.join("crates").display().to_string();
+    fs::write(elsewhere.path().join("Cargo.toml"), manifest.replace("../../crates", &crates)).unwrap();
+    outside::copy(&root.join("Cargo.lock"), &elsewhere.path().join("Cargo.lock"));
+    outside::build(elsewhere.path(), "own_program", &[])
+});
 
 fn run(scene: &Scene, arguments: &str) -> Ended {
-    let mut command = Command::new(program());
-    command.args(arguments.split_whitespace());
-    scene.prepare(&mut command);
-    Ended::of(&mut command)
+    outside::run(&PROGRAM, scene, arguments)
+}
+
+/// The configuration that comes with the program.
+fn config() -> String {
+    fs::read_to_string(outside::root().join("examples/own_program/config.yml")).unwrap()
 }
 
 #[test]
-fn an_outside_operator_recipe_shape_and_sink_are_rows_like_ours() {
-    let scene = Scene::with(&format!(
-        "device: cpu\ndtype: f32\nrecipes: [baseline, int8wo-tensor]\n{TIMING}\nmodels:\n  - {{model: linear, shapes: \
-         [{{name: tall, m: [8]}}]}}\n  - {{model: negation, axes: {{numbers: 4096}}}}\n"
-    ));
-    let records = run(&scene, "run c.yml --out out --format jsonl").ended_with(0).records();
-    let ids: Vec<&str> = records.iter().map(|record| &*record.case.id).collect();
+fn every_outside_thing_gives_rows_like_ours() {
+    let scene = Scene::with(&config());
+    // As JSON: the names are not known in this process.
+    let records = run(&scene, "run c.yml --out out --format jsonl").ended_with(0).objects();
+    assert!(records.iter().all(|record| record["status"] == "ok" && record["accuracy"].is_object()), "{records:?}");
+    let ids: Vec<&str> = records.iter().map(|record| record["id"].as_str().unwrap()).collect();
     assert_eq!(
         ids,
         [
-            "inference/linear/baseline/eager/cpu/f32/m8-k64-n64",
-            "inference/linear/int8wo-tensor/eager/cpu/f32/m8-k64-n64",
+            "inference/perceptron/baseline/eager/cpu/f32/m128-k64-n64",
+            "inference/perceptron/int8dq/eager/cpu/f32/m128-k64-n64",
+            "inference/perceptron/int8wo-tensor/eager/cpu/f32/m128-k64-n64",
             "custom/negation/baseline/eager/cpu/f32/numbers4096",
+            "ops/softmax/baseline/eager/cpu/f32/batch2-sequence16-dimension256",
+            "ops/softmax/baseline/by_hand/cpu/f32/batch2-sequence16-dimension256",
         ]
     );
-    assert!(records.iter().all(|record| record.is_ok() && record.accuracy.is_some()), "{records:?}");
     let slowest = fs::read_to_string(scene.path("out/slowest.txt")).unwrap();
     assert!(ids.contains(&slowest.as_str()), "{slowest}");
 }
 
 #[test]
-fn outside_names_are_listed_and_suggested() {
-    let scene = Scene::with("device: cpu\nrecipes: [int8wo-tensr]\nmodels: [{model: linear, shapes: [{name: tall}]}]");
-    let wrong = run(&scene, "run c.yml --dry-run");
-    assert!(wrong.error().contains("did you mean \"int8wo-tensor\"?"), "{wrong:?}");
-    for (what, name) in [("operators", "negation"), ("recipes", "int8wo-tensor"), ("shapes", "tall")] {
-        let listed = run(&scene, &format!("list {what}"));
+fn outside_names_are_listed_suggested_and_in_the_schema() {
+    let config = config();
+    let schema = run(&Scene::new(), "schema").ended_with(0).stdout.clone();
+    for (what, name, misspelt) in [
+        ("recipes", "int8wo-tensor", "int8wo-tensr"),
+        ("models", "perceptron", "percepton"),
+        ("operators", "negation", "negatoin"),
+        ("implementations", "by_hand", "by_hnd"),
+        ("shapes", "tall", "tal"),
+    ] {
+        let listed = run(&Scene::new(), &format!("list {what}"));
         let lines = &listed.ended_with(0).stdout;
         assert!(lines.lines().any(|line| line.trim_start().starts_with(name)), "{lines}");
+        assert!(schema.contains(&format!("\"{name}\"")), "{name} is not in the schema");
+        let wrong = run(&Scene::with(&config.replace(name, misspelt)), "run c.yml --dry-run");
+        assert!(wrong.error().contains(&format!("did you mean \"{name}\"?")), "{wrong:?}");
     }
 }

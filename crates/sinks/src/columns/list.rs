@@ -314,6 +314,7 @@ pub static COLUMNS: &[Column] = &[
         doc: "as read from the clock, in the order of rounds; as a column `launches:nanos;…`, in the record a list of `launches` and `nanos`",
         read: Read::Written(|r| measured(r).map(windows)),
     },
+    // ANCHOR: column
     Column {
         name: "converged",
         field: "converged",
@@ -321,6 +322,7 @@ pub static COLUMNS: &[Column] = &[
         doc: "whether the intervals became as narrow as asked",
         read: Read::Flag(|r| r.time.converged),
     },
+    // ANCHOR_END: column
     Column {
         name: "time_ns_min",
         field: "scatter.min",

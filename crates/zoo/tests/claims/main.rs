@@ -1,5 +1,6 @@
 //! What the zoo computes is what its references say, on every device that is here.
 
+mod additions;
 mod gemm_suite;
 mod kernel_bugs;
 mod models;

@@ -1,0 +1,61 @@
+//! Packages that are built out of the tree, in a folder for build outputs that is kept from run to run.
+
+use crate::scene::{Ended, Scene};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Copies a file or a folder. Files keep their times, so that Cargo compiles again what has changed and nothing else.
+pub fn copy(from: &Path, to: &Path) {
+    if from.is_dir() {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let name = entry.unwrap().file_name();
+            copy(&from.join(&name), &to.join(&name));
+        }
+        return;
+    }
+    fs::copy(from, to).unwrap();
+    date(to, &[from]);
+}
+
+/// Makes a file as old as the youngest of others.
+pub fn date(file: &Path, like: &[&Path]) {
+    let modified = like.iter().map(|path| fs::metadata(path).unwrap().modified().unwrap()).max().unwrap();
+    File::options().write(true).open(file).unwrap().set_modified(modified).unwrap();
+}
+
+fn kept() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("outside")
+}
+
+/// Builds a program for the CPU alone and says where it is. Optimising it would take longer than all that tests do with it.
+/// Dependencies are compiled once for all such programs, because they are of the same versions in the same profile.
+pub fn build(dir: &Path, program: &str, arguments: &[&str]) -> PathBuf {
+    let target = kept();
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--offline", "--release", "--bin", program, "--target-dir"])
+        .arg(&target)
+        .args(arguments)
+        .current_dir(dir)
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+        // A dependency's folder may ask rustup for another compiler.
+        .envs(option_env!("RUSTUP_TOOLCHAIN").map(|toolchain| ("RUSTUP_TOOLCHAIN", toolchain)))
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    target.join("release").join(program)
+}
+
+/// Runs a program that was built so. What the processor reaches in unoptimised code is found out once.
+pub fn run(program: &Path, scene: &Scene, arguments: &str) -> Ended {
+    let mut command = Command::new(program);
+    command.args(arguments.split_whitespace());
+    scene.prepare(&mut command);
+    Ended::of(command.env("XDG_CACHE_HOME", kept().join("cache")))
+}

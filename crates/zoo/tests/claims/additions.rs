@@ -1,0 +1,67 @@
+//! What another crate registers stands beside ours, and nothing is registered twice. That such things run is shown by the
+//! runner's tests, on a program of another crate.
+
+use calorimeter_recipes::{Dtype, Element, Variant};
+use calorimeter_shapes::Axes;
+use calorimeter_zoo::models::linear::LinearModel;
+use calorimeter_zoo::operators::mse_loss::MseLoss;
+use calorimeter_zoo::{
+    Device, DeviceKind, Implementation, Opening, Operator, Subject, Task, Workload, ZooError, register_implementation,
+    register_model, register_operator,
+};
+
+/// An operator's refusal of a way that it does not have.
+fn refused(operator: &str, implementation: Implementation, device: Device) -> String {
+    task(operator).support(Variant::BASELINE, implementation, device).unwrap_err().to_string()
+}
+
+/// An operator at a size.
+fn task(operator: &str) -> Task {
+    let axes = Axes::from([("batch", 2), ("sequence", 3), ("dimension", 40)]);
+    Task::new(operator.parse().unwrap(), &axes, Element::Float(Dtype::F32), None, 1).unwrap()
+}
+
+#[test]
+fn what_has_no_way_says_which_ways_there_are() {
+    assert_eq!(
+        refused("mse_loss", Implementation::Cube, Device::Cuda(0)),
+        "mse_loss has no `cube` kernel in this version; `eager` and `fused` run it"
+    );
+    assert_eq!(
+        refused("mse_loss", Implementation::Fused, Device::Cpu),
+        "the CPU backend fuses nothing; `eager` runs on it, `fused` needs cuda, vulkan or metal"
+    );
+}
+
+#[test]
+fn a_name_is_given_once() {
+    let again = register_operator(MseLoss).err().unwrap().to_string();
+    assert_eq!(again, "the operator \"mse_loss\" is registered already; choose another name");
+    let again = register_model(LinearModel).err().unwrap().to_string();
+    assert_eq!(again, "the model \"linear\" is registered already; choose another name");
+    assert!("mse_los".parse::<Operator>().unwrap_err().to_string().contains("did you mean \"mse_loss\"?"));
+}
+
+/// Stands for what would open it.
+fn nothing(_: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+    Err(ZooError::Device("opened".into()))
+}
+
+#[test]
+fn an_implementation_stands_beside_ours() {
+    let hand = Implementation::register("by_hand", "written out").unwrap();
+    // An operator that no other test of this process asks about.
+    let subject: Subject = "cross_entropy".parse().unwrap();
+    register_implementation(subject, hand, DeviceKind::Cpu, nothing).unwrap();
+    assert!(task("cross_entropy").support(Variant::BASELINE, hand, Device::Cpu).is_ok());
+    assert_eq!(
+        refused("cross_entropy", hand, Device::Vulkan(0)),
+        "`by_hand` of cross_entropy is written for cpu and not for vulkan:0 in this version; `eager` and `fused` run it \
+         there"
+    );
+    let again = register_implementation(subject, hand, DeviceKind::Cpu, nothing).unwrap_err().to_string();
+    assert_eq!(
+        again,
+        "the implementation \"by_hand of cross_entropy on cpu\" is registered already; choose another name"
+    );
+}

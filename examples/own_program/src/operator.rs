@@ -1,0 +1,56 @@
+//! `negation`: numbers with their sign turned.
+
+use calorimeter_zoo::burn::tensor::backend::Backend;
+use calorimeter_zoo::gate::Tolerance;
+use calorimeter_zoo::{BurnPass, Exact, Matrix, Operand, Operation, Pass, Sample, Slot, Spec, Value};
+
+/// Turns signs.
+#[derive(Debug)]
+pub struct Negation;
+
+impl Operation for Negation {
+    fn name(&self) -> &'static str {
+        "negation"
+    }
+
+    fn about(&self) -> &'static str {
+        "numbers with their sign turned"
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["numbers"]
+    }
+
+    fn inputs(&self, spec: &Spec) -> Vec<Operand> {
+        vec![Operand::normal(1, spec.axis("numbers"), spec.element)]
+    }
+
+    fn outputs(&self, spec: &Spec) -> Vec<Slot> {
+        vec![Slot::new(1, spec.axis("numbers"), spec.element)]
+    }
+
+    fn flops(&self, spec: &Spec) -> u64 {
+        spec.axis("numbers")
+    }
+}
+
+impl Exact for Negation {
+    fn depth(&self, _: &Spec, _: usize) -> u64 {
+        1
+    }
+
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+        sample.by_elements(|row, col| -f64::from(inputs[0].row(row)[col]))
+    }
+
+    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
+        Tolerance::new(spec.dtype(), 1, 1)
+    }
+}
+
+impl BurnPass for Negation {
+    fn pass<B: Backend>(&self, _: &Spec, mut inputs: Vec<Value<B>>) -> Pass<B> {
+        let x = inputs.pop().expect("one input").float();
+        Box::new(move || vec![Value::Float(x.clone().neg())])
+    }
+}

@@ -1,0 +1,16 @@
+//! `tall`: many rows against a small weight.
+
+use calorimeter_shapes::{Generator, Kind, NamedShape, Parameter};
+
+/// `m` rows against a weight of 64 x 64.
+pub static TALL: Generator = Generator {
+    name: "tall",
+    about: "many rows against a weight of 64 x 64",
+    parameters: &[ROWS],
+    count: |settings| Ok(Some(settings.sizes(&ROWS).len() as u64)),
+    shapes: |settings, _| {
+        settings.sizes(&ROWS).iter().map(|&m| NamedShape::new(format!("tall_m{m}"), [m, 64, 64])).collect()
+    },
+};
+
+const ROWS: Parameter = Parameter { name: "m", about: "rows of the input", kind: Kind::Sizes { default: &[1024] } };

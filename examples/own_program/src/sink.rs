@@ -1,0 +1,21 @@
+//! `slowest.txt`: the id of the case that took longest.
+
+use calorimeter_sinks::{Run, Sink, SinkError, atomic};
+use std::path::PathBuf;
+
+/// Writes `slowest.txt` in the folder of the run.
+pub struct Slowest;
+
+impl Sink for Slowest {
+    fn name(&self) -> &'static str {
+        "slowest"
+    }
+
+    fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
+        let timed = run.records.iter().filter_map(|record| Some((record, record.time.time_ns?.median)));
+        let Some((slowest, _)) = timed.max_by(|a, b| a.1.total_cmp(&b.1)) else { return Ok(Vec::new()) };
+        let path = run.dir.join("slowest.txt");
+        atomic::write(&path, slowest.case.id.as_bytes())?;
+        Ok(vec![path])
+    }
+}

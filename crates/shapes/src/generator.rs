@@ -4,7 +4,7 @@ use crate::parameter::{Parameter, Settings};
 use crate::{NamedShape, ShapeError};
 use std::path::Path;
 
-/// One way to make shapes. A crate that has one of its own makes it known with [`register`].
+/// One way to make shapes. A crate that has one of its own makes it known with [`register`](crate::register).
 #[derive(Debug)]
 pub struct Generator {
     /// The `name` of a source in a configuration file.

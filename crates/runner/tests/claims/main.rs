@@ -7,6 +7,7 @@ mod scene;
 
 mod accelerator_files;
 mod accuracy;
+mod additions;
 mod bad_input;
 mod calibration;
 mod commands;

@@ -1,0 +1,194 @@
+//! An addition to the tree is a file, and two lines in one other file. Shown with the files of `examples/own_program`, which
+//! another crate adds without being in the tree.
+
+use crate::outside;
+use crate::scene::{Scene, find};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A file of `examples/own_program/src`, and what makes it one of ours.
+struct Addition {
+    file: &'static str,
+    becomes: &'static str,
+    /// The file that has to know of it, from the same folder.
+    told_in: &'static str,
+    module: &'static str,
+    registration: &'static str,
+    place: Place,
+}
+
+/// Where the line of registration goes.
+enum Place {
+    /// Under the line with which its list begins.
+    Under(&'static str),
+    /// In the place of another one.
+    InsteadOf(&'static str),
+}
+use Place::{InsteadOf, Under};
+
+const ADDITIONS: &[Addition] = &[
+    Addition {
+        file: "recipe.rs",
+        becomes: "crates/recipes/src/schemes/int8wo_tensor.rs",
+        told_in: "crates/recipes/src/schemes/mod.rs",
+        module: "mod int8wo_tensor;",
+        registration: "&int8wo_tensor::FAMILY,",
+        place: Under("pub(crate) const OURS: &[&Family] = &["),
+    },
+    Addition {
+        file: "model.rs",
+        becomes: "crates/zoo/src/models/perceptron.rs",
+        told_in: "crates/zoo/src/models/mod.rs",
+        module: "mod perceptron;",
+        registration: "zoo.models([perceptron::Perceptron]).burn();",
+        place: Under("pub(crate) fn register(zoo: &Zoo) {"),
+    },
+    Addition {
+        file: "operator.rs",
+        becomes: "crates/zoo/src/operators/negation.rs",
+        told_in: "crates/zoo/src/operators/mod.rs",
+        module: "mod negation;",
+        registration: "zoo.operators([negation::Negation]).burn();",
+        place: Under("pub(crate) fn register(zoo: &Zoo) {"),
+    },
+    Addition {
+        file: "implementation.rs",
+        becomes: "crates/zoo/src/operators/softmax/by_hand.rs",
+        told_in: "crates/zoo/src/operators/softmax/mod.rs",
+        module: "mod by_hand;",
+        registration: "zoo.operators([Softmax]).burn().cube().host_by(by_hand::ByHand);",
+        place: InsteadOf("zoo.operators([Softmax]).burn().cube();"),
+    },
+    Addition {
+        file: "shapes.rs",
+        becomes: "crates/shapes/src/generators/tall.rs",
+        told_in: "crates/shapes/src/generators/mod.rs",
+        module: "mod tall;",
+        registration: "&tall::TALL,",
+        place: Under("pub(crate) const OURS: &[&Generator] = &["),
+    },
+    Addition {
+        file: "sink.rs",
+        becomes: "crates/sinks/src/sinks/slowest.rs",
+        told_in: "crates/sinks/src/sinks/mod.rs",
+        module: "mod slowest;",
+        registration: "&slowest::Slowest,",
+        place: Under("pub(crate) const OURS: &[&dyn Sink] = &["),
+    },
+];
+
+/// What Cargo needs of the tree.
+const TREE: [&str; 4] = ["Cargo.toml", "Cargo.lock", "crates", "benches"];
+
+/// A copy of the tree.
+fn tree() -> TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for name in TREE {
+        outside::copy(&outside::root().join(name), &copy.path().join(name));
+    }
+    copy
+}
+
+impl Addition {
+    fn make(&self, tree: &Path) {
+        let file = outside::root().join("examples/own_program/src").join(self.file);
+        outside::copy(&file, &tree.join(self.becomes));
+        let told_in = tree.join(self.told_in);
+        let text = fs::read_to_string(&told_in).unwrap();
+        let (mut told, mut modules) = (Vec::new(), false);
+        for line in text.lines() {
+            if !modules && (line.starts_with("mod ") || line.starts_with("pub mod ")) {
+                modules = true;
+                told.push(self.module);
+            }
+            match self.place {
+                Under(list) if line == list => told.extend([line, self.registration]),
+                InsteadOf(old) if line.trim() == old => told.push(self.registration),
+                _ => told.push(line),
+            }
+        }
+        fs::write(&told_in, told.join("\n") + "\n").unwrap();
+        // As old as what it is made from: nothing is compiled again if that is as it was.
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/claims/additions.rs");
+        outside::date(&told_in, &[&outside::root().join(self.told_in), &here]);
+    }
+}
+
+/// The files of a folder, by their paths in it.
+fn files(folder: &Path, below: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(below).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(folder, &path, found);
+        } else {
+            found.insert(path.strip_prefix(folder).unwrap().display().to_string());
+        }
+    }
+}
+
+/// Files that one tree has and another has not, and those that differ, each with the lines that the first has alone.
+fn differences(tree: &Path, before: &Path) -> (Vec<String>, Vec<(String, Vec<String>)>) {
+    let (mut new, mut changed, mut found) = (Vec::new(), Vec::new(), BTreeSet::new());
+    files(tree, tree, &mut found);
+    for name in found {
+        let now = fs::read(tree.join(&name)).unwrap();
+        match fs::read(before.join(&name)) {
+            Err(_) => new.push(name),
+            Ok(then) if then == now => {}
+            Ok(then) => {
+                let [now, then] = [now, then].map(|bytes| String::from_utf8(bytes).unwrap());
+                let then: Vec<&str> = then.lines().collect();
+                let lines = now.lines().filter(|line| !then.contains(line)).map(|line| line.trim().to_owned());
+                changed.push((name, lines.collect()));
+            }
+        }
+    }
+    (new, changed)
+}
+
+#[test]
+fn an_addition_is_one_file_and_two_lines_of_one_other() {
+    let page = fs::read_to_string(outside::root().join("docs/src/extending.md")).unwrap();
+    for addition in ADDITIONS {
+        let tree = tree();
+        addition.make(tree.path());
+        let (new, changed) = differences(tree.path(), &outside::root());
+        assert_eq!(new, [addition.becomes]);
+        let lines = vec![addition.module.to_owned(), addition.registration.to_owned()];
+        assert_eq!(changed, [(addition.told_in.to_owned(), lines)]);
+        for told in [addition.becomes, addition.told_in, addition.module, addition.registration] {
+            assert!(page.contains(&format!("`{told}`")), "`{told}` is not in extending.md");
+        }
+    }
+}
+
+#[test]
+fn the_same_files_are_ours_or_anothers() {
+    let tree = tree();
+    ADDITIONS.iter().for_each(|addition| addition.make(tree.path()));
+    let features = ["-p", "calorimeter-runner", "--no-default-features", "--features", "cpu"];
+    let program = outside::build(tree.path(), "calorimeter", &features);
+    let config = fs::read_to_string(outside::root().join("examples/own_program/config.yml")).unwrap();
+    let scene = Scene::with(&config.replace("by_hand", "native"));
+    let records = outside::run(&program, &scene, "run c.yml --out out --format jsonl").ended_with(0).records();
+    for id in ["perceptron/int8wo-tensor/eager/cpu/f32/m128-k64-n64", "negation/baseline", "softmax/baseline/native"] {
+        let record = find(&records, id);
+        assert!(record.is_ok() && record.accuracy.is_some(), "{record:?}");
+    }
+    assert!(scene.path("out/slowest.txt").exists());
+}
+
+#[test]
+fn the_code_in_the_book_is_in_files() {
+    let book = outside::root().join("docs/src");
+    for page in fs::read_dir(&book).unwrap() {
+        let text = fs::read_to_string(page.unwrap().path()).unwrap();
+        for include in text.split("{{#include ").skip(1).map(|rest| rest.split("}}").next().unwrap()) {
+            let (path, anchor) = include.split_once(':').unwrap_or((include, ""));
+            let file = fs::read_to_string(book.join(path)).unwrap_or_else(|error| panic!("{include}: {error}"));
+            assert!(anchor.is_empty() || file.contains(&format!("// ANCHOR: {anchor}\n")), "{include}");
+        }
+    }
+}

@@ -8,7 +8,7 @@ use calorimeter_runner::Calorimeter;
 use calorimeter_runner::devices::DiscoveredDevice;
 use calorimeter_runner::platforms::{Choice, Platform};
 use calorimeter_timing::{Failure, Overhead, Reading, Stopwatch, Work};
-use calorimeter_zoo::{Device, DeviceKind, Implementation, Machines, Opening, Output, Setup, Workload, ZooError};
+use calorimeter_zoo::{Device, DeviceKind, Machines, Opening, Output, Setup, Workload, ZooError};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,7 +16,7 @@ use std::time::Instant;
 
 // ANCHOR: register
 fn main() -> ExitCode {
-    Calorimeter::new().platform(&Threads).implementation("stream_add", Implementation::Native, THREAD, open).main()
+    Calorimeter::new().platform(&Threads).way("stream_add", "native", THREAD, open).main()
 }
 // ANCHOR_END: register
 
@@ -37,6 +37,7 @@ impl Platform for Threads {
         // It imitates a device, so nobody gets it unasked.
         let found = |index| DiscoveredDevice {
             software: true,
+            driver: "std::thread".into(),
             ..DiscoveredDevice::named(THREAD.device(index), format!("thread {index}"))
         };
         [0, 1].map(found).into()
@@ -97,13 +98,14 @@ struct Sum {
 fn open(opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
     let busy = busy(opening.setup.device);
     let (_, inputs) = opening.operator()?;
-    let [a, b] = [0, 1].map(|input: usize| inputs[input].values.to_vec());
+    // Launches go through as many sets of buffers as are asked for.
+    let sets = vec![[0, 1].map(|input: usize| inputs[input].values.to_vec()); opening.setup.sets as usize];
     let (orders, taken) = channel();
     let (made, sums) = channel();
     std::thread::spawn(move || {
-        for () in taken {
+        for ((), [a, b]) in taken.into_iter().zip(sets.iter().cycle()) {
             let start = Instant::now();
-            let sum: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
+            let sum: Vec<f32> = a.iter().zip(b).map(|(a, b)| a + b).collect();
             busy.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Release);
             if made.send(sum).is_err() {
                 return;

@@ -79,6 +79,20 @@ const ADDITIONS: &[Addition] = &[
     },
 ];
 
+/// What is an entry of a table and no file: the table, the line that the entry follows, and the entry.
+const ENTRIES: [(&str, &str, &str); 2] = [
+    (
+        "crates/sinks/src/columns/list.rs",
+        "pub static COLUMNS: &[Column] = &[",
+        r#"Column { name: "batches", field: "shape.batch", unit: "", doc: "sequences", read: Read::Count(|r| r.case.shape.get("batch")) },"#,
+    ),
+    (
+        "crates/case/src/regime.rs",
+        "        clock: Enqueuing, rotates: false;",
+        r#"HostWarm = "host-warm": "time that a caller waits, once more", clock: Waiting, rotates: false;"#,
+    ),
+];
+
 /// What Cargo needs of the tree.
 const TREE: [&str; 4] = ["Cargo.toml", "Cargo.lock", "crates", "benches"];
 
@@ -109,11 +123,23 @@ impl Addition {
                 _ => told.push(line),
             }
         }
-        fs::write(&told_in, told.join("\n") + "\n").unwrap();
-        // As old as what it is made from: nothing is compiled again if that is as it was.
-        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/claims/additions.rs");
-        outside::date(&told_in, &[&outside::root().join(self.told_in), &here]);
+        rewrite(tree, self.told_in, &told);
     }
+}
+
+/// Gives a file of a copy other lines. It is as old as what it is made from: nothing is compiled again if that is as it was.
+fn rewrite(tree: &Path, file: &str, lines: &[&str]) {
+    fs::write(tree.join(file), lines.join("\n") + "\n").unwrap();
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/claims/additions.rs");
+    outside::date(&tree.join(file), &[&outside::root().join(file), &here]);
+}
+
+/// Adds to a table.
+fn enter(tree: &Path, (file, after, entry): (&str, &str, &str)) {
+    let text = fs::read_to_string(tree.join(file)).unwrap();
+    assert_eq!(text.lines().filter(|line| *line == after).count(), 1, "{file}: {after}");
+    let lines = text.lines().flat_map(|line| [Some(line), (line == after).then_some(entry)]).flatten();
+    rewrite(tree, file, &lines.collect::<Vec<_>>());
 }
 
 /// The files of a folder, by their paths in it.
@@ -168,6 +194,7 @@ fn an_addition_is_one_file_and_two_lines_of_one_other() {
 fn the_same_files_are_ours_or_anothers() {
     let tree = tree();
     ADDITIONS.iter().for_each(|addition| addition.make(tree.path()));
+    ENTRIES.into_iter().for_each(|entry| enter(tree.path(), entry));
     let features = ["-p", "calorimeter-runner", "--no-default-features", "--features", "cpu"];
     let program = outside::build(tree.path(), "calorimeter", &features);
     let config = fs::read_to_string(outside::root().join("examples/own_program/config.yml")).unwrap();
@@ -178,6 +205,11 @@ fn the_same_files_are_ours_or_anothers() {
         assert!(record.is_ok() && record.accuracy.is_some(), "{record:?}");
     }
     assert!(scene.path("out/slowest.txt").exists());
+    let table = fs::read_to_string(scene.path("out/results.csv")).unwrap();
+    assert!(table.starts_with("batches,") && table.contains("\n2,"), "{table}");
+    let once_more = outside::run(&program, &scene, "run c.yml --out warm --regimes host-warm --format jsonl");
+    let mut regimes = once_more.ended_with(0).objects().into_iter().map(|record| record["regime"].clone());
+    assert!(regimes.all(|regime| regime == "host-warm"), "{once_more:?}");
 }
 
 #[test]

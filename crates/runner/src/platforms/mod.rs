@@ -1,4 +1,4 @@
-//! What drives devices: a file for each platform, and its line in [`OURS`].
+//! What drives devices: a file for each platform, and its line in `OURS`.
 
 mod cpu;
 #[cfg(feature = "cuda")]

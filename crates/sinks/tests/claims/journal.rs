@@ -1,0 +1,166 @@
+//! What the journal keeps, and what it refuses.
+
+use crate::samples::{bare, full, header, resumed, summary};
+use calorimeter_sinks::SinkError;
+use calorimeter_sinks::journal::{self, JOURNAL_FILE, Journal, JournalWarning};
+use std::error::Error;
+use std::path::Path;
+use std::{fs, io};
+
+/// A finished journal with two records, and its bytes.
+fn small_journal(dir: &Path) -> Vec<u8> {
+    let mut journal = Journal::create(dir, &header()).unwrap();
+    journal.append(&full("a")).unwrap();
+    journal.append(&bare("b")).unwrap();
+    journal.finish(&summary(false)).unwrap();
+    fs::read(dir.join(JOURNAL_FILE)).unwrap()
+}
+
+#[test]
+fn a_journal_gives_back_what_was_put_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = small_journal(dir.path());
+    assert!(bytes.starts_with(br#"{"schema":"calorimeter-journal","version":1,"run_id":"r1","started":"#));
+    let contents = journal::read(dir.path()).unwrap();
+    assert_eq!(contents.header, header());
+    assert_eq!(contents.records, [full("a"), bare("b")]);
+    assert_eq!(contents.summary, Some(summary(false)));
+    assert!(contents.warnings.is_empty() && contents.resumed.is_empty());
+}
+
+#[test]
+fn a_journal_cut_anywhere_loses_at_most_its_last_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = small_journal(dir.path());
+    let path = dir.path().join(JOURNAL_FILE);
+    let ends: Vec<usize> = bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1).collect();
+    for length in 0..=bytes.len() {
+        fs::write(&path, &bytes[..length]).unwrap();
+        if length < ends[0] {
+            // Never seen after a crash: the file gets its name only with its header in it.
+            assert!(matches!(journal::read(dir.path()), Err(SinkError::NotAJournal { .. })), "{length}");
+            continue;
+        }
+        let complete = ends.iter().filter(|end| **end <= length).count();
+        let all = [full("a"), bare("b")];
+        let kept = &all[..(complete - 1).min(2)];
+        let cut = length - ends[complete - 1];
+        let warnings: Vec<JournalWarning> = (cut > 0)
+            .then_some(JournalWarning::IncompleteLastLine { line: complete + 1, bytes: cut as u64 })
+            .into_iter()
+            .collect();
+        let read = journal::read(dir.path()).unwrap();
+        assert_eq!((read.records.as_slice(), &read.warnings), (kept, &warnings), "{length}");
+        assert_eq!(fs::metadata(&path).unwrap().len(), length as u64, "reading changes nothing");
+
+        let (mut journal, contents) = Journal::resume(dir.path(), "abc", &resumed()).unwrap();
+        assert_eq!((contents.records.as_slice(), &contents.warnings), (kept, &warnings), "{length}");
+        journal.append(&bare("c")).unwrap();
+        drop(journal);
+        let read = journal::read(dir.path()).unwrap();
+        assert_eq!(read.records.len(), kept.len() + 1, "{length}");
+        assert_eq!((read.resumed.len(), read.summary, read.warnings.len()), (1, None, 0), "{length}");
+    }
+}
+
+#[test]
+fn a_run_goes_on_after_its_summary_and_the_later_record_and_summary_count() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = Journal::create(dir.path(), &header()).unwrap();
+    journal.append(&bare("a")).unwrap();
+    journal.append(&bare("b")).unwrap();
+    journal.finish(&summary(true)).unwrap();
+    let (mut journal, contents) = Journal::resume(dir.path(), "abc", &resumed()).unwrap();
+    assert_eq!((contents.records.len(), contents.resumed, contents.summary), (2, vec![resumed()], None));
+    journal.append(&full("a")).unwrap();
+    journal.finish(&summary(false)).unwrap();
+    let contents = journal::read(dir.path()).unwrap();
+    assert_eq!(contents.records, [full("a"), bare("b")]);
+    assert_eq!(contents.summary, Some(summary(false)));
+}
+
+#[test]
+fn a_journal_is_never_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = small_journal(dir.path());
+    let error = Journal::create(dir.path(), &header()).unwrap_err();
+    let path = dir.path().join(JOURNAL_FILE);
+    assert_eq!(error.to_string(), format!("{} already exists", path.display()));
+    assert_eq!(fs::read(dir.path().join(JOURNAL_FILE)).unwrap(), bytes);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn two_processes_cannot_write_one_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::create(dir.path(), &header()).unwrap();
+    let error = Journal::resume(dir.path(), "abc", &resumed()).unwrap_err();
+    assert!(matches!(error, SinkError::Locked { .. }), "{error}");
+    assert_eq!(journal::read(dir.path()).unwrap().header, header());
+    drop(journal);
+    Journal::resume(dir.path(), "abc", &resumed()).unwrap();
+}
+
+#[test]
+fn what_is_no_journal_of_this_run_is_refused_and_left_alone() {
+    let first = String::from_utf8({
+        let dir = tempfile::tempdir().unwrap();
+        small_journal(dir.path())
+    })
+    .unwrap();
+    let newer = first.replacen("\"version\":1", "\"version\":2,\"speed\":\"warp\"", 1);
+    let incomplete = first.replacen("\"run_id\":\"r1\",", "", 1);
+    let broken = first.replacen("{\"record\":{\"id\":\"b\"", "{\"record\":{\"id\":b", 1);
+    let unknown = first.replacen("{\"summary\":", "{\"epilogue\":", 1);
+    for (name, content, expected) in [
+        ("empty", "", "not a calorimeter journal"),
+        ("foreign", "m,k,n\n1,2,3\n", "not a calorimeter journal"),
+        ("binary", "\u{0}\u{1}\n", "not a calorimeter journal"),
+        ("other json", "{\"schema\":\"x\",\"version\":1}\n", "not a calorimeter journal"),
+        ("newer", &newer, "has journal version 2, and this program knows versions up to 1"),
+        ("incomplete header", &incomplete, "journal.jsonl:1: not a journal line: missing field `run_id`"),
+        ("broken record", &broken, "journal.jsonl:3: not a journal line: expected value"),
+        ("unknown line", &unknown, "journal.jsonl:4: not a journal line: unknown variant `epilogue`"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(JOURNAL_FILE);
+        fs::write(&path, content).unwrap();
+        for error in [
+            journal::read(dir.path()).unwrap_err().with_causes(),
+            Journal::resume(dir.path(), "abc", &resumed()).unwrap_err().with_causes(),
+        ] {
+            assert!(error.contains(expected) && error.contains(path.to_str().unwrap()), "{name}: {error}");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), content, "{name}");
+    }
+}
+
+#[test]
+fn another_configuration_is_refused_with_both_fingerprints() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = small_journal(dir.path());
+    let error = Journal::resume(dir.path(), "xyz", &resumed()).unwrap_err().to_string();
+    assert!(error.contains("fingerprint abc") && error.contains("has xyz"), "{error}");
+    assert_eq!(fs::read(dir.path().join(JOURNAL_FILE)).unwrap(), bytes);
+}
+
+#[test]
+fn a_missing_journal_and_an_unwritable_folder_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = Journal::resume(dir.path(), "abc", &resumed()).unwrap_err().to_string();
+    assert!(error.contains(dir.path().to_str().unwrap()) && error.contains("does not exist"), "{error}");
+    assert!(matches!(journal::read(dir.path()), Err(SinkError::JournalMissing { .. })));
+
+    // A file in the way stops every user, which a read-only folder does not do for root.
+    fs::write(dir.path().join("file"), "").unwrap();
+    let inside = dir.path().join("file/results");
+    let error = journal::check_writable(&inside).unwrap_err();
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()).expect("what the system said");
+    assert_eq!(error.to_string(), format!("cannot write in the folder {}", inside.display()));
+    assert!(!cause.to_string().is_empty());
+    let fresh = dir.path().join("new/results");
+    journal::check_writable(&fresh).unwrap();
+    assert_eq!(fs::read_dir(&fresh).unwrap().count(), 0, "the probe is gone");
+}
+
+// ---- the derived files

@@ -1,0 +1,8 @@
+//! What this crate promises.
+
+mod golden;
+mod journal;
+mod json;
+mod samples;
+mod sinks;
+mod tables;

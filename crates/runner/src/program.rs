@@ -81,7 +81,8 @@ impl Calorimeter {
         self.noting(register_model(model).map(ways))
     }
 
-    /// A platform, whose devices are found, listed, chosen and timed like ours; what runs on them is an `implementation`.
+    /// A platform, whose devices are found, listed, chosen and timed like ours; [`way`](Self::way)
+    /// says what runs on them.
     pub fn platform(self, platform: &'static dyn Platform) -> Self {
         self.noting(platforms::register(platform))
     }

@@ -1,8 +1,7 @@
 //! NVIDIA GPUs, through CubeCL.
 
 use super::driver::{Ask, Driver};
-use super::pools::{of_every_stream, set_sharing, usage};
-use super::{BurnBackend, Machines};
+use super::{BurnBackend, Machines, pools};
 use crate::{Device, Value, ZooError};
 use burn_cuda::{Cuda, CudaDevice};
 use calorimeter_kernels::native::Machine;
@@ -65,18 +64,15 @@ pub struct Gpus;
 
 impl Driver for Gpus {
     fn pool(&self, device: Device) -> Option<Ask> {
-        Some(usage(of_every_stream(client(device).ok()?)))
+        pools::usage(client(device))
     }
 
     fn empty_pool(&self, device: Device) {
-        settle(device);
-        let client = client(device).into_iter();
-        client.flat_map(of_every_stream).for_each(|client| client.memory_cleanup());
-        settle(device);
+        pools::empty(client(device), || settle(device));
     }
 
     fn share_blocks(&self, device: Device, share: bool) {
-        set_sharing(client(device).into_iter().flat_map(of_every_stream).collect(), share);
+        pools::share(client(device), share);
     }
 
     fn free_memory(&self, device: Device, machines: &mut Machines) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! The memory pools of CubeCL's runtime: each thread that has worked on a device has one.
 
 use super::driver::{Ask, PoolUsage};
+use crate::ZooError;
 use cubecl::MemoryAllocationMode::{Auto, Persistent};
 use cubecl::Runtime;
 use cubecl::client::ComputeClient;
@@ -11,7 +12,7 @@ use cubecl::stream_id::StreamId;
 /// its own. Streams are numbered as threads first ask for theirs, so a new thread knows how many there are; where there
 /// are more threads than the runtime has streams, some share one.
 #[allow(unsafe_code, reason = "asking about other threads' streams")]
-pub fn of_every_stream<R: Runtime>(client: ComputeClient<R>) -> Vec<ComputeClient<R>> {
+fn of_every_stream<R: Runtime>(client: ComputeClient<R>) -> Vec<ComputeClient<R>> {
     let most = u64::from(CubeClRuntimeConfig::get().streaming.max_streams);
     let count = std::thread::spawn(|| StreamId::current().value).join().unwrap_or(0);
     let on = |value| {
@@ -23,9 +24,13 @@ pub fn of_every_stream<R: Runtime>(client: ComputeClient<R>) -> Vec<ComputeClien
     (0..count.min(most)).map(on).collect()
 }
 
-/// The sum of what some pools say.
-pub fn usage<R: Runtime>(streams: Vec<ComputeClient<R>>) -> Ask {
-    Box::new(move || {
+/// A client of a device, if it is there.
+type Client<R> = Result<ComputeClient<R>, ZooError>;
+
+/// The sum of what a device's pools say.
+pub fn usage<R: Runtime>(client: Client<R>) -> Option<Ask> {
+    let streams = of_every_stream(client.ok()?);
+    Some(Box::new(move || {
         let mut sum = PoolUsage::default();
         for client in &streams {
             let usage = client.memory_usage().ok()?;
@@ -34,13 +39,20 @@ pub fn usage<R: Runtime>(streams: Vec<ComputeClient<R>>) -> Ask {
             sum.reserved += usage.bytes_reserved;
         }
         Some(sum)
-    })
+    }))
+}
+
+/// Gives back what nobody uses; `settle` waits for the device.
+pub fn empty<R: Runtime>(client: Client<R>, settle: impl Fn()) {
+    settle();
+    client.into_iter().flat_map(of_every_stream).for_each(|client| client.memory_cleanup());
+    settle();
 }
 
 /// Whether blocks that were given back may serve tensors of other sizes.
 #[allow(unsafe_code, reason = "CubeCL warns that blocks may be kept for good")]
-pub fn set_sharing<R: Runtime>(streams: Vec<ComputeClient<R>>, share: bool) {
-    for client in streams {
+pub fn share<R: Runtime>(client: Client<R>, share: bool) {
+    for client in client.into_iter().flat_map(of_every_stream) {
         // SAFETY: the pool is emptied afterwards, and nobody else opens anything meanwhile.
         unsafe { client.allocation_mode(if share { Auto } else { Persistent }) };
     }

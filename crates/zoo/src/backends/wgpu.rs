@@ -1,8 +1,7 @@
 //! Vulkan and Metal adapters, through CubeCL on wgpu.
 
-use super::BurnBackend;
 use super::driver::{Ask, Driver};
-use super::pools::{of_every_stream, set_sharing, usage};
+use super::{BurnBackend, pools};
 use crate::{Device, Value, ZooError};
 use burn_wgpu::Wgpu;
 use cubecl::client::ComputeClient;
@@ -114,18 +113,15 @@ pub(super) struct Adapters;
 
 impl Driver for Adapters {
     fn pool(&self, device: Device) -> Option<Ask> {
-        Some(usage(of_every_stream(client(device).ok()?)))
+        pools::usage(client(device))
     }
 
     fn empty_pool(&self, device: Device) {
-        settle(device);
-        let client = client(device).into_iter();
-        client.flat_map(of_every_stream).for_each(|client| client.memory_cleanup());
-        settle(device);
+        pools::empty(client(device), || settle(device));
     }
 
     fn share_blocks(&self, device: Device, share: bool) {
-        set_sharing(client(device).into_iter().flat_map(of_every_stream).collect(), share);
+        pools::share(client(device), share);
     }
 }
 

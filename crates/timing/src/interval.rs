@@ -26,11 +26,15 @@ const BATCHES: usize = 10;
 const BATCH: usize = 3;
 /// The 97.5 % point of Student's t for ten batches: their scatter is an estimate too.
 const STUDENT: f64 = 2.262;
+/// The same of the normal distribution.
+const NORMAL: f64 = 1.96;
 /// Independent samples scatter more than this between batches in 14 % of cases: with a lower bound they would be
 /// covered too often, with a higher one those that drift a little too rarely.
 const WIDENED_ABOVE: f64 = 1.5;
 /// Independent samples scatter more than this in 3.5 % of cases, and are then asked for more without need.
 const DOUBTED_ABOVE: f64 = 2.0;
+/// Independent samples resemble the one before by more than this over the square root of their number in 10 % of cases.
+const RESEMBLING: f64 = 1.3;
 /// Drifting samples must be worth so many independent ones. One stops at the first look that flatters them: asked for
 /// only 100, a drift of 50 windows was covered in 92 % of simulations.
 const WORTH: f64 = 150.0;
@@ -42,11 +46,15 @@ impl Interval {
         let order = ascending(samples);
         let sorted: Vec<f64> = order.iter().map(|&at| samples[at]).collect();
         let median = middle(&sorted)?;
-        let inflation = inflation(&positions(&order, &sorted));
+        let positions = positions(&order, &sorted);
+        let inflation = inflation(&positions);
+        let resembling = resembling(&positions);
         let sound = inflation <= DOUBTED_ABOVE || n as f64 / inflation >= WORTH;
         let bounds = exact_rank(n).map(|exact| {
-            let half = STUDENT * (n as f64 * inflation).sqrt() / 2.0;
-            let rank = if inflation > WIDENED_ABOVE { exact.min((n as f64 / 2.0 - half) as usize) } else { exact };
+            let ranks = |width: f64, worth: f64| (n as f64 / 2.0 - width * (n as f64 * worth).sqrt() / 2.0) as usize;
+            let by_batches = if inflation > WIDENED_ABOVE { ranks(STUDENT, inflation) } else { exact };
+            let by_neighbours = if resembling > 1.0 { ranks(NORMAL, resembling) } else { exact };
+            let rank = exact.min(by_batches).min(by_neighbours).max(1);
             (sorted[rank - 1], sorted[n - rank])
         });
         let tail = n / 100;
@@ -105,6 +113,16 @@ fn inflation(positions: &[f64]) -> f64 {
     }
     let batches = positions[n - length * BATCHES..].chunks(length).map(|batch| batch.iter().sum::<f64>());
     batches.map(|sum| sum * sum).sum::<f64>() / (BATCHES - 1) as f64 / length as f64 / variance
+}
+
+/// How many samples are worth one if each resembles the one before as much as it does here, and further ones by powers of
+/// that: what batches of few samples are too short for. 1 where the resemblance may be chance.
+fn resembling(positions: &[f64]) -> f64 {
+    let squares = positions.iter().map(|p| p * p).sum::<f64>();
+    let with_next = positions.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>();
+    let resemblance = if squares > 0.0 { with_next / squares } else { 0.0 };
+    let chance = RESEMBLING / (positions.len() as f64).sqrt();
+    if resemblance > chance { (1.0 + resemblance) / (1.0 - resemblance) } else { 1.0 }
 }
 
 /// Rank, counted from 1, of the lower one of the narrowest symmetric pair of order statistics that covers the median of

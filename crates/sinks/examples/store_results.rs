@@ -56,7 +56,7 @@ fn sorted(size: u64) -> Record {
             start.elapsed().as_nanos() as u64
         })
         .collect();
-    let windows = nanos.iter().map(|&nanos| Window { launches: 1, nanos }).collect();
+    let windows = nanos.iter().map(|&nanos| Window { launches: 1, nanos, ..Window::default() }).collect();
     nanos.sort_unstable();
     let case = Case {
         id: format!("sort/{size}").into(),

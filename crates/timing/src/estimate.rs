@@ -40,6 +40,17 @@ impl Estimate {
         Some(Self { median, lo: bounds.map(|b| b.0), hi: bounds.map(|b| b.1), sound, half_width })
     }
 
+    /// The same with an interval that is wider at both ends by what one reading of the clock may be off, per launch: windows
+    /// that all read the same do not tell where between two steps the truth is.
+    pub fn blurred(self, nanos: f64) -> Self {
+        Self {
+            lo: self.lo.map(|lo| (lo - nanos).max(0.0)),
+            hi: self.hi.map(|hi| hi + nanos),
+            half_width: self.half_width.map(|width| width + nanos),
+            ..self
+        }
+    }
+
     /// Half the interval's width over the median; where windows drift too slowly for it, half the range they stayed in.
     pub fn relative_half_width(&self) -> Option<f64> {
         Some(self.half_width? / self.median)

@@ -138,7 +138,7 @@ fn a_drift_slower_than_the_measurement_hides_from_the_time_but_not_from_the_spee
         assert!(HONEST.contains(&found.speed_up), "a drift of {windows} windows: {found:?}");
         assert!(found.time < *HONEST.start(), "a drift of {windows} windows: {found:?}");
         // One that moves the windows as much as it moves at all is seen; one that hardly moves them cannot be.
-        assert!(windows != 500.0 || found.unsettled > 0.6, "a drift of {windows} windows: {found:?}");
+        assert!(windows != 500.0 || found.unsettled > 0.5, "a drift of {windows} windows: {found:?}");
     }
 }
 
@@ -169,4 +169,85 @@ fn an_arm_five_percent_slower_is_found_and_one_a_fifth_of_a_percent_slower_is_th
     assert!(slower >= 190, "{slower} of 200 slower");
     let ([.., same, _], _) = verdicts(1.0 / 1.002);
     assert!(same >= 190, "{same} of 200 the same");
+}
+
+mod noise;
+
+use noise::{Idle, Noise};
+
+/// Every way to scatter.
+const NOISES: [Noise; 9] = [
+    Noise::Normal(0.01),
+    Noise::Normal(0.03),
+    Noise::ResemblingOfMachine,
+    Noise::ResemblingOfArm,
+    Noise::Drift,
+    Noise::TwoClocks,
+    Noise::TwoKinds,
+    Noise::Spikes,
+    Noise::LongTail,
+];
+
+/// Arms of these times, each after the first compared with it.
+fn together(noise: Noise, nanos: &[f64], options: &Options, seed: u64) -> Vec<Measurement> {
+    let mut clocks = noise.clocks(nanos, seed);
+    let mut works: Vec<Idle> = nanos.iter().map(|_| Idle).collect();
+    let arms = works.iter_mut().zip(&mut clocks).enumerate().map(|(index, (work, clock))| {
+        let arm = Arm::new(work, clock);
+        if index == 0 { arm } else { arm.against(0) }
+    });
+    let options = Options { seed, warm_up: Duration::ZERO, ..options.clone() };
+    measure(&mut arms.collect::<Vec<_>>(), &options, &mut Quiet).into_iter().map(Result::unwrap).collect()
+}
+
+/// The shares of times and of speed-ups whose intervals hold the truth, and of arms that converge, where all arms are the
+/// same.
+fn coverage(noise: Noise, arms: usize, groups: u64) -> (f64, f64, f64) {
+    let truth = LONG * noise.long_run();
+    let (mut times, mut ratios, mut converged) = (0, 0, 0);
+    for seed in 0..groups {
+        for arm in together(noise, &vec![LONG; arms], &Options::default(), seed) {
+            times += u32::from(arm.time.lo.is_some_and(|lo| lo <= truth) && arm.time.hi.is_some_and(|hi| truth <= hi));
+            ratios += u32::from(arm.comparison.is_some_and(|comparison| holds(&comparison, 1.0)));
+            converged += u32::from(arm.converged);
+        }
+    }
+    let share = |count: u32, of: usize| f64::from(count) / of as f64 / groups as f64;
+    (share(times, arms), share(ratios, arms - 1), share(converged, arms))
+}
+
+#[test]
+fn intervals_cover_the_truth_under_every_noise_with_two_arms_and_with_eight() {
+    let mut wrong = Vec::new();
+    for noise in NOISES {
+        for (arms, groups) in [(2, 1200), (8, 200)] {
+            let (time, ratio, converged) = coverage(noise, arms, groups);
+            println!("{noise:?}, {arms} arms: time {time:.3}, speed-up {ratio:.3}, converged {converged:.3}");
+            // A drift slower than the measurement hides from the time, and two clocks have no one median.
+            let seen = !matches!(noise, Noise::Drift | Noise::TwoClocks);
+            if !HONEST.contains(&ratio) || (seen && !HONEST.contains(&time)) {
+                wrong.push(format!("{noise:?}, {arms} arms: {time:.3} {ratio:.3}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn eight_arms_converge_as_often_as_two() {
+    let converged = |arms, groups| coverage(Noise::Normal(0.03), arms, groups).2;
+    let (two, eight) = (converged(2, 300), converged(8, 75));
+    println!("two {two:.3}, eight {eight:.3}");
+    assert!(eight >= two - 0.03, "two {two:.3}, eight {eight:.3}");
+}
+
+#[test]
+fn a_difference_half_a_percent_beyond_the_margin_is_found() {
+    let found = |seed| {
+        let arms = together(Noise::Normal(0.01), &[LONG, LONG * 1.025], &Options::default(), seed);
+        arms[1].comparison.unwrap().verdict == Verdict::Slower
+    };
+    let found = (0..300).filter(|&seed| found(seed)).count();
+    println!("{found} of 300 found");
+    assert!(found >= 270, "{found} of 300 found");
 }

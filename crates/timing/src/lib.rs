@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod alone;
 mod calibrate;
 mod closure;
 mod compare;
@@ -10,7 +11,9 @@ mod failure;
 mod honesty;
 mod host;
 mod interval;
+mod lane;
 mod mock;
+mod observer;
 mod options;
 mod paired;
 mod rounds;
@@ -46,9 +49,10 @@ pub use failure::{Failure, TimingError};
 pub use host::{EndToEnd, Enqueue};
 pub use interval::{Interval, median};
 pub use mock::{Drift, MockClock, MockWork, Script};
+pub use observer::{Observer, Phase, Quiet, State};
 pub use options::Options;
 pub use paired::Comparison;
-pub use rounds::{Arm, Measurement, Observer, Phase, Quiet, measure};
+pub use rounds::{Arm, Measurement, measure};
 pub use series::Series;
 pub use silence::{FORBIDDEN, HeardKernels, Silence};
 pub use stop_rule::StopRule;

@@ -1,6 +1,6 @@
 //! A work and a clock that follow a script: everything that measures can be tested to the digit without waiting.
 
-use crate::{Failure, Overhead, Reading, Stopwatch, Work};
+use crate::{Failure, Overhead, Reading, State, Stopwatch, Work};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +17,8 @@ pub struct Script {
     pub spikes: f64,
     /// How the speed wanders. Clocks made with [`MockClock::beside`] wander with the one they stand beside.
     pub drift: Option<Drift>,
+    /// Power that it draws at the full clock, as a share of the machine's cap: above 1 the machine slows down.
+    pub load: f64,
     /// Nanoseconds that every window costs besides its launches.
     pub fixed: f64,
     /// Launches after which the work fails.
@@ -27,7 +29,16 @@ pub struct Script {
 
 impl Default for Script {
     fn default() -> Self {
-        Self { nanos: 10_000.0, noise: 0.0, spikes: 0.0, drift: None, fixed: 0.0, fails_after: None, seed: 0 }
+        Self {
+            nanos: 10_000.0,
+            noise: 0.0,
+            spikes: 0.0,
+            drift: None,
+            load: 0.0,
+            fixed: 0.0,
+            fails_after: None,
+            seed: 0,
+        }
     }
 }
 
@@ -74,6 +85,7 @@ impl Work for MockWork {
 }
 
 /// A clock whose windows last as long as its script says.
+#[derive(Clone)]
 pub struct MockClock {
     script: Script,
     rng: ChaCha8Rng,
@@ -85,19 +97,45 @@ pub struct MockClock {
 struct Machine {
     nanos: u64,
     wander: Option<Wander>,
+    /// The load of late, as a share of the cap.
+    load: f64,
+}
+
+/// The clock that a mock machine has below its power cap, in MHz.
+const FULL_CLOCK_MHZ: f64 = 2000.0;
+/// How long a machine takes to follow a change of its load.
+const FOLLOWS_NANOS: f64 = 1e8;
+
+impl Machine {
+    /// How much longer everything takes, because the cap holds the clock down.
+    fn slowdown(&self) -> f64 {
+        self.load.max(1.0)
+    }
+
+    /// Time passes under a load.
+    fn pass(&mut self, nanos: u64, load: f64) {
+        self.nanos += nanos;
+        self.load = load + (self.load - load) * (-(nanos as f64) / FOLLOWS_NANOS).exp();
+    }
 }
 
 impl MockClock {
     /// A clock that starts at zero.
     pub fn new(script: Script) -> Self {
         let rng = ChaCha8Rng::seed_from_u64(script.seed);
-        let machine = Arc::new(Mutex::new(Machine { nanos: 0, wander: script.drift.map(Wander::new) }));
+        let machine = Arc::new(Mutex::new(Machine { wander: script.drift.map(Wander::new), ..Machine::default() }));
         Self { script, rng, machine }
     }
 
     /// A clock for another arm of the same comparison: time passes for both, and both drift alike.
     pub fn beside(&self, script: Script) -> Self {
         Self { machine: self.machine.clone(), ..Self::new(script) }
+    }
+
+    /// What the machine's sensors say.
+    pub fn state(&self) -> State {
+        let slowdown = self.machine().slowdown();
+        State { clock_mhz: Some((FULL_CLOCK_MHZ / slowdown) as u32), held_back: slowdown > 1.0 }
     }
 
     fn machine(&self) -> MutexGuard<'_, Machine> {
@@ -124,9 +162,9 @@ impl Stopwatch for MockClock {
             share *= 1.0 - SPIKE * (1.0 - self.rng.random::<f64>()).ln();
         }
         let mut machine = self.machine();
-        share *= machine.wander.as_mut().map_or(1.0, Wander::step);
+        share *= machine.wander.as_mut().map_or(1.0, Wander::step) * machine.slowdown();
         let nanos = (self.script.fixed + self.script.nanos * f64::from(launches) * share).round() as u64;
-        machine.nanos += nanos;
+        machine.pass(nanos, self.script.load);
         Ok(Reading::Now(nanos))
     }
 
@@ -157,7 +195,7 @@ impl Wander {
 }
 
 /// A standard normal number, after Box and Muller.
-fn normal(rng: &mut ChaCha8Rng) -> f64 {
+pub(crate) fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let (radius, angle): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
 }

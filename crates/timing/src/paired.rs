@@ -1,6 +1,6 @@
 //! Speed-ups from paired rounds: a slow drift that both arms share cancels.
 
-use crate::{Interval, Verdict, median};
+use crate::{Estimate, Interval, Verdict, median};
 
 /// A speed-up with its 95 % interval: above 1 means faster than the baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,6 +42,26 @@ impl Comparison {
             rounds_needed,
             half_width: interval.half_width(),
         })
+    }
+
+    /// Compares two times that were not taken in pairs, each at a speed of its own.
+    pub fn apart(baseline: &Estimate, candidate: &Estimate, margin: f64) -> Option<Self> {
+        let ratio = baseline.median / candidate.median;
+        let (base, other) = (baseline.lo.zip(baseline.hi)?, candidate.lo.zip(candidate.hi)?);
+        // Each end is as far away as both times' own ends are, taken together as independent errors are.
+        let below = (baseline.median / base.0).ln().hypot((other.1 / candidate.median).ln());
+        let above = (base.1 / baseline.median).ln().hypot((candidate.median / other.0).ln());
+        let (lo, hi) = (Some(ratio * (-below).exp()), Some(ratio * above.exp()));
+        let verdict = Verdict::of(lo, hi, margin);
+        let (sound, half_width) = (baseline.sound && candidate.sound, Some((above + below) / 2.0));
+        ratio.is_finite().then_some(Self { ratio, lo, hi, sound, verdict, rounds_needed: None, half_width })
+    }
+
+    /// The same with an interval that is wider at both ends by a share of the ratio: by what the clocks of both may be off.
+    pub fn blurred(self, share: f64, margin: f64) -> Self {
+        let (lo, hi) = (self.lo.map(|lo| lo / (1.0 + share)), self.hi.map(|hi| hi * (1.0 + share)));
+        let half_width = self.half_width.map(|width| width + share);
+        Self { lo, hi, half_width, verdict: Verdict::of(lo, hi, margin), ..self }
     }
 
     /// Half the interval's width relative to the ratio; where the ratio itself drifts too slowly for it, half the range

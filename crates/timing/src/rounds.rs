@@ -1,24 +1,48 @@
-//! Interleaved rounds: one window of every arm in random order, until the intervals are narrow.
+//! Interleaved rounds: one window of every arm in random order; an arm retires when it is told precisely enough.
 
-use crate::calibrate::{calibrate, timed};
+use crate::alone;
+use crate::calibrate::calibrate;
 use crate::estimate::per_launch;
+use crate::lane::{Lane, round};
 use crate::warm_up::warm_up;
-use crate::{Comparison, Estimate, Failure, Options, Overhead, Series, StopRule, Stopwatch, TimingError, Window, Work};
+use crate::{
+    Comparison, Estimate, Observer, Options, Phase, Series, State, StopRule, Stopwatch, TimingError, Verdict, Window,
+    Work, median,
+};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
+use std::time::Duration;
 
 /// One candidate of a comparison.
 pub struct Arm<'a> {
     pub(crate) work: &'a mut dyn Work,
     pub(crate) stopwatch: &'a mut dyn Stopwatch,
     baseline: Option<usize>,
+    step_ns: u64,
 }
 
 impl<'a> Arm<'a> {
     /// An arm compared with nothing.
     pub fn new(work: &'a mut dyn Work, stopwatch: &'a mut dyn Stopwatch) -> Self {
-        Self { work, stopwatch, baseline: None }
+        Self { work, stopwatch, baseline: None, step_ns: 0 }
+    }
+
+    /// Widens its intervals by half of what its stopwatch can tell apart.
+    pub fn with_step(mut self, nanos: u64) -> Self {
+        self.step_ns = nanos;
+        self
+    }
+
+    /// The time per launch of some of its windows.
+    pub(crate) fn estimate(&self, windows: &[Window]) -> Option<Estimate> {
+        Some(Estimate::of(windows, self.stopwatch.overhead())?.blurred(self.blur(windows)))
+    }
+
+    /// Half a step of its clock, per launch.
+    fn blur(&self, windows: &[Window]) -> f64 {
+        let launches: Vec<f64> = windows.iter().map(|window| f64::from(window.launches)).collect();
+        self.step_ns as f64 / 2.0 / median(&launches).unwrap_or(1.0).max(1.0)
     }
 
     /// Compares this arm with the one at `baseline` in the same group, counted from 0.
@@ -28,55 +52,26 @@ impl<'a> Arm<'a> {
     }
 }
 
-/// What is happening to an arm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Finding out how many launches a window holds.
-    Calibrate,
-    /// Launching until the times agree.
-    WarmUp,
-    /// Timing a window.
-    Measure,
-}
-
-/// Watches a measurement from outside; every method is called between windows, never inside one.
-pub trait Observer {
-    /// The arm is about to be launched.
-    fn touch(&mut self, _arm: usize, _phase: Phase) {}
-    /// Rounds done so far.
-    fn round(&mut self, _rounds: u32) {}
-    /// Whether to stop now and keep what there is.
-    fn interrupted(&mut self) -> bool {
-        false
-    }
-    /// Kernels compiled or tuned in this process so far: a window in which the count moves is void.
-    fn disturbances(&mut self) -> u64 {
-        0
-    }
-    /// Whether something held the device back in the round that has just been measured, so that it should be repeated.
-    fn spoilt(&mut self) -> bool {
-        false
-    }
-    /// Energy that the device has used so far, in joules, where it counts.
-    fn joules(&mut self) -> Option<f64> {
-        None
-    }
-}
-
-/// Watches nothing.
-pub struct Quiet;
-impl Observer for Quiet {}
-
 /// What was measured of one arm.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Measurement {
-    /// Every window, in order of rounds.
+    /// Every window that `time` is of, in order.
     pub windows: Vec<Window>,
-    /// Nanoseconds per launch.
+    /// What the device said of itself at the end of each of these windows; empty where it says nothing.
+    pub states: Vec<State>,
+    /// How long each of these windows took with the gaps that the clock leaves out; empty where it leaves none out.
+    pub spans: Vec<u64>,
+    /// Nanoseconds per launch. Where power or heat held the device back, it is that of the arm alone, after a lead of its own
+    /// load; else it is that of the rounds.
     pub time: Estimate,
-    /// The speed-up over the arm's baseline, if it has one that was measured too.
+    /// The time in turns with the other arms, where `time` is not that.
+    pub in_turns: Option<Estimate>,
+    /// The speed-up over the arm's baseline, if it has one that was measured too: of rounds, or where both were measured
+    /// alone of these times.
     pub comparison: Option<Comparison>,
+    /// The speed-up within rounds, at the clock that the arms leave each other, where `comparison` is not that.
+    pub comparison_in_turns: Option<Comparison>,
     /// Whether time and speed-up are as precise as asked for.
     pub converged: bool,
     /// Whether successive windows agreed before measuring began.
@@ -93,36 +88,6 @@ pub struct Measurement {
     pub scatter: Series,
 }
 
-/// What the rounds know of an arm.
-struct Lane {
-    launches: u32,
-    settled: bool,
-    joules: Option<f64>,
-    windows: Vec<Window>,
-    /// The lengths of every four windows in a row, in their order.
-    lengths: [u32; LENGTHS.len()],
-    discarded: u32,
-    failure: Option<TimingError>,
-}
-
-impl Lane {
-    fn new() -> Self {
-        Self {
-            launches: 1,
-            settled: false,
-            joules: None,
-            windows: vec![],
-            lengths: LENGTHS,
-            discarded: 0,
-            failure: None,
-        }
-    }
-}
-
-/// Windows of these multiples of the calibrated length separate a fixed cost from the launches.
-const LENGTHS: [u32; 4] = [1, 2, 3, 4];
-/// Launches that prime an arm again after a disturbed window.
-const PRIMING: u32 = 3;
 /// One round in so many may be measured again.
 const REPEATS_ONE_IN: u32 = 5;
 
@@ -159,26 +124,27 @@ pub fn measure(
 
     let mut rule = StopRule::new(options, arms.len());
     let start = now(arms, &lanes);
-    let mut order: Vec<usize> = (0..arms.len()).collect();
     // What happened while warming up spoils no round.
     observer.spoilt();
     let (mut rounds, mut repeated, mut spoilt) = (0, 0, 0);
-    while lanes.iter().any(|lane| lane.failure.is_none()) && !observer.interrupted() {
+    let mut order = at_work(arms, &lanes);
+    while !order.is_empty() && !observer.interrupted() {
         order.shuffle(&mut rng);
-        for &index in order.iter().filter(|&&index| lanes[index].failure.is_none()).collect::<Vec<_>>() {
+        for &index in &order {
             observer.touch(index, Phase::Measure);
-            let alone = arms.len() == 1;
+            let alone = order.len() == 1;
+            let begun = arms[index].stopwatch.now();
             if let Err(failure) = round(&mut arms[index], &mut lanes[index], alone, &mut rng, observer) {
                 lanes[index].failure = Some(failure);
             }
+            lanes[index].spent += arms[index].stopwatch.now().saturating_sub(begun);
         }
         if observer.spoilt() {
             // The whole round, so that windows stay paired; not for ever, or a hot device would never finish.
             if repeated <= rounds / REPEATS_ONE_IN {
                 repeated += 1;
-                for lane in lanes.iter_mut().filter(|lane| lane.failure.is_none()) {
-                    lane.windows.pop();
-                }
+                order.iter().for_each(|&index| lanes[index].pop());
+                order = at_work(arms, &lanes);
                 continue;
             }
             spoilt += 1;
@@ -186,15 +152,36 @@ pub fn measure(
         rounds += 1;
         observer.round(rounds);
         let elapsed = now(arms, &lanes).saturating_sub(start);
-        let enough = rule.looks(rounds, elapsed) && all_narrow(arms, &lanes, options, &rule);
-        if enough || rule.exhausted(rounds, elapsed) {
+        let looks = rule.looks(rounds, elapsed);
+        for &index in &order {
+            lanes[index].retired |=
+                rule.spent(rounds, lanes[index].spent) || (looks && told(arms, &lanes, index, options, &rule));
+        }
+        if rule.exhausted(rounds, elapsed) {
             break;
         }
+        order = at_work(arms, &lanes);
     }
-    conclude(arms, lanes, options, repeated, spoilt)
+    let blocks = alone::blocks(arms, &mut lanes, options, &mut rng, observer);
+    spoilt += u32::from(!blocks.is_empty() && observer.spoilt());
+    conclude(arms, lanes, blocks, options, repeated, spoilt)
 }
 
-fn now(arms: &[Arm<'_>], lanes: &[Lane]) -> std::time::Duration {
+/// The arms that are measured in the next round: those that have not retired, and their baselines.
+fn at_work(arms: &[Arm<'_>], lanes: &[Lane]) -> Vec<usize> {
+    let mut wanted: Vec<bool> = lanes.iter().map(|lane| lane.failure.is_none() && !lane.retired).collect();
+    // As often as there are arms: a baseline may have one of its own.
+    for _ in arms {
+        for (index, arm) in arms.iter().enumerate() {
+            if let Some(baseline) = arm.baseline.filter(|_| wanted[index] && !lanes[index].retired) {
+                wanted[baseline] = lanes[baseline].failure.is_none();
+            }
+        }
+    }
+    (0..arms.len()).filter(|&index| wanted[index]).collect()
+}
+
+fn now(arms: &[Arm<'_>], lanes: &[Lane]) -> Duration {
     let alive = arms.iter().zip(lanes).find(|(_, lane)| lane.failure.is_none());
     alive.map_or_else(Default::default, |(arm, _)| arm.stopwatch.now())
 }
@@ -216,8 +203,11 @@ fn prepare(index: usize, arm: &mut Arm<'_>, options: &Options, observer: &mut dy
         observer.touch(index, Phase::Calibrate);
         let guess = calibrate(arm, options.window, 1)?;
         observer.touch(index, Phase::WarmUp);
+        // Only what happens from now on is its own.
+        observer.state(Phase::WarmUp);
         let warm = warm_up(arm, guess, options, observer)?;
         (lane.settled, lane.joules) = (warm.settled, warm.joules);
+        lane.held_back_warming_up = observer.state(Phase::WarmUp).is_some_and(|state| state.held_back);
         // Clocks rise while warming up: the window that was long enough before may be too short now.
         lane.launches = calibrate(arm, options.window, guess)?;
         Ok(())
@@ -226,121 +216,98 @@ fn prepare(index: usize, arm: &mut Arm<'_>, options: &Options, observer: &mut dy
     lane
 }
 
-fn round(
-    arm: &mut Arm<'_>,
-    lane: &mut Lane,
-    alone: bool,
-    rng: &mut ChaCha8Rng,
-    observer: &mut dyn Observer,
-) -> Result<(), TimingError> {
-    let length = next_length(arm.stopwatch.overhead(), lane, rng);
-    let mut primed = false;
-    loop {
-        if !alone {
-            // One untimed launch takes the cost of switching arms.
-            arm.work.launch()?;
-            arm.work.settle()?;
-        }
-        let before = observer.disturbances();
-        let launches = lane.launches.saturating_mul(length);
-        let nanos = timed(arm.stopwatch, arm.work, launches)?;
-        let events = observer.disturbances() - before;
-        if events == 0 {
-            lane.windows.push(Window { launches, nanos });
-            return Ok(());
-        }
-        lane.discarded += 1;
-        if primed {
-            return Err(TimingError::NotSilent { events });
-        }
-        prime(arm.work)?;
-        primed = true;
-    }
-}
-
-fn prime(work: &mut dyn Work) -> Result<(), Failure> {
-    for _ in 0..PRIMING {
-        work.launch()?;
-    }
-    work.settle()
-}
-
-fn next_length(overhead: Overhead, lane: &mut Lane, rng: &mut ChaCha8Rng) -> u32 {
-    if overhead == Overhead::Outside {
-        return 1;
-    }
-    // By the windows that are kept: one that a spoilt round threw away is measured again at its length.
-    let next = lane.windows.len() % LENGTHS.len();
-    if next == 0 {
-        lane.lengths.shuffle(rng);
-    }
-    lane.lengths[next]
-}
-
 fn compare(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options) -> Option<Comparison> {
     let baseline = arms[index].baseline.filter(|&b| lanes.get(b).is_some_and(|lane| lane.failure.is_none()))?;
-    let samples = |i: usize| per_launch(&lanes[i].windows, arms[i].stopwatch.overhead());
+    // One of the two may have retired before the other: only rounds that hold both are compared.
+    let rounds = lanes[baseline].windows.len().min(lanes[index].windows.len());
+    let samples = |i: usize| per_launch(&lanes[i].windows[..rounds], arms[i].stopwatch.overhead());
     let (theirs, ours) = (samples(baseline), samples(index));
     let mut comparison = Comparison::of(&theirs, &ours, options.margin)?;
+    let blur = |i: usize, samples: &[f64]| {
+        Some(arms[i].blur(&lanes[i].windows[..rounds]) / median(samples).filter(|&time| time > 0.0)?)
+    };
+    let blurred = blur(baseline, &theirs)? + blur(index, &ours)?;
+    comparison = comparison.blurred(blurred, options.margin);
     // A stopwatch with a fixed cost takes several rounds for a sample.
-    let rounds_each = lanes[index].windows.len() as f64 / theirs.len().min(ours.len()).max(1) as f64;
+    let rounds_each = rounds as f64 / theirs.len().min(ours.len()).max(1) as f64;
     let rounds = |samples: u32| (f64::from(samples) * rounds_each).ceil() as u32;
     comparison.rounds_needed = comparison.rounds_needed.map(rounds);
     Some(comparison)
 }
 
-fn all_narrow(arms: &[Arm<'_>], lanes: &[Lane], options: &Options, rule: &StopRule) -> bool {
-    (0..arms.len()).filter(|&i| lanes[i].failure.is_none()).all(|i| {
-        let time = Estimate::of(&lanes[i].windows, arms[i].stopwatch.overhead());
-        rule.narrow(time.and_then(|t| t.relative_half_width()))
-            && compare(arms, lanes, i, options).is_none_or(|c| rule.narrow(c.relative_half_width()))
-    })
+/// Whether an arm's time and its speed-up are known as precisely as asked for, and the verdict is clear or beyond reach.
+fn told(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options, rule: &StopRule) -> bool {
+    let time = arms[index].estimate(&lanes[index].windows);
+    rule.narrow(time.and_then(|time| time.relative_half_width()))
+        && compare(arms, lanes, index, options).is_none_or(|comparison| {
+            let width = comparison.relative_half_width();
+            rule.narrow(width) && (comparison.verdict != Verdict::Unclear || rule.narrow_for_a_verdict(width))
+        })
 }
 
+/// What is told of each arm: of its block alone, where there are blocks, and of the rounds.
 fn conclude(
     arms: &[Arm<'_>],
     lanes: Vec<Lane>,
+    mut blocks: Vec<Option<Lane>>,
     options: &Options,
     repeated: u32,
     spoilt: u32,
 ) -> Vec<Result<Measurement, TimingError>> {
     let rule = StopRule::new(options, arms.len());
-    let comparisons: Vec<_> = (0..arms.len()).map(|i| compare(arms, &lanes, i, options)).collect();
-    lanes
-        .into_iter()
-        .zip(arms)
-        .zip(comparisons)
-        .map(|((lane, arm), comparison)| {
-            if let Some(failure) = lane.failure {
-                return Err(failure);
+    blocks.resize_with(arms.len(), || None);
+    let of = |index: usize, lane: &Lane| arms[index].estimate(&lane.windows);
+    let alone: Vec<Option<Estimate>> =
+        blocks.iter().enumerate().map(|(index, block)| of(index, block.as_ref()?)).collect();
+    let in_turns: Vec<_> = (0..arms.len()).map(|index| compare(arms, &lanes, index, options)).collect();
+    let told = lanes.into_iter().zip(blocks).zip(in_turns).enumerate();
+    told.map(|(index, ((lane, block), in_turns))| {
+        let rounds = of(index, &lane);
+        let Lane { settled, discarded, joules, .. } = lane;
+        if let Some(failure) = lane.failure {
+            return Err(failure);
+        }
+        let apart = arms[index].baseline.and_then(|baseline| {
+            in_turns?;
+            Comparison::apart(&alone[baseline]?, &alone[index]?, options.margin)
+        });
+        let (lane, joules, rounds) = match (block, alone[index]) {
+            (Some(block), Some(_)) => {
+                let joules = block.joules.or(joules);
+                (block, joules, rounds.filter(|_| arms.len() > 1))
             }
-            let time = Estimate::of(&lane.windows, arm.stopwatch.overhead()).ok_or(TimingError::Interrupted)?;
-            let converged = rule.narrow(time.relative_half_width())
-                && comparison.is_none_or(|c| rule.narrow(c.relative_half_width()));
-            let Lane { windows, settled, discarded, joules, .. } = lane;
-            let scatter = Series::of(&per_launch(&windows, arm.stopwatch.overhead()));
-            let scatter = scatter.ok_or(TimingError::Interrupted)?;
-            Ok(Measurement {
-                windows,
-                scatter,
-                time,
-                comparison,
-                converged,
-                settled,
-                discarded,
-                repeated,
-                spoilt,
-                joules,
-            })
+            _ => (lane, joules, rounds),
+        };
+        let time = alone[index].or(rounds).ok_or(TimingError::Interrupted)?;
+        let comparison = apart.or(in_turns);
+        let converged = rule.narrow(time.relative_half_width())
+            && comparison.is_none_or(|comparison| rule.narrow(comparison.relative_half_width()));
+        let scatter = Series::of(&per_launch(&lane.windows, arms[index].stopwatch.overhead()));
+        Ok(Measurement {
+            scatter: scatter.ok_or(TimingError::Interrupted)?,
+            windows: lane.windows,
+            states: lane.states,
+            spans: lane.spans,
+            time,
+            in_turns: rounds.filter(|_| alone[index].is_some()),
+            comparison,
+            comparison_in_turns: in_turns.filter(|_| apart.is_some()),
+            converged,
+            settled: settled && lane.settled,
+            discarded,
+            repeated,
+            spoilt,
+            joules,
         })
-        .collect()
+    })
+    .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MockClock, MockWork, Script, Verdict};
-    use std::time::Duration;
+    use crate::lane::LENGTHS;
+    use crate::{MockClock, MockWork, Quiet, Script};
 
     fn mock(nanos: f64, noise: f64, seed: u64) -> (MockWork, MockClock) {
         let script = Script { nanos, noise, seed, ..Script::default() };
@@ -369,6 +336,51 @@ mod tests {
             measure(&mut arms, &Options::default(), &mut Quiet).into_iter().map(Result::unwrap).collect::<Vec<_>>()
         };
         assert_eq!(run(), run());
+    }
+
+    #[test]
+    fn windows_that_all_read_the_same_are_known_to_half_a_step_of_their_clock() {
+        let (mut work, mut clock) = mock(10_000.0, 0.0, 1);
+        let (mut other, mut other_clock) = mock(20_000.0, 0.0, 2);
+        let mut arms =
+            [Arm::new(&mut work, &mut clock).with_step(1000), Arm::new(&mut other, &mut other_clock).against(0)];
+        let [first, second] = measure(&mut arms, &Options::default(), &mut Quiet).try_into().unwrap();
+        let (time, comparison) = (first.unwrap().time, second.unwrap().comparison.unwrap());
+        // A window of a millisecond, read to half a microsecond.
+        let width = (time.hi.unwrap() - time.lo.unwrap()) / 2.0 / time.median;
+        assert!((0.0003..0.0007).contains(&width), "{time:?}");
+        assert!(comparison.hi.unwrap() - comparison.lo.unwrap() > 0.0003, "{comparison:?}");
+    }
+
+    #[test]
+    fn arms_that_are_told_retire_and_their_baseline_waits_for_the_last() {
+        let arm = |nanos, noise, seed| mock(nanos, noise, seed);
+        let (mut base, mut base_clock) = arm(2e6, 0.002, 1);
+        let (mut clear, mut clear_clock) = arm(1e6, 0.002, 2);
+        let (mut noisy, mut noisy_clock) = arm(1.2e6, 0.2, 3);
+        let mut arms = [
+            Arm::new(&mut base, &mut base_clock),
+            Arm::new(&mut clear, &mut clear_clock).against(0),
+            Arm::new(&mut noisy, &mut noisy_clock).against(0),
+        ];
+        let outcome = measure(&mut arms, &Options::default(), &mut Quiet);
+        let windows: Vec<usize> = outcome.iter().map(|arm| arm.as_ref().unwrap().windows.len()).collect();
+        assert!(windows[1] * 2 < windows[2], "{windows:?}");
+        assert_eq!(windows[0], windows[2]);
+        assert!(outcome.iter().all(|arm| arm.as_ref().unwrap().converged));
+    }
+
+    #[test]
+    fn an_open_verdict_is_measured_on_until_it_is_clear() {
+        let run = |ratio: f64| {
+            let ((mut a, mut a_clock), (mut b, mut b_clock)) = (mock(2e7, 0.017, 3), mock(2e7 * ratio, 0.017, 4));
+            let mut arms = [Arm::new(&mut a, &mut a_clock), Arm::new(&mut b, &mut b_clock).against(0)];
+            measure(&mut arms, &Options::default(), &mut Quiet).remove(1).unwrap()
+        };
+        let (clear, close) = (run(1.10), run(1.026));
+        assert_eq!(clear.comparison.unwrap().verdict, Verdict::Slower);
+        assert_eq!(close.comparison.unwrap().verdict, Verdict::Slower, "{:?}", close.comparison);
+        assert!(close.windows.len() > 2 * clear.windows.len());
     }
 
     #[test]

@@ -49,6 +49,18 @@ pub trait Stopwatch {
     /// Opens a window, enqueues the launches, closes it. What it took may be known only later.
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure>;
 
+    /// Times windows of so many launches each, one straight after the other where the clock can do that, so that the device
+    /// has no rest between them.
+    fn windows(&mut self, work: &mut dyn Work, launches: &[u32]) -> Result<Vec<u64>, Failure> {
+        launches.iter().map(|&launches| self.window(work, launches)?.resolve()).collect()
+    }
+
+    /// How long each of the windows that were asked for last took from its first work on the device to its last, with the gaps
+    /// in between that its own figure leaves out. Empty where that figure holds them.
+    fn spans_of_windows(&self) -> &[u64] {
+        &[]
+    }
+
     /// The number of launches in a window is a multiple of this.
     fn unit(&self) -> u32 {
         1

@@ -1,10 +1,11 @@
 //! Comparisons with the baseline.
 
+use super::Estimate;
 use super::number::no_number;
 use crate::CaseId;
 use serde::{Deserialize, Serialize};
 
-/// The comparison with another case, measured in alternation with it.
+/// The comparison with another case, measured in alternation with it or, where power or heat held the device back, each alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Speedup {
     /// The id of the case compared with.
@@ -17,6 +18,9 @@ pub struct Speedup {
     /// Upper end of the interval of the ratio.
     #[serde(default, skip_serializing_if = "no_number")]
     pub hi: Option<f64>,
+    /// The ratio in alternation, at the clock that both cases leave each other, where `ratio` is of each alone.
+    #[serde(default, skip_serializing_if = "Estimate::is_absent")]
+    pub in_turns: Option<Estimate>,
     /// `FASTER`, `SLOWER`, `SAME` or `UNCLEAR`, which early journals call `INCONCLUSIVE`.
     pub verdict: String,
     /// A difference within this share of 1 is none.

@@ -9,6 +9,22 @@ pub struct Time {
     /// The time of one run in nanoseconds.
     #[serde(default, skip_serializing_if = "Estimate::is_absent")]
     pub time_ns: Option<Estimate>,
+    /// The time in turns with the cases beside it, where `time_ns` is of the case alone because power or heat held the device
+    /// back.
+    #[serde(default, skip_serializing_if = "Estimate::is_absent")]
+    pub in_turns_ns: Option<Estimate>,
+    /// The time of one run with the gaps between kernels that `time_ns` leaves out, where its clock sees kernels.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub with_gaps_ns: Option<f64>,
+    /// The share of the time with gaps in which the device was busy.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub busy: Option<f64>,
+    /// The device's clock in MHz at which `time_ns` was taken: the median over its windows.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub clock_mhz: Option<f64>,
+    /// The share of these windows in which power or heat held the clock back.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub held_back: Option<f64>,
     /// The raw measurements that `time_ns` was computed from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Window>,
@@ -49,12 +65,18 @@ impl Estimate {
 }
 
 /// One raw measurement: `launches` runs took `nanos` together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// Runs inside the window.
     pub launches: u32,
     /// Nanoseconds from its opening to its closing.
     pub nanos: u64,
+    /// The device's clock in MHz at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_mhz: Option<u32>,
+    /// Whether power or heat held the clock back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held_back: bool,
 }
 
 /// How the windows of a case scatter, as times per run.

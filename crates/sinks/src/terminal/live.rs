@@ -102,6 +102,8 @@ fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
     let moved = record.traffic.map(|traffic| format!("moves {}", mebibytes(traffic.bytes() as u64)));
     let mut notes: Vec<&str> = record.execution.stopwatch.as_deref().into_iter().chain(roof.as_deref()).collect();
     notes.extend(moved.as_deref());
+    let in_turns = in_turns(record);
+    notes.extend(in_turns.as_deref());
     if record.time.launch_bound == Some(true) {
         notes.push("launch-bound");
     }
@@ -118,6 +120,14 @@ fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
     } else {
         format!("{line}\n{}", indented(&notes, 4))
     }
+}
+
+/// What the figures would be beside the other cases, where power or heat held the device back and each was timed alone.
+fn in_turns(record: &Record) -> Option<String> {
+    let time = nanoseconds(record.time.in_turns_ns?.median);
+    let ratio = record.speedup.as_ref().and_then(|speedup| speedup.in_turns);
+    let ratio = ratio.map(|ratio| format!(", {}x", four_digits(ratio.median))).unwrap_or_default();
+    Some(format!("held back, so timed alone; in turns {time}{ratio}"))
 }
 
 /// The kernels of a launch where they were recorded, the longest first.

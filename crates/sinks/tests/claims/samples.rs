@@ -46,6 +46,7 @@ pub fn full(id: &str) -> Record {
             verdict: "FASTER".into(),
             margin: Some(0.02),
             rounds_needed: Some(90),
+            in_turns: Some(Estimate { median: 1.9, lo: Some(1.8), hi: Some(2.0) }),
         }),
         accuracy: Some(Accuracy {
             sqnr_db: Some(44.1),
@@ -89,11 +90,19 @@ pub fn full(id: &str) -> Record {
         },
         time: Time {
             time_ns: Some(Estimate { median: 12_340.125, lo: Some(0.1 + 0.2), hi: Some(1e300) }),
-            windows: vec![Window { launches: 10, nanos: 123_401 }, Window { launches: 12, nanos: u64::MAX }],
+            windows: vec![
+                Window { launches: 10, nanos: 123_401, clock_mhz: Some(1_755), held_back: true },
+                Window { launches: 12, nanos: u64::MAX, ..Window::default() },
+            ],
             iterations_ns: vec![12_340, u64::MAX],
             converged: Some(true),
             enqueue_ns: Some(1e16),
             launch_bound: Some(false),
+            in_turns_ns: Some(Estimate { median: 11_980.5, lo: Some(11_950.0), hi: Some(12_010.25) }),
+            with_gaps_ns: Some(15_425.25),
+            busy: Some(0.8),
+            clock_mhz: Some(1_755.0),
+            held_back: Some(0.5),
             scatter: Some(Scatter {
                 min: 1.2e-5,
                 p05: 12_300.0,

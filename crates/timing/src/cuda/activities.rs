@@ -97,8 +97,57 @@ pub struct KernelTotal {
 impl Activities {
     /// The time in which at least one kernel, copy or fill was running.
     pub fn busy_ns(&self) -> u64 {
-        let kernels = self.kernels.iter().map(|k| (k.start_ns, k.end_ns));
-        busy(kernels.chain(self.copies.iter().map(|c| (c.start_ns, c.end_ns))).collect())
+        busy(self.intervals().collect())
+    }
+
+    /// From the beginning of the first kernel, copy or fill to the end of the last, gaps included.
+    pub fn span_ns(&self) -> u64 {
+        let (start, end) =
+            self.intervals().fold((u64::MAX, 0), |(start, end), (from, to)| (start.min(from), end.max(to)));
+        end.saturating_sub(start)
+    }
+
+    /// Cut into windows of so many launches each, one straight after the other: what runs for each launch is as much as for
+    /// any other. `None` where it is not. Only what ran on the device is kept.
+    pub fn cut(&self, launches: &[u32]) -> Option<Vec<Self>> {
+        let total = launches.iter().sum::<u32>() as usize;
+        let ran = self.kernels.len() + self.copies.len();
+        if total == 0 || ran == 0 || !ran.is_multiple_of(total) {
+            return None;
+        }
+        let (mut kernels, mut copies) = (self.kernels.clone(), self.copies.clone());
+        kernels.sort_unstable_by_key(|kernel| kernel.start_ns);
+        copies.sort_unstable_by_key(|copy| copy.start_ns);
+        let (mut kernels, mut copies) = (kernels.into_iter().peekable(), copies.into_iter().peekable());
+        // What overlaps with the window before is that one's.
+        let mut covered = 0;
+        let window = |&launches: &u32| {
+            let mut window = Self::default();
+            for _ in 0..launches as usize * (ran / total) {
+                let copy_first = match (kernels.peek(), copies.peek()) {
+                    (Some(kernel), Some(copy)) => copy.start_ns < kernel.start_ns,
+                    (kernel, _) => kernel.is_none(),
+                };
+                if copy_first {
+                    window.copies.extend(copies.next());
+                } else {
+                    window.kernels.extend(kernels.next());
+                }
+            }
+            let end = window.intervals().map(|(_, end)| end).max().unwrap_or(0);
+            let own = |start: &mut u64, end: &mut u64| (*start, *end) = ((*start).max(covered), (*end).max(covered));
+            window.kernels.iter_mut().for_each(|kernel| own(&mut kernel.start_ns, &mut kernel.end_ns));
+            window.copies.iter_mut().for_each(|copy| own(&mut copy.start_ns, &mut copy.end_ns));
+            covered = covered.max(end);
+            window
+        };
+        Some(launches.iter().map(window).collect())
+    }
+
+    /// When each kernel, copy and fill began and ended.
+    fn intervals(&self) -> impl Iterator<Item = (u64, u64)> {
+        let kernels = self.kernels.iter().map(|kernel| (kernel.start_ns, kernel.end_ns));
+        kernels.chain(self.copies.iter().map(|copy| (copy.start_ns, copy.end_ns)))
     }
 
     /// What ran on the device by name, the longest total first.
@@ -123,6 +172,19 @@ mod tests {
 
     fn kernel(name: &str, start_ns: u64, end_ns: u64) -> Kernel {
         Kernel { name: name.into(), start_ns, end_ns, stream: 7, correlation: 0 }
+    }
+
+    #[test]
+    fn one_recording_is_cut_into_windows_where_all_launches_are_alike() {
+        // Two kernels for each launch, gaps within launches, an overlap from the second window into the third.
+        let starts = [0, 20, 40, 60, 80, 100, 115, 140];
+        let kernels = starts.map(|start| kernel("gemm", start, start + if start == 100 { 20 } else { 10 }));
+        let activities = Activities { kernels: kernels.to_vec(), ..Activities::default() };
+        let windows = activities.cut(&[1, 2, 1]).unwrap();
+        let told: Vec<_> = windows.iter().map(|window| (window.busy_ns(), window.span_ns())).collect();
+        assert_eq!(told, [(20, 30), (50, 80), (15, 30)]);
+        assert_eq!(activities.cut(&[1, 2]), None);
+        assert_eq!(activities.cut(&[9]), None);
     }
 
     #[test]

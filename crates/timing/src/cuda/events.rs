@@ -2,8 +2,8 @@
 
 use super::plug::Plug;
 use crate::{Failure, Overhead, Reading, Stopwatch, Work};
-use cudarc::driver::CudaStream;
 use cudarc::driver::sys::CUevent_flags;
+use cudarc::driver::{CudaEvent, CudaStream};
 use std::sync::Arc;
 
 /// A pair of events around each window, read once the device has passed the second.
@@ -36,6 +36,25 @@ impl Stopwatch for CudaEvents {
         let (reading, held) = bracket(&self.stream, || (0..launches).try_for_each(|_| work.launch()))?;
         self.unplugged += u32::from(!held);
         Ok(reading)
+    }
+
+    /// Events between the windows, with no wait: the first of them alone is held until it is enqueued.
+    fn windows(&mut self, work: &mut dyn Work, launches: &[u32]) -> Result<Vec<u64>, Failure> {
+        let event = || self.stream.context().new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
+        let mut events = vec![event()?];
+        let plug = Plug::insert(&self.stream)?;
+        events[0].record(&self.stream)?;
+        let mut plug = Some(plug);
+        for &launches in launches {
+            (0..launches).try_for_each(|_| work.launch())?;
+            let end = event()?;
+            end.record(&self.stream)?;
+            events.push(end);
+            self.unplugged += u32::from(plug.take().is_some_and(|plug| !plug.release()));
+        }
+        events.last().map_or(Ok(()), |last| last.synchronize())?;
+        let nanos = |pair: &[CudaEvent]| Ok((f64::from(pair[0].elapsed_ms(&pair[1])?) * 1e6).round() as u64);
+        events.windows(2).map(nanos).collect()
     }
 
     fn remark(&self) -> Option<String> {

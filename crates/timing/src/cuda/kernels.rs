@@ -13,12 +13,13 @@ use std::time::Duration;
 /// this one by events, graphs or the wall clock: they would seem slower than they are.
 pub struct KernelClock {
     cupti: &'static Cupti,
+    spans: Vec<u64>,
 }
 
 impl KernelClock {
     /// A clock that reads these records.
     pub fn new(cupti: &'static Cupti) -> Self {
-        Self { cupti }
+        Self { cupti, spans: Vec::new() }
     }
 
     /// What runs on the device in that many launches, the longest total first.
@@ -56,7 +57,24 @@ impl Stopwatch for KernelClock {
     }
 
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
-        Ok(Reading::Now(self.activities(work, launches)?.busy_ns()))
+        let activities = self.activities(work, launches)?;
+        self.spans = vec![activities.span_ns()];
+        Ok(Reading::Now(activities.busy_ns()))
+    }
+
+    /// One recording, cut into windows. Where launches do not all run as many kernels, nobody can say where to cut, and
+    /// there are rests between the windows.
+    fn windows(&mut self, work: &mut dyn Work, launches: &[u32]) -> Result<Vec<u64>, Failure> {
+        let windows = match self.activities(work, launches.iter().sum())?.cut(launches) {
+            Some(windows) => windows,
+            None => launches.iter().map(|&launches| self.activities(work, launches)).collect::<Result<_, _>>()?,
+        };
+        self.spans = windows.iter().map(Activities::span_ns).collect();
+        Ok(windows.iter().map(Activities::busy_ns).collect())
+    }
+
+    fn spans_of_windows(&self) -> &[u64] {
+        &self.spans
     }
 
     /// Switching records on and off and reading them takes about a millisecond.

@@ -11,7 +11,7 @@ use crate::worker::poison::{Poisoned, guarded, poisoned};
 use crate::worker::scene::Scene;
 use calorimeter_case::record::{Estimate, Scatter, Speedup, Telemetry, Window, finite};
 use calorimeter_case::{CaseId, Clock, Record, Status};
-use calorimeter_timing::{self as timing, Measurement, Observer, Options, Phase, Series, Silence, TimingError};
+use calorimeter_timing::{self as timing, Measurement, Observer, Options, Phase, Series, Silence, State, TimingError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Launches over which the device's own counters are read, outside any window.
@@ -45,6 +45,9 @@ pub fn measure(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Re
     roofline::hold(arms, peaks, scene)
 }
 
+/// No clock here is coarser: what looks like a longer step are long launches that differ.
+const COARSEST_NS: u64 = 10_000;
+
 type Outcome = Vec<Result<Measurement, TimingError>>;
 
 /// The rounds themselves.
@@ -58,6 +61,8 @@ fn timed(
     for arm in arms.iter_mut() {
         let baseline = arm.against.as_ref().and_then(|id| cases.iter().position(|case| case == id));
         let one = timing::Arm::new(&mut arm.job, arm.stopwatch.as_mut());
+        let step = arm.record.preparation.granularity_ns.filter(|&step| step <= COARSEST_NS);
+        let one = one.with_step(step.unwrap_or(0));
         timed.push(match baseline {
             Some(baseline) => one.against(baseline),
             None => one,
@@ -104,8 +109,9 @@ fn fill(
         }
     };
     let median = measured.time.median;
-    record.time.time_ns = Some(Estimate { median, lo: measured.time.lo, hi: measured.time.hi });
-    record.time.windows = measured.windows.iter().map(|w| Window { launches: w.launches, nanos: w.nanos }).collect();
+    record.time.time_ns = Some(estimate(measured.time));
+    record.time.in_turns_ns = measured.in_turns.map(estimate);
+    state(record, &measured);
     record.time.converged = Some(measured.converged);
     // While a launch is enqueued nothing of it is computed.
     if record.case.regime.clock() != Clock::Enqueuing {
@@ -123,6 +129,11 @@ fn fill(
         ratio: comparison.ratio,
         lo: comparison.lo,
         hi: comparison.hi,
+        in_turns: measured.comparison_in_turns.map(|turns| Estimate {
+            median: turns.ratio,
+            lo: turns.lo,
+            hi: turns.hi,
+        }),
         verdict: comparison.verdict.to_string(),
         margin: Some(margin),
         rounds_needed: comparison.rounds_needed,
@@ -130,8 +141,12 @@ fn fill(
     let Series { min, p05, p95, mad, outliers, autocorrelation, .. } = measured.scatter;
     record.time.scatter = Some(Scatter { min, p05, p95, mad, outliers: outliers as u32, autocorrelation });
     record.outcome.warnings.extend(measured.scatter.warnings());
-    record.time.launch_bound =
-        record.time.enqueue_ns.map(|enqueue| launch_bound(record.execution.stopwatch.as_deref(), median, enqueue));
+    record.time.launch_bound = match record.time.busy {
+        Some(busy) => Some(busy < BUSY),
+        None => {
+            record.time.enqueue_ns.map(|enqueue| launch_bound(record.execution.stopwatch.as_deref(), median, enqueue))
+        }
+    };
     record.telemetry = telemetry.map(|telemetry| Telemetry {
         joules: measured.joules.and_then(finite),
         repeated_rounds: measured.repeated,
@@ -157,6 +172,33 @@ fn fill(
     }
 }
 
+fn estimate(time: timing::Estimate) -> Estimate {
+    Estimate { median: time.median, lo: time.lo, hi: time.hi }
+}
+
+/// The windows, and at which clock they were taken.
+fn state(record: &mut Record, measured: &Measurement) {
+    let states = measured.states.iter().copied().map(Some).chain(std::iter::repeat(None));
+    let window = |(window, state): (&timing::Window, Option<State>)| Window {
+        launches: window.launches,
+        nanos: window.nanos,
+        clock_mhz: state.and_then(|state| state.clock_mhz),
+        held_back: state.is_some_and(|state| state.held_back),
+    };
+    record.time.windows = measured.windows.iter().zip(states).map(window).collect();
+    let with_gaps = measured.windows.iter().zip(&measured.spans);
+    let with_gaps: Vec<f64> = with_gaps.map(|(window, &span)| span as f64 / f64::from(window.launches)).collect();
+    record.time.with_gaps_ns = timing::median(&with_gaps);
+    record.time.busy = record.time.with_gaps_ns.map(|with_gaps| measured.time.median / with_gaps).and_then(finite);
+    let clocks: Vec<f64> = measured.states.iter().filter_map(|state| state.clock_mhz.map(f64::from)).collect();
+    record.time.clock_mhz = timing::median(&clocks);
+    let held = measured.states.iter().filter(|state| state.held_back).count();
+    record.time.held_back = (!measured.states.is_empty()).then(|| held as f64 / measured.states.len() as f64);
+}
+
+/// A device that is busy for a smaller share of the time waits for the host.
+const BUSY: f64 = 0.8;
+
 /// Whether the host, not the device, sets the pace of launches that follow one another. A wall-clock slope is the longer
 /// of the two times and cannot be shorter than enqueuing takes.
 fn launch_bound(stopwatch: Option<&str>, nanos: f64, enqueue: f64) -> bool {
@@ -181,7 +223,7 @@ impl Observer for Watcher<'_> {
         self.range.enter(arm);
         let stage = match phase {
             Phase::Calibrate | Phase::WarmUp => Stage::WarmUp,
-            Phase::Measure => Stage::Measure,
+            Phase::Measure | Phase::Alone => Stage::Measure,
         };
         self.listener.touch(&self.cases[arm], stage);
     }
@@ -203,6 +245,10 @@ impl Observer for Watcher<'_> {
 
     fn spoilt(&mut self) -> bool {
         self.sensors.as_mut().is_some_and(Watch::spoilt)
+    }
+
+    fn state(&mut self, phase: Phase) -> Option<State> {
+        self.sensors.as_mut()?.state(phase)
     }
 
     fn joules(&mut self) -> Option<f64> {

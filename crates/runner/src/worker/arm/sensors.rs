@@ -4,6 +4,7 @@ use crate::platforms;
 use crate::worker::protocol::DeviceFacts;
 use calorimeter_case::record::{Telemetry, TelemetrySample};
 use calorimeter_timing::telemetry::{Sample, Sampler, Throttle, now};
+use calorimeter_timing::{Phase, State};
 use calorimeter_zoo::Device;
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ impl Sensors {
     pub fn begin(&mut self) -> Watch<'_> {
         let begun = now();
         let sampler = self.sampler.as_ref();
-        Watch { sampler, begun, unseen: begun, ended: begun, rounds: Vec::new(), energy: true }
+        Watch { sampler, begun, unseen: begun, unstated: begun, ended: begun, rounds: Vec::new(), energy: true }
     }
 }
 
@@ -56,6 +57,8 @@ pub struct Watch<'a> {
     begun: Duration,
     /// Samples from this moment on have not been asked whether the device was held back.
     unseen: Duration,
+    /// Samples from this moment on belong to no window yet.
+    unstated: Duration,
     /// When the last round ended, kept or not.
     ended: Duration,
     /// When each round that was kept ended.
@@ -83,6 +86,20 @@ impl Watch<'_> {
             self.unseen = last.at + Duration::from_nanos(1);
         }
         samples.iter().flat_map(|sample| &sample.throttle).any(|throttle| throttle.spoils())
+    }
+
+    /// The clock at the end of a window, and what held it back in it. Looking leaves the device idle for a moment: where an
+    /// arm is to show the pace that it keeps up alone, the background's last look must do.
+    pub fn state(&mut self, phase: Phase) -> Option<State> {
+        let sampler = self.sampler?;
+        if phase == Phase::Measure && now().saturating_sub(sampler.latest().at) > FRESH {
+            sampler.sample();
+        }
+        let samples = sampler.since(self.unstated);
+        let latest = samples.last().cloned().unwrap_or_else(|| sampler.latest());
+        self.unstated = latest.at + Duration::from_nanos(1);
+        let held_back = samples.iter().chain([&latest]).any(|sample| !sample.throttle.is_empty());
+        Some(State { clock_mhz: latest.clock_mhz, held_back })
     }
 
     /// Energy used so far.

@@ -313,7 +313,7 @@ mod tests {
         Record {
             case: Case { flops: Some(200), ..case },
             time: Time {
-                windows: vec![Window { launches: 100, nanos: 20_000 }],
+                windows: vec![Window { launches: 100, nanos: 20_000, ..Window::default() }],
                 iterations_ns: iterations_ns.to_vec(),
                 ..Time::default()
             },

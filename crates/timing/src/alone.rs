@@ -1,0 +1,158 @@
+//! Arms one after another, each for a while with no other between its windows.
+//!
+//! A device under a power cap is as fast as what it did in the last second allows: in turns with a light arm, a heavy one is
+//! faster than in a loop of its own, by 12 % on one GPU. So where power or heat held the device back, each arm is timed once
+//! more after a lead of its own load. That time does not depend on which arms there are.
+
+use crate::calibrate::timed;
+use crate::lane::{Lane, stretch};
+use crate::{Arm, Observer, Options, Phase, StopRule, TimingError};
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use std::time::Duration;
+
+/// The load before the first window that counts. On an H200 the clock of a large product still falls after 0.6 s, and hardly
+/// after 1 s.
+const LEAD: Duration = Duration::from_secs(1);
+/// Where stretches do not agree by then, this much is the end of the lead.
+const LONGEST_LEAD: Duration = Duration::from_secs(3);
+/// How closely two stretches in a row agree at the end of the lead.
+const WITHIN: f64 = 0.01;
+/// The windows between two rests last about so long: waiting for the device and reading its clock takes a few milliseconds.
+const STRETCH: Duration = Duration::from_millis(400);
+/// A stretch has no more windows than this.
+const MOST: u64 = 400;
+
+/// A block for each arm, in random order, if the device was held back while any of them ran. None otherwise.
+pub fn blocks(
+    arms: &mut [Arm<'_>],
+    lanes: &mut [Lane],
+    options: &Options,
+    rng: &mut ChaCha8Rng,
+    observer: &mut dyn Observer,
+) -> Vec<Option<Lane>> {
+    if !lanes.iter().any(Lane::held_back) {
+        return Vec::new();
+    }
+    let mut blocks: Vec<Option<Lane>> = lanes.iter().map(|_| None).collect();
+    let mut order: Vec<usize> = (0..arms.len()).filter(|&index| lanes[index].failure.is_none()).collect();
+    order.shuffle(rng);
+    for index in order {
+        if observer.interrupted() {
+            break;
+        }
+        match block(index, &mut arms[index], lanes[index].launches, options, rng, observer) {
+            Ok(block) => blocks[index] = Some(block),
+            Err(failure) => lanes[index].failure = Some(failure),
+        }
+    }
+    blocks
+}
+
+fn block(
+    index: usize,
+    arm: &mut Arm<'_>,
+    launches: u32,
+    options: &Options,
+    rng: &mut ChaCha8Rng,
+    observer: &mut dyn Observer,
+) -> Result<Lane, TimingError> {
+    observer.touch(index, Phase::Alone);
+    let mut lead = Lane { launches, ..Lane::new() };
+    let one = timed(arm.stopwatch, arm.work, launches)?.max(1);
+    let windows = (STRETCH.as_nanos() as u64 / one).clamp(1, MOST) as usize;
+    let (mut start, mut before) = (arm.stopwatch.now(), None);
+    let settled = loop {
+        let from = lead.windows.len();
+        stretch(arm, &mut lead, windows, rng, observer)?;
+        let now = arm.estimate(&lead.windows[from..]).map(|time| time.median);
+        let agree = before.zip(now).is_some_and(|(before, now): (f64, f64)| (now / before - 1.0).abs() <= WITHIN);
+        let elapsed = arm.stopwatch.now().saturating_sub(start);
+        if elapsed >= LONGEST_LEAD || observer.interrupted() {
+            break agree;
+        }
+        if agree && elapsed >= LEAD {
+            break true;
+        }
+        before = now;
+    };
+    let mut lane = Lane { launches, settled, discarded: lead.discarded, ..Lane::new() };
+    let mut rule = StopRule::new(options, 1);
+    start = arm.stopwatch.now();
+    loop {
+        stretch(arm, &mut lane, windows, rng, observer)?;
+        let (rounds, elapsed) = (lane.windows.len() as u32, arm.stopwatch.now().saturating_sub(start));
+        let narrow = rule.looks(rounds, elapsed) && {
+            let time = arm.estimate(&lane.windows);
+            rule.narrow(time.and_then(|time| time.relative_half_width()))
+        };
+        if narrow || rule.exhausted(rounds, elapsed) || observer.interrupted() {
+            return Ok(lane);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Arm, Measurement, MockClock, MockWork, Observer, Options, Phase, Script, State, measure};
+
+    /// The sensors of a mock machine.
+    struct Sensors(MockClock);
+
+    impl Observer for Sensors {
+        fn state(&mut self, _: Phase) -> Option<State> {
+            Some(self.0.state())
+        }
+    }
+
+    /// Arms of these loads and times at the full clock, the first one everybody's baseline.
+    fn measured(scripts: &[(f64, f64)]) -> Vec<Measurement> {
+        let script = |&(nanos, load): &(f64, f64)| Script { nanos, load, noise: 0.002, ..Script::default() };
+        let first = MockClock::new(script(&scripts[0]));
+        let mut pairs: Vec<(MockWork, MockClock)> = scripts
+            .iter()
+            .map(|of| (MockWork::pair(script(of)).0, first.beside(Script { seed: of.0 as u64, ..script(of) })))
+            .collect();
+        let arms = pairs.iter_mut().enumerate().map(|(index, (work, clock))| {
+            let arm = Arm::new(work, clock);
+            if index == 0 { arm } else { arm.against(0) }
+        });
+        let outcome = measure(&mut arms.collect::<Vec<_>>(), &Options::default(), &mut Sensors(first.clone()));
+        outcome.into_iter().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn an_arm_under_a_power_cap_has_one_time_alone_and_in_any_company() {
+        let (heavy, light) = ((1e6, 1.25), (3e6, 0.4));
+        let steady = 1.25e6;
+        let alone = measured(&[heavy]).remove(0);
+        let first = measured(&[heavy, light]).remove(0);
+        let last = measured(&[light, light, light, heavy]).remove(3);
+        for (name, arm) in [("alone", &alone), ("first", &first), ("last", &last)] {
+            assert!((arm.time.median / steady - 1.0).abs() < 0.005, "{name}: {:?}", arm.time);
+            assert!(arm.states.iter().all(|state| state.held_back), "{name}");
+            assert_eq!(arm.states.len(), arm.windows.len(), "{name}");
+        }
+        assert_eq!(alone.in_turns, None);
+        // In turns with light arms the cap is hardly reached: that is another figure, under another name.
+        assert!(first.in_turns.unwrap().median < 1.05e6 && last.in_turns.unwrap().median < 1.05e6, "{first:?}");
+        let (own, in_turns) = (last.comparison.unwrap().ratio, last.comparison_in_turns.unwrap().ratio);
+        assert!((own - 3e6 / steady).abs() < 0.02 && (in_turns - 3.0).abs() < 0.15, "{own} {in_turns}");
+    }
+
+    #[test]
+    fn a_light_arm_is_not_slowed_down_by_the_heat_of_its_neighbour() {
+        let light = &measured(&[(1e6, 1.8), (1e6, 0.4)])[1];
+        assert!((light.time.median / 1e6 - 1.0).abs() < 0.005, "{:?}", light.time);
+        assert!(light.in_turns.unwrap().median > 1.03e6, "{:?}", light.in_turns);
+    }
+
+    #[test]
+    fn arms_that_nothing_holds_back_are_timed_in_turns_alone() {
+        let cool = measured(&[(1e6, 0.7), (2e6, 0.9)]);
+        for arm in &cool {
+            assert_eq!((arm.in_turns, arm.comparison_in_turns), (None, None));
+        }
+        assert!(cool[1].comparison.is_some());
+    }
+}

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod across;
 mod alone;
 mod calibrate;
 mod closure;
@@ -40,6 +41,7 @@ pub mod nvtx;
 pub mod telemetry;
 pub mod trace;
 
+pub use across::Across;
 pub use closure::Closure;
 pub use compare::{Compared, compare, compare_arms};
 #[cfg(feature = "criterion")]

@@ -21,7 +21,7 @@ impl Verdict {
     pub const ALL: [Self; 4] = [Self::Faster, Self::Slower, Self::Same, Self::Unclear];
 
     /// The verdict on an interval: where it lies beside 1, give or take the margin.
-    pub(crate) fn of(lo: Option<f64>, hi: Option<f64>, margin: f64) -> Self {
+    pub fn of(lo: Option<f64>, hi: Option<f64>, margin: f64) -> Self {
         let (Some(lo), Some(hi)) = (lo, hi) else { return Self::Unclear };
         if lo > 1.0 + margin {
             Self::Faster

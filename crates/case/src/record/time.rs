@@ -9,6 +9,9 @@ pub struct Time {
     /// The time of one run in nanoseconds.
     #[serde(default, skip_serializing_if = "Estimate::is_absent")]
     pub time_ns: Option<Estimate>,
+    /// What each process found, where several measured the case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub of_processes_ns: Vec<f64>,
     /// The time in turns with the cases beside it, where `time_ns` is of the case alone because power or heat held the device
     /// back.
     #[serde(default, skip_serializing_if = "Estimate::is_absent")]

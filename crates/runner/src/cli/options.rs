@@ -228,6 +228,9 @@ pub struct OverrideArguments {
     /// Follow the memory of each case; write snapshots and a page
     #[arg(long)]
     pub memory: bool,
+    /// Measure each case in so many fresh processes; the intervals then say what the next process would find
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub launches: Option<u32>,
     /// Measure nothing on a device that other processes use
     #[arg(long)]
     pub require_idle: bool,
@@ -266,10 +269,20 @@ pub struct CaseArguments {
 
 impl From<OverrideArguments> for Overrides {
     fn from(arguments: OverrideArguments) -> Self {
-        let OverrideArguments { cases, precision, max_time, regimes, autotune, profile, memory, require_idle, export } =
-            arguments;
+        let OverrideArguments {
+            cases,
+            precision,
+            max_time,
+            regimes,
+            autotune,
+            profile,
+            memory,
+            launches,
+            require_idle,
+            export,
+        } = arguments;
         let timing = Timing { precision, max_time, ..Timing::default() };
-        Self { timing, regimes, autotune, profile, memory, require_idle, export, ..cases.into() }
+        Self { timing, regimes, autotune, profile, memory, launches, require_idle, export, ..cases.into() }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::dialects::Source;
 use crate::entries::{Autotune, Overrides, ResolvedEntry};
 use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError, now, run_id};
-use crate::worker::{Kept, Subprocess};
+use crate::worker::{Kept, Launches, Subprocess};
 use calorimeter_sinks::terminal::{Colour, summary};
 use calorimeter_sinks::{Case, not_in_this_build};
 use calorimeter_zoo::Device;
@@ -45,7 +45,7 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, Cl
         None => place(&prepared, out.as_deref()),
     };
     listen_for_interrupts();
-    let mut workers = Subprocess::new(keep(&prepared, &place));
+    let mut workers = workers(&prepared, &place);
     let outcome = match resume {
         Some(_) => prepared.resume(&place, &mut workers, &mut terminal),
         None => prepared.start(&place, &mut workers, &mut terminal),
@@ -85,7 +85,7 @@ fn continued(dir: &Path, overrides: Overrides) -> Result<Request, RunError> {
 pub fn start(prepared: &Prepared, out: Option<&Path>, terminal: &mut Terminal) -> Result<Outcome, RunError> {
     listen_for_interrupts();
     let place = place(prepared, out);
-    prepared.start(&place, &mut Subprocess::new(keep(prepared, &place)), terminal)
+    prepared.start(&place, &mut workers(prepared, &place), terminal)
 }
 
 /// With `--out` everything goes there; else a folder of its own under the file's `output_dir`.
@@ -198,6 +198,11 @@ pub fn colour(arguments: &ColourArguments) -> Colour {
         }
     };
     if wanted { Colour::Always } else { Colour::Never }
+}
+
+/// Worker processes, as many for each case as was asked for.
+fn workers(prepared: &Prepared, place: &Place) -> Launches {
+    Launches::new(Subprocess::new(keep(prepared, place)), prepared.launches())
 }
 
 /// What the run's workers keep, and where: what is tuned afresh stays with the run.

@@ -32,6 +32,9 @@ pub struct Overrides {
     pub autotune: Autotune,
     /// Refuse to measure on a device that other processes use.
     pub require_idle: bool,
+    /// Measure each case in so many fresh processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launches: Option<u32>,
     /// Every size of every file times this. Journals from before it was there are still resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_shapes: Option<Factor>,

@@ -90,6 +90,11 @@ impl Prepared {
         self.request.overrides.autotune
     }
 
+    /// How many processes measure each case.
+    pub fn launches(&self) -> u32 {
+        self.request.overrides.launches.unwrap_or(1)
+    }
+
     /// Runs the plan in a new directory.
     pub fn start(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
         let (devices, in_use) = self.devices()?;

@@ -13,6 +13,7 @@ mod group;
 mod in_process;
 mod inspect;
 mod kernels;
+mod launches;
 mod operands;
 mod panics;
 mod poison;
@@ -25,6 +26,7 @@ mod scene;
 pub use child::serve_if_worker;
 pub use event::{Event, Listener, SeenKernels, Stage};
 pub use in_process::InProcess;
+pub use launches::Launches;
 pub use pool::Subprocess;
 pub use protocol::{AssignedCase, Assignment, DeviceFacts, Kept};
 

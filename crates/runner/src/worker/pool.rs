@@ -65,6 +65,11 @@ impl Subprocess {
         Self { kept, worker: None }
     }
 
+    /// What is measured next is measured in a fresh process.
+    pub fn renew(&mut self) {
+        self.worker = None;
+    }
+
     fn worker(&mut self, device: &DiscoveredDevice) -> Result<&mut Worker, WorkerError> {
         if self.worker.as_ref().is_some_and(|worker| worker.device != device.device) {
             self.worker = None;

@@ -770,6 +770,11 @@ pub static JOURNAL_ONLY: &[Field] = &[
     },
     Field { name: "in_turns_ns.lo", kind: "number, ns", doc: "lower end of its 95 % interval" },
     Field { name: "in_turns_ns.hi", kind: "number, ns", doc: "upper end" },
+    Field {
+        name: "of_processes_ns",
+        kind: "list of numbers, ns",
+        doc: "what each process found, the shortest first, where `--launches` asked for several",
+    },
     Field { name: "speedup.in_turns.lo", kind: "number", doc: "lower end of its 95 % interval" },
     Field { name: "speedup.in_turns.hi", kind: "number", doc: "upper end" },
     Field { name: "speedup.margin", kind: "number", doc: "a difference within this share of 1 is none" },

@@ -1,0 +1,59 @@
+//! One figure of several processes.
+
+/// A figure that several processes found each for itself, with an interval for what the next process would find on average:
+/// their mean, in logarithms, by Student's distribution. Each process's own scatter is in what it found, so the interval
+/// has both levels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Across {
+    /// The geometric mean.
+    pub mean: f64,
+    /// Lower end of the 95 % interval.
+    pub lo: f64,
+    /// Upper end.
+    pub hi: f64,
+}
+
+/// The two-sided 95 % points of Student's distribution for 1, 2, … degrees of freedom.
+const STUDENT: [f64; 20] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+    2.110, 2.101, 2.093, 2.086,
+];
+
+impl Across {
+    /// From what each process found; `None` of fewer than two, or of what has no logarithm.
+    pub fn of(found: &[f64]) -> Option<Self> {
+        let logs: Vec<f64> = found.iter().map(|value| value.ln()).collect();
+        let n = logs.len();
+        if n < 2 || logs.iter().any(|log| !log.is_finite()) {
+            return None;
+        }
+        let mean = logs.iter().sum::<f64>() / n as f64;
+        let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
+        let half = STUDENT[(n - 2).min(STUDENT.len() - 1)] * (variance / n as f64).sqrt();
+        Some(Self { mean: mean.exp(), lo: (mean - half).exp(), hi: (mean + half).exp() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock::normal;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    #[test]
+    fn processes_that_agree_have_no_width_and_too_few_have_no_figure() {
+        let across = Across::of(&[7.0, 7.0, 7.0]).unwrap();
+        assert!((across.mean - 7.0).abs() < 1e-12 && across.hi - across.lo < 1e-9, "{across:?}");
+        assert_eq!((Across::of(&[7.0]), Across::of(&[7.0, 0.0])), (None, None));
+    }
+
+    #[test]
+    fn the_interval_of_five_processes_holds_the_truth_in_95_percent_of_runs() {
+        let mut rng = ChaCha8Rng::seed_from_u64(11);
+        let mut run = || Across::of(&[(); 5].map(|()| 1000.0 * (0.01 * normal(&mut rng)).exp())).unwrap();
+        let held = (0..4000).map(|_| run()).filter(|across| across.lo <= 1000.0 && 1000.0 <= across.hi).count();
+        assert!((3740..=3860).contains(&held), "{held} of 4000");
+    }
+}

@@ -48,10 +48,11 @@ pub fn build<B: BurnBackend>(
     let prepared = prepared?;
     let quantising = (*treatment != Treatment::none(problem.dtype)).then(|| start.elapsed());
     let (mut passes, mut weight_bytes): (Vec<Pass<B>>, u64) = (Vec::new(), 0);
-    for _ in 0..setup.sets.max(1) {
+    for set in 0..setup.sets.max(1) {
         let linears: Vec<_> = prepared.iter().map(|weight| treatment.upload::<B>(weight.clone(), &device)).collect();
         weight_bytes = linears.iter().map(|linear| linear.weight_bytes()).sum();
-        let input = TensorData::new(tensors.input.values.to_vec(), [tensors.input.rows, tensors.input.cols]);
+        let input = problem.input_of_set(tensors, set);
+        let input = TensorData::new(input.values.to_vec(), [input.rows, input.cols]);
         let input = Tensor::from_data(input, (&device, dtype));
         let forward = forward(problem.shape, linears, input);
         passes.push(Box::new(move || vec![Value::Float(forward())]));
@@ -134,6 +135,10 @@ impl<B: BurnBackend> Workload for BurnWorkload<B> {
         self.launch()?;
         let outputs = std::mem::take(&mut self.outputs[set]);
         outputs.into_iter().zip(&self.slots).map(|(output, slot)| output.download(slot.element)).collect()
+    }
+
+    fn next_set(&self) -> u32 {
+        self.next as u32
     }
 
     fn weight_bytes(&self) -> u64 {

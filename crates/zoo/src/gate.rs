@@ -1,9 +1,13 @@
 //! Whether an output is right, and how far a scheme is from the unquantised model.
 
-use crate::{Output, Reference};
+mod bias;
+mod loudness;
+
+use crate::{Output, Reference, Sample};
 use calorimeter_recipes::Dtype;
 use calorimeter_recipes::format::Format;
 
+pub use bias::{Bias, Part};
 pub use calorimeter_recipes::Accuracy;
 
 /// How far a correct output may be from its reference.
@@ -33,12 +37,21 @@ impl Tolerance {
 
     /// The same where inputs of `layers` layers in a row, `width` numbers wide, are quantised after `roundings` roundings.
     /// Those that come to lie on the other side of a boundary are off by a whole step: on the whole that is the geometric
-    /// mean of a rounding and a step, and in one row it may be a single step among `width` numbers.
-    pub fn with_requantised(self, dtype: Dtype, roundings: u32, layers: u32, width: u64, format: Format) -> Self {
+    /// mean of a rounding and a step, and in one row it may be a single step among `width` numbers. Where a scale is the
+    /// tensor's and the reference does not know the `whole`, its largest value may be elsewhere: all are off by a step.
+    pub fn with_requantised(
+        self,
+        dtype: Dtype,
+        roundings: u32,
+        layers: u32,
+        width: u64,
+        format: Format,
+        whole: bool,
+    ) -> Self {
         let rounding = dtype.unit_roundoff() * f64::from(roundings).sqrt();
         let step = format.typical_step();
-        // Where a scale is the whole tensor's, the few rows that the reference knows may not hold its largest value.
-        let crossed = if format.looks_at_the_whole_tensor() { step } else { (rounding * step).sqrt() };
+        let known = whole || !format.looks_at_the_whole_tensor();
+        let crossed = if known { (rounding * step).sqrt() } else { step };
         let error = (crossed + step / (width as f64).sqrt()) * f64::from(layers).sqrt();
         Self { rel_l2: self.rel_l2 + error, element: self.element + 6.0 * error }
     }
@@ -47,6 +60,20 @@ impl Tolerance {
     pub fn with_tf32(self, products: u32) -> Self {
         let rounding = TF32 * f64::from(2 * products).sqrt();
         Self { rel_l2: self.rel_l2 + 1.5 * rounding, element: self.element + 4.0 * rounding }
+    }
+}
+
+impl Bias {
+    /// For outputs in a dtype after layers in a row whose sums have so many products.
+    pub fn new(dtype: Dtype, depths: &[u64]) -> Self {
+        // One of the roundings to the dtype may cut off, and tensor cores cut off each step of their sums.
+        let sums = ACCUMULATOR * depths.iter().sum::<u64>() as f64;
+        Self { floor: dtype.unit_roundoff() + sums, depth: depths.iter().copied().min().unwrap_or(1) }
+    }
+
+    /// The same where operands are cut to TF32: both lose half a step, and so on in `layers` layers in a row.
+    pub fn with_tf32(self, layers: u32) -> Self {
+        Self { floor: self.floor + TF32 * f64::from(layers), ..self }
     }
 }
 
@@ -91,6 +118,16 @@ pub enum Mismatch {
         /// How many were compared.
         compared: usize,
     },
+    /// Too large or too small throughout, as by a wrong scale.
+    #[error("{part} is {slope:.5} times what it should be, more than {limit:.1e} from 1")]
+    Bias {
+        /// Of what.
+        part: Part,
+        /// The least-squares slope on the reference.
+        slope: f64,
+        /// How far from one it may be.
+        limit: f64,
+    },
     /// Too far from the reference overall.
     #[error("the relative error is {got:.2e}, above {limit:.2e}")]
     Norm {
@@ -112,6 +149,42 @@ pub struct Judged {
 
 /// Compares an output with what its own operands should give; answers the relative error.
 pub fn judge(output: &Output, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
+    check_written(output)?;
+    let scale = rms(&reference.values);
+    let got = output.sampled(&reference.sample);
+    check_elements(&got, reference, tolerance, |_| scale)?;
+    check_norm(&got, &reference.values, tolerance)
+}
+
+/// The same in units of the loudness that rows and columns have, and with a test of bias.
+pub fn judge_evenly(
+    output: &Output,
+    reference: &Reference,
+    tolerance: &Tolerance,
+    bias: &Bias,
+) -> Result<f64, Mismatch> {
+    check_written(output)?;
+    let got = output.sampled(&reference.sample);
+    let loudness = loudness::of(&reference.values, &reference.sample);
+    check_elements(&got, reference, tolerance, |at| loudness[at])?;
+    let even = |values: &[f64]| -> Vec<f64> {
+        values.iter().zip(&loudness).map(|(value, &loud)| if loud > 0.0 { value / loud } else { *value }).collect()
+    };
+    let (got, values) = (even(&got), even(&reference.values));
+    let Sample { rows, cols } = &reference.sample;
+    bias::check(&got, &values, cols.len(), bias).map_err(|(part, slope, limit)| {
+        let part = match part {
+            Part::Whole => part,
+            Part::Row(row) => Part::Row(rows[row]),
+            Part::Column(col) => Part::Column(cols[col]),
+        };
+        Mismatch::Bias { part, slope, limit }
+    })?;
+    check_norm(&got, &values, tolerance)
+}
+
+/// Refuses an output of another size, or one that holds what is no number.
+fn check_written(output: &Output) -> Result<(), Mismatch> {
     let expected = output.rows * output.cols;
     if output.values.len() != expected {
         return Err(Mismatch::Size { got: output.values.len(), expected });
@@ -121,16 +194,29 @@ pub fn judge(output: &Output, reference: &Reference, tolerance: &Tolerance) -> R
         let (row, col) = (first / output.cols, first % output.cols);
         return Err(Mismatch::NotFinite { row, col, value: output.values[first], count });
     }
-    let got = output.sampled(&reference.sample);
-    let scale = rms(&reference.values);
-    let wrong = |(got, expected): (&f64, &f64)| (got - expected).abs() > tolerance.element * expected.abs().max(scale);
-    let mut bad = (0..got.len()).filter(|&i| wrong((&got[i], &reference.values[i])));
-    if let Some(first) = bad.next() {
-        let (row, col) = reference.sample.position(first);
-        let (got, expected, compared) = (got[first], reference.values[first], got.len());
-        return Err(Mismatch::Element { row, col, got, expected, count: 1 + bad.count(), compared });
-    }
-    let error = accuracy(&got, &reference.values).rel_l2;
+    Ok(())
+}
+
+/// Refuses values that are further off than their references or their loudness allow.
+fn check_elements(
+    got: &[f64],
+    reference: &Reference,
+    tolerance: &Tolerance,
+    loudness: impl Fn(usize) -> f64,
+) -> Result<(), Mismatch> {
+    let wrong = |&at: &usize| {
+        let (got, expected) = (got[at], reference.values[at]);
+        (got - expected).abs() > tolerance.element * expected.abs().max(loudness(at))
+    };
+    let mut bad = (0..got.len()).filter(wrong);
+    let Some(first) = bad.next() else { return Ok(()) };
+    let (row, col) = reference.sample.position(first);
+    let (expected, compared) = (reference.values[first], got.len());
+    Err(Mismatch::Element { row, col, got: got[first], expected, count: 1 + bad.count(), compared })
+}
+
+fn check_norm(got: &[f64], reference: &[f64], tolerance: &Tolerance) -> Result<f64, Mismatch> {
+    let error = accuracy(got, reference).rel_l2;
     if error > tolerance.rel_l2 {
         return Err(Mismatch::Norm { got: error, limit: tolerance.rel_l2 });
     }
@@ -149,7 +235,6 @@ fn rms(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Sample;
 
     fn example() -> (Output, Reference, Tolerance) {
         let values: Vec<f32> = (0..12).map(|i| (i as f32 - 5.5) / 3.0).collect();
@@ -194,6 +279,47 @@ mod tests {
         let shift = (tolerance.element * 0.9) as f32;
         output.values.iter_mut().for_each(|v| *v += shift);
         assert!(matches!(judge(&output, &reference, &tolerance), Err(Mismatch::Norm { .. })));
+    }
+
+    /// A quarter of what the distance allows, all of it one way.
+    #[test]
+    fn a_scale_that_is_off_by_little_is_refused_as_a_whole_and_in_one_row_or_column() {
+        let (rows, cols) = (64, 48);
+        let noise = |at: usize| ((at * 7919) % 101) as f64 / 50.0 - 1.0;
+        let values: Vec<f64> = (0..rows * cols).map(|at| ((at * 31) % 97) as f64 / 30.0 - 1.5).collect();
+        let sample = Sample { rows: (0..rows).collect(), cols: (0..cols).collect() };
+        let reference = Reference { sample, values };
+        let tolerance = Tolerance { rel_l2: 0.04, element: 0.2 };
+        let bias = Bias { floor: 1e-3, depth: 4096 };
+        let judged = |of: &dyn Fn(usize, usize) -> f64| {
+            let value = |(at, value): (usize, &f64)| (value * of(at / cols, at % cols) + 4e-3 * noise(at)) as f32;
+            let output = Output { rows, cols, values: reference.values.iter().enumerate().map(value).collect() };
+            judge_evenly(&output, &reference, &tolerance, &bias)
+        };
+        let part = |judged| match judged {
+            Err(Mismatch::Bias { part, .. }) => part,
+            other => panic!("{other:?}"),
+        };
+        assert!(judged(&|_, _| 1.0).is_ok());
+        assert_eq!(part(judged(&|_, _| 1.01)), Part::Whole);
+        assert_eq!(part(judged(&|row, _| if row == 5 { 1.02 } else { 1.0 })), Part::Row(5));
+        assert_eq!(part(judged(&|_, col| if col == 7 { 0.98 } else { 1.0 })), Part::Column(7));
+    }
+
+    /// A row a thousand times as quiet as the others, and wrong: beside them its error is nothing.
+    #[test]
+    fn a_quiet_row_is_judged_as_strictly_as_a_loud_one() {
+        let (rows, cols) = (4, 256);
+        let loud = |at: usize| if at / cols == 2 { 1e-3 } else { 1.0 };
+        let values: Vec<f64> = (0..rows * cols).map(|at| loud(at) * (((at * 31) % 97) as f64 / 30.0 - 1.5)).collect();
+        let sample = Sample { rows: (0..rows).collect(), cols: (0..cols).collect() };
+        let reference = Reference { sample, values };
+        let values = reference.values.iter().enumerate();
+        let wrong = values.map(|(at, &value)| if at == 2 * cols + 9 { 0.05 } else { value as f32 }).collect();
+        let output = Output { rows, cols, values: wrong };
+        let (tolerance, bias) = (Tolerance { rel_l2: 0.04, element: 0.2 }, Bias { floor: 1e-3, depth: 64 });
+        assert!(judge(&output, &reference, &tolerance).is_ok());
+        assert!(judge_evenly(&output, &reference, &tolerance, &bias).is_err());
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod by_name;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube_pass;
 mod error;
+mod gains;
 mod matrix;
 mod model;
 #[cfg(feature = "cuda")]

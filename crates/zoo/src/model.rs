@@ -57,6 +57,11 @@ pub trait Definition: Debug + Send + Sync + 'static {
     /// Values rounded to the dtype in a row on the way through the model, its linear layers not counted.
     fn roundings(&self) -> u32;
 
+    /// Rows of input and output that belong together. Groups of so many may change places: an output's then do likewise.
+    fn rows_together(&self) -> usize {
+        1
+    }
+
     /// Which part of the output is compared with the reference.
     fn sample(&self, shape: Shape) -> Sample;
 

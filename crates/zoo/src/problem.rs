@@ -1,6 +1,7 @@
 //! A model at a shape in a dtype, with seeded tensors.
 
-use crate::gate::{self, Judged, Mismatch, Tolerance};
+use crate::gains;
+use crate::gate::{self, Bias, Judged, Mismatch, Tolerance};
 use crate::{ExactLinear, Layout, Matrix, Model, Output, Reference, ZooError};
 use calorimeter_recipes::{Dtype, FloatType, Treatment, Weight};
 use calorimeter_shapes::Shape;
@@ -30,6 +31,9 @@ pub struct Tensors {
     /// One weight for each linear layer, uniform within plus and minus 1 / sqrt(k).
     pub weights: Vec<Weight>,
 }
+
+/// Sets the gate's data apart from the timed ones of the same seed.
+const GATE: u64 = 0x6761_7465;
 
 impl Problem {
     /// The sizes of its tensors.
@@ -84,6 +88,37 @@ impl Problem {
         Tensors { input, weights }
     }
 
+    /// An input and weights for the gate alone, in which a wrong scale shows; they are never timed.
+    pub fn gate_tensors(&self) -> Tensors {
+        let seed = self.seed ^ GATE;
+        gains::applied(&Self { seed, ..*self }.tensors(), self.dtype, seed)
+    }
+
+    /// The input of a buffer set: its rows are those of the first, moved on by its number. An output that was meant for
+    /// another set is then wrong. Where there is a single row or sequence, all sets are alike.
+    pub fn input_of_set(&self, tensors: &Tensors, set: u32) -> Matrix {
+        let Matrix { rows, cols, values } = &tensors.input;
+        let mut values = values.to_vec();
+        values.rotate_right(self.moved(set, *rows) * cols);
+        Matrix { rows: *rows, cols: *cols, values: values.into() }
+    }
+
+    /// An output of a buffer set, as it would be on the first.
+    pub fn as_of_first_set(&self, mut output: Output, set: u32) -> Output {
+        let moved = self.moved(set, output.rows) * output.cols;
+        // One of another size is refused by the gate.
+        if moved <= output.values.len() {
+            output.values.rotate_left(moved);
+        }
+        output
+    }
+
+    /// Rows by which the tensors of a buffer set are moved on.
+    fn moved(&self, set: u32, rows: usize) -> usize {
+        let together = self.model.rows_together();
+        set as usize % (rows / together).max(1) * together
+    }
+
     /// What a correct implementation computes from the operands that it really uses.
     pub fn reference(&self, tensors: &Tensors, treatment: &Treatment) -> Result<Reference, ZooError> {
         let sample = self.model.sample(self.shape);
@@ -101,19 +136,26 @@ impl Problem {
         reference: &Reference,
         may_use_tf32: bool,
     ) -> Result<Judged, Mismatch> {
-        let tolerance = self.tolerance(treatment);
-        match gate::judge(output, reference, &tolerance) {
+        let (tolerance, bias) = (self.tolerance(treatment), self.bias());
+        match gate::judge_evenly(output, reference, &tolerance, &bias) {
             Err(_) if may_use_tf32 => {
-                let tolerance = tolerance.with_tf32(self.layout().linears.len() as u32);
-                gate::judge(output, reference, &tolerance).map(|rel_l2| Judged { rel_l2, tf32: true })
+                let layers = self.layout().linears.len() as u32;
+                gate::judge_evenly(output, reference, &tolerance.with_tf32(layers), &bias.with_tf32(layers))
+                    .map(|rel_l2| Judged { rel_l2, tf32: true })
             }
             judged => judged.map(|rel_l2| Judged { rel_l2, tf32: false }),
         }
     }
 
+    /// How far the slope of a correct output on its reference may be from one.
+    fn bias(&self) -> Bias {
+        let depths: Vec<u64> = self.layout().linears.iter().map(|&(_, k)| k).collect();
+        Bias::new(self.dtype, &depths)
+    }
+
     /// How far a correct implementation may be from the reference.
     pub fn tolerance(&self, treatment: &Treatment) -> Tolerance {
-        let Layout { linears, .. } = self.layout();
+        let Layout { input: (rows, _), linears, .. } = self.layout();
         let depth = linears.iter().map(|&(_, k)| k).max().unwrap_or(1);
         let before = self.model.roundings();
         let roundings = before + linears.len() as u32 * treatment.roundings();
@@ -122,7 +164,9 @@ impl Problem {
         match treatment.input {
             Some(format) if before > 0 => {
                 let width = linears.iter().map(|&(_, k)| k).min().unwrap_or(1);
-                tolerance.with_requantised(self.dtype, roundings, linears.len() as u32, width, format)
+                // The input of a single layer is computed whole, those of more for the sampled rows alone.
+                let whole = linears.len() == 1 || self.model.sample(self.shape).rows.len() as u64 == rows;
+                tolerance.with_requantised(self.dtype, roundings, linears.len() as u32, width, format, whole)
             }
             _ => tolerance,
         }

@@ -9,6 +9,7 @@ pub struct Setup {
     pub implementation: Implementation,
     /// Where.
     pub device: Device,
-    /// Buffer sets of the same content that launches go through in turn, so that no cache holds what the next one reads.
+    /// Buffer sets that launches go through in turn, so that no cache holds what the next one reads. Those of a model hold
+    /// the same rows in another order each.
     pub sets: u32,
 }

@@ -254,6 +254,27 @@ impl Task {
         }
     }
 
+    /// Its inputs for the gate, in which a wrong scale shows. Those of an operator are made for its mistakes as they are.
+    pub fn gate_inputs(&self) -> Inputs {
+        match self {
+            Self::Model(problem) => Inputs::Model(problem.gate_tensors()),
+            Self::Operator(problem) => Inputs::Operator(problem.inputs()),
+        }
+    }
+
+    /// Whether the gate has inputs of its own, and each buffer set others than the one before.
+    pub fn varies_its_inputs(&self) -> bool {
+        matches!(self, Self::Model(_))
+    }
+
+    /// Outputs of a buffer set, as they would be on the first.
+    pub fn as_of_first_set(&self, outputs: Vec<Output>, set: u32) -> Vec<Output> {
+        match self {
+            Self::Model(problem) => outputs.into_iter().map(|output| problem.as_of_first_set(output, set)).collect(),
+            Self::Operator(_) => outputs,
+        }
+    }
+
     /// What a correct implementation computes, for each output.
     pub fn references(&self, inputs: &Inputs, treatment: &Treatment) -> Result<Vec<Reference>, ZooError> {
         match (self, inputs) {

@@ -17,6 +17,11 @@ pub trait Workload: Send {
     /// Runs one pass into memory filled with NaN and reads its outputs.
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError>;
 
+    /// The buffer set that the next pass runs on, where they differ in content.
+    fn next_set(&self) -> u32 {
+        0
+    }
+
     /// Its only output.
     fn output(&mut self) -> Result<Output, ZooError> {
         self.outputs()?.pop().ok_or_else(|| ZooError::Device("the pass left no output".into()))

@@ -1,6 +1,7 @@
-//! One assignment from tensors to records: open, gate, prime, clock, measure, inspect; without timing, open and gate.
+//! One assignment from tensors to records: open, prime, gate, clock, measure, gate again, inspect; without timing, open,
+//! prime and gate.
 
-use super::arm::{Arm, measure, prepare};
+use super::arm::{Arm, judge_again, measure, prepare};
 use super::batches::batches;
 use super::context::Context;
 use super::event::{Event, Listener};
@@ -44,6 +45,7 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
         }
         let Some(timing) = &assignment.timing else { continue };
         measure(&mut arms, timing, &mut scene)?;
+        judge_again(&mut arms, &mut scene)?;
         inspect(&mut arms, &mut scene)?;
         if scene.listener.interrupted() {
             // An interrupted measurement is thrown away: a resumed run must give what an uninterrupted one gives.

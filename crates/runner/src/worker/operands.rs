@@ -6,12 +6,22 @@ use calorimeter_recipes::{RecipeError, Treatment, Variant};
 use calorimeter_timing::{MockClock, Script};
 use calorimeter_zoo::{Inputs, Reference, Task, ZooError};
 
+/// Which data a case computes with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Those of the gate alone, in which a wrong scale shows.
+    Gate,
+    /// Those that are timed.
+    Timed,
+}
+
 /// A task on a device; its tensors and references are made when they are first asked for.
 pub struct Operands {
     pub task: Task,
     pub device: Device,
-    inputs: Option<Inputs>,
-    references: Vec<(Treatment, Vec<Reference>)>,
+    timed: Option<Inputs>,
+    gate: Option<Inputs>,
+    references: Vec<(Content, Treatment, Vec<Reference>)>,
     /// The time that passes on the mock device.
     pub mock: MockClock,
 }
@@ -21,23 +31,34 @@ impl Operands {
     pub fn of(case: &Case, assignment: &Assignment) -> Result<Self, ZooError> {
         let task = Task::new(case.workload.as_str().parse()?, &case.shape, case.element, case.output, assignment.seed)?;
         let mock = MockClock::new(Script::default());
-        Ok(Self { task, device: case.device, inputs: None, references: Vec::new(), mock })
+        Ok(Self { task, device: case.device, timed: None, gate: None, references: Vec::new(), mock })
     }
 
+    /// Those that are timed.
     pub fn inputs(&mut self) -> &Inputs {
-        self.inputs.get_or_insert_with(|| self.task.inputs())
+        self.timed.get_or_insert_with(|| self.task.inputs())
     }
 
-    pub fn references(&mut self, treatment: &Treatment) -> Result<&[Reference], ZooError> {
-        let at = match self.references.iter().position(|(known, _)| known == treatment) {
+    pub fn inputs_of(&mut self, content: Content) -> &Inputs {
+        match content {
+            Content::Timed => self.inputs(),
+            Content::Gate => self.gate.get_or_insert_with(|| self.task.gate_inputs()),
+        }
+    }
+
+    /// What is right for a treatment of either data.
+    pub fn references(&mut self, content: Content, treatment: &Treatment) -> Result<&[Reference], ZooError> {
+        let same = |known: &(Content, Treatment, Vec<Reference>)| known.0 == content && known.1 == *treatment;
+        let at = match self.references.iter().position(same) {
             Some(at) => at,
             None => {
-                let inputs = self.inputs.get_or_insert_with(|| self.task.inputs());
-                self.references.push((*treatment, self.task.references(inputs, treatment)?));
+                let task = self.task.clone();
+                let made = task.references(self.inputs_of(content), treatment)?;
+                self.references.push((content, *treatment, made));
                 self.references.len() - 1
             }
         };
-        Ok(&self.references[at].1)
+        Ok(&self.references[at].2)
     }
 
     /// What a case does to the weights.

@@ -39,13 +39,13 @@ pub fn open(
     let Layout { input: (m, k), output: size, .. } = problem.layout();
     let (m, k, n) = (m as usize, k as usize, size.1 as usize);
     let linear = Linear::new(&machine, kind, LinearShape { m, k, n })?;
-    let input = bytes(&tensors.input.values, Element::Float(problem.dtype));
     let weight = bytes(tensors.weights[0].values(), Element::Float(problem.dtype));
-    let set = || -> Result<Set, NativeError> {
+    let set = |set: u32| -> Result<Set, NativeError> {
+        let input = bytes(&problem.input_of_set(tensors, set).values, Element::Float(problem.dtype));
         let (input, weight) = (machine.upload(&input)?, machine.upload(&weight)?);
         Ok(Set { input, weight, output: machine.allocate(linear.y_bytes())? })
     };
-    let sets: Vec<Set> = (0..sets.max(1)).map(|_| set()).collect::<Result<_, _>>()?;
+    let sets: Vec<Set> = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
     let norm = match activation {
         Some(_) => Some((LayerNorm::new(&machine, kind, m, k)?, machine.allocate(linear.x_bytes())?)),
         None => None,
@@ -87,6 +87,10 @@ impl Workload for NativeWorkload {
         self.launch()?;
         let values = numbers(&self.sets[set].output.download()?, Element::Float(self.dtype));
         Ok(vec![Output { rows: self.size.0 as usize, cols: self.size.1 as usize, values }])
+    }
+
+    fn next_set(&self) -> u32 {
+        self.next as u32
     }
 
     fn weight_bytes(&self) -> u64 {

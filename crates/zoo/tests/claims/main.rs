@@ -4,4 +4,5 @@ mod additions;
 mod gemm_suite;
 mod kernel_bugs;
 mod models;
+mod mutants;
 mod operators;

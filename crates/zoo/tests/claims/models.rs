@@ -21,8 +21,10 @@ fn check(
         for dtype in Dtype::ALL {
             for &(m, k, n) in shapes {
                 let problem = Problem { model, shape: Shape::new(m, k, n).unwrap(), dtype, seed: 7 };
-                let tensors = problem.tensors();
-                for &variant in variants {
+                let contents = [("plain", problem.tensors()), ("loud and quiet", problem.gate_tensors())];
+                for (variant, (content, tensors)) in
+                    variants.iter().flat_map(|&variant| contents.iter().map(move |content| (variant, content)))
+                {
                     let treatment = match support(&problem, variant, Implementation::Eager, device) {
                         Ok(treatment) => treatment,
                         Err(error) => {
@@ -30,11 +32,11 @@ fn check(
                             continue;
                         }
                     };
-                    let reference = problem.reference(&tensors, &treatment).unwrap();
+                    let reference = problem.reference(tensors, &treatment).unwrap();
                     for &implementation in implementations {
-                        let what = format!("{model} {variant} {implementation} {device} {dtype} {m} {k} {n}");
+                        let what = format!("{model} {variant} {implementation} {device} {dtype} {m} {k} {n} {content}");
                         let setup = Setup { implementation, device, sets: 2 };
-                        let mut workload = match open(&problem, &tensors, &treatment, setup, &mut machines) {
+                        let mut workload = match open(&problem, tensors, &treatment, setup, &mut machines) {
                             Ok(workload) => workload,
                             Err(ZooError::Unsupported(why)) => {
                                 let may = dtype != Dtype::F32 || implementation == Implementation::Native;
@@ -45,6 +47,7 @@ fn check(
                         };
                         for set in 0..setup.sets {
                             let output = workload.output().unwrap_or_else(|e| panic!("{what}: {e}"));
+                            let output = problem.as_of_first_set(output, set);
                             let judged = problem.judge(&treatment, &output, &reference, workload.may_use_tf32());
                             judged.unwrap_or_else(|mismatch| panic!("{what} set {set}: {mismatch}"));
                         }

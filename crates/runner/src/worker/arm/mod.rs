@@ -12,14 +12,17 @@ pub mod sensors;
 mod state;
 mod tuning;
 
+pub use gate::judge_again;
 pub use measure::measure;
 pub use state::{Arm, Job, TF32};
 
+use super::operands::Content;
 use super::protocol::AssignedCase;
 use super::scene::Scene;
 use crate::platforms;
 use calorimeter_case::{Record, Status};
 use state::refused;
+use tuning::Decisions;
 
 /// Brings a case to where it can be timed. What cannot be, or is not to be, is answered with its record.
 pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Box<Record>> {
@@ -27,13 +30,23 @@ pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Bo
     if platforms::of(scene.operands.device).is_scripted() {
         return mock::prepare(assigned, scene);
     }
-    let mut opened = open::open(assigned, scene)?;
-    let primed = prime::prime(assigned, &mut opened, scene).map_err(|error| refused(case, error))?;
-    gate::judge(&mut opened, &primed.outputs, scene).map_err(|error| refused(case, error))?;
+    let decisions = scene.context.tuning.clone().map(Decisions::before);
+    let varies = scene.operands.task.varies_its_inputs();
+    let tried = varies.then(|| gate::try_out(assigned, scene)).transpose()?;
+    let mut opened = open::open(assigned, Content::Timed, scene)?;
+    opened.record = tried.unwrap_or(opened.record);
+    let outputs = prime::prime(assigned, &mut opened, Content::Timed, scene).map_err(|error| refused(case, error))?;
+    gate::judge(&mut opened, &outputs, scene).map_err(|error| refused(case, error))?;
     if scene.assignment.timing.is_none() || !opened.record.is_ok() {
         return Err(Box::new(opened.record));
     }
-    opened.record.execution.autotune = primed.decisions(case, &scene.operands.task);
+    gate::judge_sets(&mut opened, scene).map_err(|error| refused(case, error))?;
+    if !opened.record.is_ok() {
+        return Err(Box::new(opened.record));
+    }
+    let products = scene.operands.task.products();
+    let decided = decisions.map(|decisions| decisions.after(case, &products, case.implementation));
+    opened.record.execution.autotune = decided.unwrap_or_default();
     clock::clock(assigned, opened, scene)
         .map_err(|error| Box::new(Record::without_time(case.clone(), Status::Failed, error.to_string())))
 }

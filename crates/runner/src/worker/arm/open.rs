@@ -2,19 +2,21 @@
 
 use super::state::{Opened, refused};
 use crate::worker::event::Stage;
+use crate::worker::operands::Content;
 use crate::worker::protocol::AssignedCase;
 use crate::worker::scene::Scene;
 use calorimeter_case::{Record, Status};
 use calorimeter_zoo::Setup;
 
-/// Opens a case's workload.
-pub fn open(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Opened, Box<Record>> {
+/// Opens a case's workload, that of the gate on a single buffer set.
+pub fn open(assigned: &AssignedCase, content: Content, scene: &mut Scene<'_>) -> Result<Opened, Box<Record>> {
     let case = &assigned.case;
     let treatment = scene.operands.treatment(case).map_err(|error| refused(case, error))?;
     scene.listener.touch(&case.id, Stage::Open);
-    let sets = if scene.assignment.timing.is_some() { assigned.sets } else { 1 };
+    let timed = scene.assignment.timing.is_some() && content == Content::Timed;
+    let sets = if timed { assigned.sets } else { 1 };
     let setup = Setup { implementation: case.implementation, device: scene.operands.device, sets };
-    let (task, inputs) = (scene.operands.task.clone(), scene.operands.inputs());
+    let (task, inputs) = (scene.operands.task.clone(), scene.operands.inputs_of(content));
     let workload =
         task.open(inputs, &treatment, setup, &mut scene.context.machines).map_err(|error| refused(case, error))?;
     Ok(Opened { workload, setup, treatment, record: Record::new(case.clone(), Status::Ok) })

@@ -1,6 +1,6 @@
 //! Measured cases held against the peaks of their device.
 
-use super::state::{Arm, Job};
+use super::state::{Arm, Job, drop_comparisons_with_refused};
 use crate::peaks::{self, Beside, Peaks, Probe};
 use crate::worker::arm::sensors::Sensors;
 use crate::worker::poison::{Poisoned, guarded};
@@ -55,15 +55,7 @@ pub fn hold(arms: &mut [Arm], peaks: Option<Peaks>, scene: &mut Scene<'_>) -> Re
         }
         record.rates.roofline = roof;
     }
-    let refused: Vec<CaseId> =
-        arms.iter().filter(|arm| !arm.record.is_ok()).map(|arm| arm.record.case.id.clone()).collect();
-    for arm in arms {
-        // What was compared with a time that cannot be was not compared.
-        if arm.record.speedup.as_ref().is_some_and(|speedup| refused.contains(&speedup.vs)) {
-            arm.record.speedup = None;
-            arm.record.warn("it has no speed-up: the time of its baseline was refused");
-        }
-    }
+    drop_comparisons_with_refused(arms);
     Ok(())
 }
 

@@ -65,6 +65,18 @@ impl Work for Job {
     }
 }
 
+/// What was compared with a time that cannot be was not compared.
+pub fn drop_comparisons_with_refused(arms: &mut [Arm]) {
+    let refused: Vec<CaseId> =
+        arms.iter().filter(|arm| !arm.record.is_ok()).map(|arm| arm.record.case.id.clone()).collect();
+    for Arm { record, .. } in arms {
+        if record.speedup.as_ref().is_some_and(|speedup| refused.contains(&speedup.vs)) {
+            record.speedup = None;
+            record.warn("it has no speed-up: the time of its baseline was refused");
+        }
+    }
+}
+
 /// A workload that is open, with what is known of it before it has run.
 pub struct Opened {
     pub workload: Box<dyn Workload>,

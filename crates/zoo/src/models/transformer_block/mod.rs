@@ -57,6 +57,11 @@ impl Definition for TransformerBlock {
         14
     }
 
+    // No sequence knows of another.
+    fn rows_together(&self) -> usize {
+        TOKENS as usize
+    }
+
     fn sample(&self, shape: Shape) -> Sample {
         // A whole sequence is needed to compute any of its tokens; two of them, the first and the last, are enough.
         let (m, tokens, k) = (shape.m() as usize, TOKENS as usize, shape.k() as usize);

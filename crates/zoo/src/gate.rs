@@ -2,6 +2,7 @@
 
 mod bias;
 mod loudness;
+pub(crate) mod projection;
 
 use crate::{Output, Reference, Sample};
 use calorimeter_recipes::Dtype;
@@ -9,6 +10,7 @@ use calorimeter_recipes::format::Format;
 
 pub use bias::{Bias, Part};
 pub use calorimeter_recipes::Accuracy;
+pub use projection::Projection;
 
 /// How far a correct output may be from its reference.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -128,6 +130,16 @@ pub enum Mismatch {
         /// How far from one it may be.
         limit: f64,
     },
+    /// Wrong where it was not compared value by value.
+    #[error("{part} is wrong: under random signs its values add up to {got:e} instead of {expected:e}")]
+    Sum {
+        /// Of what.
+        part: Part,
+        /// What its values add up to.
+        got: f64,
+        /// What they should.
+        expected: f64,
+    },
     /// Too far from the reference overall.
     #[error("the relative error is {got:.2e}, above {limit:.2e}")]
     Norm {
@@ -180,7 +192,12 @@ pub fn judge_evenly(
         };
         Mismatch::Bias { part, slope, limit }
     })?;
-    check_norm(&got, &values, tolerance)
+    let error = check_norm(&got, &values, tolerance)?;
+    // Errors are as large elsewhere as where they were measured.
+    match reference.projection.as_ref().and_then(|projection| projection.first_off(output, error)) {
+        Some((part, got, expected)) => Err(Mismatch::Sum { part, got, expected }),
+        None => Ok(error),
+    }
 }
 
 /// Refuses an output of another size, or one that holds what is no number.
@@ -242,7 +259,7 @@ mod tests {
         let sample = Sample { rows: (0..3).collect(), cols: (0..4).collect() };
         (
             Output { rows: 3, cols: 4, values },
-            Reference { sample, values: reference },
+            Reference { sample, values: reference, projection: None },
             Tolerance::new(Dtype::F32, 1, 64),
         )
     }
@@ -288,7 +305,7 @@ mod tests {
         let noise = |at: usize| ((at * 7919) % 101) as f64 / 50.0 - 1.0;
         let values: Vec<f64> = (0..rows * cols).map(|at| ((at * 31) % 97) as f64 / 30.0 - 1.5).collect();
         let sample = Sample { rows: (0..rows).collect(), cols: (0..cols).collect() };
-        let reference = Reference { sample, values };
+        let reference = Reference { sample, values, projection: None };
         let tolerance = Tolerance { rel_l2: 0.04, element: 0.2 };
         let bias = Bias { floor: 1e-3, depth: 4096 };
         let judged = |of: &dyn Fn(usize, usize) -> f64| {
@@ -313,7 +330,7 @@ mod tests {
         let loud = |at: usize| if at / cols == 2 { 1e-3 } else { 1.0 };
         let values: Vec<f64> = (0..rows * cols).map(|at| loud(at) * (((at * 31) % 97) as f64 / 30.0 - 1.5)).collect();
         let sample = Sample { rows: (0..rows).collect(), cols: (0..cols).collect() };
-        let reference = Reference { sample, values };
+        let reference = Reference { sample, values, projection: None };
         let values = reference.values.iter().enumerate();
         let wrong = values.map(|(at, &value)| if at == 2 * cols + 9 { 0.05 } else { value as f32 }).collect();
         let output = Output { rows, cols, values: wrong };

@@ -1,5 +1,6 @@
 //! A model by its name, and what each must declare.
 
+use crate::gate::Projection;
 use crate::registry::zoo;
 use crate::{ExactLinear, Matrix, Sample, ZooError};
 use burn::tensor::Tensor;
@@ -67,6 +68,11 @@ pub trait Definition: Debug + Send + Sync + 'static {
 
     /// The sampled part of the output in double precision.
     fn reference(&self, shape: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64>;
+
+    /// What the whole output adds up to, where that follows from the operands without computing it.
+    fn projection(&self, _: &Matrix, _: &[ExactLinear]) -> Option<Projection> {
+        None
+    }
 }
 
 /// A registered model: as cheap to copy and compare as its name, and everything that [`Definition`] declares.

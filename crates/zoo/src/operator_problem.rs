@@ -35,7 +35,7 @@ impl OperatorProblem {
             .map(|output| {
                 let sample = operator.sample(spec, output);
                 let values = operator.reference(spec, inputs, output, &sample);
-                Reference { sample, values }
+                Reference { sample, values, projection: None }
             })
             .collect()
     }

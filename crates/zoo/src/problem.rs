@@ -125,7 +125,10 @@ impl Problem {
         let linears = tensors.weights.iter().map(|weight| ExactLinear::new(weight, treatment));
         let linears: Vec<ExactLinear> = linears.collect::<Result<_, _>>()?;
         let values = self.model.reference(self.shape, &tensors.input, &linears, &sample);
-        Ok(Reference { sample, values })
+        let Layout { output: (rows, cols), .. } = self.layout();
+        let whole = sample.len() as u64 == rows * cols;
+        let projection = if whole { None } else { self.model.projection(&tensors.input, &linears) };
+        Ok(Reference { sample, values, projection })
     }
 
     /// Compares an output with the reference. One that may have been computed in TF32, and is right only then, says so.

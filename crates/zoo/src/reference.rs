@@ -1,5 +1,7 @@
 //! Outputs in double precision, of the whole output or of a sample of it.
 
+use crate::Matrix;
+use crate::gate::projection::{self, Projection};
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::{FloatType, RecipeError, Treatment, Weight};
 use calorimeter_shapes::Shape;
@@ -102,6 +104,8 @@ pub struct Reference {
     pub sample: Sample,
     /// What, in the order of [`Sample::position`].
     pub values: Vec<f64>,
+    /// What the whole output adds up to, where that is known and more than was sampled.
+    pub projection: Option<Projection>,
 }
 
 /// A linear layer in double precision, on the operands that a correct kernel multiplies.
@@ -131,6 +135,23 @@ impl ExactLinear {
         inputs.par_iter().flat_map_iter(dots).collect()
     }
 
+    /// What its whole output adds up to under random signs: two vectors through the operands, and no product of them.
+    pub fn projection(&self, input: &Matrix) -> Projection {
+        let (n, k, rows) = (self.weight.n(), self.weight.k(), input.rows);
+        let whole = self.treatment.input(rows).is_some_and(|format| format.looks_at_the_whole_tensor());
+        let all = whole.then(|| self.operand(&input.values.iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), rows));
+        let row = |row: usize| match &all {
+            Some(all) => all[row * k..][..k].to_vec(),
+            None => self.operand(&input.exact_row(row), rows),
+        };
+        let of_weight = signed_sum(n, k, |row| self.weight.row(row).iter().map(|&w| f64::from(w)).collect());
+        let rows_of = (0..rows).into_par_iter();
+        let of_rows = rows_of.map(|at| row(at).iter().zip(&of_weight).map(|(x, w)| x * w).sum()).collect();
+        let of_input = signed_sum(rows, k, row);
+        let of_cols = (0..n).into_par_iter().map(|col| dot(&of_input, self.weight.row(col))).collect();
+        Projection { rows: of_rows, cols: of_cols }
+    }
+
     /// Its whole output.
     pub fn dense(&self, input: &[f64]) -> Vec<f64> {
         let k = self.weight.k();
@@ -149,6 +170,21 @@ impl ExactLinear {
         let rounded: Vec<f32> = input.iter().map(|&x| self.treatment.dtype.round(x as f32)).collect();
         quantise(&rounded, self.weight.k(), format).dequantise().into_iter().map(f64::from).collect()
     }
+}
+
+/// The sum of rows of so many numbers under random signs.
+fn signed_sum(rows: usize, cols: usize, row: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
+    let firsts: Vec<usize> = (0..rows).step_by(projection::TOGETHER).collect();
+    let some_rows = |&first: &usize| {
+        let mut sums = vec![0.0; cols];
+        for at in first..rows.min(first + projection::TOGETHER) {
+            let sign = projection::sign(at);
+            sums.iter_mut().zip(row(at)).for_each(|(sum, value)| *sum += sign * value);
+        }
+        sums
+    };
+    let parts: Vec<Vec<f64>> = firsts.par_iter().map(some_rows).collect();
+    (0..cols).map(|col| parts.iter().map(|part| part[col]).sum()).collect()
 }
 
 /// Eight partial sums: the compiler cannot reorder a floating-point sum on its own.

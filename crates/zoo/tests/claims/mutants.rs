@@ -5,7 +5,10 @@ use calorimeter_recipes::format::Zero;
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::{Dtype, Element, FloatType, Quantised, Recipe, Treatment, Weight};
 use calorimeter_shapes::Shape;
-use calorimeter_zoo::{ExactLinear, Matrix, Output, Problem, Reference, Sample, Tensors};
+use calorimeter_zoo::gate::Mismatch;
+use calorimeter_zoo::{
+    Device, ExactLinear, Implementation, Machines, Matrix, Output, Problem, Reference, Sample, Setup, Tensors, open,
+};
 
 /// A mistake in how a weight or an input is read; answers whether there is anything to mistake.
 type OfOperand = fn(&mut Quantised) -> bool;
@@ -239,4 +242,25 @@ fn outputs_that_are_wrong_in_places_or_by_little_are_refused() {
         }
     }
     assert!(taken.is_empty(), "taken for right: {taken:#?}");
+}
+
+/// Large enough that not every value is compared by itself.
+#[test]
+fn eight_values_that_are_wrong_where_nothing_is_sampled_are_refused() {
+    let shape = Shape::new(2048, 512, 512).unwrap();
+    for dtype in [Dtype::F32, Dtype::Bf16] {
+        let problem = Problem { model: "linear".parse().unwrap(), shape, dtype, seed: 3 };
+        let treatment = "int8dq".parse::<Recipe>().unwrap().treatment(dtype, None).unwrap();
+        let tensors = problem.gate_tensors();
+        let reference = problem.reference(&tensors, &treatment).unwrap();
+        let setup = Setup { implementation: Implementation::Eager, device: Device::Cpu, sets: 1 };
+        let mut workload = open(&problem, &tensors, &treatment, setup, &mut Machines::default()).unwrap();
+        let right = workload.output().unwrap();
+        problem.judge(&treatment, &right, &reference, false).unwrap();
+        let row = (0..2048).find(|row| !reference.sample.rows.contains(row)).expect("the sample has gaps");
+        let mut output = right.clone();
+        (0..8).for_each(|col| output.values.swap(row * 512 + col, row * 512 + 8 + col));
+        let judged = problem.judge(&treatment, &output, &reference, false);
+        assert!(matches!(judged, Err(Mismatch::Sum { .. })), "{dtype}: {judged:?}");
+    }
 }

@@ -54,15 +54,16 @@ pub fn judge(opened: &mut Opened, outputs: &[Output], scene: &mut Scene<'_>) -> 
     Ok(())
 }
 
-/// Compares the output of every buffer set, where they differ, now that all that is to be compiled has been.
-pub fn judge_sets(opened: &mut Opened, scene: &mut Scene<'_>) -> Result<(), ZooError> {
+/// Compares the output of every buffer set, where they differ, now that all that is to be compiled has been. Those of the
+/// first pass were found right.
+pub fn judge_sets(opened: &mut Opened, right: &[Output], scene: &mut Scene<'_>) -> Result<(), ZooError> {
     let Opened { workload, treatment, record, setup } = opened;
     if !scene.operands.task.varies_its_inputs() {
         return Ok(());
     }
     for _ in 0..setup.sets {
         if record.is_ok() {
-            pass(workload.as_mut(), treatment, "of", record, scene.operands)?;
+            pass(workload.as_mut(), treatment, "of", right, record, scene.operands)?;
         }
     }
     Ok(())
@@ -83,7 +84,7 @@ pub fn judge_again(arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poison
             for _ in 0..chance % u64::from(sets.max(1)) {
                 job.0.launch()?;
             }
-            pass(job.0.as_mut(), &treatment, "after the last window, of", record, scene.operands)
+            pass(job.0.as_mut(), &treatment, "after the last window, of", &[], record, scene.operands)
         })?;
         if let Err(error) = judged {
             record.outcome.status = Status::Failed;
@@ -94,16 +95,20 @@ pub fn judge_again(arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poison
     Ok(())
 }
 
-/// One pass, whose output is compared.
+/// One pass, whose output is compared. If it has the bits of one that is right, it is right.
 fn pass(
     workload: &mut dyn Workload,
     treatment: &Treatment,
     when: &str,
+    right: &[Output],
     record: &mut Record,
     operands: &mut Operands,
 ) -> Result<(), ZooError> {
     let set = workload.next_set();
     let outputs = operands.task.as_of_first_set(workload.outputs()?, set);
+    if !outputs.is_empty() && outputs == right {
+        return Ok(());
+    }
     let whose = format!(" {when} buffer set {set}");
     let judging = Judging { workload, treatment, content: Content::Timed, whose };
     judging.compare(&outputs, record, operands).map(|_| ())

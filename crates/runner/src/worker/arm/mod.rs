@@ -40,7 +40,7 @@ pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Bo
     if scene.assignment.timing.is_none() || !opened.record.is_ok() {
         return Err(Box::new(opened.record));
     }
-    gate::judge_sets(&mut opened, scene).map_err(|error| refused(case, error))?;
+    gate::judge_sets(&mut opened, &outputs, scene).map_err(|error| refused(case, error))?;
     if !opened.record.is_ok() {
         return Err(Box::new(opened.record));
     }

@@ -4,6 +4,7 @@ mod burn;
 #[cfg(feature = "cuda")]
 mod native;
 
+use crate::gate::Projection;
 use crate::registry::table::Zoo;
 use crate::{Definition, ExactLinear, Layout, Matrix, Sample};
 use calorimeter_shapes::Shape;
@@ -45,5 +46,9 @@ impl Definition for LinearModel {
 
     fn reference(&self, _: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64> {
         linears[0].products(sample, input.rows, |row| input.exact_row(row))
+    }
+
+    fn projection(&self, input: &Matrix, linears: &[ExactLinear]) -> Option<Projection> {
+        Some(linears[0].projection(input))
     }
 }

@@ -7,7 +7,6 @@ use looks::Looks;
 pub use probe::{Beside, Probe, Share};
 
 use crate::cache;
-use crate::devices::DiscoveredDevice;
 use calorimeter_case::record::Roofline;
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_sinks::Record;
@@ -152,29 +151,6 @@ fn nearest(looks: Vec<(&str, Result<Share, String>)>) -> Result<Option<(&str, Sh
         (None, Some(why)) => Err(why),
         (None, None) => Ok(None),
     }
-}
-
-/// Raises the kept peaks of a device to what operations reached, where that is more; answers which were raised. Peaks of
-/// another driver stay as they are, and so does a device whose peaks no run has measured.
-pub fn raise(kept: &Path, found: &DiscoveredDevice, reached: &[(&str, f64)]) -> Vec<String> {
-    let path = kept.join(format!("{}.json", cache::file_name(&found.identity)));
-    let Some(mut peaks) = cache::read::<Peaks>(&path) else { return Vec::new() };
-    if (&peaks.device, &peaks.driver) != (&found.identity, &found.driver) {
-        return Vec::new();
-    }
-    let known = |peaks: &Peaks, what: &str| match what {
-        MEMORY => peaks.memory_gbps,
-        kind => peaks.tflops.get(kind).copied(),
-    };
-    let higher: Vec<&(&str, f64)> =
-        reached.iter().filter(|(what, figure)| known(&peaks, what).is_some_and(|known| *figure > known)).collect();
-    for (what, figure) in &higher {
-        peaks.noted(what, Ok(*figure));
-    }
-    if !higher.is_empty() {
-        peaks.save(Some(&path));
-    }
-    higher.into_iter().map(|(what, _)| (*what).to_owned()).collect()
 }
 
 /// What the peak of memory is called among those of products.
@@ -436,22 +412,6 @@ mod tests {
             assert_eq!((again.memory_gbps, again.cache_gbps), (None, None), "{rates:?}");
             assert_eq!(again.memory_looks.interval().is_some(), kept > 0, "the looks stay");
         }
-    }
-
-    #[test]
-    fn kept_peaks_are_raised_and_never_lowered() {
-        let found = crate::devices::present(Device::Mock).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("mock.json");
-        let reached = [(MEMORY, 4100.0), ("bf16", 700.0), ("f32", 50.0)];
-        assert!(raise(dir.path(), &found, &reached).is_empty() && !path.exists());
-        let (device, driver) = (found.identity.clone(), found.driver.clone());
-        cache::keep(&path, &Peaks { device, driver, ..peaks() });
-        assert_eq!(raise(dir.path(), &found, &reached), [MEMORY]);
-        let kept: Peaks = cache::read(&path).unwrap();
-        assert_eq!((kept.memory_gbps, kept.tflops["bf16"], kept.tflops.len()), (Some(4100.0), 800.0, 1));
-        cache::keep(&path, &Peaks { driver: "another".into(), ..kept });
-        assert!(raise(dir.path(), &found, &[(MEMORY, 9000.0)]).is_empty());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::figures::{CurvePoint, OperationProfile, curves, operations};
 use super::fusion::{FusionProfile, fusions};
 use super::levels::{Level, levels};
 use super::operations::NO_TRANSFER;
-use super::peaks::{MEMORY, Peak, Stated, peaks};
+use super::peaks::{Peak, Stated, peaks};
 use super::plan::{CACHE, STREAM, TRANSFER};
 use super::precisions::{PrecisionMatrix, precisions};
 use crate::cache;
@@ -109,15 +109,6 @@ impl Profile {
             notes,
             environment,
         }
-    }
-
-    /// What operations reached, in the units of kept peaks: 10⁹ bytes and 10¹² operations per second.
-    pub fn peaks_by_operations(&self) -> Vec<(String, f64)> {
-        let of = |(kind, peak): (&String, &Peak)| {
-            let scale = if kind == MEMORY { 1.0 } else { 1e3 };
-            Some((kind.clone(), peak.by_operations? / scale))
-        };
-        self.peaks.iter().filter_map(of).collect()
     }
 }
 

@@ -4,7 +4,6 @@ use super::options::RunArguments;
 use super::run::{execute, report};
 use super::{CliError, print};
 use crate::Exit;
-use crate::cache;
 use crate::calibration::{
     Families, Labels, Machine, Operations, Profile, Stated, Wish, default_dtypes, entries, every_operation, keep,
     latest, show,
@@ -12,13 +11,11 @@ use crate::calibration::{
 use crate::devices::{self, DiscoveredDevice};
 use crate::entries::{Entry, Wanted};
 use crate::host::available_memory;
-use crate::peaks;
 use crate::platforms;
 use crate::progress::Format;
 use crate::run::{Request, RunError};
 use calorimeter_recipes::Dtype;
 use calorimeter_sinks::journal;
-use calorimeter_zoo::Device;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -26,8 +23,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Copies and sums of arrays, products of vectors and matrices, launches and the levels of memory are measured as any run
 /// measures its cases; with --fusion-patterns also what fusing is worth. The profile, DIR/profile.json in the folder of the
-/// run, follows from the run's journal alone. Peaks that are higher than those known so far are kept for the roofline of
-/// later runs.
+/// run, follows from the run's journal alone.
 #[derive(Debug, Args)]
 pub struct CalibrateArguments {
     /// What to call the hardware [default: the device's name]
@@ -97,7 +93,6 @@ pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
         print(&format!("\n{}", show(&profile)));
     }
     let exit = report(&finished.outcome, finished.strict);
-    raise(&profile, finished.device);
     for path in [Some(finished.dir.join("profile.json")), output].into_iter().flatten() {
         profile.write(&path)?;
         eprintln!("wrote {}", path.display());
@@ -139,15 +134,4 @@ fn printed(wanted: &Path, registry: Option<&Path>) -> Result<Exit, CliError> {
         None => wanted.to_owned(),
     };
     Ok(print(&show(&Profile::read(&path).map_err(CliError::Usage)?)))
-}
-
-/// Lets later runs know of peaks that are higher than those they know.
-fn raise(profile: &Profile, device: Option<Device>) {
-    let found = device.and_then(|device| devices::present(device).ok());
-    let Some((found, kept)) = found.zip(cache::folder("peaks")) else { return };
-    let reached = profile.peaks_by_operations();
-    let reached: Vec<(&str, f64)> = reached.iter().map(|(what, figure)| (what.as_str(), *figure)).collect();
-    for what in peaks::raise(&kept, &found, &reached) {
-        eprintln!("the peak of {what} was raised for the roofline of later runs");
-    }
 }

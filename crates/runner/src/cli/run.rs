@@ -11,7 +11,6 @@ use crate::run::{Outcome, Place, Prepared, Request, RunError, now, run_id};
 use crate::worker::{Kept, Launches, Subprocess};
 use calorimeter_sinks::terminal::{Colour, summary};
 use calorimeter_sinks::{Case, not_in_this_build};
-use calorimeter_zoo::Device;
 use serde::Serialize;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -51,14 +50,12 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, Cl
         None => prepared.start(&place, &mut workers, &mut terminal),
     };
     terminal.finish();
-    let device = prepared.plan().devices().first().copied();
-    Ok(Some(Finished { dir: place.dir, device, outcome: outcome?, format, colour, strict }))
+    Ok(Some(Finished { dir: place.dir, outcome: outcome?, format, colour, strict }))
 }
 
 /// A run that has ended, and how its figures are to be told.
 pub struct Finished {
     pub dir: PathBuf,
-    pub device: Option<Device>,
     pub outcome: Outcome,
     pub format: Format,
     pub colour: Colour,

@@ -150,11 +150,12 @@ impl Probe<'_> {
 
     /// A product of square matrices.
     fn square(&mut self, kind: &str, size: u64) -> Result<Box<dyn Work>, Failure> {
-        if let Some(product) = self.platform().product(kind, size, self.device, self.machines) {
+        let form = Shape::new(size, size, size)?;
+        if let Some(product) = self.platform().product(kind, form, self.device, self.machines) {
             return product;
         }
         let dtype: Dtype = kind.parse()?;
-        let problem = Problem { model: "linear".parse()?, shape: Shape::new(size, size, size)?, dtype, seed: 1 };
+        let problem = Problem { model: "linear".parse()?, shape: form, dtype, seed: 1 };
         let workload = open(&problem, &problem.tensors(), &Treatment::none(dtype), self.setup(), self.machines)?;
         Ok(Box::new(Job(workload)))
     }

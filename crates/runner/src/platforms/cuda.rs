@@ -11,6 +11,7 @@ use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Implementation};
 use calorimeter_kernels::native::{self, Machine};
 use calorimeter_kernels::probes::{NativeProbes, Probes};
+use calorimeter_shapes::Shape;
 use calorimeter_timing::cuda::{CudaEvents, Cupti, GraphClock, KernelClock, Kinds};
 use calorimeter_timing::memory::{Mark, Timeline};
 use calorimeter_timing::telemetry::{Source, nvml};
@@ -122,7 +123,7 @@ impl Platform for Cuda {
     fn product(
         &self,
         kind: &str,
-        size: u64,
+        form: Shape,
         device: Device,
         machines: &mut Machines,
     ) -> Option<Result<Box<dyn Work>, Failure>> {
@@ -132,7 +133,7 @@ impl Platform for Cuda {
             _ => return None,
         };
         let made = machine(device, machines).map_err(Failure::from);
-        Some(made.and_then(|machine| Ok(Box::new(make(&machine, size as usize)?) as Box<dyn Work>)))
+        Some(made.and_then(|machine| Ok(Box::new(make(&machine, form)?) as Box<dyn Work>)))
     }
 
     fn trials(&self, _: bool) -> Trials {

@@ -6,6 +6,7 @@ use crate::devices::DiscoveredDevice;
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Implementation};
 use calorimeter_kernels::probes::Probes;
+use calorimeter_shapes::Shape;
 use calorimeter_timing::memory::Timeline;
 use calorimeter_timing::telemetry::{CounterValues, Source};
 use calorimeter_timing::{Failure, Stopwatch, WallClock, Work};
@@ -89,8 +90,14 @@ pub trait Platform: Debug + Send + Sync {
         Implementation::Eager
     }
 
-    /// A square product of a kind of number that no model asks for.
-    fn product(&self, _kind: &str, _size: u64, _: Device, _: &mut Machines) -> Option<Result<Box<dyn Work>, Failure>> {
+    /// A product of a kind of number that no model asks for.
+    fn product(
+        &self,
+        _kind: &str,
+        _form: Shape,
+        _: Device,
+        _: &mut Machines,
+    ) -> Option<Result<Box<dyn Work>, Failure>> {
         None
     }
 

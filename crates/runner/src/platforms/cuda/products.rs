@@ -4,10 +4,12 @@ use calorimeter_kernels::Dtype;
 use calorimeter_kernels::native::{
     Buffer, Float8Linear, Float8Output, Float8Sums, Linear, LinearShape, Machine, NativeError,
 };
+use calorimeter_shapes::Shape;
 use calorimeter_timing::{Failure, Work};
+use std::ops::Range;
 use std::sync::Arc;
 
-/// A square product.
+/// A product of two different matrices.
 pub struct Product {
     machine: Arc<Machine>,
     plan: Plan,
@@ -23,32 +25,40 @@ enum Plan {
 
 impl Product {
     /// Of f32 numbers.
-    pub fn tf32(machine: &Arc<Machine>, size: usize) -> Result<Self, NativeError> {
-        let plan = Linear::with_tf32(machine, shape(size))?;
+    pub fn tf32(machine: &Arc<Machine>, form: Shape) -> Result<Self, NativeError> {
         // Data of every magnitude's mantissa: zeros would let the clock rise.
-        let values: Vec<u8> =
-            (0..size * size).flat_map(|i| (scrambled(i) as f32 / 16_777_216.0 - 0.5).to_le_bytes()).collect();
-        Self::of(machine, Plan::Tf32(plan), &values, size * size * Dtype::F32.width())
+        let number = |i| (scrambled(i) as f32 / 16_777_216.0 - 0.5).to_le_bytes();
+        let plan = Plan::Tf32(Linear::with_tf32(machine, sizes(form))?);
+        Self::of(machine, plan, form, number, Dtype::F32)
     }
 
     /// Of codes, summed as fast as the device can.
-    pub fn e4m3(machine: &Arc<Machine>, size: usize) -> Result<Self, NativeError> {
-        let output = Float8Output::Plain(Dtype::Bf16);
-        let plan = Float8Linear::new(machine, shape(size), output, Float8Sums::Fast)?;
+    pub fn e4m3(machine: &Arc<Machine>, form: Shape) -> Result<Self, NativeError> {
+        let output = Dtype::Bf16;
         // Of either sign, between 2⁻⁴ and 2.
-        let code = |i| (scrambled(i) >> 16 & 0x80) as u8 | (0x18 + (scrambled(i) >> 8) % 0x28) as u8;
-        let codes: Vec<u8> = (0..size * size).map(code).collect();
-        Self::of(machine, Plan::E4m3(plan), &codes, size * size * Dtype::Bf16.width())
+        let code = |i| [(scrambled(i) >> 16 & 0x80) as u8 | (0x18 + (scrambled(i) >> 8) % 0x28) as u8];
+        let plan = Float8Linear::new(machine, sizes(form), Float8Output::Plain(output), Float8Sums::Fast)?;
+        Self::of(machine, Plan::E4m3(plan), form, code, output)
     }
 
-    fn of(machine: &Arc<Machine>, plan: Plan, operand: &[u8], y: usize) -> Result<Self, NativeError> {
-        let (x, w, y) = (machine.upload(operand)?, machine.upload(operand)?, machine.allocate(y)?);
-        Ok(Self { machine: machine.clone(), plan, x, w, y })
+    fn of<const BYTES: usize>(
+        machine: &Arc<Machine>,
+        plan: Plan,
+        form: Shape,
+        number: impl Fn(usize) -> [u8; BYTES],
+        output: Dtype,
+    ) -> Result<Self, NativeError> {
+        let [m, k, n] = form.dims();
+        let numbers = |range: Range<usize>| range.flat_map(&number).collect::<Vec<u8>>();
+        // The second matrix goes on where the first ends.
+        let (x, w) = (machine.upload(&numbers(0..m * k))?, machine.upload(&numbers(m * k..m * k + n * k))?);
+        Ok(Self { machine: machine.clone(), plan, x, w, y: machine.allocate(m * n * output.width())? })
     }
 }
 
-fn shape(size: usize) -> LinearShape {
-    LinearShape { m: size, k: size, n: size }
+fn sizes(form: Shape) -> LinearShape {
+    let [m, k, n] = form.dims();
+    LinearShape { m, k, n }
 }
 
 /// 24 bits.

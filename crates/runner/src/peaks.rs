@@ -1,14 +1,16 @@
 //! The most that a device reaches, measured by probes of our own: the roof that times are held against.
 
+mod forms;
+mod kinds;
 mod looks;
 mod probe;
 
+pub use kinds::kinds;
 use looks::Looks;
 pub use probe::{Beside, Probe, Share};
 
 use crate::cache;
 use calorimeter_case::record::Roofline;
-use calorimeter_recipes::{Dtype, Element};
 use calorimeter_sinks::Record;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -155,8 +157,6 @@ fn nearest(looks: Vec<(&str, Result<Share, String>)>) -> Result<Option<(&str, Sh
 
 /// What the peak of memory is called among those of products.
 pub const MEMORY: &str = "memory";
-/// Products of codes, which have units of their own.
-const E4M3: &str = "e4m3";
 
 impl Peaks {
     /// Looks at memory and at the cache until they do not contradict each other; answers whether there is something new.
@@ -247,26 +247,6 @@ fn read(path: Option<&Path>, probe: &Probe<'_>) -> Option<Peaks> {
     let Peaks { device, driver, policy, .. } = &peaks;
     let same = (device, driver, policy) == (&probe.told.identity, &probe.told.driver, &probe.policy);
     same.then(|| peaks.trusted(probe.shares_memory()))
-}
-
-/// The kinds of number that products of these factors may be computed in. A device computes quantised operands in f32 where
-/// it has nothing else, and f32 in TF32 where it may.
-pub fn kinds(factors: Element, plain: bool, may_use_tf32: bool) -> Vec<&'static str> {
-    let own = match factors {
-        Element::Float(Dtype::F32) => "f32",
-        Element::Float(Dtype::F16) => "f16",
-        Element::Float(Dtype::Bf16) => "bf16",
-        Element::E4m3 => E4M3,
-        _ => return Vec::new(),
-    };
-    let mut kinds = vec![own];
-    if !plain && own != "f32" && own != E4M3 {
-        kinds.push("f32");
-    }
-    if may_use_tf32 && kinds.contains(&"f32") {
-        kinds.push("tf32");
-    }
-    kinds
 }
 
 /// Where a case stands against the peak of its kinds of number, and that of memory or cache.

@@ -9,7 +9,7 @@ use crate::worker::protocol::AssignedCase;
 use crate::worker::scene::Scene;
 use calorimeter_case::record::Rotation;
 use calorimeter_case::{Clock, Implementation};
-use calorimeter_recipes::{Sparsity, Treatment};
+use calorimeter_recipes::Sparsity;
 use calorimeter_timing::{Enqueue, Failure, Granularity, Stopwatch};
 
 /// A step of a clock that need not be looked for again.
@@ -19,9 +19,8 @@ const FINE_NS: u64 = 1000;
 pub fn clock(assigned: &AssignedCase, opened: Opened, scene: &mut Scene<'_>) -> Result<Arm, Failure> {
     let Opened { workload, setup, treatment, mut record } = opened;
     let (case, sets) = (&assigned.case, setup.sets);
-    let plain = treatment == Treatment::none(scene.operands.task.dtype());
     let factors = scene.operands.task.factors(setup.implementation);
-    let kinds = peaks::kinds(factors, plain, workload.may_use_tf32());
+    let kinds = peaks::kinds(case, factors, &treatment, workload.may_use_tf32());
     let algorithm = workload.kernel();
     let mut job = Job(workload);
     let (mut stopwatch, remark) = stopwatch(case.regime, setup, &mut scene.context.machines, &mut job)?;

@@ -1,0 +1,95 @@
+//! Which kinds of number a case's products are computed in: each kind has a peak of its own.
+
+use super::forms;
+use calorimeter_case::{Case, Implementation};
+use calorimeter_recipes::{Dtype, Element, Treatment};
+
+/// The kinds of number that a case may compute its products in; none where one of them has no probe. `factors` is what it
+/// multiplies where nothing is quantised.
+pub fn kinds(case: &Case, factors: Element, treatment: &Treatment, may_use_tf32: bool) -> Vec<&'static str> {
+    let mut multiplied = vec![in_layers(case, factors, treatment)];
+    if forms::own(case).is_none() {
+        // What a model multiplies besides its layers is not quantised.
+        multiplied.push(factors);
+    }
+    let mut kinds: Vec<&str> = multiplied.into_iter().map(probed).collect::<Option<_>>().unwrap_or_default();
+    kinds.dedup();
+    if may_use_tf32 && kinds.contains(&"f32") {
+        kinds.push("tf32");
+    }
+    kinds
+}
+
+/// What the linear layers multiply.
+fn in_layers(case: &Case, factors: Element, treatment: &Treatment) -> Element {
+    // Layers of a larger model have more rows than its m.
+    let rows = forms::own(case).map_or(usize::MAX, |form| form.m() as usize);
+    match (treatment.input(rows), case.implementation) {
+        // A weight alone in codes is read back in the type of the model.
+        (None, _) => factors,
+        // Codes are exact in f32, and burn has products of floats alone.
+        (Some(_), Implementation::Eager | Implementation::Fused) => Element::Float(Dtype::F32),
+        (Some(codes), _) => codes.element,
+    }
+}
+
+/// The name of a type's probe, where there is one.
+fn probed(element: Element) -> Option<&'static str> {
+    match element {
+        Element::Float(Dtype::F32) => Some("f32"),
+        Element::Float(Dtype::F16) => Some("f16"),
+        Element::Float(Dtype::Bf16) => Some("bf16"),
+        Element::E4m3 => Some("e4m3"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calorimeter_case::Axes;
+    use calorimeter_recipes::Products;
+    use calorimeter_recipes::format::{Format, Grouping};
+
+    const BF16: Element = Element::Float(Dtype::Bf16);
+
+    fn case(implementation: Implementation, m: u64, flops: u64) -> Case {
+        let shape = Axes::from([("m", m), ("k", 64), ("n", 32)]);
+        Case { implementation, shape, flops: Some(flops), ..Case::default() }
+    }
+
+    fn linear(implementation: Implementation, m: u64) -> Case {
+        case(implementation, m, 2 * m * 64 * 32)
+    }
+
+    fn int8() -> Format {
+        Format::symmetric(8, Grouping::Row, Dtype::Bf16, Dtype::Bf16)
+    }
+
+    #[test]
+    fn a_product_is_held_against_the_peak_of_what_it_multiplies() {
+        use Implementation::{Eager, Native};
+        let (none, weight_only) = (Treatment::none(Dtype::Bf16), Treatment::weight_only(Dtype::Bf16, int8()));
+        let dynamic = Treatment::dynamic(Dtype::Bf16, int8(), int8(), Products::Codes(Dtype::Bf16));
+        let spared = Treatment { spares_single_rows: true, ..dynamic };
+        let block = case(Eager, 8, 100 * 2 * 8 * 64 * 32);
+        for (case, factors, treatment, tf32, expected) in [
+            (linear(Eager, 8), BF16, &none, true, &["bf16"][..]),
+            (linear(Eager, 8), Element::Float(Dtype::F32), &none, true, &["f32", "tf32"]),
+            (linear(Native, 8), Element::E4m3, &none, false, &["e4m3"]),
+            // There is no probe of int8 x int8.
+            (linear(Native, 8), Element::Signed(8), &none, false, &[]),
+            (linear(Eager, 8), BF16, &weight_only, true, &["bf16"]),
+            (linear(Eager, 8), BF16, &dynamic, true, &["f32", "tf32"]),
+            (linear(Eager, 8), BF16, &spared, true, &["f32", "tf32"]),
+            (linear(Eager, 1), BF16, &spared, true, &["bf16"]),
+            // Another's kernel may multiply the codes themselves.
+            (linear(Native, 8), BF16, &dynamic, false, &[]),
+            (linear(Native, 8), BF16, &weight_only, false, &["bf16"]),
+            // The products of attention are of the model's type.
+            (block, BF16, &spared, false, &["f32", "bf16"]),
+        ] {
+            assert_eq!(kinds(&case, factors, treatment, tf32), expected, "{} {factors}", case.implementation);
+        }
+    }
+}

@@ -4,17 +4,30 @@ mod forms;
 mod kinds;
 mod looks;
 mod probe;
+mod second_look;
 
+pub use forms::own as form;
 pub use kinds::kinds;
 use looks::Looks;
-pub use probe::{Beside, Probe, Share};
+pub use probe::{Beside, Probe};
+use second_look::{Judgement, Share, judge};
 
 use crate::cache;
-use calorimeter_case::record::Roofline;
+use calorimeter_case::record::{Against, Roofline};
+use calorimeter_shapes::Shape;
 use calorimeter_sinks::Record;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// What products of one kind of number reach, in 10¹² operations per second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Peak {
+    /// In the fastest window.
+    pub burst: f64,
+    /// In the middle window of a second of continuous load.
+    pub sustained: f64,
+}
 
 /// The peaks of one device under one driver and one policy of clocks.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -32,8 +45,8 @@ pub struct Peaks {
     /// What each look at memory reached, the lowest first: their ends are the interval of the peak.
     #[serde(default)]
     pub memory_looks: Looks,
-    /// Matrix products by their kind of number, in 10¹² operations per second.
-    pub tflops: BTreeMap<String, f64>,
+    /// Matrix products by their kind of number. Files of early versions have none, and are not read.
+    pub products: BTreeMap<String, Peak>,
     /// What could not be measured in this process, and why: it is not tried again here, but in the next run.
     #[serde(skip)]
     pub failed: BTreeMap<String, String>,
@@ -54,8 +67,14 @@ pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe:
         new |= peaks.look_at_memory(probe);
     }
     for &kind in kinds {
-        if !peaks.tflops.contains_key(kind) && !peaks.failed.contains_key(kind) {
-            new |= peaks.noted(kind, probe.products(kind));
+        if !peaks.products.contains_key(kind) && !peaks.failed.contains_key(kind) {
+            match probe.products(kind) {
+                Ok(peak) => {
+                    peaks.raise(kind, peak);
+                    new = true;
+                }
+                Err(why) => peaks.fail(kind, why),
+            }
         }
     }
     if new {
@@ -64,95 +83,78 @@ pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe:
     Some(peaks.clone())
 }
 
-/// Measures a case again that is faster than a peak, in turns with probes as large as itself: the device may have been
-/// slower when its peak was measured. The probe that comes nearest to the case raises the peak; where the case is faster
-/// than all of them too, that is told.
-pub fn again(
-    record: &Record,
-    over: &[&str],
-    known: &mut Peaks,
-    kept: Option<&Path>,
-    probe: &mut Probe<'_>,
-    case: &mut Beside<'_>,
-) -> Result<(), String> {
-    for memory in [false, true] {
-        let over = || over.iter().copied().filter(|&what| (what == MEMORY) == memory);
-        let look = || over().map(|what| (what, probe.beside(what, case))).collect();
-        let Some((what, share)) = settled(look)? else { continue };
-        let rate = if memory { record.rates.gbps } else { record.rates.tflops.map(|rate| rate * case.share) };
-        let rate = rate.ok_or("it has no rate")?;
-        if memory {
-            // In turns the case was no faster than the probe, so what each of them reached is no more than the peak.
-            known.noted(what, Ok(if probe.shares_memory() { share.probe.max(rate) } else { share.probe }));
-            repeated(rate, known.memory_gbps.unwrap_or(share.probe))?;
-        } else {
-            // What is over the probe by noise alone is no more than it.
-            known.noted(what, Ok(rate / share.middle.min(1.0)));
-        }
-    }
-    known.save(path(kept, probe).as_deref());
-    Ok(())
+/// What a case is measured in turns with.
+pub trait Turns {
+    /// The case beside every form of these probes at once.
+    fn look(&mut self, over: &[&'static str]) -> Result<Vec<Share>, String>;
+    /// A product under continuous load, in 10¹² operations per second.
+    fn sustained(&mut self, kind: &str, form: Shape) -> Result<f64, String>;
+    /// Whether others use the memory meanwhile.
+    fn shares_memory(&self) -> bool;
 }
 
-/// Whether a rate is possible, although the case was slower in turns with the probe, which leaves it nothing in the cache.
-fn repeated(rate: f64, peak: f64) -> Result<(), String> {
-    let percent = 100.0 * rate / peak;
+/// Measures a case again that is faster than a peak, in turns with probes as large as itself: the device may have been
+/// slower when its peak was measured, or another form of product is faster. Then the peak is raised to what the probe
+/// reaches, never to what the case does. The error says why the case is no result, the answer what is left to be said.
+pub fn again(
+    record: &Record,
+    over: &[&'static str],
+    known: &mut Peaks,
+    kept: Option<&Path>,
+    mut case: Beside<'_, '_>,
+) -> Result<Vec<String>, String> {
+    let before = known.clone();
+    let doubts = looked_at(record, over, known, &mut case);
+    if *known != before {
+        known.save(path(kept, case.probe).as_deref());
+    }
+    doubts
+}
+
+fn looked_at(
+    record: &Record,
+    over: &[&'static str],
+    known: &mut Peaks,
+    turns: &mut dyn Turns,
+) -> Result<Vec<String>, String> {
+    let mut doubts = Vec::new();
+    let (memory, products): (Vec<&'static str>, _) = over.iter().copied().partition(|&what| what == MEMORY);
+    for over in [products, memory].into_iter().filter(|over| !over.is_empty()) {
+        let found = match judge(|| turns.look(&over)) {
+            Judgement::Refused(why) => return Err(why),
+            Judgement::Possible(found) => found,
+            Judgement::Unclear(why) => {
+                let peaks = over.join(" and ");
+                doubts.push(format!("its rate is more than the measured peak of {peaks}, and may be wrong: {why}"));
+                continue;
+            }
+        };
+        match found.form {
+            Some(form) => match turns.sustained(found.what, form) {
+                Ok(sustained) => known.raise(found.what, Peak { burst: found.rate.max(sustained), sustained }),
+                Err(why) => doubts.push(format!("a faster product than that of the peak could not be kept up: {why}")),
+            },
+            None => known.raise_memory(found.rate),
+        }
+        if found.what == MEMORY && !turns.shares_memory() {
+            repeated(record, known.memory_gbps.unwrap_or(found.rate))?;
+        }
+    }
+    Ok(doubts)
+}
+
+/// Whether a rate of memory is possible, although the case was slower in turns with the probe, which leaves it nothing in
+/// the cache.
+fn repeated(record: &Record, peak: f64) -> Result<(), String> {
+    let slowest = record.time.time_ns.map(|time| time.hi.unwrap_or(time.median));
+    let Some((bytes, nanos)) = record.case.bytes.zip(slowest) else { return Ok(()) };
+    let percent = 100.0 * bytes as f64 / nanos / peak;
     if percent <= TOLERATED_PERCENT {
         return Ok(());
     }
     Err(format!(
         "{percent:.0} % of what copies and reads of memory reach, and slower in turns with them: a cache held its operands"
     ))
-}
-
-/// Looks until the case is seen not to be faster than its probe; one that never is so seen is no result.
-fn settled<'a>(
-    mut look: impl FnMut() -> Vec<(&'a str, Result<Share, String>)>,
-) -> Result<Option<(&'a str, Share)>, String> {
-    const LOOKS: u32 = 3;
-    let mut looked = 0;
-    loop {
-        looked += 1;
-        match nearest(look())? {
-            Some((what, share)) if 100.0 * share.middle > TOLERATED_PERCENT => {
-                if looked == LOOKS {
-                    return Err(faster(what, share));
-                }
-            }
-            settled => return Ok(settled),
-        }
-    }
-}
-
-fn faster(what: &str, share: Share) -> String {
-    let probe = if what == MEMORY { "copies and reads of memory" } else { "a product of as many operations" };
-    let percent = 100.0 * share.middle;
-    format!("{percent:.0} % of what {probe} reached in turns with it; work was miscounted, cached or left out")
-}
-
-/// The look at which the case comes out slowest, with the share of the probe's rate that it reaches; or why it is no
-/// result.
-fn nearest(looks: Vec<(&str, Result<Share, String>)>) -> Result<Option<(&str, Share)>, String> {
-    let mut least: Option<(&str, Share)> = None;
-    let mut failed = None;
-    for (what, look) in looks {
-        match look {
-            Ok(share) if least.is_none_or(|(_, least)| share.lo < least.lo) => least = Some((what, share)),
-            Ok(_) => {}
-            Err(why) => {
-                failed = Some(format!(
-                    "its rate is more than the measured peak of {what}, and could not be \
-                measured again beside it: {why}"
-                ))
-            }
-        }
-    }
-    match (least, failed) {
-        (Some((what, share)), _) if 100.0 * share.lo > TOLERATED_PERCENT => Err(faster(what, share)),
-        (Some(nearest), _) => Ok(Some(nearest)),
-        (None, Some(why)) => Err(why),
-        (None, None) => Ok(None),
-    }
 }
 
 /// What the peak of memory is called among those of products.
@@ -167,7 +169,10 @@ impl Peaks {
             cache.join(&probe.cache().unwrap_or_default());
             match probe.memory() {
                 Ok(looks) => self.memory_looks.join(&looks),
-                Err(why) => return self.noted(MEMORY, Err(why)),
+                Err(why) => {
+                    self.fail(MEMORY, why);
+                    return false;
+                }
             }
             (self.memory_gbps, self.cache_gbps) = (self.memory_looks.peak(), cache.peak());
             if !(probe.shares_memory() && self.contradict()) {
@@ -180,7 +185,8 @@ impl Peaks {
             "copies and reads reached {memory:.1} GB/s in memory and {cache:.1} GB/s in the cache, which is never slower: \
              others use this machine too much"
         );
-        self.noted(MEMORY, Err(why))
+        self.fail(MEMORY, why);
+        false
     }
 
     /// Whether memory came out faster than the cache before it, so that one of the two is wrong.
@@ -202,24 +208,22 @@ impl Peaks {
         self
     }
 
-    /// Takes a figure if it is higher than the known one, or why there is none; answers whether there is something new.
-    fn noted(&mut self, what: &str, figure: Result<f64, String>) -> bool {
-        match figure {
-            Ok(figure) if what == MEMORY => {
-                self.memory_gbps = self.memory_gbps.into_iter().chain([figure]).reduce(f64::max);
-                // The cache is at least as fast, so a lower figure of it was too low.
-                self.cache_gbps = self.cache_gbps.filter(|_| !self.contradict());
-            }
-            Ok(figure) => {
-                let known = self.tflops.entry(what.to_owned()).or_insert(figure);
-                *known = known.max(figure);
-            }
-            Err(why) => {
-                self.failed.insert(what.to_owned(), why);
-                return false;
-            }
-        }
-        true
+    /// Takes a peak of products where it is higher than the known one.
+    fn raise(&mut self, kind: &str, peak: Peak) {
+        let known = self.products.entry(kind.to_owned()).or_insert(peak);
+        *known = Peak { burst: known.burst.max(peak.burst), sustained: known.sustained.max(peak.sustained) };
+    }
+
+    /// Takes a peak of memory where it is higher than the known one.
+    fn raise_memory(&mut self, rate: f64) {
+        self.memory_gbps = self.memory_gbps.into_iter().chain([rate]).reduce(f64::max);
+        // The cache is at least as fast, so a lower figure of it was too low.
+        self.cache_gbps = self.cache_gbps.filter(|_| !self.contradict());
+    }
+
+    /// Takes the reason why there is no peak.
+    fn fail(&mut self, what: &str, why: String) {
+        self.failed.insert(what.to_owned(), why);
     }
 
     fn save(&mut self, path: Option<&Path>) {
@@ -231,7 +235,7 @@ impl Peaks {
 
     /// What is missing for a case whose products are of these kinds, in words.
     pub fn missing(&self, kinds: &[&str]) -> Vec<String> {
-        let compute = !kinds.is_empty() && !kinds.iter().any(|&kind| self.tflops.contains_key(kind));
+        let compute = !kinds.is_empty() && !kinds.iter().any(|&kind| self.products.contains_key(kind));
         let wanted = kinds.iter().filter(|_| compute).copied().chain(self.memory_gbps.is_none().then_some(MEMORY));
         let why = |what| self.failed.get(what).map(|why| format!("the peak of {what} could not be measured: {why}"));
         wanted.filter_map(why).collect()
@@ -249,27 +253,30 @@ fn read(path: Option<&Path>, probe: &Probe<'_>) -> Option<Peaks> {
     same.then(|| peaks.trusted(probe.shares_memory()))
 }
 
-/// Where a case stands against the peak of its kinds of number, and that of memory or cache.
+/// Where a case stands against the sustained peak of its kinds of number, and that of memory or cache.
 /// `share` of the operations that the case counts are really done.
 pub fn place(record: &Record, peaks: &Peaks, kinds: &[&str], share: f64, cache_bytes: u64) -> Option<Roofline> {
     let nanos = record.time.time_ns?.median;
     if !record.case.regime.clock().is_the_devices() {
         return None;
     }
-    let peak_tflops = kinds.iter().filter_map(|&kind| peaks.tflops.get(kind).copied()).reduce(f64::max);
+    let known = || kinds.iter().filter_map(|&kind| peaks.products.get(kind));
+    let peak_tflops = known().map(|peak| peak.sustained).reduce(f64::max);
+    let burst_tflops = known().map(|peak| peak.burst).reduce(f64::max);
     let cold = comes_from_memory(record, cache_bytes);
     let peak_gbps = if cold { peaks.memory_gbps } else { peaks.cache_gbps.or(peaks.memory_gbps) };
     let percent = |rate: Option<f64>, peak: Option<f64>| Some(100.0 * rate? / peak?);
     let compute_percent = percent(record.case.flops.map(|flops| flops as f64 * share / nanos / 1e3), peak_tflops);
     let memory_percent = percent(record.case.bytes.map(|bytes| bytes as f64 / nanos), peak_gbps);
     let storage = if cold || peaks.cache_gbps.is_none() { "memory" } else { "cache" };
-    let (bound, percent) = match (compute_percent, memory_percent) {
-        (Some(compute), Some(memory)) if compute >= memory => ("compute", compute),
-        (Some(compute), None) => ("compute", compute),
-        (_, Some(memory)) => (storage, memory),
+    let (bound, against, percent) = match (compute_percent, memory_percent) {
+        (Some(compute), Some(memory)) if compute >= memory => ("compute", Against::Sustained, compute),
+        (Some(compute), None) => ("compute", Against::Sustained, compute),
+        (_, Some(memory)) => (storage, Against::Burst, memory),
         (None, None) => return None,
     };
-    Some(Roofline { bound: bound.into(), percent, compute_percent, memory_percent, peak_tflops, peak_gbps })
+    let (bound, against) = (bound.into(), Some(against));
+    Some(Roofline { bound, percent, against, compute_percent, memory_percent, peak_tflops, burst_tflops, peak_gbps })
 }
 
 /// Whether the operands of each launch come from memory and not from a cache: the sets exceed it together, or one of them
@@ -281,11 +288,12 @@ fn comes_from_memory(record: &Record, cache_bytes: u64) -> bool {
     }
 }
 
-/// What of a case is faster than a device was seen to be. The cache has no such limit: smaller and faster ones stand
+/// What of a case is faster than a device was ever seen to be. The cache has no such limit: smaller and faster ones stand
 /// before it.
-pub fn doubtful<'a>(record: &Record, roof: &Roofline, kinds: &[&'a str], cache_bytes: u64) -> Vec<&'a str> {
+pub fn doubtful(record: &Record, roof: &Roofline, kinds: &[&'static str], cache_bytes: u64) -> Vec<&'static str> {
     let over = |percent: Option<f64>| percent.is_some_and(|percent| percent > TOLERATED_PERCENT);
-    let mut doubtful = if over(roof.compute_percent) { kinds.to_vec() } else { Vec::new() };
+    let of_burst = || Some(roof.compute_percent? * roof.peak_tflops? / roof.burst_tflops?);
+    let mut doubtful = if over(of_burst()) { kinds.to_vec() } else { Vec::new() };
     if over(roof.memory_percent) && comes_from_memory(record, cache_bytes) {
         doubtful.push(MEMORY);
     }
@@ -303,8 +311,8 @@ mod tests {
     const CACHE: u64 = 50 << 20;
 
     fn peaks() -> Peaks {
-        let tflops = [("bf16".to_owned(), 800.0)].into();
-        Peaks { memory_gbps: Some(4000.0), cache_gbps: Some(9000.0), tflops, ..Peaks::default() }
+        let products = [("bf16".to_owned(), Peak { burst: 800.0, sustained: 640.0 })].into();
+        Peaks { memory_gbps: Some(4000.0), cache_gbps: Some(9000.0), products, ..Peaks::default() }
     }
 
     fn record(flops: u64, bytes: u64, nanos: f64, sets: u32) -> Record {
@@ -327,12 +335,13 @@ mod tests {
 
     #[test]
     fn the_nearer_roof_binds() {
-        // 1 GFLOP and 8 MB in 4 µs: 250 TFLOP/s of 800, 2000 GB/s of 4000.
+        // 1 GFLOP and 8 MB in 4 µs: 250 TFLOP/s of 640, 2000 GB/s of 4000.
         let memory = place(&record(1_000_000_000, 8_000_000, 4_000.0, 20), &peaks(), &["bf16"], 1.0, CACHE).unwrap();
-        assert_eq!((memory.bound.as_str(), memory.percent), ("memory", 50.0));
-        assert_eq!(memory.compute_percent, Some(31.25));
+        assert_eq!((memory.bound.as_str(), memory.against, memory.percent), ("memory", Some(Against::Burst), 50.0));
+        assert_eq!(memory.compute_percent, Some(39.0625));
         let compute = place(&record(1_000_000_000, 8_000, 4_000.0, 20), &peaks(), &["bf16"], 1.0, CACHE).unwrap();
-        assert_eq!(compute.bound, "compute");
+        assert_eq!((compute.bound.as_str(), compute.against), ("compute", Some(Against::Sustained)));
+        assert_eq!((compute.peak_tflops, compute.burst_tflops), (Some(640.0), Some(800.0)));
         // Two sets of 8 MB stay in the cache.
         let cache = place(&record(1_000, 8_000_000, 4_000.0, 2), &peaks(), &["bf16"], 1.0, CACHE).unwrap();
         assert_eq!((cache.bound.as_str(), cache.peak_gbps), ("cache", Some(9000.0)));
@@ -353,12 +362,14 @@ mod tests {
     #[test]
     fn what_could_not_be_measured_is_told_and_not_kept() {
         let mut peaks = Peaks { memory_gbps: None, ..peaks() };
-        assert!(!peaks.noted("f32", Err("no kernel".into())) && !peaks.noted(MEMORY, Err("no buffer".into())));
+        peaks.fail("f32", "no kernel".into());
+        peaks.fail(MEMORY, "no buffer".into());
         assert_eq!(peaks.missing(&["bf16"]), ["the peak of memory could not be measured: no buffer"]);
         assert_eq!(peaks.missing(&["f32"])[0], "the peak of f32 could not be measured: no kernel");
         let kept: Peaks = serde_json::from_value(serde_json::to_value(&peaks).unwrap()).unwrap();
-        assert!(kept.failed.is_empty() && kept.tflops.len() == 1);
-        assert!(peaks.noted("bf16", Ok(700.0)) && peaks.tflops["bf16"] == 800.0);
+        assert!(kept.failed.is_empty() && kept.products.len() == 1);
+        peaks.raise("bf16", Peak { burst: 700.0, sustained: 650.0 });
+        assert_eq!(peaks.products["bf16"], Peak { burst: 800.0, sustained: 650.0 });
     }
 
     #[test]
@@ -367,13 +378,13 @@ mod tests {
         let kept = Peaks { memory_gbps: Some(61.0), cache_gbps: Some(16.7), memory_looks: looks, ..peaks() };
         assert!(kept.contradict());
         let trusted = kept.clone().trusted(true);
-        assert_eq!((trusted.memory_gbps, trusted.cache_gbps, trusted.tflops), (None, None, kept.tflops.clone()));
+        assert_eq!((trusted.memory_gbps, trusted.cache_gbps, trusted.products), (None, None, kept.products.clone()));
         assert_eq!(trusted.memory_looks, Looks::default(), "what contradicts itself is forgotten");
         // A device of its own has caches and memory that are measured well enough.
         assert_eq!(kept.clone().trusted(false), kept);
-        // A case shows that memory is faster than the cache was once seen to be: then the cache was seen wrongly.
+        // A probe shows that memory is faster than the cache was once seen to be: then the cache was seen wrongly.
         let mut raised = Peaks { memory_gbps: Some(10.0), cache_gbps: Some(16.7), ..peaks() };
-        assert!(raised.noted(MEMORY, Ok(20.0)));
+        raised.raise_memory(20.0);
         assert_eq!((raised.memory_gbps, raised.cache_gbps), (Some(20.0), None));
     }
 
@@ -395,6 +406,19 @@ mod tests {
     }
 
     #[test]
+    fn peaks_of_a_version_that_had_one_for_each_kind_are_measured_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.json");
+        let mut file = serde_json::to_value(peaks()).unwrap();
+        let products = file.as_object_mut().unwrap().remove("products").unwrap();
+        cache::keep(&path, &file);
+        assert_eq!(cache::read::<Peaks>(&path), None);
+        file["products"] = products;
+        cache::keep(&path, &file);
+        assert_eq!(cache::read::<Peaks>(&path), Some(peaks()));
+    }
+
+    #[test]
     fn what_is_faster_than_a_peak_is_doubted_and_what_comes_from_a_cache_is_not() {
         let doubts = |record: Record| {
             let roof = place(&record, &peaks(), &["bf16"], 1.0, CACHE).unwrap();
@@ -407,29 +431,86 @@ mod tests {
         assert!(doubts(record(8_150_000_000, 8_000_000, 10_000.0, 20)).is_empty());
     }
 
+    /// Looks that are given beforehand.
+    struct Scripted {
+        looks: Vec<Vec<Share>>,
+        sustained: f64,
+        shares_memory: bool,
+    }
+
+    impl Turns for Scripted {
+        fn look(&mut self, _: &[&'static str]) -> Result<Vec<Share>, String> {
+            if self.looks.is_empty() { Err("no look was left".into()) } else { Ok(self.looks.remove(0)) }
+        }
+
+        fn sustained(&mut self, _: &str, _: Shape) -> Result<f64, String> {
+            Ok(self.sustained)
+        }
+
+        fn shares_memory(&self) -> bool {
+            self.shares_memory
+        }
+    }
+
+    fn looks(what: &'static str, shares: &[f64], rate: f64) -> Scripted {
+        let form = Shape::new(64, 64, 64).ok().filter(|_| what != MEMORY);
+        let look = |&middle: &f64| vec![Share { what, form, middle, lo: Some(middle - 0.01), rate }];
+        Scripted { looks: shares.iter().map(look).collect(), sustained: 700.0, shares_memory: false }
+    }
+
     #[test]
-    fn what_is_faster_than_a_probe_in_turns_with_it_is_no_result() {
-        let share = |middle, lo| Share { middle, lo, probe: 1.0 };
-        let look = |middle, lo| Ok(share(middle, lo));
-        let refused = nearest(vec![("f32", look(1.3, 1.2)), ("bf16", look(1.25, 1.1))]).unwrap_err();
-        assert!(refused.starts_with("125 % of what a product of as many operations reached"), "{refused}");
-        let refused = nearest(vec![(MEMORY, look(2.0, 1.9))]).unwrap_err();
-        assert!(refused.starts_with("200 % of what copies and reads of memory reached"), "{refused}");
-        // A probe that is faster shows that the peak was measured on a slower device.
-        assert_eq!(
-            nearest(vec![("f32", look(1.3, 1.2)), ("bf16", look(0.8, 0.7))]),
-            Ok(Some(("bf16", share(0.8, 0.7))))
+    fn what_is_kept_after_a_second_look_is_the_rate_of_the_probe() {
+        // 1000 TFLOP/s at first, which no second look saw.
+        let fast = record(10_000_000_000, 8_000_000, 10_000.0, 20);
+        let mut known = peaks();
+        assert_eq!(looked_at(&fast, &["bf16"], &mut known, &mut looks("bf16", &[0.97, 0.98], 820.0)), Ok(vec![]));
+        assert_eq!(known.products["bf16"], Peak { burst: 820.0, sustained: 700.0 });
+        // The next case is doubted as the first one was.
+        let roof = place(&fast, &known, &["bf16"], 1.0, CACHE).unwrap();
+        assert_eq!(doubtful(&fast, &roof, &["bf16"], CACHE), ["bf16"]);
+        // A probe that is slower than the peak changes nothing.
+        assert_eq!(looked_at(&fast, &["bf16"], &mut known, &mut looks("bf16", &[0.97, 0.98], 500.0)), Ok(vec![]));
+        assert_eq!(known.products["bf16"], Peak { burst: 820.0, sustained: 700.0 });
+    }
+
+    #[test]
+    fn looks_that_disagree_refuse_and_raise_nothing() {
+        let fast = record(10_000_000_000, 8_000_000, 10_000.0, 20);
+        let mut known = peaks();
+        let mut apart = looks("bf16", &[1.1, 1.3, 1.5, 1.7], 900.0);
+        let doubts = looked_at(&fast, &["bf16"], &mut known, &mut apart).unwrap();
+        assert!(
+            doubts[0].starts_with("its rate is more than the measured peak of bf16, and may be wrong"),
+            "{doubts:?}"
         );
-        assert_eq!(nearest(vec![("f32", look(1.01, 0.9))]), Ok(Some(("f32", share(1.01, 0.9)))));
-        assert!(repeated(4700.0, 4650.0).is_ok());
-        assert!(repeated(5600.0, 4650.0).unwrap_err().starts_with("120 % of what copies and reads of memory reach"));
-        assert_eq!(nearest(vec![]), Ok(None));
-        // An interval that is too wide to tell is no excuse: it is looked at again, and then refused.
-        let mut looks = [share(1.5, 0.9), share(1.01, 0.9), share(0.5, 0.4)].into_iter();
-        assert_eq!(settled(|| vec![("f32", Ok(looks.next().unwrap()))]), Ok(Some(("f32", share(1.01, 0.9)))));
-        let refused = settled(|| vec![("f32", look(1.5, 0.9))]).unwrap_err();
-        assert!(refused.starts_with("150 % of what a product of as many operations reached"), "{refused}");
-        let refused = nearest(vec![("f32", Err("no kernel".into()))]).unwrap_err();
-        assert!(refused.ends_with("could not be measured again beside it: no kernel"), "{refused}");
+        assert_eq!(known, peaks());
+    }
+
+    #[test]
+    fn what_is_faster_than_every_probe_is_refused_and_raises_nothing() {
+        let fast = record(10_000_000_000, 8_000_000, 10_000.0, 20);
+        let mut known = peaks();
+        let refused = looked_at(&fast, &["bf16"], &mut known, &mut looks("bf16", &[1.05, 1.06], 950.0)).unwrap_err();
+        assert!(refused.starts_with("106 % of what the fastest of several products"), "{refused}");
+        let refused = looked_at(&fast, &[MEMORY], &mut known, &mut looks(MEMORY, &[2.0, 2.0], 4100.0)).unwrap_err();
+        assert!(refused.starts_with("200 % of what copies and reads of memory reached"), "{refused}");
+        assert_eq!(known, peaks());
+    }
+
+    #[test]
+    fn a_cache_that_held_the_operands_of_a_gpu_is_found_by_leaving_nothing_in_it() {
+        let over = |nanos| {
+            let mut known = peaks();
+            let mut seen = looks(MEMORY, &[0.8, 0.8], 4100.0);
+            let refused = looked_at(&record(1_000, 50_000_000, nanos, 20), &[MEMORY], &mut known, &mut seen).err();
+            (refused, known.memory_gbps)
+        };
+        let (refused, raised) = over(10_000.0);
+        assert!(refused.unwrap().starts_with("122 % of what copies and reads of memory reach"));
+        assert_eq!((over(12_000.0), raised), ((None, Some(4100.0)), Some(4100.0)));
+        // Memory that others use may have been free for a moment.
+        let mut shared = Scripted { shares_memory: true, ..looks(MEMORY, &[0.8, 0.8], 4100.0) };
+        let fast = record(1_000, 50_000_000, 10_000.0, 20);
+        assert_eq!(looked_at(&fast, &[MEMORY], &mut peaks(), &mut shared), Ok(vec![]));
     }
 }

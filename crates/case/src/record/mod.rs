@@ -26,7 +26,7 @@ pub use number::finite;
 pub use outcome::{Outcome, Status};
 pub use preparation::{Preparation, Tuning};
 pub use profile::{KernelShare, Profile};
-pub use rates::{Rates, Roofline};
+pub use rates::{Against, Rates, Roofline};
 pub use speedup::{Speedup, SuiteSpeedup};
 pub use telemetry::{Telemetry, TelemetrySample};
 pub use time::{Estimate, Scatter, Time, Window};

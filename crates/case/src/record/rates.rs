@@ -24,18 +24,44 @@ pub struct Roofline {
     pub bound: String,
     /// Percent of that limit reached.
     pub percent: f64,
+    /// Which of its peaks that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<Against>,
     /// Percent of the compute peak.
     #[serde(default, skip_serializing_if = "no_number")]
     pub compute_percent: Option<f64>,
     /// Percent of the bandwidth peak.
     #[serde(default, skip_serializing_if = "no_number")]
     pub memory_percent: Option<f64>,
-    /// The compute peak in 10¹² operations per second.
+    /// The compute peak in 10¹² operations per second, under continuous load.
     #[serde(default, skip_serializing_if = "no_number")]
     pub peak_tflops: Option<f64>,
+    /// The same for a moment: what no right kernel exceeds.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub burst_tflops: Option<f64>,
     /// The bandwidth peak in 10⁹ bytes per second.
     #[serde(default, skip_serializing_if = "no_number")]
     pub peak_gbps: Option<f64>,
+}
+
+/// How long a device kept up a peak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Against {
+    /// For a moment: the fastest window.
+    Burst,
+    /// For a second of continuous load: the middle window.
+    Sustained,
+}
+
+impl Against {
+    /// The word used in the JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Burst => "burst",
+            Self::Sustained => "sustained",
+        }
+    }
 }
 
 impl Roofline {

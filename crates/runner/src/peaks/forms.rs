@@ -1,4 +1,4 @@
-//! The sizes of a case's product.
+//! Products of about as many operations as a case: none of them is the fastest on every device.
 
 use calorimeter_case::Case;
 use calorimeter_shapes::Shape;
@@ -13,6 +13,29 @@ pub fn own(case: &Case) -> Option<Shape> {
     (more <= shape.flops() / LITTLE).then_some(shape)
 }
 
+/// The case's own form where it has one, and a square, a wide and a tall one, no larger than a square of this side.
+pub fn forms(own: Option<Shape>, operations: f64, largest: u64) -> Vec<Shape> {
+    const SQUARE: [u64; 3] = [1, 1, 1];
+    const WIDE: [u64; 3] = [1, 4, 4];
+    const TALL: [u64; 3] = [4, 4, 1];
+    let mut forms = Vec::from_iter(own);
+    for form in [SQUARE, WIDE, TALL].into_iter().filter_map(|sides| scaled(sides, operations, largest)) {
+        if !forms.contains(&form) {
+            forms.push(form);
+        }
+    }
+    forms
+}
+
+/// A product with sides of these proportions.
+fn scaled(sides: [u64; 3], operations: f64, largest: u64) -> Option<Shape> {
+    const STEP: u64 = 64;
+    let most = 2.0 * (largest as f64).powi(3);
+    let unit = (operations.min(most) / 2.0 / sides.iter().product::<u64>() as f64).cbrt();
+    let [m, k, n] = sides.map(|side| ((unit * side as f64).round() as u64).next_multiple_of(STEP).max(STEP));
+    Shape::new(m, k, n).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -20,6 +43,19 @@ mod tests {
 
     fn shape(m: u64, k: u64, n: u64) -> Shape {
         Shape::new(m, k, n).unwrap()
+    }
+
+    #[test]
+    fn forms_have_about_as_many_operations_as_the_case() {
+        let case = shape(1024, 4096, 4096);
+        let forms = forms(Some(case), case.flops() as f64, 8192);
+        assert_eq!(forms, [case, shape(2624, 2624, 2624), shape(4096, 4096, 1024)]);
+        let small = shape(1, 64, 64);
+        assert_eq!(super::forms(Some(small), small.flops() as f64, 8192), [small, shape(64, 64, 64)]);
+        // No larger than what the device is tried with.
+        let huge = super::forms(None, 1e18, 2048);
+        assert_eq!(huge[0], shape(2048, 2048, 2048));
+        assert!(huge.iter().all(|form| form.flops() < 9 * huge[0].flops() / 8), "{huge:?}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Measures peaks: copies and reads of known size, and matrix products.
 
+use super::forms::forms;
 use super::looks::Looks;
-use super::{MEMORY, Peaks};
+use super::second_look::Share;
+use super::{MEMORY, Peak, Peaks, Turns};
 use crate::platforms::Probed;
 use crate::platforms::{self, Platform};
 use crate::regimes::stopwatch;
@@ -10,7 +12,7 @@ use crate::worker::arm::Job;
 use calorimeter_case::Regime;
 use calorimeter_recipes::{Dtype, Treatment};
 use calorimeter_shapes::Shape;
-use calorimeter_timing::{Arm, Failure, Options, Overhead, Quiet, Stopwatch, Work, measure};
+use calorimeter_timing::{Arm, Failure, Measurement, Options, Overhead, Quiet, Stopwatch, Work, measure, median};
 use calorimeter_zoo::{Device, Machines, Problem, Setup, open};
 use std::time::{Duration, Instant};
 
@@ -28,24 +30,34 @@ pub struct Probe<'a> {
     pub machines: &'a mut Machines,
 }
 
-/// A measured case, for a second look at what it does in a launch.
-pub struct Beside<'a> {
+/// A measured case beside the probes of its device, for a second look at what it does in a launch.
+pub struct Beside<'a, 'b> {
+    pub probe: &'a mut Probe<'b>,
     pub work: &'a mut dyn Work,
     pub stopwatch: &'a mut dyn Stopwatch,
-    /// Operations that it counts, and the share of them that is done.
+    /// The sizes of the one product that it is, where it is one.
+    pub form: Option<Shape>,
+    /// Operations that it does.
     pub operations: f64,
-    pub share: f64,
     /// Bytes that it moves.
     pub bytes: f64,
+    /// What it was last measured beside, for another look.
+    pub rivals: Option<Rivals>,
 }
 
-/// A rate over that of a probe, measured in turns: the middle, and the low end of the interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Share {
-    pub middle: f64,
-    pub lo: f64,
-    /// Launches of the probe in a nanosecond, times what one of them does.
-    pub probe: f64,
+/// Probes that a case is measured beside, open while looks are repeated.
+pub struct Rivals {
+    over: Vec<&'static str>,
+    all: Vec<Rival>,
+    since: Instant,
+}
+
+struct Rival {
+    what: &'static str,
+    form: Option<Shape>,
+    work: Box<dyn Work>,
+    /// Operations or bytes of a launch.
+    amount: f64,
 }
 
 const MAY_NOT_TUNE: &str = "its kernels may not be tuned in this run";
@@ -58,6 +70,12 @@ const REST: Duration = Duration::from_millis(20);
 /// Looks at memory that others use, and how long one may take.
 const LOOKS: u32 = 4;
 const LOOK: Duration = Duration::from_millis(60);
+/// Continuous load: how long it lasts before it counts, how long it counts, and the least of a window.
+const LEAD: Duration = Duration::from_millis(400);
+const HELD: Duration = Duration::from_secs(1);
+const WINDOW: Duration = Duration::from_millis(50);
+/// No further look at a case after this: it has a timeout.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Probe<'_> {
     fn platform(&self) -> &'static dyn Platform {
@@ -123,34 +141,40 @@ impl Probe<'_> {
     }
 
     /// Square products in 10¹² operations per second: the fastest of several sizes.
-    pub fn products(&mut self, kind: &str) -> Result<f64, String> {
+    pub fn products(&mut self, kind: &str) -> Result<Peak, String> {
         self.may_multiply()?;
         let trials = self.platform().trials(self.told.software);
         let mut best = Err("nothing was tried".to_owned());
         for &size in trials.peak_products {
             let start = Instant::now();
-            let rate = self.product(kind, size);
+            let rate = square(size).and_then(|form| Ok((self.burst(kind, form)?, form)));
             let failed = rate.is_err();
             best = better(best, rate);
             if failed || start.elapsed() > trials.patience {
                 break;
             }
         }
-        best
+        let (burst, form) = best?;
+        let sustained = self.sustained(kind, form)?;
+        Ok(Peak { burst: burst.max(sustained), sustained })
     }
 
     fn may_multiply(&self) -> Result<(), String> {
         if self.platform().tunes() && !self.may_tune { Err(MAY_NOT_TUNE.into()) } else { Ok(()) }
     }
 
-    fn product(&mut self, kind: &str, size: u64) -> Result<f64, Failure> {
-        let mut product = self.square(kind, size)?;
-        Ok(operations(size) / self.shortest(product.as_mut())? / 1e3)
+    fn burst(&mut self, kind: &str, form: Shape) -> Result<f64, Failure> {
+        let mut product = self.product(kind, form)?;
+        Ok(form.flops() as f64 / self.shortest(product.as_mut())? / 1e3)
     }
 
-    /// A product of square matrices.
-    fn square(&mut self, kind: &str, size: u64) -> Result<Box<dyn Work>, Failure> {
-        let form = Shape::new(size, size, size)?;
+    /// A product under continuous load, in 10¹² operations per second.
+    pub fn sustained(&mut self, kind: &str, form: Shape) -> Result<f64, String> {
+        let nanos = self.product(kind, form).and_then(|mut product| self.held(product.as_mut()));
+        Ok(form.flops() as f64 / nanos.map_err(|error| error.to_string())? / 1e3)
+    }
+
+    fn product(&mut self, kind: &str, form: Shape) -> Result<Box<dyn Work>, Failure> {
         if let Some(product) = self.platform().product(kind, form, self.device, self.machines) {
             return product;
         }
@@ -169,50 +193,34 @@ impl Probe<'_> {
         self.platform().shares_memory(self.told.software)
     }
 
-    /// The share that a case reaches of what the device does now: of copies and reads far beyond its cache, whichever is
-    /// faster, or of a square product of about as many operations.
-    pub fn beside(&mut self, what: &str, case: &mut Beside<'_>) -> Result<Share, String> {
-        if what != MEMORY {
-            self.may_multiply()?;
-            let most = self.platform().trials(self.told.software).largest_product;
-            let size = side(case.operations * case.share, most);
-            let share = self.square(what, size).and_then(|mut product| {
-                self.in_turns(product.as_mut(), operations(size), case.operations * case.share, case)
-            });
-            return share.map_err(|error| error.to_string());
+    /// Products of about as many operations as a case.
+    fn rival_products(
+        &mut self,
+        kinds: &[&'static str],
+        own: Option<Shape>,
+        operations: f64,
+    ) -> Result<Vec<Rival>, String> {
+        self.may_multiply()?;
+        let forms = forms(own, operations, self.platform().trials(self.told.software).largest_product);
+        let (mut rivals, mut failed) = (Vec::new(), None);
+        for (what, form) in kinds.iter().flat_map(|kind| forms.iter().map(move |form| (*kind, *form))) {
+            // Not every library has a product of every form.
+            match self.product(what, form) {
+                Ok(work) => rivals.push(Rival { what, form: Some(form), work, amount: form.flops() as f64 }),
+                Err(error) => failed = Some(error.to_string()),
+            }
         }
-        let (bytes, sets) = self.platform().beyond_the_cache(self.told.cache_bytes);
-        let mut least: Option<Share> = None;
-        for kind in [Traffic::Read, Traffic::Copy] {
-            let share = self
-                .mover(kind, bytes, sets)
-                .and_then(|(mut mover, moved)| self.in_turns(&mut mover, moved, case.bytes, case));
-            let share = share.map_err(|error| error.to_string())?;
-            least = least.filter(|least| least.lo <= share.lo).or(Some(share));
-        }
-        least.ok_or_else(|| "nothing was tried".to_owned())
+        if rivals.is_empty() { Err(failed.unwrap_or_default()) } else { Ok(rivals) }
     }
 
-    /// The rate of a case over that of a probe, by what a launch of each does.
-    fn in_turns(
-        &mut self,
-        probe: &mut dyn Work,
-        probes: f64,
-        cases: f64,
-        case: &mut Beside<'_>,
-    ) -> Result<Share, Failure> {
-        for _ in 0..3 {
-            probe.launch()?;
-        }
-        probe.settle()?;
-        let setup = self.setup();
-        let (mut clock, _) = stopwatch(Regime::DeviceHot, setup, self.machines, probe)?;
-        let mut arms = [Arm::new(probe, clock.as_mut()), Arm::new(case.work, case.stopwatch).against(0)];
-        let mut measured = measure(&mut arms, &quickly(), &mut Quiet);
-        let turns = measured.remove(1)?.comparison.ok_or("nothing was measured in turns")?;
-        let (lo, per_launch) = (turns.lo.unwrap_or(turns.ratio), cases / probes);
-        let probe = probes / measured.remove(0)?.time.median;
-        Ok(Share { middle: per_launch * turns.ratio, lo: per_launch * lo, probe })
+    /// Reads and copies far beyond the cache.
+    fn rival_traffic(&mut self) -> Result<Vec<Rival>, String> {
+        let (bytes, sets) = self.platform().beyond_the_cache(self.told.cache_bytes);
+        let rival = |kind| {
+            let (mover, amount) = self.mover(kind, bytes, sets)?;
+            Ok(Rival { what: MEMORY, form: None, work: Box::new(mover), amount })
+        };
+        [Traffic::Read, Traffic::Copy].into_iter().map(rival).collect::<Result<_, Failure>>().map_err(|e| e.to_string())
     }
 
     /// Nanoseconds of a launch in the fastest window of each of several looks, between which others may come and go.
@@ -238,6 +246,25 @@ impl Probe<'_> {
             if shortest.is_finite() { Ok(shortest) } else { Err("the clock stands still".into()) }
         };
         (0..LOOKS).map(|_| look()).collect()
+    }
+
+    /// Nanoseconds of a launch in the middle window of continuous load: what heat and power leave of a burst.
+    fn held(&mut self, work: &mut dyn Work) -> Result<f64, Failure> {
+        work.launch()?;
+        work.settle()?;
+        let (mut stopwatch, _) = stopwatch(Regime::DeviceHot, self.setup(), self.machines, work)?;
+        let (mut launches, mut windows, start) = (stopwatch.unit(), Vec::new(), Instant::now());
+        while start.elapsed() < LEAD + HELD || windows.is_empty() {
+            let begun = start.elapsed();
+            let nanos = stopwatch.window(work, launches)?.resolve()? as f64 / f64::from(launches);
+            if begun >= LEAD {
+                windows.push(nanos);
+            } else if start.elapsed() - begun < WINDOW {
+                // Beside so long a window what a clock adds to it is nothing.
+                launches = launches.saturating_mul(2);
+            }
+        }
+        median(&windows).filter(|nanos| *nanos > 0.0).ok_or_else(|| "the clock stands still".into())
     }
 
     /// Nanoseconds of a launch in the fastest window: a peak that something held back is none.
@@ -274,21 +301,91 @@ fn quickly() -> Options {
     }
 }
 
-fn operations(size: u64) -> f64 {
-    2.0 * (size as f64).powi(3)
+/// Several products stand beside a case, each of which may be long, and there is no interval of less than six rounds.
+fn in_turns() -> Options {
+    Options { precision: 0.02, max_time: Duration::from_secs(1), ..quickly() }
 }
 
-/// The side of a square product of about so many operations.
-fn side(operations: f64, most: u64) -> u64 {
-    const STEP: u64 = 64;
-    let side = (operations / 2.0).cbrt() as u64;
-    (side.div_ceil(STEP) * STEP).clamp(STEP, most)
+impl Turns for Beside<'_, '_> {
+    fn look(&mut self, over: &[&'static str]) -> Result<Vec<Share>, String> {
+        let amount = if over.contains(&MEMORY) { self.bytes } else { self.operations };
+        let mut rivals = match self.rivals.take() {
+            Some(rivals) if rivals.over == over => rivals,
+            _ => self.opened(over)?,
+        };
+        if rivals.since.elapsed() > PATIENCE {
+            return Err(format!("in turns with probes, no two times agreed within {} s", PATIENCE.as_secs()));
+        }
+        let shares = self.shares(&mut rivals.all, amount);
+        self.rivals = Some(rivals);
+        shares.map_err(|error| error.to_string())
+    }
+
+    fn sustained(&mut self, kind: &str, form: Shape) -> Result<f64, String> {
+        self.rivals = None;
+        self.probe.sustained(kind, form)
+    }
+
+    fn shares_memory(&self) -> bool {
+        self.probe.shares_memory()
+    }
 }
 
-/// The higher figure, or the last reason why there is none.
-fn better(known: Result<f64, String>, new: Result<f64, Failure>) -> Result<f64, String> {
+impl Beside<'_, '_> {
+    fn opened(&mut self, over: &[&'static str]) -> Result<Rivals, String> {
+        let all = if over.contains(&MEMORY) {
+            self.probe.rival_traffic()?
+        } else {
+            self.probe.rival_products(over, self.form, self.operations)?
+        };
+        Ok(Rivals { over: over.to_vec(), all, since: Instant::now() })
+    }
+
+    /// The rate of the case over that of each rival, by what a launch of each does.
+    fn shares(&mut self, rivals: &mut [Rival], case: f64) -> Result<Vec<Share>, Failure> {
+        let mut clocks = Vec::with_capacity(rivals.len());
+        for rival in rivals.iter_mut() {
+            for _ in 0..3 {
+                rival.work.launch()?;
+            }
+            rival.work.settle()?;
+            let setup = self.probe.setup();
+            clocks.push(stopwatch(Regime::DeviceHot, setup, self.probe.machines, rival.work.as_mut())?.0);
+        }
+        let mut arms = vec![Arm::new(self.work, self.stopwatch)];
+        let theirs = rivals.iter_mut().zip(&mut clocks);
+        arms.extend(theirs.map(|(rival, clock)| Arm::new(rival.work.as_mut(), clock.as_mut()).against(0)));
+        let mut measured = measure(&mut arms, &in_turns(), &mut Quiet).into_iter();
+        measured.next().ok_or("nothing was measured in turns")??;
+        rivals.iter().zip(measured).map(|(rival, measured)| rival.share(case, &measured?)).collect()
+    }
+}
+
+impl Rival {
+    /// What a case that does so much in a launch reached beside it.
+    fn share(&self, case: f64, measured: &Measurement) -> Result<Share, Failure> {
+        let turns = measured.comparison.ok_or("nothing was measured in turns")?;
+        let each = case / self.amount;
+        // In 10⁹ bytes, or 10¹² operations, per second.
+        let unit = if self.what == MEMORY { 1.0 } else { 1e3 };
+        Ok(Share {
+            what: self.what,
+            form: self.form,
+            middle: each / turns.ratio,
+            lo: turns.hi.filter(|_| turns.sound).map(|hi| each / hi),
+            rate: self.amount / measured.scatter.min / unit,
+        })
+    }
+}
+
+fn square(size: u64) -> Result<Shape, Failure> {
+    Ok(Shape::new(size, size, size)?)
+}
+
+/// The higher rate with its form, or the last reason why there is none.
+fn better(known: Result<(f64, Shape), String>, new: Result<(f64, Shape), Failure>) -> Result<(f64, Shape), String> {
     match (known, new) {
-        (Ok(known), Ok(new)) => Ok(known.max(new)),
+        (Ok(known), Ok(new)) => Ok(if new.0 > known.0 { new } else { known }),
         (Ok(known), Err(_)) => Ok(known),
         (Err(_), new) => new.map_err(|error| error.to_string()),
     }
@@ -303,16 +400,4 @@ fn higher(known: Vec<f64>, new: &[f64]) -> Vec<f64> {
 enum Traffic {
     Read,
     Copy,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_square_product_has_about_as_many_operations_as_the_case() {
-        assert_eq!(side(operations(1024), 8192), 1024);
-        assert_eq!(side(operations(1000), 8192), 1024);
-        assert_eq!((side(5.0, 8192), side(1e18, 2048)), (64, 2048));
-    }
 }

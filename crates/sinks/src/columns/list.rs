@@ -3,6 +3,7 @@
 use super::read::{accuracy, joined, measured, middle, speedup, throttle, windows};
 use super::{Column, Field, Read};
 use calorimeter_case::Name;
+use calorimeter_case::record::Against;
 
 /// Every column of `results.csv` and `results.parquet`, in their order.
 pub static COLUMNS: &[Column] = &[
@@ -485,10 +486,17 @@ pub static COLUMNS: &[Column] = &[
         read: Read::Number(|r| r.rates.roofline.as_ref().map(|roof| roof.percent)),
     },
     Column {
+        name: "roofline_against",
+        field: "roofline.against",
+        unit: "",
+        doc: "which peak that is: `sustained`, reached by products under continuous load, or `burst`, reached by memory and cache for a moment",
+        read: Read::Text(|r| r.rates.roofline.as_ref()?.against.map(Against::as_str)),
+    },
+    Column {
         name: "compute_percent",
         field: "roofline.compute_percent",
         unit: "%",
-        doc: "its share of the compute peak",
+        doc: "its share of the compute peak under continuous load; more than 100 where the device was faster for a while",
         read: Read::Number(|r| r.rates.roofline.as_ref()?.compute_percent),
     },
     Column {
@@ -783,7 +791,16 @@ pub static JOURNAL_ONLY: &[Field] = &[
         kind: "whole number",
         doc: "how many rounds would likely decide, where nothing could be said",
     },
-    Field { name: "roofline.peak_tflops", kind: "number, 10¹² operations/s", doc: "the compute peak" },
+    Field {
+        name: "roofline.peak_tflops",
+        kind: "number, 10¹² operations/s",
+        doc: "the compute peak under continuous load",
+    },
+    Field {
+        name: "roofline.burst_tflops",
+        kind: "number, 10¹² operations/s",
+        doc: "the compute peak for a moment, which no right kernel exceeds",
+    },
     Field { name: "roofline.peak_gbps", kind: "number, 10⁹ bytes/s", doc: "the peak of memory or cache" },
     Field { name: "memory.peak_allocated", kind: "whole number, bytes", doc: "peak of what was asked for" },
     Field {

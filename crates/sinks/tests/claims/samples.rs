@@ -4,8 +4,9 @@ use calorimeter_case::{Case, Counts, Export, FusionModel};
 use calorimeter_sinks::Run;
 use calorimeter_sinks::journal::{Header, Resumed, Summary};
 use calorimeter_sinks::record::{
-    Accuracy, Bound, Estimate, Execution, Footprint, KernelShare, Memory, Outcome, Preparation, Profile, Rates, Record,
-    Roofline, Rotation, Scatter, Speedup, Status, Telemetry, TelemetrySample, Time, Traffic, Tuning, Weights, Window,
+    Accuracy, Against, Bound, Estimate, Execution, Footprint, KernelShare, Memory, Outcome, Preparation, Profile,
+    Rates, Record, Roofline, Rotation, Scatter, Speedup, Status, Telemetry, TelemetrySample, Time, Traffic, Tuning,
+    Weights, Window,
 };
 use std::path::Path;
 
@@ -119,9 +120,11 @@ pub fn full(id: &str) -> Record {
             roofline: Some(Roofline {
                 bound: "memory".into(),
                 percent: 85.5,
+                against: Some(Against::Burst),
                 compute_percent: Some(9.0e-5),
                 memory_percent: Some(85.5),
                 peak_tflops: Some(800.0),
+                burst_tflops: Some(850.5),
                 peak_gbps: Some(4800.0),
             }),
         },

@@ -5,7 +5,8 @@ use crate::peaks::{self, Beside, Peaks, Probe};
 use crate::worker::arm::sensors::Sensors;
 use crate::worker::poison::{Poisoned, guarded};
 use crate::worker::scene::Scene;
-use calorimeter_case::{CaseId, Record, Status};
+use calorimeter_case::record::Roofline;
+use calorimeter_case::{CaseId, Status};
 
 /// Finds the peaks of the device that these cases may come near to, once for each kind of number.
 pub fn peaks(arms: &[Arm], first: &CaseId, scene: &mut Scene<'_>) -> Result<Option<Peaks>, Poisoned> {
@@ -19,36 +20,35 @@ pub fn peaks(arms: &[Arm], first: &CaseId, scene: &mut Scene<'_>) -> Result<Opti
     Ok(peaks)
 }
 
-/// Holds measured cases against the peaks of their device. One that goes over them is given a second look; one that is
-/// over them then too is no result.
+/// Holds measured cases against the peaks of their device. One that goes over them is given a second look, in turns with
+/// probes; one that is over those too is no result.
 pub fn hold(arms: &mut [Arm], peaks: Option<Peaks>, scene: &mut Scene<'_>) -> Result<(), Poisoned> {
     let Some(mut peaks) = peaks else { return Ok(()) };
     // What travels between devices has a link's roof, which nobody measured.
     if scene.operands.task.is_link() {
         return Ok(());
     }
+    let cache = scene.assignment.device.cache_bytes;
     for arm in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
-        let Arm { job, stopwatch, record, kinds, share, .. } = arm;
-        let cache = scene.assignment.device.cache_bytes;
-        let place = |record: &Record, peaks: &Peaks| peaks::place(record, peaks, kinds, *share, cache);
-        let mut roof = place(record, &peaks);
-        let over = roof.as_ref().map(|roof| peaks::doubtful(record, roof, kinds, cache)).unwrap_or_default();
-        if !over.is_empty() {
-            let count = |count: Option<u64>| count.unwrap_or(0) as f64;
-            let (operations, bytes) = (count(record.case.flops), count(record.case.bytes));
-            let job: &mut Job = job;
-            let mut beside = Beside { work: job, stopwatch: stopwatch.as_mut(), operations, share: *share, bytes };
-            let kept = scene.context.kept_peaks.clone();
-            let look =
-                |probe: &mut Probe<'_>| peaks::again(record, &over, &mut peaks, kept.as_deref(), probe, &mut beside);
-            let looked = guarded(&record.case.id, || with_probe(scene, look))?;
+        let mut roof = roof_of(arm, &peaks, cache);
+        let doubtful = over(arm, roof.as_ref(), cache);
+        if !doubtful.is_empty() {
+            let looked = look_again(arm, &doubtful, &mut peaks, scene)?;
             scene.context.peaks = Some(peaks.clone());
-            if let Err(why) = looked {
-                record.outcome.status = Status::Failed;
-                record.outcome.reason = Some(format!("implausible: {why}"));
+            roof = roof_of(arm, &peaks, cache);
+            match looked {
+                Ok(doubts) if doubts.is_empty() && !over(arm, roof.as_ref(), cache).is_empty() => {
+                    arm.record
+                        .warn("it was faster than any probe, though not in turns with one: its time may be wrong");
+                }
+                Ok(doubts) => arm.record.outcome.warnings.extend(doubts),
+                Err(why) => {
+                    arm.record.outcome.status = Status::Failed;
+                    arm.record.outcome.reason = Some(format!("implausible: {why}"));
+                }
             }
-            roof = place(record, &peaks);
         }
+        let Arm { record, kinds, .. } = arm;
         record.outcome.warnings.extend(peaks.missing(kinds));
         if kinds.is_empty() && record.case.flops.is_some_and(|flops| flops > 0) {
             record.warn("there is no probe for products of such numbers: it has no share of a compute peak");
@@ -57,6 +57,35 @@ pub fn hold(arms: &mut [Arm], peaks: Option<Peaks>, scene: &mut Scene<'_>) -> Re
     }
     drop_comparisons_with_refused(arms);
     Ok(())
+}
+
+fn roof_of(arm: &Arm, peaks: &Peaks, cache_bytes: u64) -> Option<Roofline> {
+    peaks::place(&arm.record, peaks, &arm.kinds, arm.share, cache_bytes)
+}
+
+/// The peaks that a case is over.
+fn over(arm: &Arm, roof: Option<&Roofline>, cache_bytes: u64) -> Vec<&'static str> {
+    roof.map(|roof| peaks::doubtful(&arm.record, roof, &arm.kinds, cache_bytes)).unwrap_or_default()
+}
+
+/// Measures a case again, in turns with probes of what it is over.
+fn look_again(
+    arm: &mut Arm,
+    over: &[&'static str],
+    peaks: &mut Peaks,
+    scene: &mut Scene<'_>,
+) -> Result<Result<Vec<String>, String>, Poisoned> {
+    let Arm { job, stopwatch, record, share, .. } = arm;
+    let count = |count: Option<u64>| count.unwrap_or(0) as f64;
+    let (form, operations) = (peaks::form(&record.case), count(record.case.flops) * *share);
+    let (work, stopwatch, bytes): (&mut Job, _, _) = (job, stopwatch.as_mut(), count(record.case.bytes));
+    let kept = scene.context.kept_peaks.clone();
+    guarded(&record.case.id, || {
+        with_probe(scene, |probe| {
+            let case = Beside { probe, work, stopwatch, form, operations, bytes, rivals: None };
+            peaks::again(record, over, peaks, kept.as_deref(), case)
+        })
+    })
 }
 
 /// Something done with a probe of this process.

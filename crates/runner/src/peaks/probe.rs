@@ -75,7 +75,7 @@ const LEAD: Duration = Duration::from_millis(400);
 const HELD: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_millis(50);
 /// No further look at a case after this: it has a timeout.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Probe<'_> {
     fn platform(&self) -> &'static dyn Platform {
@@ -345,9 +345,7 @@ impl Beside<'_, '_> {
     fn shares(&mut self, rivals: &mut [Rival], case: f64) -> Result<Vec<Share>, Failure> {
         let mut clocks = Vec::with_capacity(rivals.len());
         for rival in rivals.iter_mut() {
-            for _ in 0..3 {
-                rival.work.launch()?;
-            }
+            rival.work.launch()?;
             rival.work.settle()?;
             let setup = self.probe.setup();
             clocks.push(stopwatch(Regime::DeviceHot, setup, self.probe.machines, rival.work.as_mut())?.0);

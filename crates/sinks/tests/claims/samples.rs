@@ -93,7 +93,7 @@ pub fn full(id: &str) -> Record {
             time_ns: Some(Estimate { median: 12_340.125, lo: Some(0.1 + 0.2), hi: Some(1e300) }),
             windows: vec![
                 Window { launches: 10, nanos: 123_401, clock_mhz: Some(1_755), held_back: true },
-                Window { launches: 12, nanos: u64::MAX, ..Window::default() },
+                Window { launches: 12, nanos: u64::MAX, clock_mhz: Some(1_740), held_back: false },
             ],
             iterations_ns: vec![12_340, u64::MAX],
             converged: Some(true),

@@ -37,32 +37,28 @@ impl Tolerance {
         Self { rel_l2: 1.5 * rounding + 4.0 * summing, element: 4.0 * rounding + 16.0 * summing }
     }
 
-    /// The same where inputs of `layers` layers in a row, `width` numbers wide, are quantised after `roundings` roundings.
+    /// The same where inputs of `layers` layers in a row, `width` numbers wide, are quantised after errors of this size.
     /// Those that come to lie on the other side of a boundary are off by a whole step: on the whole that is the geometric
     /// mean of a rounding and a step, and in one row it may be a single step among `width` numbers. Where a scale is the
     /// tensor's and the reference does not know the `whole`, its largest value may be elsewhere: all are off by a step.
-    pub fn with_requantised(
-        self,
-        dtype: Dtype,
-        roundings: u32,
-        layers: u32,
-        width: u64,
-        format: Format,
-        whole: bool,
-    ) -> Self {
-        let rounding = dtype.unit_roundoff() * f64::from(roundings).sqrt();
+    pub fn with_requantised(self, before: f64, layers: u32, width: u64, format: Format, whole: bool) -> Self {
         let step = format.typical_step();
         let known = whole || !format.looks_at_the_whole_tensor();
-        let crossed = if known { (rounding * step).sqrt() } else { step };
+        let crossed = if known { (before * step).sqrt() } else { step };
         let error = (crossed + step / (width as f64).sqrt()) * f64::from(layers).sqrt();
         Self { rel_l2: self.rel_l2 + error, element: self.element + 6.0 * error }
     }
 
     /// The same where both operands of every product were rounded to TF32, in `products` layers in a row.
     pub fn with_tf32(self, products: u32) -> Self {
-        let rounding = TF32 * f64::from(2 * products).sqrt();
+        let rounding = tf32_rounding(products);
         Self { rel_l2: self.rel_l2 + 1.5 * rounding, element: self.element + 4.0 * rounding }
     }
+}
+
+/// The error of `products` layers in a row with both operands of every product rounded to TF32.
+pub(crate) fn tf32_rounding(products: u32) -> f64 {
+    TF32 * f64::from(2 * products).sqrt()
 }
 
 impl Bias {

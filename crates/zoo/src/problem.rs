@@ -139,11 +139,11 @@ impl Problem {
         reference: &Reference,
         may_use_tf32: bool,
     ) -> Result<Judged, Mismatch> {
-        let (tolerance, bias) = (self.tolerance(treatment), self.bias());
-        match gate::judge_evenly(output, reference, &tolerance, &bias) {
+        let bias = self.bias();
+        match gate::judge_evenly(output, reference, &self.tolerance(treatment, false), &bias) {
             Err(_) if may_use_tf32 => {
-                let layers = self.layout().linears.len() as u32;
-                gate::judge_evenly(output, reference, &tolerance.with_tf32(layers), &bias.with_tf32(layers))
+                let bias = bias.with_tf32(self.layout().linears.len() as u32);
+                gate::judge_evenly(output, reference, &self.tolerance(treatment, true), &bias)
                     .map(|rel_l2| Judged { rel_l2, tf32: true })
             }
             judged => judged.map(|rel_l2| Judged { rel_l2, tf32: false }),
@@ -156,20 +156,26 @@ impl Problem {
         Bias::new(self.dtype, &depths)
     }
 
-    /// How far a correct implementation may be from the reference.
-    pub fn tolerance(&self, treatment: &Treatment) -> Tolerance {
+    /// How far a correct implementation may be from the reference, perhaps one that multiplies f32 as TF32.
+    pub fn tolerance(&self, treatment: &Treatment, tf32: bool) -> Tolerance {
         let Layout { input: (rows, _), linears, .. } = self.layout();
         let depth = linears.iter().map(|&(_, k)| k).max().unwrap_or(1);
         let before = self.model.roundings();
         let roundings = before + linears.len() as u32 * treatment.roundings();
-        let tolerance = Tolerance::new(self.dtype, roundings, depth);
+        let layers = linears.len() as u32;
+        let mut tolerance = Tolerance::new(self.dtype, roundings, depth);
+        let mut error = self.dtype.unit_roundoff() * f64::from(roundings).sqrt();
+        if tf32 {
+            tolerance = tolerance.with_tf32(layers);
+            error += gate::tf32_rounding(layers);
+        }
         // What is quantised after it was computed may fall to the other side of a rounding boundary.
         match treatment.input {
             Some(format) if before > 0 => {
                 let width = linears.iter().map(|&(_, k)| k).min().unwrap_or(1);
                 // The input of a single layer is computed whole, those of more for the sampled rows alone.
                 let whole = linears.len() == 1 || self.model.sample(self.shape).rows.len() as u64 == rows;
-                tolerance.with_requantised(self.dtype, roundings, linears.len() as u32, width, format, whole)
+                tolerance.with_requantised(error, layers, width, format, whole)
             }
             _ => tolerance,
         }

@@ -121,7 +121,7 @@ fn a_weight_that_is_off_by_one_step_fails_the_gate() {
     tensors.weights[0] = calorimeter_recipes::Weight::new(16, 256, values, Dtype::F32);
     let setup = Setup { implementation: Implementation::Eager, device: Device::Cpu, sets: 1 };
     let mut workload = open(&problem, &tensors, &plain, setup, &mut Machines::default()).unwrap();
-    let verdict = gate::judge(&workload.output().unwrap(), &reference, &problem.tolerance(&plain));
+    let verdict = gate::judge(&workload.output().unwrap(), &reference, &problem.tolerance(&plain, false));
     assert!(matches!(verdict, Err(gate::Mismatch::Element { col: 5, .. })), "{verdict:?}");
 }
 

@@ -166,6 +166,19 @@ fn kernels_without_a_mistake_pass() {
     }
 }
 
+/// As tensor cores do that multiply f32 as TF32: what does not fit into ten bits of mantissa is cut off.
+#[test]
+fn kernels_that_cut_their_weights_to_tf32_pass_where_that_is_allowed() {
+    let cut = |value: &f32| f32::from_bits(value.to_bits() & !0x1fff);
+    for bench in benches(&[Dtype::F32]) {
+        let output = bench.output(&bench.tensors.input, |weight| {
+            let right = bench.treatment.effective_weight(weight).unwrap();
+            Weight::new(right.n(), right.k(), right.values().iter().map(cut).collect(), Dtype::F32)
+        });
+        assert!(bench.takes(&output), "{}", bench.name);
+    }
+}
+
 #[test]
 fn scales_of_weights_from_the_wrong_place_are_refused() {
     let mut taken = Vec::new();

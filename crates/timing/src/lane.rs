@@ -67,6 +67,7 @@ const BY_CHANCE: f64 = 0.1;
 pub const LENGTHS: [u32; 4] = [1, 2, 3, 4];
 /// Launches that prime an arm again after a disturbed window.
 const PRIMING: u32 = 3;
+
 /// Times one window of an arm. One in which a kernel was compiled or tuned is thrown away, once.
 pub fn round(
     arm: &mut Arm<'_>,

@@ -107,6 +107,22 @@ fn a_device_without_memory_says_that_none_was_followed() {
 }
 
 #[test]
+fn each_of_several_processes_measures_every_case() {
+    let scene = on_the_cpu("regimes: [device-hot]");
+    let records = scene.run("run c.yml --launches 3 --max-time 100ms --out out --format jsonl").ended_with(0).records();
+    assert_eq!(records.len(), 2);
+    for record in &records {
+        let (found, time) = (&record.time.of_processes_ns, record.time.time_ns.unwrap());
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found.is_sorted() && found[0] < found[2], "one process three times: {found:?}");
+        assert!(time.lo.unwrap() < found[1] && found[1] < time.hi.unwrap(), "{time:?} {found:?}");
+    }
+    assert!(records[1].speedup.is_some());
+    let one = scene.run("run c.yml --max-time 100ms --out one --format jsonl").ended_with(0).records();
+    assert!(one[0].time.of_processes_ns.is_empty());
+}
+
+#[test]
 fn the_noise_of_a_device_becomes_the_margin_of_its_verdicts() {
     let scene = Scene::with(
         "recipes: [baseline, int8wo]\ndevice: mock\ndtype: f32\nimplementations: [eager]\nmodels: [{shapes: [{name: custom, shapes: [[8, 64, 64]]}]}]",

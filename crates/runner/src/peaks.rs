@@ -54,6 +54,7 @@ pub struct Peaks {
 
 /// What can be over a peak by noise alone.
 const TOLERATED_PERCENT: f64 = 102.0;
+
 /// The peaks of memory and of products of some kinds: those of an earlier run where the device, its driver and its clocks
 /// are the same, or measured now. None on the mock device.
 pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe: &mut Probe<'_>) -> Option<Peaks> {

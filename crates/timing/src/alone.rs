@@ -64,7 +64,7 @@ fn block(
     let (mut start, mut before) = (arm.stopwatch.now(), None);
     let settled = loop {
         let from = lead.windows.len();
-        stretch(arm, &mut lead, windows, rng, observer)?;
+        stretch(arm, &mut lead, windows, Phase::Alone, rng, observer)?;
         let now = arm.estimate(&lead.windows[from..]).map(|time| time.median);
         let agree = before.zip(now).is_some_and(|(before, now): (f64, f64)| (now / before - 1.0).abs() <= WITHIN);
         let elapsed = arm.stopwatch.now().saturating_sub(start);
@@ -80,7 +80,7 @@ fn block(
     let mut rule = StopRule::new(options, 1);
     start = arm.stopwatch.now();
     loop {
-        stretch(arm, &mut lane, windows, rng, observer)?;
+        stretch(arm, &mut lane, windows, Phase::Alone, rng, observer)?;
         let (rounds, elapsed) = (lane.windows.len() as u32, arm.stopwatch.now().saturating_sub(start));
         let narrow = rule.looks(rounds, elapsed) && {
             let time = arm.estimate(&lane.windows);
@@ -145,6 +145,37 @@ mod tests {
         let light = &measured(&[(1e6, 1.8), (1e6, 0.4)])[1];
         assert!((light.time.median / 1e6 - 1.0).abs() < 0.005, "{:?}", light.time);
         assert!(light.in_turns.unwrap().median > 1.03e6, "{:?}", light.in_turns);
+    }
+
+    /// Compiles a kernel in the first windows of the block alone.
+    struct Late {
+        sensors: Sensors,
+        calls: u64,
+    }
+
+    impl Observer for Late {
+        fn touch(&mut self, _: usize, phase: Phase) {
+            self.calls = u64::from(phase == Phase::Alone);
+        }
+        fn disturbances(&mut self) -> u64 {
+            if self.calls == 0 {
+                return 0;
+            }
+            self.calls += 1;
+            // The second question comes after the windows.
+            u64::from(self.calls > 2)
+        }
+        fn state(&mut self, phase: Phase) -> Option<State> {
+            self.sensors.state(phase)
+        }
+    }
+
+    #[test]
+    fn windows_thrown_away_alone_are_counted_too() {
+        let (mut work, mut clock) = MockWork::pair(Script { nanos: 1e6, load: 1.25, ..Script::default() });
+        let mut late = Late { sensors: Sensors(clock.clone()), calls: 0 };
+        let measured = measure(&mut [Arm::new(&mut work, &mut clock)], &Options::default(), &mut late).remove(0);
+        assert!(measured.unwrap().discarded > 1);
     }
 
     #[test]

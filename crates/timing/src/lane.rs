@@ -1,6 +1,5 @@
 //! What is known of an arm while it is measured, and its next window.
 
-use crate::calibrate::timed;
 use crate::{Arm, Failure, Observer, Overhead, Phase, State, TimingError, Window, Work};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -68,7 +67,7 @@ pub const LENGTHS: [u32; 4] = [1, 2, 3, 4];
 /// Launches that prime an arm again after a disturbed window.
 const PRIMING: u32 = 3;
 
-/// Times one window of an arm. One in which a kernel was compiled or tuned is thrown away, once.
+/// Times one window of an arm in turns with others.
 pub fn round(
     arm: &mut Arm<'_>,
     lane: &mut Lane,
@@ -76,31 +75,12 @@ pub fn round(
     rng: &mut ChaCha8Rng,
     observer: &mut dyn Observer,
 ) -> Result<(), TimingError> {
-    let length = next_length(arm.stopwatch.overhead(), lane, rng);
-    let mut primed = false;
-    loop {
-        if !alone {
-            // One untimed launch takes the cost of switching arms.
-            arm.work.launch()?;
-            arm.work.settle()?;
-        }
-        let before = observer.disturbances();
-        let launches = lane.launches.saturating_mul(length);
-        let nanos = timed(arm.stopwatch, arm.work, launches)?;
-        let events = observer.disturbances() - before;
-        if events == 0 {
-            lane.windows.push(Window { launches, nanos });
-            lane.spans.extend_from_slice(arm.stopwatch.spans_of_windows());
-            lane.states.extend(observer.state(Phase::Measure));
-            return Ok(());
-        }
-        lane.discarded += 1;
-        if primed {
-            return Err(TimingError::NotSilent { events });
-        }
-        prime(arm.work)?;
-        primed = true;
+    if !alone {
+        // One untimed launch takes the cost of switching arms.
+        arm.work.launch()?;
+        arm.work.settle()?;
     }
+    stretch(arm, lane, 1, Phase::Measure, rng, observer)
 }
 
 /// Times some windows of an arm with no rest between them. Should a kernel be compiled or tuned in one, all are thrown away,
@@ -109,28 +89,23 @@ pub fn stretch(
     arm: &mut Arm<'_>,
     lane: &mut Lane,
     windows: usize,
+    phase: Phase,
     rng: &mut ChaCha8Rng,
     observer: &mut dyn Observer,
 ) -> Result<(), TimingError> {
-    let before = lane.windows.len();
+    let overhead = arm.stopwatch.overhead();
+    let first = lane.windows.len();
+    let lengths: Vec<u32> = (first..first + windows).map(|at| length(overhead, lane, at, rng)).collect();
+    let launches: Vec<u32> = lengths.into_iter().map(|length| lane.launches.saturating_mul(length)).collect();
     let mut primed = false;
     loop {
-        let disturbances = observer.disturbances();
-        let launches: Vec<u32> = (0..windows)
-            .map(|_| {
-                let launches = lane.launches.saturating_mul(next_length(arm.stopwatch.overhead(), lane, rng));
-                // Its length is what the next one's depends on; its time comes below.
-                lane.windows.push(Window { launches, nanos: 0 });
-                launches
-            })
-            .collect();
+        let before = observer.disturbances();
         let nanos = arm.stopwatch.windows(arm.work, &launches)?;
-        lane.windows.truncate(before);
-        let events = observer.disturbances() - disturbances;
+        let events = observer.disturbances() - before;
         if events == 0 {
             lane.spans.extend_from_slice(arm.stopwatch.spans_of_windows());
             lane.windows.extend(launches.into_iter().zip(nanos).map(|(launches, nanos)| Window { launches, nanos }));
-            if let Some(state) = observer.state(Phase::Alone) {
+            if let Some(state) = observer.state(phase) {
                 lane.states.resize(lane.windows.len(), state);
             }
             return Ok(());
@@ -151,14 +126,15 @@ fn prime(work: &mut dyn Work) -> Result<(), Failure> {
     work.settle()
 }
 
-fn next_length(overhead: Overhead, lane: &mut Lane, rng: &mut ChaCha8Rng) -> u32 {
+/// The length of a window, as a multiple of the shortest. Counted by the windows that are kept: one that a spoilt round threw
+/// away is measured again at its length.
+fn length(overhead: Overhead, lane: &mut Lane, window: usize, rng: &mut ChaCha8Rng) -> u32 {
     if overhead == Overhead::Outside {
         return 1;
     }
-    // By the windows that are kept: one that a spoilt round threw away is measured again at its length.
-    let next = lane.windows.len() % LENGTHS.len();
-    if next == 0 {
+    let place = window % LENGTHS.len();
+    if place == 0 {
         lane.lengths.shuffle(rng);
     }
-    lane.lengths[next]
+    lane.lengths[place]
 }

@@ -169,16 +169,10 @@ pub fn measure(
 
 /// The arms that are measured in the next round: those that have not retired, and their baselines.
 fn at_work(arms: &[Arm<'_>], lanes: &[Lane]) -> Vec<usize> {
-    let mut wanted: Vec<bool> = lanes.iter().map(|lane| lane.failure.is_none() && !lane.retired).collect();
-    // As often as there are arms: a baseline may have one of its own.
-    for _ in arms {
-        for (index, arm) in arms.iter().enumerate() {
-            if let Some(baseline) = arm.baseline.filter(|_| wanted[index] && !lanes[index].retired) {
-                wanted[baseline] = lanes[baseline].failure.is_none();
-            }
-        }
-    }
-    (0..arms.len()).filter(|&index| wanted[index]).collect()
+    let alive = |index: usize| lanes[index].failure.is_none();
+    let open = |index: usize| alive(index) && !lanes[index].retired;
+    let awaited = |index: usize| (0..arms.len()).any(|other| open(other) && arms[other].baseline == Some(index));
+    (0..arms.len()).filter(|&index| open(index) || (alive(index) && awaited(index))).collect()
 }
 
 fn now(arms: &[Arm<'_>], lanes: &[Lane]) -> Duration {
@@ -263,7 +257,8 @@ fn conclude(
     let told = lanes.into_iter().zip(blocks).zip(in_turns).enumerate();
     told.map(|(index, ((lane, block), in_turns))| {
         let rounds = of(index, &lane);
-        let Lane { settled, discarded, joules, .. } = lane;
+        let Lane { settled, joules, .. } = lane;
+        let discarded = lane.discarded + block.as_ref().map_or(0, |block| block.discarded);
         if let Some(failure) = lane.failure {
             return Err(failure);
         }
@@ -271,14 +266,8 @@ fn conclude(
             in_turns?;
             Comparison::apart(&alone[baseline]?, &alone[index]?, options.margin)
         });
-        let (lane, joules, rounds) = match (block, alone[index]) {
-            (Some(block), Some(_)) => {
-                let joules = block.joules.or(joules);
-                (block, joules, rounds.filter(|_| arms.len() > 1))
-            }
-            _ => (lane, joules, rounds),
-        };
         let time = alone[index].or(rounds).ok_or(TimingError::Interrupted)?;
+        let lane = block.filter(|_| alone[index].is_some()).unwrap_or(lane);
         let comparison = apart.or(in_turns);
         let converged = rule.narrow(time.relative_half_width())
             && comparison.is_none_or(|comparison| rule.narrow(comparison.relative_half_width()));
@@ -289,7 +278,8 @@ fn conclude(
             states: lane.states,
             spans: lane.spans,
             time,
-            in_turns: rounds.filter(|_| alone[index].is_some()),
+            // One arm takes turns with nobody.
+            in_turns: rounds.filter(|_| alone[index].is_some() && arms.len() > 1),
             comparison,
             comparison_in_turns: in_turns.filter(|_| apart.is_some()),
             converged,

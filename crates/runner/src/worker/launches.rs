@@ -76,7 +76,8 @@ impl Listener for Gather<'_> {
     }
 }
 
-/// One record of those of several processes: the first that is no time, or the middle one with the figures of all.
+/// One record of those of several processes: the first that is no time, or that of the middle one, whose time, rates and
+/// speed-up become those of all. The rest of it, such as windows and telemetry, stays that process's.
 fn together(mut records: Vec<Record>) -> Option<Record> {
     if let Some(at) = records.iter().position(|record| !record.is_ok()) {
         return Some(records.swap_remove(at));
@@ -104,13 +105,21 @@ fn together(mut records: Vec<Record>) -> Option<Record> {
         }
         if let Some(roof) = &mut record.rates.roofline {
             roof.percent *= faster;
+            for percent in [&mut roof.compute_percent, &mut roof.memory_percent].into_iter().flatten() {
+                *percent *= faster;
+            }
         }
     }
-    if let (Some(across), Some(speedup)) = (Across::of(&ratios).filter(|_| ratios.len() == all), &mut record.speedup) {
-        (speedup.ratio, speedup.lo, speedup.hi) = (across.mean, Some(across.lo), Some(across.hi));
-        let margin = speedup.margin.unwrap_or_default();
-        speedup.verdict = Verdict::of(speedup.lo, speedup.hi, margin).to_string();
-        speedup.rounds_needed = None;
+    if ratios.len() == all {
+        if let (Some(across), Some(speedup)) = (Across::of(&ratios), &mut record.speedup) {
+            (speedup.ratio, speedup.lo, speedup.hi) = (across.mean, Some(across.lo), Some(across.hi));
+            let margin = speedup.margin.unwrap_or_default();
+            speedup.verdict = Verdict::of(speedup.lo, speedup.hi, margin).to_string();
+            speedup.rounds_needed = None;
+        }
+    } else if !ratios.is_empty() {
+        record.speedup = None;
+        record.warn("it has no speed-up: not every process has one");
     }
     Some(record)
 }
@@ -143,6 +152,16 @@ mod tests {
         let speedup = record.speedup.unwrap();
         assert!((speedup.ratio - 1.04).abs() < 0.01, "{speedup:?}");
         assert_eq!(speedup.verdict, "UNCLEAR");
+    }
+
+    #[test]
+    fn a_speed_up_that_one_process_lacks_is_none() {
+        let mut without = record(1000.0, 1.0);
+        without.speedup = None;
+        for of in [vec![record(999.0, 1.0), record(1001.0, 1.0), without.clone()], vec![record(999.0, 1.0), without]] {
+            let record = together(of).unwrap();
+            assert_eq!((record.speedup, record.outcome.warnings.len()), (None, 1));
+        }
     }
 
     #[test]

@@ -14,12 +14,14 @@ use std::time::Duration;
 pub struct KernelClock {
     cupti: &'static Cupti,
     spans: Vec<u64>,
+    /// Stretches of windows that could not be recorded in one.
+    rested: u32,
 }
 
 impl KernelClock {
     /// A clock that reads these records.
     pub fn new(cupti: &'static Cupti) -> Self {
-        Self { cupti, spans: Vec::new() }
+        Self { cupti, spans: Vec::new(), rested: 0 }
     }
 
     /// What runs on the device in that many launches, the longest total first.
@@ -57,20 +59,31 @@ impl Stopwatch for KernelClock {
     }
 
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
-        let activities = self.activities(work, launches)?;
-        self.spans = vec![activities.span_ns()];
-        Ok(Reading::Now(activities.busy_ns()))
+        Ok(Reading::Now(self.windows(work, &[launches])?[0]))
     }
 
     /// One recording, cut into windows. Where launches do not all run as many kernels, nobody can say where to cut, and
     /// there are rests between the windows.
     fn windows(&mut self, work: &mut dyn Work, launches: &[u32]) -> Result<Vec<u64>, Failure> {
-        let windows = match self.activities(work, launches.iter().sum())?.cut(launches) {
-            Some(windows) => windows,
-            None => launches.iter().map(|&launches| self.activities(work, launches)).collect::<Result<_, _>>()?,
+        let all = self.activities(work, launches.iter().sum())?;
+        let windows = match launches {
+            [_] => vec![all],
+            _ => match all.cut(launches) {
+                Some(windows) => windows,
+                None => {
+                    self.rested += 1;
+                    launches.iter().map(|&launches| self.activities(work, launches)).collect::<Result<_, _>>()?
+                }
+            },
         };
         self.spans = windows.iter().map(Activities::span_ns).collect();
         Ok(windows.iter().map(Activities::busy_ns).collect())
+    }
+
+    fn remark(&self) -> Option<String> {
+        let rests =
+            "stretches of windows had rests in them, in which clocks rise: not every launch ran as many kernels";
+        (self.rested > 0).then(|| format!("{} {rests}", self.rested))
     }
 
     fn spans_of_windows(&self) -> &[u64] {

@@ -21,6 +21,9 @@
 //! # Ok::<(), calorimeter_runner::entries::ConfigError>(())
 //! ```
 
+// What is written in another crate may move into this one, and back: it has the same name in both.
+extern crate self as calorimeter_runner;
+
 pub mod cli;
 pub mod devices;
 pub mod dialects;

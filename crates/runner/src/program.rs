@@ -115,6 +115,7 @@ impl Calorimeter {
             self.refused.iter().for_each(|why| eprintln!("error: {why}"));
             return Exit::Usage.into();
         }
+        platforms::name_ours();
         worker::serve_if_worker();
         cli::main().into()
     }

@@ -1,5 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+// What is written in another crate may move into this one, and back: it has the same name in both.
+extern crate self as calorimeter_timing;
+
 mod across;
 mod alone;
 mod calibrate;

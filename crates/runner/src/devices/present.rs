@@ -39,6 +39,7 @@ pub enum DeviceError {
 /// The devices of this machine.
 pub fn here() -> &'static Devices {
     static HERE: OnceLock<Devices> = OnceLock::new();
+    platforms::name_ours();
     HERE.get_or_init(|| Devices::of(|_| OnceLock::new()))
 }
 

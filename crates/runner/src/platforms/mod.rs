@@ -20,6 +20,7 @@ pub use trials::Trials;
 use calorimeter_case::{Device, NameTaken, Registry};
 use calorimeter_zoo::DeviceKind;
 use not_built::NotBuilt;
+use std::sync::Once;
 
 // ANCHOR: table
 /// Every platform of ours, the best first.
@@ -40,9 +41,22 @@ const OURS: &[&dyn Platform] = &[
 /// What other crates have registered.
 static OTHERS: Registry<dyn Platform> = Registry::new("platform");
 
+/// Names the kinds of our platforms' devices that the vocabulary does not have by itself.
+pub(crate) fn name_ours() {
+    static NAMED: Once = Once::new();
+    NAMED.call_once(|| {
+        for kind in OURS.iter().flat_map(|platform| platform.kinds()) {
+            if let DeviceKind::Other(name) = kind {
+                DeviceKind::register(*name).expect("our own names differ");
+            }
+        }
+    });
+}
+
 /// Adds a platform, and the kinds of its devices under names that none has yet. It is to be done before devices are named
 /// or looked for.
 pub fn register(platform: &'static dyn Platform) -> Result<(), NameTaken> {
+    name_ours();
     for kind in platform.kinds() {
         DeviceKind::register(kind.name())?;
     }

@@ -1,5 +1,5 @@
-//! An addition to the tree is a file, and two lines in one other file. Shown with the files of `examples/own_program`, which
-//! another crate adds without being in the tree.
+//! An addition to the tree is a file, and two lines in one other file. Shown with the files of `examples/own_program` and of
+//! the example `own_device`, which another crate adds without being in the tree.
 
 use crate::outside;
 use crate::scene::{Scene, find};
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A file of `examples/own_program/src`, and what makes it one of ours.
+/// A file of an example, and what makes it one of ours.
 struct Addition {
     file: &'static str,
     becomes: &'static str,
@@ -30,7 +30,7 @@ use Place::{InsteadOf, Under};
 
 const ADDITIONS: &[Addition] = &[
     Addition {
-        file: "recipe.rs",
+        file: "examples/own_program/src/recipe.rs",
         becomes: "crates/recipes/src/schemes/int8wo_tensor.rs",
         told_in: "crates/recipes/src/schemes/mod.rs",
         module: "mod int8wo_tensor;",
@@ -38,7 +38,7 @@ const ADDITIONS: &[Addition] = &[
         place: Under("pub(crate) const OURS: &[&Family] = &["),
     },
     Addition {
-        file: "model.rs",
+        file: "examples/own_program/src/model.rs",
         becomes: "crates/zoo/src/models/perceptron.rs",
         told_in: "crates/zoo/src/models/mod.rs",
         module: "mod perceptron;",
@@ -46,7 +46,7 @@ const ADDITIONS: &[Addition] = &[
         place: Under("pub(crate) fn register(zoo: &Zoo) {"),
     },
     Addition {
-        file: "operator.rs",
+        file: "examples/own_program/src/operator.rs",
         becomes: "crates/zoo/src/operators/negation.rs",
         told_in: "crates/zoo/src/operators/mod.rs",
         module: "mod negation;",
@@ -54,7 +54,7 @@ const ADDITIONS: &[Addition] = &[
         place: Under("pub(crate) fn register(zoo: &Zoo) {"),
     },
     Addition {
-        file: "implementation.rs",
+        file: "examples/own_program/src/implementation.rs",
         becomes: "crates/zoo/src/operators/softmax/by_hand.rs",
         told_in: "crates/zoo/src/operators/softmax/mod.rs",
         module: "mod by_hand;",
@@ -62,7 +62,7 @@ const ADDITIONS: &[Addition] = &[
         place: InsteadOf("zoo.operators([Softmax]).burn().cube();"),
     },
     Addition {
-        file: "shapes.rs",
+        file: "examples/own_program/src/shapes.rs",
         becomes: "crates/shapes/src/generators/tall.rs",
         told_in: "crates/shapes/src/generators/mod.rs",
         module: "mod tall;",
@@ -70,13 +70,43 @@ const ADDITIONS: &[Addition] = &[
         place: Under("pub(crate) const OURS: &[&Generator] = &["),
     },
     Addition {
-        file: "sink.rs",
+        file: "examples/own_program/src/sink.rs",
         becomes: "crates/sinks/src/sinks/slowest.rs",
         told_in: "crates/sinks/src/sinks/mod.rs",
         module: "mod slowest;",
         registration: "&slowest::Slowest,",
         place: Under("pub(crate) const OURS: &[&dyn Sink] = &["),
     },
+    Addition {
+        file: "crates/runner/examples/own_device/busy_time.rs",
+        becomes: "crates/timing/src/busy_time.rs",
+        told_in: "crates/timing/src/lib.rs",
+        module: "mod busy_time;",
+        registration: "pub use busy_time::BusyTime;",
+        place: Under("pub use across::Across;"),
+    },
+    Addition {
+        file: "crates/runner/examples/own_device/thread_sensors.rs",
+        becomes: "crates/timing/src/telemetry/thread_sensors.rs",
+        told_in: "crates/timing/src/telemetry/mod.rs",
+        module: "mod thread_sensors;",
+        registration: "pub use thread_sensors::ThreadSensors;",
+        place: Under("pub use throttle::Throttle;"),
+    },
+    Addition {
+        file: "crates/runner/examples/own_device/threads.rs",
+        becomes: "crates/runner/src/platforms/threads.rs",
+        told_in: "crates/runner/src/platforms/mod.rs",
+        module: "mod threads;",
+        registration: "&threads::Threads,",
+        place: Under("const OURS: &[&dyn Platform] = &["),
+    },
+];
+
+/// What a file imports from the example that it is taken from, and where that lies once it is ours.
+const MOVED: [(&str, &str); 2] = [
+    ("use crate::BusyTime;", "use calorimeter_timing::BusyTime;"),
+    ("use crate::ThreadSensors;", "use calorimeter_timing::telemetry::ThreadSensors;"),
 ];
 
 /// What is an entry of a table and no file: the table, the line that the entry follows, and the entry.
@@ -107,8 +137,10 @@ fn tree() -> TempDir {
 
 impl Addition {
     fn make(&self, tree: &Path) {
-        let file = outside::root().join("examples/own_program/src").join(self.file);
-        outside::copy(&file, &tree.join(self.becomes));
+        outside::copy(&outside::root().join(self.file), &tree.join(self.becomes));
+        let text = fs::read_to_string(tree.join(self.becomes)).unwrap();
+        let moved = MOVED.iter().fold(text, |text, (from, to)| text.replace(from, to));
+        dated(tree, self.becomes, self.file, &moved);
         let told_in = tree.join(self.told_in);
         let text = fs::read_to_string(&told_in).unwrap();
         let (mut told, mut modules) = (Vec::new(), false);
@@ -123,15 +155,15 @@ impl Addition {
                 _ => told.push(line),
             }
         }
-        rewrite(tree, self.told_in, &told);
+        dated(tree, self.told_in, self.told_in, &(told.join("\n") + "\n"));
     }
 }
 
-/// Gives a file of a copy other lines. It is as old as what it is made from: nothing is compiled again if that is as it was.
-fn rewrite(tree: &Path, file: &str, lines: &[&str]) {
-    fs::write(tree.join(file), lines.join("\n") + "\n").unwrap();
+/// Gives a file of a copy another text. It is as old as what it is made from: nothing is compiled again if that is as it was.
+fn dated(tree: &Path, file: &str, made_from: &str, text: &str) {
+    fs::write(tree.join(file), text).unwrap();
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/claims/additions.rs");
-    outside::date(&tree.join(file), &[&outside::root().join(file), &here]);
+    outside::date(&tree.join(file), &[&outside::root().join(made_from), &here]);
 }
 
 /// Adds to a table.
@@ -139,7 +171,7 @@ fn enter(tree: &Path, (file, after, entry): (&str, &str, &str)) {
     let text = fs::read_to_string(tree.join(file)).unwrap();
     assert_eq!(text.lines().filter(|line| *line == after).count(), 1, "{file}: {after}");
     let lines = text.lines().flat_map(|line| [Some(line), (line == after).then_some(entry)]).flatten();
-    rewrite(tree, file, &lines.collect::<Vec<_>>());
+    dated(tree, file, file, &(lines.collect::<Vec<_>>().join("\n") + "\n"));
 }
 
 /// The files of a folder, by their paths in it.
@@ -207,6 +239,10 @@ fn the_same_files_are_ours_or_anothers() {
     assert!(scene.path("out/slowest.txt").exists());
     let table = fs::read_to_string(scene.path("out/results.csv")).unwrap();
     assert!(table.starts_with("batches,") && table.contains("\n2,"), "{table}");
+    let listed = outside::run(&program, &Scene::new(), "list devices");
+    assert!(listed.ended_with(0).stdout.contains("thread:1"), "{listed:?}");
+    let told = outside::run(&program, &Scene::new(), "doctor");
+    assert!(told.stdout.contains("clock: busy-time") && told.stdout.contains("sensors: thread"), "{told:?}");
     let once_more = outside::run(&program, &scene, "run c.yml --out warm --regimes host-warm --format jsonl");
     let mut regimes = once_more.ended_with(0).objects().into_iter().map(|record| record["regime"].clone());
     assert!(regimes.all(|regime| regime == "host-warm"), "{once_more:?}");

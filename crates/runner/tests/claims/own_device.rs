@@ -4,7 +4,7 @@ use crate::scene::{Ended, Scene, TIMING};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// `examples/own_device.rs`, which Cargo builds before the tests.
+/// The example `own_device`, which Cargo builds before the tests.
 fn program() -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_calorimeter")).with_file_name("examples").join("own_device");
     assert!(program.exists(), "{} is built by `cargo test` without a filter of targets", program.display());
@@ -35,6 +35,7 @@ fn a_case_runs_on_an_outside_device_with_its_own_stopwatch() {
     );
     assert!(record["status"] == "ok" && record["accuracy"].is_object(), "{record}");
     assert_eq!(record["stopwatch"], "busy-time");
+    assert_eq!(record["telemetry"]["source"], "thread", "{record}");
     assert!(record["time_ns"]["median"].as_f64().unwrap() > 0.0, "{record}");
     let elsewhere = run(&sums("cpu"), "run c.yml --out out --device thread:1 --format jsonl").ended_with(0).objects();
     assert!(elsewhere[0]["device"] == "thread:1" && elsewhere[0]["status"] == "ok", "{elsewhere:?}");

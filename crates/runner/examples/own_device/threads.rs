@@ -1,0 +1,58 @@
+//! Threads as devices.
+
+use crate::BusyTime;
+use crate::ThreadSensors;
+use calorimeter_case::Name;
+use calorimeter_runner::devices::DiscoveredDevice;
+use calorimeter_runner::platforms::{Choice, Platform};
+use calorimeter_runner::worker::DeviceFacts;
+use calorimeter_timing::telemetry::Source;
+use calorimeter_timing::{Failure, Work};
+use calorimeter_zoo::{Device, DeviceKind, Machines, Setup};
+use std::sync::atomic::AtomicU64;
+
+// ANCHOR: platform
+/// What their devices are called: `thread:0` and so on.
+pub const THREAD: DeviceKind = DeviceKind::Other(Name::new("thread"));
+
+/// Threads as devices.
+#[derive(Debug)]
+pub struct Threads;
+
+impl Platform for Threads {
+    fn kinds(&self) -> &'static [DeviceKind] {
+        &[THREAD]
+    }
+
+    fn find(&self) -> Vec<DiscoveredDevice> {
+        // It imitates a device, so nobody gets it unasked.
+        let found = |index| DiscoveredDevice {
+            software: true,
+            driver: "std::thread".into(),
+            ..DiscoveredDevice::named(THREAD.device(index), format!("thread {index}"))
+        };
+        [0, 1].map(found).into()
+    }
+
+    fn stopwatch(&self, setup: Setup, _: &mut Machines, _: &mut dyn Work) -> Result<Choice, Failure> {
+        Ok((Box::new(BusyTime(busy(setup.device))), None))
+    }
+
+    fn clock(&self) -> String {
+        "busy-time".into()
+    }
+
+    fn sensors(&self, _: Device, _: &DeviceFacts) -> Result<Box<dyn Source>, String> {
+        Ok(Box::new(ThreadSensors))
+    }
+}
+// ANCHOR_END: platform
+
+/// Nanoseconds in which each thread was busy.
+static BUSY: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// Those of one of them.
+pub fn busy(device: Device) -> &'static AtomicU64 {
+    let Device::Other(_, index) = device else { return &BUSY[0] };
+    &BUSY[usize::from(index)]
+}

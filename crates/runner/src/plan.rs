@@ -7,6 +7,7 @@ pub use arm::Arm;
 pub use group::Group;
 
 use crate::entries::ResolvedEntry;
+use crate::fingerprint::fnv1a;
 use calorimeter_case::{Axes, Device, Element, Implementation, Regime};
 use calorimeter_recipes::Variant;
 use calorimeter_sinks::Case;
@@ -45,9 +46,23 @@ impl Plan {
         Self { entries, groups }
     }
 
-    /// The groups in the order in which they are measured.
+    /// The groups in order.
     pub fn groups(&self) -> &[Group] {
         &self.groups
+    }
+
+    /// The groups in the order in which they are measured: device by device, and as good as drawn. A plan goes from small
+    /// to large, and so may the temperature of a device: in the plan's own order the one would pass for the other.
+    pub fn drawn(&self) -> Vec<&Group> {
+        let devices: HashMap<Device, usize> =
+            self.groups.iter().enumerate().rev().map(|(at, group)| (self.entry(group).device, at)).collect();
+        let mut drawn: Vec<&Group> = self.groups.iter().collect();
+        drawn.sort_by_cached_key(|group| {
+            let lot = fnv1a(group.arms().first().map_or(&[], |arm| arm.case().id.as_bytes()));
+            // The last letters of a name move the low bits alone.
+            (devices[&self.entry(group).device], lot.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+        });
+        drawn
     }
 
     /// The number of cases.
@@ -127,6 +142,26 @@ mod tests {
             let plan = plan(text, &machine(gpus)).unwrap();
             assert!(plan.cases().all(|(case, _)| case.shape.get("devices") == Some(devices)), "{gpus}");
         }
+    }
+
+    #[test]
+    fn groups_are_measured_in_an_order_that_follows_no_trend_of_the_plan() {
+        let text = "device: mock\nrecipes: [baseline]
+models:
+  - {shapes: [{name: pow2, max_power: 15}]}
+  - {device: cpu, shapes: [{name: pow2, max_power: 15}]}
+  - {model: ln_linear_gelu, shapes: [{name: pow2, max_power: 15}]}";
+        let plan = plan(text, &machine(0)).unwrap();
+        let at = |group: &Group| plan.groups().iter().position(|one| std::ptr::eq(one, group)).unwrap();
+        let drawn = plan.drawn();
+        let cpu = drawn.iter().position(|group| plan.entry(group).device == Device::Cpu).unwrap();
+        assert!(drawn[cpu..].iter().all(|group| plan.entry(group).device == Device::Cpu));
+        let order: Vec<usize> = drawn[..cpu].iter().map(|group| at(group)).collect();
+        let rises = order.windows(2).filter(|pair| pair[1] > pair[0]).count();
+        assert!(order.len() >= 10 && rises > order.len() / 5 && rises < order.len() * 4 / 5, "{order:?}");
+        let mut all: Vec<usize> = drawn.iter().map(|group| at(group)).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..plan.groups().len()).collect::<Vec<_>>());
     }
 
     #[test]

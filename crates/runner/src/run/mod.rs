@@ -180,7 +180,7 @@ impl Prepared {
         show.start(self.plan.len(), earlier.len());
         let mut desk = Desk { journal, records, earlier, show, turn: String::new(), error: None };
         let mut lookout = Lookout::default();
-        for group in self.plan.groups() {
+        for group in self.plan.drawn() {
             if group.arms().iter().all(|arm| desk.earlier.contains_key(&arm.case().id)) {
                 continue;
             }

@@ -1,6 +1,6 @@
 //! What cannot be run is refused before anything runs: one line that names the place, the value and the way out.
 
-use crate::scene::{Scene, TIMING};
+use crate::scene::{Scene, TIMING, find};
 use calorimeter_case::Device;
 use std::fs;
 
@@ -227,8 +227,10 @@ fn what_a_model_cannot_take_is_a_record_not_an_error() {
 models: [{{model: transformer_block, shapes: [{{name: custom, shapes: [[1, 12, 12], [1, 16, 16]]}}]}}]\n"
     ));
     let records = scene.run("run c.yml --out out --format jsonl").ended_with(0).records();
-    let ended: Vec<(&str, Option<&str>)> =
-        records.iter().map(|r| (r.outcome.status.as_str(), r.outcome.reason.as_deref())).collect();
+    let ended = ["k12", "k16"].map(|size| {
+        let outcome = &find(&records, size).outcome;
+        (outcome.status.as_str(), outcome.reason.as_deref())
+    });
     let why = "transformer_block needs k to be a multiple of its 8 heads; k is 12";
     assert_eq!(ended, [("unsupported", Some(why)), ("ok", None)]);
 }

@@ -50,6 +50,9 @@ pub struct Peaks {
     /// What could not be measured in this process, and why: it is not tried again here, but in the next run.
     #[serde(skip)]
     pub failed: BTreeMap<String, String>,
+    /// Kinds of products that were probed again in this process, because a case outdid them.
+    #[serde(skip)]
+    again: Vec<&'static str>,
 }
 
 /// What can be over a peak by noise alone.
@@ -82,6 +85,26 @@ pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe:
         peaks.save(path.as_deref());
     }
     Some(peaks.clone())
+}
+
+/// Probes products again that a case outdid. Where others use the machine, they may have disturbed the probe's load.
+pub fn settle(
+    roof: &Roofline,
+    kinds: &[&'static str],
+    peaks: &mut Peaks,
+    kept: Option<&Path>,
+    probe: &mut Probe<'_>,
+) -> bool {
+    let outdone = if probe.shares_memory() { peaks.outdone(roof, kinds) } else { Vec::new() };
+    for &kind in &outdone {
+        if let Ok(peak) = probe.products(kind) {
+            peaks.raise(kind, peak);
+        }
+    }
+    if !outdone.is_empty() {
+        peaks.save(path(kept, probe).as_deref());
+    }
+    !outdone.is_empty()
 }
 
 /// What a case is measured in turns with.
@@ -222,6 +245,15 @@ impl Peaks {
         self.cache_gbps = self.cache_gbps.filter(|_| !self.contradict());
     }
 
+    /// The kinds that a case kept up better than their probes, and that were not probed again in this process yet.
+    fn outdone(&mut self, roof: &Roofline, kinds: &[&'static str]) -> Vec<&'static str> {
+        let over = roof.compute_percent.is_some_and(|percent| percent > TOLERATED_PERCENT);
+        let outdone: Vec<&'static str> =
+            kinds.iter().copied().filter(|kind| over && !self.again.contains(kind)).collect();
+        self.again.extend(&outdone);
+        outdone
+    }
+
     /// Takes the reason why there is no peak.
     fn fail(&mut self, what: &str, why: String) {
         self.failed.insert(what.to_owned(), why);
@@ -310,6 +342,18 @@ mod tests {
     use calorimeter_sinks::{Case, Status};
 
     const CACHE: u64 = 50 << 20;
+
+    #[test]
+    fn a_peak_that_a_case_outdoes_is_probed_again_once() {
+        let mut peaks = peaks();
+        let roof = |peaks: &Peaks, tflops: f64| {
+            place(&record((tflops * 1e12) as u64, 1 << 20, 1e9, 64), peaks, &["bf16"], 1.0, CACHE).unwrap()
+        };
+        let (within, over) = (roof(&peaks, 640.0), roof(&peaks, 700.0));
+        assert!(peaks.outdone(&within, &["bf16"]).is_empty());
+        assert_eq!(peaks.outdone(&over, &["bf16"]), ["bf16"]);
+        assert!(peaks.outdone(&over, &["bf16"]).is_empty());
+    }
 
     fn peaks() -> Peaks {
         let products = [("bf16".to_owned(), Peak { burst: 800.0, sustained: 640.0 })].into();

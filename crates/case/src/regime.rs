@@ -47,8 +47,8 @@ regimes! {
         clock: Device, rotates: false;
     Graph = "graph": "time on the device, launches replayed from a captured graph, operands coming from memory",
         clock: Graph, rotates: true;
-    HostE2e = "host-e2e": "time that a caller waits for one launch and its end",
-        clock: Waiting, rotates: false;
+    HostE2e = "host-e2e": "time that a caller waits for one launch and its end, operands coming from memory",
+        clock: Waiting, rotates: true;
     HostEnqueue = "host-enqueue": "time that a caller is busy with one launch that is not waited for",
         clock: Enqueuing, rotates: false;
 }

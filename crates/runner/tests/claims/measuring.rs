@@ -31,6 +31,8 @@ fn every_regime_has_cases_of_its_own_or_a_reason() {
     assert_eq!(quantised.speedup.as_ref().unwrap().vs, cold.case.id);
     let (hot, _) = of("device-hot");
     assert!(hot.case.id.ends_with("/device-hot") && hot.execution.rotation.is_none());
+    // A caller's wait beside the device's time: the same operands, from the same place.
+    assert_eq!(of("host-e2e").0.execution.rotation, cold.execution.rotation);
     for (regime, clock) in [("device-cold", "wall"), ("device-hot", "wall"), ("host-e2e", "wall-e2e")] {
         let (baseline, _) = of(regime);
         assert_eq!(

@@ -263,7 +263,7 @@ pub static COLUMNS: &[Column] = &[
         name: "rotation_sets",
         field: "rotation.sets",
         unit: "",
-        doc: "buffer sets that launches go through, in `device-cold` and `graph`",
+        doc: "buffer sets that launches go through, in `device-cold`, `graph` and `host-e2e`",
         read: Read::Count(|r| r.execution.rotation.map(|rotation| rotation.sets.into())),
     },
     Column {

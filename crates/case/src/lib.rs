@@ -30,7 +30,7 @@ pub use mode::{Mode, Suite};
 pub use name::Name;
 pub use nearest::{UnknownName, hint, nearest};
 pub use record::{Record, Status};
-pub use regime::{Clock, Regime, buffer_sets};
+pub use regime::{Clock, Regime, buffer_sets, sets_needed};
 pub use registry::{NameTaken, Registry};
 
 /// What the macros of this crate expand to.

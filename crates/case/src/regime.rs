@@ -109,8 +109,13 @@ const MOST_SETS: u64 = 512;
 
 /// How many buffer sets launches must go through so that none finds its operands in a cache of this size: together
 /// `times` the cache and one more, at least two.
+pub fn sets_needed(cache_bytes: u64, touched_bytes: u64, times: u64) -> u64 {
+    ((times * cache_bytes).div_ceil(touched_bytes.max(1)) + 1).max(2)
+}
+
+/// As many buffer sets as are needed, or the most that are ever made.
 pub fn buffer_sets(cache_bytes: u64, touched_bytes: u64, times: u64) -> u32 {
-    ((times * cache_bytes).div_ceil(touched_bytes.max(1)) + 1).clamp(2, MOST_SETS) as u32
+    sets_needed(cache_bytes, touched_bytes, times).min(MOST_SETS) as u32
 }
 
 #[cfg(test)]

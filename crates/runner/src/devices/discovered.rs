@@ -57,11 +57,14 @@ impl DiscoveredDevice {
 
     /// How many buffer sets a case needs in a regime, if one run touches so many bytes.
     pub fn sets(&self, regime: Regime, bytes: u64) -> u32 {
-        let platform = platforms::of(self.device);
-        if platform.is_scripted() || !regime.rotates() {
+        if platforms::of(self.device).is_scripted() || !regime.rotates() {
             return 1;
         }
-        let times = if platform.shares_memory(self.software) { 2 } else { 3 };
-        buffer_sets(self.cache_bytes(), bytes, times)
+        buffer_sets(self.cache_bytes(), bytes, times_the_cache(self.device, self.software))
     }
+}
+
+/// How many times the cache all buffer sets together should hold. The memory of a processor is not for them alone.
+pub fn times_the_cache(device: Device, software: bool) -> u64 {
+    if platforms::of(device).shares_memory(software) { 2 } else { 3 }
 }

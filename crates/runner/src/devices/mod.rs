@@ -3,5 +3,5 @@
 mod discovered;
 mod present;
 
-pub use discovered::DiscoveredDevice;
+pub use discovered::{DiscoveredDevice, times_the_cache};
 pub use present::{DeviceError, Devices, here, present};

@@ -1,6 +1,7 @@
 //! The stopwatch of a case, what it can tell apart, and which kernels it sees.
 
 use super::state::{Arm, Job, Opened};
+use crate::devices::times_the_cache;
 use crate::peaks;
 use crate::platforms;
 use crate::regimes::stopwatch;
@@ -8,7 +9,7 @@ use crate::worker::event::SeenKernels;
 use crate::worker::protocol::AssignedCase;
 use crate::worker::scene::Scene;
 use calorimeter_case::record::Rotation;
-use calorimeter_case::{Clock, Implementation};
+use calorimeter_case::{Clock, Implementation, sets_needed};
 use calorimeter_recipes::Sparsity;
 use calorimeter_timing::{Enqueue, Failure, Granularity, Stopwatch};
 
@@ -36,9 +37,9 @@ pub fn clock(assigned: &AssignedCase, opened: Opened, scene: &mut Scene<'_>) -> 
     record.execution.kernel_launches = kernels.as_ref().map(|kernels| calls(kernels) as f64 / f64::from(passes));
     record.execution.kernel = kernels.map(|kernels| names(kernels, passes)).or(algorithm);
     if case.regime.rotates() {
-        let cache_bytes = Some(scene.assignment.device.cache_bytes);
-        let rotation = Rotation { sets, bytes: case.bytes.unwrap_or(0), cache_bytes };
-        record.outcome.warnings.extend(cached(&rotation));
+        let facts = &scene.assignment.device;
+        let rotation = Rotation { sets, bytes: case.bytes.unwrap_or(0), cache_bytes: Some(facts.cache_bytes) };
+        record.outcome.warnings.extend(cached(&rotation, times_the_cache(setup.device, facts.software)));
         record.execution.rotation = Some(rotation);
     }
     if case.regime.clock() == Clock::Device && !platforms::of(setup.device).is_synchronous() {
@@ -98,13 +99,18 @@ fn calls(kernels: &[(String, u64)]) -> u64 {
     kernels.iter().map(|(_, calls)| calls).sum()
 }
 
-/// What to say of buffer sets that a cache may hold.
-fn cached(rotation: &Rotation) -> Option<String> {
-    let (held, cache) = (u64::from(rotation.sets) * rotation.bytes, rotation.cache_bytes?);
-    (held < cache).then(|| {
+/// What to say of buffer sets that are fewer than it takes to exceed the cache so many times: some of what they hold may be
+/// in it.
+fn cached(rotation: &Rotation, times: u64) -> Option<String> {
+    let cache = rotation.cache_bytes?;
+    let few = u64::from(rotation.sets) < sets_needed(cache, rotation.bytes, times);
+    few.then(|| {
+        let held = f64::from(rotation.sets) * rotation.bytes as f64;
+        let (of_cache, mebibytes) = (held / cache as f64, cache as f64 / f64::from(1 << 20));
+        let sets = rotation.sets;
         format!(
-            "the buffer sets together are smaller than the cache ({:.0} MiB): operands may come from it",
-            cache as f64 / f64::from(1 << 20)
+            "operands may come from the cache: the {sets} buffer sets together are {of_cache:.2} times its {mebibytes:.0} \
+             MiB, and should be more than {times} times"
         )
     })
 }
@@ -119,4 +125,22 @@ fn enqueue(job: &mut Job) -> Result<f64, Failure> {
         least = least.min(nanos as f64 / f64::from(LAUNCHES));
     }
     Ok(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_buffer_sets_than_the_rule_asks_for_are_told() {
+        let of = |sets, bytes| cached(&Rotation { sets, bytes, cache_bytes: Some(48 << 20) }, 3);
+        assert_eq!(of(4, 48 << 20), None);
+        assert_eq!(of(512, 1 << 20), None);
+        // Above the cache, and still fewer than were needed: memory was short.
+        let short = of(3, 32 << 20).unwrap();
+        assert!(short.contains("the 3 buffer sets together are 2.00 times its 48 MiB"), "{short}");
+        // As many as are ever made.
+        let tiny = of(512, 4096).unwrap();
+        assert!(tiny.contains("are 0.04 times its 48 MiB, and should be more than 3 times"), "{tiny}");
+    }
 }

@@ -61,6 +61,11 @@ pub trait Stopwatch {
         &[]
     }
 
+    /// Whether its figure holds the gaps in which a device waits between one kernel and the next.
+    fn holds_gaps(&self) -> bool {
+        false
+    }
+
     /// The number of launches in a window is a multiple of this.
     fn unit(&self) -> u32 {
         1

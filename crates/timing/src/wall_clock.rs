@@ -39,6 +39,11 @@ impl Stopwatch for WallClock {
         self.overhead
     }
 
+    /// Where the device works beside the host, the host's clock goes on in its gaps.
+    fn holds_gaps(&self) -> bool {
+        self.overhead == Overhead::Inside
+    }
+
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
         if self.overhead == Overhead::Inside {
             work.settle()?;

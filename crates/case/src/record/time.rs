@@ -16,7 +16,7 @@ pub struct Time {
     /// back.
     #[serde(default, skip_serializing_if = "Estimate::is_absent")]
     pub in_turns_ns: Option<Estimate>,
-    /// The time of one run with the gaps between kernels that `time_ns` leaves out, where its clock sees kernels.
+    /// The time of one run with the gaps between kernels: `time_ns` itself where its clock counts them.
     #[serde(default, skip_serializing_if = "no_number")]
     pub with_gaps_ns: Option<f64>,
     /// The share of the time with gaps in which the device was busy.

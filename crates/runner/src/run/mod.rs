@@ -1,5 +1,6 @@
 //! A run: the plan's groups one after the other, each record on disk before anything else happens.
 
+mod clocks;
 mod desk;
 mod error;
 mod idle;
@@ -204,6 +205,7 @@ impl Prepared {
         notes.extend(in_use.iter().map(|(device, others)| format!("{device}: {others}")));
         notes.extend(self.newcomers(&devices, &in_use));
         notes.extend(self.notes.iter().cloned());
+        notes.extend(clocks::mixed(&records));
         self.sort(&mut records);
         let counts = count_by_status(&records);
         let (finished, suite) = (now().to_rfc3339(), speedups(&records));

@@ -319,14 +319,14 @@ pub static COLUMNS: &[Column] = &[
         name: "time_with_gaps_ns",
         field: "with_gaps_ns",
         unit: "ns",
-        doc: "time of one pass with the gaps between kernels, where `time_ns` leaves them out (on `cupti`)",
+        doc: "time of one pass with the gaps between kernels: another figure than `time_ns` on `cupti`, the same one on `cuda-events`, `cuda-graph` and `slope`, which count them",
         read: Read::Number(|r| r.time.with_gaps_ns),
     },
     Column {
         name: "busy",
         field: "busy",
         unit: "",
-        doc: "share of that time in which the device was busy",
+        doc: "share of that time in which the device was busy, on `cupti`",
         read: Read::Number(|r| r.time.busy),
     },
     Column {

@@ -32,6 +32,10 @@ impl Stopwatch for CudaEvents {
         Overhead::Outside
     }
 
+    fn holds_gaps(&self) -> bool {
+        true
+    }
+
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
         let (reading, held) = bracket(&self.stream, || (0..launches).try_for_each(|_| work.launch()))?;
         self.unplugged += u32::from(!held);

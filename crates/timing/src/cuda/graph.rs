@@ -85,6 +85,10 @@ impl Stopwatch for GraphClock {
         Overhead::Outside
     }
 
+    fn holds_gaps(&self) -> bool {
+        true
+    }
+
     fn unit(&self) -> u32 {
         self.unit.get()
     }

@@ -32,6 +32,9 @@ pub fn measure(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Re
     for (arm, outcome) in arms.iter_mut().zip(outcome) {
         let baseline = arm.against.as_ref().and_then(|id| cases.iter().position(|case| case == id));
         fill(&mut arm.record, outcome, arm.against.clone(), options.margin, telemetry.as_ref());
+        if arm.stopwatch.holds_gaps() {
+            arm.record.time.with_gaps_ns = arm.record.time.time_ns.map(|time| time.median);
+        }
         arm.record.outcome.warnings.extend(arm.stopwatch.remark());
         count(arm, platform);
         if let (Some(_), Some(Some(theirs)), Some(ours)) =

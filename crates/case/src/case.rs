@@ -63,6 +63,9 @@ pub struct Case {
     /// The config entry asks for a memory profile.
     #[serde(default, skip_serializing_if = "is_false")]
     pub memory_profiler: bool,
+    /// The config entry asks for percentiles of single launches.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub percentiles: bool,
     /// The config entry asks for the peaks of memory alone.
     #[serde(default, skip_serializing_if = "is_false")]
     pub peak_memory: bool,
@@ -115,6 +118,7 @@ impl Default for Case {
             compile_mode: None,
             profiler: false,
             memory_profiler: false,
+            percentiles: false,
             peak_memory: false,
             export: None,
         }

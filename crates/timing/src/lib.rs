@@ -58,7 +58,7 @@ pub use observer::{Observer, Phase, Quiet, State};
 pub use options::Options;
 pub use paired::Comparison;
 pub use rounds::{Arm, Measurement, measure};
-pub use series::Series;
+pub use series::{Series, quantile};
 pub use silence::{FORBIDDEN, HeardKernels, Silence};
 pub use stop_rule::StopRule;
 pub use stopwatch::{Granularity, LaunchSpan, Overhead, Reading, Stopwatch, Work};

@@ -101,8 +101,8 @@ fn step(sorted: &[f64]) -> f64 {
     steps.min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
-/// The value below which a share of the samples lies, interpolated between two.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
+/// The value below which a share of the samples lies, interpolated between two. They are sorted, and there is one at least.
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
     below + (above - below) * place.fract()

@@ -29,7 +29,7 @@ pub use profile::{KernelShare, Profile};
 pub use rates::{Against, Rates, Roofline};
 pub use speedup::{Speedup, SuiteSpeedup};
 pub use telemetry::{Telemetry, TelemetrySample};
-pub use time::{Estimate, Scatter, Time, Window};
+pub use time::{Estimate, LaunchTimes, Scatter, Time, Window};
 pub use traffic::Traffic;
 pub use weights::Weights;
 

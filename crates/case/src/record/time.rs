@@ -34,6 +34,9 @@ pub struct Time {
     /// Times of single launches in nanoseconds, where another program's table wants their percentiles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iterations_ns: Vec<u64>,
+    /// How long launches took one by one, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_ns: Option<LaunchTimes>,
     /// Whether the interval became as narrow as asked before the time was up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub converged: Option<bool>,
@@ -80,6 +83,22 @@ pub struct Window {
     /// Whether power or heat held the clock back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held_back: bool,
+}
+
+/// How long launches took one by one, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LaunchTimes {
+    /// How many there were.
+    pub count: u32,
+    /// Half of them took longer.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub p50: Option<f64>,
+    /// One in twenty took longer; absent where there were fewer.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub p95: Option<f64>,
+    /// One in a hundred took longer; absent where there were fewer.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub p99: Option<f64>,
 }
 
 /// How the windows of a case scatter, as times per run.

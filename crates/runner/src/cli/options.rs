@@ -228,6 +228,9 @@ pub struct OverrideArguments {
     /// Follow the memory of each case; write snapshots and a page
     #[arg(long)]
     pub memory: bool,
+    /// Time single launches too, for their 50th, 95th and 99th percentile
+    #[arg(long)]
+    pub percentiles: bool,
     /// Measure each case in so many fresh processes; the intervals then say what the next process would find
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub launches: Option<u32>,
@@ -277,12 +280,13 @@ impl From<OverrideArguments> for Overrides {
             autotune,
             profile,
             memory,
+            percentiles,
             launches,
             require_idle,
             export,
         } = arguments;
         let timing = Timing { precision, max_time, ..Timing::default() };
-        Self { timing, regimes, autotune, profile, memory, launches, require_idle, export, ..cases.into() }
+        Self { timing, regimes, autotune, profile, memory, percentiles, launches, require_idle, export, ..cases.into() }
     }
 }
 

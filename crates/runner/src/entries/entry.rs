@@ -66,6 +66,9 @@ pub struct Entry {
     /// Whether to follow its memory and to write snapshots.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub memory_profiler: bool,
+    /// Whether to time single launches for their percentiles.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub percentiles: bool,
     /// Whether to follow its memory for the peaks alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub peak_memory: bool,
@@ -127,6 +130,7 @@ impl Entry {
             regimes: None,
             profiler: false,
             memory_profiler: false,
+            percentiles: false,
             peak_memory: false,
             timing: Timing::default(),
             timeout: None,

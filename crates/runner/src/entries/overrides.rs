@@ -28,6 +28,9 @@ pub struct Overrides {
     pub profile: bool,
     /// Follow the memory of every case.
     pub memory: bool,
+    /// Time single launches of every case. Journals from before it was there are still resumed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub percentiles: bool,
     /// Whether kernels are tuned, and what becomes of the results.
     pub autotune: Autotune,
     /// Refuse to measure on a device that other processes use.
@@ -68,6 +71,7 @@ impl Overrides {
             regimes: self.regimes.clone().or(entry.regimes),
             profiler: self.profile || entry.profiler,
             memory_profiler: self.memory || entry.memory_profiler,
+            percentiles: self.percentiles || entry.percentiles,
             ..entry
         }
     }

@@ -74,6 +74,7 @@ fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<Resolv
         compile_mode: entry.compile_mode,
         profiler: entry.profiler,
         memory_profiler: entry.memory_profiler,
+        percentiles: entry.percentiles,
         peak_memory: entry.peak_memory,
         timing: options(&entry.timing)?,
         timeout: entry.timeout.map_or(Duration::from_secs(300), |span| span.0),

@@ -65,6 +65,8 @@ pub struct ResolvedEntry {
     pub profiler: bool,
     /// Whether memory snapshots were asked for.
     pub memory_profiler: bool,
+    /// Whether percentiles of single launches were asked for.
+    pub percentiles: bool,
     /// Whether the peaks of memory were asked for.
     pub peak_memory: bool,
     /// How to measure.

@@ -69,6 +69,7 @@ impl<'a> Shared<'a> {
             compile_mode: entry.compile_mode.map(|mode| mode.to_string()),
             profiler: entry.profiler,
             memory_profiler: entry.memory_profiler,
+            percentiles: entry.percentiles,
             peak_memory: entry.peak_memory,
             export: entry.export.clone(),
             ..Case::default()

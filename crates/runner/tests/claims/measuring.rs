@@ -109,6 +109,37 @@ fn a_device_without_memory_says_that_none_was_followed() {
 }
 
 #[test]
+fn percentiles_of_single_launches_are_there_in_every_regime_that_asks_for_them() {
+    let regimes = "regimes: [device-cold, device-hot, host-e2e]";
+    let in_a_file = on_the_cpu(&format!("percentiles: true\n{regimes}"));
+    let asked = [(on_the_cpu(regimes), "--percentiles"), (in_a_file, "")];
+    for (scene, option) in asked {
+        let records = scene.run(&format!("run c.yml {option} --out out --format jsonl")).ended_with(0).records();
+        assert_eq!(records.len(), 6);
+        for record in records {
+            let (times, median) = (record.time.launch_ns.unwrap(), record.time.time_ns.unwrap().median);
+            let [p50, p95, p99] = [times.p50, times.p95, times.p99].map(Option::unwrap);
+            assert!(times.count >= 100 && p50 <= p95 && p95 <= p99 && p50 > median / 100.0, "{times:?} {median}");
+            assert!(record.time.iterations_ns.is_empty());
+        }
+    }
+    let scene = on_the_cpu("regimes: [device-hot]");
+    let records = scene.run("run c.yml --out out --format jsonl").ended_with(0).records();
+    assert!(records.iter().all(|record| record.time.launch_ns.is_none()));
+}
+
+#[test]
+fn a_clock_with_a_fixed_cost_has_no_percentiles_and_says_why() {
+    let scene = Scene::with(
+        "recipes: [baseline]\ndevice: mock\ndtype: f32\nimplementations: [eager]\npercentiles: true\nmock: [{nanos: 9000, fixed: 40000}]\nmodels: [{shapes: [{name: custom, shapes: [[8, 64, 64]]}]}]",
+    );
+    let record = scene.run("run c.yml --out out --format jsonl").ended_with(0).records().remove(0);
+    assert_eq!(record.time.launch_ns, None);
+    let why = "it has no percentiles of single launches: a window of one launch holds the fixed cost";
+    assert!(record.outcome.warnings.iter().any(|warning| warning.starts_with(why)), "{:?}", record.outcome.warnings);
+}
+
+#[test]
 fn each_of_several_processes_measures_every_case() {
     let scene = on_the_cpu("regimes: [device-hot]");
     let records = scene.run("run c.yml --launches 3 --max-time 100ms --out out --format jsonl").ended_with(0).records();

@@ -402,6 +402,27 @@ pub static COLUMNS: &[Column] = &[
         read: Read::Number(|r| r.time.scatter?.autocorrelation),
     },
     Column {
+        name: "launch_p50_ns",
+        field: "launch_ns.p50",
+        unit: "ns",
+        doc: "time that half of the single launches exceed, with `percentiles`: see [Method](method.md#single-launches)",
+        read: Read::Number(|r| r.time.launch_ns?.p50),
+    },
+    Column {
+        name: "launch_p95_ns",
+        field: "launch_ns.p95",
+        unit: "ns",
+        doc: "one in twenty exceeds it; absent where fewer were timed",
+        read: Read::Number(|r| r.time.launch_ns?.p95),
+    },
+    Column {
+        name: "launch_p99_ns",
+        field: "launch_ns.p99",
+        unit: "ns",
+        doc: "one in a hundred exceeds it; absent where fewer were timed",
+        read: Read::Number(|r| r.time.launch_ns?.p99),
+    },
+    Column {
         name: "enqueue_ns",
         field: "enqueue_ns",
         unit: "ns",
@@ -764,6 +785,7 @@ pub static JOURNAL_ONLY: &[Field] = &[
     Field { name: "ended", kind: "RFC 3339", doc: "when it was recorded" },
     Field {
         name: "rotation.cache_bytes",
+    Field { name: "percentiles", kind: "true, or absent", doc: "percentiles of single launches were asked for" },
         kind: "whole number, bytes",
         doc: "the cache that all buffer sets together should exceed",
     },
@@ -797,6 +819,7 @@ pub static JOURNAL_ONLY: &[Field] = &[
         doc: "the compute peak under continuous load",
     },
     Field {
+    Field { name: "launch_ns.count", kind: "whole number", doc: "how many single launches were timed" },
         name: "roofline.burst_tflops",
         kind: "number, 10¹² operations/s",
         doc: "the compute peak for a moment, which no right kernel exceeds",

@@ -4,9 +4,9 @@ use calorimeter_case::{Case, Counts, Export, FusionModel};
 use calorimeter_sinks::Run;
 use calorimeter_sinks::journal::{Header, Resumed, Summary};
 use calorimeter_sinks::record::{
-    Accuracy, Against, Bound, Estimate, Execution, Footprint, KernelShare, Memory, Outcome, Preparation, Profile,
-    Rates, Record, Roofline, Rotation, Scatter, Speedup, Status, Telemetry, TelemetrySample, Time, Traffic, Tuning,
-    Weights, Window,
+    Accuracy, Against, Bound, Estimate, Execution, Footprint, KernelShare, LaunchTimes, Memory, Outcome, Preparation,
+    Profile, Rates, Record, Roofline, Rotation, Scatter, Speedup, Status, Telemetry, TelemetrySample, Time, Traffic,
+    Tuning, Weights, Window,
 };
 use std::path::Path;
 
@@ -99,6 +99,7 @@ pub fn full(id: &str) -> Record {
             converged: Some(true),
             enqueue_ns: Some(1e16),
             launch_bound: Some(false),
+            launch_ns: Some(LaunchTimes { count: 1000, p50: Some(12_345.0), p95: Some(12_900.5), p99: Some(19_000.0) }),
             of_processes_ns: vec![12_300.0, 12_380.5],
             in_turns_ns: Some(Estimate { median: 11_980.5, lo: Some(11_950.0), hi: Some(12_010.25) }),
             with_gaps_ns: Some(15_425.25),
@@ -184,6 +185,7 @@ pub fn full(id: &str) -> Record {
                 peak_memory: true,
                 export: Some(Export {
                     entry: 3,
+                percentiles: true,
                     csv_path: Some("../csv".into()),
                     metrics_dir: Some("../report".into()),
                 }),

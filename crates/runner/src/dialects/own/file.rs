@@ -128,6 +128,8 @@ shared_keys! {
     enable_profiler: bool,
     /// Whether to follow the memory of each case, and to write snapshots and a page.
     enable_memory_profiler: bool,
+    /// Whether to time single launches too, for their 50th, 95th and 99th percentile.
+    percentiles: bool,
     /// Whether to follow the memory of each case for its peaks alone, without files.
     peak_memory: bool,
     /// How long and how precisely to measure.

@@ -59,6 +59,7 @@ fn entry(file: &File, model: ModelEntry, origin: Origin) -> Result<Entry, String
         regimes: model.regimes,
         profiler: model.enable_profiler.unwrap_or(false),
         memory_profiler: model.enable_memory_profiler.unwrap_or(false),
+        percentiles: model.percentiles.unwrap_or(false),
         peak_memory: model.peak_memory.unwrap_or(false),
         timing: model.timing.unwrap_or_default(),
         timeout: model.timeout,

@@ -4,6 +4,8 @@ mod fusion;
 mod inspection;
 mod launches;
 mod memory;
+mod one_by_one;
+mod percentiles;
 mod trace;
 mod traffic;
 
@@ -16,6 +18,7 @@ use inspection::Inspection;
 fn inspections() -> Vec<Box<dyn Inspection>> {
     vec![
         Box::new(launches::SingleLaunches),
+        Box::new(percentiles::Percentiles),
         Box::new(trace::Tracing),
         Box::<traffic::Counting>::default(),
         Box::<memory::Following>::default(),

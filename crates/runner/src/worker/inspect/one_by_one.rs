@@ -1,0 +1,174 @@
+//! Launches timed one by one, through the buffer sets as in windows.
+
+use crate::worker::arm::Arm;
+use crate::worker::event::Listener;
+use calorimeter_timing::{Failure, Options, Silence};
+use std::time::Duration;
+
+/// Windows before those that count.
+const WARM_UP: usize = 3;
+/// Fewer make no percentiles.
+const LEAST: usize = 10;
+/// After this long fewer will do: slow work is not to run into its timeout here.
+const LONG: Duration = Duration::from_secs(20);
+/// Where windows follow one another without a rest, so many of them last about this long.
+const STRETCH: Duration = Duration::from_millis(100);
+
+/// The times of so many launches, or as many as fit into half of the case's time, each in a window of the least that the
+/// stopwatch times. Where opening a window lets the device rest, many are timed in a row, and the first of each row, which
+/// find it rested, do not count.
+pub fn one_by_one(
+    one: &mut Arm,
+    count: u32,
+    timing: &Options,
+    silence: &Silence,
+    listener: &dyn Listener,
+) -> Result<Vec<u64>, Failure> {
+    let (unit, begun) = (one.stopwatch.unit(), one.stopwatch.now());
+    let said = one.stopwatch.remark();
+    let rests = one.stopwatch.least_window() > Duration::ZERO;
+    let (mut lead, mut row, mut left) = (WARM_UP, 1, count as usize);
+    let mut times: Vec<u64> = Vec::new();
+    while left > 0 {
+        let from = one.stopwatch.now();
+        let spent = from - begun;
+        let enough = times.len() >= LEAST && spent >= timing.max_time / 2;
+        let too_long = !times.is_empty() && spent >= LONG;
+        if enough || too_long || listener.interrupted() {
+            break;
+        }
+        row = left.min(row);
+        let before = silence.disturbances();
+        let nanos = one.stopwatch.windows(&mut one.job, &vec![unit; lead + row])?;
+        left -= row;
+        if silence.disturbances() == before {
+            times.extend(nanos.iter().skip(lead).map(|nanos| nanos / u64::from(unit)));
+        }
+        if !rests {
+            lead = 0;
+        } else if one.stopwatch.now() - from < STRETCH / 4 {
+            row *= 4;
+        }
+    }
+    let remark = one.stopwatch.remark().filter(|remark| said.as_ref() != Some(remark));
+    one.record.outcome.warnings.extend(remark.map(|remark| format!("single launches included, {remark}")));
+    Ok(times)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::mock::{Fault, MockWorkload, Rule};
+    use crate::worker::arm::Job;
+    use crate::worker::event::Event;
+    use calorimeter_case::{Case, Record, Status};
+    use calorimeter_timing::{MockClock, Overhead, Reading, Script, Stopwatch, Work};
+
+    struct Deaf;
+
+    impl Listener for Deaf {
+        fn hear(&mut self, _: Event) {}
+    }
+
+    /// A clock that takes eight launches at once.
+    pub struct Eights(pub MockClock);
+
+    impl Stopwatch for Eights {
+        fn name(&self) -> &'static str {
+            "eights"
+        }
+        fn overhead(&self) -> Overhead {
+            Overhead::Outside
+        }
+        fn unit(&self) -> u32 {
+            8
+        }
+        fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
+            self.0.window(work, launches)
+        }
+    }
+
+    /// A clock that leaves the device idle before it is asked for windows, after which the first of them take longer.
+    struct Rests {
+        clock: MockClock,
+        rows: Vec<usize>,
+    }
+
+    impl Stopwatch for Rests {
+        fn name(&self) -> &'static str {
+            "rests"
+        }
+        fn overhead(&self) -> Overhead {
+            Overhead::Outside
+        }
+        fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
+            Ok(Reading::Now(self.windows(work, &[launches])?[0]))
+        }
+        fn windows(&mut self, work: &mut dyn Work, launches: &[u32]) -> Result<Vec<u64>, Failure> {
+            let mut nanos = Vec::new();
+            for (at, &launches) in launches.iter().enumerate() {
+                nanos.push(self.clock.window(work, launches)?.resolve()? + if at < WARM_UP { 700 } else { 0 });
+            }
+            self.rows.push(launches.len());
+            // Each call adds a row to what the test is told.
+            assert!(self.rows.len() < 20, "a recording for every launch: {:?}", self.rows);
+            Ok(nanos)
+        }
+        fn least_window(&self) -> Duration {
+            Duration::from_millis(20)
+        }
+        fn now(&self) -> Duration {
+            self.clock.now()
+        }
+    }
+
+    pub fn arm(stopwatch: Box<dyn Stopwatch>) -> Arm {
+        faulty(stopwatch, Rule::default())
+    }
+
+    fn faulty(stopwatch: Box<dyn Stopwatch>, rule: Rule) -> Arm {
+        let job = Job(Box::new(MockWorkload::new(rule)));
+        let record = Record::new(Case::default(), Status::Ok);
+        Arm { job, stopwatch, record, against: None, kinds: vec![], share: 1.0, kernels: None }
+    }
+
+    pub fn scripted(nanos: f64, fixed: f64) -> Box<dyn Stopwatch> {
+        Box::new(MockClock::new(Script { nanos, fixed, ..Script::default() }))
+    }
+
+    fn taken(arm: &mut Arm) -> Result<Vec<u64>, Failure> {
+        let timing = Options { max_time: Duration::from_secs(5), ..Options::default() };
+        one_by_one(arm, 100, &timing, Silence::listen(), &Deaf)
+    }
+
+    #[test]
+    fn slow_launches_are_not_averaged_away() {
+        let clock = MockClock::new(Script { nanos: 1000.0, spikes: 0.1, ..Script::default() });
+        let times = taken(&mut arm(Box::new(clock))).unwrap();
+        let slow = times.iter().filter(|&&nanos| nanos > 1000).count();
+        assert!(times.len() == 100 && slow > 0 && times.iter().all(|&nanos| nanos >= 1000), "{times:?}");
+    }
+
+    #[test]
+    fn half_of_the_time_is_spent_unless_that_makes_too_few() {
+        for (seconds, count) in [(0.001, 100), (0.1, 22), (1.0, 10), (6.0, 1)] {
+            let times = taken(&mut arm(scripted(seconds * 1e9, 0.0))).unwrap();
+            assert_eq!(times.len(), count, "{seconds} s");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_lets_the_device_rest_times_many_in_a_row_and_leaves_out_the_first() {
+        let clock = MockClock::new(Script { nanos: 1000.0, ..Script::default() });
+        let times = taken(&mut arm(Box::new(Rests { clock, rows: vec![] }))).unwrap();
+        assert_eq!(times, [1000; 100]);
+    }
+
+    #[test]
+    fn several_launches_that_are_timed_as_one_have_their_mean_and_broken_ones_none() {
+        let eights = Eights(MockClock::new(Script { nanos: 1000.0, ..Script::default() }));
+        assert_eq!(taken(&mut arm(Box::new(eights))).unwrap(), [1000; 100]);
+        let broken = Rule { fault: Some(Fault::Error), ..Rule::default() };
+        assert!(taken(&mut faulty(scripted(1000.0, 0.0), broken)).is_err());
+    }
+}

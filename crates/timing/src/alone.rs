@@ -5,6 +5,7 @@
 //! more after a lead of its own load. That time does not depend on which arms there are.
 
 use crate::calibrate::timed;
+use crate::energy;
 use crate::lane::{Lane, stretch};
 use crate::{Arm, Observer, Options, Phase, StopRule, TimingError};
 use rand::seq::SliceRandom;
@@ -87,6 +88,7 @@ fn block(
             rule.narrow(time.and_then(|time| time.relative_half_width()))
         };
         if narrow || rule.exhausted(rounds, elapsed) || observer.interrupted() {
+            lane.energy = energy::follow(arm, launches, options, observer)?;
             return Ok(lane);
         }
     }
@@ -94,7 +96,7 @@ fn block(
 
 #[cfg(test)]
 mod tests {
-    use crate::{Arm, Measurement, MockClock, MockWork, Observer, Options, Phase, Script, State, measure};
+    use crate::{Arm, Measurement, MockClock, MockWork, Observer, Options, Phase, Script, State, Stopwatch, measure};
 
     /// The sensors of a mock machine.
     struct Sensors(MockClock);
@@ -102,6 +104,11 @@ mod tests {
     impl Observer for Sensors {
         fn state(&mut self, _: Phase) -> Option<State> {
             Some(self.0.state())
+        }
+
+        /// It always draws 700 W.
+        fn joules(&mut self) -> Option<f64> {
+            Some(700.0 * self.0.now().as_secs_f64())
         }
     }
 
@@ -134,6 +141,11 @@ mod tests {
             assert_eq!(arm.states.len(), arm.windows.len(), "{name}");
         }
         assert_eq!(alone.in_turns, None);
+        for (name, arm) in [("alone", &alone), ("first", &first), ("last", &last)] {
+            // That of the clock it keeps up, not of the one at which it began.
+            let joules = arm.energy.unwrap().joules;
+            assert!((joules / (700.0 * steady / 1e9) - 1.0).abs() < 0.01, "{name}: {joules}");
+        }
         // In turns with light arms the cap is hardly reached: that is another figure, under another name.
         assert!(first.in_turns.unwrap().median < 1.05e6 && last.in_turns.unwrap().median < 1.05e6, "{first:?}");
         let (own, in_turns) = (last.comparison.unwrap().ratio, last.comparison_in_turns.unwrap().ratio);

@@ -1,6 +1,6 @@
 //! What is known of an arm while it is measured, and its next window.
 
-use crate::{Arm, Failure, Observer, Overhead, Phase, State, TimingError, Window, Work};
+use crate::{Arm, Energy, Failure, Observer, Overhead, Phase, State, TimingError, Window, Work};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Lane {
     pub launches: u32,
     pub settled: bool,
-    pub joules: Option<f64>,
+    pub energy: Option<Energy>,
     pub windows: Vec<Window>,
     /// Whether the device was held back while the arm warmed up.
     pub held_back_warming_up: bool,
@@ -46,7 +46,7 @@ impl Lane {
         Self {
             launches: 1,
             settled: false,
-            joules: None,
+            energy: None,
             windows: vec![],
             held_back_warming_up: false,
             states: vec![],

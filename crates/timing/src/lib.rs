@@ -9,6 +9,7 @@ mod calibrate;
 mod closure;
 mod compare;
 mod durable;
+mod energy;
 mod estimate;
 mod failure;
 #[cfg(test)]
@@ -49,6 +50,7 @@ pub use closure::Closure;
 pub use compare::{Compared, compare, compare_arms};
 #[cfg(feature = "criterion")]
 pub use criterion_clock::{DeviceTime, bench_work};
+pub use energy::Energy;
 pub use estimate::{Estimate, Window};
 pub use failure::{Failure, TimingError};
 pub use host::{EndToEnd, Enqueue};

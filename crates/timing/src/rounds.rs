@@ -2,12 +2,13 @@
 
 use crate::alone;
 use crate::calibrate::calibrate;
+use crate::energy;
 use crate::estimate::per_launch;
 use crate::lane::{Lane, round};
 use crate::warm_up::warm_up;
 use crate::{
-    Comparison, Estimate, Observer, Options, Phase, Series, State, StopRule, Stopwatch, TimingError, Verdict, Window,
-    Work, median,
+    Comparison, Energy, Estimate, Observer, Options, Phase, Series, State, StopRule, Stopwatch, TimingError, Verdict,
+    Window, Work, median,
 };
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -82,8 +83,8 @@ pub struct Measurement {
     pub repeated: u32,
     /// Rounds kept although something held the device back in them: too many had been repeated.
     pub spoilt: u32,
-    /// Energy of a launch in joules, where the device counts it.
-    pub joules: Option<f64>,
+    /// Energy of a launch while the arm runs alone, where the device counts it: like `time` after a lead of its own load.
+    pub energy: Option<Energy>,
     /// How the windows scatter.
     pub scatter: Series,
 }
@@ -199,9 +200,15 @@ fn prepare(index: usize, arm: &mut Arm<'_>, options: &Options, observer: &mut dy
         observer.touch(index, Phase::WarmUp);
         // Only what happens from now on is its own.
         observer.state(Phase::WarmUp);
-        let warm = warm_up(arm, guess, options, observer)?;
-        (lane.settled, lane.joules) = (warm.settled, warm.joules);
-        lane.held_back_warming_up = observer.state(Phase::WarmUp).is_some_and(|state| state.held_back);
+        lane.settled = warm_up(arm, guess, options)?;
+        let held_back =
+            |observer: &mut dyn Observer| observer.state(Phase::WarmUp).is_some_and(|state| state.held_back);
+        lane.held_back_warming_up = held_back(observer);
+        // Where power or heat holds it back the arm will be timed alone, and its energy is taken there.
+        if options.warm_up > Duration::ZERO && !lane.held_back_warming_up {
+            lane.energy = energy::follow(arm, guess, options, observer)?;
+            lane.held_back_warming_up = held_back(observer);
+        }
         // Clocks rise while warming up: the window that was long enough before may be too short now.
         lane.launches = calibrate(arm, options.window, guess)?;
         Ok(())
@@ -257,7 +264,8 @@ fn conclude(
     let told = lanes.into_iter().zip(blocks).zip(in_turns).enumerate();
     told.map(|(index, ((lane, block), in_turns))| {
         let rounds = of(index, &lane);
-        let Lane { settled, joules, .. } = lane;
+        let settled = lane.settled;
+        let energy = block.as_ref().map_or(lane.energy, |block| block.energy);
         let discarded = lane.discarded + block.as_ref().map_or(0, |block| block.discarded);
         if let Some(failure) = lane.failure {
             return Err(failure);
@@ -287,7 +295,7 @@ fn conclude(
             discarded,
             repeated,
             spoilt,
-            joules,
+            energy,
         })
     })
     .collect()

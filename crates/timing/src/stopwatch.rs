@@ -55,6 +55,11 @@ pub trait Stopwatch {
         launches.iter().map(|&launches| self.window(work, launches)?.resolve()).collect()
     }
 
+    /// Goes through so many launches at the pace of a window. What only times them may be left out.
+    fn load(&mut self, work: &mut dyn Work, launches: u32) -> Result<(), Failure> {
+        self.window(work, launches)?.resolve().map(|_| ())
+    }
+
     /// How long each of the windows that were asked for last took from its first work on the device to its last, with the gaps
     /// in between that its own figure leaves out. Empty where that figure holds them.
     fn spans_of_windows(&self) -> &[u64] {

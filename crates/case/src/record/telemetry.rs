@@ -13,6 +13,15 @@ pub struct Telemetry {
     /// Energy of one run in joules.
     #[serde(default, skip_serializing_if = "no_number")]
     pub joules: Option<f64>,
+    /// Lower end of its 95 % interval.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub joules_lo: Option<f64>,
+    /// Upper end of it.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub joules_hi: Option<f64>,
+    /// Power in watts when the worker process began, before it used the device.
+    #[serde(default, skip_serializing_if = "no_number")]
+    pub idle_power_w: Option<f64>,
     /// Cycles of the processor's cores in one run.
     #[serde(default, skip_serializing_if = "no_number")]
     pub cycles: Option<f64>,

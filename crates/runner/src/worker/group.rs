@@ -1,10 +1,11 @@
 //! One assignment from tensors to records: open, prime, gate, clock, measure, gate again, inspect; without timing, open,
 //! prime and gate.
 
+use super::arm::sensors::Sensors;
 use super::arm::{Arm, judge_again, measure, prepare};
 use super::batches::batches;
 use super::context::Context;
-use super::event::{Event, Listener};
+use super::event::{Event, Listener, Stage};
 use super::inspect::inspect;
 use super::kernels;
 use super::operands::Operands;
@@ -29,6 +30,11 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
     };
     if context.looks {
         return kernels::look(&mut Scene { assignment, operands: &mut operands, context, listener });
+    }
+    if assignment.timing.is_some() && context.sensors.is_none() {
+        // Before anything else touches the device: they see what it draws without work.
+        listener.touch(&first.case.id, Stage::Open);
+        context.sensors = Some(Sensors::of(operands.device, &assignment.device));
     }
     let mut once = Once { listener, recorded: HashSet::new() };
     for batch in batches(assignment, operands.device, context, &mut once) {

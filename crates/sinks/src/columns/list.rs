@@ -673,8 +673,29 @@ pub static COLUMNS: &[Column] = &[
         name: "joules",
         field: "telemetry.joules",
         unit: "J",
-        doc: "energy of one pass",
+        doc: "energy of one pass of the case alone, what the device draws without work included: see [Method](method.md#energy)",
         read: Read::Number(|r| r.telemetry.as_ref()?.joules),
+    },
+    Column {
+        name: "joules_lo",
+        field: "telemetry.joules_lo",
+        unit: "J",
+        doc: "lower end of its 95 % interval",
+        read: Read::Number(|r| r.telemetry.as_ref()?.joules_lo),
+    },
+    Column {
+        name: "joules_hi",
+        field: "telemetry.joules_hi",
+        unit: "J",
+        doc: "upper end",
+        read: Read::Number(|r| r.telemetry.as_ref()?.joules_hi),
+    },
+    Column {
+        name: "idle_power_w",
+        field: "telemetry.idle_power_w",
+        unit: "W",
+        doc: "when the worker process began, before it used the device",
+        read: Read::Number(|r| r.telemetry.as_ref()?.idle_power_w),
     },
     Column {
         name: "cycles",
@@ -764,6 +785,7 @@ pub static COLUMNS: &[Column] = &[
 
 /// Every field of a record that no column shows.
 pub static JOURNAL_ONLY: &[Field] = &[
+    Field { name: "percentiles", kind: "true, or absent", doc: "percentiles of single launches were asked for" },
     Field { name: "peak_memory", kind: "true, or absent", doc: "the peaks of memory alone were asked for" },
     Field {
         name: "export.entry",
@@ -785,7 +807,6 @@ pub static JOURNAL_ONLY: &[Field] = &[
     Field { name: "ended", kind: "RFC 3339", doc: "when it was recorded" },
     Field {
         name: "rotation.cache_bytes",
-    Field { name: "percentiles", kind: "true, or absent", doc: "percentiles of single launches were asked for" },
         kind: "whole number, bytes",
         doc: "the cache that all buffer sets together should exceed",
     },
@@ -798,6 +819,7 @@ pub static JOURNAL_ONLY: &[Field] = &[
         kind: "list of ns",
         doc: "single launches, where `export` names a folder: see [below](#the-table-of-accelerator-microbenchmarks)",
     },
+    Field { name: "launch_ns.count", kind: "whole number", doc: "how many single launches were timed" },
     Field { name: "in_turns_ns.lo", kind: "number, ns", doc: "lower end of its 95 % interval" },
     Field { name: "in_turns_ns.hi", kind: "number, ns", doc: "upper end" },
     Field {
@@ -819,7 +841,6 @@ pub static JOURNAL_ONLY: &[Field] = &[
         doc: "the compute peak under continuous load",
     },
     Field {
-    Field { name: "launch_ns.count", kind: "whole number", doc: "how many single launches were timed" },
         name: "roofline.burst_tflops",
         kind: "number, 10¹² operations/s",
         doc: "the compute peak for a moment, which no right kernel exceeds",

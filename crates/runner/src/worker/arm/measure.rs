@@ -22,9 +22,6 @@ pub fn measure(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Re
     let cases: Vec<CaseId> = arms.iter().map(|arm| arm.record.case.id.clone()).collect();
     let Some(first) = cases.first() else { return Ok(()) };
     scene.listener.touch(first, Stage::Peaks);
-    if scene.context.sensors.is_none() {
-        scene.context.sensors = Some(Sensors::of(scene.operands.device, &scene.assignment.device));
-    }
     let peaks = roofline::peaks(arms, first, scene)?;
     let (outcome, telemetry) = timed(arms, &cases, options, scene)?;
     let clocks: Vec<Option<String>> = arms.iter().map(|arm| arm.record.execution.stopwatch.clone()).collect();
@@ -151,7 +148,9 @@ fn fill(
         }
     };
     record.telemetry = telemetry.map(|telemetry| Telemetry {
-        joules: measured.joules.and_then(finite),
+        joules: measured.energy.and_then(|energy| finite(energy.joules)),
+        joules_lo: measured.energy.and_then(|energy| finite(energy.lo?)),
+        joules_hi: measured.energy.and_then(|energy| finite(energy.hi?)),
         repeated_rounds: measured.repeated,
         ..telemetry.clone()
     });

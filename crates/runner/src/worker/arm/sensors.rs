@@ -3,7 +3,7 @@
 use crate::platforms;
 use crate::worker::protocol::DeviceFacts;
 use calorimeter_case::record::{Telemetry, TelemetrySample};
-use calorimeter_timing::telemetry::{Sample, Sampler, Throttle, now};
+use calorimeter_timing::telemetry::{Sample, Sampler, Source, Throttle, now};
 use calorimeter_timing::{Phase, State};
 use calorimeter_zoo::Device;
 use std::time::Duration;
@@ -12,6 +12,8 @@ use std::time::Duration;
 pub struct Sensors {
     sampler: Option<Sampler>,
     policy: String,
+    /// Power when they began to look.
+    idle_power_w: Option<f64>,
 }
 
 /// Often enough to see a throttled round, seldom enough not to be seen in one.
@@ -26,16 +28,20 @@ impl Sensors {
     pub fn of(device: Device, facts: &DeviceFacts) -> Self {
         let platform = platforms::of(device);
         match platform.sensors(device, facts) {
-            _ if platform.is_scripted() => Self { sampler: None, policy: String::new() },
-            Ok(source) => {
-                let policy = source.policy();
-                Self { sampler: Some(Sampler::start(source, PERIOD)), policy }
-            }
+            _ if platform.is_scripted() => Self { sampler: None, policy: String::new(), idle_power_w: None },
+            Ok(source) => Self::looking(source, PERIOD),
             Err(why) => {
                 eprintln!("no telemetry: {why}");
-                Self { sampler: None, policy: String::new() }
+                Self { sampler: None, policy: String::new(), idle_power_w: None }
             }
         }
+    }
+
+    fn looking(source: Box<dyn Source>, period: Duration) -> Self {
+        let policy = source.policy();
+        let sampler = Sampler::start(source, period);
+        let idle_power_w = sampler.latest().power_w;
+        Self { sampler: Some(sampler), policy, idle_power_w }
     }
 
     /// How clocks and power are set.
@@ -46,14 +52,24 @@ impl Sensors {
     /// Watches one measurement.
     pub fn begin(&mut self) -> Watch<'_> {
         let begun = now();
-        let sampler = self.sampler.as_ref();
-        Watch { sampler, begun, unseen: begun, unstated: begun, ended: begun, rounds: Vec::new(), energy: true }
+        let (sampler, idle_power_w) = (self.sampler.as_ref(), self.idle_power_w);
+        Watch {
+            sampler,
+            idle_power_w,
+            begun,
+            unseen: begun,
+            unstated: begun,
+            ended: begun,
+            rounds: Vec::new(),
+            energy: true,
+        }
     }
 }
 
 /// The sensors during one measurement.
 pub struct Watch<'a> {
     sampler: Option<&'a Sampler>,
+    idle_power_w: Option<f64>,
     begun: Duration,
     /// Samples from this moment on have not been asked whether the device was held back.
     unseen: Duration,
@@ -122,7 +138,8 @@ impl Watch<'_> {
             throttle: sample.throttle.iter().map(ToString::to_string).collect(),
         };
         let samples = thinned(&sampler.since(self.begun)).iter().map(told).collect();
-        Some(Telemetry { source: sampler.name().into(), samples, ..Telemetry::default() })
+        let (source, idle_power_w) = (sampler.name().into(), self.idle_power_w);
+        Some(Telemetry { source, samples, idle_power_w, ..Telemetry::default() })
     }
 }
 
@@ -141,7 +158,6 @@ fn thinned(samples: &[Sample]) -> Vec<Sample> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use calorimeter_timing::telemetry::Source;
     use serde_json::Value;
 
     const NEVER: Duration = Duration::from_secs(3600);
@@ -159,7 +175,8 @@ mod tests {
         fn sample(&mut self) -> Sample {
             self.taken += 1;
             let throttle = if self.taken == self.hot { vec![Throttle::Thermal] } else { vec![] };
-            Sample { clock_mhz: Some(self.taken), throttle, ..Sample::default() }
+            let power_w = Some(70.0 * f64::from(self.taken));
+            Sample { clock_mhz: Some(self.taken), power_w, throttle, ..Sample::default() }
         }
         fn joules(&mut self) -> Option<f64> {
             None
@@ -177,8 +194,7 @@ mod tests {
 
     #[test]
     fn every_round_is_looked_at_when_it_ends() {
-        let sampler = Sampler::start(Box::new(Hot { taken: 0, hot: 3 }), NEVER);
-        let mut sensors = Sensors { sampler: Some(sampler), policy: String::new() };
+        let mut sensors = Sensors::looking(Box::new(Hot { taken: 0, hot: 3 }), NEVER);
         let mut watch = sensors.begin();
         let mut spoilt = Vec::new();
         for _ in 0..3 {
@@ -187,15 +203,15 @@ mod tests {
             watch.round();
         }
         assert_eq!(spoilt, [false, true, false]);
-        let samples = watch.end().unwrap().samples;
-        let seen: Vec<_> = samples.iter().map(|sample| (sample.round, sample.clock_mhz.unwrap())).collect();
+        let telemetry = watch.end().unwrap();
+        assert_eq!(telemetry.idle_power_w, Some(70.0), "the first look of all");
+        let seen: Vec<_> = telemetry.samples.iter().map(|sample| (sample.round, sample.clock_mhz.unwrap())).collect();
         assert_eq!(seen, [(1, 2), (2, 3), (3, 4)]);
     }
 
     #[test]
     fn a_sample_between_two_looks_spoils_one_round() {
-        let sampler = Sampler::start(Box::new(Hot { taken: 0, hot: 2 }), NEVER);
-        let mut sensors = Sensors { sampler: Some(sampler), policy: String::new() };
+        let mut sensors = Sensors::looking(Box::new(Hot { taken: 0, hot: 2 }), NEVER);
         let mut watch = sensors.begin();
         assert!(!watch.spoilt());
         watch.sampler.unwrap().sample();

@@ -1,0 +1,175 @@
+//! Energy of a launch at its steady pace, from a counter that moves in steps.
+//!
+//! Only differences between two moments at which the counter was seen to step mean something. It tells what the whole device
+//! used, so that the power which it draws without work is in it.
+
+use crate::{Across, Arm, Failure, Observer, Options};
+use std::time::Duration;
+
+/// Energy of a launch in joules.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Energy {
+    /// Between the first step of the counter and the last, over the launches between them.
+    pub joules: f64,
+    /// Lower end of its 95 % interval, absent where the counter stepped too seldom for one.
+    pub lo: Option<f64>,
+    /// Upper end.
+    pub hi: Option<f64>,
+}
+
+/// How long the counter is followed. Counters step every tenth of a second or more often.
+const FOLLOWED: Duration = Duration::from_secs(1);
+/// The counter is read this often: beside it, asking a device is short, and a step is not noticed much too late.
+const READ_EVERY: Duration = Duration::from_millis(10);
+/// Fewer readings between the first step and the last leave the edges too coarse.
+const FEWEST_READINGS: u32 = 10;
+/// Parts of the time that the interval is of: what each used.
+const PARTS: usize = 8;
+
+/// Follows the counter while the arm, which has run alone until now, goes on at its own pace: for a second, or for half of the
+/// time that it may be measured if that is less. No time passes where there is no counter.
+pub fn follow(
+    arm: &mut Arm<'_>,
+    launches: u32,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<Option<Energy>, Failure> {
+    let Some(joules) = observer.joules() else { return Ok(None) };
+    let mut counter = Counter::at(joules);
+    let begun = arm.stopwatch.now();
+    let elapsed = |arm: &Arm<'_>| arm.stopwatch.now().saturating_sub(begun);
+    arm.stopwatch.load(arm.work, launches)?;
+    let share = READ_EVERY.as_secs_f64() / elapsed(arm).as_secs_f64().max(1e-9);
+    let unit = arm.stopwatch.unit().max(1);
+    let burst = ((f64::from(launches) * share) as u32).clamp(1, launches.saturating_mul(100)).next_multiple_of(unit);
+    counter.read(observer.joules(), launches);
+    while elapsed(arm) < FOLLOWED.min(options.max_time / 2) && !observer.interrupted() {
+        arm.stopwatch.load(arm.work, burst)?;
+        counter.read(observer.joules(), burst);
+    }
+    Ok(counter.energy())
+}
+
+/// What was read of a counter.
+struct Counter {
+    joules: f64,
+    launches: u64,
+    readings: u32,
+    /// Each reading that was higher than the one before.
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    joules: f64,
+    launches: u64,
+    readings: u32,
+}
+
+impl Counter {
+    fn at(joules: f64) -> Self {
+        Self { joules, launches: 0, readings: 0, steps: Vec::new() }
+    }
+
+    /// A reading so many launches after the one before.
+    fn read(&mut self, joules: Option<f64>, launches: u32) {
+        self.launches += u64::from(launches);
+        self.readings += 1;
+        let Some(joules) = joules else { return };
+        if joules > self.joules {
+            self.steps.push(Step { joules, launches: self.launches, readings: self.readings });
+        }
+        self.joules = joules;
+    }
+
+    /// Of all between the first step and the last; the interval is by Student's distribution over equal parts of it.
+    fn energy(&self) -> Option<Energy> {
+        let (first, last) = (self.steps.first()?, self.steps.last()?);
+        if last.readings - first.readings < FEWEST_READINGS {
+            return None;
+        }
+        let between = |from: &Step, to: &Step| (to.joules - from.joules) / (to.launches - from.launches) as f64;
+        let joules = between(first, last);
+        let parts = PARTS.min(self.steps.len() - 1);
+        let edge = |part: usize| &self.steps[part * (self.steps.len() - 1) / parts];
+        let used: Vec<f64> = (0..parts).map(|part| between(edge(part), edge(part + 1))).collect();
+        // A step that is seen late makes one part larger and the next smaller, and leaves the whole as it is: the middle is
+        // that of the whole.
+        let across = Across::of(&used);
+        let end = |end: f64, mean: f64| joules * end / mean;
+        Some(Energy {
+            joules,
+            lo: across.map(|across| end(across.lo, across.mean)),
+            hi: across.map(|across| end(across.hi, across.mean)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MockClock, MockWork, Script, Stopwatch, measure};
+
+    /// A counter that is refreshed ten times a second, on a device that draws 700 W, and less until it is warm.
+    struct Meter {
+        clock: MockClock,
+        counts: bool,
+    }
+
+    /// Within the warm-up.
+    const WARM_AFTER: f64 = 0.15;
+
+    impl Observer for Meter {
+        fn joules(&mut self) -> Option<f64> {
+            let refreshed = (self.clock.now().as_secs_f64() * 10.0).floor() / 10.0;
+            let used = 300.0 * refreshed.min(WARM_AFTER) + 700.0 * (refreshed - WARM_AFTER).max(0.0);
+            self.counts.then_some(5000.0 + used)
+        }
+    }
+
+    /// The energy of a launch, and the seconds that measuring took.
+    fn measured(nanos: f64, counts: bool, options: &Options) -> (Option<Energy>, f64) {
+        let (mut work, mut clock) = MockWork::pair(Script { nanos, noise: 0.01, ..Script::default() });
+        let mut meter = Meter { clock: clock.clone(), counts };
+        let measured = measure(&mut [Arm::new(&mut work, &mut clock)], options, &mut meter).remove(0).unwrap();
+        (measured.energy, clock.now().as_secs_f64())
+    }
+
+    #[test]
+    fn energy_is_that_of_the_steady_pace_with_an_interval_that_holds_it() {
+        for nanos in [9_000.0, 700_000.0, 23_000_000.0] {
+            let energy = measured(nanos, true, &Options::default()).0.unwrap();
+            let (truth, lo, hi) = (700.0 * nanos / 1e9, energy.lo.unwrap(), energy.hi.unwrap());
+            assert!((energy.joules / truth - 1.0).abs() < 0.04, "{energy:?} {truth}");
+            assert!(lo < truth && truth < hi && hi / lo < 1.3, "{energy:?} {truth}");
+        }
+    }
+
+    #[test]
+    fn following_a_counter_takes_a_second_and_nothing_where_there_is_none() {
+        let options = Options { max_time: Duration::from_secs(3), ..Options::default() };
+        let ((none, without), (some, with)) = (measured(9_000.0, false, &options), measured(9_000.0, true, &options));
+        assert!(none.is_none() && some.is_some());
+        assert!((0.95..1.1).contains(&(with - without)), "{with} {without}");
+        let hurried = Options { max_time: Duration::from_millis(100), ..options };
+        let (short, seconds) = measured(9_000.0, true, &hurried);
+        assert!(short.is_none() && seconds < 1.0, "{short:?} {seconds}");
+    }
+
+    #[test]
+    fn energy_is_taken_between_steps_of_its_counter() {
+        // 2 J a launch; the counter is refreshed every fourth reading of 5 launches, and starts in the middle of nowhere.
+        let read = |readings: u32| {
+            let mut counter = Counter::at(1000.0);
+            for reading in 1..=readings {
+                let refreshed = f64::from(reading / 4 * 4 * 5) * 2.0;
+                counter.read(Some(1000.0 + refreshed), 5);
+            }
+            counter.energy()
+        };
+        let energy = read(23).unwrap();
+        assert_eq!((energy.joules, energy.lo, energy.hi), (2.0, Some(2.0), Some(2.0)));
+        assert_eq!(read(9), None);
+    }
+}

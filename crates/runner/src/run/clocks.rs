@@ -17,8 +17,8 @@ pub fn mixed(records: &[Record]) -> Vec<String> {
     let line = |(subject, clocks): (String, BTreeMap<&str, u64>)| {
         let clocks: Vec<String> = clocks.into_iter().map(|(clock, cases)| format!("{clock} ({cases})")).collect();
         format!(
-            "{subject} was timed by several clocks, {}, whose times are not one quantity: compare time_with_gaps_ns where \
-             both have it, or measure again with one clock",
+            "{subject} was timed by several clocks, {}, whose times are not one quantity: measure again with one clock, or \
+             compare time_with_gaps_ns where both have it and neither is launch_bound",
             clocks.join(" and ")
         )
     };

@@ -115,6 +115,19 @@ fn a_journal_cut_anywhere_after_its_header_goes_on_to_the_same_files() {
 }
 
 #[test]
+fn a_run_that_goes_on_with_another_clock_says_so() {
+    let scene = Scene::with(&config(0));
+    let alike = scene.run(RUN).ended_with(CODE).stderr.clone();
+    let journal = fs::read_to_string(scene.path("out/journal.jsonl")).unwrap();
+    let earlier: Vec<&str> = journal.lines().take(3).collect();
+    let earlier = earlier.join("\n").replace("\"stopwatch\":\"mock\"", "\"stopwatch\":\"cupti\"");
+    scene.write("out/journal.jsonl", format!("{earlier}\n"));
+    let resumed = scene.run("run --resume out").ended_with(CODE).stderr.clone();
+    let note = "was timed by several clocks, cupti (";
+    assert!(resumed.contains(note) && !alike.contains(note), "{resumed}");
+}
+
+#[test]
 fn what_was_asked_for_without_a_file_goes_on_from_its_journal() {
     for command in [
         "ops --ops softmax,layer_norm --device mock --max-time 1ms",

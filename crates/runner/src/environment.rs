@@ -1,5 +1,6 @@
 //! What a reader of the numbers must know of the machine and the build.
 
+use crate::clock_lock;
 use crate::devices::DiscoveredDevice;
 use crate::host::cpu_name;
 use crate::platforms;
@@ -10,9 +11,10 @@ pub fn describe(devices: &[DiscoveredDevice]) -> Value {
     let devices: Vec<Value> = devices
         .iter()
         .map(|found| {
-            let sensors = match platforms::of(found.device).sensors(found.device, &found.facts()) {
-                Ok(source) => source.facts(),
-                Err(why) => json!({ "none": why }),
+            let facts = found.facts();
+            let (sensors, policy) = match platforms::of(found.device).sensors(found.device, &facts) {
+                Ok(source) => (source.facts(), Some(source.policy())),
+                Err(why) => (json!({ "none": why }), None),
             };
             json!({
                 "device": found.device.to_string(),
@@ -22,6 +24,7 @@ pub fn describe(devices: &[DiscoveredDevice]) -> Value {
                 "cache_bytes": found.cache,
                 "stated_gbps": found.stated_gbps,
                 "sensors": sensors,
+                "clock_policy": Some(clock_lock::policy(policy, facts.locked_clock)).filter(|known| !known.is_empty()),
             })
         })
         .collect();

@@ -37,6 +37,7 @@ pub mod worker;
 
 mod cache;
 mod calibration;
+mod clock_lock;
 mod exit;
 mod expression;
 mod fingerprint;

@@ -1,5 +1,6 @@
 //! What the terminal shows while a run goes on: records on standard output, progress on standard error.
 
+use crate::clock_lock;
 use crate::run::Show;
 use crate::worker::Stage;
 use calorimeter_sinks::Record;
@@ -25,6 +26,7 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 pub fn listen_for_interrupts() {
     let heard = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) {
+            clock_lock::undo_all();
             std::process::exit(130);
         }
         eprintln!("\ninterrupted: finishing the journal; once more to quit at once");

@@ -14,6 +14,7 @@ mod reference;
 mod run;
 
 use crate::Exit;
+use crate::clock_lock;
 use crate::run::RunError;
 use calorimeter_zoo::Suite;
 use clap::{CommandFactory, Parser};
@@ -22,7 +23,9 @@ use std::io::Write;
 
 /// Reads the command line and does what it says.
 pub fn main() -> Exit {
-    match dispatch(Cli::parse()) {
+    let cli = Cli::parse();
+    clock_lock::undo_left_behind();
+    match dispatch(cli) {
         Ok(exit) => exit,
         Err(error) => {
             eprintln!("error: {}", advice::line(&error));

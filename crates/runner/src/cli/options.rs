@@ -4,6 +4,7 @@ use crate::entries::{Autotune, Factor, Overrides, Share, Span, Timing, Wanted};
 use crate::progress::Format;
 use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::Element;
+use calorimeter_timing::telemetry::LockedClock;
 use calorimeter_zoo::operators::presets::Preset;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -237,6 +238,9 @@ pub struct OverrideArguments {
     /// Measure nothing on a device that other processes use
     #[arg(long)]
     pub require_idle: bool,
+    /// Lock the device's clock while the run lasts, at its base clock or at so many MHz; that takes the right to
+    #[arg(long, value_name = "MHZ", num_args = 0..=1, require_equals = true, default_missing_value = "base")]
+    pub lock_clocks: Option<LockedClock>,
     /// Given to the suites alone.
     #[arg(skip)]
     pub export: Option<String>,
@@ -283,10 +287,23 @@ impl From<OverrideArguments> for Overrides {
             percentiles,
             launches,
             require_idle,
+            lock_clocks,
             export,
         } = arguments;
         let timing = Timing { precision, max_time, ..Timing::default() };
-        Self { timing, regimes, autotune, profile, memory, percentiles, launches, require_idle, export, ..cases.into() }
+        Self {
+            timing,
+            regimes,
+            autotune,
+            profile,
+            memory,
+            percentiles,
+            launches,
+            require_idle,
+            lock_clocks,
+            export,
+            ..cases.into()
+        }
     }
 }
 

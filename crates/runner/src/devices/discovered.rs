@@ -1,5 +1,6 @@
 //! A device as it was found.
 
+use crate::clock_lock;
 use crate::platforms;
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Regime, buffer_sets};
@@ -52,7 +53,8 @@ impl DiscoveredDevice {
     /// What its workers are told of it.
     pub fn facts(&self) -> DeviceFacts {
         let Self { identity, driver, software, .. } = self.clone();
-        DeviceFacts { identity, driver, software, cache_bytes: self.cache_bytes() }
+        let locked_clock = clock_lock::locked(&identity);
+        DeviceFacts { identity, driver, software, cache_bytes: self.cache_bytes(), locked_clock }
     }
 
     /// How many buffer sets a case needs in a regime, if one run touches so many bytes.

@@ -2,6 +2,7 @@
 
 use super::{Entry, Factor, Span, Timing, Wanted};
 use calorimeter_case::{Implementation, Regime};
+use calorimeter_timing::telemetry::LockedClock;
 use serde::{Deserialize, Serialize};
 
 /// What the command line sets over every entry.
@@ -35,6 +36,9 @@ pub struct Overrides {
     pub autotune: Autotune,
     /// Refuse to measure on a device that other processes use.
     pub require_idle: bool,
+    /// Lock the clocks of the devices while the run lasts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock_clocks: Option<LockedClock>,
     /// Measure each case in so many fresh processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launches: Option<u32>,

@@ -14,7 +14,7 @@ use calorimeter_kernels::probes::{NativeProbes, Probes};
 use calorimeter_shapes::Shape;
 use calorimeter_timing::cuda::{CudaEvents, Cupti, GraphClock, KernelClock, Kinds};
 use calorimeter_timing::memory::{Mark, Timeline};
-use calorimeter_timing::telemetry::{Source, nvml};
+use calorimeter_timing::telemetry::{ClockLock, Source, nvml, nvml_lock};
 use calorimeter_timing::{Failure, WallClock, Work, nvtx};
 use calorimeter_zoo::{DeviceKind, Machines, Setup, ZooError};
 use products::Product;
@@ -103,9 +103,11 @@ impl Platform for Cuda {
     }
 
     fn sensors(&self, _: Device, facts: &DeviceFacts) -> Result<Box<dyn Source>, String> {
-        // The identity ends with the number that NVML knows it by.
-        let uuid = facts.identity.rsplit(' ').next().unwrap_or_default();
-        nvml(uuid)
+        nvml(uuid(facts))
+    }
+
+    fn clock_lock(&self, _: Device, facts: &DeviceFacts) -> Result<Box<dyn ClockLock>, String> {
+        nvml_lock(uuid(facts))
     }
 
     fn others(&self, device: Device, facts: &DeviceFacts) -> Result<Vec<String>, String> {
@@ -160,6 +162,11 @@ impl Platform for Cuda {
         let Timeline { source, end_ns, events, lost, .. } = Timeline::of_device(&seen, start, cupti.now());
         Ok(Timeline { source, end_ns, events, lost, ..pool })
     }
+}
+
+/// The number that NVML knows a device by: its identity ends with it.
+fn uuid(facts: &DeviceFacts) -> &str {
+    facts.identity.rsplit(' ').next().unwrap_or_default()
 }
 
 /// Follows a run whose memory is taken of the driver, block by block, through the driver's records.

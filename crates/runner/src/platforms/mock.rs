@@ -2,10 +2,15 @@
 
 use super::platform::Platform;
 use super::trials::Trials;
+use crate::cache;
 use crate::devices::DiscoveredDevice;
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Dtype, Implementation};
+use calorimeter_timing::telemetry::{ClockLock, LockedClock};
 use calorimeter_zoo::DeviceKind;
+use std::fs::{File, create_dir_all};
+use std::io::Write;
+use std::path::PathBuf;
 
 /// The scripted device.
 #[derive(Debug)]
@@ -32,6 +37,11 @@ impl Platform for Mock {
         true
     }
 
+    fn clock_lock(&self, _: Device, _: &DeviceFacts) -> Result<Box<dyn ClockLock>, String> {
+        let folder = cache::folder("mock").ok_or("there is no place for it: set HOME or XDG_CACHE_HOME")?;
+        Ok(Box::new(ScriptedClock(folder.join("clock.log"))))
+    }
+
     fn others(&self, _: Device, _: &DeviceFacts) -> Result<Vec<String>, String> {
         Ok(Vec::new())
     }
@@ -44,5 +54,33 @@ impl Platform for Mock {
             fusion: &[Implementation::Eager, Implementation::Fused],
             ..Trials::default()
         }
+    }
+}
+
+/// The lock on a clock that is not there: a file that holds a line for each thing done to it. Where it cannot be written, the
+/// device may not be locked.
+struct ScriptedClock(PathBuf);
+
+impl ScriptedClock {
+    fn note(&self, line: &str) -> Result<(), String> {
+        let write = || {
+            self.0.parent().map_or(Ok(()), create_dir_all)?;
+            writeln!(File::options().append(true).create(true).open(&self.0)?, "{line}")
+        };
+        write().map_err(|error| format!("whoever runs this may not write {}: {error}", self.0.display()))
+    }
+}
+
+impl ClockLock for ScriptedClock {
+    fn lock(&mut self, clock: LockedClock) -> Result<(), String> {
+        self.note(&format!("lock {clock}"))
+    }
+
+    fn unlock(&mut self) -> Result<(), String> {
+        self.note("unlock")
+    }
+
+    fn by_hand(&self) -> String {
+        format!("rm {}", self.0.display())
     }
 }

@@ -8,7 +8,7 @@ use calorimeter_case::{Device, Implementation};
 use calorimeter_kernels::probes::Probes;
 use calorimeter_shapes::Shape;
 use calorimeter_timing::memory::Timeline;
-use calorimeter_timing::telemetry::{CounterValues, Source};
+use calorimeter_timing::telemetry::{ClockLock, CounterValues, Source};
 use calorimeter_timing::{Failure, Stopwatch, WallClock, Work};
 use calorimeter_zoo::{DeviceKind, Machines, Setup};
 use std::fmt::Debug;
@@ -73,6 +73,11 @@ pub trait Platform: Debug + Send + Sync {
     /// Who else uses a device at this moment, a line for each, or why it cannot be known. Our workers are nobody else.
     fn others(&self, device: Device, facts: &DeviceFacts) -> Result<Vec<String>, String> {
         others::between_two_looks(self.sensors(device, facts)?.as_mut())
+    }
+
+    /// The lock on a device's clock, or why it has none. Nothing is locked yet.
+    fn clock_lock(&self, device: Device, _: &DeviceFacts) -> Result<Box<dyn ClockLock>, String> {
+        Err(format!("this program cannot lock the clock of {device}: set it beforehand, or leave it out"))
     }
 
     /// What its own counters say of some launches, where they can be read.

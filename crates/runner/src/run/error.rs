@@ -38,6 +38,14 @@ pub enum RunError {
         /// What is missing.
         why: String,
     },
+    /// A clock cannot be locked.
+    #[error("--lock-clocks: {device}: {why}")]
+    ClockLock {
+        /// The device.
+        device: String,
+        /// What is missing.
+        why: String,
+    },
     /// The filter is no regular expression.
     #[error("--filter {0}")]
     Filter(NoExpression),

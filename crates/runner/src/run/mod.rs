@@ -10,6 +10,7 @@ mod request;
 pub use error::RunError;
 pub use request::Request;
 
+use crate::clock_lock::Locks;
 use crate::devices::{self, DeviceError, DiscoveredDevice};
 use crate::entries::{Autotune, ResolvedEntry};
 use crate::environment;
@@ -99,6 +100,7 @@ impl Prepared {
     /// Runs the plan in a new directory.
     pub fn start(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
         let (devices, in_use) = self.devices()?;
+        let _locks = self.lock_clocks(&devices)?;
         let header = self.header(&devices);
         let journal = Journal::create(&place.dir, &header)?;
         let contents = JournalContents { header, records: vec![], resumed: vec![], summary: None, warnings: vec![] };
@@ -108,6 +110,7 @@ impl Prepared {
     /// Goes on with a run that stopped early.
     pub fn resume(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
         let (devices, in_use) = self.devices()?;
+        let _locks = self.lock_clocks(&devices)?;
         let resumed = Resumed { time: now().to_rfc3339(), argv: std::env::args().collect() };
         let (journal, contents) = Journal::resume(&place.dir, &self.request.fingerprint(&self.plan), &resumed)?;
         self.run((devices, in_use), (journal, contents), place, executor, show)
@@ -123,6 +126,11 @@ impl Prepared {
             in_use.extend(used(one.device, others, self.request.overrides.require_idle)?);
         }
         Ok((found, in_use))
+    }
+
+    /// The clocks that are locked as long as this is kept.
+    fn lock_clocks(&self, devices: &[DiscoveredDevice]) -> Result<Locks, RunError> {
+        self.request.overrides.lock_clocks.map_or(Ok(Locks::default()), |clock| Locks::hold(devices, clock))
     }
 
     /// What is not timed is disturbed by nobody.

@@ -4,6 +4,7 @@ use super::{Event, SeenKernels};
 use crate::mock::Rule;
 use calorimeter_case::{Case, CaseId};
 use calorimeter_timing::Options;
+use calorimeter_timing::telemetry::LockedClock;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -65,6 +66,9 @@ pub struct DeviceFacts {
     pub software: bool,
     /// The cache that buffer sets are meant to exceed, in bytes.
     pub cache_bytes: u64,
+    /// Where its clock is locked by a run of this program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locked_clock: Option<LockedClock>,
 }
 
 /// A group, or what is left of it.

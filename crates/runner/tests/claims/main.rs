@@ -10,6 +10,7 @@ mod accuracy;
 mod additions;
 mod bad_input;
 mod calibration;
+mod clock_locks;
 mod commands;
 mod embedding;
 mod formats;

@@ -1,7 +1,7 @@
 //! What a device reports while it is measured: clocks, power, temperature, throttling, energy, other processes.
 //!
 //! A [`Source`] reads the sensors of one device and sets nothing; a [`Sampler`] does so in the background. Whatever a
-//! device, a driver or a permission does not give is absent, never zero.
+//! device, a driver or a permission does not give is absent, never zero. A [`ClockLock`] is the one thing that sets something.
 //!
 //! ```
 //! use calorimeter_timing::telemetry::{Sampler, Throttle, now, processor};
@@ -16,6 +16,7 @@
 //! ```
 
 mod caches;
+mod clock_lock;
 mod counters;
 mod files;
 #[cfg(feature = "nvml")]
@@ -26,9 +27,10 @@ mod source;
 mod throttle;
 
 pub use caches::last_level_cache;
+pub use clock_lock::{ClockLock, LockedClock};
 pub use counters::{CounterValues, Counters};
 #[cfg(feature = "nvml")]
-pub use nvml::nvml;
+pub use nvml::{nvml, nvml_lock};
 pub use processor::processor;
 pub use sampler::Sampler;
 pub use source::{Sample, Source, now};

@@ -1,5 +1,9 @@
 //! NVIDIA's sensors through NVML, which is loaded at run time.
 
+mod lock;
+
+pub use lock::nvml_lock;
+
 use super::{Sample, Source, Throttle, now, source};
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::enums::device::UsedGpuMemory;

@@ -1,5 +1,6 @@
 //! A device's sensors while its cases are measured.
 
+use crate::clock_lock;
 use crate::platforms;
 use crate::worker::protocol::DeviceFacts;
 use calorimeter_case::record::{Telemetry, TelemetrySample};
@@ -29,7 +30,11 @@ impl Sensors {
         let platform = platforms::of(device);
         match platform.sensors(device, facts) {
             _ if platform.is_scripted() => Self { sampler: None, policy: String::new(), idle_power_w: None },
-            Ok(source) => Self::looking(source, PERIOD),
+            Ok(source) => {
+                let mut sensors = Self::looking(source, PERIOD);
+                sensors.policy = clock_lock::policy(Some(sensors.policy), facts.locked_clock);
+                sensors
+            }
             Err(why) => {
                 eprintln!("no telemetry: {why}");
                 Self { sampler: None, policy: String::new(), idle_power_w: None }

@@ -1,0 +1,100 @@
+//! A clock that a run has locked is let go however the run ends.
+
+use crate::scene::{Ended, Scene, TIMING};
+use rustix::process::Signal;
+use std::fs;
+
+fn scene(sleep_ms: u32) -> Scene {
+    Scene::with(&format!(
+        "recipes: [baseline, int8wo]
+device: mock
+dtype: f32
+{TIMING}
+models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16], [24, 24, 24]]}}]}}]
+mock: [{{sleep_ms: {sleep_ms}}}]
+"
+    ))
+}
+
+/// What was done to the clock of the mock device.
+fn log(scene: &Scene) -> Vec<String> {
+    let text = fs::read_to_string(scene.path("cache/calorimeter/mock/clock.log")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn note(scene: &Scene) -> String {
+    fs::read_to_string(scene.path("cache/calorimeter/clock-locks/mock.json")).unwrap()
+}
+
+/// A run whose clock is locked, given these signals once it has a record.
+fn signalled(scene: &Scene, signals: &[Signal]) -> Ended {
+    let mut running = scene.start("run c.yml --out out --lock-clocks");
+    running.wait_for_records("out", 1);
+    assert_eq!(log(scene), ["lock base"]);
+    signals.iter().for_each(|&signal| running.signal(signal));
+    running.end()
+}
+
+#[test]
+fn a_run_that_ends_or_fails_unlocks_and_says_in_its_journal_that_it_had_locked() {
+    let scene = scene(0);
+    scene.run("run c.yml --out out --lock-clocks=1200").ended_with(0);
+    assert_eq!(log(&scene), ["lock 1200 MHz", "unlock"]);
+    assert!(note(&scene).is_empty());
+    let policy = |out: &str| scene.journal(out).header.environment["devices"][0]["clock_policy"].clone();
+    assert_eq!(policy("out"), "clock locked at 1200 MHz");
+    // The journal is there already: an error after the clock was locked.
+    scene.run("run c.yml --out out --lock-clocks").error();
+    assert_eq!(log(&scene)[2..], ["lock base", "unlock"]);
+    scene.run("run c.yml --out free").ended_with(0);
+    assert!(policy("free").is_null() && log(&scene).len() == 4);
+}
+
+#[test]
+fn a_run_that_is_told_to_stop_unlocks() {
+    for signals in [&[Signal::INT][..], &[Signal::TERM], &[Signal::INT, Signal::INT]] {
+        let scene = scene(3);
+        signalled(&scene, signals).ended_with(130);
+        assert_eq!(log(&scene), ["lock base", "unlock"], "{signals:?}");
+        assert!(note(&scene).is_empty());
+    }
+}
+
+#[test]
+fn what_a_killed_run_leaves_locked_the_next_start_unlocks() {
+    let scene = scene(3);
+    assert_eq!(signalled(&scene, &[Signal::KILL]).code, None);
+    assert_eq!(log(&scene), ["lock base"]);
+    assert!(note(&scene).contains("\"clock\":\"base\""), "{}", note(&scene));
+    let next = scene.run("list recipes");
+    assert!(next.ended_with(0).stderr.starts_with("note: mock was still locked at base by a run of"), "{next:?}");
+    assert_eq!(log(&scene), ["lock base", "unlock"]);
+    assert!(scene.run("list recipes").stderr.is_empty());
+}
+
+#[test]
+fn nobody_unlocks_what_a_run_still_holds() {
+    let scene = scene(3);
+    let mut running = scene.start("run c.yml --out out --lock-clocks");
+    running.wait_for_records("out", 1);
+    let other = scene.run("list recipes");
+    assert!(other.stderr.is_empty() && log(&scene) == ["lock base"], "{other:?}");
+    let second = scene.run("run c.yml --out second --lock-clocks");
+    assert_eq!(second.error(), "--lock-clocks: mock: another run holds it locked");
+    running.signal(Signal::INT);
+    running.end().ended_with(130);
+    assert_eq!(log(&scene), ["lock base", "unlock"]);
+}
+
+#[test]
+fn who_may_not_lock_is_told_what_is_missing_and_measures_nothing() {
+    let refused = scene(0);
+    fs::create_dir_all(refused.path("cache/calorimeter/mock/clock.log")).unwrap();
+    let ended = refused.run("run c.yml --out out --lock-clocks");
+    assert!(ended.error().starts_with("--lock-clocks: mock: whoever runs this may not write"), "{ended:?}");
+    assert!(note(&refused).is_empty() && !refused.path("out").exists());
+    let on_the_cpu = refused.run("run c.yml --out out --device cpu --lock-clocks");
+    assert!(on_the_cpu.error().starts_with("--lock-clocks: cpu: this program cannot lock the clock"), "{on_the_cpu:?}");
+    let wrong = refused.run("run c.yml --lock-clocks=fast");
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("is no clock in MHz"), "{wrong:?}");
+}

@@ -1,0 +1,81 @@
+//! Holding a device's clock still, so that it depends neither on heat nor on power.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+/// A clock that a device can be held at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum LockedClock {
+    /// The one that its maker says it keeps up under any load.
+    Base,
+    /// So many MHz.
+    Mhz(NonZeroU32),
+}
+
+/// The lock on one device's clock. Only who may change the device can use it.
+pub trait ClockLock: Send {
+    /// Holds the clock from now on, whoever uses the device; an error says what is missing.
+    fn lock(&mut self, clock: LockedClock) -> Result<(), String>;
+
+    /// Lets it go.
+    fn unlock(&mut self) -> Result<(), String>;
+
+    /// The command by which a person lets it go.
+    fn by_hand(&self) -> String;
+}
+
+impl fmt::Display for LockedClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Base => f.pad("base"),
+            Self::Mhz(mhz) => write!(f, "{mhz} MHz"),
+        }
+    }
+}
+
+impl FromStr for LockedClock {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "base" {
+            return Ok(Self::Base);
+        }
+        let number = text.strip_suffix("MHz").unwrap_or(text).trim();
+        number.parse().map(Self::Mhz).map_err(|_| format!("{text:?} is no clock in MHz, such as 1200, and not `base`"))
+    }
+}
+
+impl From<LockedClock> for String {
+    fn from(clock: LockedClock) -> Self {
+        clock.to_string()
+    }
+}
+
+impl TryFrom<String> for LockedClock {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_read_as_it_is_written() {
+        for text in ["base", "1200 MHz"] {
+            let clock: LockedClock = text.parse().unwrap();
+            assert_eq!(clock.to_string(), text);
+            assert_eq!(serde_json::from_value::<LockedClock>(serde_json::to_value(clock).unwrap()).unwrap(), clock);
+        }
+        assert_eq!("1200".parse::<LockedClock>(), "1200MHz".parse());
+        for wrong in ["", "0", "-3", "fast", "1.2 GHz"] {
+            assert!(wrong.parse::<LockedClock>().unwrap_err().contains("is no clock in MHz"), "{wrong}");
+        }
+    }
+}

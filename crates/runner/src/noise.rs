@@ -1,19 +1,23 @@
 //! How much two measurements of the same thing differ here: A/A comparisons, and the margin that follows from them.
 
 use crate::cache;
+use crate::clock_lock::Locks;
 use crate::devices::{self, DiscoveredDevice};
 use crate::entries::{Entry, Origin, Size, Wanted};
 use crate::mock::Rule;
-use crate::noise_floor::{Noise, path};
+use crate::noise_floor::{Noise, Rates, WorkloadNoise, path, policy};
 use crate::platforms;
 use crate::run::{Request, RunError};
-use crate::worker::{AssignedCase, Assignment, Event, Executor, Listener};
+use crate::worker::{AssignedCase, Assignment, Event, Executor, Listener, Subprocess};
+use calorimeter_case::Axes;
 use calorimeter_case::record::Speedup;
 use calorimeter_recipes::{Dtype, Element, Recipe};
 use calorimeter_shapes::Shape;
 use calorimeter_sinks::{Case, Record, Status};
+use calorimeter_timing::telemetry::LockedClock;
 use calorimeter_timing::{Options, Verdict};
 use calorimeter_zoo::Implementation;
+use std::fmt::Display;
 use std::time::Duration;
 
 /// Why there is no figure.
@@ -30,92 +34,164 @@ pub enum NoiseError {
     Interrupted,
 }
 
+/// What is to be compared.
+pub struct Comparisons {
+    /// Where.
+    pub device: Wanted,
+    /// How often.
+    pub count: u32,
+    /// Where the clock is locked meanwhile.
+    pub lock_clocks: Option<LockedClock>,
+}
+
 /// The margin below which no difference is told apart.
 const LEAST_MARGIN: f64 = 0.02;
+const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Compares a matrix product with itself so many times; `show` hears of each comparison.
+/// What became of a workload's comparisons so far.
+struct Compared {
+    case: Case,
+    stopwatch: String,
+    speedups: Vec<Speedup>,
+}
+
+/// Compares several workloads with themselves, in turns; `show` hears of each comparison.
+///
+/// Each process compares every workload once. What a process finds in its memory, and how its kernels were tuned, stays with
+/// it: comparisons in one process would share it, and a new process for each would mostly measure how processes start.
 pub fn measure(
-    wanted: Wanted,
-    comparisons: u32,
-    executor: &mut dyn Executor,
+    wanted: &Comparisons,
+    workers: &mut Subprocess,
     interrupted: &dyn Fn() -> bool,
-    show: &mut dyn FnMut(&Speedup),
+    show: &mut dyn FnMut(&str, &Speedup),
 ) -> Result<Noise, NoiseError> {
-    let found = devices::present(devices::here().choose(wanted).map_err(RunError::from)?).map_err(RunError::from)?;
-    let prepared = Request { entries: vec![entry(&found)?], ..Request::default() }.prepare()?;
-    let case = prepared.plan().groups()[0].arms()[0].case().clone();
-    let (mut speedups, mut stopwatch) = (Vec::new(), String::new());
-    for index in 0..comparisons {
-        let mut comparison = Comparison { records: Vec::new(), interrupted };
-        let ran = executor.run(&twice(&case, index, &found), &found, TIMEOUT, &mut comparison);
-        ran.map_err(RunError::from)?;
-        if interrupted() {
-            return Err(NoiseError::Interrupted);
-        }
-        let wrong = comparison.records.iter().find(|record| record.outcome.status != Status::Ok);
-        let speedup = comparison.records.iter().find_map(|record| record.speedup.clone());
-        let Some(speedup) = speedup.filter(|_| wrong.is_none()) else {
-            let reason = wrong.and_then(|record| record.outcome.reason.clone());
-            return Err(NoiseError::Failed(reason.unwrap_or_else(|| "the two were not compared".into())));
-        };
-        stopwatch =
-            comparison.records.iter().find_map(|record| record.execution.stopwatch.clone()).unwrap_or(stopwatch);
-        show(&speedup);
-        speedups.push(speedup);
-    }
-    let noise = Noise {
-        device: found.device.to_string(),
-        identity: found.identity,
-        driver: found.driver,
-        case: case.id.to_string(),
-        stopwatch,
-        measured: crate::run::now().to_rfc3339(),
-        ..summary(&speedups)
+    let device = devices::here().choose(wanted.device).map_err(RunError::from)?;
+    let found = devices::present(device).map_err(RunError::from)?;
+    let _locks = match wanted.lock_clocks {
+        Some(clock) => Locks::hold([&found], clock)?,
+        None => Locks::default(),
     };
+    let prepared = Request { entries: entries(&found)?, ..Request::default() }.prepare()?;
+    let cases = prepared.plan().groups().iter().map(|group| group.arms()[0].case().clone());
+    let mut workloads: Vec<Compared> =
+        cases.map(|case| Compared { case, stopwatch: String::new(), speedups: Vec::new() }).collect();
+    let each = workloads.len() as u32;
+    for index in 0..wanted.count {
+        if index % each == 0 {
+            workers.renew();
+        }
+        let workload = &mut workloads[(index % each) as usize];
+        workload.compare(index, &found, workers, interrupted)?;
+        if let Some(speedup) = workload.speedups.last() {
+            show(&workload.case.id, speedup);
+        }
+    }
+    let noise = summary(&workloads, &found, wanted.count.div_ceil(each));
     if let Some(path) = path(&noise.identity) {
         cache::keep(&path, &noise);
     }
     Ok(noise)
 }
 
-const TIMEOUT: Duration = Duration::from_secs(300);
+impl Compared {
+    /// The workload beside its twin.
+    fn compare(
+        &mut self,
+        index: u32,
+        found: &DiscoveredDevice,
+        workers: &mut Subprocess,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<(), NoiseError> {
+        let mut comparison = Comparison { records: Vec::new(), interrupted };
+        let ran = workers.run(&twice(&self.case, index, found), found, TIMEOUT, &mut comparison);
+        ran.map_err(RunError::from)?;
+        if interrupted() {
+            return Err(NoiseError::Interrupted);
+        }
+        let records = comparison.records;
+        let wrong = records.iter().find(|record| record.outcome.status != Status::Ok);
+        let speedup = records.iter().find_map(|record| record.speedup.clone());
+        let Some(speedup) = speedup.filter(|_| wrong.is_none()) else {
+            let reason = wrong.and_then(|record| record.outcome.reason.clone());
+            let reason = reason.unwrap_or_else(|| "the two were not compared".into());
+            return Err(NoiseError::Failed(format!("{}: {reason}", self.case.id)));
+        };
+        self.speedups.push(speedup);
+        if let Some(stopwatch) = records.into_iter().find_map(|record| record.execution.stopwatch) {
+            self.stopwatch = stopwatch;
+        }
+        Ok(())
+    }
+}
+
+fn summary(workloads: &[Compared], found: &DiscoveredDevice, processes: u32) -> Noise {
+    let all: Vec<&Speedup> = workloads.iter().flat_map(|workload| &workload.speedups).collect();
+    let total = rates(&all);
+    let compared = workloads.iter().filter(|workload| !workload.speedups.is_empty());
+    let workload = |one: &Compared| WorkloadNoise {
+        case: one.case.id.to_string(),
+        stopwatch: one.stopwatch.clone(),
+        rates: rates(&one.speedups.iter().collect::<Vec<_>>()),
+    };
+    Noise {
+        device: found.device.to_string(),
+        identity: found.identity.clone(),
+        driver: found.driver.clone(),
+        policy: policy(found),
+        measured: crate::run::now().to_rfc3339(),
+        processes,
+        workloads: compared.map(workload).collect(),
+        total,
+        margin: LEAST_MARGIN.max(2.0 * total.floor),
+    }
+}
 
 /// The figures of comparisons of a thing with itself.
-fn summary(speedups: &[Speedup]) -> Noise {
+fn rates(speedups: &[&Speedup]) -> Rates {
     let share = |wanted: &dyn Fn(&Speedup) -> bool| {
         speedups.iter().filter(|speedup| wanted(speedup)).count() as f64 / speedups.len().max(1) as f64
     };
     let mut off: Vec<f64> = speedups.iter().map(|speedup| speedup.ratio.ln().abs().exp() - 1.0).collect();
     off.sort_unstable_by(f64::total_cmp);
-    let floor = off.get((off.len() * 95).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0.0);
     let is = |verdict: Verdict| move |speedup: &Speedup| speedup.verdict == verdict.to_string();
-    Noise {
+    Rates {
         comparisons: speedups.len() as u32,
         false_verdict_rate: share(&is(Verdict::Faster)) + share(&is(Verdict::Slower)),
         interval_miss_rate: share(&|speedup| {
             speedup.lo.is_some_and(|lo| lo > 1.0) || speedup.hi.is_some_and(|hi| hi < 1.0)
         }),
         same_rate: share(&is(Verdict::Same)),
-        floor,
-        margin: LEAST_MARGIN.max(2.0 * floor),
-        ..Noise::default()
+        floor: off.get((off.len() * 95).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0.0),
     }
 }
 
-/// The product that is compared with itself: large enough to be measured well, small enough for any device.
-fn entry(found: &DiscoveredDevice) -> Result<Entry, NoiseError> {
-    let size = platforms::of(found.device).trials(found.software).noise_product;
-    let failed = |error: &dyn std::fmt::Display| NoiseError::Failed(error.to_string());
-    let origin = Origin::command("noise");
-    let shape = Shape::new(size, size, size).map_err(|error| failed(&error))?;
-    let model = "linear".parse().map_err(|error| failed(&error))?;
+/// What is compared with itself: products, which compute, and sums of two arrays, which move memory and of which the shortest
+/// is hardly more than its launch.
+fn entries(found: &DiscoveredDevice) -> Result<Vec<Entry>, NoiseError> {
+    let trials = platforms::of(found.device).trials(found.software);
+    let products = trials.noise_products.iter().map(|&size| Shape::new(size, size, size).map(Into::into));
+    let products = products.collect::<Result<Vec<Axes>, _>>().map_err(failed)?;
+    let sums = trials.noise_sums.iter().map(|&elements| Axes::new([("elements", elements)]));
+    let sums = sums.collect::<Result<Vec<Axes>, _>>().map_err(failed)?;
+    [("linear", products), ("stream_add", sums)]
+        .into_iter()
+        .map(|(subject, sizes)| entry(subject, sizes, found))
+        .collect()
+}
+
+fn entry(subject: &str, sizes: Vec<Axes>, found: &DiscoveredDevice) -> Result<Entry, NoiseError> {
+    let sizes = sizes.into_iter().map(Size::custom).collect();
     Ok(Entry {
         element: Element::Float(Dtype::F32),
         recipes: vec![Recipe::BASELINE],
         device: Some(Wanted::This(found.device)),
         implementations: Some(vec![Implementation::Eager]),
-        ..Entry::new(origin, model, vec![Size::custom(shape.into())])
+        ..Entry::new(Origin::command("noise"), subject.parse().map_err(failed)?, sizes)
     })
+}
+
+fn failed(error: impl Display) -> NoiseError {
+    NoiseError::Failed(error.to_string())
 }
 
 /// The case and its twin, compared.
@@ -165,19 +241,35 @@ impl Listener for Comparison<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use calorimeter_case::Device;
+
+    fn one(ratio: f64, verdict: &str) -> Speedup {
+        let (lo, hi) = (Some(ratio - 0.005), Some(ratio + 0.005));
+        Speedup { ratio, lo, hi, verdict: verdict.into(), ..Speedup::default() }
+    }
 
     #[test]
     fn rates_and_the_floor_are_counted_from_the_comparisons() {
-        let one = |ratio: f64, verdict: &str| {
-            let (lo, hi) = (Some(ratio - 0.005), Some(ratio + 0.005));
-            Speedup { ratio, lo, hi, verdict: verdict.into(), ..Speedup::default() }
-        };
         let mut speedups = vec![one(1.001, "SAME"); 16];
         speedups.extend([one(1.03, "FASTER"), one(1.0 / 1.02, "UNCLEAR"), one(0.9, "SLOWER"), one(1.0, "SAME")]);
-        let noise = summary(&speedups);
-        assert_eq!((noise.comparisons, noise.false_verdict_rate, noise.same_rate), (20, 0.1, 0.85));
-        assert_eq!(noise.interval_miss_rate, 0.15);
-        assert!((noise.floor - 0.03).abs() < 1e-12 && (noise.margin - 0.06).abs() < 1e-12, "{noise:?}");
-        assert_eq!(summary(&speedups[..3]).margin, LEAST_MARGIN);
+        let rates = rates(&speedups.iter().collect::<Vec<_>>());
+        assert_eq!((rates.comparisons, rates.false_verdict_rate, rates.same_rate), (20, 0.1, 0.85));
+        assert_eq!(rates.interval_miss_rate, 0.15);
+        assert!((rates.floor - 0.03).abs() < 1e-12, "{rates:?}");
+    }
+
+    #[test]
+    fn workloads_have_rates_of_their_own_and_one_margin() {
+        let compared = |speedups| Compared { case: Case::default(), stopwatch: "wall".into(), speedups };
+        let device = DiscoveredDevice::named(Device::Mock, "mock");
+        let quiet = vec![one(1.001, "SAME"); 10];
+        let of = |noisy| summary(&[compared(quiet.clone()), compared(noisy), compared(Vec::new())], &device, 10);
+        let noise = of(vec![one(1.05, "FASTER"); 10]);
+        let each: Vec<_> = noise.workloads.iter().map(|one| one.rates.false_verdict_rate).collect();
+        assert_eq!((each.as_slice(), noise.total.false_verdict_rate), ([0.0, 1.0].as_slice(), 0.5));
+        assert!((noise.total.floor - 0.05).abs() < 1e-12 && (noise.margin - 0.1).abs() < 1e-12, "{noise:?}");
+        assert_eq!(of(quiet.clone()).margin, LEAST_MARGIN);
+        let read: Noise = serde_json::from_value(serde_json::to_value(&noise).unwrap()).unwrap();
+        assert_eq!(read, noise);
     }
 }

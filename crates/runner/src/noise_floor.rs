@@ -1,12 +1,20 @@
 //! What is known of a device's noise, and the margin that follows from it.
 
 use crate::cache;
+use crate::clock_lock;
 use crate::devices::DiscoveredDevice;
+use crate::platforms;
+use calorimeter_case::Device;
+use chrono::{DateTime, Local, TimeDelta};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What was found by comparing a computation with itself.
+/// A machine changes: after so many days its noise is measured again.
+const LASTS_DAYS: i64 = 30;
+
+/// What was found by comparing workloads with themselves. Files of early versions, which know no policy, are outdated.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Noise {
     /// The device, e.g. `cuda:0`.
     pub device: String,
@@ -14,10 +22,37 @@ pub struct Noise {
     pub identity: String,
     /// Driver and versions.
     pub driver: String,
+    /// How its clocks were set.
+    pub policy: String,
+    /// When.
+    pub measured: String,
+    /// Worker processes that the comparisons were spread over.
+    pub processes: u32,
+    /// What was compared with itself.
+    pub workloads: Vec<WorkloadNoise>,
+    /// Of all comparisons together.
+    #[serde(flatten)]
+    pub total: Rates,
+    /// The margin that verdicts on this device use from now on.
+    pub margin: f64,
+}
+
+/// The noise of one workload at one size.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct WorkloadNoise {
     /// What was compared with itself.
     pub case: String,
     /// The clock.
     pub stopwatch: String,
+    /// What came of it.
+    #[serde(flatten)]
+    pub rates: Rates,
+}
+
+/// What came of comparisons of a thing with itself.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Rates {
     /// Comparisons made.
     pub comparisons: u32,
     /// Share of them that found a difference larger than the margin, where there is none.
@@ -28,19 +63,93 @@ pub struct Noise {
     pub same_rate: f64,
     /// 95 % of the ratios were within this share of 1.
     pub floor: f64,
-    /// The margin that verdicts on this device use from now on.
-    pub margin: f64,
-    /// When.
-    pub measured: String,
 }
 
-/// The margin for verdicts on a device: what was asked for, or twice the floor that was found there if that is more.
-pub fn margin(found: &DiscoveredDevice, asked: f64) -> f64 {
-    let noise = path(&found.identity).and_then(|path| cache::read::<Noise>(&path));
-    let noise = noise.filter(|noise| noise.identity == found.identity && noise.driver == found.driver);
-    asked.max(noise.map_or(0.0, |noise| 2.0 * noise.floor))
+/// What verdicts on a device go by.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Floor {
+    floor: f64,
+    /// Why what was once found is not used.
+    pub note: Option<String>,
+}
+
+impl Floor {
+    /// What was found on this device, as long as it holds.
+    pub fn of(found: &DiscoveredDevice) -> Self {
+        let kept = path(&found.identity).and_then(|path| cache::read::<Noise>(&path));
+        let Some(noise) = kept else { return Self::default() };
+        match outdated(&noise, found, &policy(found), crate::run::now()) {
+            None => Self { floor: noise.total.floor, note: None },
+            Some(why) => Self { floor: 0.0, note: Some(note(found.device, &why)) },
+        }
+    }
+
+    /// The margin for verdicts: what was asked for, or twice the floor that was found if that is more.
+    pub fn margin(&self, asked: f64) -> f64 {
+        asked.max(2.0 * self.floor)
+    }
+}
+
+fn note(device: Device, why: &str) -> String {
+    format!(
+        "{device}: the noise that was once found is not used, because {why}; see `calorimeter noise --device {device}`"
+    )
+}
+
+/// Why noise says nothing of a device as it is now.
+fn outdated(noise: &Noise, found: &DiscoveredDevice, policy: &str, now: DateTime<Local>) -> Option<String> {
+    let day = noise.measured.get(..10).unwrap_or("an unknown day");
+    if noise.identity != found.identity {
+        return Some(format!("it is that of another device, {}", noise.identity));
+    }
+    if noise.driver != found.driver {
+        return Some(format!("it was found under another driver ({}, now {})", noise.driver, found.driver));
+    }
+    if noise.policy != policy {
+        let [then, now] = [&noise.policy, policy].map(|policy| if policy.is_empty() { "unknown" } else { policy });
+        return Some(format!("clocks and power were set differently ({then}; now {now})"));
+    }
+    let measured = DateTime::parse_from_rfc3339(&noise.measured);
+    let fresh = measured.is_ok_and(|measured| now.signed_duration_since(measured) <= TimeDelta::days(LASTS_DAYS));
+    (!fresh).then(|| format!("it was found on {day}, more than {LASTS_DAYS} days ago"))
+}
+
+/// How a device's clocks are set at this moment.
+pub fn policy(found: &DiscoveredDevice) -> String {
+    let facts = found.facts();
+    let sensors = platforms::of(found.device).sensors(found.device, &facts).ok();
+    clock_lock::policy(sensors.map(|source| source.policy()), facts.locked_clock)
 }
 
 pub fn path(identity: &str) -> Option<PathBuf> {
     Some(cache::folder("noise")?.join(format!("{}.json", cache::file_name(identity))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_holds_for_one_device_one_driver_one_policy_and_a_month() {
+        let found = DiscoveredDevice { driver: "1.0".into(), ..DiscoveredDevice::named(Device::Mock, "a GPU") };
+        let (now, days) = (crate::run::now(), |days| (crate::run::now() - TimeDelta::days(days)).to_rfc3339());
+        let noise = Noise {
+            identity: "a GPU".into(),
+            driver: "1.0".into(),
+            policy: "power limit 700 W".into(),
+            measured: days(29),
+            ..Noise::default()
+        };
+        assert_eq!(outdated(&noise, &found, "power limit 700 W", now), None);
+        for (noise, policy, why) in [
+            (Noise { measured: days(31), ..noise.clone() }, "power limit 700 W", "more than 30 days ago"),
+            (Noise { measured: String::new(), ..noise.clone() }, "power limit 700 W", "an unknown day"),
+            (Noise { driver: "0.9".into(), ..noise.clone() }, "power limit 700 W", "another driver (0.9, now 1.0)"),
+            (Noise { identity: "another".into(), ..noise.clone() }, "power limit 700 W", "another device"),
+            (noise, "power limit 700 W, clock locked at base", "now power limit 700 W, clock locked at base"),
+        ] {
+            let told = outdated(&noise, &found, policy, now).unwrap();
+            assert!(told.contains(why), "{told}");
+        }
+    }
 }

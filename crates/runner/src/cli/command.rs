@@ -37,7 +37,7 @@ pub enum Command {
         #[arg(value_enum)]
         what: Option<Listing>,
     },
-    /// Compare a computation with itself, and keep the margin that follows for later verdicts
+    /// Compare computations with themselves, and keep the margin that follows for later verdicts
     Noise(NoiseArguments),
     /// Say which devices, libraries and clocks are here, and how to get what is missing
     Doctor(DoctorArguments),

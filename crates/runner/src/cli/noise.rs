@@ -4,22 +4,23 @@ use super::options::{NoiseArguments, TextFormat};
 use super::{CliError, print};
 use crate::Exit;
 use crate::cache;
-use crate::noise::{NoiseError, measure};
-use crate::noise_floor::Noise;
+use crate::noise::{Comparisons, NoiseError, measure};
+use crate::noise_floor::{Noise, Rates, WorkloadNoise};
 use crate::progress::{interrupted, listen_for_interrupts};
 use crate::worker::{Kept, Subprocess};
 use calorimeter_case::record::Speedup;
 
 pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
     listen_for_interrupts();
-    let NoiseArguments { device, comparisons, format } = arguments;
+    let NoiseArguments { device, comparisons, lock_clocks, format } = arguments;
     let keep = Kept { tuning: cache::folder("tuning"), peaks: cache::folder("peaks"), never_tune: false, look: false };
     let mut count = 0;
-    let mut show = |speedup: &Speedup| {
+    let mut show = |case: &str, speedup: &Speedup| {
         count += 1;
-        eprintln!("{count:>4} of {comparisons}  {:.4}x  {}", speedup.ratio, speedup.verdict);
+        eprintln!("{count:>4} of {comparisons}  {:.4}x  {:<8} {case}", speedup.ratio, speedup.verdict);
     };
-    let noise = match measure(device, comparisons, &mut Subprocess::new(keep), &interrupted, &mut show) {
+    let wanted = Comparisons { device, count: comparisons, lock_clocks };
+    let noise = match measure(&wanted, &mut Subprocess::new(keep), &interrupted, &mut show) {
         Ok(noise) => noise,
         Err(NoiseError::Interrupted) => return Ok(Exit::Interrupted),
         Err(NoiseError::Run(error)) => return Err(error.into()),
@@ -34,22 +35,30 @@ pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
     }))
 }
 
+fn percent(share: f64) -> String {
+    format!("{:.2} %", 100.0 * share)
+}
+
 fn text(noise: &Noise) -> String {
-    let percent = |share: f64| format!("{:.2} %", 100.0 * share);
-    format!(
-        "{} against itself, {} comparisons, clock {}\n\
-         false verdicts     {:>8}  a difference was found where there is none; at most 5 % should be\n\
-         intervals off 1    {:>8}  without a margin; more than about 5 % are real, if small: two places in memory differ\n\
-         SAME               {:>8}  the rest was inconclusive\n\
-         floor              {:>8}  95 % of the ratios were within this of 1\n\
-         margin             {:>8}  kept for verdicts on this device\n",
-        noise.case,
-        noise.comparisons,
-        noise.stopwatch,
-        percent(noise.false_verdict_rate),
-        percent(noise.interval_miss_rate),
-        percent(noise.same_rate),
-        percent(noise.floor),
-        percent(noise.margin),
+    let mut text = format!("{:>9} {:>9} {:>9} {:>9}  against itself\n", "false", "off 1", "SAME", "floor");
+    let mut row = |rates: &Rates, what: &str| {
+        let Rates { false_verdict_rate, interval_miss_rate, same_rate, floor, .. } = *rates;
+        let shares = [false_verdict_rate, interval_miss_rate, same_rate, floor];
+        text += &shares.map(|share| format!("{:>9} ", percent(share))).concat();
+        text += &format!(" {what}\n");
+    };
+    for WorkloadNoise { case, stopwatch, rates } in &noise.workloads {
+        row(rates, &format!("{case}, {} comparisons, clock {stopwatch}", rates.comparisons));
+    }
+    let Noise { total, processes, .. } = noise;
+    row(total, &format!("all {} comparisons, in {processes} processes", total.comparisons));
+    text + &format!(
+        "\n\
+         false   a difference was found where there is none; at most 5 % should be\n\
+         off 1   intervals that do not hold 1; more than about 5 % are real, if small: two places in memory differ\n\
+         SAME    the rest was inconclusive\n\
+         floor   95 % of the ratios were within this of 1\n\
+         margin  {}, kept for verdicts on this device for 30 days, under this driver and policy of clocks\n",
+        percent(noise.margin)
     )
 }

@@ -72,7 +72,8 @@ impl Platform for Cpu {
             // Eight times as long is too long.
             patience: Duration::from_millis(1500),
             largest_product: 2048,
-            noise_product: 256,
+            noise_products: &[128, 256],
+            noise_sums: &[1 << 10, 1 << 16, 1 << 20],
             products: &[256, 512, 1024, 2048],
             quick_products: &[256, 1024],
             // It computes in f32 whatever is asked for.

@@ -97,7 +97,8 @@ impl Platform for Graphics {
         }
         Trials {
             peak_products: &[64, 128],
-            noise_product: 64,
+            noise_products: &[64],
+            noise_sums: &[1 << 10, 1 << 18],
             products: &[64, 256],
             quick_products: &[64, 256],
             dtypes: &[Dtype::F32],

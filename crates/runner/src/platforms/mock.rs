@@ -49,7 +49,8 @@ impl Platform for Mock {
     // It stands for a processor.
     fn trials(&self, _: bool) -> Trials {
         Trials {
-            noise_product: 256,
+            noise_products: &[128, 256],
+            noise_sums: &[1 << 10, 1 << 16, 1 << 20],
             dtypes: &[Dtype::F32],
             fusion: &[Implementation::Eager, Implementation::Fused],
             ..Trials::default()

@@ -17,8 +17,10 @@ pub struct Trials {
     pub patience: Duration,
     /// The side of the largest product that a case is measured beside.
     pub largest_product: u64,
-    /// The side of the product that `noise` compares with itself.
-    pub noise_product: u64,
+    /// Sides of the products that `noise` compares with themselves.
+    pub noise_products: &'static [u64],
+    /// Elements of the arrays whose sums it compares with themselves; the shortest stands for a small launch.
+    pub noise_sums: &'static [u64],
     /// Sides of the products of a calibration.
     pub products: &'static [u64],
     /// The same of a quick one.
@@ -37,7 +39,8 @@ impl Default for Trials {
             peak_products: &[1024, 2048, 4096],
             patience: Duration::MAX,
             largest_product: 8192,
-            noise_product: 1024,
+            noise_products: &[1024, 2048],
+            noise_sums: &[1 << 10, 1 << 18, 1 << 22],
             products: &[256, 512, 1024, 2048, 4096, 8192],
             quick_products: &[256, 1024, 2048],
             dtypes: &[Dtype::F32, Dtype::Bf16, Dtype::F16],

@@ -14,7 +14,7 @@ use crate::clock_lock::Locks;
 use crate::devices::{self, DeviceError, DiscoveredDevice};
 use crate::entries::{Autotune, ResolvedEntry};
 use crate::environment;
-use crate::noise_floor;
+use crate::noise_floor::Floor;
 use crate::plan::{Arm, Group, Plan};
 use crate::platforms;
 use crate::suite_speedups::speedups;
@@ -188,6 +188,7 @@ impl Prepared {
             records.iter().map(|record| (record.case.id.clone(), record.outcome.status)).collect();
         show.start(self.plan.len(), earlier.len());
         let mut desk = Desk { journal, records, earlier, show, turn: String::new(), error: None };
+        let floors: HashMap<Device, Floor> = self.floors(devices.values());
         let mut lookout = Lookout::default();
         for group in self.plan.drawn() {
             if group.arms().iter().all(|arm| desk.earlier.contains_key(&arm.case().id)) {
@@ -196,7 +197,7 @@ impl Prepared {
             let (device, timeout) = (&devices[&self.plan.entry(group).device], self.plan.entry(group).timeout);
             desk.turn = now().to_rfc3339();
             refused(group).for_each(|record| desk.take(record));
-            let mut assignment = self.assignment(group, device, place, &desk);
+            let mut assignment = self.assignment(group, device, &floors[&device.device], place, &desk);
             lookout.look(&mut assignment, device, timeout, executor, desk.show)?;
             executor.run(&assignment, device, timeout, &mut desk)?;
             if desk.interrupted() {
@@ -211,6 +212,9 @@ impl Prepared {
         let interrupted = show.interrupted() && records.len() < self.plan.len();
         let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         notes.extend(in_use.iter().map(|(device, others)| format!("{device}: {others}")));
+        let mut outdated: Vec<String> = floors.into_values().filter_map(|floor| floor.note).collect();
+        outdated.sort_unstable();
+        notes.extend(outdated);
         notes.extend(self.newcomers(&devices, &in_use));
         notes.extend(self.notes.iter().cloned());
         notes.extend(clocks::mixed(&records));
@@ -229,10 +233,23 @@ impl Prepared {
         records.sort_by_key(|record| order.get(&record.case.id).copied().unwrap_or(usize::MAX));
     }
 
+    /// What was found of the devices' noise; where nothing is timed it does not matter.
+    fn floors<'a>(&self, devices: impl Iterator<Item = &'a DiscoveredDevice>) -> HashMap<Device, Floor> {
+        let floor = |found| if self.request.overrides.untimed { Floor::default() } else { Floor::of(found) };
+        devices.map(|found| (found.device, floor(found))).collect()
+    }
+
     /// What a worker is told of a group: the cases that can run and are still wanted.
-    fn assignment(&self, group: &Group, device: &DiscoveredDevice, place: &Place, desk: &Desk<'_>) -> Assignment {
+    fn assignment(
+        &self,
+        group: &Group,
+        device: &DiscoveredDevice,
+        floor: &Floor,
+        place: &Place,
+        desk: &Desk<'_>,
+    ) -> Assignment {
         let entry = self.plan.entry(group);
-        let margin = noise_floor::margin(device, entry.timing.margin);
+        let margin = floor.margin(entry.timing.margin);
         let wanted = |arm: &Arm| arm.supported().is_ok() && desk.wants(&arm.case().id);
         let cases = group.arms().iter().enumerate().filter(|(_, arm)| wanted(arm)).map(|(at, arm)| AssignedCase {
             case: arm.case().clone(),

@@ -1,7 +1,8 @@
 //! A clock that a run has locked is let go however the run ends.
 
-use crate::scene::{Ended, Scene, TIMING};
+use crate::scene::{Ended, Scene, TIMING, find};
 use rustix::process::Signal;
+use serde_json::Value;
 use std::fs;
 
 fn scene(sleep_ms: u32) -> Scene {
@@ -97,4 +98,24 @@ fn who_may_not_lock_is_told_what_is_missing_and_measures_nothing() {
     assert!(on_the_cpu.error().starts_with("--lock-clocks: cpu: this program cannot lock the clock"), "{on_the_cpu:?}");
     let wrong = refused.run("run c.yml --lock-clocks=fast");
     assert!(wrong.code == Some(2) && wrong.stderr.contains("is no clock in MHz"), "{wrong:?}");
+}
+
+#[test]
+fn noise_that_was_found_at_another_clock_is_not_used() {
+    let scene = scene(0);
+    scene.run("noise --device mock --comparisons 5 --lock-clocks=1200").ended_with(0);
+    let kept = scene.path("cache/calorimeter/noise/mock.json");
+    let mut noise: Value = serde_json::from_slice(&fs::read(&kept).unwrap()).unwrap();
+    assert_eq!(noise["policy"], "clock locked at 1200 MHz");
+    noise["floor"] = 0.05.into();
+    fs::write(&kept, noise.to_string()).unwrap();
+    for (arguments, margin, notes) in [("--lock-clocks=1200", 0.1, 0), ("--lock-clocks", 0.02, 1), ("", 0.02, 1)] {
+        let out = format!("out{}", arguments.len());
+        let ended = scene.run(&format!("run c.yml --out {out} --format jsonl {arguments}"));
+        let records = ended.ended_with(0).records();
+        assert_eq!(find(&records, "int8wo/eager/mock/f32/m8-").speedup.as_ref().unwrap().margin, Some(margin));
+        let told =
+            ended.stderr.matches("note: mock: the noise that was once found is not used, because clocks").count();
+        assert_eq!(told, notes, "{ended:?}");
+    }
 }

@@ -170,6 +170,14 @@ fn the_noise_of_a_device_becomes_the_margin_of_its_verdicts() {
     assert_eq!((noise["comparisons"].as_u64(), noise["false_verdict_rate"].as_f64()), (Some(20), Some(0.0)));
     let floor = noise["floor"].as_f64().unwrap();
     assert!(floor > 0.0 && floor < 0.01, "{floor}");
+    let workloads = noise["workloads"].as_array().unwrap();
+    let cases: Vec<&str> = workloads.iter().map(|workload| workload["case"].as_str().unwrap()).collect();
+    assert!(cases.iter().filter(|case| case.contains("/linear/")).count() == 2 && cases.len() == 5, "{cases:?}");
+    assert!(
+        workloads.iter().all(|workload| workload["comparisons"] == 4 && workload["stopwatch"] == "mock"),
+        "{noise}"
+    );
+    assert_eq!(noise["processes"], 4);
     // A floor this low changes nothing; one that is high does.
     assert_eq!(margin("after"), 0.02);
     let kept = scene.path("cache/calorimeter/noise/mock.json");
@@ -177,6 +185,13 @@ fn the_noise_of_a_device_becomes_the_margin_of_its_verdicts() {
     noise["floor"] = 0.05.into();
     fs::write(&kept, noise.to_string()).unwrap();
     assert_eq!(margin("noisy"), 0.1);
+    noise["measured"] = "2024-01-31T12:00:00+00:00".into();
+    fs::write(&kept, noise.to_string()).unwrap();
+    let ended = scene.run("run c.yml --out old --format jsonl");
+    let records = ended.ended_with(0).records();
+    assert_eq!(find(&records, "int8wo").speedup.as_ref().unwrap().margin, Some(0.02));
+    let told = "note: mock: the noise that was once found is not used, because it was found on 2024-01-31";
+    assert_eq!(ended.stderr.matches(told).count(), 1, "{ended:?}");
 }
 
 #[test]

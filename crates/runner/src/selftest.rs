@@ -1,35 +1,40 @@
-//! The measuring measured: computations whose times, or differences, are known beforehand.
+//! The measuring measured: computations whose times, or differences, are known beforehand; and how the machine is set up.
 
 mod checks;
+mod company;
+mod mock_rig;
 mod rig;
+mod settings;
+mod together;
 
-pub use rig::{Lies, MockRig, RealRig, Rig};
+pub use mock_rig::{Lies, MockRig};
+pub use rig::{RealRig, Rig};
 
 use serde::Serialize;
 
-/// One thing that must hold if times are to be believed.
+/// One thing that must hold if times are to be believed, or that a reader of them should know.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
     /// What.
     pub name: &'static str,
-    /// Whether it holds; absent where it does not apply to the device.
+    /// Whether it holds; absent where it does not apply to the device, nobody can say, or it is a matter of taste.
     pub passed: Option<bool>,
     /// The figure that was found, or why it does not apply.
     pub found: String,
     /// What it should be.
     pub wanted: &'static str,
+    /// What to do about it, where it makes no time wrong and is still not as it should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<&'static str>,
 }
 
 /// Every check in turn; `show` hears of each. A check that cannot be made, because the device fails, does not hold.
 pub fn run(rig: &mut dyn Rig, show: &mut dyn FnMut(&Check)) -> Vec<Check> {
-    let mut done = Vec::new();
+    let mut done = settings::look(rig);
+    done.iter().for_each(&mut *show);
     for &(name, wanted, check) in checks::ALL {
-        let (passed, found) = match check(rig) {
-            Ok(Some((passed, found))) => (Some(passed), found),
-            Ok(None) => (None, "does not apply to this device".into()),
-            Err(error) => (Some(false), error.to_string()),
-        };
-        let check = Check { name, passed, found, wanted };
+        let (passed, found) = check(rig).unwrap_or_else(|error| (Some(false), error.to_string()));
+        let check = Check { name, passed, found, wanted, advice: None };
         show(&check);
         done.push(check);
     }
@@ -39,27 +44,69 @@ pub fn run(rig: &mut dyn Rig, show: &mut dyn FnMut(&Check)) -> Vec<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
-    fn on(lies: Lies) -> Vec<(&'static str, Option<bool>)> {
-        run(&mut MockRig::new(lies), &mut |_| ()).into_iter().map(|check| (check.name, check.passed)).collect()
+    fn on(lies: Lies) -> Vec<Check> {
+        run(&mut MockRig::new(lies), &mut |_| ())
+    }
+
+    fn named(checks: Vec<Check>, wanted: impl Fn(&Check) -> bool) -> Vec<&'static str> {
+        checks.into_iter().filter(wanted).map(|check| check.name).collect()
     }
 
     #[test]
     fn everything_holds_on_a_clock_that_tells_the_truth() {
-        for (name, passed) in on(Lies::default()) {
-            assert_eq!(passed, Some(true), "{name}");
+        for check in on(Lies::default()) {
+            assert_eq!(check.passed, Some(true), "{check:?}");
         }
     }
 
     #[test]
     fn a_clock_or_device_that_lies_is_found_out() {
-        let failing = |lies: Lies| -> Vec<&'static str> {
-            on(lies).into_iter().filter(|(_, passed)| *passed == Some(false)).map(|(name, _)| name).collect()
-        };
+        let failing = |lies: Lies| named(on(lies), |check| check.passed == Some(false));
         assert!(failing(Lies { hidden_nanos: 50_000.0, ..Lies::default() }).contains(&"linear"));
-        assert!(failing(Lies { noise: 0.5, ..Lies::default() }).contains(&"a 5 % slower kernel"));
+        assert!(failing(Lies { coarseness: 1.15, ..Lies::default() }).contains(&"a 5 % slower kernel"));
+        assert!(failing(Lies { second_share: 1.05, ..Lies::default() }).contains(&"order"));
         assert_eq!(failing(Lies { copy_gbps: 5_000.0, ..Lies::default() }), ["copy"]);
         assert_eq!(failing(Lies { cached_share: 2.0, ..Lies::default() }), ["cold and hot"]);
-        assert_eq!(failing(Lies { graph_share: 0.9, ..Lies::default() }), ["graph"]);
+        assert_eq!(failing(Lies { cold_share: 0.5, ..Lies::default() }), ["cold and hot"]);
+        assert_eq!(failing(Lies { graph_share: 0.9, ..Lies::default() }), ["clocks"]);
+        assert_eq!(failing(Lies { other_clock_share: 1.02, ..Lies::default() }), ["clocks"]);
+        assert_eq!(failing(Lies { hushed: true, ..Lies::default() }), ["alone and in company"]);
+    }
+
+    #[test]
+    fn a_machine_that_scatters_is_told_from_one_that_lies() {
+        let open = named(on(Lies { noise: 0.5, ..Lies::default() }), |check| check.passed.is_none());
+        assert!(open.contains(&"a 5 % slower kernel") && open.contains(&"order"), "{open:?}");
+    }
+
+    #[test]
+    fn a_setting_that_is_not_as_wanted_has_advice_and_fails_nothing() {
+        let advised = |lies: Lies| {
+            let checks = settings::look(&mut MockRig::new(lies));
+            assert!(checks.iter().all(|check| check.passed != Some(false)), "{checks:?}");
+            named(checks, |check| check.passed.is_none() && check.advice.is_some())
+        };
+        let with = |fact: &str, value: Value| {
+            let mut lies = Lies::default();
+            lies.facts[fact] = value;
+            lies
+        };
+        for (fact, value, name) in [
+            ("persistence_mode", json!(false), "persistence mode"),
+            ("mig", json!(true), "MIG"),
+            ("ecc", json!(false), "ECC"),
+            ("application_clocks", json!("1200/2619 MHz"), "application clocks"),
+            ("clock_offsets", json!("100/0 MHz"), "clock offsets"),
+            ("power_limit_w", json!(500), "power limit"),
+            ("governor", json!("powersave"), "governor"),
+            ("turbo", json!(true), "turbo"),
+            ("smt", json!(true), "SMT"),
+            ("virtual_machine", json!(true), "machine"),
+        ] {
+            assert_eq!(advised(with(fact, value)), [name]);
+        }
+        assert_eq!(advised(Lies { others: vec!["process 7".into()], ..Lies::default() }), ["other users"]);
     }
 }

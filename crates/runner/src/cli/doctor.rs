@@ -43,13 +43,15 @@ fn deep(arguments: DoctorArguments) -> Result<Exit, CliError> {
 }
 
 fn line(check: &Check) -> String {
-    let Check { name, passed, found, wanted } = check;
-    let word = match passed {
-        Some(true) => "holds",
-        Some(false) => "FAILS",
-        None => "-",
+    let Check { name, passed, found, wanted, advice } = check;
+    let word = match (passed, advice) {
+        (Some(true), _) => "holds",
+        (Some(false), _) => "FAILS",
+        (None, Some(_)) => "note",
+        (None, None) => "-",
     };
-    format!("  {word:<6} {name:<20} {found}\n         {:<20} wanted: {wanted}\n", "")
+    let advice = advice.map_or_else(String::new, |advice| format!("         {:<20} advice: {advice}\n", ""));
+    format!("  {word:<6} {name:<20} {found}\n         {:<20} wanted: {wanted}\n{advice}", "")
 }
 
 fn shallow() -> String {

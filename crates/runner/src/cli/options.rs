@@ -189,7 +189,8 @@ pub struct NoiseArguments {
 /// Say which devices, libraries and clocks are here, and how to get what is missing.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
-    /// Let a device test the measuring itself: nothing, known work, known differences
+    /// Let a device test the measuring itself, with nothing, known work and known differences, and look at how the machine is
+    /// set up
     #[arg(long)]
     pub deep: bool,
     /// Where --deep tests: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu, mock

@@ -15,7 +15,7 @@ use calorimeter_shapes::Shape;
 use calorimeter_timing::cuda::{CudaEvents, Cupti, GraphClock, KernelClock, Kinds};
 use calorimeter_timing::memory::{Mark, Timeline};
 use calorimeter_timing::telemetry::{ClockLock, Source, nvml, nvml_lock};
-use calorimeter_timing::{Failure, WallClock, Work, nvtx};
+use calorimeter_timing::{Failure, Stopwatch, WallClock, Work, nvtx};
 use calorimeter_zoo::{DeviceKind, Machines, Setup, ZooError};
 use products::Product;
 use std::fmt::Write;
@@ -100,6 +100,14 @@ impl Platform for Cuda {
         // Every buffer set once, or what is replayed would stay in the cache.
         let captured = NonZeroU32::new(setup.sets).unwrap_or(NonZeroU32::MIN);
         Ok((Box::new(GraphClock::new(stream, captured)), None))
+    }
+
+    fn other_stopwatch(&self, setup: Setup, machines: &mut Machines) -> Result<Option<Box<dyn Stopwatch>>, Failure> {
+        // Without CUPTI the events are the first clock.
+        if setup.implementation != Implementation::Native || Cupti::load().is_err() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(CudaEvents::new(machine(setup.device, machines)?.stream().clone()))))
     }
 
     fn sensors(&self, _: Device, facts: &DeviceFacts) -> Result<Box<dyn Source>, String> {

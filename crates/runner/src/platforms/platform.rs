@@ -50,6 +50,11 @@ pub trait Platform: Debug + Send + Sync {
         Err("only cuda has graphs".into())
     }
 
+    /// Another clock on the device for the same work, where there is one: `doctor --deep` compares the two.
+    fn other_stopwatch(&self, _: Setup, _: &mut Machines) -> Result<Option<Box<dyn Stopwatch>>, Failure> {
+        Ok(None)
+    }
+
     /// Whether work has been done when its launch returns.
     fn is_synchronous(&self) -> bool {
         false

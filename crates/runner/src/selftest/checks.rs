@@ -1,13 +1,12 @@
 //! The checks.
 
+use super::company::{company, order};
 use super::rig::{Pair, Rig};
-use calorimeter_timing::{
-    Arm, Comparison, Estimate, Failure, Options, Overhead, Quiet, Stopwatch, Verdict, Window, Work, measure,
-};
-use std::time::Duration;
+use super::together::{all, alone, answer, beside, ends, is_one, lies_within, options, steps, together};
+use calorimeter_timing::{Comparison, Estimate, Failure, Overhead, Stopwatch, Verdict, Window, Work};
 
-/// Whether it holds and the figure; `None` where it does not apply.
-type Found = Result<Option<(bool, String)>, Failure>;
+/// Whether it holds, absent where nobody can say, and the figure or the reason.
+pub type Found = Result<(Option<bool>, String), Failure>;
 
 /// Name, what is wanted, and how it is checked.
 type Named = (&'static str, &'static str, fn(&mut dyn Rig) -> Found);
@@ -21,52 +20,20 @@ pub const ALL: &[Named] = &[
     ),
     ("linear", "2 and 4 times the steps take 2 and 4 times as long, within 1 %", linear),
     ("copy", "moves 70 to 102 % of the memory's stated or measured bandwidth", copy),
-    ("cold and hot", "a rotated copy is no faster than a cached one, and more sets change nothing", cold_and_hot),
-    ("graph", "a replayed graph takes as long as the stream, within 1 %", graph),
+    (
+        "cold and hot",
+        "a rotated copy is no faster than a cached one, nor than one far larger than the cache, and more sets change nothing",
+        cold_and_hot,
+    ),
+    ("clocks", "other clocks and a replayed graph read what the first clock reads, within 1 %", clocks),
+    ("alone and in company", "a chain takes as long beside a heavier and a lighter work as alone, within 2 %", company),
+    ("order", "two chains compared one way and the other have ratios whose product is 1, within 1 %", order),
     ("same against same", "at most 5 % of 20 comparisons find a difference", same),
     ("a 5 % slower kernel", "is SLOWER in at least 95 % of 40 comparisons; one 0.2 % slower is SAME", slower),
     ("device and wall", "a window on the device's clock is no longer than the host saw it", wall),
 ];
 
-fn options() -> Options {
-    Options {
-        precision: 0.003,
-        warm_up: Duration::from_millis(50),
-        max_warm_up: Duration::from_millis(500),
-        min_time: Duration::from_millis(100),
-        max_time: Duration::from_millis(1000),
-        window: Duration::from_millis(2),
-        ..Options::default()
-    }
-}
-
-fn alone(pair: &mut Pair) -> Result<Estimate, Failure> {
-    let mut arms = [Arm::new(pair.work.as_mut(), pair.stopwatch.as_mut())];
-    Ok(measure(&mut arms, &options(), &mut Quiet).remove(0)?.time)
-}
-
-/// The first compared with each of the others, all in alternation: what drifts hits them alike.
-fn together<const N: usize>(pairs: [&mut Pair; N], seed: u64) -> Result<Vec<Comparison>, Failure> {
-    let mut arms: Vec<Arm<'_>> = Vec::with_capacity(N);
-    for pair in pairs {
-        let arm = Arm::new(pair.work.as_mut(), pair.stopwatch.as_mut());
-        arms.push(if arms.is_empty() { arm } else { arm.against(0) });
-    }
-    let options = Options { seed, ..options() };
-    let measured = measure(&mut arms, &options, &mut Quiet).into_iter().skip(1);
-    measured.map(|one| one?.comparison.ok_or_else(|| "the two were not compared".into())).collect()
-}
-
-fn beside(base: &mut Pair, other: &mut Pair, seed: u64) -> Result<Comparison, Failure> {
-    Ok(together([base, other], seed)?.remove(0))
-}
-
-/// How many steps take about as long as wanted.
-fn steps(rig: &mut dyn Rig) -> Result<u64, Failure> {
-    const GUESS: u64 = 20_000;
-    let took = alone(&mut rig.spin(GUESS)?)?.median;
-    Ok(((GUESS as f64 * rig.spin_nanos() / took.max(1.0)) as u64).max(1_000))
-}
+const ELSEWHERE: &str = "does not apply to this device";
 
 fn empty_window(rig: &mut dyn Rig) -> Found {
     let Pair { mut work, mut stopwatch, .. } = rig.spin(1_000)?;
@@ -86,7 +53,7 @@ fn empty_window(rig: &mut dyn Rig) -> Found {
         }
     };
     let found = format!("{} reads {empty} ns{how}; its step is {step} ns", stopwatch.name());
-    Ok(Some((holds && small(step), found)))
+    Ok((Some(holds && small(step)), found))
 }
 
 /// Launches nothing, and waits as its work does.
@@ -118,45 +85,70 @@ fn linear(rig: &mut dyn Rig) -> Found {
     let steps = steps(rig)?;
     let mut longer = [rig.spin(2 * steps)?, rig.spin(4 * steps)?];
     let [twice, four_times] = &mut longer;
-    let compared = together([&mut rig.spin(steps)?, twice, four_times], 5)?;
+    let compared = together(vec![&mut rig.spin(steps)?, twice, four_times], 5)?;
     let launch = match rig.launching_takes_long() {
         true => alone(&mut rig.spin(1)?)?.median / alone(&mut rig.spin(steps)?)?.median,
         false => 0.0,
     };
-    let ratios = [0, 1].map(|one: usize| (1.0 / compared[one].ratio - launch) / (1.0 - launch));
-    let holds = (ratios[0] / 2.0 - 1.0).abs() <= 0.01 && (ratios[1] / 4.0 - 1.0).abs() <= 0.01;
+    let times = |ratio: f64| (1.0 / ratio - launch) / (1.0 - launch);
+    let holds = all([2.0, 4.0].iter().zip(&compared).map(|(wanted, compared)| {
+        let (lo, hi) = ends(compared);
+        is_one(times(hi) / wanted, times(lo) / wanted, 0.01)
+    }));
     let without =
         if launch > 0.0 { format!(" without the launch, {:.1} % of one", 100.0 * launch) } else { String::new() };
-    Ok(Some((holds, format!("{:.3} and {:.3}{without}", ratios[0], ratios[1]))))
+    let found = format!("{:.3} and {:.3}{without}", times(compared[0].ratio), times(compared[1].ratio));
+    Ok(answer(holds, found))
 }
 
 // ANCHOR: check
 fn copy(rig: &mut dyn Rig) -> Found {
-    let Some(peak) = rig.bandwidth()? else { return Ok(None) };
+    let Some(before) = rig.bandwidth()? else { return Ok((None, ELSEWHERE.into())) };
     let mut copy = rig.large_copy()?;
-    let gbps = copy.bytes as f64 / alone(&mut copy)?.median;
-    let share = gbps / peak;
-    Ok(Some(((0.7..=1.02).contains(&share), format!("{gbps:.0} GB/s, {:.0} % of {peak:.0}", 100.0 * share))))
+    let (time, bytes) = (alone(&mut copy)?, copy.bytes as f64);
+    // Where it is measured and others use it, it is not the same twice.
+    let after = rig.bandwidth()?.unwrap_or(before);
+    let least = bytes / time.hi.unwrap_or(time.median) / before.max(after);
+    let most = bytes / time.lo.unwrap_or(time.median) / before.min(after);
+    let shares = format!("{:.0} to {:.0} % of the bandwidth", 100.0 * least, 100.0 * most);
+    Ok(answer(lies_within(least, most, 0.7..=1.02), format!("{:.0} GB/s, {shares}", bytes / time.median)))
 }
 // ANCHOR_END: check
 
 fn cold_and_hot(rig: &mut dyn Rig) -> Found {
     let (bytes, sets) = rig.cached_copy();
-    let hot = alone(&mut rig.copy(bytes, 1)?)?;
-    let mut cold_copy = rig.copy(bytes, sets)?;
-    let cold = alone(&mut cold_copy)?;
-    let colder = beside(&mut cold_copy, &mut rig.copy(bytes, sets * 3 / 2)?, 3)?;
-    let (gain, flat) = (cold.median / hot.median, 1.0 / colder.ratio);
-    let holds = gain >= 0.97 && (0.9..=1.1).contains(&flat);
-    let found = format!("cold over hot {gain:.2}; {} sets over {sets}: {flat:.2}", sets * 3 / 2);
-    Ok(Some((holds, found)))
+    let more = sets * 3 / 2;
+    let mut cold = rig.copy(bytes, sets)?;
+    let hot = beside(&mut cold, &mut rig.copy(bytes, 1)?, 2)?;
+    let colder = beside(&mut cold, &mut rig.copy(bytes, more)?, 3)?;
+    // What comes from memory moves no more bytes in a second than a copy that no cache could hold.
+    let mut large = rig.large_copy()?;
+    let size = cold.bytes as f64 / large.bytes as f64;
+    let beyond = beside(&mut cold, &mut large, 4)?;
+    // Only what is certainly wrong fails: each of these may be off for a while on a machine that others use.
+    let (least, most) = ends(&colder);
+    let holds = ends(&hot).1 >= 0.97 && least <= 1.1 && most >= 0.9 && size / ends(&beyond).1 <= 1.1;
+    let (gain, flat, rate) = (hot.ratio, 1.0 / colder.ratio, size / beyond.ratio);
+    let found =
+        format!("cold over hot {gain:.2}; {more} sets over {sets}: {flat:.2}; {rate:.2} of the rate of a large copy");
+    Ok((Some(holds), found))
 }
 
-fn graph(rig: &mut dyn Rig) -> Found {
+fn clocks(rig: &mut dyn Rig) -> Found {
     let steps = steps(rig)?;
-    let Some(mut graph) = rig.graph(steps)? else { return Ok(None) };
-    let compared = beside(&mut rig.spin(steps)?, &mut graph, 1)?;
-    Ok(Some(((compared.ratio - 1.0).abs() <= 0.01, format!("stream over graph {:.4}", compared.ratio))))
+    let mut others = rig.other_clocks(steps)?;
+    if others.is_empty() {
+        return Ok((None, ELSEWHERE.into()));
+    }
+    let mut first = rig.spin(steps)?;
+    let names: Vec<&str> = others.iter().map(|pair| pair.stopwatch.name()).collect();
+    let compared = together(std::iter::once(&mut first).chain(&mut others).collect(), 1)?;
+    let holds = all(compared.iter().map(|one| {
+        let (lo, hi) = ends(one);
+        is_one(lo, hi, 0.01)
+    }));
+    let told = names.iter().zip(&compared).map(|(name, one)| format!("{name} {:.4}", 1.0 / one.ratio));
+    Ok(answer(holds, format!("over {}: {}", first.stopwatch.name(), told.collect::<Vec<_>>().join(", "))))
 }
 
 fn same(rig: &mut dyn Rig) -> Found {
@@ -169,23 +161,37 @@ fn same(rig: &mut dyn Rig) -> Found {
         off.push((compared.ratio - 1.0).abs());
     }
     let worst = off.into_iter().fold(0.0, f64::max);
-    Ok(Some((wrong <= 1, format!("{wrong} of {COMPARISONS}; ratios within {:.2} % of 1", 100.0 * worst))))
+    Ok((Some(wrong <= 1), format!("{wrong} of {COMPARISONS}; ratios within {:.2} % of 1", 100.0 * worst)))
 }
 
 fn slower(rig: &mut dyn Rig) -> Found {
     const COMPARISONS: u64 = 40;
+    const LITTLE: u64 = 5;
     let steps = steps(rig)?;
     let mut verdict = |share: f64, seed: u64| -> Result<Comparison, Failure> {
         beside(&mut rig.spin(steps)?, &mut rig.spin((steps as f64 * share).round() as u64)?, seed)
     };
-    let mut found = 0;
+    let (mut found, mut open) = (0, 0);
     for seed in 0..COMPARISONS {
-        found += u64::from(verdict(1.05, seed)?.verdict == Verdict::Slower);
+        match verdict(1.05, seed)?.verdict {
+            Verdict::Slower => found += 1,
+            Verdict::Unclear => open += 1,
+            Verdict::Faster | Verdict::Same => {}
+        }
     }
-    let little = verdict(1.002, COMPARISONS)?;
-    let holds = found * 100 >= COMPARISONS * 95 && little.verdict == Verdict::Same;
-    let shown = format!("found in {found} of {COMPARISONS}; 0.2 %: {:.4}x {}", little.ratio, little.verdict);
-    Ok(Some((holds, shown)))
+    let little = (0..LITTLE).map(|seed| Ok(verdict(1.002, COMPARISONS + seed)?.verdict));
+    let little = little.collect::<Result<Vec<Verdict>, Failure>>()?;
+    let count = |wanted: Verdict| little.iter().filter(|&&verdict| verdict == wanted).count();
+    let (same, unclear) = (count(Verdict::Same), count(Verdict::Unclear));
+    // Who scatters too much to see a difference does not deny it.
+    let enough = |right: u64, open: u64, of: u64| match (right, right + open) {
+        (right, _) if right * 100 >= of * 95 => Some(true),
+        (_, possible) if possible * 100 >= of * 95 => None,
+        _ => Some(false),
+    };
+    let holds = all([enough(found, open, COMPARISONS), enough(same as u64, unclear as u64, LITTLE)]);
+    let shown = format!("{found} of {COMPARISONS}, {open} unclear; 0.2 %: {same} of {LITTLE} SAME, {unclear} unclear");
+    Ok(answer(holds, shown))
 }
 
 fn wall(rig: &mut dyn Rig) -> Found {
@@ -197,13 +203,14 @@ fn wall(rig: &mut dyn Rig) -> Found {
     let before = stopwatch.now();
     let device = stopwatch.window(work.as_mut(), launches)?.resolve()? as f64;
     let wall = stopwatch.now().saturating_sub(before).as_nanos() as f64;
-    Ok(Some((device <= wall * 1.001, format!("{:.3} of the wall time", device / wall))))
+    Ok((Some(device <= wall * 1.001), format!("{:.3} of the wall time", device / wall)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use calorimeter_timing::{MockWork, Reading, Script};
+    use calorimeter_timing::{MockWork, Observer, Quiet, Reading, Script};
+    use serde_json::Value;
 
     /// A clock whose windows cost something, and something more for each launch, and whose readings come in steps.
     #[derive(Clone, Copy)]
@@ -242,8 +249,17 @@ mod tests {
         fn cached_copy(&self) -> (u64, u32) {
             (0, 0)
         }
-        fn graph(&mut self, _: u64) -> Result<Option<Pair>, Failure> {
-            Ok(None)
+        fn other_clocks(&mut self, _: u64) -> Result<Vec<Pair>, Failure> {
+            Ok(Vec::new())
+        }
+        fn observer(&mut self) -> Box<dyn Observer + '_> {
+            Box::new(Quiet)
+        }
+        fn facts(&mut self) -> Value {
+            Value::Null
+        }
+        fn others(&mut self) -> Result<Vec<String>, String> {
+            Ok(Vec::new())
         }
         fn bandwidth(&mut self) -> Result<Option<f64>, Failure> {
             Ok(None)
@@ -261,8 +277,8 @@ mod tests {
             (Inside, 65_536, 30_000, 1, false),
             (Inside, 65_536, 0, 1 << 15, false),
         ] {
-            let (found, said) = empty_window(&mut Costly { overhead, window, launch, step }).unwrap().unwrap();
-            assert_eq!(found, holds, "{said}");
+            let (found, said) = empty_window(&mut Costly { overhead, window, launch, step }).unwrap();
+            assert_eq!(found, Some(holds), "{said}");
         }
     }
 }

@@ -1,14 +1,16 @@
-//! What the checks run on: a real device, or a scripted one that can be told to lie.
+//! What the checks run on: a device of this machine, or anything that stands for one.
 
 use crate::devices::DiscoveredDevice;
 use crate::peaks::Probe;
 use crate::platforms;
 use crate::platforms::Probed;
 use crate::regimes::stopwatch;
+use crate::worker::arm::sensors::{Sensors, Watch};
 use calorimeter_case::{Regime, buffer_sets};
 use calorimeter_kernels::probes::Probes;
-use calorimeter_timing::{Failure, MockClock, MockWork, Script, Stopwatch, Work};
+use calorimeter_timing::{Failure, Observer, Phase, State, Stopwatch, Work};
 use calorimeter_zoo::{Machines, Setup};
+use serde_json::Value;
 
 /// A work, the clock that times it, and the bytes that a launch moves.
 pub struct Pair {
@@ -35,10 +37,20 @@ pub trait Rig {
     fn large_copy(&mut self) -> Result<Pair, Failure>;
     /// Bytes of a copy that the cache holds, and the sets with which it does not.
     fn cached_copy(&self) -> (u64, u32);
-    /// The chain replayed from a captured graph, where there are graphs.
-    fn graph(&mut self, steps: u64) -> Result<Option<Pair>, Failure>;
+    /// A work that needs as much power as one of known size can.
+    fn heavy(&mut self) -> Result<Pair, Failure> {
+        self.large_copy()
+    }
+    /// The chain on every other clock of the device, replayed from a captured graph included.
+    fn other_clocks(&mut self, steps: u64) -> Result<Vec<Pair>, Failure>;
     /// What memory can do at most in 10⁹ bytes per second: as its maker states it, or as a probe measured it.
     fn bandwidth(&mut self) -> Result<Option<f64>, Failure>;
+    /// Somebody who looks at the device's sensors, as where cases are measured.
+    fn observer(&mut self) -> Box<dyn Observer + '_>;
+    /// What its sensors tell of how it is set up.
+    fn facts(&mut self) -> Value;
+    /// Who else uses it, or why nobody can tell.
+    fn others(&mut self) -> Result<Vec<String>, String>;
 }
 
 /// A device of this machine.
@@ -46,6 +58,7 @@ pub struct RealRig {
     found: DiscoveredDevice,
     machines: Machines,
     probes: Box<dyn Probes>,
+    sensors: Sensors,
 }
 
 impl RealRig {
@@ -53,7 +66,8 @@ impl RealRig {
     pub fn open(found: DiscoveredDevice) -> Result<Self, Failure> {
         let mut machines = Machines::default();
         let probes = platforms::of(found.device).probes(found.device, &mut machines)?;
-        Ok(Self { found, machines, probes })
+        let sensors = Sensors::of(found.device, &found.facts());
+        Ok(Self { found, machines, probes, sensors })
     }
 
     fn setup(&self) -> Setup {
@@ -61,12 +75,22 @@ impl RealRig {
         Setup { implementation: platforms::of(device).probed_by(), device, sets: 1 }
     }
 
+    /// A probe with the stopwatch that its setup has in a regime.
     fn pair(&mut self, probe: Box<dyn calorimeter_kernels::probes::Probe>, regime: Regime) -> Result<Pair, Failure> {
-        let mut probe = probe;
+        let setup = self.setup();
+        let choose = |machines: &mut Machines, work: &mut dyn Work| Ok(stopwatch(regime, setup, machines, work)?.0);
+        self.timed(probe, choose)
+    }
+
+    fn timed(
+        &mut self,
+        mut probe: Box<dyn calorimeter_kernels::probes::Probe>,
+        choose: impl FnOnce(&mut Machines, &mut dyn Work) -> Result<Box<dyn Stopwatch>, Failure>,
+    ) -> Result<Pair, Failure> {
         probe.check()?;
         let bytes = probe.bytes();
         let mut work: Box<dyn Work> = Box::new(Probed(probe));
-        let (stopwatch, _) = stopwatch(regime, self.setup(), &mut self.machines, work.as_mut())?;
+        let stopwatch = choose(&mut self.machines, work.as_mut())?;
         Ok(Pair { work, stopwatch, bytes })
     }
 
@@ -107,13 +131,18 @@ impl Rig for RealRig {
         (bytes, buffer_sets(self.found.cache_bytes(), 2 * bytes, 3))
     }
 
-    fn graph(&mut self, steps: u64) -> Result<Option<Pair>, Failure> {
-        let platform = platforms::of(self.found.device);
-        if !platform.has_graphs(platform.probed_by()) {
-            return Ok(None);
+    fn other_clocks(&mut self, steps: u64) -> Result<Vec<Pair>, Failure> {
+        let (platform, setup) = (platforms::of(self.found.device), self.setup());
+        let mut clocks = Vec::new();
+        if let Some(other) = platform.other_stopwatch(setup, &mut self.machines)? {
+            let probe = self.probes.spin(steps)?;
+            clocks.push(self.timed(probe, |_, _| Ok(other))?);
         }
-        let probe = self.probes.spin(steps)?;
-        self.pair(probe, Regime::Graph).map(Some)
+        if platform.has_graphs(setup.implementation) {
+            let probe = self.probes.spin(steps)?;
+            clocks.push(self.pair(probe, Regime::Graph)?);
+        }
+        Ok(clocks)
     }
 
     fn bandwidth(&mut self) -> Result<Option<f64>, Failure> {
@@ -127,74 +156,33 @@ impl Rig for RealRig {
             .map(|looks| looks.peak())
             .map_err(Failure::from)
     }
-}
+    fn observer(&mut self) -> Box<dyn Observer + '_> {
+        Box::new(Watching(self.sensors.begin()))
+    }
 
-/// What a scripted device does; as it is by default, it tells the truth.
-pub struct Lies {
-    /// Nanoseconds that each launch takes besides its steps.
-    pub hidden_nanos: f64,
-    /// Relative noise of a window.
-    pub noise: f64,
-    /// Speed of memory in 10⁹ bytes per second; 1000 is stated.
-    pub copy_gbps: f64,
-    /// Time of a cached copy over that from memory.
-    pub cached_share: f64,
-    /// Time of a replayed graph over that of the stream.
-    pub graph_share: f64,
-}
+    fn facts(&mut self) -> Value {
+        let (device, facts) = (self.found.device, self.found.facts());
+        platforms::of(device).sensors(device, &facts).map_or(Value::Null, |source| source.facts())
+    }
 
-impl Default for Lies {
-    fn default() -> Self {
-        Self { hidden_nanos: 0.0, noise: 0.005, copy_gbps: 900.0, cached_share: 0.5, graph_share: 1.0 }
+    fn others(&mut self) -> Result<Vec<String>, String> {
+        platforms::of(self.found.device).others(self.found.device, &self.found.facts())
     }
 }
 
-/// A device that follows a script.
-pub struct MockRig {
-    lies: Lies,
-    seed: u64,
-    clock: MockClock,
-}
+/// Looks at the sensors between windows.
+struct Watching<'a>(Watch<'a>);
 
-impl MockRig {
-    /// A device that lies in this way.
-    pub fn new(lies: Lies) -> Self {
-        Self { lies, seed: 0, clock: MockClock::new(Script::default()) }
+impl Observer for Watching<'_> {
+    fn round(&mut self, _: u32) {
+        self.0.round();
     }
 
-    /// Time passes for all works alike.
-    fn scripted(&mut self, nanos: f64, bytes: u64) -> Pair {
-        self.seed += 1;
-        let script = Script { nanos, noise: self.lies.noise, seed: self.seed, ..Script::default() };
-        let stopwatch = Box::new(self.clock.beside(script.clone()));
-        let (work, _) = MockWork::pair(script);
-        Pair { work: Box::new(work), stopwatch, bytes }
-    }
-}
-
-impl Rig for MockRig {
-    fn spin(&mut self, steps: u64) -> Result<Pair, Failure> {
-        Ok(self.scripted(steps as f64 + self.lies.hidden_nanos, 0))
+    fn spoilt(&mut self) -> bool {
+        self.0.spoilt()
     }
 
-    fn copy(&mut self, bytes: u64, sets: u32) -> Result<Pair, Failure> {
-        let share = if sets == 1 { self.lies.cached_share } else { 1.0 };
-        Ok(self.scripted(2.0 * bytes as f64 / self.lies.copy_gbps * share, 2 * bytes))
-    }
-
-    fn large_copy(&mut self) -> Result<Pair, Failure> {
-        self.copy(1 << 30, 2)
-    }
-
-    fn cached_copy(&self) -> (u64, u32) {
-        (1 << 20, 100)
-    }
-
-    fn graph(&mut self, steps: u64) -> Result<Option<Pair>, Failure> {
-        Ok(Some(self.scripted(steps as f64 * self.lies.graph_share, 0)))
-    }
-
-    fn bandwidth(&mut self) -> Result<Option<f64>, Failure> {
-        Ok(Some(1000.0))
+    fn state(&mut self, phase: Phase) -> Option<State> {
+        self.0.state(phase)
     }
 }

@@ -83,9 +83,9 @@ pub fn looks_are_one(looks: &[f64], tolerance: f64) -> (Option<bool>, String) {
 
 /// All of several answers: one that is wrong decides, and one that is open leaves the whole open.
 pub fn all(answers: impl IntoIterator<Item = Option<bool>>) -> Option<bool> {
-    answers.into_iter().fold(Some(true), |so_far, next| match (so_far, next) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (Some(true), Some(true)) => Some(true),
-        _ => None,
-    })
+    let answers: Vec<Option<bool>> = answers.into_iter().collect();
+    if answers.contains(&Some(false)) {
+        return Some(false);
+    }
+    (!answers.contains(&None)).then_some(true)
 }

@@ -104,14 +104,9 @@ fn calls(kernels: &[(String, u64)]) -> u64 {
 fn cached(rotation: &Rotation, times: u64) -> Option<String> {
     let cache = rotation.cache_bytes?;
     let few = u64::from(rotation.sets) < sets_needed(cache, rotation.bytes, times);
+    // No figure of the case's own: in a summary, cases with one warning share a line.
     few.then(|| {
-        let held = f64::from(rotation.sets) * rotation.bytes as f64;
-        let (of_cache, mebibytes) = (held / cache as f64, cache as f64 / f64::from(1 << 20));
-        let sets = rotation.sets;
-        format!(
-            "operands may come from the cache: the {sets} buffer sets together are {of_cache:.2} times its {mebibytes:.0} \
-             MiB, and should be more than {times} times"
-        )
+        format!("operands may come from the cache: the buffer sets together are no more than {times} times its size")
     })
 }
 
@@ -137,10 +132,8 @@ mod tests {
         assert_eq!(of(4, 48 << 20), None);
         assert_eq!(of(512, 1 << 20), None);
         // Above the cache, and still fewer than were needed: memory was short.
-        let short = of(3, 32 << 20).unwrap();
-        assert!(short.contains("the 3 buffer sets together are 2.00 times its 48 MiB"), "{short}");
+        assert!(of(3, 32 << 20).unwrap().contains("no more than 3 times its size"));
         // As many as are ever made.
-        let tiny = of(512, 4096).unwrap();
-        assert!(tiny.contains("are 0.04 times its 48 MiB, and should be more than 3 times"), "{tiny}");
+        assert!(of(512, 4096).is_some());
     }
 }

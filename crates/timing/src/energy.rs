@@ -19,7 +19,7 @@ pub struct Energy {
 }
 
 /// How long the counter is followed. Counters step every tenth of a second or more often.
-const FOLLOWED: Duration = Duration::from_secs(1);
+const FOLLOWED: Duration = Duration::from_millis(500);
 /// The counter is read this often: beside it, asking a device is short, and a step is not noticed much too late.
 const READ_EVERY: Duration = Duration::from_millis(10);
 /// Fewer readings between the first step and the last leave the edges too coarse.
@@ -27,7 +27,7 @@ const FEWEST_READINGS: u32 = 10;
 /// Parts of the time that the interval is of: what each used.
 const PARTS: usize = 8;
 
-/// Follows the counter while the arm, which has run alone until now, goes on at its own pace: for a second, or for half of the
+/// Follows the counter while the arm, which has run alone until now, goes on at its own pace: for half a second, or half of the
 /// time that it may be measured if that is less. No time passes where there is no counter.
 pub fn follow(
     arm: &mut Arm<'_>,
@@ -142,16 +142,16 @@ mod tests {
             let energy = measured(nanos, true, &Options::default()).0.unwrap();
             let (truth, lo, hi) = (700.0 * nanos / 1e9, energy.lo.unwrap(), energy.hi.unwrap());
             assert!((energy.joules / truth - 1.0).abs() < 0.04, "{energy:?} {truth}");
-            assert!(lo < truth && truth < hi && hi / lo < 1.3, "{energy:?} {truth}");
+            assert!(lo < truth && truth < hi && hi / lo < 1.5, "{energy:?} {truth}");
         }
     }
 
     #[test]
-    fn following_a_counter_takes_a_second_and_nothing_where_there_is_none() {
+    fn following_a_counter_takes_half_a_second_and_nothing_where_there_is_none() {
         let options = Options { max_time: Duration::from_secs(3), ..Options::default() };
         let ((none, without), (some, with)) = (measured(9_000.0, false, &options), measured(9_000.0, true, &options));
         assert!(none.is_none() && some.is_some());
-        assert!((0.95..1.1).contains(&(with - without)), "{with} {without}");
+        assert!((0.45..0.6).contains(&(with - without)), "{with} {without}");
         let hurried = Options { max_time: Duration::from_millis(100), ..options };
         let (short, seconds) = measured(9_000.0, true, &hurried);
         assert!(short.is_none() && seconds < 1.0, "{short:?} {seconds}");

@@ -83,21 +83,21 @@ fn left(work: &mut dyn Work, stopwatch: &mut dyn Stopwatch) -> Result<Estimate, 
 
 fn linear(rig: &mut dyn Rig) -> Found {
     let steps = steps(rig)?;
-    let mut longer = [rig.spin(2 * steps)?, rig.spin(4 * steps)?];
-    let [twice, four_times] = &mut longer;
-    let compared = together(vec![&mut rig.spin(steps)?, twice, four_times], 5)?;
-    let launch = match rig.launching_takes_long() {
-        true => alone(&mut rig.spin(1)?)?.median / alone(&mut rig.spin(steps)?)?.median,
-        false => 0.0,
-    };
-    let times = |ratio: f64| (1.0 / ratio - launch) / (1.0 - launch);
+    let (mut once, mut twice, mut four_times) = (rig.spin(steps)?, rig.spin(2 * steps)?, rig.spin(4 * steps)?);
+    let mut launch = if rig.launching_takes_long() { Some(rig.spin(1)?) } else { None };
+    let pairs = [&mut once, &mut twice, &mut four_times].into_iter().chain(launch.as_mut()).collect();
+    let compared = together(pairs, 5)?;
+    // What a launch takes by itself, as a share of the first chain: in turns with it, because it changes with the load.
+    let (least, most) = compared.get(2).map_or((0.0, 0.0), |launch| (1.0 / ends(launch).1, 1.0 / ends(launch).0));
+    let times = |ratio: f64, launch: f64| (1.0 / ratio - launch) / (1.0 - launch);
     let holds = all([2.0, 4.0].iter().zip(&compared).map(|(wanted, compared)| {
         let (lo, hi) = ends(compared);
-        is_one(times(hi) / wanted, times(lo) / wanted, 0.01)
+        is_one(times(hi, least) / wanted, times(lo, most) / wanted, 0.01)
     }));
+    let share = compared.get(2).map_or(0.0, |launch| 1.0 / launch.ratio);
     let without =
-        if launch > 0.0 { format!(" without the launch, {:.1} % of one", 100.0 * launch) } else { String::new() };
-    let found = format!("{:.3} and {:.3}{without}", times(compared[0].ratio), times(compared[1].ratio));
+        if share > 0.0 { format!(" without the launch, {:.1} % of one", 100.0 * share) } else { String::new() };
+    let found = format!("{:.3} and {:.3}{without}", times(compared[0].ratio, share), times(compared[1].ratio, share));
     Ok(answer(holds, found))
 }
 

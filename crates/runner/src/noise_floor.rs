@@ -33,6 +33,8 @@ pub struct Noise {
     /// Of all comparisons together.
     #[serde(flatten)]
     pub total: Rates,
+    /// The middle one of the workloads' floors: one that cannot be timed well here says nothing of the others.
+    pub middle_floor: f64,
     /// The margin that verdicts on this device use from now on.
     pub margin: f64,
 }
@@ -79,12 +81,12 @@ impl Floor {
         let kept = path(&found.identity).and_then(|path| cache::read::<Noise>(&path));
         let Some(noise) = kept else { return Self::default() };
         match outdated(&noise, found, &policy(found), crate::run::now()) {
-            None => Self { floor: noise.total.floor, note: None },
+            None => Self { floor: noise.middle_floor, note: None },
             Some(why) => Self { floor: 0.0, note: Some(note(found.device, &why)) },
         }
     }
 
-    /// The margin for verdicts: what was asked for, or twice the floor that was found if that is more.
+    /// The margin for verdicts: what was asked for, or twice the middle floor that was found if that is more.
     pub fn margin(&self, asked: f64) -> f64 {
         asked.max(2.0 * self.floor)
     }

@@ -107,7 +107,7 @@ fn noise_that_was_found_at_another_clock_is_not_used() {
     let kept = scene.path("cache/calorimeter/noise/mock.json");
     let mut noise: Value = serde_json::from_slice(&fs::read(&kept).unwrap()).unwrap();
     assert_eq!(noise["policy"], "clock locked at 1200 MHz");
-    noise["floor"] = 0.05.into();
+    noise["middle_floor"] = 0.05.into();
     fs::write(&kept, noise.to_string()).unwrap();
     for (arguments, margin, notes) in [("--lock-clocks=1200", 0.1, 0), ("--lock-clocks", 0.02, 1), ("", 0.02, 1)] {
         let out = format!("out{}", arguments.len());

@@ -168,7 +168,7 @@ fn the_noise_of_a_device_becomes_the_margin_of_its_verdicts() {
     let ended = scene.run("noise --device mock --comparisons 20 --format json");
     let noise: Value = serde_json::from_str(&ended.ended_with(0).stdout).unwrap();
     assert_eq!((noise["comparisons"].as_u64(), noise["false_verdict_rate"].as_f64()), (Some(20), Some(0.0)));
-    let floor = noise["floor"].as_f64().unwrap();
+    let floor = noise["middle_floor"].as_f64().unwrap();
     assert!(floor > 0.0 && floor < 0.01, "{floor}");
     let workloads = noise["workloads"].as_array().unwrap();
     let cases: Vec<&str> = workloads.iter().map(|workload| workload["case"].as_str().unwrap()).collect();
@@ -182,7 +182,7 @@ fn the_noise_of_a_device_becomes_the_margin_of_its_verdicts() {
     assert_eq!(margin("after"), 0.02);
     let kept = scene.path("cache/calorimeter/noise/mock.json");
     let mut noise: Value = serde_json::from_slice(&fs::read(&kept).unwrap()).unwrap();
-    noise["floor"] = 0.05.into();
+    noise["middle_floor"] = 0.05.into();
     fs::write(&kept, noise.to_string()).unwrap();
     assert_eq!(margin("noisy"), 0.1);
     noise["measured"] = "2024-01-31T12:00:00+00:00".into();

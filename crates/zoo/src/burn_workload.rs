@@ -82,10 +82,11 @@ pub fn build_operator<B: BurnBackend>(
         }
     }
     let mut passes = Vec::new();
-    for _ in 0..setup.sets.max(1) {
+    let moves = operator.moves(spec);
+    for set in 0..setup.sets.max(1) {
         let uploaded: Result<Vec<Value<B>>, ZooError> = operands
             .iter()
-            .zip(inputs)
+            .zip(&moves.inputs_of_set(inputs, set))
             .map(|(operand, matrix)| Value::upload(matrix, operand.element, &device))
             .collect();
         passes.push(make(spec, uploaded?)?);
@@ -98,6 +99,12 @@ impl<B: BurnBackend> BurnWorkload<B> {
     fn new(passes: Vec<Pass<B>>, slots: Vec<Slot>, device: B::Device) -> Self {
         let outputs = passes.iter().map(|_| Vec::new()).collect();
         Self { passes, next: 0, outputs, slots, device, weight_bytes: 0, quantising: None, tf32: false }
+    }
+
+    /// Takes what a set's last pass left.
+    fn read(&mut self, set: usize) -> Result<Vec<Output>, ZooError> {
+        let outputs = std::mem::take(&mut self.outputs[set]);
+        outputs.into_iter().zip(&self.slots).map(|(output, slot)| output.download(slot.element)).collect()
     }
 }
 
@@ -133,8 +140,14 @@ impl<B: BurnBackend> Workload for BurnWorkload<B> {
         drop(poison);
         let set = self.next;
         self.launch()?;
-        let outputs = std::mem::take(&mut self.outputs[set]);
-        outputs.into_iter().zip(&self.slots).map(|(output, slot)| output.download(slot.element)).collect()
+        self.read(set)
+    }
+
+    fn kept(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
+        match self.outputs.get(set as usize) {
+            Some(kept) if !kept.is_empty() => self.read(set as usize).map(Some),
+            _ => Ok(None),
+        }
     }
 
     fn next_set(&self) -> u32 {

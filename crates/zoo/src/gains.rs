@@ -15,6 +15,8 @@ struct Gains {
     /// Runs of neighbours in a row that share a gain of one octave, from the shortest; they lie in one another like the
     /// blocks of recipes.
     runs: &'static [usize],
+    /// Whether a run is as high as it is long: a block may lie along either side of an operand.
+    square: bool,
     /// Whether the longest run has one gain for positive and one for negative numbers, so that its middle is not zero.
     skewed: bool,
     /// The gain of the last columns: a product that leaves them out is plainly wrong.
@@ -26,11 +28,16 @@ const TAIL: usize = 8;
 
 /// A weight: with all block sizes that recipes have.
 const WEIGHT: Gains =
-    Gains { seed: 0, rows: 3.0, columns: 0.0, runs: &[16, 32, 64, 128, 256], skewed: true, tail: 4.0 };
+    Gains { seed: 0, rows: 3.0, columns: 0.0, runs: &[16, 32, 64, 128, 256], square: false, skewed: true, tail: 4.0 };
 
 /// An input: with fewer and smaller gains, because a row's loudest number leaves the fewer codes to the others, the louder
 /// it is.
-const INPUT: Gains = Gains { seed: 0, rows: 2.0, columns: 1.0, runs: &[16, 32], skewed: false, tail: 2.0 };
+const INPUT: Gains =
+    Gains { seed: 0, rows: 2.0, columns: 1.0, runs: &[16, 32], square: false, skewed: false, tail: 2.0 };
+
+/// An operand of an operator, which may be a weight or an input, either side up.
+const OPERAND: Gains =
+    Gains { seed: 0, rows: 2.0, columns: 2.0, runs: &[32, 128], square: true, skewed: false, tail: 2.0 };
 
 /// Plain tensors made louder and quieter in places.
 pub fn applied(plain: &Tensors, dtype: Dtype, seed: u64) -> Tensors {
@@ -45,6 +52,11 @@ pub fn applied(plain: &Tensors, dtype: Dtype, seed: u64) -> Tensors {
         input: Matrix { rows: *rows, cols: *cols, values: values.into() },
         weights: plain.weights.iter().zip(seed.wrapping_add(1)..).map(weight).collect(),
     }
+}
+
+/// Plain numbers of an operator's operand made louder and quieter in places.
+pub fn of_operand(plain: &[f32], cols: usize, seed: u64) -> Vec<f32> {
+    Gains { seed, ..OPERAND }.apply(plain, cols)
 }
 
 impl Gains {
@@ -68,7 +80,7 @@ impl Gains {
 
     /// The gains of positive and negative numbers in the shortest run that begins at a column.
     fn of_run(&self, row: usize, col: usize) -> [f32; 2] {
-        let octaves = |run: usize| self.draw([1 + row, col / run, run]);
+        let octaves = |run: usize| self.draw([1 + if self.square { row / run } else { row }, col / run, run]);
         let shared = self.rows * self.draw([1 + row, 0, 0]) + self.runs.iter().map(|&run| octaves(run)).sum::<f32>();
         let longest = self.runs[self.runs.len() - 1];
         let negative = if self.skewed { self.draw([1 + row, col / longest, 1]) - octaves(longest) } else { 0.0 };

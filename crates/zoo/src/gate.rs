@@ -2,149 +2,20 @@
 
 mod bias;
 mod loudness;
+mod mismatch;
 pub(crate) mod projection;
+mod tolerance;
 
 use crate::{Output, Reference, Sample};
-use calorimeter_recipes::Dtype;
-use calorimeter_recipes::format::Format;
+use loudness::Loudness;
+use rayon::prelude::*;
 
 pub use bias::{Bias, Part};
 pub use calorimeter_recipes::Accuracy;
+pub use mismatch::Mismatch;
 pub use projection::Projection;
-
-/// How far a correct output may be from its reference.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Tolerance {
-    /// Bound of the relative error in the Euclidean norm.
-    pub rel_l2: f64,
-    /// Bound of one element's error, relative to the larger of its reference and the reference's root mean square.
-    pub element: f64,
-}
-
-/// Unit roundoff of the accumulators: every implementation sums in f32.
-const ACCUMULATOR: f64 = 1.0 / (1u64 << 24) as f64;
-
-/// How far TF32, the f32 operand type of tensor cores, is from f32: what does not fit is cut off, not rounded.
-const TF32: f64 = 1.0 / (1u64 << 10) as f64;
-
-impl Tolerance {
-    /// For outputs rounded `roundings` times in a row to a dtype, after sums of `depth` products.
-    pub fn new(dtype: Dtype, roundings: u32, depth: u64) -> Self {
-        // Independent rounding errors add in quadrature; so do those of a sum's steps.
-        let rounding = dtype.unit_roundoff() * f64::from(roundings).sqrt();
-        let summing = ACCUMULATOR * (depth as f64).sqrt();
-        // An error is at most about three times its root mean square, one element among millions about twice that.
-        Self { rel_l2: 1.5 * rounding + 4.0 * summing, element: 4.0 * rounding + 16.0 * summing }
-    }
-
-    /// The same where inputs of `layers` layers in a row, `width` numbers wide, are quantised after errors of this size.
-    /// Those that come to lie on the other side of a boundary are off by a whole step: on the whole that is the geometric
-    /// mean of a rounding and a step, and in one row it may be a single step among `width` numbers. Where a scale is the
-    /// tensor's and the reference does not know the `whole`, its largest value may be elsewhere: all are off by a step.
-    pub fn with_requantised(self, before: f64, layers: u32, width: u64, format: Format, whole: bool) -> Self {
-        let step = format.typical_step();
-        let known = whole || !format.looks_at_the_whole_tensor();
-        let crossed = if known { (before * step).sqrt() } else { step };
-        let error = (crossed + step / (width as f64).sqrt()) * f64::from(layers).sqrt();
-        Self { rel_l2: self.rel_l2 + error, element: self.element + 6.0 * error }
-    }
-
-    /// The same where both operands of every product were rounded to TF32, in `products` layers in a row.
-    pub fn with_tf32(self, products: u32) -> Self {
-        let rounding = tf32_rounding(products);
-        Self { rel_l2: self.rel_l2 + 1.5 * rounding, element: self.element + 4.0 * rounding }
-    }
-}
-
-/// The error of `products` layers in a row with both operands of every product rounded to TF32.
-pub(crate) fn tf32_rounding(products: u32) -> f64 {
-    TF32 * f64::from(2 * products).sqrt()
-}
-
-impl Bias {
-    /// For outputs in a dtype after layers in a row whose sums have so many products.
-    pub fn new(dtype: Dtype, depths: &[u64]) -> Self {
-        // One of the roundings to the dtype may cut off, and tensor cores cut off each step of their sums.
-        let sums = ACCUMULATOR * depths.iter().sum::<u64>() as f64;
-        Self { floor: dtype.unit_roundoff() + sums, depth: depths.iter().copied().min().unwrap_or(1) }
-    }
-
-    /// The same where operands are cut to TF32: both lose half a step, and so on in `layers` layers in a row.
-    pub fn with_tf32(self, layers: u32) -> Self {
-        Self { floor: self.floor + TF32 * f64::from(layers), ..self }
-    }
-}
-
-/// Why an output is wrong.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Mismatch {
-    /// Not the size it should have.
-    #[error("the output has {got} values instead of {expected}")]
-    Size {
-        /// Values found.
-        got: usize,
-        /// Values expected.
-        expected: usize,
-    },
-    /// Not a number, infinite, or never written: outputs are filled with NaN before the run.
-    #[error("{count} values are not finite; the first is {value} at row {row}, column {col}")]
-    NotFinite {
-        /// Row of the first.
-        row: usize,
-        /// Column of the first.
-        col: usize,
-        /// The first.
-        value: f32,
-        /// How many there are.
-        count: usize,
-    },
-    /// Too far from the reference in one place.
-    #[error(
-        "{count} of {compared} compared values are wrong; the first, at row {row}, column {col}, is {got:e} instead of {expected:e}"
-    )]
-    Element {
-        /// Row of the first.
-        row: usize,
-        /// Column of the first.
-        col: usize,
-        /// What it is.
-        got: f64,
-        /// What it should be.
-        expected: f64,
-        /// How many there are.
-        count: usize,
-        /// How many were compared.
-        compared: usize,
-    },
-    /// Too large or too small throughout, as by a wrong scale.
-    #[error("{part} is {slope:.5} times what it should be, more than {limit:.1e} from 1")]
-    Bias {
-        /// Of what.
-        part: Part,
-        /// The least-squares slope on the reference.
-        slope: f64,
-        /// How far from one it may be.
-        limit: f64,
-    },
-    /// Wrong where it was not compared value by value.
-    #[error("{part} is wrong: under random signs its values add up to {got:e} instead of {expected:e}")]
-    Sum {
-        /// Of what.
-        part: Part,
-        /// What its values add up to.
-        got: f64,
-        /// What they should.
-        expected: f64,
-    },
-    /// Too far from the reference overall.
-    #[error("the relative error is {got:.2e}, above {limit:.2e}")]
-    Norm {
-        /// What it is.
-        got: f64,
-        /// What it may be.
-        limit: f64,
-    },
-}
+pub use tolerance::Tolerance;
+pub(crate) use tolerance::tf32_rounding;
 
 /// What the gate let through.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -157,14 +28,36 @@ pub struct Judged {
 
 /// Compares an output with what its own operands should give; answers the relative error.
 pub fn judge(output: &Output, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
-    check_written(output)?;
-    let scale = rms(&reference.values);
-    let got = output.sampled(&reference.sample);
-    check_elements(&got, reference, tolerance, |_| scale)?;
-    check_norm(&got, &reference.values, tolerance)
+    judge_in(output, reference, tolerance, |loudness, _, _| loudness.of_all())
 }
 
-/// The same in units of the loudness that rows and columns have, and with a test of bias.
+/// The same for sums of products. Their errors may be as large as the loudness of their row and column allows, or that of
+/// all: where an activation cuts off nearly all of a column, what is left of it has errors of what was cut off.
+pub fn judge_sums(output: &Output, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
+    judge_in(output, reference, tolerance, |loudness, row, col| loudness.at(row, col).max(loudness.of_all()))
+}
+
+fn judge_in(
+    output: &Output,
+    reference: &Reference,
+    tolerance: &Tolerance,
+    unit: impl Fn(&Loudness, usize, usize) -> f64,
+) -> Result<f64, Mismatch> {
+    check_written(output)?;
+    let got = output.sampled(&reference.sample);
+    let loudness = Loudness::of(&reference.values, reference.sample.cols.len());
+    let units = self::units(reference, |row, col| unit(&loudness, row, col));
+    check_elements(&got, reference, tolerance, &units)?;
+    // A few numbers have no slope to speak of.
+    if let Some(slope) = tolerance.slope.filter(|_| got.len() >= bias::FEW) {
+        let even = self::units(reference, |row, col| loudness.at(row, col).max(loudness.of_all()));
+        check_bias(&got, reference, &even, &Bias::unless_shared(slope))?;
+    }
+    let error = check_norm(&got, &reference.values, tolerance)?;
+    check_sums(output, reference, error)
+}
+
+/// Compares an output in units of the loudness that rows and columns have alone, with a bias that is known.
 pub fn judge_evenly(
     output: &Output,
     reference: &Reference,
@@ -173,26 +66,37 @@ pub fn judge_evenly(
 ) -> Result<f64, Mismatch> {
     check_written(output)?;
     let got = output.sampled(&reference.sample);
-    let loudness = loudness::of(&reference.values, &reference.sample);
-    check_elements(&got, reference, tolerance, |at| loudness[at])?;
-    let even = |values: &[f64]| -> Vec<f64> {
-        values.iter().zip(&loudness).map(|(value, &loud)| if loud > 0.0 { value / loud } else { *value }).collect()
-    };
-    let (got, values) = (even(&got), even(&reference.values));
-    let Sample { rows, cols } = &reference.sample;
-    bias::check(&got, &values, cols.len(), bias).map_err(|(part, slope, limit)| {
-        let part = match part {
-            Part::Whole => part,
-            Part::Row(row) => Part::Row(rows[row]),
-            Part::Column(col) => Part::Column(cols[col]),
+    let loudness = Loudness::of(&reference.values, reference.sample.cols.len()).at_most();
+    let units = units(reference, |row, col| loudness.at(row, col));
+    check_elements(&got, reference, tolerance, &units)?;
+    check_bias(&got, reference, &units, bias)?;
+    let error = check_norm(&in_units(&got, &units), &in_units(&reference.values, &units), tolerance)?;
+    check_sums(output, reference, error)
+}
+
+/// Compares an output, as it would be on the first buffer set, with that of the first, which was right where it was
+/// sampled: both may be off by as much as a right one, and no further apart, anywhere.
+pub fn judge_beside(output: &Output, right: &Output, tolerance: &Tolerance) -> Result<(), Mismatch> {
+    check_written(output)?;
+    let cols = right.cols;
+    let loudness = Loudness::of(&right.values, cols);
+    let rows = output.values.par_chunks(cols).zip(right.values.par_chunks(cols)).enumerate();
+    let wrong = rows.map(|(row, (got, right))| {
+        let wrong = |(col, (got, right)): (usize, (&f32, &f32))| {
+            let (got, right) = (f64::from(*got), f64::from(*right));
+            let unit = right.abs().max(loudness.at(row, col)).max(loudness.of_all());
+            ((got - right).abs() > 2.0 * tolerance.element * unit).then_some((row, col, got, right))
         };
-        Mismatch::Bias { part, slope, limit }
-    })?;
-    let error = check_norm(&got, &values, tolerance)?;
-    // Errors are as large elsewhere as where they were measured.
-    match reference.projection.as_ref().and_then(|projection| projection.first_off(output, error)) {
-        Some((part, got, expected)) => Err(Mismatch::Sum { part, got, expected }),
-        None => Ok(error),
+        // Most are the same to the bit.
+        let found: Vec<_> = got.iter().zip(right).enumerate().filter(|(_, (a, b))| a != b).filter_map(wrong).collect();
+        found
+    });
+    let wrong: Vec<_> = wrong.flatten_iter().collect();
+    match wrong.first() {
+        Some(&(row, col, got, expected)) => {
+            Err(Mismatch::Element { row, col, got, expected, count: wrong.len(), compared: output.values.len() })
+        }
+        None => Ok(()),
     }
 }
 
@@ -210,22 +114,49 @@ fn check_written(output: &Output) -> Result<(), Mismatch> {
     Ok(())
 }
 
-/// Refuses values that are further off than their references or their loudness allow.
-fn check_elements(
-    got: &[f64],
-    reference: &Reference,
-    tolerance: &Tolerance,
-    loudness: impl Fn(usize) -> f64,
-) -> Result<(), Mismatch> {
+/// What an error at each sampled place is measured in, by the place's row and column in the sample.
+fn units(reference: &Reference, of: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+    let cols = reference.sample.cols.len();
+    (0..reference.values.len()).map(|at| of(at / cols, at % cols)).collect()
+}
+
+fn in_units(values: &[f64], units: &[f64]) -> Vec<f64> {
+    values.iter().zip(units).map(|(value, &unit)| if unit > 0.0 { value / unit } else { *value }).collect()
+}
+
+/// Refuses values that are further off than their references or their units allow.
+fn check_elements(got: &[f64], reference: &Reference, tolerance: &Tolerance, units: &[f64]) -> Result<(), Mismatch> {
     let wrong = |&at: &usize| {
         let (got, expected) = (got[at], reference.values[at]);
-        (got - expected).abs() > tolerance.element * expected.abs().max(loudness(at))
+        (got - expected).abs() > tolerance.element * expected.abs().max(units[at])
     };
     let mut bad = (0..got.len()).filter(wrong);
     let Some(first) = bad.next() else { return Ok(()) };
     let (row, col) = reference.sample.position(first);
     let (expected, compared) = (reference.values[first], got.len());
     Err(Mismatch::Element { row, col, got: got[first], expected, count: 1 + bad.count(), compared })
+}
+
+/// Refuses an output, a row or a column that is too large or too small throughout.
+fn check_bias(got: &[f64], reference: &Reference, units: &[f64], bias: &Bias) -> Result<(), Mismatch> {
+    let Sample { rows, cols } = &reference.sample;
+    let even = (in_units(got, units), in_units(&reference.values, units));
+    bias::check(&even.0, &even.1, cols.len(), bias).map_err(|(part, slope, limit)| {
+        let part = match part {
+            Part::Whole => part,
+            Part::Row(row) => Part::Row(rows[row]),
+            Part::Column(col) => Part::Column(cols[col]),
+        };
+        Mismatch::Bias { part, slope, limit }
+    })
+}
+
+/// Refuses what is wrong where it was not sampled: errors are as large there as where they were measured.
+fn check_sums(output: &Output, reference: &Reference, error: f64) -> Result<f64, Mismatch> {
+    match reference.projection.as_ref().and_then(|projection| projection.first_off(output, error)) {
+        Some((part, got, expected)) => Err(Mismatch::Sum { part, got, expected }),
+        None => Ok(error),
+    }
 }
 
 fn check_norm(got: &[f64], reference: &[f64], tolerance: &Tolerance) -> Result<f64, Mismatch> {
@@ -241,13 +172,10 @@ pub fn accuracy(got: &[f64], reference: &[f64]) -> Accuracy {
     Accuracy::of(reference, got)
 }
 
-fn rms(values: &[f64]) -> f64 {
-    (values.iter().map(|v| v * v).sum::<f64>() / values.len().max(1) as f64).sqrt()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use calorimeter_recipes::Dtype;
 
     fn example() -> (Output, Reference, Tolerance) {
         let values: Vec<f32> = (0..12).map(|i| (i as f32 - 5.5) / 3.0).collect();
@@ -302,7 +230,7 @@ mod tests {
         let values: Vec<f64> = (0..rows * cols).map(|at| ((at * 31) % 97) as f64 / 30.0 - 1.5).collect();
         let sample = Sample { rows: (0..rows).collect(), cols: (0..cols).collect() };
         let reference = Reference { sample, values, projection: None };
-        let tolerance = Tolerance { rel_l2: 0.04, element: 0.2 };
+        let tolerance = Tolerance { rel_l2: 0.04, element: 0.2, slope: None };
         let bias = Bias { floor: 1e-3, depth: 4096 };
         let judged = |of: &dyn Fn(usize, usize) -> f64| {
             let value = |(at, value): (usize, &f64)| (value * of(at / cols, at % cols) + 4e-3 * noise(at)) as f32;
@@ -330,7 +258,8 @@ mod tests {
         let values = reference.values.iter().enumerate();
         let wrong = values.map(|(at, &value)| if at == 2 * cols + 9 { 0.05 } else { value as f32 }).collect();
         let output = Output { rows, cols, values: wrong };
-        let (tolerance, bias) = (Tolerance { rel_l2: 0.04, element: 0.2 }, Bias { floor: 1e-3, depth: 64 });
+        let (tolerance, bias) =
+            (Tolerance { rel_l2: 0.04, element: 0.2, slope: None }, Bias { floor: 1e-3, depth: 64 });
         assert!(judge(&output, &reference, &tolerance).is_ok());
         assert!(judge_evenly(&output, &reference, &tolerance, &bias).is_err());
     }

@@ -36,6 +36,7 @@ mod error;
 mod gains;
 mod matrix;
 mod model;
+mod moves;
 #[cfg(feature = "cuda")]
 pub mod native;
 mod normalise;
@@ -66,6 +67,7 @@ pub use cube_pass::{Read, cube_pass, cube_pass_mixed};
 pub use error::ZooError;
 pub use matrix::Matrix;
 pub use model::{Definition, Forward, Layout, Model, ModelInfo};
+pub use moves::{Along, Moves};
 pub use operand::{Fill, Operand, Slot};
 pub use operation::{Exact, Operation};
 pub use operator::{Operator, OperatorInfo};

@@ -1,11 +1,13 @@
 //! What an operator reads and writes, and what its inputs are filled with.
 
 use crate::Matrix;
+use crate::gains;
 use crate::problem::filled;
 use calorimeter_recipes::Codes;
 use calorimeter_recipes::Element;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
 
 /// An input of an operator, as a matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,15 +38,30 @@ pub struct Slot {
 pub enum Fill {
     /// Standard normal numbers.
     Normal,
+    /// Standard normal numbers that are nowhere louder: of exponentials of louder ones a single one would be left, and of a
+    /// sum with a louder one the roundings.
+    Even,
     /// Standard normal numbers around a mean that differs from row to row, up to 4: a kernel that takes the mean for zero
     /// is found out.
     Offset,
-    /// The same with means up to 100: exponentials of such numbers overflow and vanish in f32.
+    /// The same with means up to 100, nowhere louder: exponentials of such numbers overflow and vanish in f32.
     Far,
-    /// From the first to the second, evenly.
+    /// Within plus and minus this, evenly, as weights are.
+    Around(f32),
+    /// From the first to the second, evenly; no number is ever beyond, as is right for variances and probabilities.
     Uniform(f32, f32),
     /// Whole numbers from 0 to below this.
     Below(u32),
+}
+
+impl Fill {
+    /// Whether the gate may make what is drawn louder or quieter in places.
+    fn may_be_louder(self) -> bool {
+        match self {
+            Self::Normal | Self::Offset | Self::Around(_) => true,
+            Self::Even | Self::Far | Self::Uniform(..) | Self::Below(_) => false,
+        }
+    }
 }
 
 impl Operand {
@@ -65,22 +82,46 @@ impl Operand {
 
     /// Its numbers, each one that the element type holds exactly.
     pub fn matrix(&self, seed: u64) -> Matrix {
-        let (element, cols) = (self.element, self.cols);
-        let exactly = |number: f32| element.decode(element.encode(number));
-        let around = |step: f32| {
-            filled(seed, self.rows * cols, |index, rng| {
-                let normal: f32 = StandardNormal.sample(rng);
-                exactly(normal + step * (((index / cols) % 9) as f32 - 4.0))
-            })
+        self.filled_with(self.drawn(seed))
+    }
+
+    /// The same for the gate alone: louder in some places than in others, where its content may be.
+    pub fn gate_matrix(&self, seed: u64) -> Matrix {
+        let plain = self.drawn(seed);
+        self.filled_with(if self.fill.may_be_louder() {
+            gains::of_operand(&plain, self.cols as usize, seed)
+        } else {
+            plain
+        })
+    }
+
+    /// What is drawn, around zero where there is a mean.
+    fn drawn(&self, seed: u64) -> Vec<f32> {
+        let count = self.rows * self.cols;
+        match self.fill {
+            Fill::Normal | Fill::Even | Fill::Offset | Fill::Far => {
+                filled(seed, count, |_, rng| StandardNormal.sample(rng))
+            }
+            Fill::Around(edge) => filled(seed, count, |_, rng| rng.random_range(-edge..edge)),
+            Fill::Uniform(from, to) => filled(seed, count, |_, rng| rng.random_range(from..to)),
+            Fill::Below(end) => filled(seed, count, |_, rng| rng.random_range(0..end) as f32),
+        }
+    }
+
+    fn filled_with(&self, mut values: Vec<f32>) -> Matrix {
+        let (element, cols) = (self.element, self.cols as usize);
+        let step = match self.fill {
+            Fill::Offset => 1.0,
+            Fill::Far => 25.0,
+            _ => 0.0,
         };
-        let values = match self.fill {
-            Fill::Normal => filled(seed, self.rows * cols, |_, rng| exactly(StandardNormal.sample(rng))),
-            Fill::Offset => around(1.0),
-            Fill::Far => around(25.0),
-            Fill::Uniform(from, to) => filled(seed, self.rows * cols, |_, rng| exactly(rng.random_range(from..to))),
-            Fill::Below(end) => filled(seed, self.rows * cols, |_, rng| rng.random_range(0..end) as f32),
-        };
-        Matrix { rows: self.rows as usize, cols: cols as usize, values: values.into() }
+        if !matches!(self.fill, Fill::Below(_)) {
+            values.par_chunks_mut(cols.max(1)).enumerate().for_each(|(row, values)| {
+                let mean = step * ((row % 9) as f32 - 4.0);
+                values.iter_mut().for_each(|value| *value = element.decode(element.encode(*value + mean)));
+            });
+        }
+        Matrix { rows: self.rows as usize, cols, values: values.into() }
     }
 }
 

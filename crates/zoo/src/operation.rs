@@ -1,8 +1,8 @@
 //! What an operator declares: what it is, what it costs, and how right a kernel of it must be.
 
-use crate::gate::Tolerance;
+use crate::gate::{Projection, Tolerance};
 use crate::operators::presets::Preset;
-use crate::{FusionModel, Implementation, Matrix, Operand, Sample, Slot, Spec, Suite, ZooError};
+use crate::{FusionModel, Implementation, Matrix, Moves, Operand, Sample, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::Element;
 use calorimeter_shapes::Axes;
 use std::fmt::Debug;
@@ -79,6 +79,13 @@ pub trait Operation: Exact + Debug + Send + Sync + 'static {
         spec.element
     }
 
+    /// How its inputs, and with them its outputs, move from one buffer set to the next, so that no two sets are alike. What
+    /// is computed element by element or row by row needs no line; that the reference moves so is checked before a case is
+    /// opened.
+    fn moves(&self, spec: &Spec) -> Moves {
+        Moves::by_size(&self.inputs(spec), &self.outputs(spec))
+    }
+
     /// Whether it moves data between memories or devices: then it has no roof on one device, no graph of one stream, and
     /// its inputs need not lie on the device.
     fn is_link(&self) -> bool {
@@ -93,6 +100,12 @@ pub trait Exact {
 
     /// The sampled part of an output in double precision.
     fn reference(&self, spec: &Spec, inputs: &[Matrix], output: usize, sample: &Sample) -> Vec<f64>;
+
+    /// What the whole of an output adds up to, where that follows from the inputs without computing it, as it does for
+    /// products. It is asked for where an output is only sampled.
+    fn projection(&self, _: &Spec, _: &[Matrix], _: usize) -> Option<Projection> {
+        None
+    }
 
     /// How far a correct output may be from the reference.
     fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance;

@@ -33,7 +33,7 @@ pub struct Tensors {
 }
 
 /// Sets the gate's data apart from the timed ones of the same seed.
-const GATE: u64 = 0x6761_7465;
+pub(crate) const GATE: u64 = 0x6761_7465;
 
 impl Problem {
     /// The sizes of its tensors.
@@ -148,6 +148,17 @@ impl Problem {
             }
             judged => judged.map(|rel_l2| Judged { rel_l2, tf32: false }),
         }
+    }
+
+    /// Compares an output, as it would be on the first buffer set, with that of the first, everywhere.
+    pub fn judge_beside(
+        &self,
+        treatment: &Treatment,
+        output: &Output,
+        right: &Output,
+        tf32: bool,
+    ) -> Result<(), Mismatch> {
+        gate::judge_beside(output, right, &self.tolerance(treatment, tf32))
     }
 
     /// How far the slope of a correct output on its reference may be from one.

@@ -20,11 +20,21 @@ pub struct Sample {
 const BUDGET: u64 = 1 << 28;
 /// Rows and columns that a sample has at least, where the output has them.
 const LEAST: u64 = 32;
+/// Whole rows that a sample of such has at least.
+const FEW_ROWS: u64 = 8;
 
 impl Sample {
     /// Rows and columns of a product, all of them when that is cheap, else evenly spread with both edges.
     pub fn of_product(shape: Shape) -> Self {
         Self::of(shape.m(), shape.n(), shape.k())
+    }
+
+    /// All columns of some rows of a product. Between buffer sets rows change places and columns do not, so that what is right
+    /// in a few rows, and moves with them everywhere, is right.
+    pub fn of_whole_rows(shape: Shape) -> Self {
+        let (m, n) = (shape.m(), shape.n());
+        let some = (BUDGET / (n * shape.k())).max(FEW_ROWS).min(m);
+        Self { rows: spread(m, some), cols: (0..n as usize).collect() }
     }
 
     /// Rows and columns of an output of which each element costs so many multiply-adds.
@@ -144,12 +154,7 @@ impl ExactLinear {
             Some(all) => all[row * k..][..k].to_vec(),
             None => self.operand(&input.exact_row(row), rows),
         };
-        let of_weight = signed_sum(n, k, |row| self.weight.row(row).iter().map(|&w| f64::from(w)).collect());
-        let rows_of = (0..rows).into_par_iter();
-        let of_rows = rows_of.map(|at| row(at).iter().zip(&of_weight).map(|(x, w)| x * w).sum()).collect();
-        let of_input = signed_sum(rows, k, row);
-        let of_cols = (0..n).into_par_iter().map(|col| dot(&of_input, self.weight.row(col))).collect();
-        Projection { rows: of_rows, cols: of_cols }
+        projected([rows, k, n], row, |col| self.weight.row(col).iter().map(|&w| f64::from(w)).collect())
     }
 
     /// Its whole output.
@@ -170,6 +175,20 @@ impl ExactLinear {
         let rounded: Vec<f32> = input.iter().map(|&x| self.treatment.dtype.round(x as f32)).collect();
         quantise(&rounded, self.weight.k(), format).dequantise().into_iter().map(f64::from).collect()
     }
+}
+
+/// What a whole product of `m` rows and `n` columns, `k` numbers each, adds up to under random signs.
+pub(crate) fn projected(
+    [m, k, n]: [usize; 3],
+    row: impl Fn(usize) -> Vec<f64> + Sync,
+    col: impl Fn(usize) -> Vec<f64> + Sync,
+) -> Projection {
+    let sums = |lines: usize, line: &(dyn Fn(usize) -> Vec<f64> + Sync), of_others: &[f64]| -> Vec<f64> {
+        let sum = |at: usize| line(at).iter().zip(of_others).map(|(x, other)| x * other).sum();
+        (0..lines).into_par_iter().map(sum).collect()
+    };
+    let (of_rows, of_cols) = (signed_sum(m, k, &row), signed_sum(n, k, &col));
+    Projection { rows: sums(m, &row, &of_cols), cols: sums(n, &col, &of_rows) }
 }
 
 /// The sum of rows of so many numbers under random signs.

@@ -254,24 +254,21 @@ impl Task {
         }
     }
 
-    /// Its inputs for the gate, in which a wrong scale shows. Those of an operator are made for its mistakes as they are.
+    /// Its inputs for the gate, in which a wrong scale shows.
     pub fn gate_inputs(&self) -> Inputs {
         match self {
             Self::Model(problem) => Inputs::Model(problem.gate_tensors()),
-            Self::Operator(problem) => Inputs::Operator(problem.inputs()),
+            Self::Operator(problem) => Inputs::Operator(problem.gate_inputs()),
         }
-    }
-
-    /// Whether the gate has inputs of its own, and each buffer set others than the one before.
-    pub fn varies_its_inputs(&self) -> bool {
-        matches!(self, Self::Model(_))
     }
 
     /// Outputs of a buffer set, as they would be on the first.
     pub fn as_of_first_set(&self, outputs: Vec<Output>, set: u32) -> Vec<Output> {
         match self {
             Self::Model(problem) => outputs.into_iter().map(|output| problem.as_of_first_set(output, set)).collect(),
-            Self::Operator(_) => outputs,
+            Self::Operator(OperatorProblem { operator, spec, .. }) => {
+                operator.moves(spec).as_of_first_set(outputs, set)
+            }
         }
     }
 
@@ -279,7 +276,10 @@ impl Task {
     pub fn references(&self, inputs: &Inputs, treatment: &Treatment) -> Result<Vec<Reference>, ZooError> {
         match (self, inputs) {
             (Self::Model(problem), Inputs::Model(tensors)) => Ok(vec![problem.reference(tensors, treatment)?]),
-            (Self::Operator(problem), Inputs::Operator(inputs)) => Ok(problem.references(inputs)),
+            (Self::Operator(problem), Inputs::Operator(inputs)) => {
+                problem.check_moves(inputs)?;
+                Ok(problem.references(inputs))
+            }
             _ => Err(registry::foreign()),
         }
     }
@@ -296,6 +296,22 @@ impl Task {
             (Self::Model(problem), [output], [reference]) => problem.judge(treatment, output, reference, may_use_tf32),
             (Self::Operator(problem), _, _) => problem.judge(outputs, references, may_use_tf32),
             _ => Err(Mismatch::Size { got: outputs.len(), expected: references.len() }),
+        }
+    }
+
+    /// Compares outputs, as they would be on the first buffer set, with those of the first, which were right where they
+    /// were sampled.
+    pub fn judge_beside(
+        &self,
+        treatment: &Treatment,
+        outputs: &[Output],
+        right: &[Output],
+        tf32: bool,
+    ) -> Result<(), Mismatch> {
+        match (self, outputs, right) {
+            (Self::Model(problem), [output], [right]) => problem.judge_beside(treatment, output, right, tf32),
+            (Self::Operator(problem), _, _) => problem.judge_beside(outputs, right, tf32),
+            _ => Err(Mismatch::Size { got: outputs.len(), expected: right.len() }),
         }
     }
 

@@ -43,7 +43,7 @@ impl<O: Operation> CubePass for O {}
 /// An operator by CUDA's libraries and kernels, without burn.
 #[cfg(feature = "cuda")]
 pub trait NativeOpen: Operation {
-    /// Puts the inputs on the device, once for each set; launches go through the sets in turn.
+    /// Puts the inputs of each set on the device, as [`Operation::moves`] has them; launches go through the sets in turn.
     fn open(
         &self,
         spec: &Spec,
@@ -62,7 +62,7 @@ impl<O: Operation> NativeOpen for O {}
 
 /// An operator by plain Rust on the processor, in memory that is kept from launch to launch.
 pub trait HostOpen: Operation {
-    /// Copies the inputs, once for each set; launches go through the sets in turn.
+    /// Copies the inputs of each set, as [`Operation::moves`] has them; launches go through the sets in turn.
     fn open(&self, spec: &Spec, inputs: &[Matrix], sets: u32) -> Result<Box<dyn Workload>, ZooError>;
 }
 

@@ -17,6 +17,11 @@ pub trait Workload: Send {
     /// Runs one pass into memory filled with NaN and reads its outputs.
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError>;
 
+    /// Reads the outputs that the last pass on a buffer set left, where there was one and they are still there.
+    fn kept(&mut self, _set: u32) -> Result<Option<Vec<Output>>, ZooError> {
+        Ok(None)
+    }
+
     /// The buffer set that the next pass runs on, where they differ in content.
     fn next_set(&self) -> u32 {
         0

@@ -17,10 +17,12 @@ impl Opener for ByHand {
 
     fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
         let (_, inputs) = opening.operator()?;
-        let logits = &inputs[0];
-        let set = || Set { logits: logits.values.to_vec(), shares: vec![f32::NAN; logits.values.len()] };
-        let sets = (0..opening.setup.sets.max(1)).map(|_| set()).collect();
-        Ok(Box::new(Softmax { cols: logits.cols, sets, next: 0 }))
+        let set = |set: u32| -> Result<Set, ZooError> {
+            let logits = opening.inputs_of_set(set)?[0].values.to_vec();
+            Ok(Set { shares: vec![f32::NAN; logits.len()], logits })
+        };
+        let sets = (0..opening.setup.sets.max(1)).map(set).collect::<Result<_, _>>()?;
+        Ok(Box::new(Softmax { cols: inputs[0].cols, sets, next: 0 }))
     }
 }
 
@@ -61,6 +63,10 @@ impl Workload for Softmax {
         self.launch()?;
         let values = self.sets[set].shares.clone();
         Ok(vec![Output { rows: values.len() / self.cols, cols: self.cols, values }])
+    }
+
+    fn next_set(&self) -> u32 {
+        self.next as u32
     }
 
     fn weight_bytes(&self) -> u64 {

@@ -11,6 +11,16 @@ pub struct Bias {
     pub depth: u64,
 }
 
+/// Products among which errors cancel, where nobody says how many share one.
+const UNLESS_SHARED: u64 = 64;
+
+impl Bias {
+    /// So much, where nothing is known of the sums.
+    pub(super) fn unless_shared(floor: f64) -> Self {
+        Self { floor, depth: UNLESS_SHARED }
+    }
+}
+
 /// Part of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -41,7 +51,7 @@ const KURTOSIS: f64 = 3.0;
 /// Of the factors of a sum with gains the loud ones alone count.
 const LOUD: f64 = 4.0;
 /// A row or column of fewer values has no slope to speak of.
-const FEW: usize = 8;
+pub(super) const FEW: usize = 8;
 
 /// Sums over part of the values: of the squares of both, and of their products.
 #[derive(Default, Clone, Copy)]

@@ -47,16 +47,24 @@ impl NativePass {
     ) -> Result<Box<dyn Workload>, ZooError> {
         let (operands, slots) = (operation.inputs(spec), operation.outputs(spec));
         let encode = |(matrix, operand): (&Matrix, &Operand)| bytes(&matrix.values, operand.element);
-        let contents: Vec<Vec<u8>> = inputs.iter().zip(&operands).map(encode).collect();
-        let set = || -> Result<Set, NativeError> {
+        let first: Vec<Vec<u8>> = inputs.iter().zip(&operands).map(encode).collect();
+        let moves = operation.moves(spec);
+        let set = |set: u32| -> Result<Set, NativeError> {
+            let of_set = moves.inputs_of_set(inputs, set);
+            let upload = |index: usize| match &of_set[index] {
+                stays if Arc::ptr_eq(&stays.values, &inputs[index].values) => machine.upload(&first[index]),
+                moved => machine.upload(&encode((moved, &operands[index]))),
+            };
             Ok(Set {
-                inputs: contents.iter().map(|content| machine.upload(content)).collect::<Result<_, _>>()?,
+                inputs: (0..inputs.len()).map(upload).collect::<Result<_, _>>()?,
                 between: self.between.iter().map(|&bytes| machine.allocate(bytes)).collect::<Result<_, _>>()?,
                 outputs: slots.iter().map(|slot| machine.allocate(slot.bytes() as usize)).collect::<Result<_, _>>()?,
             })
         };
-        let sets = (0..sets.max(1)).map(|_| set()).collect::<Result<_, _>>()?;
-        Ok(Box::new(NativeOperator { pass: self, machine, sets, next: 0, slots }))
+        let mut sets: Vec<Set> = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
+        sets.iter_mut().try_for_each(Set::poison)?;
+        let ran = vec![false; sets.len()];
+        Ok(Box::new(NativeOperator { pass: self, machine, sets, ran, next: 0, slots }))
     }
 }
 
@@ -64,14 +72,35 @@ struct NativeOperator {
     pass: NativePass,
     machine: Arc<Machine>,
     sets: Vec<Set>,
+    /// Which sets a pass has run on.
+    ran: Vec<bool>,
     next: usize,
     slots: Vec<Slot>,
+}
+
+impl Set {
+    /// Fills what passes write: all ones is a NaN in every float type, e4m3 among them.
+    fn poison(&mut self) -> Result<(), NativeError> {
+        let Self { between, outputs, .. } = self;
+        between.iter_mut().chain(outputs).try_for_each(|buffer| buffer.fill(0xFF))
+    }
+}
+
+impl NativeOperator {
+    fn read(&self, set: usize) -> Result<Vec<Output>, ZooError> {
+        let read = |(buffer, slot): (&Buffer, &Slot)| -> Result<Output, ZooError> {
+            let values = numbers(&buffer.download()?, slot.element);
+            Ok(Output { rows: slot.rows as usize, cols: slot.cols as usize, values })
+        };
+        self.sets[set].outputs.iter().zip(&self.slots).map(read).collect()
+    }
 }
 
 impl Workload for NativeOperator {
     fn launch(&mut self) -> Result<(), ZooError> {
         let set = self.next;
         self.next = (set + 1) % self.sets.len();
+        self.ran[set] = true;
         Ok((self.pass.enqueue)(&mut self.sets[set])?)
     }
 
@@ -81,15 +110,18 @@ impl Workload for NativeOperator {
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         let set = self.next;
-        let Set { between, outputs, .. } = &mut self.sets[set];
-        // All ones is a NaN in every float type, e4m3 among them.
-        between.iter_mut().chain(outputs).try_for_each(|buffer| buffer.fill(0xFF))?;
+        self.sets[set].poison()?;
         self.launch()?;
-        let read = |(buffer, slot): (&Buffer, &Slot)| -> Result<Output, ZooError> {
-            let values = numbers(&buffer.download()?, slot.element);
-            Ok(Output { rows: slot.rows as usize, cols: slot.cols as usize, values })
-        };
-        self.sets[set].outputs.iter().zip(&self.slots).map(read).collect()
+        self.read(set)
+    }
+
+    fn kept(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
+        let ran = self.ran.get(set as usize).copied().unwrap_or(false);
+        ran.then(|| self.read(set as usize)).transpose()
+    }
+
+    fn next_set(&self) -> u32 {
+        self.next as u32
     }
 
     fn weight_bytes(&self) -> u64 {

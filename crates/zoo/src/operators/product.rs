@@ -1,7 +1,7 @@
 //! What matrix products have in common: axes, weights, and the reference of a sample.
 
 use crate::reference::dot;
-use crate::{Fill, Matrix, Operand, Sample, Spec};
+use crate::{Along, Fill, Matrix, Moves, Operand, Sample, Spec};
 use rayon::prelude::*;
 
 pub(super) const AXES: &[&str] = &["m", "k", "n"];
@@ -9,6 +9,12 @@ pub(super) const AXES: &[&str] = &["m", "k", "n"];
 /// m, k and n.
 pub(super) fn size(spec: &Spec) -> (u64, u64, u64) {
     (spec.axis("m"), spec.axis("k"), spec.axis("n"))
+}
+
+/// The same as counts.
+pub(super) fn sides(spec: &Spec) -> [usize; 3] {
+    let (m, k, n) = size(spec);
+    [m, k, n].map(|side| side as usize)
 }
 
 /// Whether cuBLASLt multiplies e4m3 of this size.
@@ -23,8 +29,13 @@ pub(super) fn in_sixteens(spec: &Spec) -> Result<(), String> {
 
 /// A matrix under which an output is about as large as an input, whatever the depth: f16 stays within its range.
 pub(super) fn weight(rows: u64, cols: u64, depth: u64, spec: &Spec) -> Operand {
-    let edge = (3.0 / depth as f32).sqrt();
-    Operand::normal(rows, cols, spec.element).filled(Fill::Uniform(-edge, edge))
+    Operand::normal(rows, cols, spec.element).filled(Fill::Around((3.0 / depth as f32).sqrt()))
+}
+
+/// Where there are several rows they move, with what `by_rows` says of each input, and else columns, with `by_columns`.
+pub(super) fn moves(spec: &Spec, by_rows: &[Along], by_columns: &[Along]) -> Moves {
+    let (m, _, n) = size(spec);
+    if m > 1 { Moves::new(m, by_rows, &[Along::Rows]) } else { Moves::new(n, by_columns, &[Along::Columns]) }
 }
 
 /// One column.

@@ -35,6 +35,12 @@ impl Opening<'_> {
         }
     }
 
+    /// The operator's inputs on a buffer set.
+    pub fn inputs_of_set(&self, set: u32) -> Result<Vec<Matrix>, ZooError> {
+        let (OperatorProblem { operator, spec, .. }, inputs) = self.operator()?;
+        Ok(operator.moves(spec).inputs_of_set(inputs, set))
+    }
+
     /// The model and its tensors.
     pub fn model(&self) -> Result<(&Problem, &Tensors), ZooError> {
         match (self.task, self.inputs) {

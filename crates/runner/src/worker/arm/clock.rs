@@ -18,7 +18,7 @@ const FINE_NS: u64 = 1000;
 
 /// Chooses the stopwatch and asks it what it sees before anything is timed.
 pub fn clock(assigned: &AssignedCase, opened: Opened, scene: &mut Scene<'_>) -> Result<Arm, Failure> {
-    let Opened { workload, setup, treatment, mut record } = opened;
+    let Opened { workload, setup, treatment, mut record, unjudged } = opened;
     let (case, sets) = (&assigned.case, setup.sets);
     let factors = scene.operands.task.factors(setup.implementation);
     let kinds = peaks::kinds(case, factors, &treatment, workload.may_use_tf32());
@@ -50,7 +50,7 @@ pub fn clock(assigned: &AssignedCase, opened: Opened, scene: &mut Scene<'_>) -> 
         _ => 1.0,
     };
     let (against, kernels) = (assigned.against.clone(), assigned.kernels.clone());
-    Ok(Arm { job, stopwatch, record, against, kinds, share, kernels })
+    Ok(Arm { job, stopwatch, record, against, kinds, share, kernels, unjudged })
 }
 
 /// What a clock can tell apart: it is the clock's, not the case's.

@@ -2,7 +2,7 @@
 
 use super::open::open;
 use super::prime::prime;
-use super::state::{Arm, Opened, TF32, drop_comparisons_with_refused, refused};
+use super::state::{Arm, Opened, TF32, Unjudged, drop_comparisons_with_refused, refused};
 use crate::platforms;
 use crate::worker::operands::{Content, Operands};
 use crate::worker::poison::{Poisoned, guarded};
@@ -11,7 +11,9 @@ use crate::worker::scene::Scene;
 use calorimeter_case::record::{Accuracy, Weights, finite};
 use calorimeter_case::{Record, Status};
 use calorimeter_recipes::{Sparsity, Treatment};
+use calorimeter_zoo::gate::Mismatch;
 use calorimeter_zoo::{Output, Workload, ZooError, gate};
+use std::time::{Duration, Instant};
 
 /// Runs a case on the gate's data in a workload of its own, which is closed again; answers the record so far.
 pub fn try_out(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Record, Box<Record>> {
@@ -54,64 +56,141 @@ pub fn judge(opened: &mut Opened, outputs: &[Output], scene: &mut Scene<'_>) -> 
     Ok(())
 }
 
-/// Compares the output of every buffer set, where they differ, now that all that is to be compiled has been. Those of the
-/// first pass were found right.
-pub fn judge_sets(opened: &mut Opened, right: &[Output], scene: &mut Scene<'_>) -> Result<(), ZooError> {
-    let Opened { workload, treatment, record, setup } = opened;
-    if !scene.operands.task.varies_its_inputs() {
-        return Ok(());
-    }
-    for _ in 0..setup.sets {
-        if record.is_ok() {
-            pass(workload.as_mut(), treatment, "of", right, record, scene.operands)?;
+/// Passes on other buffer sets are compared before anything is timed for so long, and one at least.
+const BEFORE: Duration = Duration::from_millis(250);
+
+/// Compares the outputs of other buffer sets than the first, whose were found right. Those that there is no time for are
+/// compared after the last window, when each of them holds what a timed pass has left.
+pub fn judge_sets(opened: &mut Opened, right: Vec<Output>, scene: &mut Scene<'_>) -> Result<(), ZooError> {
+    let Opened { workload, setup, record, unjudged, .. } = opened;
+    *unjudged = Unjudged { sets: (1..setup.sets).collect(), right };
+    let start = Instant::now();
+    for passes in 1..setup.sets {
+        if !record.is_ok() || (passes > 1 && start.elapsed() > BEFORE) {
+            break;
         }
+        let set = workload.next_set();
+        let outputs = workload.outputs()?;
+        unjudged.sets.retain(|&other| other != set);
+        compare_set(&**workload, "of", (set, outputs), &unjudged.right, record, scene.operands)?;
+    }
+    if unjudged.sets.is_empty() {
+        unjudged.right.clear();
     }
     Ok(())
 }
 
-/// Compares the output of one more pass of each measured case, on a buffer set that nobody chose.
+/// Compares the outputs that the last passes have left, where they were not before, and that of one more pass of each
+/// measured case, on a buffer set that nobody chose.
 pub fn judge_again(arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poisoned> {
     if platforms::of(scene.operands.device).is_scripted() {
         return Ok(());
     }
-    for Arm { job, record, .. } in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
-        let case = record.case.clone();
+    for Arm { job, record, unjudged, .. } in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
+        let (case, Unjudged { mut sets, right }) = (record.case.clone(), std::mem::take(unjudged));
+        let workload = job.0.as_mut();
         let judged = guarded(&case.id, || -> Result<(), ZooError> {
-            let treatment = scene.operands.treatment(&case)?;
-            let sets = record.execution.rotation.as_ref().map_or(1, |rotation| rotation.sets);
-            // The digits of a measured time are as good as drawn.
-            let chance = record.time.windows.last().map_or(0, |window| window.nanos);
-            for _ in 0..chance % u64::from(sets.max(1)) {
-                job.0.launch()?;
-            }
-            pass(job.0.as_mut(), &treatment, "after the last window, of", &[], record, scene.operands)
+            judge_kept(workload, &mut sets, &right, record, scene.operands)?;
+            judge_rest(workload, &mut sets, &right, record, scene.operands)?;
+            if record.is_ok() { judge_one(workload, &right, record, scene.operands) } else { Ok(()) }
         })?;
         if let Err(error) = judged {
             record.outcome.status = Status::Failed;
             record.outcome.reason = Some(format!("after the last window: {error}"));
+        }
+        if !record.is_ok() {
+            record.speedup = None;
         }
     }
     drop_comparisons_with_refused(arms);
     Ok(())
 }
 
-/// One pass, whose output is compared. If it has the bits of one that is right, it is right.
-fn pass(
+/// What the last pass on each set has left.
+fn judge_kept(
     workload: &mut dyn Workload,
-    treatment: &Treatment,
-    when: &str,
+    sets: &mut Vec<u32>,
     right: &[Output],
     record: &mut Record,
     operands: &mut Operands,
 ) -> Result<(), ZooError> {
+    for set in std::mem::take(sets) {
+        match workload.kept(set)? {
+            Some(outputs) if record.is_ok() => {
+                compare_set(workload, "of the last pass on", (set, outputs), right, record, operands)?;
+            }
+            Some(_) => {}
+            None => sets.push(set),
+        }
+    }
+    Ok(())
+}
+
+/// Sets that no pass has reached, or whose outputs are gone: one more round through all of them.
+fn judge_rest(
+    workload: &mut dyn Workload,
+    sets: &mut Vec<u32>,
+    right: &[Output],
+    record: &mut Record,
+    operands: &mut Operands,
+) -> Result<(), ZooError> {
+    let all = record.execution.rotation.as_ref().map_or(1, |rotation| rotation.sets);
+    for _ in 0..all {
+        if sets.is_empty() || !record.is_ok() {
+            break;
+        }
+        let set = workload.next_set();
+        if sets.contains(&set) {
+            let outputs = workload.outputs()?;
+            sets.retain(|&other| other != set);
+            compare_set(workload, AGAIN, (set, outputs), right, record, operands)?;
+        } else {
+            workload.launch()?;
+        }
+    }
+    Ok(())
+}
+
+/// A set that nobody chose.
+fn judge_one(
+    workload: &mut dyn Workload,
+    right: &[Output],
+    record: &mut Record,
+    operands: &mut Operands,
+) -> Result<(), ZooError> {
+    let sets = record.execution.rotation.as_ref().map_or(1, |rotation| rotation.sets);
+    // The digits of a measured time are as good as drawn.
+    let chance = record.time.windows.last().map_or(0, |window| window.nanos);
+    for _ in 0..chance % u64::from(sets.max(1)) {
+        workload.launch()?;
+    }
     let set = workload.next_set();
-    let outputs = operands.task.as_of_first_set(workload.outputs()?, set);
+    let outputs = workload.outputs()?;
+    compare_set(workload, AGAIN, (set, outputs), right, record, operands)
+}
+
+const AGAIN: &str = "after the last window, of";
+
+/// Outputs that have the bits of those that are right are right. Others are compared with their references, and everywhere
+/// with those that are right, if they are known.
+fn compare_set(
+    workload: &dyn Workload,
+    when: &str,
+    (set, outputs): (u32, Vec<Output>),
+    right: &[Output],
+    record: &mut Record,
+    operands: &mut Operands,
+) -> Result<(), ZooError> {
+    let outputs = operands.task.as_of_first_set(outputs, set);
     if !outputs.is_empty() && outputs == right {
         return Ok(());
     }
-    let whose = format!(" {when} buffer set {set}");
-    let judging = Judging { workload, treatment, content: Content::Timed, whose };
-    judging.compare(&outputs, record, operands).map(|_| ())
+    let (treatment, whose) = (operands.treatment(&record.case)?, format!(" {when} buffer set {set}"));
+    let judging = Judging { workload, treatment: &treatment, content: Content::Timed, whose };
+    if judging.compare(&outputs, record, operands)?.is_some() && !right.is_empty() {
+        judging.compare_beside(&outputs, right, record, operands);
+    }
+    Ok(())
 }
 
 /// Whose outputs are compared.
@@ -139,12 +218,24 @@ impl Judging<'_> {
                 Ok(Some(judged.rel_l2))
             }
             Err(mismatch) => {
-                if record.is_ok() {
-                    record.outcome.status = Status::Mismatch;
-                    record.outcome.reason = Some(format!("wrong output{}: {mismatch}", self.whose));
-                }
+                self.refuse(mismatch, record);
                 Ok(None)
             }
+        }
+    }
+
+    /// Compares outputs with those of another set that are right, and writes down what is wrong.
+    fn compare_beside(&self, outputs: &[Output], right: &[Output], record: &mut Record, operands: &Operands) {
+        let tf32 = record.outcome.warnings.iter().any(|warning| warning == TF32);
+        if let Err(mismatch) = operands.task.judge_beside(self.treatment, outputs, right, tf32) {
+            self.refuse(mismatch, record);
+        }
+    }
+
+    fn refuse(&self, mismatch: Mismatch, record: &mut Record) {
+        if record.is_ok() {
+            record.outcome.status = Status::Mismatch;
+            record.outcome.reason = Some(format!("wrong output{}: {mismatch}", self.whose));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The scripted device: nothing is computed, and time comes from rules.
 
-use super::state::{Arm, Job, refused};
+use super::state::{Arm, Job, Unjudged, refused};
 use crate::mock::{MockWorkload, Rule};
 use crate::worker::event::Stage;
 use crate::worker::protocol::AssignedCase;
@@ -31,5 +31,6 @@ fn arm(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, ZooError> 
         record.outcome.reason = Some("wrong output: the mock device was told to be wrong".into());
     }
     let (job, against, kernels) = (Job(Box::new(workload)), assigned.against.clone(), assigned.kernels.clone());
-    Ok(Arm { job, stopwatch: Box::new(stopwatch), record, against, kinds: vec![], share: 1.0, kernels })
+    let (stopwatch, unjudged) = (Box::new(stopwatch), Unjudged::default());
+    Ok(Arm { job, stopwatch, record, against, kinds: vec![], share: 1.0, kernels, unjudged })
 }

@@ -21,7 +21,7 @@ use super::protocol::AssignedCase;
 use super::scene::Scene;
 use crate::platforms;
 use calorimeter_case::{Record, Status};
-use state::refused;
+use state::{Opened, refused};
 use tuning::Decisions;
 
 /// Brings a case to where it can be timed. What cannot be, or is not to be, is answered with its record.
@@ -31,16 +31,14 @@ pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Bo
         return mock::prepare(assigned, scene);
     }
     let decisions = scene.context.tuning.clone().map(Decisions::before);
-    let varies = scene.operands.task.varies_its_inputs();
-    let tried = varies.then(|| gate::try_out(assigned, scene)).transpose()?;
-    let mut opened = open::open(assigned, Content::Timed, scene)?;
-    opened.record = tried.unwrap_or(opened.record);
+    let tried = gate::try_out(assigned, scene)?;
+    let mut opened = Opened { record: tried, ..open::open(assigned, Content::Timed, scene)? };
     let outputs = prime::prime(assigned, &mut opened, Content::Timed, scene).map_err(|error| refused(case, error))?;
     gate::judge(&mut opened, &outputs, scene).map_err(|error| refused(case, error))?;
     if scene.assignment.timing.is_none() || !opened.record.is_ok() {
         return Err(Box::new(opened.record));
     }
-    gate::judge_sets(&mut opened, &outputs, scene).map_err(|error| refused(case, error))?;
+    gate::judge_sets(&mut opened, outputs, scene).map_err(|error| refused(case, error))?;
     if !opened.record.is_ok() {
         return Err(Box::new(opened.record));
     }

@@ -1,6 +1,6 @@
 //! Tensors made, quantised and on their device.
 
-use super::state::{Opened, refused};
+use super::state::{Opened, Unjudged, refused};
 use crate::worker::event::Stage;
 use crate::worker::operands::Content;
 use crate::worker::protocol::AssignedCase;
@@ -19,5 +19,6 @@ pub fn open(assigned: &AssignedCase, content: Content, scene: &mut Scene<'_>) ->
     let (task, inputs) = (scene.operands.task.clone(), scene.operands.inputs_of(content));
     let workload =
         task.open(inputs, &treatment, setup, &mut scene.context.machines).map_err(|error| refused(case, error))?;
-    Ok(Opened { workload, setup, treatment, record: Record::new(case.clone(), Status::Ok) })
+    let record = Record::new(case.clone(), Status::Ok);
+    Ok(Opened { workload, setup, treatment, record, unjudged: Unjudged::default() })
 }

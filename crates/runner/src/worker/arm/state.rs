@@ -22,6 +22,8 @@ pub struct Arm {
     pub share: f64,
     /// The kernels that another worker saw.
     pub kernels: Option<SeenKernels>,
+    /// What the gate has not compared yet.
+    pub unjudged: Unjudged,
 }
 
 /// A workload as the timing crate takes it.
@@ -83,6 +85,14 @@ pub struct Opened {
     pub setup: Setup,
     pub treatment: Treatment,
     pub record: Record,
+    pub unjudged: Unjudged,
+}
+
+/// Buffer sets whose outputs are still to be compared, with those of the first, which are right.
+#[derive(Default)]
+pub struct Unjudged {
+    pub sets: Vec<u32>,
+    pub right: Vec<Output>,
 }
 
 /// The record of a case that could not be brought so far.

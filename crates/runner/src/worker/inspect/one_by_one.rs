@@ -129,7 +129,16 @@ pub mod tests {
     fn faulty(stopwatch: Box<dyn Stopwatch>, rule: Rule) -> Arm {
         let job = Job(Box::new(MockWorkload::new(rule)));
         let record = Record::new(Case::default(), Status::Ok);
-        Arm { job, stopwatch, record, against: None, kinds: vec![], share: 1.0, kernels: None }
+        Arm {
+            job,
+            stopwatch,
+            record,
+            against: None,
+            kinds: vec![],
+            share: 1.0,
+            kernels: None,
+            unjudged: Default::default(),
+        }
     }
 
     pub fn scripted(nanos: f64, fixed: f64) -> Box<dyn Stopwatch> {

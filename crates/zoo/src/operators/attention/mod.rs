@@ -10,7 +10,9 @@ use crate::operators::number_types::{FLOATS, allow};
 use crate::operators::presets::{FLAT_ATTENTION, Preset};
 use crate::operators::{sequences, traffic};
 use crate::registry::table::Zoo;
-use crate::{FusionModel, Operand, Operation, Slot, Spec, Suite, ZooError, operation::floats_alone};
+use crate::{
+    Along, Fill, FusionModel, Moves, Operand, Operation, Slot, Spec, Suite, ZooError, operation::floats_alone,
+};
 use calorimeter_shapes::Axes;
 
 /// One kind of attention.
@@ -143,8 +145,9 @@ impl Operation for Attention {
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let size = Size::of(self.form, spec);
-        let one = Operand::normal(size.rows(), size.width, spec.element);
-        vec![one; if self.stage == Stage::Mixed { 3 } else { 2 }]
+        let values = Operand::normal(size.rows(), size.width, spec.element);
+        let scored = values.filled(Fill::Even);
+        if self.stage == Stage::Mixed { vec![scored, scored, values] } else { vec![scored, scored] }
     }
 
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
@@ -199,5 +202,11 @@ impl Operation for Attention {
 
     fn products(&self) -> u32 {
         2
+    }
+
+    // No head knows of another.
+    fn moves(&self, spec: &Spec) -> Moves {
+        let Size { batch, heads, .. } = Size::of(self.form, spec);
+        Moves::new(batch * heads, &vec![Along::Rows; self.inputs(spec).len()], &[Along::Rows])
     }
 }

@@ -5,10 +5,10 @@ mod burn;
 mod native;
 mod reference;
 
-use crate::operators::product::{size, weight};
+use crate::operators::product::{moves, size, weight};
 use crate::operators::traffic::number_bytes;
 use crate::registry::table::Zoo;
-use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
+use crate::{Along, Fill, Moves, Operand, Operation, Slot, Spec, Suite};
 use calorimeter_recipes::{Dtype, Element};
 
 /// One of the four.
@@ -104,5 +104,13 @@ impl Operation for Blas {
 
     fn products(&self) -> u32 {
         1
+    }
+
+    fn moves(&self, spec: &Spec) -> Moves {
+        match self {
+            Self::Dot | Self::Axpy => Moves::by_size(&self.inputs(spec), &self.outputs(spec)),
+            Self::Gemv => Moves::new(spec.axis("m"), &[Along::Rows], &[Along::Columns]),
+            Self::Matmul => moves(spec, &[Along::Rows], &[Along::Nothing, Along::Columns]),
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! What it computes, in double precision, and how far a kernel may be from that.
 
 use super::{ALPHA, Blas};
-use crate::gate::Tolerance;
-use crate::reference::dot;
+use crate::gate::{Projection, Tolerance};
+use crate::operators::product::{column, sides};
+use crate::reference::{dot, projected};
 use crate::{Exact, Matrix, Sample, Spec};
 use calorimeter_recipes::Dtype;
 
@@ -27,14 +28,18 @@ impl Exact for Blas {
                 sample.by_elements(|_, row| dot(&x, a.row(row)))
             }
             Self::Matmul => {
-                let column = |&col: &usize| (0..b.rows).map(|row| b.row(row)[col]).collect();
-                let columns: Vec<Vec<f32>> = sample.cols.iter().map(column).collect();
+                let columns: Vec<Vec<f32>> = sample.cols.iter().map(|&col| column(b, col)).collect();
                 sample.by_rows(|row| {
                     let x = a.exact_row(row);
                     columns.iter().map(|column| dot(&x, column)).collect()
                 })
             }
         }
+    }
+
+    fn projection(&self, spec: &Spec, inputs: &[Matrix], _: usize) -> Option<Projection> {
+        let exact = |col: usize| column(&inputs[1], col).into_iter().map(f64::from).collect();
+        (*self == Self::Matmul).then(|| projected(sides(spec), |row| inputs[0].exact_row(row), exact))
     }
 
     fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance {

@@ -7,7 +7,7 @@ mod reference;
 use crate::operators::number_types::{FLOATS, allow};
 use crate::operators::presets::{Preset, grid};
 use crate::registry::table::Zoo;
-use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Along, Moves, Operand, Operation, Slot, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
 
 /// One of them. Inputs and outputs are matrices with a row for each device.
@@ -142,6 +142,18 @@ impl Operation for Collective {
 
     fn is_link(&self) -> bool {
         true
+    }
+
+    // What each gets moves with what the devices have, or with where in it they have it.
+    fn moves(&self, spec: &Spec) -> Moves {
+        let (devices, elements) = (Self::devices(spec), self.elements(spec));
+        let (parts, input, output) = match self {
+            Self::AllReduce | Self::Psum => (elements, Along::Columns, Along::Columns),
+            Self::AllGather | Self::AllToAll => (devices, Along::Rows, Along::Columns),
+            Self::ReduceScatter | Self::PsumScatter => (devices, Along::Columns, Along::Rows),
+            Self::SendRecv => (devices, Along::Rows, Along::Rows),
+        };
+        Moves::new(parts, &[input], &[output])
     }
 
     // The GEMM suite shows what is between memories and devices, too.

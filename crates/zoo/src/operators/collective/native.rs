@@ -2,7 +2,7 @@
 
 use super::Collective;
 use crate::native::numbers::{bytes, numbers};
-use crate::{Matrix, NativeOpen, Output, Spec, Workload, ZooError};
+use crate::{Matrix, NativeOpen, Operation, Output, Spec, Workload, ZooError};
 use calorimeter_kernels::Dtype;
 use calorimeter_kernels::native::{Buffer, Collective as Call, Machine, NativeError, Team, probe};
 use calorimeter_recipes::Element;
@@ -56,19 +56,20 @@ impl NativeOpen for Collective {
         }
         let team = Team::new(machines)?;
         let (kind, count) = (spec.dtype(), input.cols);
-        let contents: Vec<Vec<u8>> = (0..devices).map(|row| bytes(input.row(row), spec.element)).collect();
+        let moves = self.moves(spec);
         let received = collective.received(devices, count) * kind.width();
-        let set = || -> Result<Set, NativeError> {
+        let set = |set: u32| -> Result<Set, NativeError> {
             let machines = || team.machines().iter();
+            let of_set = moves.inputs_of_set(inputs, set);
             Ok(Set {
                 inputs: machines()
-                    .zip(&contents)
-                    .map(|(one, content)| one.upload(content))
+                    .enumerate()
+                    .map(|(row, one)| one.upload(&bytes(of_set[0].row(row), spec.element)))
                     .collect::<Result<_, _>>()?,
                 outputs: machines().map(|one| one.allocate(received)).collect::<Result<_, _>>()?,
             })
         };
-        let sets = (0..sets.max(1)).map(|_| set()).collect::<Result<_, _>>()?;
+        let sets = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
         Ok(Box::new(Exchange { team, collective, kind, element: spec.element, count, sets, next: 0 }))
     }
 }
@@ -96,6 +97,10 @@ impl Workload for Exchange {
         }
         let rows = self.team.machines().len();
         Ok(vec![Output { rows, cols: values.len() / rows, values }])
+    }
+
+    fn next_set(&self) -> u32 {
+        self.next as u32
     }
 
     fn weight_bytes(&self) -> u64 {

@@ -8,7 +8,7 @@ use crate::operators::presets::{CONVOLUTION, Preset};
 use crate::operators::product::weight;
 use crate::operators::traffic;
 use crate::registry::table::Zoo;
-use crate::{Fill, FusionModel, Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Along, Fill, FusionModel, Moves, Operand, Operation, Slot, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
 
 /// What follows the convolution, whose stride is 1 and whose padding keeps the size.
@@ -94,7 +94,7 @@ impl Operation for Conv2d {
         let Numbers { features, taps, .. } = numbers(spec);
         let image =
             Operand::normal(spec.axis("batch") * spec.axis("in_channels"), spec.axis("size").pow(2), spec.element);
-        let one = Operand::normal(1, features, spec.element);
+        let one = Operand::normal(1, features, spec.element).filled(Fill::Even);
         let positive = one.filled(Fill::Uniform(0.5, 1.5));
         let mut inputs = vec![image, weight(features, taps, taps, spec)];
         inputs.extend(if self.normalises() { vec![one, positive, positive, one] } else { vec![one] });
@@ -138,6 +138,11 @@ impl Operation for Conv2d {
 
     fn products(&self) -> u32 {
         1
+    }
+
+    // Images move; where there is only one, all sets are alike.
+    fn moves(&self, spec: &Spec) -> Moves {
+        Moves::new(spec.axis("batch"), &[Along::Rows], &[Along::Rows])
     }
 
     fn sizes(&self, preset: Preset) -> Vec<Axes> {

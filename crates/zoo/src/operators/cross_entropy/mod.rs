@@ -7,7 +7,7 @@ use crate::operation::floats_alone;
 use crate::operators::loss;
 use crate::operators::sequences::{AXES, copies, count, input, size};
 use crate::registry::table::Zoo;
-use crate::{Fill, Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Along, Fill, Moves, Operand, Operation, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::Element;
 
 /// `cross_entropy`.
@@ -64,6 +64,11 @@ impl Operation for CrossEntropy {
     fn flops(&self, spec: &Spec) -> u64 {
         let (rows, _) = size(spec);
         4 * count(spec) + 3 * rows + 1
+    }
+
+    // Rows alone: a class is the number of a column.
+    fn moves(&self, spec: &Spec) -> Moves {
+        Moves::new(size(spec).0, &[Along::Rows, Along::Rows], &[])
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {

@@ -8,9 +8,9 @@ mod native;
 mod reference;
 
 use crate::operators::number_types::{BF16, F16, F32, allow};
-use crate::operators::product::{AXES, in_sixteens, size};
+use crate::operators::product::{AXES, in_sixteens, moves, size};
 use crate::registry::table::Zoo;
-use crate::{Fill, Implementation, Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Along, Fill, Implementation, Moves, Operand, Operation, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::{Dtype, Element};
 
 /// A product by what is given and what is done with it.
@@ -160,5 +160,12 @@ impl Operation for Gemm {
 
     fn products(&self) -> u32 {
         1
+    }
+
+    // A, B, the scales of both, and what is added.
+    fn moves(&self, spec: &Spec) -> Moves {
+        let by_rows = [Along::Rows, Along::Nothing, Along::Rows, Along::Nothing, Along::Rows];
+        let by_columns = [Along::Nothing, Along::Columns, Along::Nothing, Along::Columns, Along::Columns];
+        moves(spec, &by_rows, &by_columns)
     }
 }

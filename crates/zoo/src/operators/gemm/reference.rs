@@ -1,9 +1,10 @@
 //! What it computes, in double precision, and how far a kernel may be from that.
 
 use super::Gemm;
-use crate::gate::Tolerance;
+use crate::gate::{Projection, Tolerance};
 use crate::operators::minifloat;
-use crate::operators::product::{column, products};
+use crate::operators::product::{column, products, sides};
+use crate::reference::projected;
 use crate::{Exact, Matrix, Sample, Spec};
 use calorimeter_recipes::{Dtype, Element};
 
@@ -29,6 +30,18 @@ impl Exact for Gemm {
         values
     }
 
+    fn projection(&self, spec: &Spec, inputs: &[Matrix], _: usize) -> Option<Projection> {
+        // What is too large for e4m3 becomes its largest number.
+        if self.output(spec) == Element::E4m3 {
+            return None;
+        }
+        let scale = |input: usize, at: usize| if self.scaled() { f64::from(inputs[input].values[at]) } else { 1.0 };
+        let by = |line: Vec<f32>, scale: f64| line.into_iter().map(|x| scale * f64::from(x)).collect();
+        let row = |row: usize| by(inputs[0].row(row).to_vec(), scale(2, row));
+        let product = projected(sides(spec), row, |col| by(column(&inputs[1], col), scale(3, col)));
+        Some(if *self == Self::Accumulated { product.plus(&inputs[4]) } else { product })
+    }
+
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
         let depth = spec.axis("k");
         match self.output(spec) {
@@ -37,10 +50,7 @@ impl Exact for Gemm {
             Element::Float(Dtype::F32) if spec.element == Element::E4m3 => Tolerance::new(Dtype::F16, 1, depth),
             Element::Float(output) => Tolerance::new(output, 1, depth),
             // e4m3 rounds sixteen times as coarsely as bf16.
-            _ => {
-                let Tolerance { rel_l2, element } = Tolerance::new(Dtype::Bf16, 1, depth);
-                Tolerance { rel_l2: 16.0 * rel_l2, element: 16.0 * element }
-            }
+            _ => Tolerance::new(Dtype::Bf16, 1, depth).of_codes(16.0),
         }
     }
 }

@@ -13,9 +13,9 @@ mod native;
 mod reference;
 
 use crate::operators::number_types::{BF16, allow};
-use crate::operators::product::{AXES, in_sixteens, size};
+use crate::operators::product::{AXES, in_sixteens, moves, size};
 use crate::registry::table::Zoo;
-use crate::{Implementation, Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Along, Implementation, Moves, Operand, Operation, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::{Dtype, Element};
 
 /// Which numbers share a scale.
@@ -178,5 +178,13 @@ impl Operation for GemmQuantised {
 
     fn products(&self) -> u32 {
         1
+    }
+
+    fn moves(&self, spec: &Spec) -> Moves {
+        match (self.0, size(spec)) {
+            // Whole blocks of columns.
+            (Shared::Block, (1, _, n)) => Moves::new(n / 128, &[Along::Nothing, Along::Columns], &[Along::Columns]),
+            _ => moves(spec, &[Along::Rows], &[Along::Nothing, Along::Columns]),
+        }
     }
 }

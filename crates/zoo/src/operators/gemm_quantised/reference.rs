@@ -1,9 +1,10 @@
 //! What it computes, in double precision, and how far a kernel may be from that.
 
 use super::{GemmQuantised, Scaling, Shared};
-use crate::gate::Tolerance;
+use crate::gate::{Projection, Tolerance};
 use crate::operators::absmax::{self, FIXED, code, magnitude};
-use crate::operators::product::{column, products};
+use crate::operators::product::{column, products, sides};
+use crate::reference::projected;
 use crate::{Exact, Matrix, Sample, Spec};
 use calorimeter_recipes::format::{Format, MxScaling};
 use calorimeter_recipes::quantise::quantise;
@@ -16,12 +17,15 @@ impl Exact for GemmQuantised {
     }
 
     fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        let (a, b) = (&inputs[0], &inputs[1]);
-        let tops = match self.0 {
-            Shared::Block => tops(b),
-            _ => Vec::new(),
-        };
+        let (a, b, tops) = (&inputs[0], &inputs[1], self.tops(&inputs[1]));
         products(sample, |row| self.line(a.row(row)), |col| self.column(b, col, &tops))
+    }
+
+    fn projection(&self, spec: &Spec, inputs: &[Matrix], _: usize) -> Option<Projection> {
+        let (a, b, tops) = (&inputs[0], &inputs[1], self.tops(&inputs[1]));
+        let exact = |line: Vec<f32>| line.into_iter().map(f64::from).collect();
+        let row = |row: usize| exact(self.line(a.row(row)));
+        Some(projected(sides(spec), row, |col| exact(self.column(b, col, &tops))))
     }
 
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
@@ -30,6 +34,11 @@ impl Exact for GemmQuantised {
 }
 
 impl GemmQuantised {
+    /// The largest magnitudes of B's blocks, where a block is more than a part of a column.
+    fn tops(self, b: &Matrix) -> Vec<Vec<f32>> {
+        if self.0 == Shared::Block { tops(b) } else { Vec::new() }
+    }
+
     /// What a row of A or a column of B is multiplied as.
     fn line(self, line: &[f32]) -> Vec<f32> {
         match self {

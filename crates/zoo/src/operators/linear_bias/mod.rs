@@ -6,10 +6,10 @@ mod native;
 mod reference;
 
 use crate::operators::presets::{LINEAR, Preset};
-use crate::operators::product::{size, weight};
+use crate::operators::product::{moves, size, weight};
 use crate::operators::traffic;
 use crate::registry::table::Zoo;
-use crate::{Activation, FusionModel, Operand, Operation, Slot, Spec, Suite};
+use crate::{Activation, Along, Fill, FusionModel, Moves, Operand, Operation, Slot, Spec, Suite};
 use calorimeter_shapes::Axes;
 
 /// What follows the bias.
@@ -71,7 +71,8 @@ impl Operation for LinearBias {
 
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let (m, k, n) = size(spec);
-        vec![Operand::normal(m, k, spec.element), weight(n, k, k, spec), Operand::normal(1, n, spec.element)]
+        let bias = Operand::normal(1, n, spec.element).filled(Fill::Even);
+        vec![Operand::normal(m, k, spec.element), weight(n, k, k, spec), bias]
     }
 
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
@@ -107,6 +108,10 @@ impl Operation for LinearBias {
 
     fn products(&self) -> u32 {
         1
+    }
+
+    fn moves(&self, spec: &Spec) -> Moves {
+        moves(spec, &[Along::Rows], &[Along::Nothing, Along::Rows, Along::Columns])
     }
 
     fn sizes(&self, preset: Preset) -> Vec<Axes> {

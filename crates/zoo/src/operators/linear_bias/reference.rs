@@ -1,8 +1,9 @@
 //! What it computes, in double precision, and how far a kernel may be from that.
 
 use super::LinearBias;
-use crate::gate::Tolerance;
-use crate::reference::dot;
+use crate::gate::{Projection, Tolerance};
+use crate::operators::product::sides;
+use crate::reference::{dot, projected};
 use crate::{Activate, Exact, Matrix, Sample, Spec};
 
 impl Exact for LinearBias {
@@ -17,6 +18,11 @@ impl Exact for LinearBias {
             let x = x.exact_row(row);
             sample.cols.iter().map(|&col| activate(dot(&x, weight.row(col)) + f64::from(bias[col]))).collect()
         })
+    }
+
+    fn projection(&self, spec: &Spec, inputs: &[Matrix], _: usize) -> Option<Projection> {
+        let product = || projected(sides(spec), |row| inputs[0].exact_row(row), |col| inputs[1].exact_row(col));
+        (*self == Self::Plain).then(|| product().plus_row(inputs[2].row(0)))
     }
 
     // The product, the sum, and burn's steps of the activation, each of which it rounds.

@@ -5,10 +5,10 @@ mod reference;
 
 use crate::operators::layer_norm::LayerNorm;
 use crate::operators::presets::{LINEAR, Preset};
-use crate::operators::product::{size, weight};
+use crate::operators::product::{moves, size, weight};
 use crate::operators::traffic;
 use crate::registry::table::Zoo;
-use crate::{FusionModel, Operand, Operation, Slot, Spec, Suite};
+use crate::{Along, FusionModel, Moves, Operand, Operation, Slot, Spec, Suite};
 use calorimeter_shapes::Axes;
 
 /// `ln_linear`.
@@ -74,6 +74,10 @@ impl Operation for LnLinear {
 
     fn products(&self) -> u32 {
         1
+    }
+
+    fn moves(&self, spec: &Spec) -> Moves {
+        moves(spec, &[Along::Rows], &[Along::Nothing, Along::Nothing, Along::Nothing, Along::Rows])
     }
 
     fn sizes(&self, preset: Preset) -> Vec<Axes> {

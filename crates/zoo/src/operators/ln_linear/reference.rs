@@ -1,9 +1,10 @@
 //! What it computes, in double precision, and how far a kernel may be from that.
 
-use super::{LnLinear, first};
-use crate::gate::Tolerance;
-use crate::operators::layer_norm::LayerNorm;
-use crate::reference::dot;
+use super::LnLinear;
+use crate::gate::{Projection, Tolerance};
+use crate::operators::layer_norm::reference::exact;
+use crate::operators::product::sides;
+use crate::reference::{dot, projected};
 use crate::{Exact, Matrix, Sample, Spec};
 
 impl Exact for LnLinear {
@@ -11,18 +12,25 @@ impl Exact for LnLinear {
         spec.axis("k")
     }
 
-    fn reference(&self, spec: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        let (norm, weight) = (first(spec), &inputs[3]);
-        let cols: Vec<usize> = (0..inputs[0].cols).collect();
+    fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+        let weight = &inputs[3];
         sample.by_rows(|row| {
-            let one = Sample { rows: vec![row], cols: cols.clone() };
-            let x = LayerNorm.reference(&norm, inputs, 0, &one);
+            let x = normalised(inputs, row);
             sample.cols.iter().map(|&col| dot(&x, weight.row(col))).collect()
         })
+    }
+
+    fn projection(&self, spec: &Spec, inputs: &[Matrix], _: usize) -> Option<Projection> {
+        Some(projected(sides(spec), |row| normalised(inputs, row), |col| inputs[3].exact_row(col)))
     }
 
     // The normalised number and the product.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
         Tolerance::new(spec.dtype(), 2, 2 * spec.axis("k"))
     }
+}
+
+/// A row of the input with mean, variance, gain and bias.
+fn normalised(inputs: &[Matrix], row: usize) -> Vec<f64> {
+    exact(&inputs[0].exact_row(row), &inputs[1], &inputs[2])
 }

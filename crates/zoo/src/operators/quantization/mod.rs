@@ -11,7 +11,7 @@ mod reference;
 use crate::operators::number_types::{BF16, F32, allow};
 use crate::operators::product::column;
 use crate::registry::table::Zoo;
-use crate::{Fill, Matrix, Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Along, Fill, Matrix, Moves, Operand, Operation, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::Element;
 
 /// A quantisation by where its scales come from, and whether the matrix is transposed first.
@@ -114,6 +114,13 @@ impl Operation for Quantization {
     fn flops(&self, spec: &Spec) -> u64 {
         let (rows, cols) = self.size(spec);
         if self.is_static() { 3 * rows * cols } else { 4 * rows * cols + rows }
+    }
+
+    // Codes and, where each row of codes has its own, scales.
+    fn moves(&self, spec: &Spec) -> Moves {
+        let input = if self.is_transposed() { Along::Columns } else { Along::Rows };
+        let scales = if self.is_static() { Along::Nothing } else { Along::Rows };
+        Moves::new(self.size(spec).0, &[input], &[Along::Rows, scales])
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {

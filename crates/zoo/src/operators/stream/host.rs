@@ -8,6 +8,14 @@ use rayon::prelude::*;
 struct Arrays {
     inputs: Vec<Vec<f32>>,
     output: Vec<f32>,
+    /// Whether a launch has used them.
+    ran: bool,
+}
+
+impl Arrays {
+    fn read(&self) -> Output {
+        Output { rows: 1, cols: self.output.len(), values: self.output.clone() }
+    }
 }
 
 struct HostStream {
@@ -17,13 +25,15 @@ struct HostStream {
 }
 
 impl HostOpen for Stream {
-    fn open(&self, _: &Spec, inputs: &[Matrix], sets: u32) -> Result<Box<dyn Workload>, ZooError> {
-        let arrays = || Arrays {
-            inputs: inputs.iter().map(|matrix| matrix.values.to_vec()).collect(),
+    fn open(&self, spec: &Spec, inputs: &[Matrix], sets: u32) -> Result<Box<dyn Workload>, ZooError> {
+        let moves = self.moves(spec);
+        let arrays = |set: u32| Arrays {
+            inputs: moves.inputs_of_set(inputs, set).iter().map(|matrix| matrix.values.to_vec()).collect(),
             // Written here, so that its pages are there before a launch needs them.
             output: vec![f32::NAN; inputs[0].values.len()],
+            ran: false,
         };
-        Ok(Box::new(HostStream { kernel: *self, sets: (0..sets.max(1)).map(|_| arrays()).collect(), next: 0 }))
+        Ok(Box::new(HostStream { kernel: *self, sets: (0..sets.max(1)).map(arrays).collect(), next: 0 }))
     }
 }
 
@@ -38,7 +48,8 @@ impl Workload for HostStream {
         let kernel = self.kernel;
         let set = self.next;
         self.next = (set + 1) % self.sets.len();
-        let Arrays { inputs, output } = &mut self.sets[set];
+        let Arrays { inputs, output, ran } = &mut self.sets[set];
+        *ran = true;
         let share = share(output.len());
         let first = &inputs[0];
         let second = inputs.get(1).unwrap_or(first);
@@ -60,8 +71,16 @@ impl Workload for HostStream {
         let set = self.next;
         self.sets[set].output.fill(f32::NAN);
         self.launch()?;
-        let values = self.sets[set].output.clone();
-        Ok(vec![Output { rows: 1, cols: values.len(), values }])
+        Ok(vec![self.sets[set].read()])
+    }
+
+    fn kept(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
+        let ran = self.sets.get(set as usize).filter(|set| set.ran);
+        Ok(ran.map(|set| vec![set.read()]))
+    }
+
+    fn next_set(&self) -> u32 {
+        self.next as u32
     }
 
     fn weight_bytes(&self) -> u64 {

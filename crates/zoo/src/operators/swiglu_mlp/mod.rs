@@ -8,7 +8,7 @@ use crate::operators::presets::{LINEAR, Preset};
 use crate::operators::product::{size, weight};
 use crate::operators::traffic;
 use crate::registry::table::Zoo;
-use crate::{FusionModel, Operand, Operation, Slot, Spec, Suite};
+use crate::{Along, FusionModel, Moves, Operand, Operation, Slot, Spec, Suite};
 use calorimeter_shapes::Axes;
 
 /// `swiglu_mlp`: m rows, k numbers wide outside and n inside.
@@ -35,6 +35,16 @@ impl Operation for SwigluMlp {
 
     fn products(&self) -> u32 {
         2
+    }
+
+    // A single row goes round in its k columns, with the weights that lead there.
+    fn moves(&self, spec: &Spec) -> Moves {
+        match size(spec) {
+            (1, k, _) => {
+                Moves::new(k, &[Along::Nothing, Along::Nothing, Along::Nothing, Along::Rows], &[Along::Columns])
+            }
+            (m, ..) => Moves::new(m, &[Along::Rows], &[Along::Rows]),
+        }
     }
 
     fn axes(&self) -> &'static [&'static str] {

@@ -2,7 +2,7 @@
 
 use super::{Transfer, Way};
 use crate::native::numbers::{bytes, numbers};
-use crate::{Matrix, NativeOpen, Output, Spec, Workload, ZooError};
+use crate::{Matrix, NativeOpen, Operation, Output, Spec, Workload, ZooError};
 use calorimeter_kernels::native::{Buffer, HostKind, HostMemory, Machine, NativeError, Transfers};
 use calorimeter_recipes::Element;
 use std::sync::Arc;
@@ -35,9 +35,11 @@ impl NativeOpen for Transfer {
         let (Self { way, pinned }, element) = (*self, spec.element);
         let transfers = Transfers::new(&machine)?;
         let kind = if pinned { HostKind::Pinned } else { HostKind::Pageable };
-        let contents: Vec<Vec<u8>> = inputs.iter().map(|matrix| bytes(&matrix.values, element)).collect();
-        let (first, last) = (&contents[0], &contents[contents.len() - 1]);
-        let set = || -> Result<Set, NativeError> {
+        let moves = self.moves(spec);
+        let set = |set: u32| -> Result<Set, NativeError> {
+            let of_set = moves.inputs_of_set(inputs, set);
+            let contents: Vec<Vec<u8>> = of_set.iter().map(|matrix| bytes(&matrix.values, element)).collect();
+            let (first, last) = (&contents[0], &contents[contents.len() - 1]);
             let mut set = Set::default();
             if way != Way::ToHost {
                 set.up = Some((transfers.host(kind, first)?, machine.allocate(first.len())?));
@@ -47,7 +49,7 @@ impl NativeOpen for Transfer {
             }
             Ok(set)
         };
-        let sets = (0..sets.max(1)).map(|_| set()).collect::<Result<_, _>>()?;
+        let sets = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
         Ok(Box::new(Copies { way, kind, element, transfers, machine, sets, next: 0 }))
     }
 }
@@ -96,6 +98,10 @@ impl Workload for Copies {
             Output { rows: 1, cols: values.len(), values }
         };
         Ok(outputs.into_iter().map(output).collect())
+    }
+
+    fn next_set(&self) -> u32 {
+        self.next as u32
     }
 
     fn weight_bytes(&self) -> u64 {

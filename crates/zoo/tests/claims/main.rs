@@ -4,5 +4,8 @@ mod additions;
 mod gemm_suite;
 mod kernel_bugs;
 mod models;
+mod moves;
 mod mutants;
+mod operator_mutants;
 mod operators;
+mod tampered;

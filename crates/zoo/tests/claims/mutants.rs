@@ -257,6 +257,25 @@ fn outputs_that_are_wrong_in_places_or_by_little_are_refused() {
     assert!(taken.is_empty(), "taken for right: {taken:#?}");
 }
 
+/// As where an output is too large to be compared value by value: neither set is held against its reference.
+#[test]
+fn a_place_that_is_always_wrong_is_refused_by_the_next_buffer_set() {
+    // Inputs of four bits that cross a boundary may move an output as far as its sign does.
+    for bench in benches(&[Dtype::Bf16]).filter(|bench| !bench.reads_four_bit_floats()) {
+        let Bench { name, problem, treatment, tensors, .. } = &bench;
+        let [first, second] = [0, 1].map(|set| bench.without_mistake(&problem.input_of_set(tensors, set)));
+        let moved = |output: &Output| problem.as_of_first_set(output.clone(), 1);
+        problem.judge_beside(treatment, &moved(&second), &first, false).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let wrong = |output: &Output| {
+            let mut output = output.clone();
+            (0..8).for_each(|col| output.values[5 * output.cols + col] *= -1.0);
+            output
+        };
+        let judged = problem.judge_beside(treatment, &moved(&wrong(&second)), &wrong(&first), false);
+        assert!(judged.is_err(), "{name}");
+    }
+}
+
 /// Large enough that not every value is compared by itself.
 #[test]
 fn eight_values_that_are_wrong_where_nothing_is_sampled_are_refused() {

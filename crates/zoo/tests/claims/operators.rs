@@ -1,16 +1,17 @@
 //! Every operator in every float type, at sizes with odd edges.
 
-use calorimeter_recipes::{Dtype, Element, Treatment, Variant};
+use calorimeter_recipes::{Dtype, Element, Variant};
 use calorimeter_shapes::Axes;
 use calorimeter_zoo::{
     Device, FusionModel, Implementation, Machines, Operator, OperatorProblem, Setup, Spec, Suite, Task, ZooError, gate,
+    open_operator,
 };
 
 /// Which sizes of an operator's axis are tried.
-type Sizes = fn(Operator, &str) -> Vec<u64>;
+pub type Sizes = fn(Operator, &str) -> Vec<u64>;
 
 /// Sizes of each axis, by its name: odd ones, powers of two and ones.
-fn many_sizes(_: Operator, axis: &str) -> Vec<u64> {
+pub fn many_sizes(_: Operator, axis: &str) -> Vec<u64> {
     match axis {
         "dimension" => vec![1, 31, 33, 257, 768, 1000, 1025],
         "elements" => vec![1, 1000, 4096],
@@ -61,7 +62,7 @@ fn native_sizes(operator: Operator, axis: &str) -> Vec<u64> {
 }
 
 /// Every combination of an operator's sizes.
-fn points(operator: Operator, sizes: Sizes) -> Vec<Axes> {
+pub fn points(operator: Operator, sizes: Sizes) -> Vec<Axes> {
     let axes = operator.info().axes;
     let mut points: Vec<Vec<(&'static str, u64)>> = vec![vec![]];
     for &axis in axes {
@@ -76,7 +77,7 @@ fn points(operator: Operator, sizes: Sizes) -> Vec<Axes> {
 }
 
 /// Types of numbers to try, for inputs and outputs: an operator refuses those that it does not take.
-fn types(operator: Operator) -> Vec<(Element, Option<Element>)> {
+pub fn types(operator: Operator) -> Vec<(Element, Option<Element>)> {
     let floats = Dtype::ALL.map(Element::Float);
     if operator.info().suite != Suite::Gemm {
         return floats.map(|element| (element, None)).to_vec();
@@ -94,7 +95,7 @@ fn wrong_in_burn(operator: Operator, spec: &Spec) -> bool {
 }
 
 /// Every operator that a single device computes.
-fn measured() -> Vec<Operator> {
+pub fn measured() -> Vec<Operator> {
     let computed = |operator: &Operator| !matches!(operator.info().suite, Suite::Elsewhere | Suite::Links);
     Operator::all().into_iter().filter(computed).collect()
 }
@@ -106,7 +107,7 @@ fn check(device: Device, implementations: &[Implementation], operators: &[Operat
         for axes in points(operator, sizes) {
             for (element, output) in types(operator) {
                 let spec = Spec { axes: axes.clone(), element, output };
-                let (dtype, output) = (spec.dtype(), output.map_or_else(String::new, |output| format!(" to {output}")));
+                let output = output.map_or_else(String::new, |output| format!(" to {output}"));
                 if operator.check(&spec).is_err() || (device == Device::Cpu && wrong_in_burn(operator, &spec)) {
                     continue;
                 }
@@ -115,16 +116,17 @@ fn check(device: Device, implementations: &[Implementation], operators: &[Operat
                     continue;
                 }
                 let problem = OperatorProblem { operator, spec, seed: 5 };
-                let (inputs, task) = (problem.inputs(), Task::Operator(problem.clone()));
-                let references = problem.references(&inputs);
-                let inputs = calorimeter_zoo::Inputs::Operator(inputs);
-                for &implementation in implementations {
-                    let what = format!("{operator} {implementation} {device} {element}{output} {axes}");
+                let task = Task::Operator(problem.clone());
+                let contents = [("plain", problem.inputs()), ("loud and quiet", problem.gate_inputs())];
+                for ((content, inputs), &implementation) in
+                    contents.iter().flat_map(|content| implementations.iter().map(move |one| (content, one)))
+                {
+                    let what = format!("{operator} {implementation} {device} {element}{output} {axes} {content}");
                     if task.support(Variant::BASELINE, implementation, device).is_err() {
                         continue;
                     }
                     let setup = Setup { implementation, device, sets: 2 };
-                    let mut workload = match task.open(&inputs, &Treatment::none(dtype), setup, &mut machines) {
+                    let mut workload = match open_operator(&problem, inputs, setup, &mut machines) {
                         Ok(workload) => workload,
                         Err(ZooError::Unsupported(why)) => {
                             let may = element != Element::Float(Dtype::F32) || problem.spec.output.is_some();
@@ -134,8 +136,11 @@ fn check(device: Device, implementations: &[Implementation], operators: &[Operat
                         }
                         Err(error) => panic!("{what}: {error}"),
                     };
-                    for set in 0..setup.sets {
+                    let references = problem.references(inputs);
+                    for _ in 0..setup.sets {
+                        let set = workload.next_set();
                         let outputs = workload.outputs().unwrap_or_else(|error| panic!("{what}: {error}"));
+                        let outputs = task.as_of_first_set(outputs, set);
                         let judged = problem.judge(&outputs, &references, workload.may_use_tf32());
                         wrong.extend(judged.err().map(|mismatch| format!("{what} set {set}: {mismatch}")));
                     }

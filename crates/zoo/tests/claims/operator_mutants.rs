@@ -1,0 +1,334 @@
+//! Mistakes of kernels for operators, on the data of the gate: each is refused, and what has none of them passes.
+
+use crate::operators::{measured, types};
+use calorimeter_recipes::{Codes, Dtype, Element, FloatType};
+use calorimeter_shapes::Axes;
+use calorimeter_zoo::gate::Mismatch;
+use calorimeter_zoo::{Matrix, Operator, OperatorProblem, Output, Sample, Spec};
+
+/// An operator with the gate's data.
+struct Bench {
+    name: String,
+    problem: OperatorProblem,
+    inputs: Vec<Matrix>,
+    right: Vec<Output>,
+}
+
+/// Rows and columns for whole fragments, and blocks of every kind.
+fn size(axis: &str) -> u64 {
+    match axis {
+        "batch" => 3,
+        "sequence" => 17,
+        "heads" => 2,
+        "dimension" | "head_dim" | "m" => 64,
+        "k" | "n" => 256,
+        "size" | "out_channels" => 9,
+        "in_channels" => 5,
+        "kernel" => 3,
+        "elements" | "num_elements" => 1000,
+        other => panic!("{other}"),
+    }
+}
+
+impl Bench {
+    fn new(operator: Operator, spec: Spec) -> Self {
+        let problem = OperatorProblem { operator, spec, seed: 9 };
+        let inputs = problem.gate_inputs();
+        let right = outputs(&problem, &inputs);
+        let output = problem.spec.output.map_or_else(String::new, |output| format!(" to {output}"));
+        Self { name: format!("{operator} {}{output}", problem.spec.element), problem, inputs, right }
+    }
+
+    /// Of each of some operators one in every type that it takes.
+    fn each(operators: impl IntoIterator<Item = Operator>) -> impl Iterator<Item = Self> {
+        operators.into_iter().flat_map(|operator| {
+            let axes = Axes::new(operator.info().axes.iter().map(|&axis| (axis, size(axis)))).unwrap();
+            let spec = move |(element, output)| Spec { axes: axes.clone(), element, output };
+            let specs = types(operator).into_iter().map(spec).filter(move |spec| operator.check(spec).is_ok());
+            specs.map(move |spec| Self::new(operator, spec))
+        })
+    }
+
+    fn named(names: &[&str]) -> Vec<Self> {
+        Self::each(names.iter().map(|name| name.parse().unwrap())).collect()
+    }
+
+    /// As on CUDA, where products of f32 may run in TF32.
+    fn takes(&self, outputs: &[Output]) -> bool {
+        let tf32 = self.problem.spec.element == Element::Float(Dtype::F32);
+        self.problem.judge(outputs, &self.problem.references(&self.inputs), tf32).is_ok()
+    }
+
+    /// What a kernel computes that reads one input in its own way.
+    fn reading(&self, input: usize, read: impl Fn(&mut [f32], usize)) -> Vec<Output> {
+        let mut inputs = self.inputs.clone();
+        let Matrix { cols, values, .. } = &mut inputs[input];
+        let mut other = values.to_vec();
+        read(&mut other, *cols);
+        *values = other.into();
+        outputs(&self.problem, &inputs)
+    }
+}
+
+/// What a right kernel computes, rounded as it is stored.
+fn outputs(problem: &OperatorProblem, inputs: &[Matrix]) -> Vec<Output> {
+    let OperatorProblem { operator, spec, .. } = problem;
+    let slots = operator.outputs(spec);
+    let output = |(index, slot): (usize, &calorimeter_zoo::Slot)| {
+        let sample = Sample { rows: (0..slot.rows as usize).collect(), cols: (0..slot.cols as usize).collect() };
+        let stored = |value: f64| slot.element.decode(slot.element.encode(value as f32));
+        let values = operator.reference(spec, inputs, index, &sample).into_iter().map(stored).collect();
+        Output { rows: sample.rows.len(), cols: sample.cols.len(), values }
+    };
+    slots.iter().enumerate().map(output).collect()
+}
+
+fn refuses_all(taken: &[String]) {
+    assert!(taken.is_empty(), "taken for right: {taken:#?}");
+}
+
+#[test]
+fn operators_without_a_mistake_pass() {
+    for bench in Bench::each(measured()) {
+        let judged = bench.problem.judge(&bench.right, &bench.problem.references(&bench.inputs), false);
+        judged.unwrap_or_else(|mismatch| panic!("{}: {mismatch}", bench.name));
+    }
+}
+
+#[test]
+fn floats_that_are_a_hundredth_too_large_or_too_small_are_refused() {
+    let mut taken = Vec::new();
+    for bench in Bench::each(measured()) {
+        let slots = bench.problem.operator.outputs(&bench.problem.spec);
+        for (index, slot) in slots.iter().enumerate().filter(|(_, slot)| matches!(slot.element, Element::Float(_))) {
+            for factor in [1.01, 0.99] {
+                let mut outputs = bench.right.clone();
+                let stored = |value: f32| slot.element.decode(slot.element.encode(value));
+                outputs[index].values.iter_mut().for_each(|value| *value = stored(*value * factor));
+                taken.extend(bench.takes(&outputs).then(|| format!("{}: {factor} of output {index}", bench.name)));
+            }
+        }
+    }
+    refuses_all(&taken);
+}
+
+#[test]
+fn outputs_of_other_places_or_other_buffer_sets_are_refused() {
+    let mut taken = Vec::new();
+    for bench in Bench::each(measured()) {
+        let Bench { name, problem, right, .. } = &bench;
+        let mut refuse = |mistake: &str, outputs: &[Output]| {
+            taken.extend(bench.takes(outputs).then(|| format!("{name}: {mistake}")));
+        };
+        let moves = problem.operator.moves(&problem.spec);
+        let moved = moves.as_of_first_set(right.clone(), 1);
+        if moved != *right {
+            refuse("stale", &moved);
+        }
+        let before = outputs(problem, &problem.inputs());
+        for (index, Output { rows, cols, values }) in right.iter().enumerate() {
+            let mut refuse_with = |mistake: &str, change: &dyn Fn(&mut [f32])| {
+                let mut outputs = right.clone();
+                change(&mut outputs[index].values);
+                refuse(&format!("{mistake} in output {index}"), &outputs);
+            };
+            if values.len() > 1 {
+                refuse_with("every 64th left out", &|values| {
+                    (values.len() / 2..values.len()).step_by(64).for_each(|at| values[at] = f32::NAN);
+                });
+            }
+            if values.len() > 256 && before[index].values != *values {
+                refuse_with("the second half as it lay there", &|values| {
+                    let half = values.len() / 2;
+                    values[half..].copy_from_slice(&before[index].values[half..]);
+                });
+            }
+            if *rows >= 16 && *cols >= 32 {
+                refuse_with("two fragments of 16 x 8 exchanged", &|values| {
+                    let at = |row: usize, col: usize| row * cols + col;
+                    (0..16).for_each(|row| (0..8).for_each(|col| values.swap(at(row, col), at(row, 24 + col))));
+                });
+            }
+        }
+    }
+    refuses_all(&taken);
+}
+
+/// A product, and its operand that has its factors in a row.
+const PRODUCTS: &[(&str, usize)] = &[
+    ("gemm_multiple_run", 0),
+    ("gemm", 0),
+    ("gemm_accum", 0),
+    ("gemm_fp8_rowwise_w_dequantize", 0),
+    ("gemm_fp8_b128_fp32", 0),
+    ("gemm_mxfp8_b32", 0),
+    ("matmul", 0),
+    ("gemv", 0),
+    ("linear_bias", 1),
+    ("linear_bias_gelu", 1),
+    ("ln_linear", 3),
+    ("swiglu_mlp", 3),
+];
+
+#[test]
+fn products_of_operators_that_leave_out_their_last_factors_are_refused() {
+    let mut taken = Vec::new();
+    for (name, operand) in PRODUCTS {
+        for bench in Bench::named(&[name]) {
+            for tile in [8, 32] {
+                let outputs = bench.reading(*operand, |values, cols| {
+                    values.chunks_mut(cols).for_each(|row| row[cols - tile..].fill(0.0));
+                });
+                taken.extend(bench.takes(&outputs).then(|| format!("{}: the last {tile}", bench.name)));
+            }
+        }
+    }
+    refuses_all(&taken);
+}
+
+/// An operator, and those of its inputs that have one number for each row or column.
+const PARAMETERS: &[(&str, &[usize])] = &[
+    ("layer_norm", &[1, 2]),
+    ("rms_norm", &[1]),
+    ("rmsnorm_fwd", &[1]),
+    ("rmsnorm_bwd", &[1]),
+    ("ln_linear", &[1, 2]),
+    ("linear_bias", &[2]),
+    ("conv2d_relu", &[2]),
+    ("conv2d_bn", &[2, 3, 4, 5]),
+    ("gemm", &[2, 3]),
+    ("gemm_accum", &[2, 3]),
+];
+
+#[test]
+fn parameters_of_the_row_or_column_before_are_refused() {
+    let mut taken = Vec::new();
+    for (name, inputs) in PARAMETERS {
+        for bench in Bench::named(&[name]) {
+            for &input in *inputs {
+                let outputs = bench.reading(input, |values, _| values.rotate_right(1));
+                taken.extend(bench.takes(&outputs).then(|| format!("{}: input {input}", bench.name)));
+            }
+        }
+    }
+    refuses_all(&taken);
+}
+
+/// The scale under which the largest of some numbers becomes the largest of e4m3.
+fn scale<'a>(values: impl Iterator<Item = &'a f32>) -> f32 {
+    Dtype::Bf16.round(values.fold(0.0, |top: f32, value| top.max(value.abs())) / Element::E4m3.largest())
+}
+
+/// The scale of the line before each, over its own.
+fn of_the_one_before(scales: &[f32]) -> Vec<f32> {
+    (0..scales.len()).map(|at| scales[(at + scales.len() - 1) % scales.len()] / scales[at]).collect()
+}
+
+#[test]
+fn scales_of_other_rows_columns_and_blocks_are_refused() {
+    let mut taken = Vec::new();
+    for bench in Bench::named(&["gemm_fp8_rowwise", "gemm_fp8_rowwise_w_dequantize"]) {
+        let (a, b) = (&bench.inputs[0], &bench.inputs[1]);
+        let of_rows: Vec<f32> = (0..a.rows).map(|row| scale(a.row(row).iter())).collect();
+        let of_cols: Vec<f32> = (0..b.cols).map(|col| scale(b.values.iter().skip(col).step_by(b.cols))).collect();
+        let (of_rows, of_cols) = (of_the_one_before(&of_rows), of_the_one_before(&of_cols));
+        let Output { cols, .. } = bench.right[0];
+        for (whose, factor) in [
+            ("rows", &(|row: usize, _: usize| of_rows[row]) as &dyn Fn(usize, usize) -> f32),
+            ("one row", &|row, _| if row == 5 { of_rows[5] } else { 1.0 }),
+            ("columns", &|_, col| of_cols[col]),
+        ] {
+            let mut outputs = bench.right.clone();
+            let values = outputs[0].values.iter_mut().enumerate();
+            values.for_each(|(at, value)| *value = Dtype::Bf16.round(*value * factor(at / cols, at % cols)));
+            taken.extend(bench.takes(&outputs).then(|| format!("{}: of {whose}", bench.name)));
+        }
+    }
+    // Blocks along k, whose scales follow from what they hold.
+    for (name, block) in [("gemm_fp8_b128_fp32", 128), ("gemm_mxfp8_b32", 32)] {
+        for bench in Bench::named(&[name]) {
+            let outputs = bench.reading(0, |values, _| {
+                let tops: Vec<f32> = values.chunks(block).map(|block| scale(block.iter())).collect();
+                let power = |scale: f32| if block == 32 { scale.log2().ceil().exp2() } else { scale };
+                let wrong = of_the_one_before(&tops.into_iter().map(power).collect::<Vec<_>>());
+                let blocks = values.chunks_mut(block).zip(wrong);
+                blocks.for_each(|(block, wrong)| block.iter_mut().for_each(|value| *value *= wrong));
+            });
+            taken.extend(bench.takes(&outputs).then(|| format!("{}: of blocks", bench.name)));
+        }
+    }
+    for bench in Bench::named(&["quantization"]) {
+        let mut outputs = bench.right.clone();
+        outputs[1].values.rotate_right(1);
+        taken.extend(bench.takes(&outputs).then(|| format!("{}: scales rolled by one", bench.name)));
+        let Output { rows, cols, .. } = bench.right[0];
+        let element = bench.problem.operator.outputs(&bench.problem.spec)[0].element;
+        let mut outputs = bench.right.clone();
+        for row in 0..rows {
+            let scale = bench.right[1].values[(row + rows - 1) % rows];
+            let codes = &mut outputs[0].values[row * cols..][..cols];
+            let code = |x: &f32| element.decode(element.encode(Dtype::Bf16.round(x / scale)));
+            codes.iter_mut().zip(bench.inputs[0].row(row)).for_each(|(value, x)| *value = code(x));
+        }
+        taken.extend(bench.takes(&outputs).then(|| format!("{}: codes under the scale before", bench.name)));
+    }
+    refuses_all(&taken);
+}
+
+/// Large enough that not every value is compared by itself.
+#[test]
+#[cfg(feature = "cpu")]
+fn a_wrong_fragment_where_nothing_is_sampled_is_refused() {
+    use calorimeter_zoo::{Device, Implementation, Machines, Setup, open_operator};
+    let [f32, bf16] = [Dtype::F32, Dtype::Bf16].map(Element::Float);
+    for (name, element) in [
+        ("gemm_multiple_run", f32),
+        ("gemm_fp8_rowwise", bf16),
+        ("matmul", f32),
+        ("linear_bias", f32),
+        ("ln_linear", f32),
+    ] {
+        let spec = Spec { axes: Axes::from([("m", 256), ("k", 2048), ("n", 4096)]), element, output: None };
+        let problem = OperatorProblem { operator: name.parse().unwrap(), spec, seed: 3 };
+        let (inputs, setup) =
+            (problem.gate_inputs(), Setup { implementation: Implementation::Eager, device: Device::Cpu, sets: 1 });
+        let references = problem.references(&inputs);
+        let mut workload = open_operator(&problem, &inputs, setup, &mut Machines::default()).unwrap();
+        let right = workload.outputs().unwrap();
+        problem.judge(&right, &references, false).unwrap_or_else(|mismatch| panic!("{name}: {mismatch}"));
+        let sampled = &references[0].sample.cols;
+        let gap = sampled.windows(2).find(|pair| pair[1] - pair[0] > 8).expect("the sample has gaps")[0] + 1;
+        let mut outputs = right.clone();
+        for at in (0..16).flat_map(|row| (0..8).map(move |col| row * 4096 + gap + col)) {
+            outputs[0].values[at] = right[0].values[at + 8];
+        }
+        let judged = problem.judge(&outputs, &references, false);
+        assert!(matches!(judged, Err(Mismatch::Sum { .. })), "{name}: {judged:?}");
+    }
+}
+
+/// What is only sampled where it is large, and has no sums that are known.
+const SAMPLED: &[&str] =
+    &["attention", "attention_4d_causal", "qk_softmax", "conv2d_relu", "conv2d_bn", "softmax", "swiglu_mlp"];
+
+#[test]
+fn a_place_that_is_always_wrong_is_refused_by_the_next_buffer_set_even_if_nobody_samples_it() {
+    let mut taken = Vec::new();
+    for bench in Bench::named(SAMPLED) {
+        let Bench { name, problem, right, .. } = &bench;
+        let moves = problem.operator.moves(&problem.spec);
+        assert!(moves.differ(), "{name}");
+        let wrong = |mut outputs: Vec<Output>| {
+            let values = &mut outputs[0].values;
+            values[3..11].fill(0.0);
+            outputs
+        };
+        let inputs = moves.inputs_of_set(&bench.inputs, 1);
+        let moved = |outputs: Vec<Output>| moves.as_of_first_set(outputs, 1);
+        let next = outputs(problem, &inputs);
+        assert!(problem.judge_beside(&moved(next.clone()), right, false).is_ok(), "{name}");
+        let judged = problem.judge_beside(&moved(wrong(next)), &wrong(right.clone()), false);
+        taken.extend(judged.is_ok().then(|| name.clone()));
+    }
+    refuses_all(&taken);
+}

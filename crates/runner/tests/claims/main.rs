@@ -18,6 +18,7 @@ mod golden;
 mod interrupts;
 mod isolation;
 mod journal;
+mod late_mistakes;
 mod measuring;
 mod own_device;
 mod own_program;

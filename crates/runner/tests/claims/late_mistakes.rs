@@ -1,0 +1,84 @@
+//! A kernel that goes wrong while it is timed keeps its time, is a mismatch, and has no speed-up.
+
+use crate::scene::{Scene, find};
+use calorimeter_runner::dialects::Source;
+use calorimeter_runner::run::{Place, Request, Show};
+use calorimeter_runner::worker::{InProcess, Stage};
+use calorimeter_sinks::{Record, Status};
+use calorimeter_zoo::{
+    DeviceKind, Implementation, Opening, Output, Subject, Workload, ZooError, register_implementation,
+};
+
+/// `stream_copy` in one memory for all buffer sets, from which so many launches are right.
+struct Copying {
+    from: Vec<f32>,
+    to: Vec<f32>,
+    right: u32,
+}
+
+impl Workload for Copying {
+    fn launch(&mut self) -> Result<(), ZooError> {
+        self.right = self.right.saturating_sub(1);
+        self.to.copy_from_slice(&self.from);
+        if self.right == 0 {
+            self.to[self.from.len() / 2] += 1.0;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), ZooError> {
+        Ok(())
+    }
+
+    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
+        self.launch()?;
+        Ok(vec![Output { rows: 1, cols: self.to.len(), values: self.to.clone() }])
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        0
+    }
+}
+
+fn copying(opening: Opening<'_>, right: u32) -> Result<Box<dyn Workload>, ZooError> {
+    let (_, inputs) = opening.operator()?;
+    let from = inputs[0].values.to_vec();
+    Ok(Box::new(Copying { to: vec![f32::NAN; from.len()], from, right }))
+}
+
+/// More launches than the gate has before anything is timed, and fewer than are timed.
+const BEFORE: u32 = 2000;
+
+struct Silent;
+
+impl Show for Silent {
+    fn start(&mut self, _: usize, _: usize) {}
+    fn touch(&mut self, _: &str, _: Stage) {}
+    fn record(&mut self, _: &Record) {}
+}
+
+#[test]
+fn a_kernel_that_is_wrong_after_some_launches_keeps_its_time_and_has_no_speedup() {
+    let subject: Subject = "stream_copy".parse().unwrap();
+    let steady = Implementation::register("steady", "is right to the end").unwrap();
+    let spoilt = Implementation::register("spoilt", "is right at first").unwrap();
+    register_implementation(subject, steady, DeviceKind::Cpu, |opening: Opening<'_>| copying(opening, u32::MAX))
+        .unwrap();
+    register_implementation(subject, spoilt, DeviceKind::Cpu, |opening: Opening<'_>| copying(opening, BEFORE)).unwrap();
+    let scene = Scene::new();
+    let text = "device: cpu
+dtype: f32
+timing: {min_time: 100ms, max_time: 5s, warm_up: 10ms, min_windows: 10, max_windows: 10, window: 1ms}
+models: [{model: stream_copy, axes: {elements: 1000}, implementations: [eager, steady, spoilt]}]";
+    let source = Source { path: "inline.yml".into(), text: text.into() };
+    let prepared = Request { sources: vec![source], ..Request::default() }.prepare().unwrap();
+    let place = Place { dir: scene.path("out"), output_dir: scene.path("out") };
+    let outcome = prepared.start(&place, &mut InProcess::default(), &mut Silent).unwrap();
+    let right = find(&outcome.records, "/steady/");
+    assert!(right.is_ok() && right.speedup.is_some(), "{right:?}");
+    let wrong = find(&outcome.records, "/spoilt/");
+    assert_eq!(wrong.outcome.status, Status::Mismatch, "{wrong:?}");
+    let reason = wrong.outcome.reason.as_deref().unwrap();
+    assert!(reason.starts_with("wrong output after the last window, of buffer set 0: 1 of 1000 "), "{reason}");
+    assert!(wrong.time.time_ns.is_some() && wrong.speedup.is_none(), "{wrong:?}");
+}

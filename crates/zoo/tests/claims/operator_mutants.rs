@@ -95,6 +95,21 @@ fn operators_without_a_mistake_pass() {
     }
 }
 
+/// As tensor cores do that multiply f32 as TF32: what does not fit into ten bits of mantissa is cut off.
+#[test]
+fn products_whose_operands_are_cut_to_tf32_pass_where_that_is_allowed() {
+    let of_f32 = |bench: &Bench| bench.problem.spec.element == Element::Float(Dtype::F32);
+    for bench in Bench::each(measured()).filter(|bench| of_f32(bench) && bench.problem.operator.products() > 0) {
+        let mut inputs = bench.inputs.clone();
+        for Matrix { values, .. } in inputs.iter_mut().filter(|input| input.rows > 1 && input.cols > 1) {
+            *values = values.iter().map(|value| f32::from_bits(value.to_bits() & !0x1fff)).collect();
+        }
+        let outputs = outputs(&bench.problem, &inputs);
+        let judged = bench.problem.judge(&outputs, &bench.problem.references(&bench.inputs), true);
+        judged.unwrap_or_else(|mismatch| panic!("{}: {mismatch}", bench.name));
+    }
+}
+
 #[test]
 fn floats_that_are_a_hundredth_too_large_or_too_small_are_refused() {
     let mut taken = Vec::new();

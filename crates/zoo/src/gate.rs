@@ -5,10 +5,12 @@ mod loudness;
 mod mismatch;
 pub(crate) mod projection;
 mod tolerance;
+mod walk;
 
 use crate::{Output, Reference, Sample};
 use loudness::Loudness;
 use rayon::prelude::*;
+use walk::{Units, Walk};
 
 pub use bias::{Bias, Part};
 pub use calorimeter_recipes::Accuracy;
@@ -41,20 +43,22 @@ fn judge_in(
     output: &Output,
     reference: &Reference,
     tolerance: &Tolerance,
-    unit: impl Fn(&Loudness, usize, usize) -> f64,
+    unit: impl Fn(&Loudness, usize, usize) -> f64 + Sync,
 ) -> Result<f64, Mismatch> {
     check_written(output)?;
-    let got = output.sampled(&reference.sample);
     let loudness = Loudness::of(&reference.values, reference.sample.cols.len());
-    let units = self::units(reference, |row, col| unit(&loudness, row, col));
-    check_elements(&got, reference, tolerance, &units)?;
+    let walk = Walk::over(output, reference, tolerance.element, |row, col| Units {
+        element: unit(&loudness, row, col),
+        bias: loudness.at(row, col).max(loudness.of_all()),
+        norm: 1.0,
+    });
+    check_elements(&walk, output, reference)?;
     // A few numbers have no slope to speak of.
-    if let Some(slope) = tolerance.slope.filter(|_| got.len() >= bias::FEW) {
-        let even = self::units(reference, |row, col| loudness.at(row, col).max(loudness.of_all()));
-        check_bias(&got, reference, &even, &Bias::unless_shared(slope))?;
+    if let Some(slope) = tolerance.slope.filter(|_| reference.values.len() >= bias::FEW) {
+        check_bias(&walk, reference, &Bias::unless_shared(slope))?;
     }
-    let error = check_norm(&got, &reference.values, tolerance)?;
-    check_sums(output, reference, error)
+    check_norm(&walk, tolerance)?;
+    check_sums(output, reference, walk.error())
 }
 
 /// Compares an output in units of the loudness that rows and columns have alone, with a bias that is known.
@@ -65,13 +69,15 @@ pub fn judge_evenly(
     bias: &Bias,
 ) -> Result<f64, Mismatch> {
     check_written(output)?;
-    let got = output.sampled(&reference.sample);
     let loudness = Loudness::of(&reference.values, reference.sample.cols.len()).at_most();
-    let units = units(reference, |row, col| loudness.at(row, col));
-    check_elements(&got, reference, tolerance, &units)?;
-    check_bias(&got, reference, &units, bias)?;
-    let error = check_norm(&in_units(&got, &units), &in_units(&reference.values, &units), tolerance)?;
-    check_sums(output, reference, error)
+    let walk = Walk::over(output, reference, tolerance.element, |row, col| {
+        let unit = loudness.at(row, col);
+        Units { element: unit, bias: unit, norm: unit }
+    });
+    check_elements(&walk, output, reference)?;
+    check_bias(&walk, reference, bias)?;
+    check_norm(&walk, tolerance)?;
+    check_sums(output, reference, walk.error())
 }
 
 /// Compares an output, as it would be on the first buffer set, with that of the first, which was right where it was
@@ -106,7 +112,7 @@ fn check_written(output: &Output) -> Result<(), Mismatch> {
     if output.values.len() != expected {
         return Err(Mismatch::Size { got: output.values.len(), expected });
     }
-    if let Some(first) = output.values.iter().position(|value| !value.is_finite()) {
+    if let Some(first) = output.values.par_iter().position_first(|value| !value.is_finite()) {
         let count = output.values.iter().filter(|value| !value.is_finite()).count();
         let (row, col) = (first / output.cols, first % output.cols);
         return Err(Mismatch::NotFinite { row, col, value: output.values[first], count });
@@ -114,34 +120,19 @@ fn check_written(output: &Output) -> Result<(), Mismatch> {
     Ok(())
 }
 
-/// What an error at each sampled place is measured in, by the place's row and column in the sample.
-fn units(reference: &Reference, of: impl Fn(usize, usize) -> f64) -> Vec<f64> {
-    let cols = reference.sample.cols.len();
-    (0..reference.values.len()).map(|at| of(at / cols, at % cols)).collect()
-}
-
-fn in_units(values: &[f64], units: &[f64]) -> Vec<f64> {
-    values.iter().zip(units).map(|(value, &unit)| if unit > 0.0 { value / unit } else { *value }).collect()
-}
-
 /// Refuses values that are further off than their references or their units allow.
-fn check_elements(got: &[f64], reference: &Reference, tolerance: &Tolerance, units: &[f64]) -> Result<(), Mismatch> {
-    let wrong = |&at: &usize| {
-        let (got, expected) = (got[at], reference.values[at]);
-        (got - expected).abs() > tolerance.element * expected.abs().max(units[at])
-    };
-    let mut bad = (0..got.len()).filter(wrong);
-    let Some(first) = bad.next() else { return Ok(()) };
+fn check_elements(walk: &Walk, output: &Output, reference: &Reference) -> Result<(), Mismatch> {
+    let Some(first) = walk.first_wrong else { return Ok(()) };
     let (row, col) = reference.sample.position(first);
-    let (expected, compared) = (reference.values[first], got.len());
-    Err(Mismatch::Element { row, col, got: got[first], expected, count: 1 + bad.count(), compared })
+    let got = f64::from(output.values[row * output.cols + col]);
+    let (expected, compared) = (reference.values[first], reference.values.len());
+    Err(Mismatch::Element { row, col, got, expected, count: walk.wrong, compared })
 }
 
 /// Refuses an output, a row or a column that is too large or too small throughout.
-fn check_bias(got: &[f64], reference: &Reference, units: &[f64], bias: &Bias) -> Result<(), Mismatch> {
+fn check_bias(walk: &Walk, reference: &Reference, bias: &Bias) -> Result<(), Mismatch> {
     let Sample { rows, cols } = &reference.sample;
-    let even = (in_units(got, units), in_units(&reference.values, units));
-    bias::check(&even.0, &even.1, cols.len(), bias).map_err(|(part, slope, limit)| {
+    bias::check(&walk.of_rows, &walk.of_cols, cols.len(), bias).map_err(|(part, slope, limit)| {
         let part = match part {
             Part::Whole => part,
             Part::Row(row) => Part::Row(rows[row]),
@@ -159,12 +150,12 @@ fn check_sums(output: &Output, reference: &Reference, error: f64) -> Result<f64,
     }
 }
 
-fn check_norm(got: &[f64], reference: &[f64], tolerance: &Tolerance) -> Result<f64, Mismatch> {
-    let error = accuracy(got, reference).rel_l2;
-    if error > tolerance.rel_l2 {
-        return Err(Mismatch::Norm { got: error, limit: tolerance.rel_l2 });
+fn check_norm(walk: &Walk, tolerance: &Tolerance) -> Result<(), Mismatch> {
+    let got = walk.error();
+    if got > tolerance.rel_l2 {
+        return Err(Mismatch::Norm { got, limit: tolerance.rel_l2 });
     }
-    Ok(error)
+    Ok(())
 }
 
 /// The error of an output that was computed another way, element by element.

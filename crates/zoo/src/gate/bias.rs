@@ -55,17 +55,24 @@ pub(super) const FEW: usize = 8;
 
 /// Sums over part of the values: of the squares of both, and of their products.
 #[derive(Default, Clone, Copy)]
-struct Sums {
+pub struct Sums {
     got: f64,
     reference: f64,
     both: f64,
 }
 
 impl Sums {
-    fn add(&mut self, got: f64, reference: f64) {
+    pub fn add(&mut self, got: f64, reference: f64) {
         self.got += got * got;
         self.reference += reference * reference;
         self.both += got * reference;
+    }
+
+    /// What other values come to.
+    pub fn join(&mut self, other: Self) {
+        self.got += other.got;
+        self.reference += other.reference;
+        self.both += other.both;
     }
 
     fn slope(&self) -> f64 {
@@ -78,19 +85,12 @@ impl Sums {
     }
 }
 
-/// Compares values, row by row in units of their loudness, with their references; answers the first part that is off, its
-/// slope, and how far that may be from one.
-pub fn check(got: &[f64], reference: &[f64], cols: usize, bias: &Bias) -> Result<(), (Part, f64, f64)> {
-    let rows = got.len() / cols.max(1);
-    let (mut of_rows, mut of_cols) = (vec![Sums::default(); rows], vec![Sums::default(); cols]);
-    for (at, (&got, &reference)) in got.iter().zip(reference).enumerate() {
-        of_rows[at / cols].add(got, reference);
-        of_cols[at % cols].add(got, reference);
-    }
+/// Compares what rows and columns come to, in units of their loudness, with their references; answers the first part that is
+/// off, its slope, and how far that may be from one. Rows are of `cols` values; too few of them have no columns.
+pub fn check(of_rows: &[Sums], of_cols: &[Sums], cols: usize, bias: &Bias) -> Result<(), (Part, f64, f64)> {
+    let rows = of_rows.len();
     let mut all = Sums::default();
-    for Sums { got, reference, both } in &of_rows {
-        all = Sums { got: all.got + got, reference: all.reference + reference, both: all.both + both };
-    }
+    of_rows.iter().for_each(|sums| all.join(*sums));
     let noise = all.residual() / (rows * cols).max(1) as f64;
     let independent = (cols as f64).min((bias.depth as f64 / LOUD).max(1.0));
     let test = |part: Part, sums: &Sums, count: usize, independent: f64, sigmas: f64| {

@@ -1,17 +1,15 @@
 //! Clocks that this program has locked. They are let go on every way out; where there was none, because the program was
 //! killed, the next start finds a note and lets them go.
 
-use crate::cache;
+use crate::clock_notes::{Note, Told, file_name, folder};
 use crate::devices::DiscoveredDevice;
+use crate::host;
 use crate::platforms;
-use crate::run::RunError;
 use crate::worker::DeviceFacts;
 use calorimeter_case::Device;
 use calorimeter_timing::telemetry::{ClockLock, LockedClock};
-use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::{Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is locked at this moment: whoever ends the program at once must know it, too.
@@ -24,21 +22,12 @@ struct Held {
     told: Told,
 }
 
-/// What a note says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Told {
-    device: String,
-    identity: String,
-    clock: LockedClock,
-    /// The command by which a person undoes it.
-    by_hand: String,
-    since: String,
-}
-
-/// A file that outlives a program that is killed. While its writer lives, nobody else can lock it; empty it says nothing.
-struct Note {
-    path: PathBuf,
-    file: File,
+/// Why a clock cannot be locked.
+#[derive(Debug, thiserror::Error)]
+#[error("--lock-clocks: {device}: {why}")]
+pub struct LockError {
+    device: Device,
+    why: String,
 }
 
 /// Clocks that are let go when this is dropped.
@@ -50,10 +39,10 @@ impl Locks {
     pub fn hold<'a>(
         devices: impl IntoIterator<Item = &'a DiscoveredDevice>,
         clock: LockedClock,
-    ) -> Result<Self, RunError> {
+    ) -> Result<Self, LockError> {
         let mut locks = Self::default();
         for found in devices {
-            let refused = |why| RunError::ClockLock { device: found.device.to_string(), why };
+            let refused = |why| LockError { device: found.device, why };
             let lock = platforms::of(found.device).clock_lock(found.device, &found.facts()).map_err(refused)?;
             let folder = folder().ok_or_else(|| refused("its note has no place: set HOME or XDG_CACHE_HOME".into()))?;
             locks.add(found, clock, lock, &folder).map_err(refused)?;
@@ -73,7 +62,7 @@ impl Locks {
             identity: found.identity.clone(),
             clock,
             by_hand: lock.by_hand(),
-            since: crate::run::now().to_rfc3339(),
+            since: host::now().to_rfc3339(),
         };
         // A signal waits until there is something to undo.
         let mut held = held();
@@ -135,26 +124,6 @@ fn unlock(device: &str, identity: String) -> Result<(), String> {
     platforms::of(device).clock_lock(device, &facts)?.unlock()
 }
 
-/// Where a run of this program, or one that was killed, has locked a device's clock.
-pub fn locked(identity: &str) -> Option<LockedClock> {
-    let told: Told = cache::read(&folder()?.join(file_name(identity)))?;
-    Some(told.clock)
-}
-
-/// How a device's clocks are set: what its sensors say, where it has any, and what they cannot see.
-pub fn policy(by_sensors: Option<String>, locked: Option<LockedClock>) -> String {
-    let locked = locked.map(|clock| format!("clock locked at {clock}"));
-    by_sensors.into_iter().chain(locked).collect::<Vec<_>>().join(", ")
-}
-
-fn folder() -> Option<PathBuf> {
-    cache::folder("clock-locks")
-}
-
-fn file_name(identity: &str) -> String {
-    format!("{}.json", cache::file_name(identity))
-}
-
 fn held() -> MutexGuard<'static, Vec<Held>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -167,43 +136,6 @@ impl Held {
                 let Told { device, by_hand, .. } = &self.told;
                 eprintln!("warning: the clock of {device} is still locked: {why}; undo it with `{by_hand}`");
             }
-        }
-    }
-}
-
-impl Note {
-    fn open(path: &Path) -> Result<Self, String> {
-        let told = |error: std::io::Error| format!("{}: {error}", path.display());
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(told)?;
-        }
-        let options = File::options().read(true).write(true).create(true).truncate(false).open(path);
-        let file = options.map_err(told)?;
-        let taken = |error: fs::TryLockError| match error {
-            fs::TryLockError::WouldBlock => "another run holds it locked".to_owned(),
-            fs::TryLockError::Error(error) => told(error),
-        };
-        file.try_lock().map_err(taken)?;
-        Ok(Self { path: path.to_owned(), file })
-    }
-
-    fn read(&mut self) -> Option<Told> {
-        let mut text = String::new();
-        self.file.read_to_string(&mut text).ok()?;
-        serde_json::from_str(&text).ok()
-    }
-
-    fn write(&mut self, told: &Told) -> Result<(), String> {
-        let written = self.file.set_len(0).and_then(|()| self.file.rewind());
-        let text = serde_json::to_vec(told).unwrap_or_default();
-        let written = written.and_then(|()| self.file.write_all(&text)).and_then(|()| self.file.sync_all());
-        written.map_err(|error| format!("{}: {error}", self.path.display()))
-    }
-
-    /// It stays as an empty file: one that is deleted might be in another's hands.
-    fn clear(&mut self) {
-        if let Err(error) = self.file.set_len(0) {
-            eprintln!("warning: {}: {error}; delete it", self.path.display());
         }
     }
 }
@@ -278,12 +210,5 @@ mod tests {
         assert!(note(folder.path(), "shared").contains("900 MHz"));
         drop(locks);
         assert_eq!(first.done().len(), 2);
-    }
-
-    #[test]
-    fn a_lock_that_sensors_cannot_see_is_part_of_the_policy() {
-        let clock = || "1200".parse().ok();
-        assert_eq!(policy(Some("power limit 700 W".into()), clock()), "power limit 700 W, clock locked at 1200 MHz");
-        assert_eq!((policy(None, clock()), policy(None, None)), ("clock locked at 1200 MHz".into(), String::new()));
     }
 }

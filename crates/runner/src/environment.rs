@@ -1,6 +1,6 @@
 //! What a reader of the numbers must know of the machine and the build.
 
-use crate::clock_lock;
+use crate::clock_notes;
 use crate::devices::DiscoveredDevice;
 use crate::host::cpu_name;
 use crate::platforms;
@@ -24,7 +24,7 @@ pub fn describe(devices: &[DiscoveredDevice]) -> Value {
                 "cache_bytes": found.cache,
                 "stated_gbps": found.stated_gbps,
                 "sensors": sensors,
-                "clock_policy": Some(clock_lock::policy(policy, facts.locked_clock)).filter(|known| !known.is_empty()),
+                "clock_policy": Some(clock_notes::policy(policy, facts.locked_clock)).filter(|known| !known.is_empty()),
             })
         })
         .collect();

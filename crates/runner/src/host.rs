@@ -1,5 +1,12 @@
 //! What this machine says of itself.
 
+use chrono::{DateTime, Local};
+
+/// The time here.
+pub fn now() -> DateTime<Local> {
+    Local::now()
+}
+
 /// The processor's name, or its architecture where the system does not tell.
 pub fn cpu_name() -> String {
     use sysinfo::{CpuRefreshKind, RefreshKind, System};

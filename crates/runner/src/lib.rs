@@ -38,6 +38,7 @@ pub mod worker;
 mod cache;
 mod calibration;
 mod clock_lock;
+mod clock_notes;
 mod exit;
 mod expression;
 mod fingerprint;

@@ -4,6 +4,7 @@ use crate::cache;
 use crate::clock_lock::Locks;
 use crate::devices::{self, DiscoveredDevice};
 use crate::entries::{Entry, Origin, Size, Wanted};
+use crate::host;
 use crate::mock::Rule;
 use crate::noise_floor::{Noise, Rates, WorkloadNoise, path, policy};
 use crate::platforms;
@@ -68,7 +69,7 @@ pub fn measure(
     let device = devices::here().choose(wanted.device).map_err(RunError::from)?;
     let found = devices::present(device).map_err(RunError::from)?;
     let _locks = match wanted.lock_clocks {
-        Some(clock) => Locks::hold([&found], clock)?,
+        Some(clock) => Locks::hold([&found], clock).map_err(RunError::from)?,
         None => Locks::default(),
     };
     let prepared = Request { entries: entries(&found)?, ..Request::default() }.prepare()?;
@@ -141,7 +142,7 @@ fn summary(workloads: &[Compared], found: &DiscoveredDevice, processes: u32) -> 
         identity: found.identity.clone(),
         driver: found.driver.clone(),
         policy: policy(found),
-        measured: crate::run::now().to_rfc3339(),
+        measured: host::now().to_rfc3339(),
         processes,
         workloads,
         total,
@@ -201,7 +202,7 @@ fn failed(error: impl Display) -> NoiseError {
 /// The case and its twin, compared.
 fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
     let named = |name: char| Case { id: format!("{}#{name}{index}", case.id).into(), ..case.clone() };
-    let sets = found.sets(case.regime, case.bytes.unwrap_or(0));
+    let sets = devices::sets(found, case.regime, case.bytes.unwrap_or(0));
     let (first, second) = (named('a'), named('b'));
     let against = Some(first.id.clone());
     let cases = vec![

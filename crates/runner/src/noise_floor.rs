@@ -1,8 +1,9 @@
 //! What is known of a device's noise, and the margin that follows from it.
 
 use crate::cache;
-use crate::clock_lock;
+use crate::clock_notes;
 use crate::devices::DiscoveredDevice;
+use crate::host;
 use crate::platforms;
 use calorimeter_case::Device;
 use chrono::{DateTime, Local, TimeDelta};
@@ -80,7 +81,7 @@ impl Floor {
     pub fn of(found: &DiscoveredDevice) -> Self {
         let kept = path(&found.identity).and_then(|path| cache::read::<Noise>(&path));
         let Some(noise) = kept else { return Self::default() };
-        match outdated(&noise, found, &policy(found), crate::run::now()) {
+        match outdated(&noise, found, &policy(found), host::now()) {
             None => Self { floor: noise.middle_floor, note: None },
             Some(why) => Self { floor: 0.0, note: Some(note(found.device, &why)) },
         }
@@ -120,7 +121,7 @@ fn outdated(noise: &Noise, found: &DiscoveredDevice, policy: &str, now: DateTime
 pub fn policy(found: &DiscoveredDevice) -> String {
     let facts = found.facts();
     let sensors = platforms::of(found.device).sensors(found.device, &facts).ok();
-    clock_lock::policy(sensors.map(|source| source.policy()), facts.locked_clock)
+    clock_notes::policy(sensors.map(|source| source.policy()), facts.locked_clock)
 }
 
 pub fn path(identity: &str) -> Option<PathBuf> {
@@ -134,7 +135,7 @@ mod tests {
     #[test]
     fn noise_holds_for_one_device_one_driver_one_policy_and_a_month() {
         let found = DiscoveredDevice { driver: "1.0".into(), ..DiscoveredDevice::named(Device::Mock, "a GPU") };
-        let (now, days) = (crate::run::now(), |days| (crate::run::now() - TimeDelta::days(days)).to_rfc3339());
+        let (now, days) = (host::now(), |days| (host::now() - TimeDelta::days(days)).to_rfc3339());
         let noise = Noise {
             identity: "a GPU".into(),
             driver: "1.0".into(),

@@ -2,61 +2,25 @@
 
 mod forms;
 mod kinds;
+mod known;
 mod looks;
+mod place;
 mod probe;
 mod second_look;
 
 pub use forms::own as form;
 pub use kinds::kinds;
+pub use known::Peaks;
+use known::{MEMORY, Peak, TOLERATED_PERCENT};
 use looks::Looks;
+pub use place::{doubtful, place};
 pub use probe::{Beside, Probe};
-use second_look::{Judgement, Share, judge};
+use second_look::{Judgement, Turns, judge};
 
 use crate::cache;
-use calorimeter_case::record::{Against, Roofline};
-use calorimeter_shapes::Shape;
+use calorimeter_case::record::Roofline;
 use calorimeter_sinks::Record;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::path::Path;
-
-/// What products of one kind of number reach, in 10¹² operations per second.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Peak {
-    /// In the fastest window.
-    pub burst: f64,
-    /// In the middle window of a second of continuous load.
-    pub sustained: f64,
-}
-
-/// The peaks of one device under one driver and one policy of clocks.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Peaks {
-    /// The device, its driver and its clocks: peaks hold for these alone.
-    pub device: String,
-    pub driver: String,
-    pub policy: String,
-    /// When they were measured.
-    pub measured: String,
-    /// Memory far larger than any cache, in 10⁹ bytes per second; absent where it could not be measured.
-    pub memory_gbps: Option<f64>,
-    /// Memory that the last cache holds.
-    pub cache_gbps: Option<f64>,
-    /// What each look at memory reached, the lowest first: their ends are the interval of the peak.
-    #[serde(default)]
-    pub memory_looks: Looks,
-    /// Matrix products by their kind of number. Files of early versions have none, and are not read.
-    pub products: BTreeMap<String, Peak>,
-    /// What could not be measured in this process, and why: it is not tried again here, but in the next run.
-    #[serde(skip)]
-    pub failed: BTreeMap<String, String>,
-    /// Kinds of products that were probed again in this process, because a case outdid them.
-    #[serde(skip)]
-    again: Vec<&'static str>,
-}
-
-/// What can be over a peak by noise alone.
-const TOLERATED_PERCENT: f64 = 102.0;
 
 /// The peaks of memory and of products of some kinds: those of an earlier run where the device, its driver and its clocks
 /// are the same, or measured now. None on the mock device.
@@ -87,34 +51,27 @@ pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe:
     Some(peaks.clone())
 }
 
-/// Probes products again that a case outdid. Where others use the machine, they may have disturbed the probe's load.
+/// Probes products again that a case outdid; answers what was in the way. Where others use the machine, they may have
+/// disturbed the probe's load.
 pub fn settle(
     roof: &Roofline,
     kinds: &[&'static str],
     peaks: &mut Peaks,
     kept: Option<&Path>,
     probe: &mut Probe<'_>,
-) -> bool {
+) -> Vec<String> {
     let outdone = if probe.shares_memory() { peaks.outdone(roof, kinds) } else { Vec::new() };
+    let mut failed = Vec::new();
     for &kind in &outdone {
-        if let Ok(peak) = probe.products(kind) {
-            peaks.raise(kind, peak);
+        match probe.products(kind) {
+            Ok(peak) => peaks.raise(kind, peak),
+            Err(why) => failed.push(format!("it outdid the peak of {kind}, which could not be measured again: {why}")),
         }
     }
     if !outdone.is_empty() {
         peaks.save(path(kept, probe).as_deref());
     }
-    !outdone.is_empty()
-}
-
-/// What a case is measured in turns with.
-pub trait Turns {
-    /// The case beside every form of these probes at once.
-    fn look(&mut self, over: &[&'static str]) -> Result<Vec<Share>, String>;
-    /// A product under continuous load, in 10¹² operations per second.
-    fn sustained(&mut self, kind: &str, form: Shape) -> Result<f64, String>;
-    /// Whether others use the memory meanwhile.
-    fn shares_memory(&self) -> bool;
+    failed
 }
 
 /// Measures a case again that is faster than a peak, in turns with probes as large as itself: the device may have been
@@ -181,9 +138,6 @@ fn repeated(record: &Record, peak: f64) -> Result<(), String> {
     ))
 }
 
-/// What the peak of memory is called among those of products.
-pub const MEMORY: &str = "memory";
-
 impl Peaks {
     /// Looks at memory and at the cache until they do not contradict each other; answers whether there is something new.
     fn look_at_memory(&mut self, probe: &mut Probe<'_>) -> bool {
@@ -213,65 +167,11 @@ impl Peaks {
         false
     }
 
-    /// Whether memory came out faster than the cache before it, so that one of the two is wrong.
-    fn contradict(&self) -> bool {
-        let (Some(memory), Some(cache)) = (self.memory_gbps, self.cache_gbps) else { return false };
-        100.0 * memory > TOLERATED_PERCENT * cache
-    }
-
-    /// The same without what is not to be trusted on a device whose memory others use: figures that contradict each other,
-    /// and such of a single look. Looks that lie far apart stay, and are joined by others.
-    fn trusted(mut self, shares_memory: bool) -> Self {
-        let single = self.memory_looks == Looks::default();
-        if shares_memory && (single || self.contradict() || self.memory_looks.are_unsettled()) {
-            if self.contradict() {
-                self.memory_looks = Looks::default();
-            }
-            (self.memory_gbps, self.cache_gbps) = (None, None);
-        }
-        self
-    }
-
-    /// Takes a peak of products where it is higher than the known one.
-    fn raise(&mut self, kind: &str, peak: Peak) {
-        let known = self.products.entry(kind.to_owned()).or_insert(peak);
-        *known = Peak { burst: known.burst.max(peak.burst), sustained: known.sustained.max(peak.sustained) };
-    }
-
-    /// Takes a peak of memory where it is higher than the known one.
-    fn raise_memory(&mut self, rate: f64) {
-        self.memory_gbps = self.memory_gbps.into_iter().chain([rate]).reduce(f64::max);
-        // The cache is at least as fast, so a lower figure of it was too low.
-        self.cache_gbps = self.cache_gbps.filter(|_| !self.contradict());
-    }
-
-    /// The kinds that a case kept up better than their probes, and that were not probed again in this process yet.
-    fn outdone(&mut self, roof: &Roofline, kinds: &[&'static str]) -> Vec<&'static str> {
-        let over = roof.compute_percent.is_some_and(|percent| percent > TOLERATED_PERCENT);
-        let outdone: Vec<&'static str> =
-            kinds.iter().copied().filter(|kind| over && !self.again.contains(kind)).collect();
-        self.again.extend(&outdone);
-        outdone
-    }
-
-    /// Takes the reason why there is no peak.
-    fn fail(&mut self, what: &str, why: String) {
-        self.failed.insert(what.to_owned(), why);
-    }
-
     fn save(&mut self, path: Option<&Path>) {
-        self.measured = crate::run::now().to_rfc3339();
+        self.measured = crate::host::now().to_rfc3339();
         if let Some(path) = path {
             cache::keep(path, self);
         }
-    }
-
-    /// What is missing for a case whose products are of these kinds, in words.
-    pub fn missing(&self, kinds: &[&str]) -> Vec<String> {
-        let compute = !kinds.is_empty() && !kinds.iter().any(|&kind| self.products.contains_key(kind));
-        let wanted = kinds.iter().filter(|_| compute).copied().chain(self.memory_gbps.is_none().then_some(MEMORY));
-        let why = |what| self.failed.get(what).map(|why| format!("the peak of {what} could not be measured: {why}"));
-        wanted.filter_map(why).collect()
     }
 }
 
@@ -286,59 +186,13 @@ fn read(path: Option<&Path>, probe: &Probe<'_>) -> Option<Peaks> {
     same.then(|| peaks.trusted(probe.shares_memory()))
 }
 
-/// Where a case stands against the sustained peak of its kinds of number, and that of memory or cache.
-/// `share` of the operations that the case counts are really done.
-pub fn place(record: &Record, peaks: &Peaks, kinds: &[&str], share: f64, cache_bytes: u64) -> Option<Roofline> {
-    let nanos = record.time.time_ns?.median;
-    if !record.case.regime.clock().is_the_devices() {
-        return None;
-    }
-    let known = || kinds.iter().filter_map(|&kind| peaks.products.get(kind));
-    let peak_tflops = known().map(|peak| peak.sustained).reduce(f64::max);
-    let burst_tflops = known().map(|peak| peak.burst).reduce(f64::max);
-    let cold = comes_from_memory(record, cache_bytes);
-    let peak_gbps = if cold { peaks.memory_gbps } else { peaks.cache_gbps.or(peaks.memory_gbps) };
-    let percent = |rate: Option<f64>, peak: Option<f64>| Some(100.0 * rate? / peak?);
-    let compute_percent = percent(record.case.flops.map(|flops| flops as f64 * share / nanos / 1e3), peak_tflops);
-    let memory_percent = percent(record.case.bytes.map(|bytes| bytes as f64 / nanos), peak_gbps);
-    let storage = if cold || peaks.cache_gbps.is_none() { "memory" } else { "cache" };
-    let (bound, against, percent) = match (compute_percent, memory_percent) {
-        (Some(compute), Some(memory)) if compute >= memory => ("compute", Against::Sustained, compute),
-        (Some(compute), None) => ("compute", Against::Sustained, compute),
-        (_, Some(memory)) => (storage, Against::Burst, memory),
-        (None, None) => return None,
-    };
-    let (bound, against) = (bound.into(), Some(against));
-    Some(Roofline { bound, percent, against, compute_percent, memory_percent, peak_tflops, burst_tflops, peak_gbps })
-}
-
-/// Whether the operands of each launch come from memory and not from a cache: the sets exceed it together, or one of them
-/// by far.
-fn comes_from_memory(record: &Record, cache_bytes: u64) -> bool {
-    match record.execution.rotation {
-        Some(rotation) => u64::from(rotation.sets) * rotation.bytes >= rotation.cache_bytes.unwrap_or(cache_bytes),
-        None => record.case.bytes.is_some_and(|bytes| bytes >= 4 * cache_bytes),
-    }
-}
-
-/// What of a case is faster than a device was ever seen to be. The cache has no such limit: smaller and faster ones stand
-/// before it.
-pub fn doubtful(record: &Record, roof: &Roofline, kinds: &[&'static str], cache_bytes: u64) -> Vec<&'static str> {
-    let over = |percent: Option<f64>| percent.is_some_and(|percent| percent > TOLERATED_PERCENT);
-    let of_burst = || Some(roof.compute_percent? * roof.peak_tflops? / roof.burst_tflops?);
-    let mut doubtful = if over(of_burst()) { kinds.to_vec() } else { Vec::new() };
-    if over(roof.memory_percent) && comes_from_memory(record, cache_bytes) {
-        doubtful.push(MEMORY);
-    }
-    doubtful
-}
-
 #[cfg(test)]
 mod tests {
+    use super::second_look::Share;
     use super::*;
     use calorimeter_case::Device;
-    use calorimeter_case::record::{Estimate, Rotation};
-    use calorimeter_case::record::{Execution, Rates, Time};
+    use calorimeter_case::record::{Against, Estimate, Execution, Rates, Rotation, Time};
+    use calorimeter_shapes::Shape;
     use calorimeter_sinks::{Case, Status};
 
     const CACHE: u64 = 50 << 20;

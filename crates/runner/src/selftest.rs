@@ -1,5 +1,6 @@
 //! The measuring measured: computations whose times, or differences, are known beforehand; and how the machine is set up.
 
+mod check;
 mod checks;
 mod company;
 mod mock_rig;
@@ -7,26 +8,9 @@ mod rig;
 mod settings;
 mod together;
 
+pub use check::Check;
 pub use mock_rig::{Lies, MockRig};
 pub use rig::{RealRig, Rig};
-
-use serde::Serialize;
-
-/// One thing that must hold if times are to be believed, or that a reader of them should know.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Check {
-    /// What.
-    pub name: &'static str,
-    /// Whether it holds; absent where it does not apply to the device, nobody can say, or it is a matter of taste.
-    pub passed: Option<bool>,
-    /// The figure that was found, or why it does not apply.
-    pub found: String,
-    /// What it should be.
-    pub wanted: &'static str,
-    /// What to do about it, where it makes no time wrong and is still not as it should be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub advice: Option<&'static str>,
-}
 
 /// Every check in turn; `show` hears of each. A check that cannot be made, because the device fails, does not hold.
 pub fn run(rig: &mut dyn Rig, show: &mut dyn FnMut(&Check)) -> Vec<Check> {

@@ -5,6 +5,7 @@ extern crate self as calorimeter_timing;
 
 mod across;
 mod alone;
+mod arm;
 mod calibrate;
 mod closure;
 mod compare;
@@ -46,6 +47,7 @@ pub mod telemetry;
 pub mod trace;
 
 pub use across::Across;
+pub use arm::Arm;
 pub use closure::Closure;
 pub use compare::{Compared, compare, compare_arms};
 #[cfg(feature = "criterion")]
@@ -59,7 +61,7 @@ pub use mock::{Drift, MockClock, MockWork, Script};
 pub use observer::{Observer, Phase, Quiet, State};
 pub use options::Options;
 pub use paired::Comparison;
-pub use rounds::{Arm, Measurement, measure};
+pub use rounds::{Measurement, measure};
 pub use series::{Series, quantile};
 pub use silence::{FORBIDDEN, HeardKernels, Silence};
 pub use stop_rule::StopRule;

@@ -47,6 +47,7 @@ mod operator_problem;
 mod problem;
 mod reference;
 mod registry;
+mod sample;
 mod setup;
 mod spec;
 mod support;
@@ -74,10 +75,11 @@ pub use operator::{Operator, OperatorInfo};
 pub use operator_problem::OperatorProblem;
 pub use operators::presets::Preset;
 pub use problem::{Problem, Tensors};
-pub use reference::{ExactLinear, Reference, Sample};
+pub use reference::{ExactLinear, Reference};
 pub use registry::{
     ModelWays, Opener, Opening, OperatorWays, register_implementation, register_model, register_operator,
 };
+pub use sample::Sample;
 pub use setup::Setup;
 pub use spec::Spec;
 pub use support::support;

@@ -1,111 +1,10 @@
 //! Outputs in double precision, of the whole output or of a sample of it.
 
-use crate::Matrix;
-use crate::gate::projection::{self, Projection};
+use crate::gate::projection::{self, Projection, TOGETHER};
+use crate::{Matrix, Sample};
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::{FloatType, RecipeError, Treatment, Weight};
-use calorimeter_shapes::Shape;
 use rayon::prelude::*;
-
-/// The rows and columns of an output that are compared with the reference.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sample {
-    /// Row indices, ascending.
-    pub rows: Vec<usize>,
-    /// Column indices, ascending.
-    pub cols: Vec<usize>,
-}
-
-/// More multiply-adds than this are sampled: the gate must stay cheap beside what it guards.
-const BUDGET: u64 = 1 << 28;
-/// Rows and columns that a sample has at least, where the output has them.
-const LEAST: u64 = 32;
-/// Whole rows that a sample of such has at least.
-const FEW_ROWS: u64 = 8;
-
-impl Sample {
-    /// Rows and columns of a product, all of them when that is cheap, else evenly spread with both edges.
-    pub fn of_product(shape: Shape) -> Self {
-        Self::of(shape.m(), shape.n(), shape.k())
-    }
-
-    /// All columns of some rows of a product. Between buffer sets rows change places and columns do not, so that what is right
-    /// in a few rows, and moves with them everywhere, is right.
-    pub fn of_whole_rows(shape: Shape) -> Self {
-        let (m, n) = (shape.m(), shape.n());
-        let some = (BUDGET / (n * shape.k())).max(FEW_ROWS).min(m);
-        Self { rows: spread(m, some), cols: (0..n as usize).collect() }
-    }
-
-    /// Rows and columns of an output of which each element costs so many multiply-adds.
-    pub fn of(rows: u64, cols: u64, depth: u64) -> Self {
-        let elements = (BUDGET / depth.max(1)).max(LEAST * LEAST);
-        if rows * cols <= elements {
-            return Self { rows: (0..rows as usize).collect(), cols: (0..cols as usize).collect() };
-        }
-        let side = (elements as f64).sqrt() as u64;
-        let some_rows = rows.min(side.max(elements / cols));
-        let some_cols = cols.min(elements / some_rows);
-        Self { rows: spread(rows, some_rows), cols: spread(cols, some_cols) }
-    }
-
-    /// The depth to give where a sampled row costs so many multiply-adds, however few of its columns are sampled.
-    pub fn depth_of_rows(cols: u64, cost: u64) -> u64 {
-        let narrow = cost / cols.max(1);
-        let wide = u128::from(cost).pow(2) / u128::from(BUDGET);
-        narrow.max(u64::try_from(wide).unwrap_or(u64::MAX)).max(1)
-    }
-
-    /// Compared elements.
-    pub fn len(&self) -> usize {
-        self.rows.len() * self.cols.len()
-    }
-
-    /// Whether nothing is compared.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// What `of` says of each sampled row: one value for each sampled column.
-    pub fn by_rows(&self, of: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
-        self.rows.par_iter().flat_map_iter(|&row| of(row)).collect()
-    }
-
-    /// The sampled columns of each sampled row, which `of` computes whole.
-    pub fn by_whole_rows(&self, of: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
-        self.by_rows(|row| {
-            let whole = of(row);
-            self.cols.iter().map(|&col| whole[col]).collect()
-        })
-    }
-
-    /// What `of` says of each sampled row and column.
-    pub fn by_elements(&self, of: impl Fn(usize, usize) -> f64 + Sync) -> Vec<f64> {
-        self.by_rows(|row| self.cols.iter().map(|&col| of(row, col)).collect())
-    }
-
-    /// The row and column of the sample's `i`-th element.
-    pub fn position(&self, i: usize) -> (usize, usize) {
-        (self.rows[i / self.cols.len()], self.cols[i % self.cols.len()])
-    }
-}
-
-/// `count` indices below `size`, the first and last among them, jittered so that no period of a kernel's tiles hides.
-fn spread(size: u64, count: u64) -> Vec<usize> {
-    if count >= size {
-        return (0..size as usize).collect();
-    }
-    let step = (size - 1) as f64 / (count - 1).max(1) as f64;
-    let jitter = |i: u64| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as f64 / f64::from(1 << 24);
-    let at = |i: u64| match i {
-        0 => 0,
-        i if i == count - 1 => size as usize - 1,
-        i => ((i as f64 + jitter(i) - 0.5) * step).max(0.0) as usize,
-    };
-    let mut indices: Vec<usize> = (0..count).map(at).collect();
-    indices.dedup();
-    indices
-}
 
 /// What a correct output holds where it is sampled.
 #[derive(Debug, Clone, PartialEq)]
@@ -193,10 +92,10 @@ pub(crate) fn projected(
 
 /// The sum of rows of so many numbers under random signs.
 fn signed_sum(rows: usize, cols: usize, row: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
-    let firsts: Vec<usize> = (0..rows).step_by(projection::TOGETHER).collect();
+    let firsts: Vec<usize> = (0..rows).step_by(TOGETHER).collect();
     let some_rows = |&first: &usize| {
         let mut sums = vec![0.0; cols];
-        for at in first..rows.min(first + projection::TOGETHER) {
+        for at in first..rows.min(first + TOGETHER) {
             let sign = projection::sign(at);
             sums.iter_mut().zip(row(at)).for_each(|(sum, value)| *sum += sign * value);
         }
@@ -217,32 +116,4 @@ pub(crate) fn dot(x: &[f64], w: &[f32]) -> f64 {
         }
     }
     sums.iter().sum::<f64>() + tail
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn small_outputs_are_compared_whole_and_large_ones_within_budget() {
-        let whole = Sample::of_product(Shape::new(64, 64, 64).unwrap());
-        assert_eq!(whole.len(), 64 * 64);
-        for (m, k, n) in [(16384, 16384, 16384), (1, 4096, 128_000), (128_000, 8192, 1024), (32768, 256, 1)] {
-            let sample = Sample::of_product(Shape::new(m, k, n).unwrap());
-            assert!(sample.len() as u64 * k <= BUDGET.max(LEAST * LEAST * k), "{m} {k} {n}: {}", sample.len());
-            assert!(sample.len() >= 1000 || sample.len() as u64 == m * n);
-            assert_eq!((sample.rows[0], *sample.rows.last().unwrap()), (0, m as usize - 1));
-            assert_eq!((sample.cols[0], *sample.cols.last().unwrap()), (0, n as usize - 1));
-            assert!(sample.rows.is_sorted() && sample.cols.is_sorted());
-        }
-    }
-    #[test]
-    fn rows_that_cost_much_are_sampled_within_budget() {
-        for (rows, cols, cost) in
-            [(32768, 32768, 32768 * 64), (65536, 64, 2 * 65536 * 64), (7, 5, 3), (1 << 20, 64, 64)]
-        {
-            let sample = Sample::of(rows, cols, Sample::depth_of_rows(cols, cost));
-            assert!(sample.rows.len() as u64 * cost <= BUDGET.max(LEAST * cost), "{rows} {cols} {cost}");
-        }
-    }
 }

@@ -3,62 +3,30 @@
 use std::{
     ffi::c_void,
     mem, ptr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
-use cudarc::{
-    cublaslt::{
-        result::{self, CublasError},
-        sys::{
-            self, cublasComputeType_t as Compute, cublasLtEpilogue_t as LtEpilogue,
-            cublasLtMatmulAlgoConfigAttributes_t as Config, cublasLtMatmulDescAttributes_t as DescAttribute,
-            cublasLtMatmulHeuristicResult_t as Candidate, cublasLtMatmulMatrixScale_t as ScaleMode,
-            cublasLtMatmulPreferenceAttributes_t as PreferenceAttribute, cublasLtReductionScheme_t as Reduction,
-            cudaDataType_t as DataType,
-        },
+use cudarc::cublaslt::{
+    result::{self, CublasError},
+    sys::{
+        self, cublasComputeType_t as Compute, cublasLtEpilogue_t as LtEpilogue,
+        cublasLtMatmulAlgoConfigAttributes_t as Config, cublasLtMatmulDescAttributes_t as DescAttribute,
+        cublasLtMatmulHeuristicResult_t as Candidate, cublasLtMatmulMatrixScale_t as ScaleMode,
+        cublasLtMatmulPreferenceAttributes_t as PreferenceAttribute, cublasLtReductionScheme_t as Reduction,
+        cudaDataType_t as DataType,
     },
-    driver::CudaContext,
 };
 
 use super::{
     Epilogue, Float8Sums, LinearShape, Machine, NativeError, WeightLayout,
+    cublaslt_handle::refused,
     driver::{Memory, failed},
     form::{Factors, Form},
-    libraries::Library,
 };
 use crate::Dtype;
 
 /// `CUBLAS_OP_T`, which the bindings keep with cuBLAS.
 const TRANSPOSE: i32 = 1;
-
-/// A cuBLASLt handle for one device.
-#[derive(Debug)]
-pub(super) struct Handle {
-    raw: sys::cublasLtHandle_t,
-    context: Arc<CudaContext>,
-}
-
-// SAFETY: a cuBLASLt handle may be used from several threads at once; each product names its own stream.
-unsafe impl Send for Handle {}
-// SAFETY: as above.
-unsafe impl Sync for Handle {}
-
-impl Handle {
-    pub(super) fn create(context: &Arc<CudaContext>) -> Result<Self, NativeError> {
-        Library::CublasLt.require()?;
-        context.bind_to_thread().map_err(failed("selecting the device"))?;
-        let raw = result::create_handle().map_err(refused("creating a cuBLASLt handle"))?;
-        Ok(Self { raw, context: context.clone() })
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.context.record_err(self.context.bind_to_thread());
-        // SAFETY: created by `create` and destroyed once. Nothing can be done about a refusal.
-        let _ = unsafe { result::destroy_handle(self.raw) };
-    }
-}
 
 /// The memory of one run.
 #[derive(Debug, Clone, Copy)]
@@ -335,12 +303,6 @@ fn data_type(kind: Dtype) -> DataType {
         Dtype::F16 => DataType::CUDA_R_16F,
         Dtype::Bf16 => DataType::CUDA_R_16BF,
     }
-}
-
-/// Names the action in an error of the library.
-fn refused(doing: impl Into<String>) -> impl Fn(CublasError) -> NativeError {
-    let doing = doing.into();
-    move |error| NativeError::CublasLt { doing: doing.clone(), status: error.to_string() }
 }
 
 /// A descriptor with the function that destroys it.

@@ -3,53 +3,15 @@
 use std::sync::Arc;
 
 use super::{
-    Buffer, LinearShape, Machine, NativeError,
+    Buffer, Float8Output, Float8Sums, LinearShape, Machine, NativeError,
     cublaslt::{Operands, Product},
     driver::Memory,
     form::{Factors, Form},
     gpu::ComputeCapability,
     scale_after::ScaleAfter,
+    sizes::checked_shape,
 };
 use crate::Dtype;
-
-/// How products of codes are added up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Float8Sums {
-    /// In the registers of the tensor cores, which on Hopper keep about 14 bits: what XLA asks for, and the fastest.
-    Fast,
-    /// Moved to f32 every few steps.
-    Promoted,
-}
-
-/// What becomes of a sum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Float8Output {
-    /// It is rounded to this type.
-    Plain(Dtype),
-    /// It is multiplied by the f32 scales of its row and its column, and rounded to this type.
-    Scaled(Dtype),
-    /// It is multiplied by the scales of its row and its column, and added to an f32.
-    Added,
-}
-
-impl Float8Output {
-    /// The type of the output.
-    pub const fn kind(self) -> Dtype {
-        match self {
-            Self::Plain(kind) | Self::Scaled(kind) => kind,
-            Self::Added => Dtype::F32,
-        }
-    }
-
-    /// How many inputs a product has: x and w, the scales of the rows and of the columns, and what is added.
-    pub const fn inputs(self) -> usize {
-        match self {
-            Self::Plain(_) => 2,
-            Self::Scaled(_) => 4,
-            Self::Added => 5,
-        }
-    }
-}
 
 /// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ for e4m3 codes in row-major matrices.
 ///
@@ -76,7 +38,7 @@ impl Float8Linear {
         let scaled = !matches!(output, Float8Output::Plain(_));
         let form = Form { scaled, ..Form::plain(Factors::E4m3(sums), output.kind()) };
         machine.require("a product of e4m3", ComputeCapability::E4M3)?;
-        let shape = shape.checked()?;
+        let shape = checked_shape(shape)?;
         match Product::plan(machine, form, shape) {
             Ok(product) => Ok(Self { product, after: None, machine: machine.clone(), shape, output }),
             Err(NativeError::NoAlgorithm { .. } | NativeError::CublasLt { .. }) if scaled => {
@@ -95,7 +57,7 @@ impl Float8Linear {
         sums: Float8Sums,
     ) -> Result<Self, NativeError> {
         machine.require("a product of e4m3", ComputeCapability::E4M3)?;
-        let shape = shape.checked()?;
+        let shape = checked_shape(shape)?;
         let form = Form::plain(Factors::E4m3(sums), Dtype::F32);
         let product = Product::plan(machine, form, shape)?;
         let after = Some(ScaleAfter::new(machine, shape, output)?);

@@ -129,9 +129,3 @@ pub(super) fn common_macros(name: &str, kind: Dtype, width: usize) -> Vec<String
 pub(super) fn widest(kind: Dtype) -> usize {
     16 / kind.width()
 }
-
-/// Checks that there are between 1 and 2³¹-1 of something, which every size of a grid and of cuBLASLt must be.
-pub(super) fn checked_size(what: &'static str, value: usize) -> Result<usize, NativeError> {
-    let limit = i32::MAX as usize;
-    if (1..=limit).contains(&value) { Ok(value) } else { Err(NativeError::InvalidSize { what, limit, value }) }
-}

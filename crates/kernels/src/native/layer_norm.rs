@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::{
     Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, checked_size, common_macros, widest},
+    kernel::{Extent, Geometry, Kernel, common_macros, widest},
     nvrtc::Source,
     row_cut::RowCut,
+    sizes::checked_size,
 };
 use crate::Dtype;
 

@@ -1,92 +1,15 @@
 //! Matrix products.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use super::{
-    Buffer, Float8Output, Machine, NativeError,
+    Buffer, Epilogue, Float8Output, LinearForm, LinearShape, Machine, NativeError,
     cublaslt::{Operands, Product},
     form::{Factors, Form},
-    kernel::checked_size,
     scale_after::ScaleAfter,
+    sizes::checked_shape,
 };
 use crate::Dtype;
-
-/// The sizes of y[m, n] = x[m, k] · w[n, k]ᵀ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct LinearShape {
-    /// Rows of the input and of the output.
-    pub m: usize,
-    /// Length of a row of the input and of the weight.
-    pub k: usize,
-    /// Rows of the weight, length of a row of the output.
-    pub n: usize,
-}
-
-impl LinearShape {
-    pub(super) fn x_bytes(self, kind: Dtype) -> usize {
-        self.m * self.k * kind.width()
-    }
-
-    pub(super) fn w_bytes(self, kind: Dtype) -> usize {
-        self.n * self.k * kind.width()
-    }
-
-    pub(super) fn y_bytes(self, kind: Dtype) -> usize {
-        self.m * self.n * kind.width()
-    }
-
-    /// Sizes that cuBLASLt can take, and whose products cannot overflow.
-    pub(super) fn checked(self) -> Result<Self, NativeError> {
-        Ok(Self { m: checked_size("m", self.m)?, k: checked_size("k", self.k)?, n: checked_size("n", self.n)? })
-    }
-}
-
-impl fmt::Display for LinearShape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "m={} k={} n={}", self.m, self.k, self.n)
-    }
-}
-
-/// How a weight lies in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WeightLayout {
-    /// w[n, k], as linear layers keep it.
-    AlongK,
-    /// w[k, n], the second factor of a product of matrices.
-    AlongN,
-}
-
-/// What cuBLASLt does with a sum before it rounds it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Epilogue {
-    /// Nothing.
-    Nothing,
-    /// Adds the bias of its column.
-    Bias,
-    /// The same, and what is below zero becomes zero.
-    BiasRelu,
-}
-
-/// Types and layout of a product.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct LinearForm {
-    /// The type of x and w.
-    pub kind: Dtype,
-    /// The type of y, and of the bias.
-    pub output: Dtype,
-    /// How w lies in memory.
-    pub weight: WeightLayout,
-    /// What is done with the sums.
-    pub epilogue: Epilogue,
-}
-
-impl LinearForm {
-    /// y = x · wᵀ of one type.
-    pub fn plain(kind: Dtype) -> Self {
-        Self { kind, output: kind, weight: WeightLayout::AlongK, epilogue: Epilogue::Nothing }
-    }
-}
 
 /// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ with row-major matrices and sums in f32. Only [`Linear::with_tf32`] rounds f32
 /// inputs to TF32.
@@ -134,7 +57,7 @@ impl Linear {
         factors: Factors,
         shape: LinearShape,
     ) -> Result<Self, NativeError> {
-        let shape = shape.checked()?;
+        let shape = checked_shape(shape)?;
         let LinearForm { output, weight, epilogue, .. } = form;
         let product = Product::plan(machine, Form { weight, epilogue, ..Form::plain(factors, output) }, shape)?;
         Ok(Self { product, after: None, machine: machine.clone(), form, shape })
@@ -205,9 +128,9 @@ mod tests {
         let shape = LinearShape { m: 3, k: 5, n: 7 };
         let kind = Dtype::Bf16;
         assert_eq!((shape.x_bytes(kind), shape.w_bytes(kind), shape.y_bytes(kind)), (30, 70, 42));
-        assert!(shape.checked().is_ok());
-        let error = LinearShape { k: 0, ..shape }.checked().unwrap_err();
+        assert!(checked_shape(shape).is_ok());
+        let error = checked_shape(LinearShape { k: 0, ..shape }).unwrap_err();
         assert_eq!(error.to_string(), "k must be between 1 and 2147483647, not 0");
-        assert!(LinearShape { n: 1 << 31, ..shape }.checked().is_err());
+        assert!(checked_shape(LinearShape { n: 1 << 31, ..shape }).is_err());
     }
 }

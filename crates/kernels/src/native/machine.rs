@@ -12,7 +12,7 @@ use cudarc::{
 
 use super::{
     Buffer, ComputeCapability, DriverVersion, GpuInfo, NativeError,
-    cublaslt::Handle,
+    cublaslt_handle::Handle,
     driver::{Memory, failed},
     nvrtc::{self, Source},
     probe,

@@ -8,10 +8,13 @@ mod activation;
 mod buffer;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
 mod cublaslt;
+#[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
+mod cublaslt_handle;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod driver;
 mod elementwise;
 mod error;
+mod float8_form;
 mod float8_linear;
 mod form;
 mod gpu;
@@ -21,6 +24,7 @@ mod layer_norm;
 #[allow(unsafe_code, reason = "loading a library runs its initialisers")]
 mod libraries;
 mod linear;
+mod linear_form;
 mod machine;
 #[allow(unsafe_code, reason = "the bindings of NVRTC")]
 mod nvrtc;
@@ -30,6 +34,7 @@ mod quantise_columns;
 mod quantise_rows;
 mod row_cut;
 mod scale_after;
+mod sizes;
 #[allow(unsafe_code, reason = "the bindings of NCCL")]
 mod team;
 #[allow(unsafe_code, reason = "memory that a device copies from and to")]
@@ -41,11 +46,13 @@ pub use buffer::Buffer;
 pub use driver::probe;
 pub use elementwise::{Elementwise, ElementwiseFunction};
 pub use error::NativeError;
-pub use float8_linear::{Float8Linear, Float8Output, Float8Sums};
+pub use float8_form::{Float8Output, Float8Sums};
+pub use float8_linear::Float8Linear;
 pub use gpu::{ComputeCapability, DriverVersion, GpuInfo};
 pub use layer_norm::LayerNorm;
 pub use libraries::{LibraryStatus, libraries};
-pub use linear::{Epilogue, Linear, LinearForm, LinearShape, WeightLayout};
+pub use linear::Linear;
+pub use linear_form::{Epilogue, LinearForm, LinearShape, WeightLayout};
 pub use machine::Machine;
 pub(crate) use probe_kernel::ProbeKernel;
 pub use quantise::{Quantise, ScaleSource};

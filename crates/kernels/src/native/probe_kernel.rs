@@ -2,8 +2,9 @@
 
 use super::{
     Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, checked_size},
+    kernel::{Extent, Geometry, Kernel},
     nvrtc::Source,
+    sizes::checked_size,
 };
 use crate::probes::{
     chain::{INCREMENT, MULTIPLIER, SHIFT},

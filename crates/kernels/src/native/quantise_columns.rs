@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::{
     Machine, NativeError, Quantise, ScaleSource,
     gpu::ComputeCapability,
-    kernel::{Extent, Geometry, Kernel, checked_size},
+    kernel::{Extent, Geometry, Kernel},
     nvrtc::Source,
+    sizes::checked_size,
 };
 
 impl Quantise {

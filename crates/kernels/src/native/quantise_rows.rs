@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::{
     Machine, NativeError, Quantise, ScaleSource,
     gpu::ComputeCapability,
-    kernel::{Extent, Geometry, Kernel, checked_size},
+    kernel::{Extent, Geometry, Kernel},
     nvrtc::Source,
     row_cut::RowCut,
+    sizes::checked_size,
 };
 
 /// With four accesses of 16 bytes in flight, a block of 512 threads holds 16384 columns.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::{
     Float8Output, LinearShape, Machine, NativeError,
     driver::Memory,
-    kernel::{Extent, Geometry, Kernel, checked_size, common_macros},
+    kernel::{Extent, Geometry, Kernel, common_macros},
     nvrtc::Source,
+    sizes::checked_size,
 };
 
 /// The kernel that applies scales to the sums of a product, and those sums.

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::{
     Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, checked_size},
+    kernel::{Extent, Geometry, Kernel},
     nvrtc::Source,
+    sizes::checked_size,
 };
 
 /// A plan of y[columns, rows] = x[rows, columns]ᵀ for elements of one byte.

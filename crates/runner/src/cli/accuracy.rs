@@ -1,8 +1,9 @@
 //! `calorimeter accuracy`: a run that times nothing, and its recipes side by side.
 
+use super::error::CliError;
 use super::options::AccuracyArguments;
+use super::print::print;
 use super::run::{colour, dry_run, read, report, start};
-use super::{CliError, print};
 use crate::Exit;
 use crate::entries::{Entry, Origin, Overrides, Size};
 use crate::progress::{Format, Terminal};

@@ -1,6 +1,6 @@
 //! The ways out of what goes wrong when results are stored: the options of this program that lead on.
 
-use super::CliError;
+use super::error::CliError;
 use crate::run::RunError;
 use calorimeter_sinks::SinkError;
 

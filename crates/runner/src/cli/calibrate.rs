@@ -1,8 +1,9 @@
 //! `calorimeter calibrate`.
 
+use super::error::CliError;
 use super::options::RunArguments;
+use super::print::print;
 use super::run::{execute, report};
-use super::{CliError, print};
 use crate::Exit;
 use crate::calibration::{
     Families, Labels, Machine, Operations, Profile, Stated, Wish, default_dtypes, entries, every_operation, keep,

@@ -1,6 +1,6 @@
 //! `calorimeter ci`: a run whose result is the dashboard's JSON.
 
-use super::CliError;
+use super::error::CliError;
 use super::options::CiArguments;
 use super::run::{read, report, start};
 use crate::Exit;

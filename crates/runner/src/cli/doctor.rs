@@ -1,8 +1,9 @@
 //! `calorimeter doctor`: what is here, which clock will be used, how to get what is missing; with `--deep`, whether
 //! measuring on a device can be believed.
 
+use super::error::CliError;
 use super::options::{DoctorArguments, TextFormat};
-use super::{CliError, print};
+use super::print::print;
 use crate::Exit;
 use crate::devices;
 use crate::host;

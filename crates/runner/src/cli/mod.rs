@@ -6,20 +6,22 @@ mod calibrate;
 mod ci;
 mod command;
 mod doctor;
+mod error;
 mod list;
 mod noise;
 mod operators;
 mod options;
+mod print;
 mod reference;
 mod run;
 
 use crate::Exit;
 use crate::clock_lock;
-use crate::run::RunError;
 use calorimeter_zoo::Suite;
 use clap::{CommandFactory, Parser};
 use command::{Cli, Command};
-use std::io::Write;
+use error::CliError;
+use print::print;
 
 /// Reads the command line and does what it says.
 pub fn main() -> Exit {
@@ -32,17 +34,6 @@ pub fn main() -> Exit {
             Exit::Usage
         }
     }
-}
-
-/// An error of the command line's own, or of the run.
-#[derive(Debug, thiserror::Error)]
-enum CliError {
-    #[error(transparent)]
-    Run(#[from] RunError),
-    #[error(transparent)]
-    Sink(#[from] calorimeter_sinks::SinkError),
-    #[error("{0}")]
-    Usage(String),
 }
 
 fn dispatch(cli: Cli) -> Result<Exit, CliError> {
@@ -71,12 +62,6 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
             Ok(print(&String::from_utf8_lossy(&page)))
         }
     }
-}
-
-/// Prints to standard output; a reader that has gone away ends the printing quietly.
-fn print(text: &str) -> Exit {
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    Exit::Fine
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! `calorimeter noise`.
 
+use super::error::CliError;
 use super::options::{NoiseArguments, TextFormat};
-use super::{CliError, print};
+use super::print::print;
 use crate::Exit;
 use crate::cache;
 use crate::noise::{Comparisons, NoiseError, measure};

@@ -1,8 +1,9 @@
 //! `calorimeter ops`, `gemm` and `fusion`: operators at sizes by name.
 
+use super::error::CliError;
 use super::options::{OpsArguments, SuiteArguments};
+use super::print::print;
 use super::run::{Finished, execute};
-use super::{CliError, print};
 use crate::dialects::default_element;
 use crate::entries::{Entry, Origin, Size};
 use crate::progress::Format;

@@ -1,6 +1,6 @@
 //! `calorimeter docs`: the parts of the book that follow from the code, written between marks into its pages.
 
-use super::CliError;
+use super::error::CliError;
 use crate::Exit;
 use crate::dialects::own::File;
 use crate::dialects::schema;

@@ -1,13 +1,15 @@
 //! `calorimeter run`.
 
 use super::advice::stored;
+use super::error::CliError;
 use super::options::{ColourArguments, ColourChoice, RunArguments, RunFilesArguments};
-use super::{CliError, print};
+use super::print::print;
 use crate::Exit;
 use crate::dialects::Source;
 use crate::entries::{Autotune, Overrides, ResolvedEntry};
+use crate::host::now;
 use crate::progress::{Format, Terminal, listen_for_interrupts};
-use crate::run::{Outcome, Place, Prepared, Request, RunError, now, run_id};
+use crate::run::{Outcome, Place, Prepared, Request, RunError, run_id};
 use crate::worker::{Kept, Launches, Subprocess};
 use calorimeter_sinks::terminal::{Colour, summary};
 use calorimeter_sinks::{Case, not_in_this_build};

@@ -1,9 +1,8 @@
 //! A device as it was found.
 
-use crate::clock_lock;
-use crate::platforms;
+use crate::clock_notes;
 use crate::worker::DeviceFacts;
-use calorimeter_case::{Device, Regime, buffer_sets};
+use calorimeter_case::Device;
 
 /// A device that could run cases.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,20 +52,7 @@ impl DiscoveredDevice {
     /// What its workers are told of it.
     pub fn facts(&self) -> DeviceFacts {
         let Self { identity, driver, software, .. } = self.clone();
-        let locked_clock = clock_lock::locked(&identity);
+        let locked_clock = clock_notes::locked(&identity);
         DeviceFacts { identity, driver, software, cache_bytes: self.cache_bytes(), locked_clock }
     }
-
-    /// How many buffer sets a case needs in a regime, if one run touches so many bytes.
-    pub fn sets(&self, regime: Regime, bytes: u64) -> u32 {
-        if platforms::of(self.device).is_scripted() || !regime.rotates() {
-            return 1;
-        }
-        buffer_sets(self.cache_bytes(), bytes, times_the_cache(self.device, self.software))
-    }
-}
-
-/// How many times the cache all buffer sets together should hold. The memory of a processor is not for them alone.
-pub fn times_the_cache(device: Device, software: bool) -> u64 {
-    if platforms::of(device).shares_memory(software) { 2 } else { 3 }
 }

@@ -2,6 +2,8 @@
 
 mod discovered;
 mod present;
+mod sets;
 
-pub use discovered::{DiscoveredDevice, times_the_cache};
+pub use discovered::DiscoveredDevice;
 pub use present::{DeviceError, Devices, here, present};
+pub use sets::{sets, times_the_cache};

@@ -1,9 +1,9 @@
 //! Measures peaks: copies and reads of known size, and matrix products.
 
 use super::forms::forms;
+use super::known::{MEMORY, Peak, Peaks};
 use super::looks::Looks;
-use super::second_look::Share;
-use super::{MEMORY, Peak, Peaks, Turns};
+use super::second_look::{Share, Turns};
 use crate::platforms::Probed;
 use crate::platforms::{self, Platform};
 use crate::regimes::stopwatch;

@@ -1,6 +1,6 @@
 //! What is said of a case that is faster than a peak: it is measured again, in turns with probes as large as itself.
 
-use super::{MEMORY, TOLERATED_PERCENT};
+use super::known::{MEMORY, TOLERATED_PERCENT};
 use calorimeter_shapes::Shape;
 
 /// How a case did in turns with one form of a probe.
@@ -16,6 +16,16 @@ pub struct Share {
     pub lo: Option<f64>,
     /// What the probe reached in its fastest window.
     pub rate: f64,
+}
+
+/// What a case is measured in turns with.
+pub trait Turns {
+    /// The case beside every form of these probes at once.
+    fn look(&mut self, over: &[&'static str]) -> Result<Vec<Share>, String>;
+    /// A product under continuous load, in 10¹² operations per second.
+    fn sustained(&mut self, kind: &str, form: Shape) -> Result<f64, String>;
+    /// Whether others use the memory meanwhile.
+    fn shares_memory(&self) -> bool;
 }
 
 /// What several looks come to.

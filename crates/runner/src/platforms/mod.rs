@@ -47,6 +47,7 @@ pub(crate) fn name_ours() {
     NAMED.call_once(|| {
         for kind in OURS.iter().flat_map(|platform| platform.kinds()) {
             if let DeviceKind::Other(name) = kind {
+                // They are constants: the first start of a program would show two that are alike.
                 DeviceKind::register(*name).expect("our own names differ");
             }
         }

@@ -1,6 +1,7 @@
 //! Where a run's records arrive: each is put on disk, then shown.
 
-use super::{Show, now};
+use super::show::Show;
+use crate::host::now;
 use crate::worker::{Event, Listener};
 use calorimeter_case::{CaseId, Record, Status};
 use calorimeter_sinks::{Journal, SinkError};

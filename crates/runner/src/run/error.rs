@@ -1,5 +1,6 @@
 //! Why a run cannot start or go on.
 
+use crate::clock_lock::LockError;
 use crate::devices::DeviceError;
 use crate::entries::ConfigError;
 use crate::expression::NoExpression;
@@ -39,13 +40,8 @@ pub enum RunError {
         why: String,
     },
     /// A clock cannot be locked.
-    #[error("--lock-clocks: {device}: {why}")]
-    ClockLock {
-        /// The device.
-        device: String,
-        /// What is missing.
-        why: String,
-    },
+    #[error(transparent)]
+    ClockLock(#[from] LockError),
     /// The filter is no regular expression.
     #[error("--filter {0}")]
     Filter(NoExpression),

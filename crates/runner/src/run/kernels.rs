@@ -1,6 +1,6 @@
 //! Kernels that no clock of ours sees: graphics APIs tell the time of launches alone.
 
-use super::Show;
+use super::show::Show;
 use crate::devices::DiscoveredDevice;
 use crate::platforms;
 use crate::worker::{AssignedCase, Assignment, Event, Executor, Listener, SeenKernels, WorkerError};

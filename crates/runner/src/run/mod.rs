@@ -6,9 +6,12 @@ mod error;
 mod idle;
 mod kernels;
 mod request;
+mod show;
 
+pub use crate::host::now;
 pub use error::RunError;
 pub use request::Request;
+pub use show::Show;
 
 use crate::clock_lock::Locks;
 use crate::devices::{self, DeviceError, DiscoveredDevice};
@@ -18,7 +21,7 @@ use crate::noise_floor::Floor;
 use crate::plan::{Arm, Group, Plan};
 use crate::platforms;
 use crate::suite_speedups::speedups;
-use crate::worker::{AssignedCase, Assignment, Executor, Listener, Stage};
+use crate::worker::{AssignedCase, Assignment, Executor, Listener};
 use calorimeter_case::record::SuiteSpeedup;
 use calorimeter_case::{CaseId, Device, Record, Status};
 use calorimeter_sinks::journal::{Header, JournalContents, Resumed, Summary, count_by_status};
@@ -48,20 +51,6 @@ pub struct Place {
     pub dir: PathBuf,
     /// The folder below which scripts written for torchao look for its CSV.
     pub output_dir: PathBuf,
-}
-
-/// What to show while a run goes on.
-pub trait Show {
-    /// The run begins.
-    fn start(&mut self, _cases: usize, _already: usize) {}
-    /// A case of a group is being worked on.
-    fn touch(&mut self, _id: &str, _stage: Stage) {}
-    /// A case has ended; its record is on disk.
-    fn record(&mut self, _record: &Record) {}
-    /// Whether to stop.
-    fn interrupted(&self) -> bool {
-        false
-    }
 }
 
 /// How a run ended.
@@ -130,7 +119,7 @@ impl Prepared {
 
     /// The clocks that are locked as long as this is kept.
     fn lock_clocks(&self, devices: &[DiscoveredDevice]) -> Result<Locks, RunError> {
-        self.request.overrides.lock_clocks.map_or(Ok(Locks::default()), |clock| Locks::hold(devices, clock))
+        self.request.overrides.lock_clocks.map_or(Ok(Locks::default()), |clock| Ok(Locks::hold(devices, clock)?))
     }
 
     /// What is not timed is disturbed by nobody.
@@ -258,7 +247,7 @@ impl Prepared {
                 .map(|at| &group.arms()[at])
                 .filter(|arm| wanted(arm))
                 .map(|arm| arm.case().id.clone()),
-            sets: device.sets(group.regime(), arm.case().bytes.unwrap_or(0)),
+            sets: devices::sets(device, group.regime(), arm.case().bytes.unwrap_or(0)),
             kernels: None,
         });
         Assignment {
@@ -284,9 +273,4 @@ fn refused(group: &Group) -> impl Iterator<Item = Record> + '_ {
 /// The folder name of a run that starts now.
 pub fn run_id(now: &DateTime<Local>) -> String {
     now.format("%Y%m%d-%H%M%S").to_string()
-}
-
-/// The time here.
-pub fn now() -> DateTime<Local> {
-    Local::now()
 }

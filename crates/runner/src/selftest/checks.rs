@@ -2,11 +2,8 @@
 
 use super::company::{company, order};
 use super::rig::{Pair, Rig};
-use super::together::{all, alone, answer, beside, ends, is_one, lies_within, options, steps, together};
+use super::together::{Found, all, alone, answer, beside, ends, is_one, lies_within, options, steps, together};
 use calorimeter_timing::{Comparison, Estimate, Failure, Overhead, Stopwatch, Verdict, Window, Work};
-
-/// Whether it holds, absent where nobody can say, and the figure or the reason.
-pub type Found = Result<(Option<bool>, String), Failure>;
 
 /// Name, what is wanted, and how it is checked.
 type Named = (&'static str, &'static str, fn(&mut dyn Rig) -> Found);

@@ -1,8 +1,7 @@
 //! Whether a time depends on what is measured beside it.
 
-use super::checks::Found;
 use super::rig::Rig;
-use super::together::{beside, looks_are_one, steps, watched};
+use super::together::{Found, beside, looks_are_one, steps, watched};
 
 /// Looks at each figure: a machine changes between two of them, and their spread tells by how much.
 const LOOKS: u64 = 5;

@@ -150,12 +150,13 @@ impl Rig for RealRig {
             return Ok(Some(stated));
         }
         let (told, device) = (self.found.facts(), self.found.device);
-        let policy = String::new();
+        let policy = self.sensors.policy();
         Probe { told: &told, policy, device, may_tune: true, machines: &mut self.machines }
             .memory()
             .map(|looks| looks.peak())
             .map_err(Failure::from)
     }
+
     fn observer(&mut self) -> Box<dyn Observer + '_> {
         Box::new(Watching(self.sensors.begin()))
     }

@@ -1,6 +1,6 @@
 //! How the machine is set up, and what to do about it. None of it makes a time wrong, so none of it fails.
 
-use super::Check;
+use super::check::Check;
 use super::rig::Rig;
 use serde_json::Value;
 

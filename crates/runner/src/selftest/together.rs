@@ -5,6 +5,9 @@ use calorimeter_timing::{Across, Arm, Comparison, Estimate, Failure, Measurement
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+/// Whether a check holds, absent where nobody can say, and the figure or the reason.
+pub type Found = Result<(Option<bool>, String), Failure>;
+
 pub fn options() -> Options {
     Options {
         precision: 0.003,

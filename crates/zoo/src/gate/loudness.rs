@@ -1,12 +1,10 @@
 //! How loud each place of an output should be, so that a quiet row or column is judged as strictly as a loud one.
 
+use super::projection::TOGETHER;
 use rayon::prelude::*;
 
 /// Rows or columns that are compared with fewer values than this are too few to be told apart by their loudness.
 const FEW: usize = 8;
-
-/// Rows whose squares are added up together before those of all are.
-const TOGETHER: usize = 256;
 
 /// The mean squares of rows and columns.
 pub struct Loudness {

@@ -20,7 +20,7 @@ const SIGMAS: f64 = 8.0;
 /// An error that is never counted as less: sums are rounded even where each of their values is exact.
 const LEAST: f64 = 1e-9;
 
-/// Rows that are added up together before the sums of all are.
+/// Rows that are added up together before the sums of all are: every run gives the same bits.
 pub(crate) const TOGETHER: usize = 256;
 
 /// The sign of a row or column, as good as drawn.

@@ -1,6 +1,7 @@
 //! One walk over an output beside its reference, in which everything is added up that the gate's tests need.
 
 use super::bias::{FEW, Sums};
+use super::projection::TOGETHER;
 use crate::{Output, Reference};
 use rayon::prelude::*;
 
@@ -26,9 +27,6 @@ pub struct Walk {
     power: f64,
 }
 
-/// Rows that are added up together before the sums of all are: every run gives the same bits.
-const TOGETHER: usize = 256;
-
 impl Walk {
     /// Through the sampled rows; `element` is how far a value may be off in its units, which are given by row and column of
     /// the sample.
@@ -39,10 +37,10 @@ impl Walk {
         units: impl Fn(usize, usize) -> Units + Sync,
     ) -> Self {
         let (rows, cols) = (&reference.sample.rows, &reference.sample.cols);
-        let columns_count = rows.len() >= FEW;
+        let summed_cols = if rows.len() >= FEW { cols.len() } else { 0 };
+        let empty = || Self { of_cols: vec![Sums::default(); summed_cols], ..Self::default() };
         let parts = rows.par_chunks(TOGETHER).enumerate().map(|(part, rows)| {
-            let mut walk =
-                Self { of_cols: vec![Sums::default(); if columns_count { cols.len() } else { 0 }], ..Self::default() };
+            let mut walk = empty();
             for (below, &row) in rows.iter().enumerate() {
                 let at = part * TOGETHER + below;
                 let (got, expected) = (&output.values[row * output.cols..], &reference.values[at * cols.len()..]);
@@ -50,8 +48,7 @@ impl Walk {
             }
             walk
         });
-        let mut all =
-            Self { of_cols: vec![Sums::default(); if columns_count { cols.len() } else { 0 }], ..Self::default() };
+        let mut all = empty();
         for part in parts.collect::<Vec<Self>>() {
             all.first_wrong = all.first_wrong.or(part.first_wrong);
             all.wrong += part.wrong;

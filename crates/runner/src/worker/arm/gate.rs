@@ -64,15 +64,13 @@ const BEFORE: Duration = Duration::from_millis(250);
 pub fn judge_sets(opened: &mut Opened, right: Vec<Output>, scene: &mut Scene<'_>) -> Result<(), ZooError> {
     let Opened { workload, setup, record, unjudged, .. } = opened;
     *unjudged = Unjudged { sets: (1..setup.sets).collect(), right };
+    let mut sets = Sets { workload: &mut **workload, record, operands: &mut *scene.operands, unjudged };
     let start = Instant::now();
     for passes in 1..setup.sets {
-        if !record.is_ok() || (passes > 1 && start.elapsed() > BEFORE) {
+        if !sets.record.is_ok() || (passes > 1 && start.elapsed() > BEFORE) {
             break;
         }
-        let set = workload.next_set();
-        let outputs = workload.outputs()?;
-        unjudged.sets.retain(|&other| other != set);
-        compare_set(&**workload, "of", (set, outputs), &unjudged.right, record, scene.operands)?;
+        sets.next("of")?;
     }
     if unjudged.sets.is_empty() {
         unjudged.right.clear();
@@ -87,12 +85,13 @@ pub fn judge_again(arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poison
         return Ok(());
     }
     for Arm { job, record, unjudged, .. } in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
-        let (case, Unjudged { mut sets, right }) = (record.case.clone(), std::mem::take(unjudged));
+        let (id, mut unjudged) = (record.case.id.clone(), std::mem::take(unjudged));
         let workload = job.0.as_mut();
-        let judged = guarded(&case.id, || -> Result<(), ZooError> {
-            judge_kept(workload, &mut sets, &right, record, scene.operands)?;
-            judge_rest(workload, &mut sets, &right, record, scene.operands)?;
-            if record.is_ok() { judge_one(workload, &right, record, scene.operands) } else { Ok(()) }
+        let judged = guarded(&id, || -> Result<(), ZooError> {
+            let mut sets = Sets { workload, record, operands: &mut *scene.operands, unjudged: &mut unjudged };
+            sets.kept()?;
+            sets.rest()?;
+            if sets.record.is_ok() { sets.any() } else { Ok(()) }
         })?;
         if let Err(error) = judged {
             record.outcome.status = Status::Failed;
@@ -106,91 +105,83 @@ pub fn judge_again(arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poison
     Ok(())
 }
 
-/// What the last pass on each set has left.
-fn judge_kept(
-    workload: &mut dyn Workload,
-    sets: &mut Vec<u32>,
-    right: &[Output],
-    record: &mut Record,
-    operands: &mut Operands,
-) -> Result<(), ZooError> {
-    for set in std::mem::take(sets) {
-        match workload.kept(set)? {
-            Some(outputs) if record.is_ok() => {
-                compare_set(workload, "of the last pass on", (set, outputs), right, record, operands)?;
-            }
-            Some(_) => {}
-            None => sets.push(set),
-        }
-    }
-    Ok(())
-}
-
-/// Sets that no pass has reached, or whose outputs are gone: one more round through all of them.
-fn judge_rest(
-    workload: &mut dyn Workload,
-    sets: &mut Vec<u32>,
-    right: &[Output],
-    record: &mut Record,
-    operands: &mut Operands,
-) -> Result<(), ZooError> {
-    let all = record.execution.rotation.as_ref().map_or(1, |rotation| rotation.sets);
-    for _ in 0..all {
-        if sets.is_empty() || !record.is_ok() {
-            break;
-        }
-        let set = workload.next_set();
-        if sets.contains(&set) {
-            let outputs = workload.outputs()?;
-            sets.retain(|&other| other != set);
-            compare_set(workload, AGAIN, (set, outputs), right, record, operands)?;
-        } else {
-            workload.launch()?;
-        }
-    }
-    Ok(())
-}
-
-/// A set that nobody chose.
-fn judge_one(
-    workload: &mut dyn Workload,
-    right: &[Output],
-    record: &mut Record,
-    operands: &mut Operands,
-) -> Result<(), ZooError> {
-    let sets = record.execution.rotation.as_ref().map_or(1, |rotation| rotation.sets);
-    // The digits of a measured time are as good as drawn.
-    let chance = record.time.windows.last().map_or(0, |window| window.nanos);
-    for _ in 0..chance % u64::from(sets.max(1)) {
-        workload.launch()?;
-    }
-    let set = workload.next_set();
-    let outputs = workload.outputs()?;
-    compare_set(workload, AGAIN, (set, outputs), right, record, operands)
+/// The buffer sets of a case, of which the outputs of some are known to be right.
+struct Sets<'a> {
+    workload: &'a mut dyn Workload,
+    record: &'a mut Record,
+    operands: &'a mut Operands,
+    unjudged: &'a mut Unjudged,
 }
 
 const AGAIN: &str = "after the last window, of";
 
-/// Outputs that have the bits of those that are right are right. Others are compared with their references, and everywhere
-/// with those that are right, if they are known.
-fn compare_set(
-    workload: &dyn Workload,
-    when: &str,
-    (set, outputs): (u32, Vec<Output>),
-    right: &[Output],
-    record: &mut Record,
-    operands: &mut Operands,
-) -> Result<(), ZooError> {
-    let outputs = operands.task.as_of_first_set(outputs, set);
-    if !outputs.is_empty() && outputs == right {
-        return Ok(());
+impl Sets<'_> {
+    /// What the last pass on each set has left, where it was not compared before.
+    fn kept(&mut self) -> Result<(), ZooError> {
+        for set in std::mem::take(&mut self.unjudged.sets) {
+            match self.workload.kept(set)? {
+                Some(outputs) => self.compare("of the last pass on", set, outputs)?,
+                None => self.unjudged.sets.push(set),
+            }
+        }
+        Ok(())
     }
-    let (treatment, whose) = (operands.treatment(&record.case)?, format!(" {when} buffer set {set}"));
-    let judging = Judging { workload, treatment: &treatment, content: Content::Timed, whose };
-    if judging.compare(&outputs, record, operands)?.is_some() && !right.is_empty() {
-        judging.compare_beside(&outputs, right, record, operands);
+
+    /// Sets that no pass has reached, or whose outputs are gone: one more round through all of them.
+    fn rest(&mut self) -> Result<(), ZooError> {
+        for _ in 0..self.count() {
+            if self.unjudged.sets.is_empty() || !self.record.is_ok() {
+                break;
+            }
+            if self.unjudged.sets.contains(&self.workload.next_set()) {
+                self.next(AGAIN)?;
+            } else {
+                self.workload.launch()?;
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// A set that nobody chose.
+    fn any(&mut self) -> Result<(), ZooError> {
+        // The digits of a measured time are as good as drawn.
+        let chance = self.record.time.windows.last().map_or(0, |window| window.nanos);
+        for _ in 0..chance % self.count() {
+            self.workload.launch()?;
+        }
+        self.next(AGAIN)
+    }
+
+    fn count(&self) -> u64 {
+        self.record.execution.rotation.as_ref().map_or(1, |rotation| u64::from(rotation.sets).max(1))
+    }
+
+    /// One pass on the next set.
+    fn next(&mut self, when: &str) -> Result<(), ZooError> {
+        let set = self.workload.next_set();
+        let outputs = self.workload.outputs()?;
+        self.unjudged.sets.retain(|&other| other != set);
+        self.compare(when, set, outputs)
+    }
+
+    /// Outputs that have the bits of those that are right are right. Others are compared with their references, and
+    /// everywhere with those that are right, if they are known. What was refused stays so.
+    fn compare(&mut self, when: &str, set: u32, outputs: Vec<Output>) -> Result<(), ZooError> {
+        if !self.record.is_ok() {
+            return Ok(());
+        }
+        let (operands, right) = (&mut *self.operands, &self.unjudged.right);
+        let outputs = operands.task.as_of_first_set(outputs, set);
+        if !outputs.is_empty() && outputs == *right {
+            return Ok(());
+        }
+        let (treatment, whose) = (operands.treatment(&self.record.case)?, format!(" {when} buffer set {set}"));
+        let judging = Judging { workload: &*self.workload, treatment: &treatment, content: Content::Timed, whose };
+        if judging.compare(&outputs, self.record, operands)?.is_some() && !right.is_empty() {
+            judging.compare_beside(&outputs, right, self.record, operands);
+        }
+        Ok(())
+    }
 }
 
 /// Whose outputs are compared.

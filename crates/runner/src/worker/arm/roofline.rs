@@ -31,9 +31,8 @@ pub fn hold(arms: &mut [Arm], peaks: Option<Peaks>, scene: &mut Scene<'_>) -> Re
     let cache = scene.assignment.device.cache_bytes;
     for arm in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
         let mut roof = roof_of(arm, &peaks, cache);
-        if let Some(outdone) = &roof
-            && settled(arm, outdone, &mut peaks, scene)?
-        {
+        if let Some(outdone) = &roof {
+            settle(arm, outdone, &mut peaks, scene)?;
             scene.context.peaks = Some(peaks.clone());
             roof = roof_of(arm, &peaks, cache);
         }
@@ -74,11 +73,13 @@ fn over(arm: &Arm, roof: Option<&Roofline>, cache_bytes: u64) -> Vec<&'static st
     roof.map(|roof| peaks::doubtful(&arm.record, roof, &arm.kinds, cache_bytes)).unwrap_or_default()
 }
 
-/// Whether peaks that it outdid were probed again.
-fn settled(arm: &Arm, roof: &Roofline, peaks: &mut Peaks, scene: &mut Scene<'_>) -> Result<bool, Poisoned> {
+/// Probes peaks again that it outdid.
+fn settle(arm: &mut Arm, roof: &Roofline, peaks: &mut Peaks, scene: &mut Scene<'_>) -> Result<(), Poisoned> {
     let kept = scene.context.kept_peaks.clone();
     let settle = |probe: &mut Probe<'_>| peaks::settle(roof, &arm.kinds, peaks, kept.as_deref(), probe);
-    guarded(&arm.record.case.id, || with_probe(scene, settle))
+    let failed = guarded(&arm.record.case.id, || with_probe(scene, settle))?;
+    arm.record.outcome.warnings.extend(failed);
+    Ok(())
 }
 
 /// Measures a case again, in turns with probes of what it is over.

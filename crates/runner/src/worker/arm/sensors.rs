@@ -1,6 +1,6 @@
 //! A device's sensors while its cases are measured.
 
-use crate::clock_lock;
+use crate::clock_notes;
 use crate::platforms;
 use crate::worker::protocol::DeviceFacts;
 use calorimeter_case::record::{Telemetry, TelemetrySample};
@@ -32,7 +32,7 @@ impl Sensors {
             _ if platform.is_scripted() => Self { sampler: None, policy: String::new(), idle_power_w: None },
             Ok(source) => {
                 let mut sensors = Self::looking(source, PERIOD);
-                sensors.policy = clock_lock::policy(Some(sensors.policy), facts.locked_clock);
+                sensors.policy = clock_notes::policy(Some(sensors.policy), facts.locked_clock);
                 sensors
             }
             Err(why) => {

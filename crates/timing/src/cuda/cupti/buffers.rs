@@ -1,12 +1,11 @@
 //! The memory that CUPTI fills with records, reused so that none is allocated while something is timed.
 
-use super::locked;
 use cudarc::cupti::result::{CuptiError, activity};
 use cudarc::cupti::sys::{CUpti_Activity, CUpti_ActivityAttribute, CUptiResult};
 use cudarc::driver::sys::CUcontext;
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// NVIDIA's samples use 8 MiB, which is some 35 000 kernels.
 const BYTES: usize = 8 << 20;
@@ -75,6 +74,11 @@ unsafe extern "C" fn completed(_: CUcontext, _: u32, buffer: *mut u8, _: usize, 
     // SAFETY: CUPTI returns each buffer that `requested` gave it once, and gives up its ownership.
     let buffer = unsafe { Box::from_raw(words) };
     locked(&POOL).filled.push(Filled { buffer, bytes: bytes.min(BYTES) });
+}
+
+/// Mutexes here guard lists that are whole between any two statements.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Filled {

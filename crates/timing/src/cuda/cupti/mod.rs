@@ -11,7 +11,7 @@ use crate::Failure;
 use cudarc::cupti::result::{self, CuptiError, activity};
 use cudarc::cupti::sys::{self, CUpti_ActivityKind as Kind, CUptiResult as Status};
 use std::ffi::c_void;
-use std::sync::{Mutex, OnceLock, PoisonError, TryLockError};
+use std::sync::{Mutex, OnceLock, TryLockError};
 
 /// CUPTI, ready to record. There is one per process.
 #[derive(Debug)]
@@ -199,9 +199,4 @@ fn explain(doing: &str, error: CuptiError) -> String {
 
 fn name(error: CuptiError) -> String {
     error.error_string().map_or_else(|_| format!("status {}", error.0 as u32), |name| name.to_string_lossy().into())
-}
-
-/// Mutexes here guard lists that are whole between any two statements.
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

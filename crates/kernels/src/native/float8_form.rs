@@ -1,0 +1,42 @@
+//! How products of e4m3 codes are added up, and what comes of the sums.
+
+use crate::Dtype;
+
+/// How products of codes are added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Float8Sums {
+    /// In the registers of the tensor cores, which on Hopper keep about 14 bits: what XLA asks for, and the fastest.
+    Fast,
+    /// Moved to f32 every few steps.
+    Promoted,
+}
+
+/// What becomes of a sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Float8Output {
+    /// It is rounded to this type.
+    Plain(Dtype),
+    /// It is multiplied by the f32 scales of its row and its column, and rounded to this type.
+    Scaled(Dtype),
+    /// It is multiplied by the scales of its row and its column, and added to an f32.
+    Added,
+}
+
+impl Float8Output {
+    /// The type of the output.
+    pub const fn kind(self) -> Dtype {
+        match self {
+            Self::Plain(kind) | Self::Scaled(kind) => kind,
+            Self::Added => Dtype::F32,
+        }
+    }
+
+    /// How many inputs a product has: x and w, the scales of the rows and of the columns, and what is added.
+    pub const fn inputs(self) -> usize {
+        match self {
+            Self::Plain(_) => 2,
+            Self::Scaled(_) => 4,
+            Self::Added => 5,
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What ends a command.
+
+use crate::run::RunError;
+
+/// An error of the command line's own, or of the run.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error(transparent)]
+    Sink(#[from] calorimeter_sinks::SinkError),
+    #[error("{0}")]
+    Usage(String),
+}

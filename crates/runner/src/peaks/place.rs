@@ -1,0 +1,52 @@
+//! Where a case stands against the peaks.
+
+use super::known::{MEMORY, Peaks, TOLERATED_PERCENT};
+use calorimeter_case::record::{Against, Roofline};
+use calorimeter_sinks::Record;
+
+/// Where a case stands against the sustained peak of its kinds of number, and that of memory or cache.
+/// `share` of the operations that the case counts are really done.
+pub fn place(record: &Record, peaks: &Peaks, kinds: &[&str], share: f64, cache_bytes: u64) -> Option<Roofline> {
+    let nanos = record.time.time_ns?.median;
+    if !record.case.regime.clock().is_the_devices() {
+        return None;
+    }
+    let known = || kinds.iter().filter_map(|&kind| peaks.products.get(kind));
+    let peak_tflops = known().map(|peak| peak.sustained).reduce(f64::max);
+    let burst_tflops = known().map(|peak| peak.burst).reduce(f64::max);
+    let cold = comes_from_memory(record, cache_bytes);
+    let peak_gbps = if cold { peaks.memory_gbps } else { peaks.cache_gbps.or(peaks.memory_gbps) };
+    let percent = |rate: Option<f64>, peak: Option<f64>| Some(100.0 * rate? / peak?);
+    let compute_percent = percent(record.case.flops.map(|flops| flops as f64 * share / nanos / 1e3), peak_tflops);
+    let memory_percent = percent(record.case.bytes.map(|bytes| bytes as f64 / nanos), peak_gbps);
+    let storage = if cold || peaks.cache_gbps.is_none() { "memory" } else { "cache" };
+    let (bound, against, percent) = match (compute_percent, memory_percent) {
+        (Some(compute), Some(memory)) if compute >= memory => ("compute", Against::Sustained, compute),
+        (Some(compute), None) => ("compute", Against::Sustained, compute),
+        (_, Some(memory)) => (storage, Against::Burst, memory),
+        (None, None) => return None,
+    };
+    let (bound, against) = (bound.into(), Some(against));
+    Some(Roofline { bound, percent, against, compute_percent, memory_percent, peak_tflops, burst_tflops, peak_gbps })
+}
+
+/// Whether the operands of each launch come from memory and not from a cache: the sets exceed it together, or one of them
+/// by far.
+fn comes_from_memory(record: &Record, cache_bytes: u64) -> bool {
+    match record.execution.rotation {
+        Some(rotation) => u64::from(rotation.sets) * rotation.bytes >= rotation.cache_bytes.unwrap_or(cache_bytes),
+        None => record.case.bytes.is_some_and(|bytes| bytes >= 4 * cache_bytes),
+    }
+}
+
+/// What of a case is faster than a device was ever seen to be. The cache has no such limit: smaller and faster ones stand
+/// before it.
+pub fn doubtful(record: &Record, roof: &Roofline, kinds: &[&'static str], cache_bytes: u64) -> Vec<&'static str> {
+    let over = |percent: Option<f64>| percent.is_some_and(|percent| percent > TOLERATED_PERCENT);
+    let of_burst = || Some(roof.compute_percent? * roof.peak_tflops? / roof.burst_tflops?);
+    let mut doubtful = if over(of_burst()) { kinds.to_vec() } else { Vec::new() };
+    if over(roof.memory_percent) && comes_from_memory(record, cache_bytes) {
+        doubtful.push(MEMORY);
+    }
+    doubtful
+}

@@ -83,8 +83,8 @@ fn together(mut records: Vec<Record>) -> Option<Record> {
         return Some(records.swap_remove(at));
     }
     let time = |record: &Record| record.time.time_ns.map_or(f64::NAN, |time| time.median);
-    records.sort_by(|a, b| time(a).total_cmp(&time(b)));
     let times: Vec<f64> = records.iter().map(time).collect();
+    records.sort_by(|a, b| time(a).total_cmp(&time(b)));
     let ratios: Vec<f64> = records.iter().filter_map(|record| Some(record.speedup.as_ref()?.ratio)).collect();
     let converged = records.iter().all(|record| record.time.converged == Some(true));
     let mut warnings: Vec<String> = Vec::new();
@@ -147,7 +147,7 @@ mod tests {
             (time.median - 1000.0).abs() < 2.0 && time.lo.unwrap() < 960.0 && time.hi.unwrap() > 1040.0,
             "{time:?}"
         );
-        assert_eq!(record.time.of_processes_ns, [960.0, 1000.0, 1040.0]);
+        assert_eq!(record.time.of_processes_ns, [1040.0, 960.0, 1000.0]);
         assert!((record.rates.gbps.unwrap() - 1000.0).abs() < 2.0);
         let speedup = record.speedup.unwrap();
         assert!((speedup.ratio - 1.04).abs() < 0.01, "{speedup:?}");

@@ -825,7 +825,7 @@ pub static JOURNAL_ONLY: &[Field] = &[
     Field {
         name: "of_processes_ns",
         kind: "list of numbers, ns",
-        doc: "what each process found, the shortest first, where `--launches` asked for several",
+        doc: "what each process found, in their order, where `--launches` asked for several",
     },
     Field { name: "speedup.in_turns.lo", kind: "number", doc: "lower end of its 95 % interval" },
     Field { name: "speedup.in_turns.hi", kind: "number", doc: "upper end" },

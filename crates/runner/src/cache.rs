@@ -1,5 +1,6 @@
 //! Where what was found out about a device outlives a run.
 
+use crate::tell::tell;
 use calorimeter_sinks::atomic;
 use serde::{Serialize, de::DeserializeOwned};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,6 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
 pub fn keep(path: &Path, what: &impl Serialize) {
     let written = serde_json::to_vec_pretty(what).map_err(|error| error.to_string());
     if let Err(error) = written.and_then(|bytes| atomic::write(path, &bytes).map_err(|error| error.with_causes())) {
-        eprintln!("warning: not kept for later runs: {error}");
+        tell!("warning: not kept for later runs: {error}");
     }
 }

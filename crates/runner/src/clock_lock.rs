@@ -5,6 +5,7 @@ use crate::clock_notes::{Note, Told, file_name, folder};
 use crate::devices::DiscoveredDevice;
 use crate::host;
 use crate::platforms;
+use crate::tell::tell;
 use crate::worker::DeviceFacts;
 use calorimeter_case::Device;
 use calorimeter_timing::telemetry::{ClockLock, LockedClock};
@@ -105,11 +106,9 @@ pub fn undo_left_behind() {
         match unlock(&device, identity) {
             Ok(()) => {
                 note.clear();
-                eprintln!(
-                    "note: {device} was still locked at {clock} by a run of {since} that was killed; it is free now"
-                );
+                tell!("note: {device} was still locked at {clock} by a run of {since} that was killed; it is free now");
             }
-            Err(why) => eprintln!(
+            Err(why) => tell!(
                 "warning: {device} is still locked at {clock} by a run of {since} that was killed, and cannot be freed: \
                  {why}; do it with `{by_hand}`, and delete {}",
                 path.display()
@@ -134,7 +133,7 @@ impl Held {
             Ok(()) => self.note.clear(),
             Err(why) => {
                 let Told { device, by_hand, .. } = &self.told;
-                eprintln!("warning: the clock of {device} is still locked: {why}; undo it with `{by_hand}`");
+                tell!("warning: the clock of {device} is still locked: {why}; undo it with `{by_hand}`");
             }
         }
     }

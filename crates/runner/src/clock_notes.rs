@@ -2,6 +2,7 @@
 //! killed must let it go.
 
 use crate::cache;
+use crate::tell::tell;
 use calorimeter_timing::telemetry::LockedClock;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -77,7 +78,7 @@ impl Note {
     /// It stays as an empty file: one that is deleted might be in another's hands.
     pub fn clear(&mut self) {
         if let Err(error) = self.file.set_len(0) {
-            eprintln!("warning: {}: {error}; delete it", self.path.display());
+            tell!("warning: {}: {error}; delete it", self.path.display());
         }
     }
 }

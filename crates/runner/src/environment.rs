@@ -5,6 +5,8 @@ use crate::devices::DiscoveredDevice;
 use crate::host::cpu_name;
 use crate::platforms;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 
 /// Machine, build and devices of a run.
 pub fn describe(devices: &[DiscoveredDevice]) -> Value {
@@ -43,13 +45,55 @@ pub fn describe(devices: &[DiscoveredDevice]) -> Value {
         "cpu": cpu_name(),
         "threads": std::thread::available_parallelism().map_or(1, usize::from),
         "rayon_num_threads": std::env::var("RAYON_NUM_THREADS").ok(),
+        "variables": variables(std::env::vars_os()),
         "devices": devices,
     })
+}
+
+/// Beginnings of the names of environment variables that the libraries below heed, and that may change a time.
+const HEEDED: &[&str] = &[
+    "AUTO_GRAPHICS_BACKEND",
+    "BENCH_",
+    "BURN_",
+    "CUBECL_",
+    "CUBLAS",
+    "CUDA_",
+    "GALLIUM",
+    "GLIBC_TUNABLES",
+    "GOMP_",
+    "LD_",
+    "LP_",
+    "MALLOC_",
+    "MESA_",
+    "NCCL_",
+    "NVIDIA_",
+    "OMP_",
+    "POLARS_",
+    "RAYON_",
+    "RUST_",
+    "VK_",
+    "WGPU_",
+    "__GL_",
+];
+
+/// Those that are set.
+fn variables(all: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
+    let text = |text: OsString| text.to_string_lossy().into_owned();
+    let all = all.map(|(name, value)| (text(name), text(value)));
+    all.filter(|(name, _)| HEEDED.iter().any(|start| name.starts_with(start))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_that_libraries_heed_are_kept_and_no_others() {
+        let set = [("CUDA_VISIBLE_DEVICES", "1"), ("PATH", "/bin"), ("NCCL_ALGO", "ring"), ("RUST_LOG", "debug")];
+        let kept = variables(set.into_iter().map(|(name, value)| (name.into(), value.into())));
+        let names: Vec<&str> = kept.keys().map(String::as_str).collect();
+        assert_eq!(names, ["CUDA_VISIBLE_DEVICES", "NCCL_ALGO", "RUST_LOG"]);
+    }
 
     #[test]
     fn the_build_is_read_and_not_typed_in() {

@@ -51,6 +51,7 @@ mod progress;
 mod regimes;
 mod selftest;
 mod suite_speedups;
+mod tell;
 
 pub use exit::Exit;
 pub use program::Calorimeter;

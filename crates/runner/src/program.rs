@@ -1,6 +1,7 @@
 //! The whole program, with recipes, shapes, operators, models, devices, implementations and sinks of somebody else's.
 
 use crate::platforms::{self, Platform};
+use crate::tell::tell;
 use crate::{Exit, cli, worker};
 use calorimeter_case::{DeviceKind, Implementation};
 use calorimeter_recipes::Family;
@@ -27,7 +28,7 @@ use std::process::ExitCode;
 ///     }
 ///
 ///     fn write(&self, run: &Run) -> Result<Vec<std::path::PathBuf>, SinkError> {
-///         eprintln!("{} cases", run.records.len());
+///         tell!("{} cases", run.records.len());
 ///         Ok(Vec::new())
 ///     }
 /// }
@@ -112,7 +113,7 @@ impl Calorimeter {
     /// Runs the program: as a worker if it was started as one, else what the command line says.
     pub fn main(self) -> ExitCode {
         if !self.refused.is_empty() {
-            self.refused.iter().for_each(|why| eprintln!("error: {why}"));
+            self.refused.iter().for_each(|why| tell!("error: {why}"));
             return Exit::Usage.into();
         }
         platforms::name_ours();

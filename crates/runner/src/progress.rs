@@ -2,6 +2,7 @@
 
 use crate::clock_lock;
 use crate::run::Show;
+use crate::tell::tell;
 use crate::worker::Stage;
 use calorimeter_sinks::Record;
 use calorimeter_sinks::terminal::{Colour, LiveTable};
@@ -29,10 +30,10 @@ pub fn listen_for_interrupts() {
             clock_lock::undo_all();
             std::process::exit(130);
         }
-        eprintln!("\ninterrupted: finishing the journal; once more to quit at once");
+        tell!("\ninterrupted: finishing the journal; once more to quit at once");
     });
     if let Err(error) = heard {
-        eprintln!("warning: cannot listen for Ctrl-C: {error}");
+        tell!("warning: cannot listen for Ctrl-C: {error}");
     }
 }
 
@@ -85,7 +86,7 @@ impl Show for Terminal {
         self.bar.set_position(already as u64);
         self.bar.reset_eta();
         if already > 0 {
-            eprintln!("{already} of {cases} cases are done already");
+            tell!("{already} of {cases} cases are done already");
         }
     }
 

@@ -15,6 +15,7 @@ use crate::host::available_memory;
 use crate::platforms;
 use crate::progress::Format;
 use crate::run::{Request, RunError};
+use crate::tell::tell;
 use calorimeter_recipes::Dtype;
 use calorimeter_sinks::journal;
 use clap::Args;
@@ -96,11 +97,11 @@ pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
     let exit = report(&finished.outcome, finished.strict);
     for path in [Some(finished.dir.join("profile.json")), output].into_iter().flatten() {
         profile.write(&path)?;
-        eprintln!("wrote {}", path.display());
+        tell!("wrote {}", path.display());
     }
     // What was cut short can be gone on with; the registry takes whole calibrations.
     if let Some(registry) = registry.filter(|_| !finished.outcome.interrupted) {
-        eprintln!("wrote {}", keep(&registry, &profile)?.display());
+        tell!("wrote {}", keep(&registry, &profile)?.display());
     }
     Ok(exit)
 }

@@ -7,6 +7,7 @@ use crate::Exit;
 use crate::devices;
 use crate::progress::{Format, Terminal};
 use crate::run::Request;
+use crate::tell::tell;
 use calorimeter_sinks::dashboard;
 use calorimeter_sinks::journal::check_writable;
 use calorimeter_sinks::terminal::Colour;
@@ -26,7 +27,7 @@ pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
         .and_then(|device| devices::present(device).ok())
         .map_or_else(|| "unknown".to_owned(), |found| found.name);
     dashboard::write(&arguments.output, &outcome.records, &arch)?;
-    eprintln!("wrote {}", arguments.output.display());
+    tell!("wrote {}", arguments.output.display());
     Ok(report(&outcome, false))
 }
 

@@ -17,6 +17,7 @@ mod run;
 
 use crate::Exit;
 use crate::clock_lock;
+use crate::tell::tell;
 use calorimeter_zoo::Suite;
 use clap::{CommandFactory, Parser};
 use command::{Cli, Command};
@@ -30,7 +31,7 @@ pub fn main() -> Exit {
     match dispatch(cli) {
         Ok(exit) => exit,
         Err(error) => {
-            eprintln!("error: {}", advice::line(&error));
+            tell!("error: {}", advice::line(&error));
             Exit::Usage
         }
     }

@@ -8,6 +8,7 @@ use crate::cache;
 use crate::noise::{Comparisons, NoiseError, measure};
 use crate::noise_floor::{Noise, Rates, WorkloadNoise};
 use crate::progress::{interrupted, listen_for_interrupts};
+use crate::tell::tell;
 use crate::worker::{Kept, Subprocess};
 use calorimeter_case::record::Speedup;
 
@@ -18,7 +19,7 @@ pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
     let mut count = 0;
     let mut show = |case: &str, speedup: &Speedup| {
         count += 1;
-        eprintln!("{count:>4} of {comparisons}  {:.4}x  {:<8} {case}", speedup.ratio, speedup.verdict);
+        tell!("{count:>4} of {comparisons}  {:.4}x  {:<8} {case}", speedup.ratio, speedup.verdict);
     };
     let wanted = Comparisons { device, count: comparisons, lock_clocks };
     let noise = match measure(&wanted, &mut Subprocess::new(keep), &interrupted, &mut show) {
@@ -26,7 +27,7 @@ pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
         Err(NoiseError::Interrupted) => return Ok(Exit::Interrupted),
         Err(NoiseError::Run(error)) => return Err(error.into()),
         Err(NoiseError::Failed(reason)) => {
-            eprintln!("error: {reason}");
+            tell!("error: {reason}");
             return Ok(Exit::Broken);
         }
     };

@@ -8,6 +8,7 @@ use crate::dialects::default_element;
 use crate::entries::{Entry, Origin, Size};
 use crate::progress::Format;
 use crate::run::Request;
+use crate::tell::tell;
 use crate::{Exit, calibration};
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::Axes;
@@ -51,7 +52,7 @@ pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Ve
             Suite::Fusion => atomic::write(&path, &patterns(&outcome.records)?)?,
             _ => operators::write(&path, &outcome.records)?,
         }
-        eprintln!("wrote {}", path.display());
+        tell!("wrote {}", path.display());
     }
     Ok(exit)
 }

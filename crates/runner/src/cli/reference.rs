@@ -4,6 +4,7 @@ use super::error::CliError;
 use crate::Exit;
 use crate::dialects::own::File;
 use crate::dialects::schema;
+use crate::tell::tell;
 use calorimeter_case::Regime;
 use calorimeter_sinks::columns;
 use serde_json::{Map, Value};
@@ -41,7 +42,7 @@ pub fn docs(dir: &Path, check: bool) -> Result<Exit, CliError> {
             return Err(told(&"is not what the code says; run `calorimeter docs`"));
         }
         fs::write(&path, after).map_err(|error| told(&error))?;
-        eprintln!("wrote {}", path.display());
+        tell!("wrote {}", path.display());
     }
     Ok(Exit::Fine)
 }

@@ -10,6 +10,7 @@ use crate::entries::{Autotune, Overrides, ResolvedEntry};
 use crate::host::now;
 use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError, run_id};
+use crate::tell::tell;
 use crate::worker::{Kept, Launches, Subprocess};
 use calorimeter_sinks::terminal::{Colour, summary};
 use calorimeter_sinks::{Case, not_in_this_build};
@@ -117,16 +118,20 @@ pub fn read(files: &[&PathBuf]) -> Result<Vec<Source>, RunError> {
 /// Says what was written and what could not be, on standard error, and answers the exit code.
 pub fn report(outcome: &Outcome, strict: bool) -> Exit {
     for note in &outcome.notes {
-        eprintln!("note: {note}");
+        tell!("note: {note}");
     }
     for path in &outcome.paths {
-        eprintln!("wrote {}", path.display());
+        tell!("wrote {}", path.display());
     }
     for file in not_in_this_build() {
-        eprintln!("note: {file} is not written: this program was built without the feature `tables`");
+        tell!("note: {file} is not written: this program was built without the feature `tables`");
     }
     for error in &outcome.errors {
-        eprintln!("error: {}", stored(error));
+        tell!("error: {}", stored(error));
+    }
+    if let Some(error) = &outcome.stopped {
+        tell!("error: {error}; what was measured is kept, and `--resume` goes on from there");
+        return Exit::Usage;
     }
     if outcome.interrupted {
         return Exit::Interrupted;
@@ -170,13 +175,13 @@ pub fn dry_run(prepared: &Prepared, format: Format) -> Exit {
     // A reader that has gone away has seen enough.
     let _ = print();
     for note in &prepared.notes {
-        eprintln!("note: {note}");
+        tell!("note: {note}");
     }
     if format == Format::Table {
         let plan = prepared.plan();
         let resolved: Vec<_> = plan.entries().iter().map(ResolvedEntry::describe).collect();
-        eprint!("\nresolved to\n{}", serde_yaml::to_string(&resolved).unwrap_or_default());
-        eprintln!("{} cases in {} groups", plan.len(), plan.groups().len());
+        tell!("\nresolved to\n{}", serde_yaml::to_string(&resolved).unwrap_or_default().trim_end());
+        tell!("{} cases in {} groups", plan.len(), plan.groups().len());
     }
     Exit::Fine
 }

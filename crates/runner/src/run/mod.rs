@@ -21,7 +21,7 @@ use crate::noise_floor::Floor;
 use crate::plan::{Arm, Group, Plan};
 use crate::platforms;
 use crate::suite_speedups::speedups;
-use crate::worker::{AssignedCase, Assignment, Executor, Listener};
+use crate::worker::{AssignedCase, Assignment, Executor, Listener, WorkerError};
 use calorimeter_case::record::SuiteSpeedup;
 use calorimeter_case::{CaseId, Device, Record, Status};
 use calorimeter_sinks::journal::{Header, JournalContents, Resumed, Summary, count_by_status};
@@ -62,8 +62,10 @@ pub struct Outcome {
     pub paths: Vec<PathBuf>,
     /// Derived files that could not be written; the journal is complete all the same.
     pub errors: Vec<SinkError>,
-    /// Whether it was interrupted.
+    /// Whether it ended before its last case.
     pub interrupted: bool,
+    /// Why it ended early, where workers could no longer be had.
+    pub stopped: Option<WorkerError>,
     /// What a reader should know.
     pub notes: Vec<String>,
     /// The speed-ups of each recipe over all shapes.
@@ -179,6 +181,7 @@ impl Prepared {
         let mut desk = Desk { journal, records, earlier, show, turn: String::new(), error: None };
         let floors: HashMap<Device, Floor> = self.floors(devices.values());
         let mut lookout = Lookout::default();
+        let mut stopped = None;
         for group in self.plan.drawn() {
             if group.arms().iter().all(|arm| desk.earlier.contains_key(&arm.case().id)) {
                 continue;
@@ -187,9 +190,9 @@ impl Prepared {
             desk.turn = now().to_rfc3339();
             refused(group).for_each(|record| desk.take(record));
             let mut assignment = self.assignment(group, device, &floors[&device.device], place, &desk);
-            lookout.look(&mut assignment, device, timeout, executor, desk.show)?;
-            executor.run(&assignment, device, timeout, &mut desk)?;
-            if desk.interrupted() {
+            let looked = lookout.look(&mut assignment, device, timeout, executor, desk.show);
+            stopped = looked.and_then(|()| executor.run(&assignment, device, timeout, &mut desk)).err();
+            if stopped.is_some() || desk.interrupted() {
                 break;
             }
         }
@@ -198,7 +201,7 @@ impl Prepared {
             return Err(error.into());
         }
         // One that came after the last record interrupted nothing.
-        let interrupted = show.interrupted() && records.len() < self.plan.len();
+        let interrupted = (stopped.is_some() || show.interrupted()) && records.len() < self.plan.len();
         let mut notes: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         notes.extend(in_use.iter().map(|(device, others)| format!("{device}: {others}")));
         let mut outdated: Vec<String> = floors.into_values().filter_map(|floor| floor.note).collect();
@@ -213,7 +216,8 @@ impl Prepared {
         journal.finish(&Summary { finished, interrupted, counts, notes: notes.clone(), suite: suite.clone() })?;
         let run = Run { dir: place.dir.clone(), output_dir: place.output_dir.clone(), header, records };
         let written = write_all(&run);
-        Ok(Outcome { records: run.records, paths: written.paths, errors: written.errors, interrupted, notes, suite })
+        let (records, errors) = (run.records, written.errors);
+        Ok(Outcome { records, paths: written.paths, errors, interrupted, stopped, notes, suite })
     }
 
     fn sort(&self, records: &mut [Record]) {

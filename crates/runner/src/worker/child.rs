@@ -6,6 +6,7 @@ use super::group::work;
 use super::poison::Poisoned;
 use super::position::Position;
 use super::protocol::{Assignment, Kept, Message, Order};
+use crate::tell::tell;
 use calorimeter_case::CaseId;
 use std::fs::File;
 use std::io::{BufRead, Write};
@@ -53,8 +54,11 @@ impl Listener for Voice<'_> {
         match event {
             // The run reads it when it wants to know: a message for each window would wake it beside them.
             Event::Touched { case, stage } => {
-                if let Some(at) = self.cases.iter().position(|id| *id == case) {
-                    self.position.set(at, stage);
+                let Some(at) = self.cases.iter().position(|id| *id == case) else { return };
+                // Without it nobody could end a case that hangs.
+                if let Err(error) = self.position.set(at, stage) {
+                    tell!("worker: it cannot be told that {case} is being touched: {error}");
+                    std::process::exit(1);
                 }
             }
             event => self.pipe.say(&Message::Event(event)),
@@ -69,7 +73,7 @@ pub fn serve_if_worker() {
         std::process::exit(match serve() {
             Ok(()) => 0,
             Err(error) => {
-                eprintln!("worker: {error}");
+                tell!("worker: {error}");
                 1
             }
         });
@@ -79,12 +83,12 @@ pub fn serve_if_worker() {
 fn serve() -> std::io::Result<()> {
     let pipe = Pipe::take_stdout()?;
     let beating = pipe.clone();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         loop {
             beating.say(&Message::Beat);
             std::thread::sleep(BEAT);
         }
-    });
+    })?;
     let mut context = Context::new(None, None);
     let mut at = None;
     for line in std::io::stdin().lock().lines() {
@@ -96,7 +100,7 @@ fn serve() -> std::io::Result<()> {
                     context.silence.forbid_tuning();
                 }
                 (context.tuning, context.kept_peaks) = (tuning, peaks);
-                at = Some(Position::take_over(&position)?);
+                at = Some(Position::take_over(position)?);
             }
             Order::Measure(assignment) => {
                 let at = at.as_ref().ok_or_else(|| std::io::Error::other("an order came before the greeting"))?;

@@ -3,6 +3,7 @@
 use super::event::{Event, SeenKernels, Stage};
 use super::poison::{Poisoned, guarded};
 use super::scene::Scene;
+use crate::tell::tell;
 use calorimeter_case::Case;
 use calorimeter_timing::{Failure, HeardKernels};
 use calorimeter_zoo::Setup;
@@ -18,7 +19,7 @@ pub fn look(scene: &mut Scene<'_>) -> Result<(), Poisoned> {
         let case = &assigned.case;
         scene.listener.touch(&case.id, Stage::Profile);
         let kernels = guarded(&case.id, || kernels(case, scene))?.unwrap_or_else(|error| {
-            eprintln!("{}: its kernels were not seen: {error}", case.id);
+            tell!("{}: its kernels were not seen: {error}", case.id);
             SeenKernels::default()
         });
         scene.listener.hear(Event::Saw { case: case.id.clone(), kernels });

@@ -3,7 +3,7 @@
 use super::child::{BEAT, WORKER};
 use super::event::{Event, Listener, Stage};
 use super::position::Position;
-use super::protocol::{Assignment, Kept, Message, Order};
+use super::protocol::{AssignedCase, Assignment, Kept, Message, Order};
 use super::remaining::remaining;
 use super::{Executor, WorkerError};
 use crate::cache::file_name;
@@ -14,6 +14,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +24,8 @@ use std::time::{Duration, Instant};
 const GLANCE: Duration = Duration::from_millis(50);
 /// A worker that is silent for so long is frozen, whatever its cases may take.
 const SILENCE: Duration = Duration::from_secs(30);
+/// What passes between two glances is at most so much: a run that was stopped, or whose machine slept, saw no more.
+const AWAKE: Duration = Duration::from_secs(1);
 /// How long a worker that is done for may take to end by itself, and its last words to arrive.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How much of a worker's standard error is kept.
@@ -34,7 +37,11 @@ const STILLBORN: u32 = 3;
 pub struct Subprocess {
     kept: Kept,
     worker: Option<Worker>,
+    program: Program,
 }
+
+/// What is started as a worker.
+type Program = fn() -> std::io::Result<Command>;
 
 /// A running worker.
 struct Worker {
@@ -62,7 +69,7 @@ enum Ending {
 impl Subprocess {
     /// Workers keep what they find out for later ones, tuned kernels in a folder for each device.
     pub fn new(kept: Kept) -> Self {
-        Self { kept, worker: None }
+        Self { kept, worker: None, program: myself }
     }
 
     /// What is measured next is measured in a fresh process.
@@ -76,7 +83,7 @@ impl Subprocess {
         }
         match &mut self.worker {
             Some(worker) => Ok(worker),
-            none => Ok(none.insert(Worker::start(device, &self.kept)?)),
+            none => Ok(none.insert(Worker::start(self.program, device, &self.kept)?)),
         }
     }
 }
@@ -89,7 +96,7 @@ impl Executor for Subprocess {
         timeout: Duration,
         listener: &mut dyn Listener,
     ) -> Result<(), WorkerError> {
-        let mut ended = HashMap::new();
+        let (mut ended, mut bereft) = (HashMap::new(), HashSet::new());
         let mut stillborn = 0;
         loop {
             let left = remaining(assignment, &ended);
@@ -97,7 +104,7 @@ impl Executor for Subprocess {
                 return Ok(());
             }
             let rest = assignment.only(|id| left.contains(id));
-            let ending = self.worker(device)?.work(&rest, timeout, &mut ended, listener);
+            let ending = self.worker(device)?.work(&rest, timeout, &mut ended, &bereft, listener);
             let (case, status, reason) = match ending {
                 Ending::Done => continue,
                 Ending::Unheard { case } => {
@@ -128,6 +135,9 @@ impl Executor for Subprocess {
                     // One that was touched again as another one's baseline keeps its record, and is a baseline no more.
                     if ended.insert(assigned.case.id.clone(), status).is_none() {
                         listener.hear(Event::Ended(Box::new(record)));
+                    } else {
+                        let compared = |one: &&AssignedCase| one.against.as_ref() == Some(&assigned.case.id);
+                        bereft.extend(assignment.cases.iter().filter(compared).map(|one| one.case.id.clone()));
                     }
                 }
                 None => {
@@ -146,30 +156,24 @@ impl Executor for Subprocess {
 }
 
 impl Worker {
-    fn start(device: &DiscoveredDevice, kept: &Kept) -> Result<Self, WorkerError> {
-        let mut program = Command::new(std::env::current_exe().map_err(WorkerError::Spawn)?);
-        program.arg(WORKER);
-        Self::running(program, device, kept)
-    }
-
-    fn running(mut program: Command, device: &DiscoveredDevice, kept: &Kept) -> Result<Self, WorkerError> {
-        let (position, path) = Position::create().map_err(WorkerError::Spawn)?;
-        let mut child = program
+    fn start(program: Program, device: &DiscoveredDevice, kept: &Kept) -> Result<Self, WorkerError> {
+        let mut program = program().map_err(WorkerError::Spawn)?;
+        let position = Position::create().map_err(WorkerError::Spawn)?;
+        program
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // Kernel compilers recurse deeply on threads that the runtime starts.
             .env("RUST_MIN_STACK", (64u32 << 20).to_string())
             // Ctrl-C is for the run, which then ends its worker in order.
-            .process_group(0)
-            .spawn()
-            .map_err(WorkerError::Spawn)?;
+            .process_group(0);
+        let mut child = position.inherited(|| program.spawn()).map_err(WorkerError::Spawn)?;
         let missing = || WorkerError::Spawn(std::io::Error::other("a pipe is missing"));
         let (orders, stdout) = (child.stdin.take().ok_or_else(missing)?, child.stdout.take().ok_or_else(missing)?);
         let mut errors = child.stderr.take().ok_or_else(missing)?;
 
         let (sender, messages) = channel();
-        std::thread::spawn(move || {
+        let reader = move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 // A line cut short by a crash is the crash's business; that of one that goes on is missed when it is done.
                 if let Ok(message) = serde_json::from_str(&line)
@@ -178,11 +182,11 @@ impl Worker {
                     break;
                 }
             }
-        });
+        };
         let stderr = Arc::new(Mutex::new(Vec::new()));
         let tail = stderr.clone();
         let (reading, drained) = channel();
-        std::thread::spawn(move || {
+        let listener = move || {
             let _reading = reading;
             let mut chunk = [0; 1024];
             while let Ok(read @ 1..) = errors.read(&mut chunk) {
@@ -191,11 +195,19 @@ impl Worker {
                 let excess = tail.len().saturating_sub(TAIL);
                 tail.drain(..excess);
             }
-        });
+        };
+        let threads =
+            std::thread::Builder::new().spawn(reader).and_then(|_| std::thread::Builder::new().spawn(listener));
+        if let Err(error) = threads {
+            drop(child.kill());
+            drop(child.wait());
+            return Err(WorkerError::Spawn(error));
+        }
 
+        let number = position.number();
         let mut worker = Self { device: device.device, child, orders, messages, position, stderr, drained };
         let tuning = kept.tuning.as_ref().map(|root| root.join(file_name(&device.identity)));
-        worker.order(&Order::Hello { position: path, kept: Kept { tuning, ..kept.clone() } });
+        worker.order(&Order::Hello { position: number, kept: Kept { tuning, ..kept.clone() } });
         Ok(worker)
     }
 
@@ -211,13 +223,16 @@ impl Worker {
         assignment: &Assignment,
         timeout: Duration,
         ended: &mut HashMap<CaseId, Status>,
+        bereft: &HashSet<CaseId>,
         listener: &mut dyn Listener,
     ) -> Ending {
-        self.position.clear();
+        if self.position.clear().is_err() {
+            return Ending::Gone { case: None };
+        }
         self.order(&Order::Measure(Box::new(assignment.clone())));
         let mut spent: HashMap<CaseId, Duration> = HashMap::new();
         let mut told: HashSet<CaseId> = HashSet::new();
-        let (mut heard, mut looked) = (Instant::now(), Instant::now());
+        let (mut silent, mut looked) = (Duration::ZERO, Instant::now());
         // A frozen case is told from a slow one while there is time for it, and never by a beat or two that came late.
         let silence = SILENCE.min(timeout / 2).max(3 * BEAT);
         loop {
@@ -229,11 +244,17 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return Ending::Gone { case: self.touched(assignment) },
             };
-            if message.is_some() {
-                heard = Instant::now();
-            }
+            let passed = looked.elapsed().min(AWAKE);
+            looked = Instant::now();
+            silent = if message.is_some() { Duration::ZERO } else { silent + passed };
             match message {
-                Some(Message::Event(event)) => {
+                Some(Message::Event(mut event)) => {
+                    if let Event::Ended(record) = &mut event
+                        && record.is_ok()
+                        && bereft.contains(&record.case.id)
+                    {
+                        record.warn(BEREFT);
+                    }
                     let (case, status) = match &event {
                         Event::Ended(record) => (record.case.id.clone(), record.outcome.status),
                         Event::Saw { case, .. } => (case.clone(), Status::Ok),
@@ -253,20 +274,19 @@ impl Worker {
                 }
                 Some(Message::Beat) | None => {}
             }
-            if heard.elapsed() > silence {
+            if silent > silence {
                 return Ending::Frozen { case: self.touched(assignment), silence };
             }
             if let Some((case, stage)) = self.position.get().and_then(|at| named(assignment, at)) {
                 // What passed since the last look is charged to the case that is touched now: windows are short beside it.
                 let spent = spent.entry(case.clone()).or_default();
-                *spent += looked.elapsed();
+                *spent += passed;
                 listener.touch(case, stage);
                 // One that has told its result may be touched again as another one's baseline.
                 if *spent > timeout && !told.contains(case) {
                     return Ending::TimedOut { case: case.clone() };
                 }
             }
-            looked = Instant::now();
         }
     }
 
@@ -292,6 +312,17 @@ impl Worker {
         (exit, (!tail.is_empty()).then_some(tail))
     }
 }
+
+/// This very program, be its file deleted or replaced meanwhile.
+fn myself() -> std::io::Result<Command> {
+    let running = Path::new("/proc/self/exe");
+    let mut program = if running.exists() { Command::new(running) } else { Command::new(std::env::current_exe()?) };
+    program.arg(WORKER);
+    Ok(program)
+}
+
+/// Said of a case whose baseline had its record, and was lost when it was measured again beside it.
+const BEREFT: &str = "it has no speed-up: the worker process ended while its baseline was measured again";
 
 /// The case at a position of the assignment that a worker was given.
 fn named(assignment: &Assignment, (at, stage): (usize, Stage)) -> Option<(&CaseId, Stage)> {
@@ -322,6 +353,8 @@ mod tests {
     use super::super::remaining::tests::assignment;
     use super::*;
     use crate::devices;
+    use std::cell::RefCell;
+    use std::collections::VecDeque;
 
     /// Keeps the records that it is told.
     #[derive(Default)]
@@ -338,12 +371,21 @@ mod tests {
     /// What is heard of a worker that says these lines to each order.
     fn heard(assignment: &Assignment, lines: &[String]) -> Vec<Record> {
         let says: String = lines.iter().map(|line| format!("echo '{line}'; ")).collect();
-        let takes_over = r#"read hello; rm "$(echo "$hello" | sed 's/.*"position":"\([^"]*\)".*/\1/')""#;
-        let mut shell = Command::new("sh");
-        shell.arg("-c").arg(format!("{takes_over}; while read order; do {says} done"));
+        heard_of_each(assignment, &[format!("while read order; do {says} done")])
+    }
+
+    /// What is heard of workers that do this, one after the other; 9 is the file that says what they touch.
+    fn heard_of_each(assignment: &Assignment, workers: &[String]) -> Vec<Record> {
+        thread_local!(static WORKERS: RefCell<VecDeque<String>> = RefCell::default());
+        let takes_over = r#"read hello; exec 9<>"/dev/fd/$(echo "$hello" | sed 's/.*"position":\([0-9]*\).*/\1/')""#;
+        WORKERS.set(workers.iter().map(|does| format!("{takes_over}; {does}")).collect());
+        let program = || {
+            let mut shell = Command::new("sh");
+            shell.arg("-c").arg(WORKERS.with_borrow_mut(|left| left.pop_front()).expect("no more workers"));
+            Ok(shell)
+        };
         let device = devices::present(Device::Mock).unwrap();
-        let worker = Worker::running(shell, &device, &Kept::default()).unwrap();
-        let mut subprocess = Subprocess { kept: Kept::default(), worker: Some(worker) };
+        let mut subprocess = Subprocess { kept: Kept::default(), worker: None, program };
         let mut ends = Ends::default();
         subprocess.run(assignment, &device, Duration::from_secs(30), &mut ends).unwrap();
         ends.0
@@ -372,5 +414,20 @@ mod tests {
         let heard = heard(&assignment, &lines);
         let statuses: Vec<_> = heard.iter().map(|record| (&*record.case.id, record.outcome.status)).collect();
         assert_eq!(statuses, [("0", Status::Ok), ("1", Status::Ok)]);
+    }
+
+    #[test]
+    fn a_case_whose_baseline_is_lost_when_it_is_measured_again_says_so() {
+        let assignment = assignment(2);
+        let ended = |case: usize| {
+            let record = Record::new(assignment.cases[case].case.clone(), Status::Ok);
+            format!("echo '{}'", said(&Message::Event(Event::Ended(Box::new(record)))))
+        };
+        let touches_the_baseline = r"printf '\001\000\000\000\004\000\000\000' >&9";
+        let first = format!("read order; {touches_the_baseline}; {}", ended(0));
+        let second = format!("read order; {}; echo '{}'; read more", ended(1), said(&Message::Done));
+        let heard = heard_of_each(&assignment, &[first, second]);
+        let told: Vec<_> = heard.iter().map(|record| (&*record.case.id, record.outcome.warnings.clone())).collect();
+        assert_eq!(told, [("0", vec![]), ("1", vec![BEREFT.to_owned()])]);
     }
 }

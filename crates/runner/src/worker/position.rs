@@ -4,48 +4,53 @@
 //! measures.
 
 use super::event::Stage;
-use std::fs::{File, OpenOptions, remove_file};
-use std::io::{ErrorKind, Result};
+use rustix::io::{FdFlags, fcntl_setfd};
+use std::fs::{File, OpenOptions};
+use std::io::Result;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The file, shared by the run and one worker.
+/// The file, which has no name, shared by the run and one worker.
 pub struct Position(File);
 
 const STAGES: [Stage; 6] = [Stage::Open, Stage::Tune, Stage::Peaks, Stage::WarmUp, Stage::Measure, Stage::Profile];
 
 impl Position {
-    /// A new file, and the path at which the worker takes it over.
-    pub fn create() -> Result<(Self, PathBuf)> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        loop {
-            let name = format!("calorimeter-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-            let path = std::env::temp_dir().join(name);
-            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
-                // Left behind by a run of the same number that was killed before its worker came to it.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                file => return Ok((Self(file?), path)),
-            }
-        }
+    /// A new file.
+    pub fn create() -> Result<Self> {
+        let created = Self(nameless()?);
+        // What is written now has its place, however full the memory or the disk gets.
+        created.clear()?;
+        Ok(created)
     }
 
-    /// Opens the run's file and takes its name away: nothing is left behind however the two of them end.
-    pub fn take_over(path: &Path) -> Result<Self> {
-        let file = OpenOptions::new().write(true).open(path)?;
-        remove_file(path)?;
-        Ok(Self(file))
+    /// Starts a process that inherits the file.
+    pub fn inherited<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
+        fcntl_setfd(&self.0, FdFlags::empty())?;
+        let started = start();
+        fcntl_setfd(&self.0, FdFlags::CLOEXEC)?;
+        started
+    }
+
+    /// Its number, in the run and in the worker that inherits it.
+    pub fn number(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+
+    /// Opens the file that was inherited under a number.
+    pub fn take_over(number: i32) -> Result<Self> {
+        Ok(Self(OpenOptions::new().write(true).open(format!("/dev/fd/{number}"))?))
     }
 
     /// Nothing is touched.
-    pub fn clear(&self) {
-        self.store(0, 0);
+    pub fn clear(&self) -> Result<()> {
+        self.store(0, 0)
     }
 
     /// This case is being touched.
-    pub fn set(&self, case: usize, stage: Stage) {
+    pub fn set(&self, case: usize, stage: Stage) -> Result<()> {
         let stage = STAGES.iter().position(|&known| known == stage).unwrap_or_default();
-        self.store(case as u32 + 1, stage as u32);
+        self.store(case as u32 + 1, stage as u32)
     }
 
     /// What is being touched.
@@ -57,13 +62,27 @@ impl Position {
         Some((case.checked_sub(1)? as usize, *STAGES.get(stage as usize)?))
     }
 
-    fn store(&self, case: u32, stage: u32) {
+    fn store(&self, case: u32, stage: u32) -> Result<()> {
         let mut bytes = [0; 8];
         bytes[..4].copy_from_slice(&case.to_le_bytes());
         bytes[4..].copy_from_slice(&stage.to_le_bytes());
-        // Without it a crash has no culprit, which is said where it matters.
-        let _ = self.0.write_all_at(&bytes, 0);
+        self.0.write_all_at(&bytes, 0)
     }
+}
+
+/// Nothing is left behind however a run ends, and no folder for temporary files can be full.
+#[cfg(target_os = "linux")]
+fn nameless() -> Result<File> {
+    Ok(rustix::fs::memfd_create("calorimeter-position", rustix::fs::MemfdFlags::CLOEXEC)?.into())
+}
+
+/// A file whose name is taken away at once.
+#[cfg(not(target_os = "linux"))]
+fn nameless() -> Result<File> {
+    let path = std::env::temp_dir().join(format!("calorimeter-{}", std::process::id()));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(path)?;
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -72,28 +91,27 @@ mod tests {
 
     #[test]
     fn what_the_worker_sets_the_run_reads() {
-        let (run, path) = Position::create().unwrap();
-        let worker = Position::take_over(&path).unwrap();
-        assert!(!path.exists());
+        let run = Position::create().unwrap();
+        let worker = Position::take_over(run.number()).unwrap();
         assert_eq!(run.get(), None);
         for (case, stage) in [(0, Stage::Open), (7, Stage::Measure)] {
-            worker.set(case, stage);
+            worker.set(case, stage).unwrap();
             assert_eq!(run.get(), Some((case, stage)));
         }
-        run.clear();
+        run.clear().unwrap();
         assert_eq!(run.get(), None);
     }
 
     #[test]
-    fn what_a_killed_run_of_the_same_number_left_behind_is_passed_over() {
-        let (_, path) = Position::create().unwrap();
-        let (stem, count) = path.to_str().unwrap().rsplit_once('-').unwrap();
-        let left: Vec<PathBuf> =
-            (1..20).map(|n| format!("{stem}-{}", count.parse::<u32>().unwrap() + n).into()).collect();
-        // Other tests may have taken some of these names.
-        let left: Vec<PathBuf> = left.into_iter().filter(|path| File::create_new(path).is_ok()).collect();
-        let (_, next) = Position::create().unwrap();
-        assert!(!left.contains(&next));
-        left.iter().chain([&path, &next]).for_each(|path| remove_file(path).unwrap());
+    fn only_the_process_that_is_meant_inherits_the_file() {
+        let run = Position::create().unwrap();
+        let sees = || {
+            Ok(std::process::Command::new("test")
+                .arg("-e")
+                .arg(format!("/dev/fd/{}", run.number()))
+                .status()?
+                .success())
+        };
+        assert_eq!((run.inherited(sees).unwrap(), sees().unwrap()), (true, false));
     }
 }

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 pub enum Order {
     /// First of all.
     Hello {
-        /// The file that says which case is being touched.
-        position: PathBuf,
+        /// The number of the inherited file that says which case is being touched.
+        position: i32,
         /// What outlives the worker.
         kept: Kept,
     },

@@ -2,6 +2,7 @@
 
 use crate::clock_notes;
 use crate::platforms;
+use crate::tell::tell;
 use crate::worker::protocol::DeviceFacts;
 use calorimeter_case::record::{Telemetry, TelemetrySample};
 use calorimeter_timing::telemetry::{Sample, Sampler, Source, Throttle, now};
@@ -36,7 +37,7 @@ impl Sensors {
                 sensors
             }
             Err(why) => {
-                eprintln!("no telemetry: {why}");
+                tell!("no telemetry: {why}");
                 Self { sampler: None, policy: String::new(), idle_power_w: None }
             }
         }

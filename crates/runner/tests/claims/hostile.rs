@@ -1,0 +1,141 @@
+//! What a hostile or unlucky machine does to a run: each of these once cost records, or wrote where nobody asked.
+
+use crate::real_devices::vulkan_is_here;
+use crate::scene::{Ended, Scene, TIMING, find, wait_until};
+use calorimeter_runner::dialects::Source;
+use calorimeter_runner::run::{Place, Request, Show};
+use calorimeter_runner::worker::{Assignment, Executor, InProcess, Listener, WorkerError};
+use calorimeter_sinks::Status;
+use rustix::process::Signal;
+use std::fs::{self, File};
+use std::time::Duration;
+
+/// Two groups of four cases; launches take a while, so that there is time to disturb them.
+fn slow(victim: &str, sleep_ms: u32) -> String {
+    format!(
+        "recipes: [baseline, int8wo]
+device: mock
+dtype: f32
+{TIMING}
+models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]
+mock: [{victim}{{noise: 0.05, sleep_ms: {sleep_ms}}}]
+"
+    )
+}
+
+/// A standard error that nobody reads, or that is full, is no reason to lose a file.
+#[test]
+fn a_standard_error_that_takes_nothing_ends_no_command() {
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let closed = || std::io::pipe().unwrap().1;
+    for (arguments, written) in [
+        ("run c.yml --out out", "out/results.csv"),
+        ("run c.yml --dry-run", "c.yml"),
+        ("ops --ops gelu --preset quick --device mock --dtypes f32 --out out --output gelu.csv", "gelu.csv"),
+        ("calibrate --quick --operations axpy --device mock --output p.json --registry reg --out out", "p.json"),
+        ("run nothing.yml", "c.yml"),
+        ("list recipes", "c.yml"),
+    ] {
+        for (name, stderr) in [("full", std::process::Stdio::from(full())), ("closed", closed().into())] {
+            let scene = Scene::with(&slow("", 0));
+            let ended = Ended::of(scene.command(arguments).stderr(stderr));
+            assert!(matches!(ended.code, Some(0 | 2)), "{arguments}, {name}: {ended:?}");
+            assert!(scene.path(written).exists(), "{arguments}, {name}: {written} is not there");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_was_stopped_for_a_while_condemns_no_case() {
+    let scene = Scene::with(&slow("", 20));
+    let mut running = scene.start("run c.yml --out out --timeout 2s");
+    running.wait_for_records("out", 1);
+    running.signal(Signal::STOP);
+    std::thread::sleep(Duration::from_secs(4));
+    running.signal(Signal::CONT);
+    running.end().ended_with(0);
+    assert!(scene.journal("out").records.iter().all(|record| record.outcome.status == Status::Ok));
+}
+
+#[test]
+fn a_folder_for_temporary_files_that_takes_none_leaves_timeouts_on() {
+    let scene = Scene::with(&slow("{match: int8wo/eager/mock/f32/m8-, fault: hang, after: 20}, ", 0));
+    let ended = Ended::of(scene.command("run c.yml --out out --format jsonl --timeout 2s").env("TMPDIR", "/nowhere"));
+    let records = ended.ended_with(5).records();
+    assert_eq!(records.len(), 8, "{ended:?}");
+    assert_eq!(find(&records, "int8wo/eager/mock/f32/m8-").outcome.status, Status::Timeout);
+}
+
+#[test]
+fn a_program_that_is_deleted_while_it_runs_still_starts_its_workers() {
+    let scene = Scene::with(&slow("{match: int8wo/eager/mock/f32/m8-, fault: kill, after: 20}, ", 5));
+    let copy = scene.path("program");
+    fs::copy(env!("CARGO_BIN_EXE_calorimeter"), &copy).unwrap();
+    let mut command = std::process::Command::new(&copy);
+    command.args("run c.yml --out out".split(' '));
+    scene.prepare(&mut command);
+    let mut child = command.stderr(std::process::Stdio::null()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    wait_until("a journal", || scene.path("out/journal.jsonl").exists());
+    fs::remove_file(&copy).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    let records = scene.journal("out").records;
+    assert_eq!(records.iter().filter(|record| record.outcome.status == Status::Ok).count(), 7, "{records:?}");
+}
+
+/// Works on some assignments, and can have no worker for the next.
+struct Breaks(u32, InProcess);
+
+impl Executor for Breaks {
+    fn run(
+        &mut self,
+        assignment: &Assignment,
+        device: &calorimeter_runner::devices::DiscoveredDevice,
+        timeout: Duration,
+        listener: &mut dyn Listener,
+    ) -> Result<(), WorkerError> {
+        if self.0 == 0 {
+            return Err(WorkerError::Stillborn("no more processes".into()));
+        }
+        self.0 -= 1;
+        self.1.run(assignment, device, timeout, listener)
+    }
+}
+
+struct Silent;
+
+impl Show for Silent {}
+
+#[test]
+fn workers_that_cannot_be_had_cost_no_record_and_no_table() {
+    let scene = Scene::new();
+    let source = Source { path: "inline.yml".into(), text: slow("", 0) };
+    let prepared = Request { sources: vec![source], ..Request::default() }.prepare().unwrap();
+    let place = Place { dir: scene.path("out"), output_dir: scene.path("out") };
+    let outcome = prepared.start(&place, &mut Breaks(1, InProcess::default()), &mut Silent).unwrap();
+    assert!(outcome.interrupted && outcome.stopped.is_some() && outcome.errors.is_empty());
+    assert_eq!((outcome.records.len(), outcome.paths.len()), (4, 3), "{:?}", outcome.paths);
+    assert!(scene.journal("out").summary.unwrap().interrupted);
+}
+
+/// burn reads `burn.toml` of the working directory and of every folder above it, where it was not set up before.
+#[test]
+fn a_configuration_of_burn_that_lies_about_is_not_obeyed() {
+    for planted in ["[fusion.logger]\nfile = \"victim\"\nappend = false\nlevel = \"full\"\n", "fusion = 1 ]["] {
+        let scene = Scene::with(
+            "device: vulkan\ndtype: f32\n\
+             timing: {precision: 20%, warm_up: 5ms, max_warm_up: 20ms, min_time: 10ms, max_time: 40ms, window: 200us, min_windows: 6, max_windows: 40}\n\
+             models: [{model: ln_gelu, implementations: [fused], axes: {batch: [1], sequence: [16], dimension: [64]}}]\n",
+        );
+        if !vulkan_is_here(&scene) {
+            return;
+        }
+        scene.write("victim", "precious");
+        scene.write("burn.toml", planted);
+        let mut command = scene.command("run c.yml --out out --format jsonl");
+        let records = Ended::of(command.env("BURN_FUSION_LOG", "full")).ended_with(0).records();
+        assert_eq!(fs::read_to_string(scene.path("victim")).unwrap(), "precious");
+        assert_eq!((records.len(), records[0].outcome.status), (1, Status::Ok));
+        let variables = &scene.journal("out").header.environment["variables"];
+        assert_eq!(variables["BURN_FUSION_LOG"], "full", "{variables}");
+    }
+}

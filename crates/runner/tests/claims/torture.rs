@@ -1,0 +1,234 @@
+//! Storms: a run is killed, starved, stopped and raced with at moments that a seed draws, again and again. Each prints its
+//! tries and failures. The short form is part of every test run; the long one is
+//! `CALORIMETER_TORTURE=long cargo test -p calorimeter-runner --release torture -- --nocapture`.
+
+use crate::scene::{Ended, Scene, TIMING};
+use calorimeter_sinks::journal;
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// So many tries in the short form, or so many in the long one.
+pub fn tries(short: usize, long: usize) -> usize {
+    match std::env::var("CALORIMETER_TORTURE").as_deref() {
+        Ok("long") => long,
+        Ok(other) => other.parse().expect("CALORIMETER_TORTURE is `long` or a number of tries"),
+        Err(_) => short,
+    }
+}
+
+/// Numbers that are as good as drawn, the same for the same seed.
+pub struct Drawn(pub u64);
+
+impl Drawn {
+    pub fn below(&mut self, limit: u64) -> u64 {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+}
+
+/// Twelve cases in three groups, of which some crash or are wrong by themselves.
+fn config() -> String {
+    format!(
+        "recipes: [baseline, int8wo]
+device: mock
+dtype: f32
+{TIMING}
+models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16], [24, 24, 24]]}}]}}]
+mock:
+  - {{match: 'int8wo/eager.*m16', fault: abort, after: 20}}
+  - {{match: 'baseline/fused.*m24', fault: mismatch}}
+  - {{nanos: 9000, noise: 0.05, sleep_ms: 2}}
+"
+    )
+}
+
+const CASES: usize = 12;
+
+/// Processes whose parent is this one.
+fn children(of: u32) -> Vec<Pid> {
+    let stat = |entry: fs::DirEntry| {
+        let text = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let parent: u32 = text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
+        (parent == of).then(|| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)).flatten()
+    };
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(stat).collect()
+}
+
+/// Every file below a folder, by its path in it.
+fn files(below: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(below).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_dir() {
+            found.extend(files(&entry.path()).into_iter().map(|inner| format!("{name}/{inner}")));
+        } else {
+            found.push(name);
+        }
+    }
+    found
+}
+
+/// What lies in a finished run's folder and should not.
+fn strangers(out: &Path) -> Vec<String> {
+    let ours = |name: &String| {
+        ["journal.jsonl", "results.csv", "results.parquet"].contains(&name.as_str())
+            || (name.starts_with("inference/results_") && name.ends_with(".csv"))
+    };
+    files(out).into_iter().filter(|name| !ours(name)).collect()
+}
+
+/// Kills the run, its worker or both at moments that are drawn, and resumes until it is done; answers how often it was killed.
+fn storm(seed: u64, kills: usize) -> Result<usize, String> {
+    let (scene, mut drawn) = (Scene::with(&config()), Drawn(seed));
+    fs::create_dir(scene.path("tmp")).unwrap();
+    let (mut killed, mut shown, mut kept) = (0, HashSet::new(), HashSet::new());
+    loop {
+        let arguments = if scene.path("out/journal.jsonl").exists() {
+            "run --resume out --format jsonl"
+        } else {
+            "run c.yml --out out --format jsonl"
+        };
+        let mut command = scene.command(arguments);
+        command.env("TMPDIR", scene.path("tmp")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        if killed < kills {
+            std::thread::sleep(Duration::from_millis(drawn.below(700)));
+            let (victim, workers) = (drawn.below(3), children(child.id()));
+            if victim != 1 && child.kill().is_ok() {
+                killed += 1;
+            }
+            if victim != 0 {
+                killed += workers.into_iter().filter(|&worker| kill_process(worker, Signal::KILL).is_ok()).count();
+            }
+        }
+        let start = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            if start.elapsed() > Duration::from_secs(60) {
+                drop(child.kill());
+                return Err("it hangs".into());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let ended: Ended = child.wait_with_output().unwrap().into();
+        if ended.stderr.contains("panicked") && !ended.stderr.contains("mock") {
+            return Err(ended.stderr);
+        }
+        // A line that was cut off by the kill was not shown.
+        let lines =
+            ended.stdout.lines().filter_map(|line| serde_json::from_str::<calorimeter_sinks::Record>(line).ok());
+        shown.extend(lines.map(|record| record.case.id.to_string()));
+        if scene.path("out/journal.jsonl").exists() {
+            let contents = match journal::read(&scene.path("out")) {
+                Ok(contents) => contents,
+                // Killed before its first line was whole: nothing was measured yet.
+                Err(_) if ended.code.is_none() && shown.is_empty() => {
+                    fs::remove_dir_all(scene.path("out")).unwrap();
+                    continue;
+                }
+                Err(error) => return Err(error.to_string()),
+            };
+            let now: HashSet<String> = contents.records.iter().map(|record| record.case.id.to_string()).collect();
+            if let Some(lost) = shown.union(&kept).find(|id| !now.contains(*id)) {
+                return Err(format!("the record of {lost} is lost"));
+            }
+            kept = now;
+            if contents.summary.is_some_and(|summary| !summary.interrupted) {
+                if kept.len() != CASES {
+                    return Err(format!("{} of {CASES} cases have a record", kept.len()));
+                }
+                // A kill may come between the journal's last line and the tables, which a resume writes again.
+                if matches!(ended.code, Some(3 | 5)) {
+                    break;
+                }
+            }
+        }
+        if !matches!(ended.code, None | Some(3 | 5)) {
+            return Err(format!("exit code {:?}: {}", ended.code, ended.stderr));
+        }
+    }
+    let left: Vec<String> = strangers(&scene.path("out")).into_iter().chain(files(&scene.path("tmp"))).collect();
+    if left.is_empty() { Ok(killed) } else { Err(format!("left behind: {left:?}")) }
+}
+
+#[test]
+fn torture_by_kills_loses_no_record_and_leaves_nothing_behind() {
+    let (wanted, mut killed, mut failures) = (tries(30, 5_000), 0, Vec::new());
+    let mut seed = 0;
+    while killed < wanted {
+        seed += 1;
+        match storm(seed, 6) {
+            Ok(kills) => killed += kills,
+            Err(why) => {
+                killed += 6;
+                failures.push(format!("seed {seed}: {why}"));
+            }
+        }
+    }
+    println!("kills: {killed} in {seed} runs, {} failures", failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// A disk that fills up at a place that is drawn: a limit of the size of files stands for it, since not everybody may mount
+/// one.
+#[test]
+fn torture_by_full_disks_loses_no_finished_record() {
+    let (count, mut drawn, mut failures) = (tries(8, 100), Drawn(7), Vec::new());
+    for _ in 0..count {
+        let scene = Scene::with(&config());
+        let blocks = 1 + drawn.below(40);
+        let ended =
+            Ended::of(&mut scene.limited(
+                &format!("trap '' XFSZ; ulimit -f {blocks}"),
+                "run c.yml --out out --format jsonl --timeout 10s",
+            ));
+        let told = ended.stderr.lines().any(|line| line.starts_with("error: "));
+        if ended.stderr.contains("panicked at")
+            || !matches!(ended.code, Some(2 | 3 | 5))
+            || (ended.code == Some(2)) != told
+        {
+            failures.push(format!("{blocks} blocks: {ended:?}"));
+            continue;
+        }
+        let shown = ended.stdout.lines().count();
+        let kept = journal::read(&scene.path("out")).map_or(0, |contents| contents.records.len());
+        if kept < shown {
+            failures.push(format!("{blocks} blocks: {shown} records were shown, {kept} kept"));
+        }
+        if kept > 0 {
+            let resumed = scene.run("run --resume out");
+            if !matches!(resumed.code, Some(3 | 5)) || !strangers(&scene.path("out")).is_empty() {
+                failures.push(format!("{blocks} blocks, resumed: {resumed:?}, {:?}", strangers(&scene.path("out"))));
+            }
+        }
+    }
+    println!("full disks: {count}, {} failures", failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Two runs on one folder: one of them has it, the other says so.
+#[test]
+fn torture_by_races_leaves_one_whole_run() {
+    let (count, mut failures) = (tries(5, 200), Vec::new());
+    for _ in 0..count {
+        let scene = Scene::with(&config());
+        let start = || {
+            scene.command("run c.yml --out out --format jsonl").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+        };
+        let both = [start().unwrap(), start().unwrap()];
+        let mut codes: Vec<_> = both.map(|child| child.wait_with_output().unwrap().status.code()).to_vec();
+        codes.sort_unstable();
+        let records = journal::read(&scene.path("out")).map_or(0, |contents| contents.records.len());
+        if codes != [Some(2), Some(3)] || records != CASES || !strangers(&scene.path("out")).is_empty() {
+            failures.push(format!("{codes:?}, {records} records, {:?}", strangers(&scene.path("out"))));
+        }
+    }
+    println!("races: {count}, {} failures", failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

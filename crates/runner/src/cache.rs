@@ -3,14 +3,37 @@
 use crate::tell::tell;
 use calorimeter_sinks::atomic;
 use serde::{Serialize, de::DeserializeOwned};
+use std::fmt::Display;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-/// A folder of ours in the user's cache; none where the system has no place for it.
+/// A folder of ours in the user's cache; none where the system has no place for it, or where others may write to it.
 pub fn folder(name: &str) -> Option<PathBuf> {
-    let base = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))?;
-    Some(base.join("calorimeter").join(name))
+    // A relative one would be in the working directory; its specification says to pass it over.
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    let ours = base.join("calorimeter");
+    let folder = ours.join(name);
+    let open = [&ours, &folder].into_iter().find_map(|folder| Some((folder, open_to_others(folder)?)));
+    let Some((path, why)) = open else { return Some(folder) };
+    static TOLD: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if !told.contains(path) {
+        tell!("warning: {} is not used, because {why}", path.display());
+        told.push(path.clone());
+    }
+    None
+}
+
+/// Why a folder cannot be trusted: whoever may write to it could have written what is read from it.
+fn open_to_others(folder: &Path) -> Option<&'static str> {
+    let found = std::fs::metadata(folder).ok()?;
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Some("it belongs to another user");
+    }
+    (found.mode() & 0o002 != 0).then_some("everybody may write to it: `chmod o-w` it, and delete what is in it")
 }
 
 /// A case's id or a device's identity as the name of a file or folder.
@@ -18,9 +41,14 @@ pub fn file_name(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || "._-#".contains(c) { c } else { '_' }).collect()
 }
 
-/// What was kept, if it can be read.
-pub fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+/// What was kept, if anything was.
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
+    let told = |why: &dyn Display| format!("{} cannot be read: {why}", path.display());
+    match std::fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| told(&error)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(told(&error)),
+    }
 }
 
 /// Keeps it for later runs. Another process may be writing at this moment: a whole file takes the place of a whole file.
@@ -29,5 +57,22 @@ pub fn keep(path: &Path, what: &impl Serialize) {
     let written = serde_json::to_vec_pretty(what).map_err(|error| error.to_string());
     if let Err(error) = written.and_then(|bytes| atomic::write(path, &bytes).map_err(|error| error.with_causes())) {
         tell!("warning: not kept for later runs: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_not_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |mode| std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(mode)).unwrap();
+        for (bits, trusted) in [(0o700, true), (0o755, true), (0o775, true), (0o777, false), (0o1777, false)] {
+            mode(bits);
+            assert_eq!(open_to_others(folder.path()).is_none(), trusted, "{bits:o}");
+        }
+        assert_eq!(open_to_others(&folder.path().join("not there yet")), None);
     }
 }

@@ -28,7 +28,7 @@ pub struct Note {
 
 /// Where a run of this program, or one that was killed, has locked a device's clock.
 pub fn locked(identity: &str) -> Option<LockedClock> {
-    let told: Told = cache::read(&folder()?.join(file_name(identity)))?;
+    let told: Told = cache::read(&folder()?.join(file_name(identity))).ok()??;
     Some(told.clock)
 }
 

@@ -13,6 +13,9 @@ use std::path::PathBuf;
 /// A machine changes: after so many days its noise is measured again.
 const LASTS_DAYS: i64 = 30;
 
+/// A floor above this would make everything the same: a verdict is of differences twice as large.
+const MOST: f64 = 0.4;
+
 /// What was found by comparing workloads with themselves. Files of early versions, which know no policy, are outdated.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -79,11 +82,16 @@ pub struct Floor {
 impl Floor {
     /// What was found on this device, as long as it holds.
     pub fn of(found: &DiscoveredDevice) -> Self {
-        let kept = path(&found.identity).and_then(|path| cache::read::<Noise>(&path));
-        let Some(noise) = kept else { return Self::default() };
+        let kept = path(&found.identity).map_or(Ok(None), |path| cache::read::<Noise>(&path));
+        let unused = |why: String| Self { floor: 0.0, note: Some(note(found.device, &why)) };
+        let noise = match kept {
+            Ok(Some(noise)) => noise,
+            Ok(None) => return Self::default(),
+            Err(why) => return unused(why),
+        };
         match outdated(&noise, found, &policy(found), host::now()) {
             None => Self { floor: noise.middle_floor, note: None },
-            Some(why) => Self { floor: 0.0, note: Some(note(found.device, &why)) },
+            Some(why) => unused(why),
         }
     }
 
@@ -101,6 +109,9 @@ fn note(device: Device, why: &str) -> String {
 
 /// Why noise says nothing of a device as it is now.
 fn outdated(noise: &Noise, found: &DiscoveredDevice, policy: &str, now: DateTime<Local>) -> Option<String> {
+    if !(0.0..=MOST).contains(&noise.middle_floor) {
+        return Some(format!("ratios that differ by {:.0} % are not noise", 100.0 * noise.middle_floor));
+    }
     let day = noise.measured.get(..10).unwrap_or("an unknown day");
     if noise.identity != found.identity {
         return Some(format!("it is that of another device, {}", noise.identity));
@@ -146,6 +157,8 @@ mod tests {
         assert_eq!(outdated(&noise, &found, "power limit 700 W", now), None);
         for (noise, policy, why) in [
             (Noise { measured: days(31), ..noise.clone() }, "power limit 700 W", "more than 30 days ago"),
+            (Noise { middle_floor: 1.6, ..noise.clone() }, "power limit 700 W", "differ by 160 % are not noise"),
+            (Noise { middle_floor: -0.1, ..noise.clone() }, "power limit 700 W", "are not noise"),
             (Noise { measured: String::new(), ..noise.clone() }, "power limit 700 W", "an unknown day"),
             (Noise { driver: "0.9".into(), ..noise.clone() }, "power limit 700 W", "another driver (0.9, now 1.0)"),
             (Noise { identity: "another".into(), ..noise.clone() }, "power limit 700 W", "another device"),

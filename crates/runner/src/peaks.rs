@@ -29,7 +29,10 @@ pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe:
         return None;
     }
     let path = path(kept, probe);
-    let peaks = known.get_or_insert_with(|| read(path.as_deref(), probe).unwrap_or_else(|| probe.nothing()));
+    let peaks = known.get_or_insert_with(|| match read(path.as_deref(), probe) {
+        Ok(kept) => kept.unwrap_or_else(|| probe.nothing()),
+        Err(why) => Peaks { refused: Some(format!("kept peaks are not used: {why}")), ..probe.nothing() },
+    });
     let mut new = false;
     if peaks.memory_gbps.is_none() && !peaks.failed.contains_key(MEMORY) {
         new |= peaks.look_at_memory(probe);
@@ -48,7 +51,9 @@ pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe:
     if new {
         peaks.save(path.as_deref());
     }
-    Some(peaks.clone())
+    let told = peaks.clone();
+    peaks.refused = None;
+    Some(told)
 }
 
 /// Probes products again that a case outdid; answers what was in the way. Where others use the machine, they may have
@@ -179,11 +184,16 @@ fn path(kept: Option<&Path>, probe: &Probe<'_>) -> Option<std::path::PathBuf> {
     Some(kept?.join(format!("{}.json", cache::file_name(&probe.told.identity))))
 }
 
-fn read(path: Option<&Path>, probe: &Probe<'_>) -> Option<Peaks> {
-    let peaks: Peaks = cache::read(path?)?;
-    let Peaks { device, driver, policy, .. } = &peaks;
-    let same = (device, driver, policy) == (&probe.told.identity, &probe.told.driver, &probe.policy);
-    same.then(|| peaks.trusted(probe.shares_memory()))
+fn read(path: Option<&Path>, probe: &Probe<'_>) -> Result<Option<Peaks>, String> {
+    let Some(path) = path else { return Ok(None) };
+    let same = |Peaks { device, driver, policy, .. }: &Peaks| {
+        (device, driver, policy) == (&probe.told.identity, &probe.told.driver, &probe.policy)
+    };
+    let Some(peaks) = cache::read::<Peaks>(path)?.filter(same) else { return Ok(None) };
+    match peaks.impossible() {
+        Some(rate) => Err(format!("{} holds {rate}, which no device reaches", path.display())),
+        None => Ok(Some(peaks.trusted(probe.shares_memory()))),
+    }
 }
 
 #[cfg(test)]
@@ -311,10 +321,23 @@ mod tests {
         let mut file = serde_json::to_value(peaks()).unwrap();
         let products = file.as_object_mut().unwrap().remove("products").unwrap();
         cache::keep(&path, &file);
-        assert_eq!(cache::read::<Peaks>(&path), None);
+        assert!(cache::read::<Peaks>(&path).unwrap_err().contains("a.json cannot be read: missing field `products`"));
         file["products"] = products;
         cache::keep(&path, &file);
-        assert_eq!(cache::read::<Peaks>(&path), Some(peaks()));
+        assert_eq!(cache::read::<Peaks>(&path), Ok(Some(peaks())));
+    }
+
+    #[test]
+    fn a_peak_that_no_device_reaches_is_found() {
+        assert_eq!(peaks().impossible(), None);
+        for (key, value) in [("memory_gbps", 1e30), ("cache_gbps", -4.0), ("memory_gbps", 0.0)] {
+            let mut file = serde_json::to_value(peaks()).unwrap();
+            file[key] = value.into();
+            assert!(serde_json::from_value::<Peaks>(file).unwrap().impossible().is_some(), "{key}");
+        }
+        let mut planted = peaks();
+        planted.raise("bf16", Peak { burst: 1e30, sustained: 1.0 });
+        assert_eq!(planted.impossible().unwrap(), format!("{} TFLOP/s of bf16", 1e30));
     }
 
     #[test]

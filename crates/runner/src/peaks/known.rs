@@ -4,6 +4,7 @@ use super::looks::Looks;
 use calorimeter_case::record::Roofline;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 /// What the peak of memory is called among those of products.
 pub const MEMORY: &str = "memory";
@@ -38,6 +39,9 @@ pub struct Peaks {
     /// What could not be measured in this process, and why: it is not tried again here, but in the next run.
     #[serde(skip)]
     pub failed: BTreeMap<String, String>,
+    /// Why those of an earlier run are not used, until somebody was told.
+    #[serde(skip)]
+    pub refused: Option<String>,
     /// Kinds of products that were probed again in this process, because a case outdid them.
     #[serde(skip)]
     pub again: Vec<&'static str>,
@@ -46,7 +50,20 @@ pub struct Peaks {
 /// What can be over a peak by noise alone.
 pub const TOLERATED_PERCENT: f64 = 102.0;
 
+/// What a device can do, from far less than any that is in use to far more, in 10⁹ bytes and in 10¹² operations per second.
+const GBPS: RangeInclusive<f64> = 1e-3..=1e6;
+const TFLOPS: RangeInclusive<f64> = 1e-6..=1e6;
+
 impl Peaks {
+    /// A figure that no device reaches, with its name: somebody has written it.
+    pub fn impossible(&self) -> Option<String> {
+        let rates = self.memory_gbps.iter().chain(&self.cache_gbps).chain(self.memory_looks.rates());
+        let rate = rates.copied().find(|rate| !GBPS.contains(rate)).map(|rate| format!("{rate} GB/s"));
+        let products = self.products.iter().flat_map(|(kind, peak)| [(kind, peak.burst), (kind, peak.sustained)]);
+        let product = products.into_iter().find(|(_, rate)| !TFLOPS.contains(rate));
+        rate.or_else(|| product.map(|(kind, rate)| format!("{rate} TFLOP/s of {kind}")))
+    }
+
     /// Whether memory came out faster than the cache before it, so that one of the two is wrong.
     pub fn contradict(&self) -> bool {
         let (Some(memory), Some(cache)) = (self.memory_gbps, self.cache_gbps) else { return false };

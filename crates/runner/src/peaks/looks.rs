@@ -21,6 +21,11 @@ impl Looks {
         self.0.sort_by(f64::total_cmp);
     }
 
+    /// Each of them.
+    pub fn rates(&self) -> &[f64] {
+        &self.0
+    }
+
     /// Those of another time, too.
     pub fn join(&mut self, others: &Self) {
         others.0.iter().for_each(|&rate| self.add(rate));

@@ -29,6 +29,9 @@ pub fn hold(arms: &mut [Arm], peaks: Option<Peaks>, scene: &mut Scene<'_>) -> Re
         return Ok(());
     }
     let cache = scene.assignment.device.cache_bytes;
+    if let (Some(why), Some(first)) = (peaks.refused.take(), arms.iter_mut().find(|arm| arm.record.is_ok())) {
+        first.record.warn(why);
+    }
     for arm in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
         let mut roof = roof_of(arm, &peaks, cache);
         if let Some(outdone) = &roof {

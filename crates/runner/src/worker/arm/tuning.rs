@@ -41,7 +41,7 @@ impl Decisions {
             new.extend(text.lines().filter_map(|line| decision(line, &subject(&file))));
         }
         let path = self.folder.join(KEPT);
-        let mut kept: BTreeMap<String, Vec<String>> = cache::read(&path).unwrap_or_default();
+        let mut kept: BTreeMap<String, Vec<String>> = cache::read(&path).ok().flatten().unwrap_or_default();
         let Case { workload, recipe, element, shape, .. } = case;
         let name = format!("{workload}/{recipe}/{implementation}/{element}/{shape}");
         if !new.is_empty() {

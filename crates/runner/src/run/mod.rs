@@ -1,6 +1,7 @@
 //! A run: the plan's groups one after the other, each record on disk before anything else happens.
 
 mod clocks;
+mod contained;
 mod desk;
 mod error;
 mod idle;
@@ -173,7 +174,7 @@ impl Prepared {
         executor: &mut dyn Executor,
         show: &mut dyn Show,
     ) -> Result<Outcome, RunError> {
-        let JournalContents { header, records, warnings, .. } = contents;
+        let JournalContents { header, records, warnings, resumed, .. } = contents;
         let devices: HashMap<Device, DiscoveredDevice> = devices.into_iter().map(|one| (one.device, one)).collect();
         let earlier: HashMap<CaseId, Status> =
             records.iter().map(|record| (record.case.id.clone(), record.outcome.status)).collect();
@@ -211,6 +212,9 @@ impl Prepared {
         notes.extend(self.notes.iter().cloned());
         notes.extend(clocks::mixed(&records));
         self.sort(&mut records);
+        if !resumed.is_empty() {
+            notes.extend(contained::keep_within(&mut records, place));
+        }
         let counts = count_by_status(&records);
         let (finished, suite) = (now().to_rfc3339(), speedups(&records));
         journal.finish(&Summary { finished, interrupted, counts, notes: notes.clone(), suite: suite.clone() })?;

@@ -50,6 +50,7 @@ mod program;
 mod progress;
 mod regimes;
 mod selftest;
+mod shown;
 mod suite_speedups;
 mod tell;
 

@@ -2,6 +2,7 @@
 
 use crate::clock_lock;
 use crate::run::Show;
+use crate::shown::shown;
 use crate::tell::tell;
 use crate::worker::Stage;
 use calorimeter_sinks::Record;
@@ -73,7 +74,7 @@ impl Terminal {
     fn print(&self, text: &str) {
         self.bar.suspend(|| {
             // A reader that has gone away, such as `head`, is no reason to stop measuring.
-            let _ = writeln!(std::io::stdout(), "{text}");
+            let _ = writeln!(std::io::stdout(), "{}", shown(text));
         });
     }
 }
@@ -94,7 +95,7 @@ impl Show for Terminal {
         let tuning = stage == Stage::Tune || stage == Stage::Open;
         if tuning || self.drawn.elapsed() >= REDRAW {
             self.drawn = Instant::now();
-            self.bar.set_message(format!("{stage} {id}"));
+            self.bar.set_message(shown(&format!("{stage} {id}")).into_owned());
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a person is told on standard error. A reader that has gone away, or a full disk behind it, ends nothing.
 
+use crate::shown::shown;
 use std::fmt::Arguments;
 use std::io::Write;
 
@@ -11,5 +12,5 @@ pub(crate) use tell;
 
 /// Writes a line to standard error, if it can be written.
 pub fn line(words: Arguments<'_>) {
-    let _ = std::io::stderr().write_all(format!("{words}\n").as_bytes());
+    let _ = std::io::stderr().write_all(shown(&format!("{words}\n")).as_bytes());
 }

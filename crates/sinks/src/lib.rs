@@ -63,6 +63,7 @@ mod python;
 mod registry;
 pub mod sink;
 mod sinks;
+mod spreadsheet;
 #[cfg(feature = "tables")]
 pub mod table;
 pub mod terminal;

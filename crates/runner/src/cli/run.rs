@@ -10,6 +10,7 @@ use crate::entries::{Autotune, Overrides, ResolvedEntry};
 use crate::host::now;
 use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError, run_id};
+use crate::shown::shown;
 use crate::tell::tell;
 use crate::worker::{Kept, Launches, Subprocess};
 use calorimeter_sinks::terminal::{Colour, summary};
@@ -165,7 +166,7 @@ pub fn dry_run(prepared: &Prepared, format: Format) -> Exit {
                     let note = reason.map_or_else(String::new, |reason| format!("  unsupported: {reason}"));
                     let gflop = figure(case.flops, 1e9, 3);
                     let [traffic, memory] = [case.bytes, case.memory_bytes].map(|bytes| figure(bytes, 1e6, 2));
-                    let id = &case.id;
+                    let id = shown(&case.id);
                     writeln!(out, "{id:<76} {gflop:>12} GFLOP {traffic:>10} MB moved {memory:>10} MB needed{note}")?;
                 }
             }

@@ -47,11 +47,11 @@ fn a_standard_error_that_takes_nothing_ends_no_command() {
 
 #[test]
 fn a_run_that_was_stopped_for_a_while_condemns_no_case() {
-    let scene = Scene::with(&slow("", 20));
-    let mut running = scene.start("run c.yml --out out --timeout 2s");
+    let scene = Scene::with(&slow("", 5));
+    let mut running = scene.start("run c.yml --out out --timeout 6s");
     running.wait_for_records("out", 1);
     running.signal(Signal::STOP);
-    std::thread::sleep(Duration::from_secs(4));
+    std::thread::sleep(Duration::from_secs(9));
     running.signal(Signal::CONT);
     running.end().ended_with(0);
     assert!(scene.journal("out").records.iter().all(|record| record.outcome.status == Status::Ok));
@@ -137,5 +137,50 @@ fn a_configuration_of_burn_that_lies_about_is_not_obeyed() {
         assert_eq!((records.len(), records[0].outcome.status), (1, Status::Ok));
         let variables = &scene.journal("out").header.environment["variables"];
         assert_eq!(variables["BURN_FUSION_LOG"], "full", "{variables}");
+    }
+}
+
+#[test]
+fn a_cache_in_the_working_directory_or_open_to_others_is_not_used() {
+    let scene = Scene::with(&slow("", 0));
+    for cache in ["", "cache"] {
+        let mut command = scene.command("noise --device mock --comparisons 5");
+        Ended::of(command.env("XDG_CACHE_HOME", cache).env("HOME", cache)).ended_with(0);
+        assert!(!scene.path("calorimeter").exists() && !scene.path("cache").exists(), "{cache:?}");
+    }
+    scene.run("noise --device mock --comparisons 5").ended_with(0);
+    let kept = scene.path("cache/calorimeter/noise");
+    assert_eq!(fs::read_dir(&kept).unwrap().count(), 1);
+    fs::set_permissions(&kept, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let ended = scene.run("run c.yml --out out");
+    assert!(ended.ended_with(0).stderr.contains("noise is not used, because everybody may write to it"), "{ended:?}");
+}
+
+#[test]
+fn a_floor_of_noise_that_cannot_be_is_refused_and_told() {
+    let scene = Scene::with(&slow("{match: int8wo, nanos: 2500}, ", 0));
+    scene.run("noise --device mock --comparisons 5").ended_with(0);
+    let kept = fs::read_dir(scene.path("cache/calorimeter/noise")).unwrap().next().unwrap().unwrap().path();
+    let mut noise: serde_json::Value = serde_json::from_slice(&fs::read(&kept).unwrap()).unwrap();
+    for floor in [1.6, 1e308, -1.0] {
+        noise["middle_floor"] = floor.into();
+        fs::write(&kept, noise.to_string()).unwrap();
+        let out = format!("out{floor:e}");
+        let ended = scene.run(&format!("run c.yml --out {out} --format jsonl"));
+        assert!(ended.ended_with(0).stderr.contains("are not noise"), "{ended:?}");
+        let speedup = find(&ended.records(), "int8wo/eager/mock/f32/m8-").speedup.clone().unwrap();
+        assert_eq!((speedup.verdict.as_str(), speedup.margin), ("FASTER", Some(0.02)));
+    }
+}
+
+#[test]
+fn an_escape_sequence_in_a_name_is_not_obeyed_by_the_terminal() {
+    let named = slow("", 0).replace("models: [{", "models: [{name: \"a\\e[2Jb\\u009b31m\", ");
+    let scene = Scene::with(&named);
+    for arguments in ["run c.yml --out out --color always", "run c.yml --dry-run", "run c.yml --out two --format jsonl"]
+    {
+        let Ended { stdout, stderr, .. } = scene.run(arguments);
+        let obeyed = |text: &str| text.contains("\x1b[2J") || text.contains('\u{9b}');
+        assert!(!obeyed(&stdout) && !obeyed(&stderr), "{arguments}: {stdout}{stderr}");
     }
 }

@@ -5,6 +5,7 @@ mod row;
 mod statistics;
 
 use crate::sink::{Run, Sink};
+use crate::spreadsheet::as_text;
 use crate::{SinkError, atomic};
 use calorimeter_case::Export;
 use calorimeter_case::record::Record;
@@ -31,7 +32,7 @@ impl Sink for Accelerator {
             if rows.is_empty() {
                 continue;
             }
-            let name = format!("t_{}_{}", records[0].case.workload, token(run, export.entry));
+            let name = format!("t_{}_{}", one_part(records[0].case.workload.as_str()), token(run, export.entry));
             if let Some(csv_path) = &export.csv_path {
                 let path = folder(run, csv_path).join(format!("{name}.tsv"));
                 atomic::write(&path, &table(&rows).map_err(|cause| SinkError::format(&path, cause))?)?;
@@ -73,6 +74,11 @@ fn folder(run: &Run, told: &str) -> PathBuf {
     told.to_owned()
 }
 
+/// A name as one part of a path: that of a journal may be anything.
+fn one_part(name: &str) -> String {
+    name.replace(|c: char| !c.is_ascii_alphanumeric() && !"._-".contains(c), "_")
+}
+
 /// Ten characters that are theirs at random, and the same here whenever the files of a run are made again.
 fn token(run: &Run, entry: u32) -> String {
     const CHARACTERS: &[u8; 36] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -89,9 +95,17 @@ fn table(rows: &[Row]) -> Result<Vec<u8>, ::csv::Error> {
     let mut writer = ::csv::WriterBuilder::new().delimiter(b'\t').from_writer(Vec::new());
     writer.write_record(rows[0].columns().map(|(name, _)| name))?;
     for row in rows {
-        writer.write_record(row.columns().map(|(_, cell)| cell.text()))?;
+        writer.write_record(row.columns().map(|(_, cell)| written(cell)))?;
     }
     writer.into_inner().map_err(|failed| failed.into_error().into())
+}
+
+/// A cell of the table: names are the user's, and numbers are not to be taken for formulas.
+fn written(cell: &Cell) -> String {
+    match cell {
+        Cell::Text(text) => as_text(text.into()).into_owned(),
+        figure => figure.text(),
+    }
 }
 
 /// One line of `metrics_report.jsonl`.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::columns::{COLUMNS, Cell};
 use crate::record::Record;
 use crate::sink::{Run, Sink};
+use crate::spreadsheet::as_text;
 use crate::{SinkError, atomic};
 
 /// Writes `results.csv` in the folder of the run.
@@ -39,7 +40,7 @@ pub fn to_csv(records: &[Record]) -> String {
 
 fn written(cell: Cell<'_>) -> Cow<'_, str> {
     match cell {
-        Cell::Text(text) => quoted(text),
+        Cell::Text(text) => quoted(as_text(text)),
         Cell::Count(count) => count.to_string().into(),
         // The shortest digits that are read back as the same number.
         Cell::Number(number) => serde_json::Value::from(number).to_string().into(),

@@ -10,6 +10,7 @@ use crate::journal::JOURNAL_FILE;
 use crate::pivot::{self, Row};
 use crate::python::float;
 use crate::sink::{Run, Sink};
+use crate::spreadsheet::as_text;
 use crate::{SinkError, atomic};
 use calorimeter_case::record::Record;
 use calorimeter_case::{Dtype, Element, Mode};
@@ -145,7 +146,7 @@ fn name(row: &Row) -> String {
     let Row { case, m, k, n, .. } = row;
     match case.name.as_str() {
         "" => format!("benchmark_{}_{}_m{m}_k{k}_n{n}_compile", case.recipe, case.workload),
-        name => name.to_owned(),
+        name => as_text(name.into()).into_owned(),
     }
 }
 

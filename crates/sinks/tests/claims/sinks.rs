@@ -1,7 +1,8 @@
 //! The sinks together.
 
 use crate::samples::{run, stays_home};
-use calorimeter_sinks::{sinks, write_all};
+use calorimeter_case::Export;
+use calorimeter_sinks::{Run, sinks, write_all};
 use std::error::Error;
 use std::fs;
 
@@ -30,3 +31,33 @@ fn the_sinks_have_these_names() {
 }
 
 // ---- the files of torchao's micro-benchmarks
+
+/// A name comes from a file of configuration, or from a journal that somebody else has made.
+#[test]
+fn names_are_no_formulas_and_lead_nowhere() {
+    let (home, formula) = (tempfile::tempdir().unwrap(), "=cmd|'/C calc'!A0");
+    let hostile = |lead: &str| {
+        let mut record = stays_home(lead);
+        (record.case.name, record.case.shape_name) = (formula.into(), "@SUM(1)".into());
+        record.case.workload = String::from("../../../outside").into();
+        record
+    };
+    let mut record = hostile("1");
+    record.case.export = Some(Export { entry: 0, csv_path: Some("tables".into()), metrics_dir: None });
+    let dir = home.path().join("deep/run");
+    let run = Run { output_dir: dir.clone(), ..run(&dir, vec![record, hostile("2")]) };
+    let written = write_all(&run);
+    assert!(written.errors.is_empty(), "{:?}", written.errors);
+    for path in &written.paths {
+        assert!(path.canonicalize().unwrap().starts_with(dir.canonicalize().unwrap()), "{}", path.display());
+        let bytes = std::fs::read(path).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        let cells = text.lines().flat_map(|line| line.split([',', '\t'])).map(|cell| cell.trim_start_matches('"'));
+        if path.extension().is_some_and(|kind| kind != "parquet") {
+            let formulas: Vec<&str> = cells.filter(|cell| cell.starts_with(['=', '@'])).collect();
+            assert!(formulas.is_empty(), "{}: {formulas:?}", path.display());
+        }
+    }
+    let csv = std::fs::read_to_string(dir.join("results.csv")).unwrap();
+    assert!(csv.contains("'=cmd|") && csv.contains("'@SUM(1)"), "{csv}");
+}

@@ -88,7 +88,7 @@ fn awkward() -> Vec<Record> {
 
 /// The file was written by the CSV writer of polars.
 #[test]
-fn the_csv_is_to_the_byte_what_it_was_when_polars_wrote_it() {
+fn the_csv_is_to_the_byte_what_it_was_when_polars_wrote_it_but_for_formulas() {
     let dir = tempfile::tempdir().unwrap();
     let records = awkward().into_iter().map(|record| Record { case: Case { export: None, ..record.case }, ..record });
     let written = write_all(&run(dir.path(), records.collect()));

@@ -54,6 +54,14 @@ pub enum SinkError {
         #[source]
         cause: Box<dyn Error + Send + Sync>,
     },
+    /// A sink broke down.
+    #[error("the sink `{sink}` panicked: {said}")]
+    Panicked {
+        /// Its name.
+        sink: &'static str,
+        /// What it said.
+        said: String,
+    },
     /// A new run was to start in the folder of an old one.
     #[error("{path} already exists")]
     JournalExists {

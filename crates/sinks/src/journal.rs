@@ -28,7 +28,7 @@ const SCHEMA: &str = "calorimeter-journal";
 const VERSION: u32 = 1;
 
 /// Where a run comes from: all that is needed to repeat it and to judge its figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// Tells this run from every other.
     pub run_id: String,

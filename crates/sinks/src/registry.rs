@@ -1,5 +1,7 @@
 //! Every sink: ours, and those of other crates.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -42,12 +44,60 @@ pub struct Written {
 
 /// Runs every sink. One that fails does not take the others with it.
 pub fn write_all(run: &Run) -> Written {
+    written_by(&sinks(), run)
+}
+
+fn written_by(sinks: &[&dyn Sink], run: &Run) -> Written {
     let mut written = Written::default();
-    for sink in sinks() {
-        match sink.write(run) {
+    for sink in sinks {
+        // A table engine that gets no threads panics, and so may a sink of another crate.
+        let result = catch_unwind(AssertUnwindSafe(|| sink.write(run)));
+        match result.unwrap_or_else(|panic| Err(SinkError::Panicked { sink: sink.name(), said: said(panic.as_ref()) }))
+        {
             Ok(paths) => written.paths.extend(paths),
             Err(error) => written.errors.push(error),
         }
     }
     written
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it does not say why".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::Header;
+
+    struct Fine;
+
+    impl Sink for Fine {
+        fn name(&self) -> &'static str {
+            "fine"
+        }
+        fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
+            Ok(vec![run.dir.clone()])
+        }
+    }
+
+    struct Panics;
+
+    impl Sink for Panics {
+        fn name(&self) -> &'static str {
+            "panics"
+        }
+        fn write(&self, _: &Run) -> Result<Vec<PathBuf>, SinkError> {
+            panic!("no threads");
+        }
+    }
+
+    #[test]
+    fn a_sink_that_panics_does_not_take_the_others_with_it() {
+        let run = Run { dir: "a".into(), output_dir: "a".into(), header: Header::default(), records: vec![] };
+        let written = written_by(&[&Panics, &Fine], &run);
+        assert_eq!(written.paths, [PathBuf::from("a")]);
+        assert_eq!(written.errors[0].to_string(), "the sink `panics` panicked: no threads");
+    }
 }

@@ -84,7 +84,8 @@ fn strangers(out: &Path) -> Vec<String> {
     files(out).into_iter().filter(|name| !ours(name)).collect()
 }
 
-/// Kills the run, its worker or both at moments that are drawn, and resumes until it is done; answers how often it was killed.
+/// Kills the run, its worker or both at moments that are drawn, interrupts it or stops it for a while, and resumes until it is
+/// done; answers how often it was killed.
 fn storm(seed: u64, kills: usize) -> Result<usize, String> {
     let (scene, mut drawn) = (Scene::with(&config()), Drawn(seed));
     fs::create_dir(scene.path("tmp")).unwrap();
@@ -100,12 +101,21 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
         let mut child = command.spawn().unwrap();
         if killed < kills {
             std::thread::sleep(Duration::from_millis(drawn.below(700)));
-            let (victim, workers) = (drawn.below(3), children(child.id()));
-            if victim != 1 && child.kill().is_ok() {
-                killed += 1;
-            }
-            if victim != 0 {
-                killed += workers.into_iter().filter(|&worker| kill_process(worker, Signal::KILL).is_ok()).count();
+            let (run, workers) = (Pid::from_child(&child), children(child.id()));
+            let hit = |signal, victims: &[Pid]| {
+                victims.iter().filter(|&&victim| kill_process(victim, signal).is_ok()).count()
+            };
+            match drawn.below(8) {
+                0 | 1 => killed += hit(Signal::KILL, &[run]),
+                2 | 3 => killed += hit(Signal::KILL, &workers),
+                4 | 5 => killed += hit(Signal::KILL, &[run]) + hit(Signal::KILL, &workers),
+                6 => _ = hit(Signal::INT, &[run]),
+                _ => {
+                    let all: Vec<Pid> = [run].into_iter().chain(workers).collect();
+                    hit(Signal::STOP, &all);
+                    std::thread::sleep(Duration::from_millis(drawn.below(300)));
+                    hit(Signal::CONT, &all);
+                }
             }
         }
         let start = Instant::now();
@@ -149,7 +159,7 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
                 }
             }
         }
-        if !matches!(ended.code, None | Some(3 | 5)) {
+        if !matches!(ended.code, None | Some(3 | 5 | 130)) {
             return Err(format!("exit code {:?}: {}", ended.code, ended.stderr));
         }
     }

@@ -15,6 +15,7 @@ mod nearest;
 pub mod record;
 mod regime;
 mod registry;
+mod text_file;
 mod written;
 
 pub use activation::Activation;
@@ -32,6 +33,7 @@ pub use nearest::{UnknownName, hint, nearest};
 pub use record::{Record, Status};
 pub use regime::{Clock, Regime, buffer_sets, sets_needed};
 pub use registry::{NameTaken, Registry};
+pub use text_file::{read_text, too_long};
 
 /// What the macros of this crate expand to.
 #[doc(hidden)]

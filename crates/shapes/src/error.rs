@@ -204,7 +204,7 @@ pub enum ShapeError {
         /// What is wrong with it.
         cause: Box<ShapeError>,
     },
-    /// A header or row with the wrong fields.
+    /// A header or row with the wrong fields, or a grid with too many axes.
     #[error("{0}")]
     Fields(String),
 }

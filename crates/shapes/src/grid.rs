@@ -128,9 +128,16 @@ impl Grid {
     }
 }
 
+/// More than any operator has.
+const MOST_AXES: usize = 16;
+
 /// At least one axis, none of them empty, no name twice.
 fn checked(axes: impl IntoIterator<Item = Axis>) -> Result<Vec<Axis>, ShapeError> {
     let axes: Vec<Axis> = axes.into_iter().collect();
+    if axes.len() > MOST_AXES {
+        let says = format!("a grid has {} axes, more than {MOST_AXES}: leave some out", axes.len());
+        return Err(ShapeError::Fields(says));
+    }
     if axes.is_empty() {
         return Err(ShapeError::NoAxes);
     }
@@ -158,6 +165,13 @@ mod tests {
     fn the_last_axis_of_a_product_is_fastest() {
         let grid = Grid::product([Axis::new("b", [1, 2]), Axis::new("s", [8, 16, 32])]).unwrap();
         assert_eq!(points(&grid), ["b1-s8", "b1-s16", "b1-s32", "b2-s8", "b2-s16", "b2-s32"]);
+    }
+
+    #[test]
+    fn a_grid_of_many_axes_is_refused() {
+        let axes = (0..17).map(|axis| Axis::new(format!("a{axis}"), [1]));
+        let error = Grid::product(axes).unwrap_err().to_string();
+        assert_eq!(error, "a grid has 17 axes, more than 16: leave some out");
     }
 
     #[test]

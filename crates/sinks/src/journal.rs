@@ -12,14 +12,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{SinkError, atomic};
-use calorimeter_case::CaseId;
 use calorimeter_case::record::{Record, Status, SuiteSpeedup};
+use calorimeter_case::{CaseId, too_long};
 
 /// The name of the journal in the folder of its run.
 pub const JOURNAL_FILE: &str = "journal.jsonl";
@@ -316,6 +316,9 @@ fn bad_line(path: &Path, line: usize, cause: serde_json::Error) -> SinkError {
     SinkError::BadLine { path: path.to_owned(), line, cause }
 }
 
+/// The longest line: a header with the files of a run, each of a few MiB, or a record with all its windows.
+const MOST_BYTES: u64 = 256 << 20;
+
 /// Lines that end in a line feed, one at a time: a journal with all its windows may be large.
 struct CompleteLines<'a> {
     reader: BufReader<&'a File>,
@@ -331,10 +334,13 @@ struct CompleteLines<'a> {
 impl CompleteLines<'_> {
     fn next(&mut self) -> Result<Option<(usize, &[u8])>, SinkError> {
         self.line.clear();
-        let bytes = self
-            .reader
-            .read_until(b'\n', &mut self.line)
-            .map_err(|cause| SinkError::Read { path: self.path.to_owned(), cause })? as u64;
+        let unreadable = |cause| SinkError::Read { path: self.path.to_owned(), cause };
+        let bytes =
+            (&mut self.reader).take(MOST_BYTES + 1).read_until(b'\n', &mut self.line).map_err(unreadable)? as u64;
+        if bytes > MOST_BYTES {
+            let line = format!("the line {} of a journal", self.number + 1);
+            return Err(unreadable(too_long(MOST_BYTES, &line)));
+        }
         if self.line.pop_if(|last| *last == b'\n').is_none() {
             self.rest = bytes;
             return Ok(None);

@@ -3,7 +3,7 @@
 use crate::parameter::{Kind, Parameter};
 use crate::{Generator, MAX_SHAPES, NamedShape, Shape, ShapeError};
 use ::csv::{ReaderBuilder, StringRecord, Trim};
-use std::fs;
+use calorimeter_case::read_text;
 use std::path::Path;
 
 const PATH: Parameter = Parameter {
@@ -11,6 +11,9 @@ const PATH: Parameter = Parameter {
     about: "a CSV file with the columns m, k, n and optionally name; relative to the configuration file",
     kind: Kind::Path,
 };
+
+/// A million shapes with names of forty letters.
+const MOST_BYTES: u64 = 64 << 20;
 
 const COLUMNS: [&str; 4] = ["m", "k", "n", "name"];
 
@@ -25,7 +28,7 @@ pub(super) static CSV: Generator = Generator {
 fn read(path: &Path) -> Result<Vec<NamedShape>, ShapeError> {
     let unreadable = |cause: String| ShapeError::Unreadable { path: path.into(), cause };
     let at = |line, cause| ShapeError::Line { path: path.into(), line, cause: Box::new(cause) };
-    let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    let text = read_text(path, MOST_BYTES).map_err(|error| unreadable(error.to_string()))?;
 
     let mut reader = ReaderBuilder::new().trim(Trim::All).flexible(true).from_reader(text.as_bytes());
     let columns = reader.headers().map_err(|error| unreadable(error.to_string()))?;
@@ -64,10 +67,12 @@ struct Columns {
 
 impl Columns {
     fn find(header: &StringRecord) -> Result<Self, ShapeError> {
-        let header: Vec<String> = header.iter().map(str::to_lowercase).collect();
-        if let Some(found) = header.iter().find(|cell| !COLUMNS.contains(&cell.as_str())) {
-            return Err(ShapeError::Unknown { what: "column", found: found.clone(), known: COLUMNS.to_vec() });
+        let mut cells = header.iter().map(str::to_lowercase);
+        if let Some(found) = cells.find(|cell| !COLUMNS.contains(&cell.as_str())) {
+            return Err(ShapeError::Unknown { what: "column", found, known: COLUMNS.to_vec() });
         }
+        // Of more than there are names for, one is among these twice.
+        let header: Vec<String> = header.iter().take(COLUMNS.len() + 1).map(str::to_lowercase).collect();
         let place = |column: &str| {
             let mut places = (0..header.len()).filter(|&i| header[i] == column);
             match (places.next(), places.next()) {
@@ -102,6 +107,7 @@ fn size(axis: &str, cell: &str) -> Result<u64, ShapeError> {
 mod tests {
     use super::*;
     use crate::ShapeSource;
+    use std::fs;
 
     /// The shapes of a file with that text, or the error without the folder it names.
     fn shapes_of(text: &str) -> Result<Vec<String>, String> {
@@ -151,6 +157,14 @@ mod tests {
         let source: ShapeSource = serde_yaml::from_str("{name: csv, path: nowhere.csv}").unwrap();
         let error = source.shapes_in(Path::new("/no/folder")).unwrap_err().to_string();
         assert!(error.starts_with("cannot read /no/folder/nowhere.csv: "), "{error}");
+    }
+
+    #[test]
+    fn a_file_without_end_is_refused() {
+        let source: ShapeSource = serde_yaml::from_str("{name: csv, path: zero}").unwrap();
+        let error = source.shapes_in(Path::new("/dev")).unwrap_err().to_string();
+        let says = "it is longer than 64 MiB, the most that is read of such a file; make it shorter";
+        assert_eq!(error, format!("cannot read /dev/zero: {says}"));
     }
 
     #[test]

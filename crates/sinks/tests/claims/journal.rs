@@ -164,3 +164,12 @@ fn a_missing_journal_and_an_unwritable_folder_are_named() {
 }
 
 // ---- the derived files
+
+#[test]
+fn a_line_without_end_is_not_read_to_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/dev/zero", dir.path().join("journal.jsonl")).unwrap();
+    let error = journal::read(dir.path()).unwrap_err().with_causes();
+    let says = "it is longer than 256 MiB, the most that is read of the line 1 of a journal";
+    assert!(error.contains(says), "{error}");
+}

@@ -1,5 +1,6 @@
 //! The sizes of one case: axis names and their values, in order.
 
+use crate::Name;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
@@ -35,7 +36,7 @@ impl Axes {
             if axes.get(&name).is_some() {
                 return Err(AxisGivenTwice { name: name.into_owned() });
             }
-            axes.0.push((name, value));
+            axes.0.push((kept_once(name), value));
         }
         Ok(axes)
     }
@@ -51,6 +52,11 @@ impl Axes {
     }
 }
 
+/// A plan of many sizes has few names.
+fn kept_once(name: Cow<'static, str>) -> Cow<'static, str> {
+    Cow::Borrowed(Name::from(name).as_str())
+}
+
 impl<N: Into<Cow<'static, str>>> FromIterator<(N, u64)> for Axes {
     /// A name that comes twice keeps its place and takes the later size.
     fn from_iter<I: IntoIterator<Item = (N, u64)>>(pairs: I) -> Self {
@@ -59,7 +65,7 @@ impl<N: Into<Cow<'static, str>>> FromIterator<(N, u64)> for Axes {
             let name = name.into();
             match axes.0.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, old)) => *old = value,
-                None => axes.0.push((name, value)),
+                None => axes.0.push((kept_once(name), value)),
             }
         }
         axes

@@ -1,5 +1,6 @@
 //! Names that are as cheap to copy and compare as numbers, whoever made them up.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -37,6 +38,15 @@ impl From<String> for Name {
         let name: &'static str = name.leak();
         kept.insert(name);
         Self(name)
+    }
+}
+
+impl From<Cow<'static, str>> for Name {
+    fn from(name: Cow<'static, str>) -> Self {
+        match name {
+            Cow::Borrowed(name) => name.into(),
+            Cow::Owned(name) => name.into(),
+        }
     }
 }
 

@@ -5,10 +5,14 @@ use std::fmt;
 /// The candidate that a reader most likely meant, or `None` where none is close.
 pub fn nearest<S: AsRef<str>>(name: &str, candidates: impl IntoIterator<Item = S>) -> Option<S> {
     let name = name.to_lowercase();
+    let length = name.chars().count();
+    // How many letters may differ. Names of very different lengths differ in more, and need not be compared.
+    let most = |candidate: &S| (candidate.as_ref().len() / 3).max(1);
     candidates
         .into_iter()
+        .filter(|candidate| length.abs_diff(candidate.as_ref().chars().count()) <= most(candidate))
         .map(|candidate| (strsim::damerau_levenshtein(&name, candidate.as_ref()), candidate))
-        .filter(|(distance, candidate)| *distance <= (candidate.as_ref().len() / 3).max(1))
+        .filter(|(distance, candidate)| *distance <= most(candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }

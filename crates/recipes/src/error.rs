@@ -46,12 +46,16 @@ pub enum RecipeError {
     },
 }
 
+/// No pattern has as many; each is tried in every place of each.
+const MOST_NUMBERS: usize = 4;
+
 impl RecipeError {
     /// The error for a name that is not among the known ones; patterns are filled with the numbers of the name.
     pub fn unknown(what: &'static str, name: &str, known: impl IntoIterator<Item = String>) -> Self {
         let known: Vec<String> = known.into_iter().collect();
         let written = name.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.trim_start_matches('0'));
-        let groups: Vec<String> = written.filter_map(number).map(|n| n.to_string()).chain(["64".to_owned()]).collect();
+        let groups: Vec<String> =
+            written.filter_map(number).take(MOST_NUMBERS).map(|n| n.to_string()).chain(["64".to_owned()]).collect();
         let meant = nearest(name, known.iter().flat_map(|pattern| spelled_out(pattern, &groups)));
         Self::Unknown(UnknownName::new(what, name, known).suggesting(meant))
     }

@@ -1,6 +1,7 @@
 //! Which recipes go with which sparsities.
 
 use crate::{Dtype, Recipe, RecipeError, Sparsity, Treatment};
+use std::collections::HashSet;
 use std::fmt;
 
 /// A recipe, and the sparsity laid over it.
@@ -39,16 +40,17 @@ impl fmt::Display for Variant {
 
 /// Every recipe alone; semi-structured sparsity with the recipes whose kernels know it; block sparsity with the baseline.
 pub fn pair(recipes: &[Recipe], sparsities: &[Sparsity]) -> Vec<Variant> {
-    let mut pairs: Vec<Variant> = Vec::new();
+    let (mut pairs, mut known) = (Vec::new(), HashSet::new());
     let mut push = |recipe, sparsity| {
         let variant = Variant { recipe, sparsity };
-        if !pairs.contains(&variant) {
+        if known.insert(variant) {
             pairs.push(variant);
         }
     };
+    let semi_structured = sparsities.contains(&Sparsity::SemiStructured);
     for &recipe in recipes {
         push(recipe, None);
-        if recipe.takes_semi_structured() && sparsities.contains(&Sparsity::SemiStructured) {
+        if semi_structured && recipe.takes_semi_structured() {
             push(recipe, Some(Sparsity::SemiStructured));
         }
     }

@@ -1,6 +1,6 @@
 //! What can go wrong with a workload.
 
-use calorimeter_case::UnknownName;
+use calorimeter_case::{Axes, UnknownName};
 use calorimeter_recipes::RecipeError;
 
 /// Errors of this crate.
@@ -21,6 +21,13 @@ pub enum ZooError {
     /// The device or a library under it reported an error.
     #[error("{0}")]
     Device(String),
+}
+
+impl ZooError {
+    /// What is larger than can be counted.
+    pub(crate) fn more_than_any_machine(what: &str, axes: &Axes) -> Self {
+        Self::Unsupported(format!("{what} at {axes} is more than any machine computes; make it smaller"))
+    }
 }
 
 impl From<RecipeError> for ZooError {

@@ -91,10 +91,22 @@ pub struct ModelInfo {
     pub about: &'static str,
 }
 
+/// More numbers than a tensor has on any machine; of larger ones the counts would overflow.
+const MOST: u128 = 1 << 48;
+
 impl Model {
     /// Every model, ours first, in the order of registration.
     pub fn all() -> Vec<Self> {
         zoo().models.all().into_iter().map(Self::of).collect()
+    }
+
+    /// Whether it exists at this size.
+    pub fn check(&self, shape: Shape) -> Result<(), ZooError> {
+        let [m, k, n] = [shape.m(), shape.k(), shape.n()].map(u128::from);
+        if (m * k).max(m * n).max(k * n) > MOST {
+            return Err(ZooError::more_than_any_machine(self.name, &shape.into()));
+        }
+        self.definition.check(shape)
     }
 
     pub(crate) fn of(definition: &'static dyn Definition) -> Self {

@@ -29,6 +29,19 @@ pub struct OperatorInfo {
     pub about: &'static str,
 }
 
+/// More numbers than any machine holds or multiplies; of larger sizes the counts would overflow.
+const MOST: u128 = 1 << 56;
+
+/// A size as it comes into the counts of operators.
+fn counted(axis: &str, size: u64) -> u128 {
+    let size = u128::from(size);
+    match axis {
+        "matrix_dim" | "sequence" | "size" | "kernel" | "devices" => size * size,
+        "data_size_mib" => size << 20,
+        _ => size,
+    }
+}
+
 impl Operator {
     /// Every operator, ours first, in the order of registration.
     pub fn all() -> Vec<Self> {
@@ -47,6 +60,10 @@ impl Operator {
     /// Whether it exists at this size, in these numbers.
     pub fn check(&self, spec: &Spec) -> Result<(), ZooError> {
         self.check_axes(spec)?;
+        let product = spec.axes.iter().fold(1u128, |product, (axis, size)| product.saturating_mul(counted(axis, size)));
+        if product > MOST {
+            return Err(ZooError::more_than_any_machine(self.name, &spec.axes));
+        }
         self.operation.check(spec)
     }
 

@@ -137,7 +137,7 @@ impl Task {
     /// Whether it is computed at all, at this size and in these numbers; what is not has no counts either.
     pub fn exists(&self) -> bool {
         match self {
-            Self::Model(_) => true,
+            Self::Model(problem) => problem.model.check(problem.shape).is_ok(),
             Self::Operator(OperatorProblem { operator, spec, .. }) => operator.check(spec).is_ok(),
         }
     }

@@ -15,6 +15,9 @@ pub const TOKENS: u64 = 16;
 /// Attention heads.
 pub const HEADS: u64 = 8;
 
+/// Operations of its products that can be counted.
+const MOST: u128 = 1 << 60;
+
 /// A transformer block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransformerBlock;
@@ -34,6 +37,10 @@ impl Definition for TransformerBlock {
     }
 
     fn check(&self, shape: Shape) -> Result<(), ZooError> {
+        let [m, tokens, k] = [shape.m(), TOKENS, shape.k()].map(u128::from);
+        if 24 * m * tokens * k * k > MOST {
+            return Err(ZooError::more_than_any_machine("transformer_block", &shape.into()));
+        }
         if shape.k().is_multiple_of(HEADS) {
             return Ok(());
         }

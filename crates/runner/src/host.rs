@@ -7,6 +7,11 @@ pub fn now() -> DateTime<Local> {
     Local::now()
 }
 
+/// The command line; what is no text in it, as far as it is.
+pub fn command_line() -> Vec<String> {
+    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
+}
+
 /// The processor's name, or its architecture where the system does not tell.
 pub fn cpu_name() -> String {
     use sysinfo::{CpuRefreshKind, RefreshKind, System};

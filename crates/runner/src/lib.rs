@@ -53,6 +53,7 @@ mod selftest;
 mod shown;
 mod suite_speedups;
 mod tell;
+mod written_path;
 
 pub use exit::Exit;
 pub use program::Calorimeter;

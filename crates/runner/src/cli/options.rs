@@ -6,6 +6,7 @@ use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::Element;
 use calorimeter_timing::telemetry::LockedClock;
 use calorimeter_zoo::operators::presets::Preset;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -80,7 +81,7 @@ pub struct SuiteArguments {
     pub output: Option<PathBuf>,
     /// Write the tables and the metrics_report.jsonl of accelerator-microbenchmarks to this folder too; with --out, to one of
     /// its name there
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(text))]
     pub export: Option<String>,
     #[command(flatten)]
     pub run: RunArguments,
@@ -122,6 +123,11 @@ impl FromStr for AxisChoice {
         let values = values.map_err(|_| wrong())?;
         if name.is_empty() || values.contains(&0) { Err(wrong()) } else { Ok(Self { name: name.into(), values }) }
     }
+}
+
+/// A path that records and journals keep as text.
+fn text(path: PathBuf) -> Result<String, &'static str> {
+    path.into_os_string().into_string().map_err(|_| "it is no UTF-8, and results are to name it; choose another folder")
 }
 
 /// Compare the accuracy of recipes, without measuring times.

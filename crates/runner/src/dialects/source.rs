@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// Where it was read from.
+    #[serde(with = "crate::written_path")]
     pub path: PathBuf,
     /// What it said.
     pub text: String,

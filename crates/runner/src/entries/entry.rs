@@ -93,6 +93,7 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The file, or the command.
+    #[serde(with = "crate::written_path")]
     pub path: PathBuf,
     /// Where in a file, e.g. `models[0]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

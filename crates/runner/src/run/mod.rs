@@ -18,6 +18,7 @@ use crate::clock_lock::Locks;
 use crate::devices::{self, DeviceError, DiscoveredDevice};
 use crate::entries::{Autotune, ResolvedEntry};
 use crate::environment;
+use crate::host::command_line;
 use crate::noise_floor::Floor;
 use crate::plan::{Arm, Group, Plan};
 use crate::platforms;
@@ -103,7 +104,7 @@ impl Prepared {
     pub fn resume(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
         let (devices, in_use) = self.devices()?;
         let _locks = self.lock_clocks(&devices)?;
-        let resumed = Resumed { time: now().to_rfc3339(), argv: std::env::args().collect() };
+        let resumed = Resumed { time: now().to_rfc3339(), argv: command_line() };
         let (journal, contents) = Journal::resume(&place.dir, &self.request.fingerprint(&self.plan), &resumed)?;
         self.run((devices, in_use), (journal, contents), place, executor, show)
     }
@@ -149,7 +150,7 @@ impl Prepared {
         Header {
             run_id: run_id(&now),
             started: now.to_rfc3339(),
-            argv: std::env::args().collect(),
+            argv: command_line(),
             config: self.config(),
             config_fingerprint: self.request.fingerprint(&self.plan),
             plan_cases: self.plan.len() as u64,

@@ -46,8 +46,10 @@ pub enum Message {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Kept {
     /// Folder of tuned kernels; a worker's own is for its device alone.
+    #[serde(default, with = "crate::written_path::option")]
     pub tuning: Option<PathBuf>,
     /// Folder of devices' measured peaks.
+    #[serde(default, with = "crate::written_path::option")]
     pub peaks: Option<PathBuf>,
     /// Whether a kernel that was not tuned before must not be tuned now.
     pub never_tune: bool,
@@ -79,6 +81,7 @@ pub struct Assignment {
     /// The device, as it was found.
     pub device: DeviceFacts,
     /// The run's folder, where traces and memory profiles go.
+    #[serde(default, with = "crate::written_path::option")]
     pub folder: Option<PathBuf>,
     /// How to measure; without it each case is opened and checked and nothing is timed.
     pub timing: Option<Options>,

@@ -13,6 +13,9 @@ pub struct Share(pub f64);
 
 const UNITS: [(&str, f64); 6] = [("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
 
+/// The longest duration that a file or the command line may ask for, in seconds: sums of a few of them never overflow.
+const LONGEST: f64 = 1e9;
+
 impl FromStr for Span {
     type Err = String;
 
@@ -22,6 +25,9 @@ impl FromStr for Span {
         let scale =
             if unit.is_empty() { Some(1.0) } else { UNITS.iter().find(|(name, _)| *name == unit).map(|(_, s)| *s) };
         let seconds = number.trim().parse::<f64>().ok().zip(scale).map(|(number, scale)| number * scale);
+        if seconds.is_some_and(|seconds| seconds.is_finite() && seconds > LONGEST) {
+            return Err(format!("{text:?} is longer than the longest duration, {LONGEST}s; write a shorter one"));
+        }
         seconds
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .map(Self)
@@ -133,6 +139,12 @@ mod tests {
         for text in ["", "s", "-1s", "5 parsecs", "1e400s", "nan"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
+        for text in ["1000000001", "10000000000000000000", "20000000m"] {
+            let error = text.parse::<Span>().unwrap_err();
+            let says = "is longer than the longest duration, 1000000000s; write a shorter one";
+            assert_eq!(error, format!("{text:?} {says}"));
+        }
+        assert_eq!("1000000000".parse::<Span>().unwrap().0.as_secs(), 1_000_000_000);
         for text in ["", "0", "100%", "-1%", "x"] {
             assert!(text.parse::<Share>().is_err(), "{text}");
         }

@@ -1,10 +1,14 @@
 //! A folder of profiles that only grows: one folder for each hardware, one file for each calibration.
 
 use super::profile::{Profile, SCHEMA, VERSION, hardware_id};
+use calorimeter_case::read_text;
 use calorimeter_sinks::{SinkError, atomic};
 use chrono::Utc;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Profiles have a few hundred KiB.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// Adds a profile under the time of this moment; nothing there is ever replaced.
 pub fn keep(registry: &Path, profile: &Profile) -> Result<PathBuf, SinkError> {
@@ -36,7 +40,7 @@ impl Profile {
     /// Reads a profile of this version or an older one.
     pub fn read(path: &Path) -> Result<Self, String> {
         let place = path.display();
-        let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {place}: {error}"))?;
+        let text = read_text(path, MOST_BYTES).map_err(|error| format!("cannot read {place}: {error}"))?;
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| format!("{place}: {error}"))?;
         if value["schema"] != SCHEMA {
             return Err(format!("{place} is no profile of `calorimeter calibrate`: its schema is {}", value["schema"]));

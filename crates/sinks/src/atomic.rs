@@ -4,8 +4,9 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-use crate::SinkError;
+use crate::{SinkError, left_over};
 
 /// Puts `bytes` at `path`, making its folder if need be. A reader sees the old file or the new one, never a part.
 ///
@@ -48,14 +49,21 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// A file in `dir` that vanishes unless it is persisted. It gets the permissions that any new file would get, because
-/// the private ones usual for temporary files would stay on after the renaming.
+/// the private ones usual for temporary files would stay on after the renaming. What killed writers left in the folder goes.
 pub(crate) fn temporary_in(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
-    tempfile::Builder::new()
-        .prefix(".calorimeter-")
-        .suffix(".tmp")
+    // Until it is locked, a file of ours looks as if an earlier process with our id had left it.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    left_over::clear(dir);
+    let file = tempfile::Builder::new()
+        .prefix(&left_over::prefix())
+        .suffix(left_over::SUFFIX)
         .append(true)
         .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(dir)
+        .tempfile_in(dir)?;
+    // Without locks the id in its name is all that others know of its writer.
+    let _ = file.as_file().try_lock();
+    Ok(file)
 }
 
 /// Makes a renaming survive a power cut. Not every file system can, and the file is right without it.
@@ -117,6 +125,44 @@ mod tests {
         let error = write(&taken, b"x").unwrap_err().to_string();
         assert_eq!(error, format!("cannot write {}", taken.display()));
         assert_eq!(names(dir.path()), ["taken"]);
+    }
+
+    /// The process id of somebody who has gone.
+    fn nobody() -> u32 {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id()
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_goes_when_the_next_one_comes() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = |writer: u32, end: &str| dir.path().join(format!(".calorimeter-{writer}-{end}"));
+        let (dead, other, ours) = (nobody(), std::os::unix::process::parent_id(), std::process::id());
+        let left = [name(dead, "aB3dE9.tmp"), name(ours, "aB3dE9.tmp")];
+        let kept = [
+            name(other, "aB3dE9.tmp"),
+            name(dead, "locked.tmp"),
+            name(dead, "notes.txt"),
+            dir.path().join(".calorimeter-notes.tmp"),
+            dir.path().join("kept.tmp"),
+        ];
+        for path in left.iter().chain(&kept) {
+            fs::write(path, b"half").unwrap();
+        }
+        let held = File::open(&kept[1]).unwrap();
+        held.try_lock().unwrap();
+        write(&dir.path().join("results.csv"), b"whole").unwrap();
+        assert!(left.iter().all(|path| !path.exists()), "{:?}", names(dir.path()));
+        assert!(kept.iter().all(|path| path.exists()), "{:?}", names(dir.path()));
+    }
+
+    #[test]
+    fn what_is_being_written_is_not_taken_for_left_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let mine = temporary_in(dir.path()).unwrap();
+        write(&dir.path().join("results.csv"), b"whole").unwrap();
+        mine.persist(dir.path().join("mine")).unwrap();
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SinkError, atomic};
+use crate::{SinkError, atomic, left_over};
 use calorimeter_case::record::{Record, Status, SuiteSpeedup};
 use calorimeter_case::{CaseId, too_long};
 
@@ -162,6 +162,7 @@ impl Journal {
         if found != fingerprint {
             return Err(SinkError::OtherConfig { path, found: found.clone(), given: fingerprint.into() });
         }
+        left_over::clear_run(dir);
         file.set_len(length).map_err(|cause| SinkError::write(&path, cause))?;
         let mut journal = Journal { path, file, length };
         journal.append_line(&LineOut::Resumed(resumed))?;

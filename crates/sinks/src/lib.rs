@@ -56,6 +56,7 @@ pub mod columns;
 pub mod dashboard;
 mod error;
 pub mod journal;
+mod left_over;
 pub mod memory_page;
 pub mod operators;
 mod pivot;

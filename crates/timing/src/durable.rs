@@ -1,22 +1,24 @@
 //! A file that is there whole or not at all, also after a power cut.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Lets `write` fill a file beside `path`, syncs it and renames it over `path`: a reader sees the old file or the new one,
 /// never a part.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    let mut temporary: OsString = path.into();
-    temporary.push(format!(".{}.tmp", std::process::id()));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    // Calorimeter's runs know these names, and remove what a killed process left.
+    let temporary = folder.join(format!(".calorimeter-{}-{number}.tmp", std::process::id()));
     let written = File::create(&temporary).and_then(|file| write(&file).and_then(|()| file.sync_all()));
     let saved = written.and_then(|()| fs::rename(&temporary, path));
     if saved.is_err() {
         let _ = fs::remove_file(&temporary);
         return saved;
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // So that the renaming survives too. Not every file system can, and the file is right without it.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())

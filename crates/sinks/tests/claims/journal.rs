@@ -5,6 +5,7 @@ use calorimeter_sinks::SinkError;
 use calorimeter_sinks::journal::{self, JOURNAL_FILE, Journal, JournalWarning};
 use std::error::Error;
 use std::path::Path;
+use std::process::Command;
 use std::{fs, io};
 
 /// A finished journal with two records, and its bytes.
@@ -99,6 +100,19 @@ fn two_processes_cannot_write_one_run() {
     assert_eq!(journal::read(dir.path()).unwrap().header, header());
     drop(journal);
     Journal::resume(dir.path(), "abc", &resumed()).unwrap();
+}
+
+#[test]
+fn a_run_that_goes_on_removes_what_its_killed_processes_left() {
+    let dir = tempfile::tempdir().unwrap();
+    small_journal(dir.path());
+    fs::create_dir(dir.path().join("traces")).unwrap();
+    let mut gone = Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    let left = [".", "traces"].map(|folder| dir.path().join(folder).join(format!(".calorimeter-{}-x.tmp", gone.id())));
+    left.iter().for_each(|path| fs::write(path, "half").unwrap());
+    Journal::resume(dir.path(), "abc", &resumed()).unwrap();
+    assert!(left.iter().all(|path| !path.exists()));
 }
 
 #[test]

@@ -1,0 +1,47 @@
+//! What killed writers leave behind: temporary files, whose names say who wrote them.
+
+use rustix::process::{Pid, test_kill_process};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+/// What the names of temporary files begin with; the id of their writer and what tells them apart follow.
+const PREFIX: &str = ".calorimeter-";
+/// What they end with.
+pub(crate) const SUFFIX: &str = ".tmp";
+
+/// What the names of this process's temporary files begin with.
+pub(crate) fn prefix() -> String {
+    format!("{PREFIX}{}-", std::process::id())
+}
+
+/// Removes from a folder, and from those directly in it, what writers left behind that are gone.
+pub(crate) fn clear_run(dir: &Path) {
+    clear(dir);
+    let folders = fs::read_dir(dir).into_iter().flatten().flatten();
+    for folder in folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        clear(&folder.path());
+    }
+}
+
+/// The same of one folder. What cannot be removed stays, and harms nobody.
+pub(crate) fn clear(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().and_then(writer).is_some_and(|writer| is_left_over(&entry.path(), writer)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The process that a temporary file's name tells of.
+fn writer(name: &str) -> Option<Pid> {
+    let (id, _) = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.split_once('-')?;
+    Pid::from_raw(id.parse().ok().filter(|&id: &i32| id > 0)?)
+}
+
+/// A file is in use as long as its writer lives, or its lock is held: ids mean nothing to another machine or container,
+/// where an earlier process may also have had our own.
+fn is_left_over(path: &Path, writer: Pid) -> bool {
+    let gone = writer == rustix::process::getpid() || test_kill_process(writer) == Err(rustix::io::Errno::SRCH);
+    gone && File::open(path).and_then(|file| file.try_lock().map_err(|_| io::Error::from(ErrorKind::Other))).is_ok()
+}

@@ -124,6 +124,14 @@ pub enum SinkError {
         /// The journal.
         path: PathBuf,
     },
+    /// What the run writes can no longer be found.
+    #[error(
+        "{path} is no longer the file that this run writes: its folder was removed or moved, or the file was replaced"
+    )]
+    JournalLost {
+        /// Where the journal was.
+        path: PathBuf,
+    },
     /// The start of the run, which names a derived file, is not a time.
     #[error("the run's start in the first line of {journal}, {started:?}, is not an RFC 3339 time")]
     BadTime {

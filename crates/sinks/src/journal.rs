@@ -11,12 +11,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::lock::{is_at, lock};
 use crate::{SinkError, atomic, left_over};
 use calorimeter_case::record::{Record, Status, SuiteSpeedup};
 use calorimeter_case::{CaseId, too_long};
@@ -26,6 +28,9 @@ pub const JOURNAL_FILE: &str = "journal.jsonl";
 
 const SCHEMA: &str = "calorimeter-journal";
 const VERSION: u32 = 1;
+
+/// How long a lock is waited for that somebody may hold who is about to let it go.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Where a run comes from: all that is needed to repeat it and to judge its figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -138,7 +143,7 @@ impl Journal {
         let line = encode(&path, &FirstLine { schema: SCHEMA.into(), version: VERSION, header })?;
         // The file gets its name only with its header in it and its lock on it, so nobody ever meets half a journal.
         let mut temporary = atomic::temporary_in(dir).map_err(|cause| SinkError::write(&path, cause))?;
-        lock(temporary.as_file(), &path)?;
+        lock(temporary.as_file(), &path, PATIENCE)?;
         temporary.write_all(&line).map_err(|cause| SinkError::write(&path, cause))?;
         temporary.as_file().sync_all().map_err(|cause| SinkError::write(&path, cause))?;
         let file = temporary.persist_noclobber(&path).map_err(|failed| match failed.error.kind() {
@@ -156,7 +161,7 @@ impl Journal {
             io::ErrorKind::NotFound => SinkError::JournalMissing { path: path.clone(), cause },
             _ => SinkError::Write { path: path.clone(), cause },
         })?;
-        lock(&file, &path)?;
+        lock(&file, &path, PATIENCE)?;
         let (mut contents, length) = read_from(&file, &path)?;
         let found = &contents.header.config_fingerprint;
         if found != fingerprint {
@@ -176,7 +181,7 @@ impl Journal {
         &self.path
     }
 
-    /// Adds the record of a finished case; when this returns, the system has it.
+    /// Adds the record of a finished case; when this returns, the system has it where it will be looked for.
     pub fn append(&mut self, record: &Record) -> Result<(), SinkError> {
         self.append_line(&LineOut::Record(record))
     }
@@ -192,7 +197,11 @@ impl Journal {
         match self.file.write_all(&bytes) {
             Ok(()) => {
                 self.length += bytes.len() as u64;
-                Ok(())
+                if is_at(&self.file, &self.path) {
+                    Ok(())
+                } else {
+                    Err(SinkError::JournalLost { path: self.path.clone() })
+                }
             }
             Err(cause) => {
                 // Part of the line may be there, and the next record must not be glued to it.
@@ -205,12 +214,17 @@ impl Journal {
 
 /// Reads the journal in `dir`, finished or not, even while it is being written.
 pub fn read(dir: &Path) -> Result<JournalContents, SinkError> {
-    let path = dir.join(JOURNAL_FILE);
-    let file = File::open(&path).map_err(|cause| match cause.kind() {
-        io::ErrorKind::NotFound => SinkError::JournalMissing { path: path.clone(), cause },
-        _ => SinkError::Read { path: path.clone(), cause },
-    })?;
+    let (file, path) = open(dir)?;
     Ok(read_from(&file, &path)?.0)
+}
+
+fn open(dir: &Path) -> Result<(File, PathBuf), SinkError> {
+    let path = dir.join(JOURNAL_FILE);
+    match File::open(&path) {
+        Ok(file) => Ok((file, path)),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Err(SinkError::JournalMissing { path, cause }),
+        Err(cause) => Err(SinkError::Read { path, cause }),
+    }
 }
 
 /// Makes the folder and tries a file in it, so that a run fails before it has measured anything.
@@ -259,22 +273,10 @@ fn encode(path: &Path, line: &impl Serialize) -> Result<Vec<u8>, SinkError> {
     Ok(bytes)
 }
 
-fn lock(file: &File, path: &Path) -> Result<(), SinkError> {
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(SinkError::Locked { path: path.to_owned() }),
-        // Some network file systems have no locks. The lock guards against a slip, so a run goes on without it there.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
-    }
-}
-
 /// The contents and the length up to the last complete line.
 fn read_from(file: &File, path: &Path) -> Result<(JournalContents, u64), SinkError> {
-    let mut lines =
-        CompleteLines { reader: BufReader::new(file), path, number: 0, length: 0, rest: 0, line: Vec::new() };
-    let header = match lines.next()? {
-        Some((number, line)) => parse_header(line, number, path)?,
-        None => return Err(SinkError::NotAJournal { path: path.to_owned() }),
-    };
+    let mut lines = CompleteLines::of(file, path);
+    let header = header_of(&mut lines)?;
     let mut contents =
         JournalContents { header, records: Vec::new(), resumed: Vec::new(), summary: None, warnings: Vec::new() };
     let mut place_of: HashMap<CaseId, usize> = HashMap::new();
@@ -299,6 +301,14 @@ fn read_from(file: &File, path: &Path) -> Result<(JournalContents, u64), SinkErr
         contents.warnings.push(JournalWarning::IncompleteLastLine { line: lines.number + 1, bytes: lines.rest });
     }
     Ok((contents, lines.length))
+}
+
+fn header_of(lines: &mut CompleteLines<'_>) -> Result<Header, SinkError> {
+    let path = lines.path;
+    match lines.next()? {
+        Some((number, line)) => parse_header(line, number, path),
+        None => Err(SinkError::NotAJournal { path: path.to_owned() }),
+    }
 }
 
 fn parse_header(line: &[u8], number: usize, path: &Path) -> Result<Header, SinkError> {
@@ -332,7 +342,11 @@ struct CompleteLines<'a> {
     line: Vec<u8>,
 }
 
-impl CompleteLines<'_> {
+impl<'a> CompleteLines<'a> {
+    fn of(file: &'a File, path: &'a Path) -> Self {
+        Self { reader: BufReader::new(file), path, number: 0, length: 0, rest: 0, line: Vec::new() }
+    }
+
     fn next(&mut self) -> Result<Option<(usize, &[u8])>, SinkError> {
         self.line.clear();
         let unreadable = |cause| SinkError::Read { path: self.path.to_owned(), cause };

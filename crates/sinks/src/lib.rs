@@ -57,6 +57,7 @@ pub mod dashboard;
 mod error;
 pub mod journal;
 mod left_over;
+mod lock;
 pub mod memory_page;
 pub mod operators;
 mod pivot;

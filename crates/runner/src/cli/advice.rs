@@ -31,6 +31,9 @@ pub fn stored(error: &SinkError) -> String {
         }
         SinkError::BadLine { .. } => "the file was damaged or edited: delete this line to drop its case",
         SinkError::Locked { .. } => "wait for it to end, or choose another folder with --out",
+        SinkError::JournalLost { .. } => {
+            "leave it alone while a run writes there; one that was moved goes on with --resume"
+        }
         SinkError::BadTime { .. } => "mend that line",
         _ => return error.with_causes(),
     };

@@ -57,6 +57,32 @@ fn a_run_that_was_stopped_for_a_while_condemns_no_case() {
     assert!(scene.journal("out").records.iter().all(|record| record.outcome.status == Status::Ok));
 }
 
+/// An open file takes lines long after nobody can find it.
+#[test]
+fn a_folder_that_goes_away_during_a_run_ends_it_with_an_error() {
+    for (move_it, groups) in [(false, 2), (true, 2), (false, 1)] {
+        let config = slow("", 20);
+        let scene = Scene::with(&if groups == 1 { config.replace(", [16, 16, 16]", "") } else { config });
+        let mut running = scene.start("run c.yml --out out");
+        match groups {
+            1 => wait_until("a journal", || scene.path("out/journal.jsonl").exists()),
+            _ => running.wait_for_records("out", 1),
+        }
+        match move_it {
+            true => fs::rename(scene.path("out"), scene.path("away")).unwrap(),
+            false => fs::remove_dir_all(scene.path("out")).unwrap(),
+        }
+        let ended = running.end();
+        let says = "error: out/journal.jsonl is no longer the file that this run writes";
+        assert!(ended.code == Some(2) && ended.stderr.contains(says), "{ended:?}");
+        assert!(!scene.path("out/results.csv").exists(), "tables without a journal");
+        if move_it {
+            scene.run("run --resume away").ended_with(0);
+            assert_eq!(scene.journal("away").records.len(), 8);
+        }
+    }
+}
+
 #[test]
 fn a_folder_for_temporary_files_that_takes_none_leaves_timeouts_on() {
     let scene = Scene::with(&slow("{match: int8wo/eager/mock/f32/m8-, fault: hang, after: 20}, ", 0));

@@ -3,6 +3,7 @@
 use crate::scene::{Ended, Scene, TABLES, TIMING, fixture, wait_until};
 use std::collections::HashMap;
 use std::fs;
+use std::process::{Command, Stdio};
 
 /// Four groups, in which something goes wrong on the way; `sleep_ms` of each launch make a run last.
 fn config(sleep_ms: u32) -> String {
@@ -70,8 +71,9 @@ fn a_worker_that_hangs_ends_with_its_run() {
     let scene = Scene::with(&config(0).replace("fault: abort", "fault: hang"));
     let mut running = scene.start(RUN);
     running.wait_for_records("out", 2);
+    // What cannot run has its records before there is a worker.
+    wait_until("a worker", || children(running.child.id()).len() == 1);
     let workers = children(running.child.id());
-    assert_eq!(workers.len(), 1);
     running.child.kill().unwrap();
     running.end();
     wait_until("the orphaned worker to end", || !alive(workers[0]));
@@ -199,6 +201,18 @@ fn a_run_started_in_a_folder_of_its_own_goes_on_in_the_same_places() {
     let run = run.into_iter().find(|name| name != "inference").unwrap();
     scene.run(&format!("run --resume here/{}", run.to_str().unwrap())).ended_with(CODE);
     assert!(files() == before);
+}
+
+/// A worker that is being started holds its run's lock for a moment, even where the run was killed.
+#[test]
+fn a_lock_that_outlives_its_run_for_a_moment_is_waited_for() {
+    let scene = finished(0);
+    let journal = fs::File::open(scene.path("out/journal.jsonl")).unwrap();
+    journal.try_lock().unwrap();
+    // The lock belongs to the open file, and this process is the last that has it.
+    let mut holder = Command::new("sleep").arg("0.3").stdin(Stdio::from(journal)).spawn().unwrap();
+    scene.run("run --resume out").ended_with(CODE);
+    holder.wait().unwrap();
 }
 
 #[test]

@@ -5,7 +5,7 @@ use calorimeter_sinks::SinkError;
 use calorimeter_sinks::journal::{self, JOURNAL_FILE, Journal, JournalWarning};
 use std::error::Error;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::{fs, io};
 
 /// A finished journal with two records, and its bytes.
@@ -103,6 +103,18 @@ fn two_processes_cannot_write_one_run() {
 }
 
 #[test]
+fn a_lock_that_is_let_go_in_a_moment_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    small_journal(dir.path());
+    let file = fs::File::open(dir.path().join(JOURNAL_FILE)).unwrap();
+    file.try_lock().unwrap();
+    // The lock belongs to the open file, and this process is the last that has it.
+    let mut holder = Command::new("sleep").arg("0.3").stdin(Stdio::from(file)).spawn().unwrap();
+    Journal::resume(dir.path(), "abc", &resumed()).unwrap();
+    holder.wait().unwrap();
+}
+
+#[test]
 fn a_run_that_goes_on_removes_what_its_killed_processes_left() {
     let dir = tempfile::tempdir().unwrap();
     small_journal(dir.path());
@@ -113,6 +125,28 @@ fn a_run_that_goes_on_removes_what_its_killed_processes_left() {
     left.iter().for_each(|path| fs::write(path, "half").unwrap());
     Journal::resume(dir.path(), "abc", &resumed()).unwrap();
     assert!(left.iter().all(|path| !path.exists()));
+}
+
+#[test]
+fn a_record_that_nobody_would_find_is_an_error() {
+    type Disturb = fn(&Path);
+    let removed: Disturb = |dir| fs::remove_dir_all(dir).unwrap();
+    let moved: Disturb = |dir| fs::rename(dir, dir.with_extension("away")).unwrap();
+    let replaced: Disturb = |dir| {
+        let path = dir.join(JOURNAL_FILE);
+        fs::copy(&path, dir.join("copy")).unwrap();
+        fs::rename(dir.join("copy"), path).unwrap();
+    };
+    for disturb in [removed, moved, replaced] {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("run");
+        let mut journal = Journal::create(&dir, &header()).unwrap();
+        journal.append(&bare("a")).unwrap();
+        disturb(&dir);
+        let error = journal.append(&bare("b")).unwrap_err().to_string();
+        assert!(error.contains("run/journal.jsonl is no longer the file that this run writes"), "{error}");
+        assert!(journal.finish(&summary(false)).is_err());
+    }
 }
 
 #[test]

@@ -24,6 +24,23 @@ pub(crate) fn lock(file: &File, path: &Path, patience: Duration) -> Result<(), S
     }
 }
 
+/// Opens a file to which several processes add, making it if need be, and locks it.
+pub(crate) fn open_alone(path: &Path, patience: Duration) -> Result<File, SinkError> {
+    let start = Instant::now();
+    loop {
+        let file = File::options().read(true).append(true).create(true).open(path);
+        let file = file.map_err(|cause| SinkError::write(path, cause))?;
+        lock(&file, path, patience.saturating_sub(start.elapsed()))?;
+        // Whoever held the lock may have put another file in its place.
+        if is_at(&file, path) {
+            return Ok(file);
+        }
+        if start.elapsed() > patience {
+            return Err(SinkError::Locked { path: path.to_owned() });
+        }
+    }
+}
+
 /// Whether a path still leads to this open file. An open file takes lines long after nobody can find it.
 pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     match (fs::metadata(path), file.metadata()) {

@@ -242,3 +242,32 @@ fn torture_by_races_leaves_one_whole_run() {
     println!("races: {count}, {} failures", failures.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
+
+/// Runs that end at one moment add to one report: no line is lost, whoever wrote it.
+#[test]
+fn torture_by_reports_of_several_runs_loses_no_line() {
+    let config = "benchmarks:
+- {benchmark_name: gemm_simple, xlml_metrics_dir: ../lines, benchmark_sweep_params: [{m: [16, 32], k: 32, n: 16}]}
+";
+    let (count, mut failures) = (tries(3, 60), Vec::new());
+    for _ in 0..count {
+        let scene = Scene::with(config);
+        fs::create_dir(scene.path("lines")).unwrap();
+        scene.write("lines/metrics_report.jsonl", "{\"of\": \"somebody else\"}");
+        let start = |place: usize| {
+            let folder = scene.path(&format!("of{place}"));
+            fs::create_dir(&folder).unwrap();
+            let mut command = scene.command("run ../c.yml --device mock --implementations eager --max-time 1ms");
+            command.current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        };
+        let running: Vec<_> = (0..5).map(start).collect();
+        let codes: Vec<_> = running.into_iter().map(|mut child| child.wait().unwrap().code()).collect();
+        let text = fs::read_to_string(scene.path("lines/metrics_report.jsonl")).unwrap();
+        let whole = text.lines().filter(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()).count();
+        if codes != [Some(0); 5] || whole != 1 + 5 * 2 || text.lines().count() != whole {
+            failures.push(format!("{codes:?}, {whole} whole lines of {}", text.lines().count()));
+        }
+    }
+    println!("reports: {} in fives, {} failures", 5 * count, failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

@@ -6,15 +6,16 @@ mod statistics;
 
 use crate::sink::{Run, Sink};
 use crate::spreadsheet::as_text;
-use crate::{SinkError, atomic};
+use crate::{SinkError, atomic, lock};
 use calorimeter_case::Export;
 use calorimeter_case::record::Record;
 use row::{Cell, Column, Row};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Writes `<csv_path>/t_<benchmark>_<ten characters>.tsv` for each entry, and adds to `<metrics_dir>/metrics_report.jsonl`.
 pub struct Accelerator;
@@ -137,20 +138,33 @@ impl Line {
 /// The dimension by which lines are found again when the files of a run are made anew.
 const REPORT: &str = "report";
 
-/// Adds lines to a file that others may have written to, in place of those that this run has there already.
+/// How long others may keep a report locked, who add their lines in a moment.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Adds lines to a file that others write to as well, in place of those that this run has there already.
 fn add(path: &Path, reports: &[(String, Vec<Row>)]) -> Result<(), SinkError> {
-    let before = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(cause) if cause.kind() == ErrorKind::NotFound => String::new(),
-        Err(cause) => return Err(SinkError::Read { path: path.to_owned(), cause }),
-    };
-    let marks: Vec<String> = reports.iter().map(|(name, _)| format!("\"{REPORT}\":\"{name}\"")).collect();
-    let kept = before.lines().filter(|line| !marks.iter().any(|mark| line.contains(mark)));
-    let mut text: String = kept.flat_map(|line| [line, "\n"]).collect();
+    let mut lines = String::new();
     for (row, name) in reports.iter().flat_map(|(name, rows)| rows.iter().map(move |row| (row, name))) {
         let line = serde_json::to_string(&Line::of(row, name)).map_err(|cause| SinkError::format(path, cause))?;
-        text.push_str(&line);
-        text.push('\n');
+        lines.extend([&line, "\n"]);
     }
-    atomic::write(path, text.as_bytes())
+    let failed = |cause| SinkError::write(path, cause);
+    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
+    let mut file = lock::open_alone(path, PATIENCE)?;
+    let mut before = String::new();
+    file.read_to_string(&mut before).map_err(|cause| SinkError::Read { path: path.to_owned(), cause })?;
+    let marks: Vec<String> = reports.iter().map(|(name, _)| format!("\"{REPORT}\":\"{name}\"")).collect();
+    let ours = |line: &&str| marks.iter().any(|mark| line.contains(mark));
+    if before.lines().any(|line| ours(&line)) {
+        let kept: String = before.lines().filter(|line| !ours(line)).flat_map(|line| [line, "\n"]).collect();
+        return atomic::write(path, (kept + &lines).as_bytes());
+    }
+    if !before.is_empty() && !before.ends_with('\n') {
+        lines.insert(0, '\n');
+    }
+    // At once and at the end: other programs add to it too, and know no lock.
+    file.write_all(lines.as_bytes()).map_err(|cause| {
+        let _ = file.set_len(before.len() as u64);
+        failed(cause)
+    })
 }

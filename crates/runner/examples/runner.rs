@@ -3,7 +3,7 @@
 //! `cargo run -p calorimeter-runner --example runner [-- configs/quickstart.yml]`
 
 use calorimeter_runner::dialects::Source;
-use calorimeter_runner::run::{Place, Request, RunError, Show, now, run_id};
+use calorimeter_runner::run::{Place, Request, RunError, Show};
 use calorimeter_runner::worker::{Kept, Subprocess, serve_if_worker};
 
 const CASES: &str = "
@@ -31,7 +31,7 @@ fn main() -> Result<(), RunError> {
         None => Source { path: "inline.yml".into(), text: CASES.into() },
     };
     let prepared = Request { sources: vec![source], ..Request::default() }.prepare()?;
-    let place = Place { dir: format!("results/{}", run_id(&now())).into(), output_dir: "results".into() };
+    let place = Place::new_below("results".as_ref())?;
     let outcome = prepared.start(&place, &mut Subprocess::new(Kept::default()), &mut Lines)?;
     println!("{} cases, {} files in {}", outcome.records.len(), outcome.paths.len(), place.dir.display());
     Ok(())

@@ -22,6 +22,7 @@ fn main() -> Result<(), SinkError> {
         config_fingerprint: "1".into(),
         plan_cases: 3,
         environment: serde_json::json!({}),
+        output_dir: None,
     };
     let mut journal = Journal::create(&dir, &header)?;
     let mut table = LiveTable::new(Colour::Never);

@@ -49,6 +49,9 @@ pub struct Header {
     pub plan_cases: u64,
     /// Machine, drivers, versions.
     pub environment: serde_json::Value,
+    /// The folder below which torchao-compatible files go, seen from that of the journal. Early journals do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_dir: Option<PathBuf>,
 }
 
 /// A run was taken up again here.
@@ -216,6 +219,12 @@ impl Journal {
 pub fn read(dir: &Path) -> Result<JournalContents, SinkError> {
     let (file, path) = open(dir)?;
     Ok(read_from(&file, &path)?.0)
+}
+
+/// Reads the first line of the journal in `dir`.
+pub fn read_header(dir: &Path) -> Result<Header, SinkError> {
+    let (file, path) = open(dir)?;
+    header_of(&mut CompleteLines::of(&file, &path))
 }
 
 fn open(dir: &Path) -> Result<(File, PathBuf), SinkError> {

@@ -10,7 +10,8 @@
 //! use calorimeter_sinks::{Case, Record, Status};
 //! use calorimeter_sinks::terminal::{Colour, LiveTable};
 //! # let header = Header { run_id: "1".into(), started: "2026-03-09T07:05:01+02:00".into(), argv: vec![],
-//! #     config: serde_json::json!({}), config_fingerprint: "f".into(), plan_cases: 1, environment: serde_json::json!({}) };
+//! #     config: serde_json::json!({}), config_fingerprint: "f".into(), plan_cases: 1, environment: serde_json::json!({}),
+//! #     output_dir: None };
 //! # let dir = tempfile::tempdir()?;
 //! # let dir = dir.path();
 //! let case = Case { id: "linear/int8wo".into(), recipe: "int8wo".into(), ..Case::default() };

@@ -197,6 +197,7 @@ mod tests {
             config_fingerprint: "f".into(),
             plan_cases: records.len() as u64,
             environment: json!({ "calorimeter": "0.1.0", "devices": [device] }),
+            output_dir: None,
         };
         JournalContents { header, records, resumed: vec![], summary: None, warnings: vec![] }
     }

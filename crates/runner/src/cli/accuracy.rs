@@ -23,9 +23,9 @@ pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
         return Ok(dry_run(&prepared, arguments.format));
     }
     let mut terminal = Terminal::without_rows(arguments.format);
-    let outcome = start(&prepared, arguments.out.as_deref(), &mut terminal);
+    let ended = start(&prepared, arguments.out.as_deref(), &mut terminal);
     terminal.finish();
-    let outcome = outcome?;
+    let (_, outcome) = ended?;
     if arguments.format == Format::Table {
         let colour = colour(&arguments.colour);
         print(&format!(

@@ -19,9 +19,9 @@ pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
     // An output that cannot be written costs nothing when it is known first.
     check_writable(folder_of(&arguments.output))?;
     let mut terminal = Terminal::new(Format::Table, Colour::Never);
-    let outcome = start(&prepared, arguments.out.as_deref(), &mut terminal);
+    let ended = start(&prepared, arguments.out.as_deref(), &mut terminal);
     terminal.finish();
-    let outcome = outcome?;
+    let (_, outcome) = ended?;
     let device = prepared.plan().devices().first().copied();
     let arch = device
         .and_then(|device| devices::present(device).ok())

@@ -7,14 +7,13 @@ use super::print::print;
 use crate::Exit;
 use crate::dialects::Source;
 use crate::entries::{Autotune, Overrides, ResolvedEntry};
-use crate::host::now;
 use crate::progress::{Format, Terminal, listen_for_interrupts};
-use crate::run::{Outcome, Place, Prepared, Request, RunError, run_id};
+use crate::run::{Outcome, Place, Prepared, Request, RunError};
 use crate::shown::shown;
 use crate::tell::tell;
 use crate::worker::{Kept, Launches, Subprocess};
 use calorimeter_sinks::terminal::{Colour, summary};
-use calorimeter_sinks::{Case, not_in_this_build};
+use calorimeter_sinks::{Case, journal, not_in_this_build};
 use serde::Serialize;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -43,18 +42,13 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, Cl
     }
     let colour = colour(&arguments);
     let mut terminal = Terminal::new(format, colour);
-    let place = match &resume {
-        Some(dir) => place_of(&prepared, dir),
-        None => place(&prepared, out.as_deref()),
-    };
-    listen_for_interrupts();
-    let mut workers = workers(&prepared, &place);
-    let outcome = match resume {
-        Some(_) => prepared.resume(&place, &mut workers, &mut terminal),
-        None => prepared.start(&place, &mut workers, &mut terminal),
+    let ended = match &resume {
+        Some(dir) => go_on(&prepared, dir, &mut terminal),
+        None => start(&prepared, out.as_deref(), &mut terminal),
     };
     terminal.finish();
-    Ok(Some(Finished { dir: place.dir, outcome: outcome?, format, colour, strict }))
+    let (Place { dir, .. }, outcome) = ended?;
+    Ok(Some(Finished { dir, outcome, format, colour, strict }))
 }
 
 /// A run that has ended, and how its figures are to be told.
@@ -82,30 +76,37 @@ fn continued(dir: &Path, overrides: Overrides) -> Result<Request, RunError> {
     Ok(if overrides == Overrides::default() { request } else { Request { overrides, ..request } })
 }
 
-/// Starts a prepared run in a new folder.
-pub fn start(prepared: &Prepared, out: Option<&Path>, terminal: &mut Terminal) -> Result<Outcome, RunError> {
+/// Starts a prepared run. With `--out` everything goes there; else a folder of its own under the file's `output_dir`.
+pub fn start(prepared: &Prepared, out: Option<&Path>, terminal: &mut Terminal) -> Result<(Place, Outcome), RunError> {
     listen_for_interrupts();
-    let place = place(prepared, out);
-    prepared.start(&place, &mut workers(prepared, &place), terminal)
-}
-
-/// With `--out` everything goes there; else a folder of its own under the file's `output_dir`.
-fn place(prepared: &Prepared, out: Option<&Path>) -> Place {
-    if let Some(out) = out {
-        return Place { dir: out.to_owned(), output_dir: out.to_owned() };
+    let place = match out {
+        Some(out) => Place::all_in(out),
+        None => Place::new_below(&output_dir(prepared))?,
+    };
+    let outcome = prepared.start(&place, &mut workers(prepared, &place), terminal);
+    if outcome.is_err() && out.is_none() {
+        place.give_up();
     }
-    let output_dir = output_dir(prepared);
-    let id = run_id(&now());
-    let names = std::iter::once(id.clone()).chain((2..).map(|n| format!("{id}-{n}")));
-    let dir = names.map(|name| output_dir.join(name)).find(|dir| !dir.exists()).unwrap_or_else(|| output_dir.join(&id));
-    Place { dir, output_dir }
+    Ok((place, outcome?))
 }
 
-/// Where the run in a folder was started to write: with `--out` it was there, else the folder lies in `output_dir`.
-fn place_of(prepared: &Prepared, dir: &Path) -> Place {
+/// Goes on with the run in a folder.
+fn go_on(prepared: &Prepared, dir: &Path, terminal: &mut Terminal) -> Result<(Place, Outcome), RunError> {
+    listen_for_interrupts();
+    let place = place_of(prepared, dir)?;
+    let outcome = prepared.resume(&place, &mut workers(prepared, &place), terminal)?;
+    Ok((place, outcome))
+}
+
+/// Where the run in a folder was started to write.
+fn place_of(prepared: &Prepared, dir: &Path) -> Result<Place, RunError> {
+    if let Some(told) = journal::read_header(dir)?.output_dir {
+        return Ok(Place::of_run(dir, &told));
+    }
+    // Early journals do not tell: with `--out` it was there, else the folder lies in `output_dir`.
     let output_dir = output_dir(prepared);
     let within = dir.parent() == Some(output_dir.as_path());
-    Place { dir: dir.to_owned(), output_dir: if within { output_dir } else { dir.to_owned() } }
+    Ok(Place { dir: dir.to_owned(), output_dir: if within { output_dir } else { dir.to_owned() } })
 }
 
 fn output_dir(prepared: &Prepared) -> PathBuf {

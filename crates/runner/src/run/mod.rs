@@ -6,11 +6,13 @@ mod desk;
 mod error;
 mod idle;
 mod kernels;
+mod place;
 mod request;
 mod show;
 
 pub use crate::host::now;
 pub use error::RunError;
+pub use place::Place;
 pub use request::Request;
 pub use show::Show;
 
@@ -44,15 +46,6 @@ pub struct Prepared {
     pub output_dir: Option<PathBuf>,
     /// What a reader should know of the files.
     pub notes: Vec<String>,
-}
-
-/// Where a run writes.
-#[derive(Debug, Clone)]
-pub struct Place {
-    /// The folder of the journal and of our derived files.
-    pub dir: PathBuf,
-    /// The folder below which scripts written for torchao look for its CSV.
-    pub output_dir: PathBuf,
 }
 
 /// How a run ended.
@@ -94,7 +87,7 @@ impl Prepared {
     pub fn start(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
         let (devices, in_use) = self.devices()?;
         let _locks = self.lock_clocks(&devices)?;
-        let header = self.header(&devices);
+        let header = self.header(&devices, place);
         let journal = Journal::create(&place.dir, &header)?;
         let contents = JournalContents { header, records: vec![], resumed: vec![], summary: None, warnings: vec![] };
         self.run((devices, in_use), (journal, contents), place, executor, show)
@@ -145,16 +138,17 @@ impl Prepared {
         came.into_iter().map(|(device, others)| format!("{device}, when the run ended: {others}")).collect()
     }
 
-    fn header(&self, devices: &[DiscoveredDevice]) -> Header {
+    fn header(&self, devices: &[DiscoveredDevice], place: &Place) -> Header {
         let now = now();
         Header {
-            run_id: run_id(&now),
+            run_id: place.run_id(&now),
             started: now.to_rfc3339(),
             argv: command_line(),
             config: self.config(),
             config_fingerprint: self.request.fingerprint(&self.plan),
             plan_cases: self.plan.len() as u64,
             environment: environment::describe(devices),
+            output_dir: Some(place.told()),
         }
     }
 

@@ -1,8 +1,9 @@
 //! What was measured is never lost, and a run that goes on ends where it would have ended.
 
 use crate::scene::{Ended, Scene, TABLES, TIMING, fixture, wait_until};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Four groups, in which something goes wrong on the way; `sleep_ms` of each launch make a run last.
@@ -181,26 +182,86 @@ fn resuming_a_finished_run_changes_no_result() {
 fn a_run_started_in_a_folder_of_its_own_goes_on_in_the_same_places() {
     let scene = Scene::with(&format!("output_dir: here\n{}", config(0)));
     scene.run("run c.yml").ended_with(CODE);
-    let files = || {
-        let mut files: HashMap<_, _> = HashMap::new();
-        let mut folders = vec![scene.path("here")];
-        while let Some(folder) = folders.pop() {
-            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-                match path.is_dir() {
-                    true => folders.push(path),
-                    false if path.ends_with("journal.jsonl") => {}
-                    false => drop(files.insert(path.clone(), fs::read(path).unwrap())),
-                }
-            }
-        }
-        files
-    };
-    let before = files();
+    let before = written(&scene.path("here"));
     assert_eq!(before.len(), TABLES.len() + 1);
     let run = fs::read_dir(scene.path("here")).unwrap().map(|entry| entry.unwrap().file_name());
     let run = run.into_iter().find(|name| name != "inference").unwrap();
     scene.run(&format!("run --resume here/{}", run.to_str().unwrap())).ended_with(CODE);
-    assert!(files() == before);
+    assert!(written(&scene.path("here")) == before);
+}
+
+/// Every file below a folder but journals, which grow.
+fn written(below: &Path) -> HashMap<PathBuf, Vec<u8>> {
+    let mut files = HashMap::new();
+    for path in fs::read_dir(below).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            files.extend(written(&path));
+        } else if !path.ends_with("journal.jsonl") {
+            files.insert(path.clone(), fs::read(path).unwrap());
+        }
+    }
+    files
+}
+
+/// The folder lies where one of its own would, or is called by another name than it was started with.
+#[test]
+fn a_run_writes_where_it_was_started_to_write() {
+    let torchao = config(0);
+    let tables =
+        "benchmarks: [{benchmark_name: gemm_simple, csv_path: tables, benchmark_params: [{m: 16, k: 32, n: 16}]}]";
+    for (config, start, code, resumed) in [
+        (torchao.as_str(), "run c.yml --out results/y", CODE, "results/y"),
+        (tables, "run c.yml --device mock --out results/y", 0, "results/y"),
+        (torchao.as_str(), "run c.yml --out results/y", CODE, "./results/y/"),
+        (torchao.as_str(), "run c.yml", CODE, "./results/../results/ID"),
+    ] {
+        let scene = Scene::with(config);
+        scene.run(start).ended_with(code);
+        let runs = fs::read_dir(scene.path("results")).unwrap().map(|entry| entry.unwrap().file_name());
+        let run = runs.map(|name| name.into_string().unwrap()).find(|name| name != "inference").unwrap();
+        let resumed = resumed.replace("ID", &run);
+        let names = || -> BTreeSet<PathBuf> {
+            ["results", "tables"]
+                .iter()
+                .map(|name| scene.path(name))
+                .filter(|path| path.exists())
+                .flat_map(|path| written(&path).into_keys())
+                .collect()
+        };
+        let before = names();
+        scene.run(&format!("run --resume {resumed}")).ended_with(code);
+        assert_eq!(names(), before, "{start}, then {resumed}");
+    }
+}
+
+/// What is told of where files go is true wherever the folder is, and wherever the program is started.
+#[test]
+fn a_run_that_was_moved_writes_beside_its_journal() {
+    let scene = Scene::with(&config(0));
+    scene.run("run c.yml --out results/y").ended_with(CODE);
+    fs::create_dir(scene.path("elsewhere")).unwrap();
+    fs::rename(scene.path("results/y"), scene.path("elsewhere/z")).unwrap();
+    let before = written(&scene.path("elsewhere")).len();
+    let mut command = scene.command("run --resume z");
+    Ended::of(command.current_dir(scene.path("elsewhere"))).ended_with(CODE);
+    assert_eq!(written(&scene.path("elsewhere")).len(), before);
+    assert!(written(&scene.path("results")).is_empty());
+}
+
+/// Journals did not always say where files go.
+#[test]
+fn a_journal_that_does_not_say_where_files_go_is_guessed_as_it_was() {
+    let scene = Scene::with(&format!("output_dir: here\n{}", config(0)));
+    scene.run("run c.yml").ended_with(CODE);
+    let before = written(&scene.path("here"));
+    let run = fs::read_dir(scene.path("here")).unwrap().map(|entry| entry.unwrap().path());
+    let run = run.into_iter().find(|path| !path.ends_with("inference")).unwrap();
+    let journal = fs::read_to_string(run.join("journal.jsonl")).unwrap();
+    let older = journal.replacen(r#","output_dir":"..""#, "", 1);
+    assert!(older.len() < journal.len());
+    fs::write(run.join("journal.jsonl"), older).unwrap();
+    scene.run(&format!("run --resume here/{}", run.file_name().unwrap().to_str().unwrap())).ended_with(CODE);
+    assert!(written(&scene.path("here")) == before);
 }
 
 /// A worker that is being started holds its run's lock for a moment, even where the run was killed.

@@ -243,6 +243,47 @@ fn torture_by_races_leaves_one_whole_run() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// Several starts at one moment without `--out`: each has a folder and files of its own, and finds them again.
+#[test]
+fn torture_by_starts_in_one_second_gives_each_run_its_own_files() {
+    let (count, mut failures) = (tries(3, 60), Vec::new());
+    for _ in 0..count {
+        let scene = Scene::with(&config());
+        let start = |_| scene.command("run c.yml").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let running: Vec<_> = (0..4).map(start).collect();
+        for child in running {
+            let ended = Ended::from(child.wait_with_output().unwrap());
+            if ended.code != Some(3) {
+                failures.push(format!("{:?}: {}", ended.code, ended.stderr));
+            }
+        }
+        let tables = |scene: &Scene| {
+            let mut names = files(&scene.path("results/inference"));
+            names.sort_unstable();
+            names
+        };
+        let before = tables(&scene);
+        let runs: Vec<String> = fs::read_dir(scene.path("results"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name != "inference")
+            .collect();
+        for run in &runs {
+            let records = journal::read(&scene.path("results").join(run)).map_or(0, |contents| contents.records.len());
+            let strangers = strangers(&scene.path("results").join(run));
+            if records != CASES || !strangers.is_empty() {
+                failures.push(format!("{run}: {records} records, {strangers:?}"));
+            }
+        }
+        let resumed = scene.run(&format!("run --resume results/{}", runs[0]));
+        if runs.len() != 4 || before.len() != 4 || resumed.code != Some(3) || tables(&scene) != before {
+            failures.push(format!("{runs:?} have {before:?}, and then {:?}: {resumed:?}", tables(&scene)));
+        }
+    }
+    println!("starts in one second: {} in fours, {} failures", 4 * count, failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
 /// Runs that end at one moment add to one report: no line is lost, whoever wrote it.
 #[test]
 fn torture_by_reports_of_several_runs_loses_no_line() {

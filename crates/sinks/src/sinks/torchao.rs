@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, TimeZone};
+use chrono::{DateTime, NaiveDateTime, TimeZone};
 
 use crate::journal::JOURNAL_FILE;
 use crate::pivot::{self, Row};
@@ -43,7 +43,8 @@ pub const COLUMNS: [&str; 24] = [
     "memory_stats",
 ];
 
-/// Writes `<output_dir>/<mode>/results_<start>.csv`, one file per mode; none if nothing was timed.
+/// Writes `<output_dir>/<mode>/results_<start>.csv`, one file per mode; none if nothing was timed. Runs that started in one
+/// second have a number behind it, as their folders do.
 pub struct Torchao;
 
 impl Sink for Torchao {
@@ -57,6 +58,7 @@ impl Sink for Torchao {
             started: run.header.started.clone(),
             cause,
         })?;
+        let stamp = run_stamp(&run.header.run_id).unwrap_or_else(|| stamp(started.naive_local()));
         if run.records.iter().all(|record| record.time.time_ns.is_none()) {
             return Ok(Vec::new());
         }
@@ -70,7 +72,7 @@ impl Sink for Torchao {
         }
         let mut paths = Vec::new();
         for mode in modes {
-            let path = file_path(&run.output_dir, mode, &started);
+            let path = path_of(&run.output_dir, mode, &stamp);
             let rows = rows.iter().filter(|row| row.case.mode == mode);
             atomic::write(
                 &path,
@@ -84,8 +86,23 @@ impl Sink for Torchao {
 
 /// Where torchao would put the results of a run that started then: `<base>/<mode>/results_%d%m%Y_%H%M%S.csv`.
 pub fn file_path<Tz: TimeZone>(base: &Path, mode: Mode, started: &DateTime<Tz>) -> PathBuf {
-    let started = started.naive_local().format("%d%m%Y_%H%M%S");
-    base.join(mode.name()).join(format!("results_{started}.csv"))
+    path_of(base, mode, &stamp(started.naive_local()))
+}
+
+fn path_of(base: &Path, mode: Mode, stamp: &str) -> PathBuf {
+    base.join(mode.name()).join(format!("results_{stamp}.csv"))
+}
+
+fn stamp(started: NaiveDateTime) -> String {
+    started.format("%d%m%Y_%H%M%S").to_string()
+}
+
+/// The same of a run's id, where that is the name of a folder made for it, which no other run of the output folder has.
+fn run_stamp(run_id: &str) -> Option<String> {
+    let (started, number) = NaiveDateTime::parse_and_remainder(run_id, "%Y%m%d-%H%M%S").ok()?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let known = number.is_empty() || number.strip_prefix('-').is_some_and(is_number);
+    known.then(|| stamp(started) + number)
 }
 
 /// The records as that CSV: a row for each recipe and shape that the user listed, baselines added for comparison left out.
@@ -189,5 +206,20 @@ mod tests {
         let started = zone.with_ymd_and_hms(2026, 3, 9, 7, 5, 1).unwrap();
         let path = file_path(Path::new("results"), Mode::Inference, &started);
         assert_eq!(path, Path::new("results/inference/results_09032026_070501.csv"));
+    }
+
+    #[test]
+    fn runs_of_one_second_have_names_of_their_own() {
+        for (run_id, expected) in [
+            ("20260309-070501", Some("09032026_070501")),
+            ("20260309-070501-2", Some("09032026_070501-2")),
+            ("20260309-070501-12", Some("09032026_070501-12")),
+            ("20260309-070501-../2", None),
+            ("20260309-0705012", None),
+            ("20260309-070501-", None),
+            ("sorting", None),
+        ] {
+            assert_eq!(run_stamp(run_id).as_deref(), expected, "{run_id}");
+        }
     }
 }

@@ -19,6 +19,7 @@ pub fn header() -> Header {
         config_fingerprint: "abc".into(),
         plan_cases: 3,
         environment: serde_json::json!({ "gpu": "none" }),
+        output_dir: None,
     }
 }
 

@@ -73,7 +73,7 @@ pub fn measure(
         None => Locks::default(),
     };
     let prepared = Request { entries: entries(&found)?, ..Request::default() }.prepare()?;
-    let cases = prepared.plan().groups().iter().map(|group| group.arms()[0].case().clone());
+    let cases = prepared.plan().groups().iter().map(|group| group.arms()[0].case());
     let mut workloads: Vec<Compared> =
         cases.map(|case| Compared { case, stopwatch: String::new(), speedups: Vec::new() }).collect();
     let each = workloads.len() as u32;

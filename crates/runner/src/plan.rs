@@ -2,40 +2,39 @@
 
 mod arm;
 mod group;
+mod planned;
 
 pub use arm::Arm;
 pub use group::Group;
 
 use crate::entries::ResolvedEntry;
 use crate::fingerprint::fnv1a;
-use calorimeter_case::{Axes, Device, Element, Implementation, Regime};
-use calorimeter_recipes::Variant;
+use arm::Place;
+use calorimeter_case::{CaseId, Device};
 use calorimeter_sinks::Case;
-use calorimeter_zoo::Subject;
+use planned::Planned;
 use regex::Regex;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Every case of a run, in groups of cases that are compared with each other.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    entries: Vec<ResolvedEntry>,
+    entries: Arc<[ResolvedEntry]>,
     groups: Vec<Group>,
 }
-
-/// What cases have in common that differ in nothing but their arms.
-type Workload = (Subject, Axes, Element, Option<Element>, Device, Regime);
 
 impl Plan {
     /// Plans resolved entries; a filter keeps the cases whose id it matches, and the baselines they are compared with.
     pub fn new(entries: Vec<ResolvedEntry>, filter: Option<&Regex>) -> Self {
-        let mut planned: HashMap<Workload, Vec<(Variant, Implementation)>> = HashMap::new();
-        let mut groups = Vec::new();
+        let entries: Arc<[ResolvedEntry]> = entries.into();
+        let mut planned = Planned::default();
+        let mut groups = Vec::with_capacity(entries.iter().map(|entry| entry.tasks.len() * entry.regimes.len()).sum());
         for (index, entry) in entries.iter().enumerate() {
-            for named in &entry.tasks {
+            for task in 0..entry.tasks.len() {
                 for &regime in &entry.regimes {
-                    let task = &named.task;
-                    let workload = (task.subject(), task.axes(), task.element(), task.output(), entry.device, regime);
-                    groups.push(Group::new(index, entry, named, regime, planned.entry(workload).or_default()));
+                    let place = Place { entries: entries.clone(), entry: index as u32, task: task as u32, regime };
+                    groups.push(Group::new(&place, &mut planned));
                 }
             }
         }
@@ -58,7 +57,7 @@ impl Plan {
             self.groups.iter().enumerate().rev().map(|(at, group)| (self.entry(group).device, at)).collect();
         let mut drawn: Vec<&Group> = self.groups.iter().collect();
         drawn.sort_by_cached_key(|group| {
-            let lot = fnv1a(group.arms().first().map_or(&[], |arm| arm.case().id.as_bytes()));
+            let lot = fnv1a(group.arms().first().map_or(&[], |arm| arm.id().as_bytes()));
             // The last letters of a name move the low bits alone.
             (devices[&self.entry(group).device], lot.wrapping_mul(0x9E37_79B9_7F4A_7C15))
         });
@@ -75,8 +74,13 @@ impl Plan {
         self.groups.is_empty()
     }
 
+    /// The id of every case in order.
+    pub fn ids(&self) -> impl Iterator<Item = &CaseId> {
+        self.groups.iter().flat_map(Group::arms).map(Arm::id)
+    }
+
     /// Every case in order, each with the reason if it is known that it cannot run.
-    pub fn cases(&self) -> impl Iterator<Item = (&Case, Result<(), &str>)> {
+    pub fn cases(&self) -> impl Iterator<Item = (Case, Result<(), &str>)> {
         self.groups.iter().flat_map(Group::arms).map(|arm| (arm.case(), arm.supported()))
     }
 
@@ -104,7 +108,8 @@ mod tests {
     use super::*;
     use crate::devices::{Devices, DiscoveredDevice};
     use crate::dialects::{Source, read};
-    use crate::entries::{ConfigError, Overrides, resolve};
+    use crate::entries::{ConfigError, Entry, Origin, Overrides, Size, resolve};
+    use calorimeter_case::Regime;
 
     fn machine(cuda: u16) -> Devices {
         Devices::invented((0..cuda).map(|index| DiscoveredDevice::named(Device::Cuda(index), "a GPU")))
@@ -117,7 +122,7 @@ mod tests {
     }
 
     fn ids(plan: &Plan) -> Vec<&str> {
-        plan.cases().map(|(case, _)| &*case.id).collect()
+        plan.ids().map(|id| &**id).collect()
     }
 
     #[test]
@@ -142,6 +147,39 @@ mod tests {
             let plan = plan(text, &machine(gpus)).unwrap();
             assert!(plan.cases().all(|(case, _)| case.shape.get("devices") == Some(devices)), "{gpus}");
         }
+    }
+
+    #[test]
+    fn a_size_beyond_every_machine_is_planned_and_does_not_exist() {
+        let names = calorimeter_zoo::Subject::names();
+        let mut sizes = 0;
+        for subject in names.iter().map(|name| name.parse::<calorimeter_zoo::Subject>().unwrap()) {
+            let (axes, element) = match subject {
+                calorimeter_zoo::Subject::Model(_) => (&["m", "k", "n"][..], calorimeter_case::Dtype::Bf16.into()),
+                calorimeter_zoo::Subject::Operator(operator) => {
+                    (operator.info().axes, crate::dialects::default_element(operator))
+                }
+            };
+            for size in [1 << 16, 1 << 20, 1 << 24, 1 << 31, 1 << 40, u64::MAX] {
+                for large in (0..axes.len()).map(Some).chain([None]) {
+                    let at = |(at, axis): (usize, &&'static str)| {
+                        (*axis, if large.is_none_or(|l| l == at) { size } else { 1 })
+                    };
+                    let one = vec![Size::custom(axes.iter().enumerate().map(at).collect())];
+                    let recipes = vec!["int8wo".parse().unwrap(), "mxfp4".parse().unwrap()];
+                    let entry = Entry { element, recipes, ..Entry::new(Origin::command("sizes"), subject, one) };
+                    // A shape of which a product is too large to be counted is refused before.
+                    let Ok(entries) = resolve(vec![entry], &Overrides::default(), &machine(1)) else { continue };
+                    sizes += Plan::new(entries, None).cases().count();
+                }
+            }
+        }
+        assert!(sizes > names.len());
+    }
+
+    #[test]
+    fn an_arm_of_a_million_is_small() {
+        assert!(size_of::<Arm>() <= 80, "{}", size_of::<Arm>());
     }
 
     #[test]
@@ -186,7 +224,8 @@ models: [{shapes: [{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}]}]";
         let entries = read(&[source], &devices).unwrap().entries;
         let entries = resolve(entries, &Overrides::default(), &devices).unwrap();
         let plan = Plan::new(entries, Some(&Regex::new("int8wo/fused.*m16").unwrap()));
-        let implied: Vec<(&str, bool)> = plan.cases().map(|(case, _)| (&*case.id, case.implied)).collect();
+        let implied: Vec<bool> = plan.cases().map(|(case, _)| case.implied).collect();
+        let implied: Vec<(&str, bool)> = ids(&plan).into_iter().zip(implied).collect();
         let expected = [
             ("inference/linear/baseline/fused/mock/bf16/m16-k16-n16", true),
             ("inference/linear/int8wo/fused/mock/bf16/m16-k16-n16", false),

@@ -251,7 +251,7 @@ mod tests {
 
     fn cases(machine: &Machine, wish: &Wish) -> Vec<Case> {
         let entries = resolve(entries(machine, wish), &Overrides::default(), &Devices::invented([])).unwrap();
-        Plan::new(entries, None).cases().map(|(case, _)| case.clone()).collect()
+        Plan::new(entries, None).cases().map(|(case, _)| case).collect()
     }
 
     fn sizes(cases: &[Case], part: &str, workload: &str, axis: &str) -> Vec<u64> {

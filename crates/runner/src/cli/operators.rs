@@ -11,7 +11,7 @@ use crate::run::Request;
 use crate::tell::tell;
 use crate::{Exit, calibration};
 use calorimeter_recipes::{Dtype, Element};
-use calorimeter_shapes::Axes;
+use calorimeter_shapes::{Axes, MAX_SHAPES};
 use calorimeter_sinks::{Record, atomic, operators, terminal};
 use calorimeter_zoo::operators::presets::Preset;
 use calorimeter_zoo::{Operator, Subject, Suite, ZooError};
@@ -84,7 +84,7 @@ fn entries(
     }
     let mut entries = Vec::new();
     for operator in operators {
-        let sizes: Vec<Size> = sizes(preset.sizes(operator), given).into_iter().map(Size::custom).collect();
+        let sizes: Vec<Size> = sizes(preset.sizes(operator), given)?.into_iter().map(Size::custom).collect();
         for element in dtypes.clone().unwrap_or_else(|| vec![usual(operator)]) {
             let origin = Origin::command(suite.name());
             entries.push(Entry {
@@ -98,7 +98,7 @@ fn entries(
 }
 
 /// Sizes in which the axes that were given have these values instead, in every combination.
-fn sizes(preset: Vec<Axes>, given: &[(String, Vec<u64>)]) -> Vec<Axes> {
+fn sizes(preset: Vec<Axes>, given: &[(String, Vec<u64>)]) -> Result<Vec<Axes>, CliError> {
     let mut sizes = preset;
     for (name, values) in given {
         let with = |axes: &Axes, value: u64| {
@@ -106,12 +106,17 @@ fn sizes(preset: Vec<Axes>, given: &[(String, Vec<u64>)]) -> Vec<Axes> {
             Axes::new(pairs).unwrap_or_default()
         };
         if sizes.iter().any(|axes| axes.get(name).is_some()) {
+            let count = sizes.len().saturating_mul(values.len());
+            if count as u64 > MAX_SHAPES {
+                let why = format!("--axis {name}: {count} sizes, more than {MAX_SHAPES}; give fewer values");
+                return Err(CliError::Usage(why));
+            }
             sizes = sizes.iter().flat_map(|axes| values.iter().map(move |&value| with(axes, value))).collect();
         }
     }
     let mut seen = BTreeSet::new();
     sizes.retain(|axes| seen.insert(axes.clone()));
-    sizes
+    Ok(sizes)
 }
 
 /// The number type that an operator is usually run in.

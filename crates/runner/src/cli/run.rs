@@ -160,7 +160,7 @@ pub fn dry_run(prepared: &Prepared, format: Format) -> Exit {
             match format {
                 Format::Jsonl => {
                     let status = reason.as_ref().map(|_| "unsupported");
-                    serde_json::to_writer(&mut out, &Line { case, status, reason })?;
+                    serde_json::to_writer(&mut out, &Line { case: &case, status, reason })?;
                     writeln!(out)?;
                 }
                 Format::Table => {

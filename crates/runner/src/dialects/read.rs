@@ -1,17 +1,25 @@
 //! From files to what they ask for, in whichever dialect each is written.
 
-use super::{Document, Source, accelerator, own};
+use super::{Document, Source, accelerator, own, yaml};
 use crate::devices::Devices;
 use crate::entries::ConfigError;
+use calorimeter_shapes::MAX_SHAPES;
 
 /// Reads files one after the other; of their folders for results the first counts.
 pub fn read(sources: &[Source], devices: &Devices) -> Result<Document, ConfigError> {
     let mut all = Document::default();
     for source in sources {
+        yaml::check(source)?;
         all.append(match accelerator::is_one(&source.text) {
             true => accelerator::read(source, devices)?,
             false => own::read(source)?,
         });
+        let sizes: usize = all.entries.iter().map(|entry| entry.sizes.len()).sum();
+        if sizes as u64 > MAX_SHAPES {
+            let message =
+                format!("with the files before it asks for {sizes} sizes, more than {MAX_SHAPES}; run them apart");
+            return Err(ConfigError::invalid(source.path.clone(), message));
+        }
     }
     Ok(all)
 }

@@ -1,6 +1,8 @@
 //! A configuration file with its text.
 
+use super::yaml::MOST_BYTES;
 use crate::entries::ConfigError;
+use calorimeter_case::read_text;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +19,7 @@ pub struct Source {
 impl Source {
     /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        match std::fs::read_to_string(path) {
+        match read_text(path, MOST_BYTES) {
             Ok(text) => Ok(Self { path: path.to_owned(), text }),
             Err(cause) => Err(ConfigError::Read { path: path.to_owned(), cause }),
         }

@@ -1,13 +1,29 @@
 //! What the YAML reader says, said where it is and with the way out.
 
+mod bounds;
+mod events;
+
+pub use bounds::MOST_BYTES;
+
+use super::Source;
 use crate::entries::ConfigError;
 use calorimeter_case::{hint, nearest};
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
+/// Whether a file is within the bounds of what is read.
+pub fn check(source: &Source) -> Result<(), ConfigError> {
+    bounds::check(without_mark(&source.text)).map_err(|message| ConfigError::invalid(source.path.clone(), message))
+}
+
 /// Reads a text; an error has its position first, and a suggestion for a misspelt key.
-pub fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ConfigError> {
-    serde_yaml::from_str(text).map_err(|error| invalid(path, &error))
+pub fn parse<T: DeserializeOwned>(source: &Source) -> Result<T, ConfigError> {
+    serde_yaml::from_str(without_mark(&source.text)).map_err(|error| invalid(&source.path, &error))
+}
+
+/// The text without the mark of its encoding, which some editors put before it.
+pub fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 fn invalid(path: &Path, error: &serde_yaml::Error) -> ConfigError {

@@ -3,7 +3,7 @@
 use super::error::ConfigError;
 use super::{CompileMode, Span, Timing, Wanted};
 use crate::mock::Rule;
-use calorimeter_case::{Axes, Export, Implementation, Regime};
+use calorimeter_case::{Axes, Export, Implementation, Name, Regime};
 use calorimeter_recipes::{Dtype, Element, Recipe, Sparsity};
 use calorimeter_zoo::Subject;
 use serde::{Deserialize, Serialize};
@@ -104,7 +104,7 @@ pub struct Origin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
     /// Such as `llama_ffn.w2` or `custom`.
-    pub name: String,
+    pub name: Name,
     /// The sizes themselves.
     #[serde(with = "in_order")]
     pub axes: Axes,
@@ -161,9 +161,12 @@ impl Origin {
 }
 
 impl Size {
+    /// What a size is called that has no name of its own.
+    pub const CUSTOM: Name = Name::new("custom");
+
     /// A size that has no name of its own.
     pub fn custom(axes: Axes) -> Self {
-        Self { name: "custom".into(), axes, output: None }
+        Self { name: Self::CUSTOM, axes, output: None }
     }
 }
 

@@ -1,6 +1,6 @@
 //! From what is asked for to what will be run: a pure function of entries, command line and devices.
 
-use super::{CompileMode, ConfigError, Entry, Factor, NamedTask, Overrides, ResolvedEntry, Span, Timing};
+use super::{CompileMode, ConfigError, Entry, Factor, MOST_CASES, NamedTask, Overrides, ResolvedEntry, Span, Timing};
 use crate::devices::Devices;
 use calorimeter_case::{Device, Export, Implementation, Mode, Regime};
 use calorimeter_recipes::{Variant, pair};
@@ -18,10 +18,17 @@ pub fn resolve(
     devices: &Devices,
 ) -> Result<Vec<ResolvedEntry>, ConfigError> {
     let mut resolved = Vec::with_capacity(entries.len());
+    let mut cases = 0u64;
     for entry in entries {
         let origin = entry.origin.clone();
         let entry = fill(overrides.over(entry), overrides.scale_shapes, devices);
-        resolved.push(entry.map_err(|message| origin.invalid(message))?);
+        let entry = entry.map_err(|message| origin.invalid(message))?;
+        cases = cases.saturating_add(entry.cases());
+        if cases > MOST_CASES {
+            let narrow = "name fewer shapes, recipes, implementations or regimes, or run it in parts";
+            return Err(origin.invalid(format!("up to here there are {cases} cases, more than {MOST_CASES}; {narrow}")));
+        }
+        resolved.push(entry);
     }
     for (index, entry) in resolved.iter_mut().enumerate() {
         if let Some(folder) = &overrides.export {

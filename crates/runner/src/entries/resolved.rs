@@ -2,7 +2,7 @@
 
 use super::{CompileMode, Factor, Share, Size, Span, Timing};
 use crate::mock::Rule;
-use calorimeter_case::{Device, Export, Implementation, Mode, Regime};
+use calorimeter_case::{Device, Export, Implementation, Mode, Name, Regime};
 use calorimeter_recipes::{Element, Variant};
 use calorimeter_timing::Options;
 use calorimeter_zoo::{Subject, Task};
@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedTask {
     /// Such as `llama_ffn.w2` or `custom`.
-    pub name: String,
+    pub name: Name,
     /// What is computed.
     pub task: Task,
 }
@@ -28,7 +28,7 @@ impl NamedTask {
     ) -> Result<Self, String> {
         let Size { name, axes, output } = size;
         let (name, axes) = match scale {
-            Some(factor) => (format!("{name} scaled"), factor.of_axes(&axes)),
+            Some(factor) => (format!("{name} scaled").into(), factor.of_axes(&axes)),
             None => (name, axes),
         };
         let task = Task::new(subject, &axes, element, output, seed).map_err(|error| error.to_string())?;
@@ -82,6 +82,12 @@ pub struct ResolvedEntry {
 }
 
 impl ResolvedEntry {
+    /// How many cases it makes, without making them.
+    pub fn cases(&self) -> u64 {
+        let lengths = [self.tasks.len(), self.regimes.len(), self.variants.len(), self.implementations.len()];
+        lengths.into_iter().fold(1, |cases, length| cases.saturating_mul(length as u64))
+    }
+
     /// Everything that was decided, as it would be written in a file; of the shapes only how many there are.
     pub fn describe(&self) -> serde_json::Value {
         let Options {

@@ -1,131 +1,164 @@
 //! One way to compute a group's workload: a case, and whether it can run.
 
+use super::planned::Planned;
 use crate::dialects::published;
 use crate::entries::{NamedTask, ResolvedEntry};
 use crate::{platforms, regimes};
-use calorimeter_case::{Clock, Identity, Implementation, Name, Regime};
+use calorimeter_case::{CaseId, Clock, Identity, Implementation, Name, Regime};
 use calorimeter_recipes::{Treatment, Variant};
 use calorimeter_sinks::Case;
+use std::sync::Arc;
 
-/// A case with what is known of it before it runs.
+/// A case with what is known of it before it runs. A plan may have a million: it keeps where the case is made from.
 #[derive(Debug, Clone)]
 pub struct Arm {
-    case: Case,
-    supported: Result<(), String>,
+    place: Place,
+    variant: u32,
+    implementation: u32,
+    implied: bool,
+    id: CaseId,
+    supported: Result<(), Arc<str>>,
+}
+
+/// Where in the entries of a plan an arm belongs.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// All of them.
+    pub entries: Arc<[ResolvedEntry]>,
+    /// The position of the arm's.
+    pub entry: u32,
+    /// The position of its task.
+    pub task: u32,
+    /// What its time means.
+    pub regime: Regime,
+}
+
+impl Place {
+    pub fn entry(&self) -> &ResolvedEntry {
+        &self.entries[self.entry as usize]
+    }
+
+    fn named(&self) -> &NamedTask {
+        &self.entry().tasks[self.task as usize]
+    }
+
+    /// The arms of a group, one for each variant in each implementation.
+    pub fn arms(&self, planned: &mut Planned) -> Vec<Arm> {
+        let entry = self.entry();
+        let mut arms = Vec::with_capacity(entry.variants.len() * entry.implementations.len());
+        for variant in 0..entry.variants.len() as u32 {
+            for implementation in 0..entry.implementations.len() as u32 {
+                arms.push(Arm::new(self.clone(), variant, implementation, planned));
+            }
+        }
+        arms
+    }
 }
 
 impl Arm {
-    /// The case as it is written to plans and records.
-    pub fn case(&self) -> &Case {
-        &self.case
-    }
-
-    /// Whether the combination exists, or why not; known without touching a device.
-    pub fn supported(&self) -> Result<(), &str> {
-        self.supported.as_ref().copied().map_err(String::as_str)
-    }
-
-    /// Marks it as there only because others are compared with it.
-    pub(super) fn imply(&mut self) {
-        self.case.implied = true;
-    }
-}
-
-/// What the arms of a group have in common.
-pub struct Shared<'a> {
-    entry: &'a ResolvedEntry,
-    named: &'a NamedTask,
-    /// Their case, but for what tells them apart.
-    case: Case,
-}
-
-/// What a variant makes of a task, in every implementation.
-pub struct Treated {
-    recipe: Name,
-    sparsity: Option<Name>,
-    bytes: Option<u64>,
-    memory_bytes: Option<u64>,
-}
-
-impl<'a> Shared<'a> {
-    /// What is the same for every arm of a task in a regime.
-    pub fn new(entry: &'a ResolvedEntry, named: &'a NamedTask, regime: Regime) -> Self {
-        let task = &named.task;
-        let exists = task.exists();
-        let case = Case {
+    fn new(place: Place, variant: u32, implementation: u32, planned: &mut Planned) -> Self {
+        let (id, implied) = (CaseId::default(), false);
+        let mut arm = Self { place, variant, implementation, implied, id, supported: Ok(()) };
+        let (recipe, sparsity) = arm.names();
+        let (entry, task) = (arm.place.entry(), &arm.place.named().task);
+        let identity = Identity {
             mode: entry.mode,
-            name: entry.name.clone().unwrap_or_default(),
             workload: entry.subject.to_string().into(),
+            variant: (recipe, sparsity),
+            implementation: arm.implementation(),
             device: entry.device,
             element: entry.element,
             output: task.output(),
-            shape_name: named.name.clone(),
+            axes: &task.axes(),
+            regime: arm.place.regime,
+            repeat: 0,
+        };
+        let id = planned.id(identity);
+        let supported = arm.support().map_err(|reason| planned.reason(reason));
+        arm.implied = entry.implied_baseline && arm.is_baseline();
+        (arm.id, arm.supported) = (id, supported);
+        arm
+    }
+
+    /// What the case is called.
+    pub fn id(&self) -> &CaseId {
+        &self.id
+    }
+
+    /// The case as it is written to plans and records.
+    pub fn case(&self) -> Case {
+        let (entry, NamedTask { name, task }) = (self.place.entry(), self.place.named());
+        let exists = task.exists();
+        let (recipe, sparsity) = self.names();
+        // What does not exist has no size, nor has a variant that does not exist in this dtype.
+        let treatment: Option<Treatment> = self.variant().treatment(task.dtype()).ok().filter(|_| exists);
+        Case {
+            id: self.id.clone(),
+            mode: entry.mode,
+            name: entry.name.clone().unwrap_or_default(),
+            workload: entry.subject.to_string().into(),
+            recipe,
+            sparsity,
+            implementation: self.implementation(),
+            device: entry.device,
+            element: entry.element,
+            output: task.output(),
+            shape_name: name.to_string(),
             shape: task.axes(),
-            regime,
-            // What does not exist has no size either.
+            regime: self.place.regime,
             flops: exists.then(|| task.flops()),
-            published: published(task).filter(|_| exists),
-            fusion: task.fusion(),
+            bytes: treatment.as_ref().map(|treatment| task.bytes(treatment)),
+            published: exists.then(|| published(task)).flatten(),
+            fusion: exists.then(|| task.fusion()).flatten(),
+            memory_bytes: treatment.as_ref().map(|treatment| task.memory(treatment)),
+            implied: self.implied,
             compile_mode: entry.compile_mode.map(|mode| mode.to_string()),
             profiler: entry.profiler,
             memory_profiler: entry.memory_profiler,
             percentiles: entry.percentiles,
             peak_memory: entry.peak_memory,
             export: entry.export.clone(),
-            ..Case::default()
-        };
-        Self { entry, named, case }
-    }
-
-    /// What does not depend on the implementation. A variant that does not exist in this dtype has no size.
-    pub fn treated(&self, variant: Variant) -> Treated {
-        let task = &self.named.task;
-        let treatment: Option<Treatment> = variant.treatment(task.dtype()).ok().filter(|_| self.case.flops.is_some());
-        Treated {
-            recipe: variant.recipe.to_string().into(),
-            sparsity: variant.sparsity.map(|sparsity| sparsity.to_string().into()),
-            bytes: treatment.as_ref().map(|treatment| task.bytes(treatment)),
-            memory_bytes: treatment.as_ref().map(|treatment| task.memory(treatment)),
         }
     }
 
-    /// The arm of a variant and an implementation, before which so many equal ones stand in the plan.
-    pub fn arm(&self, treated: &Treated, variant: Variant, implementation: Implementation, repeat: u32) -> Arm {
-        let Treated { recipe, sparsity, bytes, memory_bytes } = *treated;
-        let Case { mode, workload, device, element, output, ref shape, regime, .. } = self.case;
-        let identity = Identity {
-            mode,
-            workload,
-            variant: (recipe, sparsity),
-            implementation,
-            device,
-            element,
-            output,
-            axes: shape,
-            regime,
-            repeat,
-        };
-        let case = Case {
-            id: identity.into(),
-            recipe,
-            sparsity,
-            implementation,
-            bytes,
-            memory_bytes,
-            implied: self.entry.implied_baseline && variant == Variant::BASELINE,
-            ..self.case.clone()
-        };
-        Arm { case, supported: self.supported(variant, implementation) }
+    /// Whether the combination exists, or why not; known without touching a device.
+    pub fn supported(&self) -> Result<(), &str> {
+        self.supported.as_ref().copied().map_err(|reason| &**reason)
     }
 
-    fn supported(&self, variant: Variant, implementation: Implementation) -> Result<(), String> {
-        let (subject, device) = (self.entry.subject, self.entry.device);
-        regimes::supported(self.case.regime, implementation, device)?;
-        let captured = self.case.regime.clock() == Clock::Graph && !platforms::of(device).is_scripted();
-        if captured && self.named.task.is_link() {
-            return Err(format!("{}: {subject} uses more than the one stream that is captured", self.case.regime));
+    /// Whether nothing is quantised or pruned.
+    pub fn is_baseline(&self) -> bool {
+        self.variant() == Variant::BASELINE
+    }
+
+    /// Whose kernels run.
+    pub fn implementation(&self) -> Implementation {
+        self.place.entry().implementations[self.implementation as usize]
+    }
+
+    /// Marks it as there only because others are compared with it.
+    pub(super) fn imply(&mut self) {
+        self.implied = true;
+    }
+
+    fn variant(&self) -> Variant {
+        self.place.entry().variants[self.variant as usize]
+    }
+
+    fn names(&self) -> (Name, Option<Name>) {
+        let Variant { recipe, sparsity } = self.variant();
+        (recipe.name(), sparsity.map(|sparsity| sparsity.to_string().into()))
+    }
+
+    fn support(&self) -> Result<(), String> {
+        let (entry, task) = (self.place.entry(), &self.place.named().task);
+        let (regime, implementation) = (self.place.regime, self.implementation());
+        regimes::supported(regime, implementation, entry.device)?;
+        let captured = regime.clock() == Clock::Graph && !platforms::of(entry.device).is_scripted();
+        if captured && task.is_link() {
+            return Err(format!("{regime}: {} uses more than the one stream that is captured", entry.subject));
         }
-        let treatment = self.named.task.support(variant, implementation, device);
+        let treatment = task.support(self.variant(), implementation, entry.device);
         treatment.map(drop).map_err(|error| error.to_string())
     }
 }

@@ -179,7 +179,7 @@ impl Prepared {
         let mut lookout = Lookout::default();
         let mut stopped = None;
         for group in self.plan.drawn() {
-            if group.arms().iter().all(|arm| desk.earlier.contains_key(&arm.case().id)) {
+            if group.arms().iter().all(|arm| desk.earlier.contains_key(arm.id())) {
                 continue;
             }
             let (device, timeout) = (&devices[&self.plan.entry(group).device], self.plan.entry(group).timeout);
@@ -220,8 +220,7 @@ impl Prepared {
     }
 
     fn sort(&self, records: &mut [Record]) {
-        let order: HashMap<&CaseId, usize> =
-            self.plan.cases().enumerate().map(|(index, (case, _))| (&case.id, index)).collect();
+        let order: HashMap<&CaseId, usize> = self.plan.ids().enumerate().map(|(index, id)| (id, index)).collect();
         records.sort_by_key(|record| order.get(&record.case.id).copied().unwrap_or(usize::MAX));
     }
 
@@ -242,14 +241,14 @@ impl Prepared {
     ) -> Assignment {
         let entry = self.plan.entry(group);
         let margin = floor.margin(entry.timing.margin);
-        let wanted = |arm: &Arm| arm.supported().is_ok() && desk.wants(&arm.case().id);
+        let wanted = |arm: &Arm| arm.supported().is_ok() && desk.wants(arm.id());
         let cases = group.arms().iter().enumerate().filter(|(_, arm)| wanted(arm)).map(|(at, arm)| AssignedCase {
-            case: arm.case().clone(),
+            case: arm.case(),
             against: group
                 .against(at)
                 .map(|at| &group.arms()[at])
                 .filter(|arm| wanted(arm))
-                .map(|arm| arm.case().id.clone()),
+                .map(|arm| arm.id().clone()),
             sets: devices::sets(device, group.regime(), arm.case().bytes.unwrap_or(0)),
             kernels: None,
         });
@@ -268,7 +267,7 @@ impl Prepared {
 fn refused(group: &Group) -> impl Iterator<Item = Record> + '_ {
     let refused = |arm: &Arm| {
         let reason = arm.supported().err()?;
-        Some(Record::without_time(arm.case().clone(), Status::Unsupported, reason))
+        Some(Record::without_time(arm.case(), Status::Unsupported, reason))
     };
     group.arms().iter().filter_map(refused)
 }

@@ -58,7 +58,7 @@ impl Request {
     pub(super) fn fingerprint(&self, plan: &Plan) -> String {
         // Where a file lies does not matter, what it says does; the cases also say what `auto` and a CSV of shapes meant.
         let texts: Vec<&str> = self.sources.iter().map(|source| source.text.as_str()).collect();
-        let cases: Vec<&CaseId> = plan.cases().map(|(case, _)| &case.id).collect();
+        let cases: Vec<&CaseId> = plan.ids().collect();
         let content = match self.entries.as_slice() {
             [] => serde_json::to_vec(&(texts, &self.overrides, cases)),
             entries => serde_json::to_vec(&(texts, entries, &self.overrides, cases)),

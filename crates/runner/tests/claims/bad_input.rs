@@ -91,6 +91,10 @@ const FILES: &[(&str, &str)] = &[
         ":2:9: models: invalid type: string \"linear\", expected a list of models, or one model",
     ),
     ("timeout: soon\nMODEL", ":1:10: timeout: \"soon\" is no duration; write for example 300ms, 5s or 2m"),
+    (
+        "timing: {max_time: 1e19}\nMODEL",
+        ":1:20: timing.max_time: \"10000000000000000000\" is longer than the longest duration, 1000000000s; write a shorter one",
+    ),
     ("timing: {precision: 200%}\nMODEL", ":1:21: timing.precision: \"200%\" is no share…"),
     ("mock: [{match: '('}]\nMODEL", ":1:8: mock[0]: \"(\" is no regular expression: unclosed group"),
     // Keys given twice.
@@ -152,6 +156,7 @@ fn files_that_are_no_text_or_far_too_long_are_refused_in_a_line() {
     scene.write("name.yml", format!("recipes: [{long}]\n"));
     scene.write("key.yml", format!("? {long}\n: 1\n"));
     scene.write("list.yml", format!("recipes: [{}bogus]\n{MODEL}\n", "baseline, ".repeat(10_000)));
+    scene.write("numbers.yml", format!("recipes: [{}]\n", "int4wo-128".repeat(10_000)));
     scene.write("deep.yml", "[".repeat(100_000));
     let sizes: Vec<String> = (1..=100_000u32).map(|m| m.to_string()).collect();
     scene.write("million.yml", format!("models: [{{shapes: [{{name: decode, m: [{}]}}]}}]\n", sizes.join(",")));
@@ -162,7 +167,8 @@ fn files_that_are_no_text_or_far_too_long_are_refused_in_a_line() {
         ("name.yml", "name.yml:1:11: recipes[0]: unknown recipe \"xxx"),
         ("key.yml", "key.yml:1:3: unknown key \"xxx"),
         ("list.yml", "list.yml:1:100011: recipes[10000]: unknown recipe \"bogus\"; known: baseline"),
-        ("deep.yml", "deep.yml:1:1: invalid type: sequence"),
+        ("numbers.yml", "numbers.yml:1:11: recipes[0]: unknown recipe \"int4wo-128int4wo-128"),
+        ("deep.yml", "deep.yml: lists and maps are nested more than 64 deep; is a bracket never closed?"),
         ("million.yml", "million.yml:1:20: models[0].shapes[0]: decode would make 2500000 entries, more than 1000000"),
     ] {
         let ended = scene.run(&format!("run {arguments} --out out"));

@@ -1,6 +1,7 @@
 //! What the program promises, checked on the program itself: `calorimeter` is started as a process in a folder of its own,
 //! on the mock device where a case has to go wrong or to come out to the digit, on real devices where it has to be right.
 
+mod drawn;
 mod json_schema;
 mod outside;
 mod scene;
@@ -9,6 +10,7 @@ mod accelerator_files;
 mod accuracy;
 mod additions;
 mod bad_input;
+mod broken_files;
 mod calibration;
 mod clock_locks;
 mod commands;
@@ -16,6 +18,7 @@ mod embedding;
 mod formats;
 mod golden;
 mod hostile;
+mod hostile_input;
 mod interrupts;
 mod isolation;
 mod journal;

@@ -2,6 +2,7 @@
 //! tries and failures. The short form is part of every test run; the long one is
 //! `CALORIMETER_TORTURE=long cargo test -p calorimeter-runner --release torture -- --nocapture`.
 
+use crate::drawn::{Drawn, tries};
 use crate::scene::{Ended, Scene, TIMING};
 use calorimeter_sinks::journal;
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,28 +11,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-
-/// So many tries in the short form, or so many in the long one.
-pub fn tries(short: usize, long: usize) -> usize {
-    match std::env::var("CALORIMETER_TORTURE").as_deref() {
-        Ok("long") => long,
-        Ok(other) => other.parse().expect("CALORIMETER_TORTURE is `long` or a number of tries"),
-        Err(_) => short,
-    }
-}
-
-/// Numbers that are as good as drawn, the same for the same seed.
-pub struct Drawn(pub u64);
-
-impl Drawn {
-    pub fn below(&mut self, limit: u64) -> u64 {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-}
 
 /// Twelve cases in three groups, of which some crash or are wrong by themselves.
 fn config() -> String {
@@ -100,7 +79,7 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
         command.env("TMPDIR", scene.path("tmp")).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         if killed < kills {
-            std::thread::sleep(Duration::from_millis(drawn.below(700)));
+            std::thread::sleep(Duration::from_millis(drawn.below(700) as u64));
             let (run, workers) = (Pid::from_child(&child), children(child.id()));
             let hit = |signal, victims: &[Pid]| {
                 victims.iter().filter(|&&victim| kill_process(victim, signal).is_ok()).count()
@@ -113,7 +92,7 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
                 _ => {
                     let all: Vec<Pid> = [run].into_iter().chain(workers).collect();
                     hit(Signal::STOP, &all);
-                    std::thread::sleep(Duration::from_millis(drawn.below(300)));
+                    std::thread::sleep(Duration::from_millis(drawn.below(300) as u64));
                     hit(Signal::CONT, &all);
                 }
             }

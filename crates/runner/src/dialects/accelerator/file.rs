@@ -19,8 +19,10 @@ pub struct File {
 pub struct Benchmark {
     /// What is measured.
     pub operator: Operator,
-    /// At what: first those written one by one, then each sweep.
-    pub sets: Vec<Set>,
+    /// At what: first those written one by one.
+    literal: Vec<Set>,
+    /// Then each of these.
+    sweeps: Vec<Sweep>,
     /// For the sets that do not say it themselves.
     pub num_runs: Option<u64>,
     /// The folder of its table.
@@ -33,6 +35,28 @@ pub struct Benchmark {
     pub ignored: Vec<String>,
     /// Keys that mean nothing there either.
     pub unknown: Vec<String>,
+}
+
+impl Benchmark {
+    /// At how many sets it is measured, without making those of sweeps.
+    pub fn count(&self) -> u64 {
+        let swept = self.sweeps.iter().map(Sweep::count);
+        swept.fold(self.literal.len() as u64, u64::saturating_add)
+    }
+
+    /// At what: first those written one by one, then each sweep.
+    pub fn sets(&self) -> impl Iterator<Item = Result<Set, String>> {
+        self.literal.iter().cloned().map(Ok).chain(self.sweeps.iter().flat_map(Sweep::sets))
+    }
+
+    /// The names of their parameters, some of them often.
+    pub fn parameters(&self) -> impl Iterator<Item = String> {
+        let first = self.sweeps.iter().filter_map(|sweep| sweep.sets().next()?.ok());
+        self.literal.iter().cloned().chain(first).flat_map(|set| {
+            let (numbers, others) = (set.numbers.into_iter(), set.others.into_iter());
+            numbers.map(|(name, _)| name).chain(others.map(|(name, _)| name))
+        })
+    }
 }
 
 impl<'de> Deserialize<'de> for File {
@@ -112,13 +136,14 @@ impl<'de> Visitor<'de> for Entry {
         let Some(OperatorName(operator)) = operator else {
             return Err(Error::custom("benchmark_name is missing; files of version 2, with `name`, are not read"));
         };
-        let literal = params.unwrap_or_default().into_iter().map(|Literal(set)| set);
-        let swept = sweeps.unwrap_or_default().into_iter().flat_map(|Sweep(sets)| sets);
-        let sets: Vec<Set> = literal.chain(swept).collect();
-        if sets.is_empty() {
+        let literal = params.unwrap_or_default().into_iter().map(|Literal(set)| set).collect();
+        let sweeps = sweeps.unwrap_or_default();
+        let benchmark =
+            Benchmark { operator, literal, sweeps, num_runs, csv_path, trace_dir, metrics_dir, ignored, unknown };
+        if benchmark.count() == 0 {
             return Err(Error::custom("benchmark_params and benchmark_sweep_params are empty: nothing to run"));
         }
-        Ok(Benchmark { operator, sets, num_runs, csv_path, trace_dir, metrics_dir, ignored, unknown })
+        Ok(benchmark)
     }
 }
 

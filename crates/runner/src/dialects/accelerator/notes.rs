@@ -1,19 +1,19 @@
 //! What a reader of a file should know of it.
 
-use super::file::{Benchmark, File};
+use super::file::File;
 use calorimeter_zoo::Suite;
+use std::collections::HashSet;
 
 /// What of a file has no effect, each key once.
 pub fn notes(file: &File) -> Vec<String> {
     let ignored = file.benchmarks.iter().flat_map(|benchmark| benchmark.ignored.clone());
     let unknown = file.benchmarks.iter().flat_map(|benchmark| benchmark.unknown.clone());
     let computed = file.benchmarks.iter().filter(|benchmark| benchmark.operator.info().suite != Suite::Elsewhere);
-    let parameters = computed.flat_map(|Benchmark { operator, sets, .. }| {
-        let names = sets
-            .iter()
-            .flat_map(|set| set.numbers.iter().map(|(name, _)| name).chain(set.others.iter().map(|(name, _)| name)));
+    let parameters = computed.flat_map(|benchmark| {
+        let operator = benchmark.operator;
         let known = operator.info().axes;
-        names.filter(|name| !known.contains(&name.as_str())).map(move |name| format!("{name} of {operator}"))
+        let names = benchmark.parameters().filter(|name| !known.contains(&name.as_str()));
+        names.map(move |name| format!("{name} of {operator}"))
     });
     let lists = [
         ("keys without effect here", each_once(ignored)),
@@ -25,11 +25,6 @@ pub fn notes(file: &File) -> Vec<String> {
 }
 
 fn each_once(keys: impl Iterator<Item = String>) -> Vec<String> {
-    let mut once: Vec<String> = Vec::new();
-    for key in keys {
-        if !once.contains(&key) {
-            once.push(key);
-        }
-    }
-    once
+    let mut known = HashSet::new();
+    keys.filter(|key| known.insert(key.clone())).collect()
 }

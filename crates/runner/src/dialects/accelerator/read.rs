@@ -6,8 +6,10 @@ use super::published::default_element;
 use super::sweep::Set;
 use crate::devices::Devices;
 use crate::dialects::{Document, Source, yaml};
-use crate::entries::{ConfigError, Entry, Origin, Size, Timing};
+use crate::entries::{ConfigError, Entry, MOST_ENTRIES, Origin, Size, Timing};
 use calorimeter_case::{Axes, Export};
+use calorimeter_recipes::Element;
+use calorimeter_shapes::MAX_SHAPES;
 use calorimeter_timing::Options;
 use calorimeter_zoo::{Operator, Subject};
 use serde::de::IgnoredAny;
@@ -18,15 +20,25 @@ const MAX_NUMBERS: u128 = 1 << 56;
 
 /// Whether a text is such a file: it has the key `benchmarks`, where ours have `models`.
 pub fn is_one(text: &str) -> bool {
-    let keys = serde_yaml::from_str::<BTreeMap<String, IgnoredAny>>(text).unwrap_or_default();
+    let keys = serde_yaml::from_str::<BTreeMap<String, IgnoredAny>>(yaml::without_mark(text)).unwrap_or_default();
     keys.contains_key("benchmarks") && !keys.contains_key("models") && !keys.contains_key("model_params")
 }
 
 /// What a file asks for.
 pub fn read(source: &Source, devices: &Devices) -> Result<Document, ConfigError> {
-    let file: File = yaml::parse(&source.path, &source.text)?;
+    let file: File = yaml::parse(source)?;
     if file.benchmarks.is_empty() {
         return Err(ConfigError::invalid(source.path.clone(), "benchmarks is empty: nothing to run"));
+    }
+    if file.benchmarks.len() > MOST_ENTRIES {
+        let message = format!("{} benchmarks, more than {MOST_ENTRIES}; split the file", file.benchmarks.len());
+        return Err(ConfigError::invalid(source.path.clone(), message));
+    }
+    let sets = file.benchmarks.iter().fold(0u64, |sets, benchmark| sets.saturating_add(benchmark.count()));
+    if sets > MAX_SHAPES {
+        let message =
+            format!("its benchmarks ask for {sets} sets of parameters, more than {MAX_SHAPES}; split the file");
+        return Err(ConfigError::invalid(source.path.clone(), message));
     }
     let mut entries = Vec::with_capacity(file.benchmarks.len());
     for (index, benchmark) in file.benchmarks.iter().enumerate() {
@@ -36,9 +48,13 @@ pub fn read(source: &Source, devices: &Devices) -> Result<Document, ConfigError>
             csv_path: benchmark.csv_path.clone(),
             metrics_dir: benchmark.metrics_dir.clone(),
         };
-        // An entry has one type of inputs and one least number of windows.
-        for sets in benchmark.sets.chunk_by(|a, b| (a.element, a.num_runs) == (b.element, b.num_runs)) {
-            let entry = entry(benchmark, sets, origin.clone(), devices).map_err(|message| origin.invalid(message))?;
+        let parts = parts(benchmark, devices).map_err(|message| origin.invalid(message))?;
+        if entries.len() + parts.len() > MOST_ENTRIES {
+            let says = format!("dtype or num_runs change more than {MOST_ENTRIES} times; sweep them before the others");
+            return Err(origin.invalid(says));
+        }
+        for (common, sizes) in parts {
+            let entry = entry(benchmark, common, sizes, origin.clone());
             entries.push(Entry { export: Some(export.clone()), ..entry });
         }
     }
@@ -46,13 +62,29 @@ pub fn read(source: &Source, devices: &Devices) -> Result<Document, ConfigError>
     Ok(Document { entries, output_dir: None, notes })
 }
 
-fn entry(benchmark: &Benchmark, sets: &[Set], origin: Origin, devices: &Devices) -> Result<Entry, String> {
+/// What the sets of an entry have in common: the type of inputs and the least number of windows.
+type Common = (Option<Element>, Option<u64>);
+
+/// The sizes of a benchmark, in order, each entry's apart.
+fn parts(benchmark: &Benchmark, devices: &Devices) -> Result<Vec<(Common, Vec<Size>)>, String> {
+    let mut parts: Vec<(Common, Vec<Size>)> = Vec::new();
+    for set in benchmark.sets() {
+        let set = set?;
+        let common = (set.element, set.num_runs);
+        let size = Size { output: set.output, ..Size::custom(axes(benchmark.operator, set, devices)?) };
+        match parts.last_mut().filter(|(known, _)| *known == common) {
+            Some((_, sizes)) => sizes.push(size),
+            None => parts.push((common, vec![size])),
+        }
+    }
+    Ok(parts)
+}
+
+fn entry(benchmark: &Benchmark, (element, runs): Common, sizes: Vec<Size>, origin: Origin) -> Entry {
     let (operator, default) = (benchmark.operator, Options::default());
-    let runs = sets[0].num_runs.or(benchmark.num_runs).unwrap_or(0).min(u64::from(u32::MAX)) as u32;
-    let size = |set: &Set| Ok(Size { output: set.output, ..Size::custom(axes(operator, set, devices)?) });
-    let sizes = sets.iter().map(size).collect::<Result<Vec<Size>, String>>()?;
-    Ok(Entry {
-        element: sets[0].element.unwrap_or_else(|| default_element(operator)),
+    let runs = runs.or(benchmark.num_runs).unwrap_or(0).min(u64::from(u32::MAX)) as u32;
+    Entry {
+        element: element.unwrap_or_else(|| default_element(operator)),
         timing: Timing {
             min_windows: Some(runs.max(default.min_windows)),
             max_windows: Some(runs.max(default.max_windows)),
@@ -60,17 +92,17 @@ fn entry(benchmark: &Benchmark, sets: &[Set], origin: Origin, devices: &Devices)
         },
         profiler: benchmark.trace_dir.is_some(),
         ..Entry::new(origin, Subject::Operator(operator), sizes)
-    })
+    }
 }
 
 /// The parameters that are axes of the operator.
-fn axes(operator: Operator, set: &Set, devices: &Devices) -> Result<Axes, String> {
+fn axes(operator: Operator, set: Set, devices: &Devices) -> Result<Axes, String> {
     let known = operator.info().axes;
     if let Some((name, value)) = set.others.iter().find(|(name, _)| known.contains(&name.as_str())) {
         return Err(format!("{name} is {value:?}, and no whole number from 1"));
     }
     let mut axes: Vec<(String, u64)> =
-        set.numbers.iter().filter(|(name, _)| known.contains(&name.as_str())).cloned().collect();
+        set.numbers.into_iter().filter(|(name, _)| known.contains(&name.as_str())).collect();
     // There it is a mesh that says between how many; here it is between all.
     if known.contains(&"devices") && !axes.iter().any(|(name, _)| name == "devices") {
         axes.push(("devices".into(), devices.cuda_gpus().max(2)));

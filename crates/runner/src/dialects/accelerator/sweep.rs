@@ -26,11 +26,14 @@ pub struct Set {
 pub struct Literal(pub Set);
 
 /// A map of `benchmark_sweep_params`: every combination of its values, the last key fastest.
-pub struct Sweep(pub Vec<Set>);
+pub struct Sweep {
+    axes: Vec<(String, Vec<Parameter>)>,
+    count: u64,
+}
 
 /// A value of a parameter.
 #[derive(Debug, Clone, PartialEq)]
-enum Parameter {
+pub enum Parameter {
     Number(u64),
     Text(String),
 }
@@ -81,22 +84,48 @@ fn names(pairs: &[(String, Parameter)]) -> String {
     pairs.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Every combination of the values, the last key fastest.
-fn product(axes: Vec<(String, Vec<Parameter>)>) -> Result<Vec<Set>, String> {
-    // Saturating: what is that long is refused all the same.
-    let count = axes.iter().fold(1u64, |count, (_, values)| count.saturating_mul(values.len() as u64));
-    if count > MAX_SHAPES {
-        let sizes: Vec<String> = axes.iter().map(|(name, values)| format!("{name} has {}", values.len())).collect();
-        return Err(format!("{count} combinations, more than {MAX_SHAPES}: narrow one ({})", sizes.join(", ")));
+impl Sweep {
+    /// Refuses too many combinations, and a value that is none of its parameter.
+    fn new(axes: Vec<(String, Vec<Parameter>)>) -> Result<Self, String> {
+        // Saturating: what is that long is refused all the same.
+        let count = axes.iter().fold(1u64, |count, (_, values)| count.saturating_mul(values.len() as u64));
+        if count > MAX_SHAPES {
+            let sizes: Vec<String> = axes.iter().map(|(name, values)| format!("{name} has {}", values.len())).collect();
+            return Err(format!("{count} combinations, more than {MAX_SHAPES}: narrow one ({})", sizes.join(", ")));
+        }
+        let sweep = Self { axes, count };
+        // While its place is known, each value is looked at in one combination.
+        let longest = sweep.axes.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+        for at in 0..longest {
+            sweep.set(|values| at.min(values.len() - 1))?;
+        }
+        Ok(sweep)
     }
-    let mut sets: Vec<Vec<(String, Parameter)>> = vec![Vec::new()];
-    for (name, values) in &axes {
-        let longer = |set: Vec<(String, Parameter)>| {
-            values.iter().map(move |value| [set.clone(), vec![(name.clone(), value.clone())]].concat())
-        };
-        sets = sets.into_iter().flat_map(longer).collect();
+
+    /// How many combinations there are, without making them.
+    pub fn count(&self) -> u64 {
+        self.count
     }
-    sets.into_iter().map(Set::of).collect()
+
+    /// Every combination, the last key fastest.
+    pub fn sets(&self) -> impl Iterator<Item = Result<Set, String>> {
+        (0..self.count as usize).map(|index| {
+            let mut rest = index;
+            self.set(|values| {
+                let place = rest % values.len();
+                rest /= values.len();
+                place
+            })
+        })
+    }
+
+    /// One combination; it is said where in the values of each parameter, the last one first.
+    fn set(&self, mut place: impl FnMut(&[Parameter]) -> usize) -> Result<Set, String> {
+        let value = |(name, values): &(String, Vec<Parameter>)| (name.clone(), values[place(values)].clone());
+        let mut pairs: Vec<(String, Parameter)> = self.axes.iter().rev().map(value).collect();
+        pairs.reverse();
+        Set::of(pairs)
+    }
 }
 
 impl<'de> Deserialize<'de> for Sweep {
@@ -119,7 +148,7 @@ impl<'de> Deserialize<'de> for Sweep {
                     once(axes.iter().map(|(name, _)| name), name)?;
                     axes.push((name.to_owned(), values));
                 }
-                product(axes).map(Sweep).map_err(Error::custom)
+                Sweep::new(axes).map_err(Error::custom)
             }
         }
         deserializer.deserialize_map(Map)

@@ -1,6 +1,6 @@
 //! The sizes of operators as they are written: values for each axis.
 
-use calorimeter_shapes::{Axes, Axis, Grid, ShapeError, Values};
+use calorimeter_shapes::{Axis, Grid, ShapeError, Values};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -12,9 +12,8 @@ pub struct AxisValues(pub Vec<(String, Values)>);
 
 impl AxisValues {
     /// Every combination.
-    pub fn points(&self) -> Result<Vec<Axes>, ShapeError> {
-        let axes = self.0.iter().map(|(name, values)| Axis::new(name.clone(), values.clone()));
-        Ok(Grid::product(axes)?.iter().collect())
+    pub fn grid(&self) -> Result<Grid, ShapeError> {
+        Grid::product(self.0.iter().map(|(name, values)| Axis::new(name.clone(), values.clone())))
     }
 }
 

@@ -4,19 +4,22 @@ use super::axes::AxisValues;
 use super::file::{File, Mode, ModelEntry};
 use crate::dialects::names::ModelName;
 use crate::dialects::{Document, Source, yaml};
-use crate::entries::{CompileMode, ConfigError, Entry, Origin, Size};
-use calorimeter_case::Axes;
+use crate::entries::{CompileMode, ConfigError, Entry, MOST_ENTRIES, Origin, Size};
+use calorimeter_case::{Axes, Name};
 use calorimeter_recipes::{Dtype, Element, Sparsity};
-use calorimeter_shapes::ShapeSource;
+use calorimeter_shapes::{Grid, MAX_SHAPES};
 use calorimeter_zoo::{Subject, ZooError};
 use std::path::Path;
 
 /// What a file asks for.
 pub fn read(source: &Source) -> Result<Document, ConfigError> {
-    let file: File = yaml::parse(&source.path, &source.text)?;
+    let file: File = yaml::parse(source)?;
     let invalid = |message: &str| Err(ConfigError::invalid(source.path.clone(), message));
     if file.mode == Mode::Training {
         return invalid("benchmark_mode training is not available in this version; only inference is");
+    }
+    if file.models.len() > MOST_ENTRIES {
+        return invalid(&format!("{} models, more than {MOST_ENTRIES}; split the file", file.models.len()));
     }
     if file.models.is_empty() {
         return invalid("models (or model_params) is missing or empty: nothing to run");
@@ -28,20 +31,23 @@ pub fn read(source: &Source) -> Result<Document, ConfigError> {
         );
     }
     let mut entries = Vec::with_capacity(file.models.len());
+    let mut room = MAX_SHAPES;
     for (index, model) in file.models.iter().enumerate() {
         let origin = Origin::listed(&source.path, "models", index);
-        let entry = entry(&file, file.defaults().overwrite(model), origin.clone());
-        entries.push(entry.map_err(|message| origin.invalid(message))?);
+        let entry = entry(&file, file.defaults().overwrite(model), origin.clone(), room);
+        let entry = entry.map_err(|message| origin.invalid(message))?;
+        room = room.saturating_sub(entry.sizes.len() as u64);
+        entries.push(entry);
     }
     Ok(Document { entries, output_dir: file.output_dir.map(Into::into), notes: Vec::new() })
 }
 
-fn entry(file: &File, model: ModelEntry, origin: Origin) -> Result<Entry, String> {
+fn entry(file: &File, model: ModelEntry, origin: Origin, room: u64) -> Result<Entry, String> {
     let subject = match model.model {
         Some(ModelName(subject)) => subject,
         None => Subject::Model("linear".parse().map_err(|error: ZooError| error.to_string())?),
     };
-    let sizes = sizes(&model, &origin.path)?;
+    let sizes = sizes(&model, &origin.path, room)?;
     let sparsities: Vec<Sparsity> = file.sparsities.iter().flatten().copied().collect();
     Ok(Entry {
         name: model.name,
@@ -69,22 +75,35 @@ fn entry(file: &File, model: ModelEntry, origin: Origin) -> Result<Entry, String
     })
 }
 
-/// The sizes of a model: shapes for what has m, k and n, axes for other operators.
-fn sizes(model: &ModelEntry, path: &Path) -> Result<Vec<Size>, String> {
-    let size = |name: String, axes: Axes| Size { name, axes, output: model.output_dtype };
+/// The sizes of a model: shapes for what has m, k and n, axes for other operators. They are counted before they are made.
+fn sizes(model: &ModelEntry, path: &Path, room: u64) -> Result<Vec<Size>, String> {
+    let mut sizes = Vec::new();
+    let fits = |made: usize, more: u64| match (made as u64).saturating_add(more) {
+        all if all > room => {
+            Err(format!("with what stands before it the file asks for more than {MAX_SHAPES} sizes; split it"))
+        }
+        _ => Ok(()),
+    };
+    let size = |name: Name, axes: Axes| Size { name, axes, output: model.output_dtype };
     match (model.shapes.as_deref(), model.axes.as_deref()) {
-        (Some([_, ..]), Some(_)) => Err("shapes and axes are both given: keep one".into()),
+        (Some([_, ..]), Some(_)) => return Err("shapes and axes are both given: keep one".into()),
         (Some(sources @ [_, ..]), None) => {
-            let shapes = |source: &ShapeSource| source.shapes_in(path.parent().unwrap_or(Path::new(".")));
-            let shapes: Result<Vec<_>, _> = sources.iter().map(shapes).collect();
-            let shapes = shapes.map_err(|error| error.to_string())?.into_iter().flatten();
-            Ok(shapes.map(|named| size(named.name.to_string(), named.shape.into())).collect())
+            for source in sources {
+                fits(sizes.len(), source.count().unwrap_or(0))?;
+                let shapes = source.shapes_in(path.parent().unwrap_or(Path::new(".")));
+                let shapes = shapes.map_err(|error| error.to_string())?;
+                fits(sizes.len(), shapes.len() as u64)?;
+                sizes.extend(shapes.into_iter().map(|named| size(named.name.into(), named.shape.into())));
+            }
         }
         (_, Some(grids)) => {
-            let points: Result<Vec<Vec<Axes>>, _> = grids.iter().map(AxisValues::points).collect();
-            let points = points.map_err(|error| format!("axes: {error}"))?.into_iter().flatten();
-            Ok(points.map(|axes| size("custom".into(), axes)).collect())
+            let grids: Result<Vec<Grid>, _> = grids.iter().map(AxisValues::grid).collect();
+            for grid in grids.map_err(|error| format!("axes: {error}"))? {
+                fits(sizes.len(), grid.count())?;
+                sizes.extend(grid.iter().map(|axes| size(Size::CUSTOM, axes)));
+            }
         }
-        _ => Ok(Vec::new()),
+        _ => {}
     }
+    Ok(sizes)
 }

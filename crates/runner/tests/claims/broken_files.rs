@@ -1,0 +1,268 @@
+//! Whatever is in a file, reading it ends soon, with a plan or with a sentence.
+//! A file that does harm is kept and named.
+
+use crate::drawn::{Drawn, tries};
+use crate::scene::{Ended, Scene, TIMING, fixture};
+use calorimeter_runner::devices::Devices;
+use calorimeter_runner::dialects::{Source, read};
+use calorimeter_runner::entries::{Overrides, resolve};
+use calorimeter_runner::plan::Plan;
+use calorimeter_runner::run::Request;
+use calorimeter_sinks::journal;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// A try that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Plans of more cases are counted and not made: a mutation makes them easily.
+const PLANNED: u64 = 5_000;
+
+/// What readers have stumbled over.
+const PIECES: &[&str] = &[
+    "[",
+    "]",
+    "{",
+    "}",
+    "&a ",
+    "*a",
+    "!!str ",
+    "? ",
+    "- ",
+    "\t",
+    ": ",
+    ", ",
+    "\n",
+    "\r",
+    "\u{feff}",
+    "---\n",
+    "...\n",
+    "%TAG ! x\n",
+    "|\n",
+    ">-\n",
+    "#",
+    "\"",
+    "'",
+    "\\",
+    "\0",
+    "\u{1b}[31m",
+    "../",
+    "=1+1",
+    "1e19",
+    "1e400",
+    "-1",
+    "0",
+    "18446744073709551616",
+    "9223372036854775807",
+    "2147483649",
+    ".nan",
+    ".inf",
+    "null",
+    "~",
+    "true",
+    "0x10",
+    "1_000",
+    "\u{202e}",
+    "é",
+    "<<: ",
+    "name",
+    "start",
+    "end",
+    "multiplier",
+    "m8-k8-n8",
+    "null,",
+    "[]",
+    "{}",
+    "\"\"",
+];
+
+/// A file with a few things changed: bytes, pieces, numbers, lines, and parts of another file.
+fn mutated(original: &[u8], other: &[u8], lots: &mut Drawn) -> Vec<u8> {
+    let mut bytes = original.to_vec();
+    for _ in 0..1 + lots.below(3) {
+        let at = lots.below(bytes.len() + 1);
+        let end = (at + lots.below(40)).min(bytes.len());
+        match lots.below(9) {
+            0 if at < bytes.len() => bytes[at] ^= 1 << lots.below(8),
+            1 => drop(bytes.drain(at..end)),
+            2 => drop(bytes.splice(at..end, lots.one(PIECES).bytes())),
+            3 => drop(bytes.splice(at..at, lots.one(PIECES).bytes())),
+            4 => bytes.truncate(at),
+            5 => {
+                let part = bytes[at..end].repeat(1 + lots.below(300));
+                bytes.splice(at..end, part);
+            }
+            6 => {
+                let from = lots.below(other.len() + 1);
+                let to = (from + lots.below(200)).min(other.len());
+                bytes.splice(at..end, other[from..to].iter().copied());
+            }
+            7 => {
+                let mut lines: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
+                let (one, two) = (lots.below(lines.len()), lots.below(lines.len()));
+                if !lines.is_empty() {
+                    lines.swap(one, two);
+                }
+                bytes = lines.concat();
+            }
+            _ => {
+                let digit = |&at: &usize| bytes[at].is_ascii_digit();
+                let Some(from) = (at..bytes.len()).find(digit) else { continue };
+                let to = (from..bytes.len()).find(|at| !digit(at)).unwrap_or(bytes.len());
+                let number = lots.one(&["0", "-1", "1e19", "1.5", "4294967296", "99999999999999999999", "7"]);
+                bytes.splice(from..to, number.bytes());
+            }
+        }
+    }
+    bytes
+}
+
+fn files_of(folder: PathBuf, extension: &str) -> Vec<Vec<u8>> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let wanted = paths.into_iter().filter(|path| path.extension().is_some_and(|found| found == extension));
+    wanted.map(|path| fs::read(path).unwrap()).collect()
+}
+
+/// Reads a file in this process, as its kind is read; what is wrong with it is said.
+type Reader = fn(&Path) -> Result<(), String>;
+
+fn config(path: &Path) -> Result<(), String> {
+    let source = Source::read(path).map_err(|error| error.to_string())?;
+    let devices = Devices::invented([]);
+    let document = read(&[source], &devices).map_err(|error| error.to_string())?;
+    let entries = resolve(document.entries, &Overrides::default(), &devices).map_err(|error| error.to_string())?;
+    if entries.iter().map(|entry| entry.cases()).sum::<u64>() <= PLANNED {
+        let plan = Plan::new(entries, None);
+        assert_eq!(plan.cases().count(), plan.len());
+    }
+    Ok(())
+}
+
+fn run(path: &Path) -> Result<(), String> {
+    let folder = path.with_extension("run");
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(path, folder.join("journal.jsonl")).unwrap();
+    journal::read(&folder).map_err(|error| error.to_string())?;
+    let request = Request::of_journal(&folder).map_err(|error| error.to_string())?;
+    request.prepare_for(&Devices::invented([])).map_err(|error| error.to_string()).map(drop)
+}
+
+fn shapes(path: &Path) -> Result<(), String> {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let source = format!("{{name: csv, path: {name}}}");
+    let source: calorimeter_shapes::ShapeSource = serde_yaml::from_str(&source).unwrap();
+    source.shapes_in(path.parent().unwrap()).map_err(|error| error.to_string()).map(drop)
+}
+
+/// What is wrong with an error as a sentence.
+fn faults(error: &str) -> Option<String> {
+    let plain = error.chars().filter(|c| c.is_control()).count() == 0;
+    (error.len() < 10 || error.len() > 8000 || !plain).then(|| format!("no sentence: {error:?}"))
+}
+
+#[test]
+fn whatever_is_in_a_file_it_is_read_or_refused_in_a_sentence() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut configs = files_of(repository.join("configs"), "yml");
+    configs.extend(files_of(fixture("torchao"), "yml"));
+    configs.extend(files_of(fixture("accelerator"), "yaml"));
+    configs.extend(files_of(fixture("golden"), "yml"));
+    let rows = [&b"name,m,k,n\nmlp.up,8,16,32\n\"a,b\",1,2,3\n"[..], b"n,K,m\r\n3,2,1\r\n\r\n 6 ,5,4"];
+    let kinds: [(&str, Reader, Vec<Vec<u8>>); 3] = [
+        ("f.yml", config, configs),
+        ("j.jsonl", run, files_of(fixture("journals"), "jsonl")),
+        ("s.csv", shapes, rows.map(<[u8]>::to_vec).to_vec()),
+    ];
+    let all: Vec<&[u8]> = kinds.iter().flat_map(|(_, _, files)| files.iter().map(Vec::as_slice)).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let (tries, mut lots, mut failures) = (tries(300, 200_000), Drawn::seeded(), Vec::new());
+    let (orders, ordered) = channel::<(Reader, PathBuf)>();
+    let (answers, answered) = channel();
+    std::thread::spawn(move || {
+        for (reader, path) in ordered {
+            let said = std::panic::catch_unwind(|| reader(&path)).unwrap_or_else(|_| Err("\u{7}panicked".into()));
+            if answers.send(said).is_err() {
+                return;
+            }
+        }
+    });
+    let mut refused = 0;
+    for at in 0..tries {
+        // Most of what people write is configurations.
+        let (name, reader, files) = &kinds[[0, 0, 0, 1, 2][lots.below(5)]];
+        let original = &files[lots.below(files.len())];
+        let path = folder.path().join(name);
+        let text = mutated(original, lots.one(&all), &mut lots);
+        fs::write(&path, &text).unwrap();
+        orders.send((*reader, path.clone())).unwrap();
+        let fault = match answered.recv_timeout(PATIENCE) {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => {
+                refused += 1;
+                faults(&error)
+            }
+            Err(RecvTimeoutError::Timeout) => Some("hangs".into()),
+            Err(RecvTimeoutError::Disconnected) => Some("is gone".into()),
+        };
+        if let Some(fault) = fault {
+            let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("torture-{at}-{name}"));
+            fs::write(&kept, &text).unwrap();
+            failures.push(format!("{}: {fault}", kept.display()));
+            if fault == "hangs" {
+                break;
+            }
+        }
+    }
+    println!("{tries} tries, {refused} refused, {} failures", failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Profiles and what is kept for later runs are read by the program alone.
+#[test]
+fn whatever_is_in_a_profile_or_a_cache_the_program_goes_on_or_says_why() {
+    let model = "models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
+    let scene =
+        Scene::with(&format!("recipes: [baseline]\ndevice: mock\nimplementations: [eager]\n{TIMING}\n{model}\n"));
+    let calibrate = "calibrate --device mock --quick --max-time 20ms --operations latency,stream_add";
+    scene.run(&format!("{calibrate} --out calibrated --output profile.json")).ended_with(0);
+    scene.run("noise --device mock --comparisons 1").ended_with(0);
+    let profile = fs::read(scene.path("profile.json")).unwrap();
+    let cached: Vec<(PathBuf, Vec<u8>)> = below(&scene.path("cache"));
+    assert!(!cached.is_empty());
+    let (tries, mut lots) = (tries(15, 10_000), Drawn::seeded());
+    for at in 0..tries {
+        let command = match lots.below(3) {
+            0 => {
+                let (path, original) = &cached[lots.below(cached.len())];
+                fs::write(path, mutated(original, &profile, &mut lots)).unwrap();
+                format!("run c.yml --out out{at}")
+            }
+            _ => {
+                fs::write(scene.path("p.json"), mutated(&profile, &cached[0].1, &mut lots)).unwrap();
+                "calibrate --show p.json".into()
+            }
+        };
+        let ended = Ended::of(&mut scene.limited("ulimit -t 20", &command));
+        assert!(matches!(ended.code, Some(0 | 2)) && !ended.stderr.contains("panicked"), "{at}: {command}: {ended:?}");
+        if ended.code == Some(2) {
+            assert_eq!(faults(ended.error()), None);
+        }
+    }
+    println!("{tries} tries, no failures");
+}
+
+fn below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(below(&path));
+        } else {
+            found.push((path.clone(), fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,0 +1,199 @@
+//! Paths of any bytes, files without end, and requests for more than a machine holds: each works or is refused in a line.
+
+use crate::scene::{Ended, Scene, TIMING};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
+
+/// A name that is no UTF-8, with this ending.
+fn odd(ending: &str) -> OsString {
+    OsString::from_vec([b"caf\xe9", ending.as_bytes()].concat())
+}
+
+/// The program with these arguments, odd ones among them.
+fn command(scene: &Scene, arguments: &[&OsStr]) -> Command {
+    let mut command = scene.command("");
+    command.args(arguments);
+    command
+}
+
+fn run(scene: &Scene, arguments: &[&OsStr]) -> Ended {
+    ended(command(scene, arguments).output().unwrap())
+}
+
+/// What is printed of an odd path is as much of it as is text.
+fn ended(output: Output) -> Ended {
+    assert_eq!(output.status.signal(), None, "{}", String::from_utf8_lossy(&output.stderr));
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+const COMMON: &str = "recipes: [baseline]\ndevice: mock\nimplementations: [eager]\n";
+
+#[test]
+fn every_path_may_be_of_any_bytes() {
+    let scene = Scene::new();
+    let (folder, config, out) = (odd(""), odd("/c.yml"), odd(".out"));
+    std::fs::create_dir(scene.path(".").join(&folder)).unwrap();
+    let shapes = "models: [{shapes: [{name: csv, path: s.csv}]}]";
+    std::fs::write(scene.path(".").join(&config), format!("{COMMON}{TIMING}\nenable_profiler: true\n{shapes}\n"))
+        .unwrap();
+    std::fs::write(scene.path(".").join(odd("/s.csv")), "m,k,n\n8,8,8\n16,8,8\n").unwrap();
+    let text = OsStr::new;
+    let run = |arguments: &[&OsStr]| run(&scene, arguments);
+    let first = run(&[text("run"), &config, text("--out"), &out, text("--format"), text("jsonl")]);
+    assert_eq!(first.ended_with(0).records().iter().filter(|record| record.is_ok()).count(), 2, "{first:?}");
+    // The file and its shapes are found again by what the journal says.
+    let resumed = run(&[text("run"), text("--resume"), &out, text("--format"), text("jsonl")]);
+    assert!(resumed.ended_with(0).stdout.is_empty(), "{resumed:?}");
+    let dashboard = odd(".json");
+    run(&[text("ci"), text("--config"), &config, text("--output"), &dashboard]).ended_with(0);
+    assert!(scene.path(".").join(&dashboard).is_file());
+    let (profile, registry) = (odd(".profile"), odd(".registry"));
+    let calibrate = ["calibrate", "--device", "mock", "--quick", "--max-time", "20ms", "--operations", "latency"];
+    let mut arguments: Vec<&OsStr> = calibrate.into_iter().map(text).collect();
+    let place = [text("--output"), &profile, text("--registry"), &registry, text("--out"), text("calibrated")];
+    arguments.extend(place);
+    run(&arguments).ended_with(0);
+    run(&[text("calibrate"), text("--show"), &profile]).ended_with(0);
+    run(&[text("calibrate"), text("--show"), text("mock"), text("--registry"), &registry]).ended_with(0);
+    // Results name this one.
+    let ops = [text("ops"), text("--device"), text("mock"), text("--export"), &folder];
+    let refused = run(&ops);
+    refused.ended_with(2);
+    assert!(refused.stderr.contains("--export <DIR>': it is no UTF-8"), "{refused:?}");
+    let error = run(&[text("run"), &odd(".missing")]);
+    assert!(error.error().starts_with("cannot read caf\u{fffd}.missing: No such file"), "{error:?}");
+}
+
+#[test]
+fn workers_find_folders_of_any_bytes() {
+    let scene =
+        Scene::with(&format!("{COMMON}{TIMING}\nmodels: [{{shapes: [{{name: custom, shapes: [[8, 8, 8]]}}]}}]\n"));
+    let (cache, temporary) = (scene.path(".").join(odd(".cache")), scene.path(".").join(odd(".tmp")));
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = scene.command("run c.yml --out out --format jsonl");
+    let ended = Ended::of(command.env("XDG_CACHE_HOME", &cache).env("TMPDIR", &temporary));
+    assert!(ended.ended_with(0).records()[0].is_ok(), "{ended:?}");
+}
+
+#[test]
+fn the_mark_of_an_encoding_is_passed_over() {
+    let scene = Scene::with(&format!("\u{feff}{COMMON}models: [{{shapes: [{{name: csv, path: s.csv}}]}}]\n"));
+    scene.write("s.csv", "\u{feff}m,k,n\n8,8,8\n");
+    assert_eq!(scene.run("run c.yml --dry-run --format jsonl").ended_with(0).objects().len(), 1);
+    scene.write("b.yml", "\u{feff}benchmarks:\n- {benchmark_name: add, benchmark_sweep_params: [{m: 8, n: 8}]}\n");
+    assert!(!scene.run("run b.yml --device mock --dry-run --format jsonl").ended_with(0).objects().is_empty());
+    scene.write("wrong.yml", "\u{feff}recipees: [baseline]\n");
+    assert!(scene.run("run wrong.yml").error().starts_with("wrong.yml:1:1: unknown key \"recipees\""));
+}
+
+/// Where what is tested would take all memory, or all day, of a machine.
+const LIMIT: &str = "ulimit -v 8000000 && ulimit -t 30";
+
+#[test]
+fn no_file_is_read_without_end() {
+    let scene = Scene::new();
+    let limited = |arguments: &str| Ended::of(&mut scene.limited(LIMIT, arguments));
+    let longer = "it is longer than 4 MiB, the most that is read of such a file; make it shorter";
+    assert_eq!(limited("run /dev/zero").error(), format!("cannot read /dev/zero: {longer}"));
+    let pipe = std::fs::File::open("/dev/zero").unwrap();
+    let piped = scene.limited(LIMIT, "run /dev/stdin").stdin(pipe).output().unwrap();
+    assert_eq!(Ended::from(piped).error(), format!("cannot read /dev/stdin: {longer}"));
+    scene.write("c.yml", format!("{COMMON}models: [{{shapes: [{{name: csv, path: /dev/zero}}]}}]\n"));
+    let error = limited("run c.yml").error().to_owned();
+    assert!(error.starts_with("c.yml: models[0]: cannot read /dev/zero: it is longer than 64 MiB"), "{error}");
+    let error = limited("calibrate --show /dev/zero").error().to_owned();
+    assert!(error.starts_with("cannot read /dev/zero: it is longer than 16 MiB"), "{error}");
+}
+
+#[test]
+fn too_much_is_counted_and_refused() {
+    let models = |one: &str, times: usize| format!("models: [{}]\n", vec![one; times].join(", "));
+    let sweep = "{axes: {m: {start: 1, end: 1000, increment: 1}, k: {start: 1, end: 1000, increment: 1}, n: 1}}";
+    let sweeps = "{m_range: {start: 1, end: 1000, increase_by: 1}, n_range: {start: 1, end: 1000, increase_by: 1}}";
+    let sweeps = vec![sweeps; 20].join(", ");
+    let rows = "name: csv, path: s.csv";
+    for (file, says) in [
+        (
+            format!("{COMMON}{}", models(sweep, 20)),
+            "c.yml: models[1]: with what stands before it the file asks for more than 1000000 sizes; split it",
+        ),
+        (
+            format!("benchmarks: [{{benchmark_name: add, benchmark_sweep_params: [{sweeps}]}}]\n"),
+            "c.yml: its benchmarks ask for 20000000 sets of parameters, more than 1000000; split the file",
+        ),
+        (
+            format!("{COMMON}{}", models(&format!("{{shapes: [{{{rows}}}, {{{rows}}}]}}"), 1)),
+            "c.yml: models[0]: with what stands before it the file asks for more than 1000000 sizes; split it",
+        ),
+        (
+            format!("{}models: [{{shapes: [{{name: sweep, min_power: 0, max_power: 20}}]}}]\n", many_recipes()),
+            "c.yml: models[0]: up to here there are 1194669 cases, more than 1000000; name fewer shapes, ",
+        ),
+        (format!("{COMMON}{}", models("{}", 10_001)), "c.yml: 10001 models, more than 10000; split the file"),
+        (
+            format!("{COMMON}models: [{{shapes: [{{name: custom, shapes: {}", "[".repeat(100_000)),
+            "c.yml: lists and maps are nested more than 64 deep; is a bracket never closed?",
+        ),
+        (
+            format!("{COMMON}a: &a [{}]\nb: [{}]\n", "1,".repeat(1000), "*a,".repeat(3000)),
+            "c.yml: with its aliases written out it is longer than 4 MiB; use fewer of them",
+        ),
+    ] {
+        let scene = Scene::with(&file);
+        scene.write("s.csv", format!("m,k,n\n{}", "8,8,8\n".repeat(600_000)));
+        let ended = Ended::of(&mut scene.limited(LIMIT, "run c.yml --device mock --dry-run"));
+        assert!(ended.error().starts_with(says), "{}", ended.error());
+    }
+    let axes = format!("m={0} --axis k={0} --axis n={0}", vec!["8"; 101].join(","));
+    let ended = Ended::of(&mut Scene::new().limited(LIMIT, &format!("gemm --device mock --dry-run --axis {axes}")));
+    assert!(ended.error().contains(" sizes, more than 1000000; give fewer values"), "{}", ended.error());
+}
+
+/// So many that the cases of all cubes are too many.
+fn many_recipes() -> String {
+    let recipes: Vec<String> = (1..=128).map(|group| format!("uintx-4-{group}")).collect();
+    format!("device: mock\nimplementations: [eager]\nrecipes: [{}]\n", recipes.join(", "))
+}
+
+#[test]
+fn equal_shapes_are_planned_in_time_that_grows_with_their_number() {
+    let shapes = "[8, 8, 8], ".repeat(100_000);
+    let scene = Scene::with(&format!("{COMMON}models: [{{shapes: [{{name: custom, shapes: [{shapes}]}}]}}]\n"));
+    let mut command = scene.limited("ulimit -t 30", "run c.yml --dry-run --format jsonl");
+    let ended = ended(command.output().unwrap());
+    let last = ended.ended_with(0).stdout.lines().last().unwrap();
+    assert!(last.starts_with("{\"id\":\"inference/linear/baseline/eager/mock/bf16/m8-k8-n8#100000\""), "{last}");
+}
+
+#[test]
+fn a_name_may_be_anything() {
+    let names = ["\u{1b}[31mred", "=1+1|cmd", "../../etc/passwd", "/", "a\nb", "\0", "\u{202e}", "\"'`$(x)", "#2", ""];
+    let names = names.into_iter().map(str::to_owned).chain([long(100_000)]);
+    for name in names {
+        let quoted = serde_json::to_string(&name).unwrap();
+        let scene = Scene::with(&format!(
+            "{COMMON}models:\n- {{name: {quoted}, shapes: [{{name: custom, shapes: [[8, 8, 8]]}}, {{name: csv, path: s.csv}}]}}\n"
+        ));
+        let cell = name.replace('"', "\"\"");
+        scene.write("s.csv", format!("name,m,k,n\n\"{cell}\",8,8,8\n"));
+        for format in ["table", "jsonl"] {
+            let ended = scene.run(&format!("run c.yml --dry-run --format {format}"));
+            assert_eq!(ended.ended_with(0).stdout.lines().filter(|line| line.contains("m8-k8-n8")).count(), 2);
+            assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+        }
+        for place in ["model: NAME", "device: NAME", "dtype: NAME", "implementations: [NAME]", "NAME: 1"] {
+            let place = place.replace("NAME", &quoted);
+            scene.write("c.yml", format!("recipes: [baseline]\n{place}\nmodels: [{{shapes: [{{name: pow2}}]}}]\n"));
+            let ended = scene.run("run c.yml --dry-run");
+            let error = ended.error();
+            assert!(error.starts_with("c.yml:") && error.len() < 5000, "{error}");
+        }
+    }
+}
+
+fn long(length: usize) -> String {
+    "x".repeat(length)
+}

@@ -12,7 +12,7 @@ mod show;
 
 pub use crate::host::now;
 pub use error::RunError;
-pub use place::Place;
+pub use place::{Place, run_id};
 pub use request::Request;
 pub use show::Show;
 
@@ -31,7 +31,6 @@ use calorimeter_case::{CaseId, Device, Record, Status};
 use calorimeter_sinks::journal::{Header, JournalContents, Resumed, Summary, count_by_status};
 use calorimeter_sinks::{Journal, Run, SinkError, write_all};
 use calorimeter_timing::Options;
-use chrono::{DateTime, Local};
 use desk::Desk;
 use idle::{InUse, used};
 use kernels::Lookout;
@@ -270,9 +269,4 @@ fn refused(group: &Group) -> impl Iterator<Item = Record> + '_ {
         Some(Record::without_time(arm.case(), Status::Unsupported, reason))
     };
     group.arms().iter().filter_map(refused)
-}
-
-/// The folder name of a run that starts now.
-pub fn run_id(now: &DateTime<Local>) -> String {
-    now.format("%Y%m%d-%H%M%S").to_string()
 }

@@ -1,7 +1,8 @@
 //! Where a run writes.
 
-use super::{now, run_id};
+use crate::host::now;
 use calorimeter_sinks::SinkError;
+use chrono::{DateTime, Local};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -50,7 +51,8 @@ impl Place {
         let output_dir = match told.to_str() {
             Some(".") => dir.to_owned(),
             Some("..") if dir.file_name().is_some() => dir.parent().unwrap_or(Path::new("")).to_owned(),
-            _ => dir.join(told),
+            // A journal may come from somebody else, and does not lead elsewhere.
+            _ => dir.to_owned(),
         };
         Self { dir: dir.to_owned(), output_dir }
     }
@@ -68,10 +70,15 @@ impl Place {
     }
 
     /// What the run is called: its folder, where that was made for it.
-    pub(super) fn run_id(&self, now: &chrono::DateTime<chrono::Local>) -> String {
+    pub(super) fn run_id(&self, now: &DateTime<Local>) -> String {
         let name = self.dir.file_name().filter(|_| self.output_dir != self.dir);
         name.map_or_else(|| run_id(now), |name| name.to_string_lossy().into_owned())
     }
+}
+
+/// The folder name of a run that starts now.
+pub fn run_id(now: &DateTime<Local>) -> String {
+    now.format("%Y%m%d-%H%M%S").to_string()
 }
 
 #[cfg(test)]
@@ -86,12 +93,12 @@ mod tests {
             ("results/y", "results", ".."),
             ("y", "", ".."),
             ("./y", ".", ".."),
-            ("/a/y", "/b", "/b"),
         ] {
             let place = Place { dir: dir.into(), output_dir: output_dir.into() };
             assert_eq!(place.told(), Path::new(told), "{dir}");
             assert_eq!(Place::of_run(Path::new(dir), &place.told()).output_dir, Path::new(output_dir), "{dir}");
         }
+        assert_eq!(Place::of_run(Path::new("/a/y"), Path::new("/b")).output_dir, Path::new("/a/y"));
         for (dir, output_dir) in [(".", "./.."), ("..", "../.."), ("a/..", "a/../.."), ("x/", "")] {
             assert_eq!(Place::of_run(Path::new(dir), Path::new("..")).output_dir, Path::new(output_dir), "{dir}");
         }

@@ -1,6 +1,6 @@
 //! Storms: a run is killed, starved, stopped and raced with at moments that a seed draws, again and again. Each prints its
 //! tries and failures. The short form is part of every test run; the long one is
-//! `CALORIMETER_TORTURE=long cargo test -p calorimeter-runner --release torture -- --nocapture`.
+//! `CALORIMETER_TORTURE=long cargo test --release -p calorimeter-runner --test claims -- torture --nocapture`.
 
 use crate::drawn::{Drawn, tries};
 use crate::scene::{Ended, Scene, TIMING};

@@ -32,7 +32,7 @@ fn invalid(path: &Path, error: &serde_yaml::Error) -> ConfigError {
     if let Some(at) = error.location() {
         message = message.replace(&format!(" at line {} column {}", at.line(), at.column()), "");
     }
-    ConfigError::Invalid { path: path.to_owned(), place, message: shorten(suggest(message)) }
+    ConfigError::Invalid { path: path.to_owned(), place, message: shorten(visible(&suggest(message))) }
 }
 
 /// Serde's sentences about keys in the words of this program, with the nearest known key beside an unknown one.
@@ -45,6 +45,12 @@ fn suggest(message: String) -> String {
     let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
     let hint = hint(nearest(key, known.iter().copied()));
     format!("{before}unknown key {key:?}{hint}; known: {}", known.join(", "))
+}
+
+/// Control characters of names and keys as they would be written: a terminal would obey them.
+fn visible(message: &str) -> String {
+    let written = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    message.chars().map(written).collect()
 }
 
 /// Cuts the middle out of a message that repeats a very long value.

@@ -1,6 +1,7 @@
 //! Where what was found out about a device outlives a run.
 
 use crate::tell::tell;
+use calorimeter_case::read_text;
 use calorimeter_sinks::atomic;
 use serde::{Serialize, de::DeserializeOwned};
 use std::fmt::Display;
@@ -41,11 +42,14 @@ pub fn file_name(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || "._-#".contains(c) { c } else { '_' }).collect()
 }
 
+/// A file of ours is far shorter.
+const MOST_BYTES: u64 = 16 << 20;
+
 /// What was kept, if anything was.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
     let told = |why: &dyn Display| format!("{} cannot be read: {why}", path.display());
-    match std::fs::read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| told(&error)),
+    match read_text(path, MOST_BYTES) {
+        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| told(&error)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(told(&error)),
     }

@@ -51,6 +51,7 @@ impl Place {
         let output_dir = match told.to_str() {
             Some(".") => dir.to_owned(),
             Some("..") if dir.file_name().is_some() => dir.parent().unwrap_or(Path::new("")).to_owned(),
+            Some("..") => dir.join(".."),
             // A journal may come from somebody else, and does not lead elsewhere.
             _ => dir.to_owned(),
         };

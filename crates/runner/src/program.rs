@@ -28,7 +28,7 @@ use std::process::ExitCode;
 ///     }
 ///
 ///     fn write(&self, run: &Run) -> Result<Vec<std::path::PathBuf>, SinkError> {
-///         tell!("{} cases", run.records.len());
+///         eprintln!("{} cases", run.records.len());
 ///         Ok(Vec::new())
 ///     }
 /// }

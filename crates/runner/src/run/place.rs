@@ -46,7 +46,7 @@ impl Place {
         let _ = fs::remove_dir(&self.dir);
     }
 
-    /// Where the run in a folder writes, from what its journal [tells](Self::told).
+    /// Where the run in a folder writes, from what its journal tells.
     pub fn of_run(dir: &Path, told: &Path) -> Self {
         let output_dir = match told.to_str() {
             Some(".") => dir.to_owned(),

@@ -1,6 +1,7 @@
 //! A whole number within bounds, whose errors carry the name it was given under.
 
 use crate::ShapeError;
+use calorimeter_case::excerpt;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use std::fmt;
 
@@ -18,7 +19,8 @@ impl WholeNumber<'_> {
     }
 
     pub(crate) fn reject(&self, found: impl fmt::Display) -> ShapeError {
-        ShapeError::Number { name: self.name.to_owned(), found: found.to_string(), from: self.from, to: self.to }
+        let found = excerpt(&found.to_string(), 30);
+        ShapeError::Number { name: self.name.to_owned(), found, from: self.from, to: self.to }
     }
 }
 

@@ -7,7 +7,7 @@ pub use bounds::MOST_BYTES;
 
 use super::Source;
 use crate::entries::ConfigError;
-use calorimeter_case::{hint, nearest};
+use calorimeter_case::{excerpt, hint, nearest};
 use serde::de::DeserializeOwned;
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn invalid(path: &Path, error: &serde_yaml::Error) -> ConfigError {
     if let Some(at) = error.location() {
         message = message.replace(&format!(" at line {} column {}", at.line(), at.column()), "");
     }
-    ConfigError::Invalid { path: path.to_owned(), place, message: shorten(visible(&suggest(message))) }
+    ConfigError::Invalid { path: path.to_owned(), place, message: excerpt(&visible(&suggest(message)), KEPT) }
 }
 
 /// Serde's sentences about keys in the words of this program, with the nearest known key beside an unknown one.
@@ -51,17 +51,6 @@ fn suggest(message: String) -> String {
 fn visible(message: &str) -> String {
     let written = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     message.chars().map(written).collect()
-}
-
-/// Cuts the middle out of a message that repeats a very long value.
-fn shorten(message: String) -> String {
-    let characters = message.chars().count();
-    if characters <= 2 * KEPT {
-        return message;
-    }
-    let head: String = message.chars().take(KEPT).collect();
-    let tail: String = message.chars().skip(characters - KEPT).collect();
-    format!("{head} […] {tail}")
 }
 
 /// Characters kept at both ends of a message: enough for every list of known names.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// What a note says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,10 @@ pub struct Note {
     pub path: PathBuf,
     file: File,
 }
+
+/// A process that is being started holds the locks of its parent for a moment, also where the parent was killed meanwhile.
+const PATIENCE: Duration = Duration::from_secs(2);
+const BREATH: Duration = Duration::from_millis(10);
 
 /// Where a run of this program, or one that was killed, has locked a device's clock.
 pub fn locked(identity: &str) -> Option<LockedClock> {
@@ -58,7 +63,14 @@ impl Note {
             fs::TryLockError::WouldBlock => "another run holds it locked".to_owned(),
             fs::TryLockError::Error(error) => told(error),
         };
-        file.try_lock().map_err(taken)?;
+        let start = Instant::now();
+        let locked = loop {
+            match file.try_lock() {
+                Err(fs::TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::sleep(BREATH),
+                ended => break ended,
+            }
+        };
+        locked.map_err(taken)?;
         Ok(Self { path: path.to_owned(), file })
     }
 

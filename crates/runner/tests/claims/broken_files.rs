@@ -158,7 +158,8 @@ fn shapes(path: &Path) -> Result<(), String> {
 
 /// What is wrong with an error as a sentence.
 fn faults(error: &str) -> Option<String> {
-    let plain = error.chars().filter(|c| c.is_control()).count() == 0;
+    // A path stands in the error as it is; the terminal gets it spelled out.
+    let plain = error.chars().filter(|c| c.is_control() && *c != '\u{7f}').count() == 0;
     (error.len() < 10 || error.len() > 8000 || !plain).then(|| format!("no sentence: {error:?}"))
 }
 

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Twelve cases in three groups, of which some crash or are wrong by themselves.
@@ -198,6 +198,98 @@ fn torture_by_full_disks_loses_no_finished_record() {
         }
     }
     println!("full disks: {count}, {} failures", failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// A small file system of its own below the folder `disk`, for one line of shell: only this process sees it.
+fn on_a_disk(scene: &Scene, options: &str, script: &str) -> Option<Ended> {
+    if !Command::new("unshare").args(["-rm", "true"]).stderr(Stdio::null()).status().is_ok_and(|code| code.success()) {
+        println!("nobody may mount a file system here: not tried");
+        return None;
+    }
+    fs::create_dir_all(scene.path("disk")).unwrap();
+    let script = format!("mount -t tmpfs -o {options} tmpfs disk && {script}");
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_calorimeter")]);
+    scene.prepare(&mut command);
+    Some(Ended::of(&mut command))
+}
+
+/// The same on a file system that is too small, in which the temporary files and caches lie as well.
+#[test]
+fn torture_by_full_file_systems_loses_no_finished_record() {
+    let (count, mut drawn, mut failures) = (tries(6, 100), Drawn(11), Vec::new());
+    for _ in 0..count {
+        let (scene, size) = (Scene::with(&config()), 4 + 4 * drawn.below(40));
+        let script = "mkdir disk/tmp disk/cache; export TMPDIR=disk/tmp XDG_CACHE_HOME=$PWD/disk/cache
+            \"$1\" run c.yml --out disk/out --format jsonl --timeout 10s; code=$?; cp -r disk/out out; exit $code";
+        let Some(ended) = on_a_disk(&scene, &format!("size={size}k"), script) else { return };
+        let told = ended.stderr.lines().any(|line| line.starts_with("error: "));
+        if ended.stderr.contains("panicked at")
+            || !matches!(ended.code, Some(2 | 3 | 5))
+            || (ended.code == Some(2)) != told
+        {
+            failures.push(format!("{size} KiB: {ended:?}"));
+            continue;
+        }
+        let shown = ended.stdout.lines().count();
+        let kept = journal::read(&scene.path("out")).map_or(0, |contents| contents.records.len());
+        if kept < shown {
+            failures.push(format!("{size} KiB: {shown} records were shown, {kept} kept"));
+        }
+        if kept > 0 {
+            let resumed = scene.run("run --resume out");
+            if !matches!(resumed.code, Some(3 | 5)) || !strangers(&scene.path("out")).is_empty() {
+                failures.push(format!("{size} KiB, resumed: {resumed:?}, {:?}", strangers(&scene.path("out"))));
+            }
+        }
+    }
+    println!("full file systems: {count}, {} failures", failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn what_may_not_be_written_is_said_before_anything_is_measured() {
+    let scene = Scene::with(&config());
+    let Some(results) = on_a_disk(&scene, "ro", "\"$1\" run c.yml --out disk/out --format jsonl") else { return };
+    assert_eq!((results.code, results.stdout.as_str()), (Some(2), ""), "{results:?}");
+    assert!(results.stderr.contains("disk/out"), "{results:?}");
+    // What cannot be remembered is found out again.
+    let script = "XDG_CACHE_HOME=$PWD/disk \"$1\" run c.yml --out out --format jsonl";
+    let cache = on_a_disk(&scene, "ro", script).unwrap();
+    assert_eq!((cache.code, cache.stdout.lines().count()), (Some(3), CASES), "{cache:?}");
+}
+
+/// The folder of the results, of the caches or of temporary files goes while the run writes there.
+#[test]
+fn torture_by_vanishing_folders_ends_soon_and_says_why() {
+    let (count, mut drawn, mut failures) = (tries(10, 300), Drawn::seeded(), Vec::new());
+    for at in 0..count {
+        let scene = Scene::with(&config());
+        let folder = ["out", "cache", "tmp"][at % 3];
+        fs::create_dir(scene.path("tmp")).unwrap();
+        let mut command = scene.command("run c.yml --out out --format jsonl --timeout 10s");
+        command.env("TMPDIR", scene.path("tmp")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(drawn.below(900) as u64));
+        // It may not be there yet, or be gone already.
+        let _ = if drawn.below(2) == 0 {
+            fs::remove_dir_all(scene.path(folder))
+        } else {
+            fs::rename(scene.path(folder), scene.path("elsewhere"))
+        };
+        let ended = Ended::from(child.wait_with_output().unwrap());
+        let (told, lost) = (ended.stderr.contains("error: "), !scene.path("out/results.csv").exists());
+        let right = match ended.code {
+            Some(2) => told && folder == "out",
+            Some(3) => !lost || folder == "out",
+            _ => false,
+        };
+        if !right || ended.stderr.contains("panicked at") {
+            failures.push(format!("{folder}: {ended:?}"));
+        }
+    }
+    println!("vanishing folders: {count}, {} failures", failures.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 

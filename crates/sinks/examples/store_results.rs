@@ -34,14 +34,14 @@ fn main() -> Result<(), SinkError> {
         println!("{}", table.show(&record));
         records.push(record);
     }
-    journal.finish(&Summary {
+    let stored = journal.finish(&Summary {
         finished: now(),
         interrupted: false,
         counts: count_by_status(&records),
         notes: Vec::new(),
         suite: Vec::new(),
     })?;
-    let written = write_all(&Run { output_dir: dir.clone(), dir, header, records });
+    let written = write_all(&Run { output_dir: dir.clone(), dir, header, records, stored });
     written.paths.iter().for_each(|path| println!("wrote {}", path.display()));
     written.errors.into_iter().next().map_or(Ok(()), Err)
 }

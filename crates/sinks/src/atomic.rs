@@ -12,7 +12,23 @@ use crate::{SinkError, left_over};
 ///
 /// A link, a device or a pipe, such as `/dev/stdout`, is not replaced by a file but written directly, without that promise.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), SinkError> {
-    put(path, bytes).map_err(|cause| SinkError::write(path, cause))
+    write_with(path, |file| file.write_all(bytes).map_err(|cause| SinkError::write(path, cause)))
+}
+
+/// The same for what is written bit by bit.
+pub fn write_with(path: &Path, content: impl FnOnce(&mut File) -> Result<(), SinkError>) -> Result<(), SinkError> {
+    let failed = |cause| SinkError::write(path, cause);
+    if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return content(&mut File::options().write(true).truncate(true).open(path).map_err(failed)?);
+    }
+    let dir = folder_of(path);
+    fs::create_dir_all(dir).map_err(failed)?;
+    let mut temporary = temporary_in(dir).map_err(failed)?;
+    content(temporary.as_file_mut())?;
+    temporary.as_file().sync_all().map_err(failed)?;
+    temporary.persist(path).map_err(|refused| failed(refused.error))?;
+    sync_folder(dir);
+    Ok(())
 }
 
 /// The same where nothing is yet; answers whether that was so. What is there already stays as it is.
@@ -32,20 +48,6 @@ fn put_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
         Err(error) => return Err(error.error),
     }
     Ok(true)
-}
-
-fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-        return fs::write(path, bytes);
-    }
-    let dir = folder_of(path);
-    fs::create_dir_all(dir)?;
-    let mut temporary = temporary_in(dir)?;
-    temporary.write_all(bytes)?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(path)?;
-    sync_folder(dir);
-    Ok(())
 }
 
 /// A file in `dir` that vanishes unless it is persisted. It gets the permissions that any new file would get, because

@@ -19,6 +19,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::lock::{is_at, lock};
+use crate::stored::{Line, Stored};
 use crate::{SinkError, atomic, left_over};
 use calorimeter_case::record::{Record, Status, SuiteSpeedup};
 use calorimeter_case::{CaseId, too_long};
@@ -136,6 +137,8 @@ pub struct Journal {
     file: File,
     /// The length up to the last complete line.
     length: u64,
+    /// The last record of each case.
+    records: HashMap<CaseId, Line>,
 }
 
 impl Journal {
@@ -154,10 +157,11 @@ impl Journal {
             _ => SinkError::write(&path, failed.error),
         })?;
         atomic::sync_folder(dir);
-        Ok(Journal { path, file, length: line.len() as u64 })
+        Ok(Journal { path, file, length: line.len() as u64, records: HashMap::new() })
     }
 
-    /// Takes the run in `dir` up again and notes so in its journal. The configuration must have the fingerprint of then.
+    /// Takes the run in `dir` up again and notes so in its journal. The configuration must have the fingerprint of then. The
+    /// series of its records stay on disk: [`finish`](Self::finish) answers where.
     pub fn resume(dir: &Path, fingerprint: &str, resumed: &Resumed) -> Result<(Journal, JournalContents), SinkError> {
         let path = dir.join(JOURNAL_FILE);
         let file = File::options().read(true).append(true).open(&path).map_err(|cause| match cause.kind() {
@@ -165,14 +169,14 @@ impl Journal {
             _ => SinkError::Write { path: path.clone(), cause },
         })?;
         lock(&file, &path, PATIENCE)?;
-        let (mut contents, length) = read_from(&file, &path)?;
+        let Found { mut contents, length, records } = read_from(&file, &path, SeriesOf::Nobody)?;
         let found = &contents.header.config_fingerprint;
         if found != fingerprint {
             return Err(SinkError::OtherConfig { path, found: found.clone(), given: fingerprint.into() });
         }
         left_over::clear_run(dir);
         file.set_len(length).map_err(|cause| SinkError::write(&path, cause))?;
-        let mut journal = Journal { path, file, length };
+        let mut journal = Journal { path, file, length, records };
         journal.append_line(&LineOut::Resumed(resumed))?;
         contents.resumed.push(resumed.clone());
         contents.summary = None;
@@ -186,22 +190,28 @@ impl Journal {
 
     /// Adds the record of a finished case; when this returns, the system has it where it will be looked for.
     pub fn append(&mut self, record: &Record) -> Result<(), SinkError> {
-        self.append_line(&LineOut::Record(record))
+        let line = self.append_line(&LineOut::Record(record))?;
+        self.records.insert(record.case.id.clone(), line);
+        Ok(())
     }
 
-    /// Adds the summary, makes sure that all of it is on the disk, and lets the lock go.
-    pub fn finish(mut self, summary: &Summary) -> Result<(), SinkError> {
+    /// Adds the summary, makes sure that all of it is on the disk, and lets the lock go. Answers where the records lie.
+    pub fn finish(mut self, summary: &Summary) -> Result<Stored, SinkError> {
         self.append_line(&LineOut::Summary(summary))?;
-        self.file.sync_all().map_err(|cause| SinkError::write(&self.path, cause))
+        self.file.sync_all().map_err(|cause| SinkError::write(&self.path, cause))?;
+        // Where there are no locks, none is let go.
+        let _ = self.file.unlock();
+        Ok(Stored::new(self.path, self.file, self.records))
     }
 
-    fn append_line(&mut self, line: &LineOut<'_>) -> Result<(), SinkError> {
+    fn append_line(&mut self, line: &LineOut<'_>) -> Result<Line, SinkError> {
         let bytes = encode(&self.path, line)?;
         match self.file.write_all(&bytes) {
             Ok(()) => {
-                self.length += bytes.len() as u64;
+                let line = Line { start: self.length, bytes: bytes.len() as u64 };
+                self.length += line.bytes;
                 if is_at(&self.file, &self.path) {
-                    Ok(())
+                    Ok(line)
                 } else {
                     Err(SinkError::JournalLost { path: self.path.clone() })
                 }
@@ -218,7 +228,7 @@ impl Journal {
 /// Reads the journal in `dir`, finished or not, even while it is being written.
 pub fn read(dir: &Path) -> Result<JournalContents, SinkError> {
     let (file, path) = open(dir)?;
-    Ok(read_from(&file, &path)?.0)
+    Ok(read_from(&file, &path, SeriesOf::Everybody)?.contents)
 }
 
 /// Reads the first line of the journal in `dir`.
@@ -282,23 +292,55 @@ fn encode(path: &Path, line: &impl Serialize) -> Result<Vec<u8>, SinkError> {
     Ok(bytes)
 }
 
-/// The contents and the length up to the last complete line.
-fn read_from(file: &File, path: &Path) -> Result<(JournalContents, u64), SinkError> {
+/// The record of a line that was read as one before.
+pub(crate) fn record_of_line(line: &[u8], path: &Path) -> Result<Record, SinkError> {
+    match serde_json::from_slice(line).map_err(|cause| SinkError::format(path, cause))? {
+        LineIn::Record(record) => Ok(*record),
+        LineIn::Resumed(_) | LineIn::Summary(_) => Err(SinkError::NotAJournal { path: path.to_owned() }),
+    }
+}
+
+/// Whose series a reader wants in memory.
+#[derive(Clone, Copy, PartialEq)]
+enum SeriesOf {
+    Everybody,
+    Nobody,
+}
+
+/// What was read of a journal.
+struct Found {
+    contents: JournalContents,
+    /// The length up to the last complete line.
+    length: u64,
+    /// The last record of each case.
+    records: HashMap<CaseId, Line>,
+}
+
+fn read_from(file: &File, path: &Path, series: SeriesOf) -> Result<Found, SinkError> {
     let mut lines = CompleteLines::of(file, path);
     let header = header_of(&mut lines)?;
     let mut contents =
         JournalContents { header, records: Vec::new(), resumed: Vec::new(), summary: None, warnings: Vec::new() };
-    let mut place_of: HashMap<CaseId, usize> = HashMap::new();
-    while let Some((number, line)) = lines.next()? {
+    let (mut place_of, mut found): (HashMap<CaseId, usize>, HashMap<CaseId, Line>) = Default::default();
+    loop {
+        let start = lines.length;
+        let Some((number, line)) = lines.next()? else { break };
+        let bytes = line.len() as u64 + 1;
         let line = serde_json::from_slice(line).map_err(|cause| bad_line(path, number, cause))?;
         match line {
-            LineIn::Record(record) => match place_of.get(&record.case.id) {
-                Some(&place) => contents.records[place] = *record,
-                None => {
-                    place_of.insert(record.case.id.clone(), contents.records.len());
-                    contents.records.push(*record);
+            LineIn::Record(mut record) => {
+                if series == SeriesOf::Nobody {
+                    record.take_series();
                 }
-            },
+                found.insert(record.case.id.clone(), Line { start, bytes });
+                match place_of.get(&record.case.id) {
+                    Some(&place) => contents.records[place] = *record,
+                    None => {
+                        place_of.insert(record.case.id.clone(), contents.records.len());
+                        contents.records.push(*record);
+                    }
+                }
+            }
             LineIn::Resumed(resumed) => {
                 contents.summary = None;
                 contents.resumed.push(resumed);
@@ -309,7 +351,7 @@ fn read_from(file: &File, path: &Path) -> Result<(JournalContents, u64), SinkErr
     if lines.rest > 0 {
         contents.warnings.push(JournalWarning::IncompleteLastLine { line: lines.number + 1, bytes: lines.rest });
     }
-    Ok((contents, lines.length))
+    Ok(Found { contents, length: lines.length, records: found })
 }
 
 fn header_of(lines: &mut CompleteLines<'_>) -> Result<Header, SinkError> {
@@ -387,7 +429,7 @@ mod tests {
             return; // macOS has none
         }
         let file = File::options().append(true).open(path).unwrap();
-        let mut journal = Journal { path: path.into(), file, length: 0 };
+        let mut journal = Journal { path: path.into(), file, length: 0, records: HashMap::new() };
         let error = journal.append(&Record::new(Case::default(), Status::Ok)).unwrap_err();
         assert!(matches!(error, SinkError::DiskFull { .. }), "{error}");
         assert_eq!(error.to_string(), "cannot write /dev/full: the disk or the quota is full");

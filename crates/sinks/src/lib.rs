@@ -67,6 +67,7 @@ mod registry;
 pub mod sink;
 mod sinks;
 mod spreadsheet;
+mod stored;
 #[cfg(feature = "tables")]
 pub mod table;
 pub mod terminal;
@@ -80,3 +81,4 @@ pub use sink::{Run, Sink};
 #[cfg(feature = "tables")]
 pub use sinks::parquet;
 pub use sinks::{accelerator, csv, torchao};
+pub use stored::Stored;

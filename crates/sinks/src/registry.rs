@@ -69,6 +69,7 @@ fn said(panic: &(dyn Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Stored;
     use crate::journal::Header;
 
     struct Fine;
@@ -95,7 +96,13 @@ mod tests {
 
     #[test]
     fn a_sink_that_panics_does_not_take_the_others_with_it() {
-        let run = Run { dir: "a".into(), output_dir: "a".into(), header: Header::default(), records: vec![] };
+        let run = Run {
+            dir: "a".into(),
+            output_dir: "a".into(),
+            header: Header::default(),
+            records: vec![],
+            stored: Stored::default(),
+        };
         let written = written_by(&[&Panics, &Fine], &run);
         assert_eq!(written.paths, [PathBuf::from("a")]);
         assert_eq!(written.errors[0].to_string(), "the sink `panics` panicked: no threads");

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 /// Puts each record on disk, then shows it.
 pub struct Desk<'a> {
     pub journal: Journal,
+    /// Without their series, which are on disk.
     pub records: Vec<Record>,
     /// How the cases ended that ended in an earlier part of the run.
     pub earlier: HashMap<CaseId, Status>,
@@ -37,6 +38,7 @@ impl Desk<'_> {
         match self.journal.append(&record) {
             Ok(()) => {
                 self.show.record(&record);
+                record.take_series();
                 self.records.push(record);
             }
             Err(error) => self.error = Some(error),

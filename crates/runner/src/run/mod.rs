@@ -50,7 +50,8 @@ pub struct Prepared {
 /// How a run ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Every record, those of an earlier part of a resumed run included, in the order of the plan.
+    /// Every record, those of an earlier part of a resumed run included, in the order of the plan. Their series are in the
+    /// journal.
     pub records: Vec<Record>,
     /// Files written.
     pub paths: Vec<PathBuf>,
@@ -211,8 +212,9 @@ impl Prepared {
         }
         let counts = count_by_status(&records);
         let (finished, suite) = (now().to_rfc3339(), speedups(&records));
-        journal.finish(&Summary { finished, interrupted, counts, notes: notes.clone(), suite: suite.clone() })?;
-        let run = Run { dir: place.dir.clone(), output_dir: place.output_dir.clone(), header, records };
+        let summary = Summary { finished, interrupted, counts, notes: notes.clone(), suite: suite.clone() };
+        let stored = journal.finish(&summary)?;
+        let run = Run { dir: place.dir.clone(), output_dir: place.output_dir.clone(), header, records, stored };
         let written = write_all(&run);
         let (records, errors) = (run.records, written.errors);
         Ok(Outcome { records, paths: written.paths, errors, interrupted, stopped, notes, suite })

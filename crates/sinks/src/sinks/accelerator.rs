@@ -29,7 +29,10 @@ impl Sink for Accelerator {
         let mut paths = Vec::new();
         let mut reports: BTreeMap<PathBuf, Vec<(String, Vec<Row>)>> = BTreeMap::new();
         for (export, records) in entries(&run.records) {
-            let rows: Vec<Row> = records.iter().filter_map(|record| Row::of(record)).collect();
+            let mut rows = Vec::new();
+            for record in &records {
+                rows.extend(Row::of(&*run.with_series(record)?));
+            }
             if rows.is_empty() {
                 continue;
             }

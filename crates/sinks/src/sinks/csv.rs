@@ -2,6 +2,7 @@
 //! quoted.
 
 use std::borrow::Cow;
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use crate::columns::{COLUMNS, Cell};
@@ -20,22 +21,28 @@ impl Sink for Csv {
 
     fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
         let path = run.dir.join("results.csv");
-        atomic::write(&path, to_csv(&run.records).as_bytes())?;
+        atomic::write_with(&path, |file| {
+            let mut file = BufWriter::new(file);
+            let mut put =
+                |line: String| file.write_all(line.as_bytes()).map_err(|cause| SinkError::write(&path, cause));
+            put(head())?;
+            run.whole().try_for_each(|record| put(line(&*record?)))?;
+            file.flush().map_err(|cause| SinkError::write(&path, cause))
+        })?;
         Ok(vec![path])
     }
 }
 
-/// The records under the names of all [columns](COLUMNS), a line each. The crate `csv` cannot tell an empty text from no cell, so
-/// the lines are written here.
-pub fn to_csv(records: &[Record]) -> String {
-    let mut text = COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>().join(",");
-    text.push('\n');
-    for record in records {
-        let cells = COLUMNS.iter().map(|column| column.cell(record).map_or(Cow::Borrowed(""), written));
-        text.push_str(&cells.collect::<Vec<_>>().join(","));
-        text.push('\n');
-    }
-    text
+// The crate `csv` cannot tell an empty text from no cell, so the lines are written here.
+
+/// The names of all [columns](COLUMNS).
+fn head() -> String {
+    COLUMNS.iter().map(|column| column.name).collect::<Vec<_>>().join(",") + "\n"
+}
+
+fn line(record: &Record) -> String {
+    let cells = COLUMNS.iter().map(|column| column.cell(record).map_or(Cow::Borrowed(""), written));
+    cells.collect::<Vec<_>>().join(",") + "\n"
 }
 
 fn written(cell: Cell<'_>) -> Cow<'_, str> {

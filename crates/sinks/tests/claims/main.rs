@@ -5,4 +5,5 @@ mod journal;
 mod json;
 mod samples;
 mod sinks;
+mod stored;
 mod tables;

@@ -1,13 +1,13 @@
 //! Records and journals that the claims share.
 
 use calorimeter_case::{Case, Counts, Export, FusionModel};
-use calorimeter_sinks::Run;
 use calorimeter_sinks::journal::{Header, Resumed, Summary};
 use calorimeter_sinks::record::{
     Accuracy, Against, Bound, Estimate, Execution, Footprint, KernelShare, LaunchTimes, Memory, Outcome, Preparation,
     Profile, Rates, Record, Roofline, Rotation, Scatter, Speedup, Status, Telemetry, TelemetrySample, Time, Traffic,
     Tuning, Weights, Window,
 };
+use calorimeter_sinks::{Run, Stored};
 use std::path::Path;
 
 pub fn header() -> Header {
@@ -212,5 +212,15 @@ pub fn bare(id: &str) -> Record {
 // ---- the schema
 
 pub fn run(dir: &Path, records: Vec<Record>) -> Run {
-    Run { dir: dir.into(), output_dir: dir.join("out"), header: header(), records }
+    Run { dir: dir.into(), output_dir: dir.join("out"), header: header(), records, stored: Stored::default() }
+}
+
+/// Records whose series stay on disk.
+pub fn slim(records: &[Record]) -> Vec<Record> {
+    let slim = |record: &Record| {
+        let mut record = record.clone();
+        record.take_series();
+        record
+    };
+    records.iter().map(slim).collect()
 }

@@ -1,0 +1,35 @@
+//! What of a record grows with the length of its measurement.
+
+use super::{Record, TelemetrySample, Window};
+
+/// The lists of a record that grow with the length of its measurement. A long run leaves them on disk.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    windows: Vec<Window>,
+    iterations_ns: Vec<u64>,
+    samples: Vec<TelemetrySample>,
+}
+
+impl Record {
+    /// Takes its series out.
+    pub fn take_series(&mut self) -> Series {
+        Series {
+            windows: std::mem::take(&mut self.time.windows),
+            iterations_ns: std::mem::take(&mut self.time.iterations_ns),
+            samples: self
+                .telemetry
+                .as_mut()
+                .map(|telemetry| std::mem::take(&mut telemetry.samples))
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Puts in what [`take_series`](Self::take_series) took out.
+    pub fn put_series(&mut self, series: Series) {
+        self.time.windows = series.windows;
+        self.time.iterations_ns = series.iterations_ns;
+        if let Some(telemetry) = &mut self.telemetry {
+            telemetry.samples = series.samples;
+        }
+    }
+}

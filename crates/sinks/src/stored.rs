@@ -1,0 +1,47 @@
+//! Records that are read back from their journal one at a time, so that a long run keeps no series in memory.
+
+use crate::SinkError;
+use crate::journal::record_of_line;
+use calorimeter_case::CaseId;
+use calorimeter_case::record::{Record, Series};
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where the records of a journal lie in it. By default it knows of none.
+#[derive(Clone, Debug, Default)]
+pub struct Stored(Option<Arc<Lines>>);
+
+#[derive(Debug)]
+struct Lines {
+    path: PathBuf,
+    file: File,
+    of: HashMap<CaseId, Line>,
+}
+
+/// A line of a journal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    pub(crate) start: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Stored {
+    pub(crate) fn new(path: PathBuf, file: File, of: HashMap<CaseId, Line>) -> Self {
+        Self(Some(Arc::new(Lines { path, file, of })))
+    }
+
+    /// The series of a case, or nothing where they were not left on disk.
+    pub(crate) fn series(&self, case: &CaseId) -> Result<Option<Series>, SinkError> {
+        let Some((lines, line)) = self.0.as_ref().and_then(|lines| Some((lines, lines.of.get(case)?))) else {
+            return Ok(None);
+        };
+        let mut bytes = vec![0; line.bytes as usize];
+        let read = lines.file.read_exact_at(&mut bytes, line.start);
+        read.map_err(|cause| SinkError::Read { path: lines.path.clone(), cause })?;
+        let mut record: Record = record_of_line(&bytes, &lines.path)?;
+        Ok(Some(record.take_series()))
+    }
+}

@@ -74,7 +74,7 @@ pub struct Record {
     pub traffic: Option<Traffic>,
     /// What the device reported while the case was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub telemetry: Option<Telemetry>,
+    pub telemetry: Option<Box<Telemetry>>,
     /// What a trace shows.
     #[serde(flatten)]
     pub profile: Profile,

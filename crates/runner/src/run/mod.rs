@@ -169,7 +169,9 @@ impl Prepared {
         executor: &mut dyn Executor,
         show: &mut dyn Show,
     ) -> Result<Outcome, RunError> {
-        let JournalContents { header, records, warnings, resumed, .. } = contents;
+        let JournalContents { header, mut records, warnings, resumed, .. } = contents;
+        // A list that doubles when it is full holds twice what it needs.
+        records.reserve_exact(self.plan.len().saturating_sub(records.len()));
         let devices: HashMap<Device, DiscoveredDevice> = devices.into_iter().map(|one| (one.device, one)).collect();
         let earlier: HashMap<CaseId, Status> =
             records.iter().map(|record| (record.case.id.clone(), record.outcome.status)).collect();
@@ -222,7 +224,8 @@ impl Prepared {
 
     fn sort(&self, records: &mut [Record]) {
         let order: HashMap<&CaseId, usize> = self.plan.ids().enumerate().map(|(index, id)| (id, index)).collect();
-        records.sort_by_key(|record| order.get(&record.case.id).copied().unwrap_or(usize::MAX));
+        // In place: a copy of all records is as large as they are.
+        records.sort_by_cached_key(|record| order.get(&record.case.id).copied().unwrap_or(usize::MAX));
     }
 
     /// What was found of the devices' noise; where nothing is timed it does not matter.

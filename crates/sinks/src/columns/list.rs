@@ -667,7 +667,7 @@ pub static COLUMNS: &[Column] = &[
         field: "telemetry.samples.throttle",
         unit: "",
         doc: "why the clock was held back, each reason once: `power-cap`, `hardware-slowdown`, `thermal`, `power-brake`",
-        read: Read::Written(|r| r.telemetry.as_ref().and_then(throttle)),
+        read: Read::Written(|r| r.telemetry.as_deref().and_then(throttle)),
     },
     Column {
         name: "joules",

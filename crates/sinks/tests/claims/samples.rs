@@ -57,7 +57,7 @@ pub fn full(id: &str) -> Record {
             cosine: Some(0.999),
             kernel_rel_l2: Some(0.0),
         }),
-        telemetry: Some(Telemetry {
+        telemetry: Some(Box::new(Telemetry {
             source: "nvml".into(),
             samples: vec![TelemetrySample {
                 round: 4,
@@ -75,7 +75,7 @@ pub fn full(id: &str) -> Record {
             instructions: Some(48_000.0),
             cache_misses: Some(12.0),
             repeated_rounds: 1,
-        }),
+        })),
         traffic: Some(Traffic { read_bytes: 1e6, written_bytes: 2.5e5 }),
         outcome: Outcome {
             reason: Some("a \"reason\",\nover two lines; with µ and ±".into()),

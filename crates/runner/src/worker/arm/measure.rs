@@ -147,12 +147,14 @@ fn fill(
             record.time.enqueue_ns.map(|enqueue| launch_bound(record.execution.stopwatch.as_deref(), median, enqueue))
         }
     };
-    record.telemetry = telemetry.map(|telemetry| Telemetry {
-        joules: measured.energy.and_then(|energy| finite(energy.joules)),
-        joules_lo: measured.energy.and_then(|energy| finite(energy.lo?)),
-        joules_hi: measured.energy.and_then(|energy| finite(energy.hi?)),
-        repeated_rounds: measured.repeated,
-        ..telemetry.clone()
+    record.telemetry = telemetry.map(|telemetry| {
+        Box::new(Telemetry {
+            joules: measured.energy.and_then(|energy| finite(energy.joules)),
+            joules_lo: measured.energy.and_then(|energy| finite(energy.lo?)),
+            joules_hi: measured.energy.and_then(|energy| finite(energy.hi?)),
+            repeated_rounds: measured.repeated,
+            ..telemetry.clone()
+        })
     });
     if !measured.time.sound {
         record

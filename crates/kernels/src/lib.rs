@@ -25,7 +25,9 @@
 pub mod cube;
 #[cfg(feature = "cuda")]
 pub mod native;
+mod packed;
 pub mod probes;
 pub mod rowwise;
 
 pub use calorimeter_case::{Activation, Dtype};
+pub use packed::{PackedForm, WeightCodes};

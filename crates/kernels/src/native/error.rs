@@ -115,6 +115,12 @@ pub enum NativeError {
         /// What was given.
         value: usize,
     },
+    /// Groups of codes that kernels would read across.
+    #[error("groups of {group} codes of a packed weight are not supported; a multiple of 32 is")]
+    InvalidGroup {
+        /// Codes in a group.
+        group: usize,
+    },
     /// A buffer does not hold what the operation touches.
     #[error("buffer {what} holds {found} bytes, but the operation needs {needed}")]
     BufferSize {

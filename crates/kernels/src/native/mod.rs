@@ -1,7 +1,7 @@
 //! CUDA: cuBLASLt, and our own CUDA C++ compiled by NVRTC.
 //!
 //! A [`Machine`] is one GPU with one stream; everything made from it runs on that stream in the order it was enqueued.
-//! Plans ([`Linear`], [`LayerNorm`], [`Quantise`] and the like) choose and compile when they are made, so that
+//! Plans ([`Linear`], [`PackedLinear`], [`LayerNorm`], [`Quantise`] and the like) choose and compile when they are made, so that
 //! `enqueue` only launches. A plan and the buffers it is given must come from the same machine; this is checked at each launch.
 
 mod activation;
@@ -28,6 +28,9 @@ mod linear_form;
 mod machine;
 #[allow(unsafe_code, reason = "the bindings of NVRTC")]
 mod nvrtc;
+mod packed_form;
+mod packed_linear;
+mod packed_product;
 mod probe_kernel;
 mod quantise;
 mod quantise_columns;
@@ -40,6 +43,7 @@ mod team;
 #[allow(unsafe_code, reason = "memory that a device copies from and to")]
 mod transfers;
 mod transpose_bytes;
+mod unpack_weight;
 
 pub use activation::Activation;
 pub use buffer::Buffer;
@@ -54,6 +58,8 @@ pub use libraries::{LibraryStatus, libraries};
 pub use linear::Linear;
 pub use linear_form::{Epilogue, LinearForm, LinearShape, WeightLayout};
 pub use machine::Machine;
+pub use packed_form::PackedWeight;
+pub use packed_linear::PackedLinear;
 pub(crate) use probe_kernel::ProbeKernel;
 pub use quantise::{Quantise, ScaleSource};
 pub use team::{Collective, Team};

@@ -25,6 +25,8 @@ pub(super) enum Source {
     TransposeBytes,
     Elementwise,
     ScaleProduct,
+    PackedProduct,
+    UnpackWeight,
 }
 
 impl Source {
@@ -40,6 +42,8 @@ impl Source {
             Self::TransposeBytes => "transpose_bytes.cu",
             Self::Elementwise => "elementwise.cu",
             Self::ScaleProduct => "scale_product.cu",
+            Self::PackedProduct => "packed_product.cu",
+            Self::UnpackWeight => "unpack_weight.cu",
         }
     }
 
@@ -55,13 +59,19 @@ impl Source {
             Self::TransposeBytes => include_str!("cuda/transpose_bytes.cu"),
             Self::Elementwise => include_str!("cuda/elementwise.cu"),
             Self::ScaleProduct => include_str!("cuda/scale_product.cu"),
+            Self::PackedProduct => include_str!("cuda/packed_product.cu"),
+            Self::UnpackWeight => include_str!("cuda/unpack_weight.cu"),
         }
     }
 }
 
 /// What the sources include, by name.
-const HEADERS: [(&CStr, &str); 2] =
-    [(c"element.cuh", include_str!("cuda/element.cuh")), (c"e4m3.cuh", include_str!("cuda/e4m3.cuh"))];
+const HEADERS: [(&CStr, &str); 4] = [
+    (c"element.cuh", include_str!("cuda/element.cuh")),
+    (c"e4m3.cuh", include_str!("cuda/e4m3.cuh")),
+    (c"packed.cuh", include_str!("cuda/packed.cuh")),
+    (c"packed_pairs.cuh", include_str!("cuda/packed_pairs.cuh")),
+];
 
 /// Compiles to machine code, not PTX: a driver older than the compiler can then still load it.
 ///

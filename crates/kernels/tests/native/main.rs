@@ -6,6 +6,7 @@
 
 mod elementwise;
 mod float8;
+mod packed;
 mod quantise;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,0 +1,230 @@
+//! Products of few rows with a packed weight, which stays packed.
+
+use std::sync::Arc;
+
+use super::{
+    ComputeCapability, LinearShape, Machine, NativeError,
+    driver::Memory,
+    kernel::{Extent, Geometry, Kernel, common_macros, widest},
+    nvrtc::Source,
+    sizes::checked_size,
+};
+use crate::{Dtype, PackedForm, WeightCodes};
+
+/// The kernel, and what the blocks that share sums leave for each other.
+#[derive(Debug)]
+pub(super) struct PackedProduct {
+    kernel: Kernel,
+    shared: Option<Shared>,
+    pub(super) algorithm: String,
+}
+
+/// Sums of parts of k, and how many blocks have left theirs.
+#[derive(Debug)]
+struct Shared {
+    parts: Memory,
+    arrived: Memory,
+}
+
+impl PackedProduct {
+    /// Compiles for sizes and a form that were checked.
+    pub(super) fn new(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape) -> Result<Self, NativeError> {
+        let cut = Cut::new(form, shape, machine.compute_capability());
+        let LinearShape { m, n, .. } = shape;
+        let name = cut.name(form);
+        let blocks = checked_size("the number of blocks", cut.tiles_of_y(shape) * cut.splits)?;
+        let mut reads = vec![("x", shape.x_bytes(form.kind))];
+        reads.extend(form.reads(shape));
+        let mut writes = vec![("y", shape.y_bytes(form.kind))];
+        let shared = match cut.splits {
+            1 => None,
+            _ => {
+                let (parts, arrived) = (4 * blocks * cut.rows() * cut.columns, 4 * cut.tiles_of_y(shape));
+                writes.extend([("parts", parts), ("arrived", arrived)]);
+                let parts = Memory::allocate(machine.stream(), parts)?;
+                let mut arrived = Memory::allocate(machine.stream(), arrived)?;
+                arrived.fill(0)?;
+                Some(Shared { parts, arrived })
+            }
+        };
+        let geometry = Geometry { blocks: blocks as u32, threads: (32 * cut.warps as u32, cut.tiles as u32) };
+        let extent = Extent { reads, writes, sizes: (m as u64, n as u64) };
+        let macros = cut.macros(&name, form, shape.k);
+        Ok(Self {
+            kernel: Kernel::prepare(machine, Source::PackedProduct, &name, macros, extent, geometry)?,
+            shared,
+            algorithm: cut.describe(&name),
+        })
+    }
+
+    /// Enqueues one run on x and the parts of the weight.
+    pub(super) fn enqueue(&mut self, inputs: &[&Memory], y: &mut Memory) -> Result<(), NativeError> {
+        match &mut self.shared {
+            None => self.kernel.enqueue_all(inputs, &mut [y]),
+            Some(Shared { parts, arrived }) => self.kernel.enqueue_all(inputs, &mut [y, parts, arrived]),
+        }
+    }
+}
+
+/// How a product is dealt to threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cut {
+    /// Whether tensor cores multiply.
+    tensor: bool,
+    /// Rows of x that a block takes.
+    columns: usize,
+    /// Warps that share the k of some rows of the weight.
+    warps: usize,
+    /// Times 16 rows of the weight that a block takes.
+    tiles: usize,
+    /// Blocks that share the k of their rows.
+    splits: usize,
+    /// Chunks that a thread waits for at once.
+    flight: usize,
+    /// Numbers of x in an access.
+    width: usize,
+}
+
+impl Cut {
+    /// Two for each of the 132 multiprocessors of an H100 or H200.
+    const BLOCKS: usize = 264;
+    /// Rows of the weight in a fragment of tensor cores, and in a tile.
+    const TILE: usize = 16;
+    /// Rows of x in a fragment.
+    const FRAGMENT: usize = 8;
+    /// A chunk is 16 bytes for each of four threads.
+    const PIECES: usize = 4;
+    /// The first GPUs whose tensor cores take bf16.
+    const TENSOR: ComputeCapability = ComputeCapability { major: 8, minor: 0 };
+
+    fn new(form: PackedForm, shape: LinearShape, capability: ComputeCapability) -> Self {
+        let LinearShape { m, k, .. } = shape;
+        // Group scales are applied in the type of x there, which must hold them exactly.
+        let scales_fit = !matches!(form.codes, WeightCodes::Int4 { .. }) || form.scale == form.kind;
+        let tensor = form.kind != Dtype::F32 && scales_fit && capability >= Self::TENSOR;
+        // 64 rows are 32 sums in a thread; without tensor cores 8 rows are 16 of them, and a row costs as much as a weight.
+        let columns = if tensor { m.next_multiple_of(Self::FRAGMENT).min(64) } else { m.min(Self::FRAGMENT) };
+        // Each block reads all of x, so more rows of x need more rows of the weight in a block.
+        let (warps, tiles) = match columns {
+            ..=8 => (8, 1),
+            9..=32 => (4, 2),
+            _ => (2, 4),
+        };
+        let widest = widest(form.kind);
+        let width = if k.is_multiple_of(widest) { widest } else { 1 };
+        let cut = Self { tensor, columns, warps, tiles, splits: 1, flight: 1, width };
+        // Each warp keeps two chunks at least, or adding up costs more than it saves.
+        let chunks = k.div_ceil(Self::PIECES * form.codes.in_sixteen_bytes());
+        let splits = (Self::BLOCKS / cut.tiles_of_y(shape)).clamp(1, (chunks / (2 * warps)).max(1));
+        // What registers hold, and no more than there is.
+        let most_in_flight = if tensor && columns <= 32 { 4 } else { 2 };
+        let flight = chunks.div_ceil(warps * splits).min(most_in_flight);
+        Self { splits, flight, ..cut }
+    }
+
+    /// Rows of the weight in a block.
+    fn rows(&self) -> usize {
+        Self::TILE * self.tiles
+    }
+
+    /// Parts of the output that a block, or several, make.
+    fn tiles_of_y(&self, shape: LinearShape) -> usize {
+        shape.n.div_ceil(self.rows()) * shape.m.div_ceil(self.columns)
+    }
+
+    /// The kernel's name, which is all that a profiler shows of the cut.
+    fn name(&self, form: PackedForm) -> String {
+        let Self { tensor, columns, warps, splits, .. } = self;
+        let by = if *tensor { "tensor" } else { "float" };
+        format!("{}_{}_product_{by}_{columns}x{}_k{warps}x{splits}", form.codes.name(), form.kind, self.rows())
+    }
+
+    fn macros(&self, name: &str, form: PackedForm, k: usize) -> Vec<String> {
+        let Self { tensor, columns, warps, tiles, splits, flight, width } = *self;
+        let mut macros = common_macros(name, form.kind, width);
+        macros.extend(form.macros(k));
+        macros.push(format!("TENSOR={}", u8::from(tensor)));
+        macros.push(format!("COLUMNS={columns}"));
+        macros.push(format!("WARPS={warps}"));
+        macros.push(format!("TILES={tiles}"));
+        macros.push(format!("SPLITS={splits}"));
+        macros.push(format!("FLIGHT={flight}"));
+        macros
+    }
+
+    fn describe(&self, name: &str) -> String {
+        let Self { tensor, columns, warps, splits, flight, width, .. } = self;
+        let by = if *tensor { "tensor cores" } else { "float" };
+        let (rows, accesses) = (self.rows(), 2 * flight);
+        format!(
+            "{name}: {by}, {columns} rows of x and {rows} of the weight per block, k over {warps} warps and {splits} blocks, \
+             {accesses} accesses of 16 bytes per thread in flight, {width} elements of x per access"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{nvrtc::tests::assert_compiles, packed_form::tests::every_form};
+    use super::*;
+
+    const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
+    const VOLTA: ComputeCapability = ComputeCapability { major: 7, minor: 0 };
+
+    fn cuts(form: PackedForm) -> impl Iterator<Item = (LinearShape, Cut)> {
+        let sizes = [1, 3, 8, 9, 17, 32, 64, 65, 127, 1000];
+        let shapes = sizes.into_iter().flat_map(|m| [1, 17, 129, 1000, 4096, 28672].map(|k| (m, k)));
+        let shapes = shapes.flat_map(|(m, k)| [1, 127, 4096, 28672].map(|n| LinearShape { m, k, n }));
+        shapes.flat_map(move |shape| [HOPPER, VOLTA].map(|capability| (shape, Cut::new(form, shape, capability))))
+    }
+
+    #[test]
+    fn every_size_is_covered_and_what_blocks_share_fits() {
+        for form in every_form() {
+            for (shape, cut) in cuts(form) {
+                let what = format!("{form:?} {shape} {cut:?}");
+                assert!(shape.k.is_multiple_of(cut.width), "{what}");
+                assert_eq!(cut.warps * cut.tiles, 8, "{what}");
+                assert!(!cut.tensor || cut.columns.is_multiple_of(8), "{what}");
+                // Static shared memory.
+                assert!(4 * cut.warps * cut.rows() * cut.columns <= 48 << 10, "{what}");
+                assert!(cut.splits == 1 || cut.tiles_of_y(shape) * cut.splits <= Cut::BLOCKS, "{what}");
+            }
+        }
+    }
+
+    #[test]
+    fn few_rows_of_the_weight_are_split_and_many_are_not() {
+        let cut = |n, k, m| {
+            let form = PackedForm { kind: Dtype::Bf16, codes: WeightCodes::Int8, scale: Dtype::Bf16 };
+            Cut::new(form, LinearShape { m, k, n }, HOPPER)
+        };
+        assert_eq!([cut(4096, 4096, 1).splits, cut(512, 8192, 1).splits, cut(28672, 8192, 1).splits], [1, 8, 1]);
+        // Eight chunks are two for each of four warps.
+        assert_eq!((cut(64, 512, 32).splits, cut(64, 64, 1).splits), (1, 1));
+        let form = PackedForm { kind: Dtype::Bf16, codes: WeightCodes::Int8, scale: Dtype::Bf16 };
+        assert_eq!(cut(512, 8192, 1).name(form), "int8_bf16_product_tensor_8x16_k8x8");
+        assert_eq!((cut(64, 4096, 64).columns, cut(64, 4096, 1).columns, cut(64, 4096, 20).columns), (64, 8, 24));
+    }
+
+    #[test]
+    fn tensor_cores_need_their_own_type_of_scales() {
+        let tensor = |kind, codes, scale| {
+            Cut::new(PackedForm { kind, codes, scale }, LinearShape { m: 8, k: 64, n: 64 }, HOPPER).tensor
+        };
+        let int4 = WeightCodes::Int4 { group: 64 };
+        assert!(tensor(Dtype::F16, WeightCodes::E4m3, Dtype::F32) && tensor(Dtype::Bf16, int4, Dtype::Bf16));
+        assert!(!tensor(Dtype::F32, WeightCodes::Int8, Dtype::F32) && !tensor(Dtype::F16, int4, Dtype::Bf16));
+    }
+
+    #[test]
+    fn the_source_compiles_for_every_form_and_cut() {
+        for form in every_form() {
+            // One with wide accesses and one without, one row and many, with and without sharing.
+            for (m, k, n) in [(1, 4096, 512), (3, 129, 17), (20, 1000, 4096), (64, 8192, 64)] {
+                let shape = LinearShape { m, k, n };
+                assert_compiles(Source::PackedProduct, &Cut::new(form, shape, HOPPER).macros("product", form, k));
+            }
+        }
+    }
+}

@@ -44,6 +44,7 @@ mod operand;
 mod operation;
 mod operator;
 mod operator_problem;
+mod packed;
 mod problem;
 mod reference;
 mod registry;

@@ -7,6 +7,8 @@ use burn::tensor::{Tensor, backend::Backend};
 #[cfg(feature = "cuda")]
 use calorimeter_kernels::native::Machine;
 use calorimeter_recipes::Linear;
+#[cfg(feature = "cuda")]
+use calorimeter_recipes::Treatment;
 use calorimeter_shapes::Shape;
 #[cfg(feature = "cuda")]
 use std::sync::Arc;
@@ -72,7 +74,7 @@ pub trait BurnModel: Definition {
     fn forward<B: Backend>(&self, shape: Shape, linears: Vec<Box<dyn Linear<B>>>, input: Tensor<B, 2>) -> Forward<B>;
 }
 
-/// A model by CUDA's libraries and kernels, without burn: unquantised weights alone.
+/// A model by CUDA's libraries and kernels, without burn: weights as they are, or packed where there is a kernel for them.
 #[cfg(feature = "cuda")]
 pub trait NativeModel: Definition {
     /// Puts the tensors on the device, once for each set; launches go through the sets in turn.
@@ -80,6 +82,7 @@ pub trait NativeModel: Definition {
         &self,
         problem: &Problem,
         tensors: &Tensors,
+        treatment: &Treatment,
         machine: Arc<Machine>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError>;

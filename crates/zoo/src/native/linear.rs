@@ -1,29 +1,32 @@
 //! A linear layer, alone or between a layer normalisation and an activation, through cuBLASLt and CUDA C++, on a stream and
-//! in buffers of its own.
+//! in buffers of its own. Its weight is as it is, or packed by a recipe.
 
 use super::numbers::{bytes, numbers};
+use super::weight::{DeviceWeight, HostWeight, Product};
 use crate::{Activation, Layout, Output, Problem, Tensors, Workload, ZooError};
-use calorimeter_kernels::native::{self, Buffer, LayerNorm, Linear, LinearShape, Machine, NativeError};
-use calorimeter_recipes::{Dtype, Element};
+use calorimeter_kernels::native::{self, Buffer, LayerNorm, LinearShape, Machine, NativeError};
+use calorimeter_recipes::{Dtype, Element, Treatment};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The steps of a pass and the buffers between them; passes go through the sets in turn.
 struct NativeWorkload {
     machine: Arc<Machine>,
     dtype: Dtype,
     norm: Option<(LayerNorm, Buffer)>,
-    linear: Linear,
+    product: Product,
     activation: Option<native::Activation>,
     sets: Vec<Set>,
     next: usize,
     size: (u64, u64),
     weight_bytes: u64,
+    quantising: Option<Duration>,
 }
 
 /// What one pass reads and writes.
 struct Set {
     input: Buffer,
-    weight: Buffer,
+    weight: DeviceWeight,
     output: Buffer,
     /// Whether a pass has run on it.
     ran: bool,
@@ -33,6 +36,7 @@ struct Set {
 pub fn open(
     problem: &Problem,
     tensors: &Tensors,
+    treatment: &Treatment,
     activation: Option<Activation>,
     machine: Arc<Machine>,
     sets: u32,
@@ -40,25 +44,30 @@ pub fn open(
     let kind = problem.dtype;
     let Layout { input: (m, k), output: size, .. } = problem.layout();
     let (m, k, n) = (m as usize, k as usize, size.1 as usize);
-    let linear = Linear::new(&machine, kind, LinearShape { m, k, n })?;
-    let weight = bytes(tensors.weights[0].values(), Element::Float(problem.dtype));
+    let product = Product::new(&machine, treatment, LinearShape { m, k, n })?;
+    let start = Instant::now();
+    let prepared = treatment.prepare(&tensors.weights[0])?;
+    let quantising = (*treatment != Treatment::none(problem.dtype)).then(|| start.elapsed());
+    let weight = HostWeight::new(prepared)?;
     let set = |set: u32| -> Result<Set, NativeError> {
         let input = bytes(&problem.input_of_set(tensors, set).values, Element::Float(problem.dtype));
-        let (input, weight) = (machine.upload(&input)?, machine.upload(&weight)?);
-        let mut output = machine.allocate(linear.y_bytes())?;
+        let (input, weight) = (machine.upload(&input)?, weight.upload(&machine)?);
+        let mut output = machine.allocate(product.y_bytes())?;
         output.fill(POISON)?;
         Ok(Set { input, weight, output, ran: false })
     };
     let sets: Vec<Set> = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
     let norm = match activation {
-        Some(_) => Some((LayerNorm::new(&machine, kind, m, k)?, machine.allocate(linear.x_bytes())?)),
+        Some(_) => Some((LayerNorm::new(&machine, kind, m, k)?, machine.allocate(product.x_bytes())?)),
         None => None,
     };
     let activation =
         activation.map(|activation| native::Activation::new(&machine, kind, activation, m * n)).transpose()?;
-    let weight_bytes = linear.w_bytes() as u64;
-    let dtype = problem.dtype;
-    Ok(Box::new(NativeWorkload { machine, dtype, norm, linear, activation, sets, next: 0, size, weight_bytes }))
+    let weight_bytes = sets[0].weight.bytes();
+    let (dtype, next) = (problem.dtype, 0);
+    let workload =
+        NativeWorkload { machine, dtype, norm, product, activation, sets, next, size, weight_bytes, quantising };
+    Ok(Box::new(workload))
 }
 
 /// All ones is a NaN in every float type.
@@ -84,7 +93,7 @@ impl Workload for NativeWorkload {
             }
             None => &*input,
         };
-        self.linear.enqueue(x, weight, output)?;
+        self.product.enqueue(x, weight, output)?;
         if let Some(activation) = &self.activation {
             activation.enqueue_in_place(output)?;
         }
@@ -115,7 +124,11 @@ impl Workload for NativeWorkload {
         self.weight_bytes
     }
 
+    fn quantising(&self) -> Option<Duration> {
+        self.quantising
+    }
+
     fn kernel(&self) -> Option<String> {
-        Some(self.linear.algorithm())
+        Some(self.product.algorithm())
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod linear;
 pub mod numbers;
+mod weight;
 
 use crate::{Matrix, Operand, Operation, Output, Slot, Spec, Workload, ZooError};
 use calorimeter_kernels::native::{Buffer, Machine, NativeError};

@@ -3,7 +3,7 @@
 use super::Opener;
 #[cfg(feature = "cuda")]
 use super::openers::ModelOnCuda;
-use super::openers::{BaselineAlone, ModelOnBurn, NotBuilt};
+use super::openers::{ModelOnBurn, NotBuilt, PlainOrPacked};
 use super::table::Zoo;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use crate::CubeOf;
@@ -55,7 +55,7 @@ impl<D: Definition> ModelWays<'_, D> {
         self
     }
 
-    /// By CUDA's libraries and kernels: the baseline of `native` on CUDA.
+    /// By CUDA's libraries and kernels, `native` on CUDA: the baseline, and recipes whose weights its kernels take packed.
     pub fn native(self) -> Self
     where
         D: NativeModel,
@@ -65,7 +65,7 @@ impl<D: Definition> ModelWays<'_, D> {
             let opener = ModelOnCuda(model);
             #[cfg(not(feature = "cuda"))]
             let (opener, _) = (NotBuilt { burn: false }, model);
-            Box::new(BaselineAlone(Box::new(opener)))
+            Box::new(PlainOrPacked(Box::new(opener)))
         });
         self
     }

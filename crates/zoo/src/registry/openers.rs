@@ -4,6 +4,7 @@
 use crate::backends::cuda;
 use crate::backends::{BurnBackend, no_backend};
 use crate::burn_workload::{self, MakeForward, MakePass};
+use crate::packed::{packed_form, packed_recipes};
 use crate::{
     HostOpen, Inputs, Machines, Matrix, OperatorProblem, Problem, Setup, Spec, Task, Tensors, Workload, ZooError, value,
 };
@@ -134,7 +135,7 @@ impl Opener for ModelOnCuda {
     fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
         let machine = opening.machines.native(cuda::index(opening.setup.device)?)?;
         let (problem, tensors) = opening.model()?;
-        self.0.open(problem, tensors, machine, opening.setup.sets)
+        self.0.open(problem, tensors, opening.treatment, machine, opening.setup.sets)
     }
 }
 
@@ -170,14 +171,17 @@ impl Opener for SpecsAlone {
     }
 }
 
-/// An opener that takes models as they are: neither quantised nor pruned.
-pub struct BaselineAlone(pub Box<dyn Opener>);
+/// An opener that takes models as they are, and those whose weights kernels take packed.
+pub struct PlainOrPacked(pub Box<dyn Opener>);
 
-impl Opener for BaselineAlone {
+impl Opener for PlainOrPacked {
     fn accepts(&self, task: &Task, treatment: &Treatment) -> Result<(), String> {
-        if *treatment != Treatment::none(task.dtype()) {
-            let why = "`native` runs the baseline in this version, not quantised or pruned weights; `eager` does";
-            return Err(why.into());
+        if *treatment != Treatment::none(task.dtype()) && packed_form(treatment).is_none() {
+            return Err(format!(
+                "`native` runs the baseline and weights packed as by {} in this version, without sparsity; `eager` runs \
+                 the others",
+                packed_recipes(task.dtype()).join(", ")
+            ));
         }
         self.0.accepts(task, treatment)
     }

@@ -148,3 +148,38 @@ fn models_are_right_on_cuda() {
     let implementations = [Implementation::Eager, Implementation::Fused, Implementation::Native];
     check(Device::Cuda(0), &implementations, &some_models(), &few_variants(), &SHAPES[1..2]);
 }
+
+/// Of `native` alone, which tunes nothing: every way to cut a product, and rows that are unpacked for cuBLASLt.
+#[cfg(feature = "cuda")]
+#[test]
+fn recipes_of_packed_weights_are_right_natively_on_cuda() {
+    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        return;
+    }
+    let names = ["int8wo", "float8wo", "int4wo-32", "int4wo-64", "int4wo-128", "int4wo-256", "int4wo-128-hqq"];
+    let variants = names.map(|name| name.parse::<Recipe>().unwrap().into());
+    let models = ["linear", "ln_linear_gelu"].map(str::to_owned);
+    let shapes = [(1, 1000, 129), (17, 127, 1000), (96, 320, 64)];
+    check(Device::Cuda(0), &[Implementation::Native], &models, &variants, &shapes);
+}
+
+#[test]
+fn what_native_does_not_run_is_unsupported_and_names_what_it_does() {
+    let shape = Shape::new(1, 64, 64).unwrap();
+    let problem = Problem { model: "linear".parse().unwrap(), shape, dtype: Dtype::Bf16, seed: 1 };
+    let supported = |name: &str, sparsity| {
+        let variant = Variant { recipe: name.parse().unwrap(), sparsity };
+        support(&problem, variant, Implementation::Native, Device::Cuda(0)).map_err(|error| error.to_string())
+    };
+    for name in
+        ["baseline", "int8wo", "float8wo", "int4wo-32", "int4wo-64", "int4wo-128", "int4wo-256", "int4wo-32-hqq"]
+    {
+        assert!(supported(name, None).is_ok(), "{name}");
+    }
+    let semi = Some(Sparsity::SemiStructured);
+    for (name, sparsity) in [("int8dq", None), ("uintx-4-64", None), ("baseline", semi), ("float8dq-row", None)] {
+        let why = supported(name, sparsity).unwrap_err();
+        assert!(why.contains("int8wo, ") && why.contains("int4wo-128") && !why.contains("int8dq"), "{why}");
+    }
+}

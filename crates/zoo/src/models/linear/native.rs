@@ -4,6 +4,7 @@ use super::LinearModel;
 use crate::native::linear;
 use crate::{NativeModel, Problem, Tensors, Workload, ZooError};
 use calorimeter_kernels::native::Machine;
+use calorimeter_recipes::Treatment;
 use std::sync::Arc;
 
 impl NativeModel for LinearModel {
@@ -11,9 +12,10 @@ impl NativeModel for LinearModel {
         &self,
         problem: &Problem,
         tensors: &Tensors,
+        treatment: &Treatment,
         machine: Arc<Machine>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        linear::open(problem, tensors, None, machine, sets)
+        linear::open(problem, tensors, treatment, None, machine, sets)
     }
 }

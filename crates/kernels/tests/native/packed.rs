@@ -87,8 +87,8 @@ fn products_with_packed_weights_are_right_at_ragged_sizes() {
     for kind in Dtype::ALL {
         for (at, form) in forms(kind).into_iter().enumerate() {
             for (turn, (m, k, n)) in ragged.into_iter().chain(shared).enumerate() {
-                // Every size in bf16, a third of them in other types: each compiles.
-                if kind == Dtype::Bf16 || (at + turn) % 3 == 0 {
+                // Every size with the usual codes of bf16, a quarter of them with others: each compiles.
+                if kind == Dtype::Bf16 && [0, 1, 4].contains(&at) || (at + turn) % 4 == 0 {
                     check(&machine, form, LinearShape { m, k, n });
                 }
             }
@@ -129,7 +129,7 @@ fn times_of_products_with_packed_weights() {
     for form in [0, 1, 4].map(|at| forms(kind)[at]) {
         let weight = Weight::new(form, n, k);
         let weights: Vec<PackedWeight> = (0..SETS).map(|_| weight.upload(&machine)).collect();
-        for m in [1, 8, 16, 32, 64, 65, 128, 512] {
+        for m in [1, 8, 32, 64, 65, 512] {
             let mut linear = PackedLinear::new(&machine, form, LinearShape { m, k, n }).unwrap();
             let x = machine.upload(&encode(&values(m * k, 1, kind), kind)).unwrap();
             let mut y = poisoned(&machine, linear.y_bytes());

@@ -157,7 +157,7 @@ fn recipes_of_packed_weights_are_right_natively_on_cuda() {
         println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
         return;
     }
-    let names = ["int8wo", "float8wo", "int4wo-32", "int4wo-64", "int4wo-128", "int4wo-256", "int4wo-128-hqq"];
+    let names = ["int8wo", "float8wo", "int4wo-32", "int4wo-128", "int4wo-128-hqq"];
     let variants = names.map(|name| name.parse::<Recipe>().unwrap().into());
     let models = ["linear", "ln_linear_gelu"].map(str::to_owned);
     let shapes = [(1, 1000, 129), (17, 127, 1000), (96, 320, 64)];

@@ -23,6 +23,7 @@
 
 #[cfg(feature = "cube")]
 pub mod cube;
+pub mod host;
 #[cfg(feature = "cuda")]
 pub mod native;
 mod packed;

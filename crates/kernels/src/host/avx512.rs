@@ -1,0 +1,105 @@
+//! AVX-512: sixteen floats in a register, a table of sixteen for codes of four bits.
+
+use super::lanes::{FloatJob, Lanes, WIDTH};
+use core::arch::x86_64::{
+    __m512, __m512i, _mm_cvtsi32_si128, _mm_loadu_ps, _mm_loadu_si128, _mm256_loadu_si256, _mm512_castps128_ps512,
+    _mm512_castsi512_ps, _mm512_cvtepi8_epi32, _mm512_cvtepi32_ps, _mm512_cvtepu16_epi32, _mm512_fmadd_ps,
+    _mm512_loadu_ps, _mm512_loadu_si512, _mm512_permutexvar_ps, _mm512_set1_ps, _mm512_setr_epi32, _mm512_setr_ps,
+    _mm512_slli_epi32, _mm512_srl_epi32, _mm512_storeu_ps,
+};
+
+/// A processor with AVX-512F.
+#[derive(Debug, Clone, Copy)]
+pub struct Avx512(());
+
+impl Avx512 {
+    /// The proof that this one is.
+    pub fn here() -> Option<Self> {
+        is_x86_feature_detected!("avx512f").then_some(Self(()))
+    }
+
+    /// Runs something with its instructions.
+    pub fn run<J: FloatJob>(self, job: J) {
+        #[target_feature(enable = "avx512f")]
+        fn inside<J: FloatJob>(set: Avx512, job: J) {
+            job.on(set);
+        }
+        // SAFETY: there is a value of this type only where the processor has the instructions.
+        unsafe { inside(self, job) }
+    }
+}
+
+impl Lanes for Avx512 {
+    type Floats = __m512;
+    type Words = __m512i;
+
+    // 24 registers of sums, two of weights and one of x.
+    const TILE: (usize, usize) = (12, 2);
+
+    #[inline(always)]
+    fn splat(self, number: f32) -> __m512 {
+        // SAFETY: there is a value of this type only where the processor has the instructions.
+        unsafe { _mm512_set1_ps(number) }
+    }
+
+    #[inline(always)]
+    fn quarters(self, numbers: [f32; 4]) -> __m512 {
+        // SAFETY: as above; the four numbers are read.
+        unsafe {
+            let four = _mm512_castps128_ps512(_mm_loadu_ps(numbers.as_ptr()));
+            _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3), four)
+        }
+    }
+
+    #[inline(always)]
+    fn load(self, numbers: &[f32; WIDTH]) -> __m512 {
+        // SAFETY: as above; the sixteen numbers are read.
+        unsafe { _mm512_loadu_ps(numbers.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn load_bf16(self, numbers: &[u16; WIDTH]) -> __m512 {
+        // SAFETY: as above; the sixteen numbers are read.
+        unsafe {
+            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(numbers.as_ptr().cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
+        }
+    }
+
+    #[inline(always)]
+    fn load_i8(self, codes: &[u32; 4]) -> __m512 {
+        // SAFETY: as above; the four words are read.
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(codes.as_ptr().cast()))) }
+    }
+
+    #[inline(always)]
+    fn words(self, codes: &[u32; WIDTH]) -> __m512i {
+        // SAFETY: as above; the sixteen words are read.
+        unsafe { _mm512_loadu_si512(codes.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn nibbles(self, words: __m512i, below: u32) -> __m512 {
+        // SAFETY: as above.
+        unsafe {
+            let numbers =
+                _mm512_setr_ps(-8.0, -7.0, -6.0, -5.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0);
+            // The table is asked by the lowest four bits of each word.
+            _mm512_permutexvar_ps(_mm512_srl_epi32(words, _mm_cvtsi32_si128(4 * below as i32)), numbers)
+        }
+    }
+
+    #[inline(always)]
+    fn multiply_add(self, a: __m512, b: __m512, c: __m512) -> __m512 {
+        // SAFETY: as above.
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    fn store(self, floats: __m512) -> [f32; WIDTH] {
+        let mut numbers = [0.0; WIDTH];
+        // SAFETY: as above; the sixteen numbers are written.
+        unsafe { _mm512_storeu_ps(numbers.as_mut_ptr(), floats) };
+        numbers
+    }
+}

@@ -1,0 +1,130 @@
+//! Sixteen floats side by side, whatever instructions there are.
+
+use super::portable::Portable;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2::Avx2, avx512::Avx512};
+
+/// Numbers that are worked on together.
+pub const WIDTH: usize = 16;
+
+/// Sixteen numbers where a vector is read in one piece.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(align(64))]
+pub struct Sixteen(pub [f32; WIDTH]);
+
+/// The instructions of one set, proven to be there by the value. Each function must be inlined into a [`FloatJob`] that the
+/// set runs, or it is a call.
+pub trait Lanes: Copy {
+    /// Sixteen numbers.
+    type Floats: Copy;
+    /// Sixteen words.
+    type Words: Copy;
+
+    /// Rows, and vectors of sixteen columns, of a tile whose sums stay in registers.
+    const TILE: (usize, usize);
+
+    /// The same number sixteen times.
+    fn splat(self, number: f32) -> Self::Floats;
+
+    /// Four numbers, each four times in a row.
+    fn quarters(self, numbers: [f32; 4]) -> Self::Floats;
+
+    /// Sixteen numbers.
+    fn load(self, numbers: &[f32; WIDTH]) -> Self::Floats;
+
+    /// Sixteen bit patterns of bf16.
+    fn load_bf16(self, numbers: &[u16; WIDTH]) -> Self::Floats;
+
+    /// Sixteen signed bytes, the first in the lowest bits.
+    fn load_i8(self, codes: &[u32; 4]) -> Self::Floats;
+
+    /// Sixteen words of eight 4-bit codes each.
+    fn words(self, codes: &[u32; WIDTH]) -> Self::Words;
+
+    /// The code of each word that so many others lie below, less 8.
+    fn nibbles(self, words: Self::Words, below: u32) -> Self::Floats;
+
+    /// `a * b + c`, rounded once where the set can.
+    fn multiply_add(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats;
+
+    /// The numbers.
+    fn store(self, floats: Self::Floats) -> [f32; WIDTH];
+
+    /// Their sum: halves are added until one number is left.
+    #[inline(always)]
+    fn sum(self, floats: Self::Floats) -> f32 {
+        let mut numbers = self.store(floats);
+        for half in [8, 4, 2, 1] {
+            for lane in 0..half {
+                numbers[lane] += numbers[lane + half];
+            }
+        }
+        numbers[0]
+    }
+}
+
+/// What a set is to run, all of it inlined.
+pub trait FloatJob {
+    /// Runs it.
+    fn on<L: Lanes>(self, lanes: L);
+}
+
+/// A set that this processor has.
+#[derive(Debug, Clone, Copy)]
+pub enum FloatSet {
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    Portable(Portable),
+}
+
+impl FloatSet {
+    /// Those that are here, the widest first.
+    pub fn here() -> Vec<Self> {
+        let mut sets = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        sets.extend(Avx512::here().map(Self::Avx512).into_iter().chain(Avx2::here().map(Self::Avx2)));
+        sets.push(Self::Portable(Portable));
+        sets
+    }
+
+    /// The widest.
+    pub fn widest() -> Self {
+        Self::here()[0]
+    }
+
+    /// What a record calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "avx512f",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "avx2+fma",
+            Self::Portable(_) => "portable code",
+        }
+    }
+
+    /// Rows and columns of its tiles.
+    pub fn tile(self) -> (usize, usize) {
+        let (rows, vectors) = match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => Avx512::TILE,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => Avx2::TILE,
+            Self::Portable(_) => Portable::TILE,
+        };
+        (rows, vectors * WIDTH)
+    }
+
+    /// Runs something with it.
+    pub fn run(self, job: impl FloatJob) {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(set) => set.run(job),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(set) => set.run(job),
+            Self::Portable(set) => job.on(set),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! No instructions of a set: what every processor runs, and what the sets are tested against.
+
+use super::bytes::Bytes;
+use super::lanes::{Lanes, WIDTH};
+use crate::rowwise::widen;
+
+/// Any processor.
+#[derive(Debug, Clone, Copy)]
+pub struct Portable;
+
+impl Lanes for Portable {
+    type Floats = [f32; WIDTH];
+    type Words = [u32; WIDTH];
+
+    const TILE: (usize, usize) = (2, 1);
+
+    #[inline(always)]
+    fn splat(self, number: f32) -> [f32; WIDTH] {
+        [number; WIDTH]
+    }
+
+    #[inline(always)]
+    fn quarters(self, numbers: [f32; 4]) -> [f32; WIDTH] {
+        let mut all = [0.0; WIDTH];
+        for (lane, number) in all.iter_mut().enumerate() {
+            *number = numbers[lane / 4];
+        }
+        all
+    }
+
+    #[inline(always)]
+    fn load(self, numbers: &[f32; WIDTH]) -> [f32; WIDTH] {
+        *numbers
+    }
+
+    #[inline(always)]
+    fn load_bf16(self, numbers: &[u16; WIDTH]) -> [f32; WIDTH] {
+        let mut all = [0.0; WIDTH];
+        for (number, &bits) in all.iter_mut().zip(numbers) {
+            *number = widen(bits);
+        }
+        all
+    }
+
+    #[inline(always)]
+    fn load_i8(self, codes: &[u32; 4]) -> [f32; WIDTH] {
+        let mut all = [0.0; WIDTH];
+        for (lane, number) in all.iter_mut().enumerate() {
+            *number = f32::from(codes[lane / 4].to_le_bytes()[lane % 4] as i8);
+        }
+        all
+    }
+
+    #[inline(always)]
+    fn words(self, codes: &[u32; WIDTH]) -> [u32; WIDTH] {
+        *codes
+    }
+
+    #[inline(always)]
+    fn nibbles(self, words: [u32; WIDTH], below: u32) -> [f32; WIDTH] {
+        let mut all = [0.0; WIDTH];
+        for (number, word) in all.iter_mut().zip(words) {
+            *number = (word >> (4 * below) & 15) as f32 - 8.0;
+        }
+        all
+    }
+
+    // A multiplication and an addition: fused, they would be a call of a function on many processors.
+    #[inline(always)]
+    fn multiply_add(self, a: [f32; WIDTH], b: [f32; WIDTH], mut c: [f32; WIDTH]) -> [f32; WIDTH] {
+        for lane in 0..WIDTH {
+            c[lane] += a[lane] * b[lane];
+        }
+        c
+    }
+
+    #[inline(always)]
+    fn store(self, floats: [f32; WIDTH]) -> [f32; WIDTH] {
+        floats
+    }
+}
+
+impl Bytes for Portable {
+    type Sums = [i32; 16];
+    type Words = [u32; 16];
+
+    const TILE: (usize, usize) = (2, 1);
+
+    #[inline(always)]
+    fn nothing(self) -> [i32; 16] {
+        [0; 16]
+    }
+
+    #[inline(always)]
+    fn words(self, words: &[u32; 16]) -> [u32; 16] {
+        *words
+    }
+
+    #[inline(always)]
+    fn add_products(self, mut sums: [i32; 16], words: [u32; 16], x: u32) -> [i32; 16] {
+        for (sum, word) in sums.iter_mut().zip(words) {
+            for (code, x) in word.to_le_bytes().into_iter().zip(x.to_le_bytes()) {
+                *sum = sum.wrapping_add(i32::from(code) * i32::from(x as i8));
+            }
+        }
+        sums
+    }
+
+    #[inline(always)]
+    fn store(self, sums: [i32; 16]) -> [i32; 16] {
+        sums
+    }
+}

@@ -164,24 +164,49 @@ impl Probe<'_> {
     }
 
     fn burst(&mut self, kind: &str, form: Shape) -> Result<f64, Failure> {
-        let mut product = self.product(kind, form)?;
-        Ok(form.flops() as f64 / self.shortest(product.as_mut())? / 1e3)
+        let nanos = self.fastest(kind, form, Self::shortest)?;
+        Ok(form.flops() as f64 / nanos / 1e3)
     }
 
     /// A product under continuous load, in 10¹² operations per second.
     pub fn sustained(&mut self, kind: &str, form: Shape) -> Result<f64, String> {
-        let nanos = self.product(kind, form).and_then(|mut product| self.held(product.as_mut()));
+        let nanos = self.fastest(kind, form, Self::held);
         Ok(form.flops() as f64 / nanos.map_err(|error| error.to_string())? / 1e3)
     }
 
-    fn product(&mut self, kind: &str, form: Shape) -> Result<Box<dyn Work>, Failure> {
-        if let Some(product) = self.platform().product(kind, form, self.device, self.machines) {
-            return product;
+    /// Nanoseconds of the fastest of the products of a form.
+    fn fastest(
+        &mut self,
+        kind: &str,
+        form: Shape,
+        time: fn(&mut Self, &mut dyn Work) -> Result<f64, Failure>,
+    ) -> Result<f64, Failure> {
+        let mut fastest = f64::INFINITY;
+        for mut product in self.products_of(kind, form)? {
+            fastest = fastest.min(time(self, product.as_mut())?);
         }
-        let dtype: Dtype = kind.parse()?;
+        Ok(fastest)
+    }
+
+    /// A product by each of those whose kernels are probes and that have it.
+    fn products_of(&mut self, kind: &str, form: Shape) -> Result<Vec<Box<dyn Work>>, Failure> {
+        if let Some(product) = self.platform().product(kind, form, self.device, self.machines) {
+            return Ok(vec![product?]);
+        }
+        let (dtype, mut products, mut failed): (Dtype, Vec<Box<dyn Work>>, _) = (kind.parse()?, Vec::new(), None);
         let problem = Problem { model: "linear".parse()?, shape: form, dtype, seed: 1 };
-        let workload = open(&problem, &problem.tensors(), &Treatment::none(dtype), self.setup(), self.machines)?;
-        Ok(Box::new(Job(workload)))
+        let tensors = problem.tensors();
+        for implementation in self.platform().multiplied_by() {
+            let setup = Setup { implementation, ..self.setup() };
+            match open(&problem, &tensors, &Treatment::none(dtype), setup, self.machines) {
+                Ok(workload) => products.push(Box::new(Job(workload))),
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            Some(error) if products.is_empty() => Err(error.into()),
+            _ => Ok(products),
+        }
     }
 
     fn setup(&self) -> Setup {
@@ -205,8 +230,13 @@ impl Probe<'_> {
         let (mut rivals, mut failed) = (Vec::new(), None);
         for (what, form) in kinds.iter().flat_map(|kind| forms.iter().map(move |form| (*kind, *form))) {
             // Not every library has a product of every form.
-            match self.product(what, form) {
-                Ok(work) => rivals.push(Rival { what, form: Some(form), work, amount: form.flops() as f64 }),
+            match self.products_of(what, form) {
+                Ok(products) => rivals.extend(products.into_iter().map(|work| Rival {
+                    what,
+                    form: Some(form),
+                    work,
+                    amount: form.flops() as f64,
+                })),
                 Err(error) => failed = Some(error.to_string()),
             }
         }

@@ -65,6 +65,11 @@ impl Platform for Cpu {
         Ok(Box::new(HostProbes))
     }
 
+    fn multiplied_by(&self) -> Vec<Implementation> {
+        // Which is faster depends on the processor, and f16 is burn's alone.
+        vec![Implementation::Native, Implementation::Eager]
+    }
+
     fn trials(&self, _: bool) -> Trials {
         Trials {
             quick_array: 256 << 20,

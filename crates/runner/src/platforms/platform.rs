@@ -100,6 +100,11 @@ pub trait Platform: Debug + Send + Sync {
         Implementation::Eager
     }
 
+    /// Whose products are tried, where the fastest is the peak.
+    fn multiplied_by(&self) -> Vec<Implementation> {
+        vec![self.probed_by()]
+    }
+
     /// A product of a kind of number that no model asks for.
     fn product(
         &self,

@@ -204,7 +204,7 @@ models:
 
     #[test]
     fn what_cannot_run_is_known_to_the_plan_with_its_reason() {
-        let text = "device: cpu\nimplementations: [eager, native]\nregimes: [device-cold, graph]\nrecipes: [baseline]
+        let text = "device: cpu\nimplementations: [eager, cube]\nregimes: [device-cold, graph]\nrecipes: [baseline]
 models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
         let plan = plan(text, &machine(0)).unwrap();
         let graph = plan.groups().iter().find(|group| group.regime() == Regime::Graph).unwrap();

@@ -8,6 +8,9 @@ pub trait Activate {
     /// Applies it on a device.
     fn apply<B: Backend, const D: usize>(self, x: Tensor<B, D>) -> Tensor<B, D>;
 
+    /// Its value in single precision, NaN where `x` is.
+    fn in_f32(self, x: f32) -> f32;
+
     /// Its value in double precision.
     fn exact(self, x: f64) -> f64;
 }
@@ -22,6 +25,20 @@ impl Activate for Activation {
             Self::Gelu => activation::gelu(x),
             Self::Silu => activation::silu(x),
             Self::HardSwish => activation::hard_swish(x),
+        }
+    }
+
+    fn in_f32(self, x: f32) -> f32 {
+        match self {
+            Self::Relu if x < 0.0 => 0.0,
+            Self::Relu => x,
+            Self::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+            Self::LeakyRelu if x < 0.0 => 0.01 * x,
+            Self::LeakyRelu => x,
+            Self::Relu6 => x.clamp(0.0, 6.0),
+            Self::Gelu => 0.5 * x * (1.0 + libm::erff(x * std::f32::consts::FRAC_1_SQRT_2)),
+            Self::Silu => x / (1.0 + (-x).exp()),
+            Self::HardSwish => x * (x + 3.0).clamp(0.0, 6.0) / 6.0,
         }
     }
 
@@ -40,6 +57,22 @@ impl Activate for Activation {
             Self::Gelu => 0.5 * x * (1.0 + libm::erf(x / std::f64::consts::SQRT_2)),
             Self::Silu => x / (1.0 + (-x).exp()),
             Self::HardSwish => x * (x + 3.0).clamp(0.0, 6.0) / 6.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_precision_is_near_double_and_keeps_what_is_no_number() {
+        for activation in Activation::ALL {
+            for x in (-80..=80).map(|step| step as f32 / 8.0) {
+                let (got, exact) = (f64::from(activation.in_f32(x)), activation.exact(f64::from(x)));
+                assert!((got - exact).abs() <= 1e-6 * exact.abs().max(1.0), "{activation:?} of {x}: {got} for {exact}");
+            }
+            assert!(activation.in_f32(f32::NAN).is_nan(), "{activation:?}");
         }
     }
 }

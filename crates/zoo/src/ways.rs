@@ -1,14 +1,10 @@
 //! The ways to run an operator or a model. What implements one of these runs that way, once it is registered so.
 
-use crate::{Definition, Forward, Matrix, Operation, Pass, Spec, Value, Workload, ZooError};
-#[cfg(feature = "cuda")]
-use crate::{Problem, Tensors};
+use crate::{Definition, Forward, Matrix, Operation, Pass, Problem, Spec, Tensors, Value, Workload, ZooError};
 use burn::tensor::{Tensor, backend::Backend};
 #[cfg(feature = "cuda")]
 use calorimeter_kernels::native::Machine;
-use calorimeter_recipes::Linear;
-#[cfg(feature = "cuda")]
-use calorimeter_recipes::Treatment;
+use calorimeter_recipes::{Linear, Treatment};
 use calorimeter_shapes::Shape;
 #[cfg(feature = "cuda")]
 use std::sync::Arc;
@@ -94,3 +90,18 @@ pub trait NativeModel: Definition {}
 
 #[cfg(not(feature = "cuda"))]
 impl<D: Definition> NativeModel for D {}
+
+/// A model by kernels of the processor, in memory that is kept from launch to launch.
+pub trait HostModel: Definition {
+    /// Whether its kernels take this size, these numbers and this treatment; the error says what they take.
+    fn accepts(&self, problem: &Problem, treatment: &Treatment) -> Result<(), String>;
+
+    /// Copies the tensors of each set, the weights as the treatment stores them; launches go through the sets in turn.
+    fn open(
+        &self,
+        problem: &Problem,
+        tensors: &Tensors,
+        treatment: &Treatment,
+        sets: u32,
+    ) -> Result<Box<dyn Workload>, ZooError>;
+}

@@ -92,6 +92,32 @@ models: [{{shapes: [{{name: custom, shapes: [[4, 64, 64]]}}]}}]\n"
 }
 
 #[test]
+fn on_the_cpu_recipes_run_natively_beside_the_eager_baseline() {
+    let scene = Scene::with(&format!(
+        "recipes: [baseline, int8wo, int8dq, int4wo-32, float8wo]
+device: cpu
+dtype: bf16
+implementations: [native]
+{SHORT}
+models: [{{shapes: [{{name: custom, shapes: [[1, 64, 33], [33, 96, 65]]}}]}}]
+"
+    ));
+    let records = scene.run("run c.yml --out out --format jsonl").ended_with(0).records();
+    let native = |record: &&Record| record.case.implementation == calorimeter_case::Implementation::Native;
+    for record in records.iter().filter(native) {
+        if record.case.recipe == "float8wo" {
+            let why = record.outcome.reason.as_deref().unwrap();
+            assert!(record.outcome.status == Status::Unsupported && why.contains("int4wo-*"), "{record:?}");
+            continue;
+        }
+        assert_eq!(record.outcome.status, Status::Ok, "{record:?}");
+        assert!(record.execution.kernel.as_deref().unwrap().contains(" threads"), "{record:?}");
+        assert!(record.accuracy.unwrap().kernel_rel_l2.unwrap() < 3e-3, "{record:?}");
+    }
+    assert_eq!(records.iter().filter(native).count(), 10);
+}
+
+#[test]
 fn a_case_is_the_same_alone_and_beside_others() {
     let scene = Scene::with(&format!(
         "recipes: [baseline, int8wo]\ndevice: cpu\ndtype: f32\nimplementations: [eager]\n{SHORT}

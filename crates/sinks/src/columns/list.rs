@@ -235,7 +235,7 @@ pub static COLUMNS: &[Column] = &[
         name: "kernel",
         field: "kernel",
         unit: "",
-        doc: "on `cupti` every kernel of one pass, the longest first, joined by ` + `, names as compilers spell them; on another clock, for `native`, our kernels with how they were cut and cuBLASLt's algorithm",
+        doc: "on `cupti` every kernel of one pass, the longest first, joined by ` + `, names as compilers spell them; on another clock, for `native`, our kernels with how they are cut and cuBLASLt's algorithm",
         read: Read::Text(|r| r.execution.kernel.as_deref()),
     },
     Column {

@@ -3,12 +3,12 @@
 use super::Opener;
 #[cfg(feature = "cuda")]
 use super::openers::ModelOnCuda;
-use super::openers::{ModelOnBurn, NotBuilt, PlainOrPacked};
+use super::openers::{ModelOnBurn, ModelOnHost, NotBuilt, PlainOrPacked};
 use super::table::Zoo;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use crate::CubeOf;
 use crate::backends::{self, BurnBackend, EachBackend};
-use crate::{BurnModel, Definition, DeviceKind, Implementation, Model, NativeModel, Subject};
+use crate::{BurnModel, Definition, DeviceKind, HostModel, Implementation, Model, NativeModel, Subject};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use burn_cubecl::CubeRuntime;
 use calorimeter_case::NameTaken;
@@ -67,6 +67,15 @@ impl<D: Definition> ModelWays<'_, D> {
             let (opener, _) = (NotBuilt { burn: false }, model);
             Box::new(PlainOrPacked(Box::new(opener)))
         });
+        self
+    }
+
+    /// By kernels of the processor: `native` on it.
+    pub fn host(self) -> Self
+    where
+        D: HostModel,
+    {
+        self.put(Implementation::Native, DeviceKind::Cpu, |model| Box::new(ModelOnHost(model)));
         self
     }
 

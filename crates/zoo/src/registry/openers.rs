@@ -6,7 +6,8 @@ use crate::backends::{BurnBackend, no_backend};
 use crate::burn_workload::{self, MakeForward, MakePass};
 use crate::packed::{packed_form, packed_recipes};
 use crate::{
-    HostOpen, Inputs, Machines, Matrix, OperatorProblem, Problem, Setup, Spec, Task, Tensors, Workload, ZooError, value,
+    HostModel, HostOpen, Inputs, Machines, Matrix, OperatorProblem, Problem, Setup, Spec, Task, Tensors, Workload,
+    ZooError, value,
 };
 #[cfg(feature = "cuda")]
 use crate::{NativeModel, NativeOpen};
@@ -146,6 +147,23 @@ impl Opener for OperatorOnHost {
     fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
         let (OperatorProblem { spec, .. }, inputs) = opening.operator()?;
         self.0.open(spec, inputs, opening.setup.sets)
+    }
+}
+
+/// A model by kernels of the processor, which say themselves what they take.
+pub struct ModelOnHost(pub &'static dyn HostModel);
+
+impl Opener for ModelOnHost {
+    fn accepts(&self, task: &Task, treatment: &Treatment) -> Result<(), String> {
+        match task {
+            Task::Model(problem) => self.0.accepts(problem, treatment),
+            Task::Operator(_) => Ok(()),
+        }
+    }
+
+    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        let (problem, tensors) = opening.model()?;
+        self.0.open(problem, tensors, opening.treatment, opening.setup.sets)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod additions;
 mod gemm_suite;
+mod host_models;
 mod kernel_bugs;
 mod models;
 mod moves;

@@ -88,13 +88,13 @@ fn some_models() -> Vec<String> {
 
 #[test]
 fn every_model_is_right_on_the_cpu() {
-    check(Device::Cpu, &[Implementation::Eager], &every_model(), &few_variants(), &SHAPES);
+    check(Device::Cpu, &[Implementation::Eager, Implementation::Native], &every_model(), &few_variants(), &SHAPES);
 }
 
 #[test]
 fn every_recipe_is_right_on_the_cpu() {
     let models = ["linear", "ln_linear_gelu", "transformer_block"].map(str::to_owned);
-    check(Device::Cpu, &[Implementation::Eager], &models, &every_variant(), &SHAPES);
+    check(Device::Cpu, &[Implementation::Eager, Implementation::Native], &models, &every_variant(), &SHAPES);
 }
 
 #[test]

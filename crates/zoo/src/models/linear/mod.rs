@@ -1,6 +1,7 @@
 //! `linear`: one linear layer without bias, `[m, k] -> [m, n]`.
 
 mod burn;
+mod host;
 #[cfg(feature = "cuda")]
 mod native;
 
@@ -15,7 +16,7 @@ pub struct LinearModel;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.models([LinearModel]).burn().native();
+    zoo.models([LinearModel]).burn().native().host();
 }
 
 impl Definition for LinearModel {

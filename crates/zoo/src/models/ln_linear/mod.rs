@@ -1,6 +1,7 @@
 //! `ln_linear_<activation>`: layer normalisation without parameters, a linear layer without bias, an activation.
 
 mod burn;
+mod host;
 #[cfg(feature = "cuda")]
 mod native;
 
@@ -25,7 +26,7 @@ impl LnLinear {
 
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.models(LnLinear::all()).burn().native();
+    zoo.models(LnLinear::all()).burn().native().host();
 }
 
 impl Definition for LnLinear {

@@ -1,0 +1,171 @@
+//! A linear layer on the processor, alone or between a layer normalisation and an activation: the input and the output in
+//! the problem's dtype, all sums in f32 or in integers.
+
+use super::layer::{Layer, accepts, stored};
+use crate::{Activate, Activation, Layout, Output, Problem, Tensors, Workload, ZooError};
+use calorimeter_kernels::host::{Numbers, layer_norm};
+use calorimeter_kernels::rowwise::{bf16, widen};
+use calorimeter_recipes::{Element, Treatment};
+use rayon::prelude::*;
+use std::time::{Duration, Instant};
+
+/// Numbers that are worth a thread of their own.
+const WORTH_A_THREAD: usize = 1 << 14;
+
+/// What one pass reads and writes.
+struct Set {
+    input: Numbers,
+    layer: Layer,
+    output: Numbers,
+    /// Whether a pass has run on it.
+    ran: bool,
+}
+
+/// What is written between the steps of a pass; empty where no step needs it.
+#[derive(Default)]
+struct Between {
+    /// The input and the output in f32, where they are stored in another type.
+    input: Vec<f32>,
+    output: Vec<f32>,
+    /// The input normalised.
+    normalised: Vec<f32>,
+}
+
+struct HostLinear {
+    sets: Vec<Set>,
+    next: usize,
+    /// Rows and columns of the output, and columns of the input.
+    size: [usize; 3],
+    activation: Option<Activation>,
+    between: Between,
+    quantising: Option<Duration>,
+}
+
+/// Whether a layer of this problem's kind is run; the error says which are.
+pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
+    let Layout { input: (m, k), .. } = problem.layout();
+    accepts(treatment, m as usize, k as usize)
+}
+
+/// Opens the layer, with a weight of its own for each set; with an activation, a layer normalisation comes first.
+pub fn open(
+    problem: &Problem,
+    tensors: &Tensors,
+    treatment: &Treatment,
+    activation: Option<Activation>,
+    sets: u32,
+) -> Result<Box<dyn Workload>, ZooError> {
+    let Layout { input: (m, k), output: (_, n), .. } = problem.layout();
+    let [m, n, k] = [m, n, k].map(|size| size as usize);
+    let start = Instant::now();
+    let layer = Layer::new(&tensors.weights[0], treatment, m)?;
+    let quantising = (*treatment != Treatment::none(problem.dtype)).then(|| start.elapsed());
+    let element = Element::Float(problem.dtype);
+    let set = |set: u32| Set {
+        input: stored(&problem.input_of_set(tensors, set).values, element),
+        layer: layer.clone(),
+        // Written here, so that its pages are there before a launch needs them.
+        output: stored(&vec![f32::NAN; m * n], element),
+        ran: false,
+    };
+    let sets: Vec<Set> = (0..sets.max(1)).map(set).collect();
+    let mut between = Between::default();
+    if let Numbers::Bf16(_) = sets[0].input {
+        (between.input, between.output) = (vec![0.0; m * k], vec![0.0; m * n]);
+    }
+    if activation.is_some() {
+        between.normalised = vec![0.0; m * k];
+    }
+    Ok(Box::new(HostLinear { sets, next: 0, size: [m, n, k], activation, between, quantising }))
+}
+
+impl HostLinear {
+    fn read(&self, set: usize) -> Vec<Output> {
+        let values = match &self.sets[set].output {
+            Numbers::F32(numbers) => numbers.clone(),
+            Numbers::Bf16(numbers) => numbers.iter().map(|&bits| widen(bits)).collect(),
+        };
+        vec![Output { rows: self.size[0], cols: self.size[1], values }]
+    }
+}
+
+impl Workload for HostLinear {
+    fn launch(&mut self) -> Result<(), ZooError> {
+        let (set, sets) = (self.next, self.sets.len());
+        self.next = (set + 1) % sets;
+        let Set { input, layer, output, ran } = &mut self.sets[set];
+        *ran = true;
+        let (k, activation) = (self.size[2], self.activation);
+        let between = &mut self.between;
+        let (mut x, rounds): (&[f32], bool) = match input {
+            Numbers::F32(numbers) => (numbers, false),
+            Numbers::Bf16(numbers) => {
+                let pairs = between.input.par_iter_mut().zip(&*numbers).with_min_len(WORTH_A_THREAD);
+                pairs.for_each(|(x, &bits)| *x = widen(bits));
+                (&between.input, true)
+            }
+        };
+        if activation.is_some() {
+            layer_norm(x, k, &mut between.normalised);
+            if rounds {
+                let numbers = between.normalised.par_iter_mut().with_min_len(WORTH_A_THREAD);
+                numbers.for_each(|x| *x = widen(bf16(*x)));
+            }
+            x = &between.normalised;
+        }
+        let activated = |y: f32| activation.map_or(y, |activation| activation.in_f32(y));
+        match output {
+            Numbers::F32(numbers) => {
+                layer.run(x, k, numbers);
+                if activation.is_some() {
+                    numbers.par_iter_mut().with_min_len(WORTH_A_THREAD).for_each(|y| *y = activated(*y));
+                }
+            }
+            Numbers::Bf16(numbers) => {
+                layer.run(x, k, &mut between.output);
+                let pairs = numbers.par_iter_mut().zip(&between.output).with_min_len(WORTH_A_THREAD);
+                pairs.for_each(|(bits, &y)| *bits = bf16(activated(y)));
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), ZooError> {
+        Ok(())
+    }
+
+    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
+        let set = self.next;
+        match &mut self.sets[set].output {
+            Numbers::F32(numbers) => numbers.fill(f32::NAN),
+            Numbers::Bf16(numbers) => numbers.fill(bf16(f32::NAN)),
+        }
+        self.launch()?;
+        Ok(self.read(set))
+    }
+
+    fn kept(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
+        let ran = self.sets.get(set as usize).is_some_and(|set| set.ran);
+        Ok(ran.then(|| self.read(set as usize)))
+    }
+
+    fn next_set(&self) -> u32 {
+        self.next as u32
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        self.sets[0].layer.weight_bytes() as u64
+    }
+
+    fn quantising(&self) -> Option<Duration> {
+        self.quantising
+    }
+
+    fn kernel(&self) -> Option<String> {
+        let linear = self.sets[0].layer.kernel(self.size[0]);
+        Some(match self.activation {
+            Some(activation) => format!("rows normalised; then {linear}; then {}", activation.name()),
+            None => linear,
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! The processor's kernels run the recipes that they are said to run, and are right on sizes with odd edges.
+
+use calorimeter_recipes::{Dtype, Recipe};
+use calorimeter_shapes::Shape;
+use calorimeter_zoo::{Device, Implementation, Machines, Problem, Setup, open, support};
+
+const RECIPES: [&str; 10] = [
+    "baseline",
+    "int8wo",
+    "int8dq",
+    "int8dq_prefill_wo_decode",
+    "int4wo-32",
+    "int4wo-64",
+    "int4wo-128",
+    "int4wo-256",
+    "int4wo-32-hqq",
+    "int4wo-128-hqq",
+];
+
+/// Sizes on both sides of what is a dot product, a vector, a panel and a block of 128.
+const SHAPES: [(u64, u64, u64); 7] =
+    [(1, 1, 1), (1, 1000, 129), (3, 17, 127), (17, 129, 33), (127, 3, 17), (129, 127, 3), (20, 257, 70)];
+
+fn linear((m, k, n): (u64, u64, u64), dtype: Dtype) -> Problem {
+    Problem { model: "linear".parse().unwrap(), shape: Shape::new(m, k, n).unwrap(), dtype, seed: 5 }
+}
+
+#[test]
+fn every_recipe_that_is_said_to_run_is_right_on_ragged_sizes() {
+    let mut machines = Machines::default();
+    for dtype in [Dtype::F32, Dtype::Bf16] {
+        for (problem, recipe) in
+            SHAPES.iter().map(|&shape| linear(shape, dtype)).flat_map(|problem| RECIPES.map(|recipe| (problem, recipe)))
+        {
+            let what = format!("{recipe} {dtype} {}", problem.shape);
+            let variant = recipe.parse::<Recipe>().unwrap().into();
+            let treatment = support(&problem, variant, Implementation::Native, Device::Cpu);
+            let treatment = treatment.unwrap_or_else(|why| panic!("{what}: {why}"));
+            for tensors in [problem.tensors(), problem.gate_tensors()] {
+                let reference = problem.reference(&tensors, &treatment).unwrap();
+                let setup = Setup { implementation: Implementation::Native, device: Device::Cpu, sets: 2 };
+                let mut workload = open(&problem, &tensors, &treatment, setup, &mut machines).unwrap();
+                for set in 0..setup.sets {
+                    let output = problem.as_of_first_set(workload.output().unwrap(), set);
+                    let judged = problem.judge(&treatment, &output, &reference, false);
+                    judged.unwrap_or_else(|mismatch| panic!("{what} set {set}: {mismatch}"));
+                    let kept = workload.kept(set).unwrap().unwrap().remove(0);
+                    assert_eq!(problem.as_of_first_set(kept, set), output, "{what}");
+                }
+                assert_eq!(workload.weight_bytes(), problem.weight_bytes(&treatment), "{what}");
+                assert!(workload.kernel().unwrap().contains(" threads"), "{what}");
+                assert_eq!(workload.quantising().is_some(), recipe != "baseline", "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_normalisation_before_and_any_activation_behind_the_layer_are_right() {
+    let models = ["relu", "sigmoid", "leakyrelu", "relu6", "gelu", "silu", "hardswish"];
+    for (activation, recipe) in models.into_iter().flat_map(|name| ["baseline", "int8dq"].map(|recipe| (name, recipe)))
+    {
+        for dtype in [Dtype::F32, Dtype::Bf16] {
+            let problem =
+                Problem { model: format!("ln_linear_{activation}").parse().unwrap(), ..linear((9, 200, 45), dtype) };
+            let treatment = recipe.parse::<Recipe>().unwrap().treatment(dtype, None).unwrap();
+            let tensors = problem.gate_tensors();
+            let reference = problem.reference(&tensors, &treatment).unwrap();
+            let setup = Setup { implementation: Implementation::Native, device: Device::Cpu, sets: 1 };
+            let mut workload = open(&problem, &tensors, &treatment, setup, &mut Machines::default()).unwrap();
+            let judged = problem.judge(&treatment, &workload.output().unwrap(), &reference, false);
+            judged.unwrap_or_else(|mismatch| panic!("{activation} {recipe} {dtype}: {mismatch}"));
+        }
+    }
+}
+
+#[test]
+fn what_has_no_kernel_is_told_what_there_is() {
+    let why = |recipe: &str, dtype: Dtype, k: u64| {
+        let variant = recipe.parse::<Recipe>().unwrap().into();
+        let problem = linear((8, k, 64), dtype);
+        support(&problem, variant, Implementation::Native, Device::Cpu).unwrap_err().to_string()
+    };
+    let rest = "`native` on the CPU runs the baseline, int8wo, int8dq, int8dq_prefill_wo_decode and int4wo-* in this \
+                version, in f32 and bf16 and not pruned; `eager` runs the others";
+    for (recipe, dtype) in [("float8wo", Dtype::F32), ("uintx-4-64", Dtype::Bf16), ("int8wo", Dtype::F16)] {
+        assert_eq!(why(recipe, dtype, 64), rest, "{recipe}");
+    }
+    let long = "`native` on the CPU sums up products of codes in 32 bits, which hold rows of 131040; k is 131041";
+    assert_eq!(why("int8dq", Dtype::F32, 131_041), long);
+}

@@ -1,7 +1,7 @@
 //! Clocks that this program has locked. They are let go on every way out; where there was none, because the program was
 //! killed, the next start finds a note and lets them go.
 
-use crate::clock_notes::{Note, Told, file_name, folder};
+use crate::clock_notes::{Note, PATIENCE, Told, file_name, folder};
 use crate::devices::DiscoveredDevice;
 use crate::host;
 use crate::platforms;
@@ -12,6 +12,7 @@ use calorimeter_timing::telemetry::{ClockLock, LockedClock};
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What is locked at this moment: whoever ends the program at once must know it, too.
 static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());
@@ -67,7 +68,7 @@ impl Locks {
         };
         // A signal waits until there is something to undo.
         let mut held = held();
-        let mut note = Note::open(&folder.join(file_name(&found.identity)))?;
+        let mut note = Note::open(&folder.join(file_name(&found.identity)), PATIENCE)?;
         // First the note: a program may be killed at any moment.
         note.write(&told)?;
         if let Err(why) = lock.lock(clock) {
@@ -100,7 +101,7 @@ pub fn undo_left_behind() {
     let notes = folder().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     for path in notes.map(|entry| entry.path()) {
         // One that cannot be locked belongs to a run that goes on.
-        let Ok(mut note) = Note::open(&path) else { continue };
+        let Ok(mut note) = Note::open(&path, Duration::ZERO) else { continue };
         let Some(told) = note.read() else { continue };
         let Told { device, identity, clock, by_hand, since } = told;
         match unlock(&device, identity) {

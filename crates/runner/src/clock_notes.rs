@@ -28,7 +28,7 @@ pub struct Note {
 }
 
 /// A process that is being started holds the locks of its parent for a moment, also where the parent was killed meanwhile.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub const PATIENCE: Duration = Duration::from_millis(200);
 const BREATH: Duration = Duration::from_millis(10);
 
 /// Where a run of this program, or one that was killed, has locked a device's clock.
@@ -52,7 +52,8 @@ pub fn file_name(identity: &str) -> String {
 }
 
 impl Note {
-    pub fn open(path: &Path) -> Result<Self, String> {
+    /// Opens it, or makes it, and locks it, once whoever holds it lets it go.
+    pub fn open(path: &Path, patience: Duration) -> Result<Self, String> {
         let told = |error: std::io::Error| format!("{}: {error}", path.display());
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(told)?;
@@ -66,7 +67,7 @@ impl Note {
         let start = Instant::now();
         let locked = loop {
             match file.try_lock() {
-                Err(fs::TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::sleep(BREATH),
+                Err(fs::TryLockError::WouldBlock) if start.elapsed() < patience => std::thread::sleep(BREATH),
                 ended => break ended,
             }
         };

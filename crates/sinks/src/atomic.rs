@@ -19,7 +19,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), SinkError> {
 pub fn write_with(path: &Path, content: impl FnOnce(&mut File) -> Result<(), SinkError>) -> Result<(), SinkError> {
     let failed = |cause| SinkError::write(path, cause);
     if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-        return content(&mut File::options().write(true).truncate(true).open(path).map_err(failed)?);
+        return content(&mut File::create(path).map_err(failed)?);
     }
     let dir = folder_of(path);
     fs::create_dir_all(dir).map_err(failed)?;

@@ -44,8 +44,9 @@ models: [{shapes: [{name: custom, shapes: [[4, 32, 16]]}]}]";
     let outcome = prepared.start(&place, &mut InProcess::default(), &mut seen).unwrap();
     assert!(!outcome.interrupted && outcome.errors.is_empty() && outcome.paths.len() == 3);
     assert!(outcome.records.iter().all(|record| record.outcome.status == Status::Ok), "{:?}", outcome.records);
-    assert_eq!(outcome.records, seen.records);
     assert_eq!((seen.cases, seen.records.len()), (2, 2));
     assert!(seen.touched > 2 * 6);
-    assert_eq!(scene.journal("out").records, outcome.records);
+    assert_eq!(scene.journal("out").records, seen.records);
+    seen.records.iter_mut().for_each(|record| drop(record.take_series()));
+    assert_eq!(outcome.records, seen.records);
 }

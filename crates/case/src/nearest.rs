@@ -1,5 +1,6 @@
 //! "Did you mean": the known word that a misspelt one is closest to, and the error that says so.
 
+use crate::excerpt;
 use std::fmt;
 
 /// The candidate that a reader most likely meant, or `None` where none is close.
@@ -53,6 +54,7 @@ impl UnknownName {
 impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, name, nearest, known } = self;
+        let name = excerpt(name, 60);
         write!(f, "unknown {what} {name:?}{}; known: {}", hint(nearest.as_deref()), known.join(", "))
     }
 }

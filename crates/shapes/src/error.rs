@@ -1,7 +1,7 @@
 //! What can be wrong with a request for sizes.
 
-use crate::{MAX_SHAPES, Shape};
-use calorimeter_case::nearest;
+use crate::MAX_SHAPES;
+use calorimeter_case::{excerpt, nearest};
 use std::path::PathBuf;
 
 /// Why a shape, a source, a range or a grid was refused; each text names the place, the value and the way out.
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum ShapeError {
     /// A name that is not in the table of generators, models or columns.
-    #[error("unknown {what} {found:?};{} known: {}", hint(.found, .known), .known.join(", "))]
+    #[error("unknown {what} {:?};{} known: {}", shortened(.found), hint(.found, .known), .known.join(", "))]
     Unknown {
         /// What kind of thing was named.
         what: &'static str,
@@ -25,7 +25,7 @@ pub enum ShapeError {
         known: Vec<&'static str>,
     },
     /// A parameter that this generator does not take.
-    #[error("{generator} does not take {found:?};{} {}", hint(.found, .takes), listed(.takes))]
+    #[error("{generator} does not take {:?};{} {}", shortened(.found), hint(.found, .takes), listed(.takes))]
     UnknownParameter {
         /// The generator, or "a shape source" while its name has not been read.
         generator: &'static str,
@@ -81,7 +81,7 @@ pub enum ShapeError {
         name: String,
     },
     /// The same entry twice in a list whose entries become names.
-    #[error("{name} lists {value} twice: keep one")]
+    #[error("{name} lists {} twice: keep one", shortened(.value))]
     ListedTwice {
         /// The parameter.
         name: &'static str,
@@ -209,12 +209,6 @@ pub enum ShapeError {
     Fields(String),
 }
 
-impl ShapeError {
-    pub(crate) fn too_large(shape: Shape) -> Self {
-        Self::TooLarge { m: shape.m(), k: shape.k(), n: shape.n() }
-    }
-}
-
 /// Only who asked for too much wants to know where the bound comes from.
 fn why(found: &str, to: u64) -> &'static str {
     match found.parse::<u128>() {
@@ -229,6 +223,11 @@ fn listed(parameters: &[&str]) -> String {
     } else {
         format!("it takes: {}", parameters.join(", "))
     }
+}
+
+/// What somebody wrote, of whatever length.
+fn shortened(found: &str) -> String {
+    excerpt(found, 60)
 }
 
 /// ` did you mean "pow2"?`, or nothing.

@@ -23,7 +23,7 @@ impl Shape {
     pub fn new(m: u64, k: u64, n: u64) -> Result<Self, ShapeError> {
         let shape = Self { m: size("m", m)?, k: size("k", k)?, n: size("n", n)? };
         if shape.operations() > u128::from(u64::MAX) {
-            return Err(ShapeError::too_large(shape));
+            return Err(ShapeError::TooLarge { m, k, n });
         }
         Ok(shape)
     }

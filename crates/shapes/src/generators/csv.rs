@@ -153,6 +153,14 @@ mod tests {
     }
 
     #[test]
+    fn an_error_repeats_no_text_of_thousands_of_letters() {
+        for text in [format!("m,k,n,{}\n", "no".repeat(5_000)), format!("m,k,n\n1,2,{}\n", "7".repeat(10_000))] {
+            let error = shapes_of(&text).unwrap_err();
+            assert!(error.len() < 300 && error.contains("[…]"), "{error}");
+        }
+    }
+
+    #[test]
     fn a_file_that_is_not_there_is_named() {
         let source: ShapeSource = serde_yaml::from_str("{name: csv, path: nowhere.csv}").unwrap();
         let error = source.shapes_in(Path::new("/no/folder")).unwrap_err().to_string();

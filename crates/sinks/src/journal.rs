@@ -9,6 +9,16 @@
 //! [`Journal::resume`] cuts it off, both with a [`JournalWarning`]. Anything else that is wrong is an error that names the
 //! line, because a reader that skips over damage hides it.
 
+pub(crate) mod format;
+
+pub use format::{Header, Resumed, Summary};
+
+use crate::lock::{is_at, lock};
+use crate::stored::{Line, Stored};
+use crate::{SinkError, atomic, left_over};
+use calorimeter_case::record::{Record, Status};
+use calorimeter_case::{CaseId, too_long};
+use format::{LineIn, LineOut, first_line, later_line, read_first_line, read_later_line};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::{self, File};
@@ -16,70 +26,11 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use crate::lock::{is_at, lock};
-use crate::stored::{Line, Stored};
-use crate::{SinkError, atomic, left_over};
-use calorimeter_case::record::{Record, Status, SuiteSpeedup};
-use calorimeter_case::{CaseId, too_long};
-
 /// The name of the journal in the folder of its run.
 pub const JOURNAL_FILE: &str = "journal.jsonl";
 
-const SCHEMA: &str = "calorimeter-journal";
-const VERSION: u32 = 1;
-
 /// How long a lock is waited for that somebody may hold who is about to let it go.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Where a run comes from: all that is needed to repeat it and to judge its figures.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Header {
-    /// Tells this run from every other.
-    pub run_id: String,
-    /// When it started: RFC 3339, local time with its offset.
-    pub started: String,
-    /// The command line.
-    pub argv: Vec<String>,
-    /// The configuration after all defaults and overrides.
-    pub config: serde_json::Value,
-    /// A hash of all that decides which cases there are and how they are measured; a run continues only under the same.
-    pub config_fingerprint: String,
-    /// How many cases the plan has.
-    pub plan_cases: u64,
-    /// Machine, drivers, versions.
-    pub environment: serde_json::Value,
-    /// The folder below which torchao-compatible files go, seen from that of the journal. Early journals do not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_dir: Option<PathBuf>,
-}
-
-/// A run was taken up again here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resumed {
-    /// When, as RFC 3339.
-    pub time: String,
-    /// The command line that did it.
-    pub argv: Vec<String>,
-}
-
-/// The end of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
-    /// When, as RFC 3339.
-    pub finished: String,
-    /// Stopped before the plan was through.
-    pub interrupted: bool,
-    /// How many cases ended how, over the whole journal.
-    pub counts: BTreeMap<Status, u64>,
-    /// What else a reader should know.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-    /// The speed-ups of each recipe over all shapes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub suite: Vec<SuiteSpeedup>,
-}
 
 /// How many records have which status; one that none has is not listed.
 pub fn count_by_status(records: &[Record]) -> BTreeMap<Status, u64> {
@@ -146,7 +97,7 @@ impl Journal {
     pub fn create(dir: &Path, header: &Header) -> Result<Journal, SinkError> {
         check_writable(dir)?;
         let path = dir.join(JOURNAL_FILE);
-        let line = encode(&path, &FirstLine { schema: SCHEMA.into(), version: VERSION, header })?;
+        let line = first_line(&path, header)?;
         // The file gets its name only with its header in it and its lock on it, so nobody ever meets half a journal.
         let mut temporary = atomic::temporary_in(dir).map_err(|cause| SinkError::write(&path, cause))?;
         lock(temporary.as_file(), &path, PATIENCE)?;
@@ -205,7 +156,7 @@ impl Journal {
     }
 
     fn append_line(&mut self, line: &LineOut<'_>) -> Result<Line, SinkError> {
-        let bytes = encode(&self.path, line)?;
+        let bytes = later_line(&self.path, line)?;
         match self.file.write_all(&bytes) {
             Ok(()) => {
                 let line = Line { start: self.length, bytes: bytes.len() as u64 };
@@ -255,51 +206,6 @@ pub fn check_writable(dir: &Path) -> Result<(), SinkError> {
     probe().map_err(|cause| SinkError::NotWritable { dir: dir.to_owned(), cause })
 }
 
-#[derive(Serialize)]
-struct FirstLine<'a> {
-    schema: String,
-    version: u32,
-    #[serde(flatten)]
-    header: &'a Header,
-}
-
-/// What the first line of every version has.
-#[derive(Deserialize)]
-struct Signature {
-    schema: String,
-    version: u32,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-enum LineOut<'a> {
-    Record(&'a Record),
-    Resumed(&'a Resumed),
-    Summary(&'a Summary),
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum LineIn {
-    Record(Box<Record>),
-    Resumed(Resumed),
-    Summary(Summary),
-}
-
-fn encode(path: &Path, line: &impl Serialize) -> Result<Vec<u8>, SinkError> {
-    let mut bytes = serde_json::to_vec(line).map_err(|cause| SinkError::format(path, cause))?;
-    bytes.push(b'\n');
-    Ok(bytes)
-}
-
-/// The record of a line that was read as one before.
-pub(crate) fn record_of_line(line: &[u8], path: &Path) -> Result<Record, SinkError> {
-    match serde_json::from_slice(line).map_err(|cause| SinkError::format(path, cause))? {
-        LineIn::Record(record) => Ok(*record),
-        LineIn::Resumed(_) | LineIn::Summary(_) => Err(SinkError::NotAJournal { path: path.to_owned() }),
-    }
-}
-
 /// Whose series a reader wants in memory.
 #[derive(Clone, Copy, PartialEq)]
 enum SeriesOf {
@@ -326,8 +232,7 @@ fn read_from(file: &File, path: &Path, series: SeriesOf) -> Result<Found, SinkEr
         let start = lines.length;
         let Some((number, line)) = lines.next()? else { break };
         let bytes = line.len() as u64 + 1;
-        let line = serde_json::from_slice(line).map_err(|cause| bad_line(path, number, cause))?;
-        match line {
+        match read_later_line(line, number, path)? {
             LineIn::Record(mut record) => {
                 if series == SeriesOf::Nobody {
                     record.take_series();
@@ -357,25 +262,9 @@ fn read_from(file: &File, path: &Path, series: SeriesOf) -> Result<Found, SinkEr
 fn header_of(lines: &mut CompleteLines<'_>) -> Result<Header, SinkError> {
     let path = lines.path;
     match lines.next()? {
-        Some((number, line)) => parse_header(line, number, path),
+        Some((number, line)) => read_first_line(line, number, path),
         None => Err(SinkError::NotAJournal { path: path.to_owned() }),
     }
-}
-
-fn parse_header(line: &[u8], number: usize, path: &Path) -> Result<Header, SinkError> {
-    match serde_json::from_slice::<Signature>(line) {
-        Ok(signature) if signature.schema == SCHEMA && signature.version > VERSION => {
-            Err(SinkError::NewerVersion { path: path.to_owned(), found: signature.version, known: VERSION })
-        }
-        Ok(signature) if signature.schema == SCHEMA => {
-            serde_json::from_slice(line).map_err(|cause| bad_line(path, number, cause))
-        }
-        _ => Err(SinkError::NotAJournal { path: path.to_owned() }),
-    }
-}
-
-fn bad_line(path: &Path, line: usize, cause: serde_json::Error) -> SinkError {
-    SinkError::BadLine { path: path.to_owned(), line, cause }
 }
 
 /// The longest line: a header with the files of a run, each of a few MiB, or a record with all its windows.

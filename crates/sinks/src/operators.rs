@@ -19,7 +19,7 @@ fn entry(record: &Record) -> Value {
     let ok = record.outcome.status == Status::Ok;
     let time = record.time.time_ns.filter(|_| ok);
     let roof = record.rates.roofline.as_ref().filter(|_| ok);
-    let above = record.footprint.memory.and_then(|memory| memory.peak_above_inputs);
+    let above = record.footprint.memory.as_ref().and_then(|memory| memory.peak_above_inputs);
     json!({
         "operation": case.workload,
         "implementation": case.implementation,
@@ -40,7 +40,7 @@ fn entry(record: &Record) -> Value {
         "device": case.device,
         "regime": case.regime,
         "stopwatch": record.execution.stopwatch,
-        "memory_bound": record.footprint.memory.map(|memory| memory.bound),
+        "memory_bound": record.footprint.memory.as_ref().map(|memory| memory.bound),
         "time_ms_lo": time.and_then(|time| time.lo).map(|lo| lo / 1e6),
         "time_ms_hi": time.and_then(|time| time.hi).map(|hi| hi / 1e6),
         "converged": record.time.converged,
@@ -77,11 +77,11 @@ mod tests {
             time: Time { time_ns: Some(Estimate { median: 2e6, lo: None, hi: None }), ..Time::default() },
             rates: Rates {
                 gbps: Some(400.0),
-                roofline: Some(Roofline { percent: 80.0, bound: "memory".into(), ..Roofline::default() }),
+                roofline: Some(Roofline { percent: 80.0, bound: "memory".into(), ..Roofline::default() }.into()),
                 ..Rates::default()
             },
             footprint: Footprint {
-                memory: Some(Memory { peak_above_inputs: Some(1 << 20), ..Memory::default() }),
+                memory: Some(Memory { peak_above_inputs: Some(1 << 20), ..Memory::default() }.into()),
                 ..Footprint::default()
             },
             ..Record::new(case, Status::Ok)

@@ -1,7 +1,7 @@
 //! Records that are read back from their journal one at a time, so that a long run keeps no series in memory.
 
 use crate::SinkError;
-use crate::journal::record_of_line;
+use crate::journal::format::record_of_line;
 use calorimeter_case::CaseId;
 use calorimeter_case::record::{Record, Series};
 use std::collections::HashMap;

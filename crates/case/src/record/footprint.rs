@@ -11,7 +11,7 @@ pub struct Footprint {
     pub peak_bytes: Option<u64>,
     /// Memory in use, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Memory>,
+    pub memory: Option<Box<Memory>>,
     /// The folder of its memory profile, below the run's directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_profile: Option<String>,

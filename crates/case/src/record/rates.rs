@@ -14,7 +14,7 @@ pub struct Rates {
     pub gbps: Option<f64>,
     /// Where the case stands against the machine's measured peaks.
     #[serde(default, skip_serializing_if = "Roofline::is_absent")]
-    pub roofline: Option<Roofline>,
+    pub roofline: Option<Box<Roofline>>,
 }
 
 /// Where a case stands against the machine's measured peaks.
@@ -65,7 +65,7 @@ impl Against {
 }
 
 impl Roofline {
-    pub(super) fn is_absent(this: &Option<Roofline>) -> bool {
+    pub(super) fn is_absent(this: &Option<Box<Roofline>>) -> bool {
         no_number(&this.as_ref().map(|roofline| roofline.percent))
     }
 }

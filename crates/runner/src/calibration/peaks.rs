@@ -170,7 +170,7 @@ pub mod tests {
     fn a_probe_that_is_faster_is_the_peak_and_tf32_is_a_kind_of_its_own() {
         let mut product = record(BLAS, "matmul", 2_000_000, 10);
         product.rates.roofline =
-            Some(Roofline { peak_tflops: Some(2.5), burst_tflops: Some(3.0), ..Roofline::default() });
+            Some(Box::new(Roofline { peak_tflops: Some(2.5), burst_tflops: Some(3.0), ..Roofline::default() }));
         let found = peaks(&[product.clone()], None, Stated::default());
         assert_eq!((found["f32"].measured, found["f32"].by.as_str()), (3000.0, "probe"));
         product.case.device = Device::Cuda(0);

@@ -7,6 +7,7 @@ mod error;
 mod idle;
 mod kernels;
 mod place;
+mod prepare;
 mod request;
 mod show;
 

@@ -72,7 +72,7 @@ fn a_followed_case_has_its_peaks_two_snapshots_and_a_page() {
     let records = scene.run("run c.yml --out out --memory --format jsonl").ended_with(0).records();
     let (baseline, quantised) = (find(&records, "baseline"), find(&records, "int8wo"));
     for record in [baseline, quantised] {
-        let memory = record.footprint.memory.unwrap();
+        let memory = record.footprint.memory.as_ref().unwrap();
         // The weight, the input and one output at least.
         let least = record.weights.weight_bytes.unwrap() + 2 * 8 * 64 * 4;
         assert!(memory.peak_allocated.unwrap() >= least, "{memory:?} {least}");
@@ -90,9 +90,9 @@ fn a_followed_case_has_its_peaks_two_snapshots_and_a_page() {
         assert!(page.contains(&*record.case.id) && !page.contains("http://"));
         assert_eq!(memory.bound, Bound::Exact);
     }
-    let saving = quantised.footprint.memory.unwrap().saving.unwrap();
+    let saving = quantised.footprint.memory.as_ref().unwrap().saving.unwrap();
     let ratio = baseline.footprint.peak_bytes.unwrap() as f64 / quantised.footprint.peak_bytes.unwrap() as f64;
-    assert!((saving - ratio).abs() < 1e-9 && baseline.footprint.memory.unwrap().saving.is_none());
+    assert!((saving - ratio).abs() < 1e-9 && baseline.footprint.memory.as_ref().unwrap().saving.is_none());
 }
 
 #[test]

@@ -595,21 +595,21 @@ pub static COLUMNS: &[Column] = &[
         field: "memory.peak_active",
         unit: "bytes",
         doc: "peak of what the pool has handed out, padding included",
-        read: Read::Count(|r| r.footprint.memory?.peak_active),
+        read: Read::Count(|r| r.footprint.memory.as_ref()?.peak_active),
     },
     Column {
         name: "peak_reserved_bytes",
         field: "memory.peak_reserved",
         unit: "bytes",
         doc: "peak of what is held from the device",
-        read: Read::Count(|r| r.footprint.memory?.peak_reserved),
+        read: Read::Count(|r| r.footprint.memory.as_ref()?.peak_reserved),
     },
     Column {
         name: "peak_above_inputs",
         field: "memory.peak_above_inputs",
         unit: "bytes",
         doc: "peak without inputs and weights; absent for copies and exchanges",
-        read: Read::Count(|r| r.footprint.memory?.peak_above_inputs),
+        read: Read::Count(|r| r.footprint.memory.as_ref()?.peak_above_inputs),
     },
     Column {
         name: "memory_bound",
@@ -623,7 +623,7 @@ pub static COLUMNS: &[Column] = &[
         field: "memory.saving",
         unit: "",
         doc: "the baseline's peak over this one",
-        read: Read::Number(|r| r.footprint.memory?.saving),
+        read: Read::Number(|r| r.footprint.memory.as_ref()?.saving),
     },
     Column {
         name: "memory_saving_bound",

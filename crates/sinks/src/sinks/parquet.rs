@@ -1,10 +1,10 @@
 //! `results.parquet`: the [table] with its types, for polars, pandas, DuckDB and the like. In the feature `tables`.
 
+use std::fs::File;
 use std::path::PathBuf;
 
 use polars::prelude::{ParquetWriter, PolarsError};
 
-use crate::record::Record;
 use crate::sink::{Run, Sink};
 use crate::{SinkError, atomic, table};
 
@@ -18,25 +18,30 @@ impl Sink for Parquet {
 
     fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
         let path = run.dir.join("results.parquet");
-        let bytes = to_parquet(run, |cause| SinkError::format(&path, cause))?;
-        atomic::write(&path, &bytes)?;
+        atomic::write_with(&path, |file| write(run, file, |cause| SinkError::format(&path, cause)))?;
         Ok(vec![path])
     }
 }
 
-/// How many records are in memory at a time, with their series.
-const GROUP: usize = 200;
+/// How many records are in memory at a time, and how many windows and launches of theirs. A group costs what its columns'
+/// bounds take, which the writer holds until the end.
+const RECORDS: usize = 5_000;
+const VALUES: usize = 200_000;
 
-fn to_parquet(run: &Run, failed: impl Fn(PolarsError) -> SinkError) -> Result<Vec<u8>, SinkError> {
-    let mut bytes = Vec::new();
+fn write(run: &Run, file: &mut File, failed: impl Fn(PolarsError) -> SinkError) -> Result<(), SinkError> {
     let empty = table::data_frame(&[]).map_err(&failed)?;
-    let mut writer = ParquetWriter::new(&mut bytes).batched(empty.schema()).map_err(&failed)?;
-    for group in run.records.chunks(GROUP) {
-        let group: Result<Vec<Record>, SinkError> =
-            group.iter().map(|record| Ok(run.with_series(record)?.into_owned())).collect();
-        let frame = table::data_frame(&group?).map_err(&failed)?;
-        writer.write_batch(&frame).map_err(&failed)?;
+    let mut writer = ParquetWriter::new(file).batched(empty.schema()).map_err(&failed)?;
+    let (mut group, mut values) = (Vec::new(), 0);
+    for (index, record) in run.records.iter().enumerate() {
+        let record = run.with_series(record)?.into_owned();
+        values += record.time.windows.len() + record.time.iterations_ns.len();
+        group.push(record);
+        if group.len() == RECORDS || values > VALUES || index + 1 == run.records.len() {
+            let frame = table::data_frame(&group).map_err(&failed)?;
+            writer.write_batch(&frame).map_err(&failed)?;
+            (group, values) = (Vec::new(), 0);
+        }
     }
     writer.finish().map_err(&failed)?;
-    Ok(bytes)
+    Ok(())
 }

@@ -148,7 +148,7 @@ fn kernels(record: &Record) -> Vec<String> {
 
 /// The peaks of its memory where it was followed.
 fn memory(record: &Record) -> Option<String> {
-    let memory = record.footprint.memory?;
+    let memory = record.footprint.memory.as_ref()?;
     let peak = |bytes: Option<u64>, what: &str| {
         bytes.map(|bytes| format!("{}{} {what}", memory.bound.sign(), mebibytes(bytes)))
     };

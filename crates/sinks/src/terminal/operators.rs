@@ -164,14 +164,14 @@ impl<'a> Row<'a> {
             speedup.map(|speedup| format!("{}x {}", four_digits(speedup.ratio), speedup.verdict)),
             record.rates.gbps.map(|gbps| format!("{} GB/s", four_digits(gbps))),
             record.rates.roofline.as_ref().map(|roof| format!("{:.0} % {}", roof.percent, roof.bound)),
-            record.footprint.memory.and_then(above),
+            record.footprint.memory.as_deref().and_then(above),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
     }
 }
 
 /// The peak above the inputs.
-fn above(memory: Memory) -> Option<String> {
+fn above(memory: &Memory) -> Option<String> {
     memory.peak_above_inputs.map(|bytes| format!("{}+{}", memory.bound.sign(), mebibytes(bytes)))
 }
 

@@ -122,7 +122,7 @@ pub fn full(id: &str) -> Record {
         rates: Rates {
             tflops: Some(723.4),
             gbps: Some(4100.0),
-            roofline: Some(Roofline {
+            roofline: Some(Box::new(Roofline {
                 bound: "memory".into(),
                 percent: 85.5,
                 against: Some(Against::Burst),
@@ -131,7 +131,7 @@ pub fn full(id: &str) -> Record {
                 peak_tflops: Some(800.0),
                 burst_tflops: Some(850.5),
                 peak_gbps: Some(4800.0),
-            }),
+            })),
         },
         weights: Weights {
             weight_bytes: Some(1 << 20),
@@ -140,7 +140,7 @@ pub fn full(id: &str) -> Record {
         },
         footprint: Footprint {
             peak_bytes: Some(1 << 30),
-            memory: Some(Memory {
+            memory: Some(Box::new(Memory {
                 peak_allocated: Some(1 << 30),
                 peak_active: Some(1 << 31),
                 peak_reserved: Some(1 << 32),
@@ -149,7 +149,7 @@ pub fn full(id: &str) -> Record {
                 peak_at_most: Some((1 << 30) + 512),
                 saving: Some(1.25),
                 saving_bound: Bound::Exact,
-            }),
+            })),
             memory_profile: Some("memory_profiler/a".into()),
         },
         preparation: Preparation {

@@ -61,7 +61,7 @@ pub fn hold(arms: &mut [Arm], peaks: Option<Peaks>, scene: &mut Scene<'_>) -> Re
         if kinds.is_empty() && record.case.flops.is_some_and(|flops| flops > 0) {
             record.warn("there is no probe for products of such numbers: it has no share of a compute peak");
         }
-        record.rates.roofline = roof;
+        record.rates.roofline = roof.map(Box::new);
     }
     drop_comparisons_with_refused(arms);
     Ok(())

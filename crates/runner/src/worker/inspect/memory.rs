@@ -60,7 +60,8 @@ impl Inspection for Following {
             peak_at_most: timeline.ceiling.filter(|_| peaks.bound == Bound::AtLeast),
             ..Memory::default()
         };
-        record.footprint = Footprint { peak_bytes: in_use(&peaks), memory: Some(memory), memory_profile: None };
+        record.footprint =
+            Footprint { peak_bytes: in_use(&peaks), memory: Some(Box::new(memory)), memory_profile: None };
         self.followed.push((record.case.id.clone(), timeline));
         Ok(())
     }

@@ -318,7 +318,7 @@ mod tests {
                 ..Time::default()
             },
             rates: Rates {
-                roofline: Some(Roofline { peak_tflops: Some(0.004), ..Roofline::default() }),
+                roofline: Some(Roofline { peak_tflops: Some(0.004), ..Roofline::default() }.into()),
                 ..Rates::default()
             },
             ..Record::new(Case::default(), Status::Ok)

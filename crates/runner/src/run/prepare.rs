@@ -1,0 +1,32 @@
+//! From what is asked for to a plan.
+
+use super::{Prepared, Request, RunError};
+use crate::devices::{self, Devices};
+use crate::dialects::{self, Document};
+use crate::entries::resolve;
+use crate::expression;
+use crate::plan::Plan;
+
+impl Request {
+    /// Resolves and plans for this machine; no device is opened.
+    pub fn prepare(self) -> Result<Prepared, RunError> {
+        self.prepare_for(devices::here())
+    }
+
+    /// Resolves and plans for the devices of a machine, without looking at this one.
+    pub fn prepare_for(self, devices: &Devices) -> Result<Prepared, RunError> {
+        let Document { mut entries, output_dir, notes } = dialects::read(&self.sources, devices)?;
+        entries.extend(self.entries.iter().cloned());
+        let entries = resolve(entries, &self.overrides, devices)?;
+        let filter = match &self.overrides.filter {
+            Some(pattern) => Some(expression::parse(pattern).map_err(RunError::Filter)?),
+            None => None,
+        };
+        let cases = entries.iter().map(|e| e.tasks.len() * e.variants.len() * e.implementations.len()).sum();
+        let plan = Plan::new(entries, filter.as_ref());
+        if let Some(pattern) = self.overrides.filter.clone().filter(|_| plan.is_empty()) {
+            return Err(RunError::NothingMatches { pattern, cases });
+        }
+        Ok(Prepared { request: self, plan, output_dir, notes })
+    }
+}

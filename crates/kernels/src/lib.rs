@@ -23,6 +23,7 @@
 
 #[cfg(feature = "cube")]
 pub mod cube;
+mod dynamic;
 pub mod host;
 #[cfg(feature = "cuda")]
 pub mod native;
@@ -31,4 +32,5 @@ pub mod probes;
 pub mod rowwise;
 
 pub use calorimeter_case::{Activation, Dtype};
+pub use dynamic::{DynamicCodes, DynamicForm, SharedScale};
 pub use packed::{PackedForm, WeightCodes};

@@ -10,7 +10,8 @@
 //! them, from the cache.
 
 use super::cut::{Cut, Part};
-use super::lanes::{FloatJob, FloatSet, Lanes, Sixteen, WIDTH};
+use super::float_set::FloatSet;
+use super::lanes::{FloatJob, Lanes, Sixteen, WIDTH};
 use super::weights::{BLOCK, Rows, VECTORS};
 use rayon::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Rows of floats times a stored weight.
 
 use super::cut::Cut;
-use super::lanes::FloatSet;
+use super::float_set::FloatSet;
 use super::weights::{Bf16Rows, F32Rows, Int4View, Int8View, Rows, Weights};
 use super::{dots, numbers::Numbers, tiles};
 

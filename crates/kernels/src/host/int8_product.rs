@@ -10,7 +10,8 @@
 //! many rows the products of bytes, four times the multiply-adds of f32 where there is VNNI; with few the memory's, the
 //! bytes of the weight over its bandwidth.
 
-use super::bytes::{ByteJob, ByteSet, Bytes};
+use super::byte_set::ByteSet;
+use super::bytes::{ByteJob, Bytes};
 use super::cut::{Cut, PANEL, Part, rows_of_tile};
 use super::numbers::Numbers;
 use rayon::prelude::*;

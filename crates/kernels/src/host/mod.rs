@@ -16,10 +16,12 @@ mod avx512_vnni;
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "instructions that not every processor has, behind a proof that this one does")]
 mod avx_vnni;
+mod byte_set;
 mod bytes;
 mod cut;
 mod dots;
 mod float_product;
+mod float_set;
 mod int8_product;
 mod lanes;
 mod layer_norm;

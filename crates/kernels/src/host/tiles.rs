@@ -8,7 +8,8 @@
 //! 4096 numbers of k. Roofline: the multiply-adds of the vector units; a tile of 12 by 32 loads 14 times for 24 of them.
 
 use super::cut::{Cut, PANEL, Part, rows_of_tile};
-use super::lanes::{FloatJob, FloatSet, Lanes, Sixteen, WIDTH};
+use super::float_set::FloatSet;
+use super::lanes::{FloatJob, Lanes, Sixteen, WIDTH};
 use super::weights::{BLOCK, Rows, VECTORS};
 use rayon::prelude::*;
 

@@ -21,7 +21,7 @@ use super::{
     Epilogue, Float8Sums, LinearShape, Machine, NativeError, WeightLayout,
     cublaslt_handle::refused,
     driver::{Memory, failed},
-    form::{Factors, Form},
+    form::{Factors, Form, Scales, Written},
 };
 use crate::Dtype;
 
@@ -34,7 +34,7 @@ pub(super) struct Operands<'a> {
     pub(super) x: &'a Memory,
     pub(super) w: &'a Memory,
     pub(super) y: &'a Memory,
-    /// f32 scales of the rows of x and of w, if the product is scaled.
+    /// f32 scales of x and of w, if the product is scaled.
     pub(super) scales: Option<[&'a Memory; 2]>,
     /// What is added to the product, laid out like `y`.
     pub(super) added: Option<&'a Memory>,
@@ -74,11 +74,12 @@ impl Product {
         let refused = refused(format!("planning a {form} product of {shape}"));
         handle.context.bind_to_thread().map_err(failed("selecting the device"))?;
 
-        let compute = match form.factors {
-            Factors::Whole(_) | Factors::E4m3(_) => Compute::CUBLAS_COMPUTE_32F,
-            Factors::Tf32 => Compute::CUBLAS_COMPUTE_32F_FAST_TF32,
+        let (compute, factor_of_sums) = match form.factors {
+            Factors::Whole(_) | Factors::E4m3(_) => (Compute::CUBLAS_COMPUTE_32F, DataType::CUDA_R_32F),
+            Factors::Tf32 => (Compute::CUBLAS_COMPUTE_32F_FAST_TF32, DataType::CUDA_R_32F),
+            Factors::Int8 => (Compute::CUBLAS_COMPUTE_32I, DataType::CUDA_R_32I),
         };
-        let operation = owned(result::create_matmul_desc(compute, DataType::CUDA_R_32F), result::destroy_matmul_desc)
+        let operation = owned(result::create_matmul_desc(compute, factor_of_sums), result::destroy_matmul_desc)
             .map_err(&refused)?;
         if form.weight == WeightLayout::AlongK {
             operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_TRANSA, TRANSPOSE).map_err(&refused)?;
@@ -91,12 +92,16 @@ impl Product {
         let some = machine.workspace().address("workspace", machine.stream(), 0)?;
         if let Some(epilogue) = lt_epilogue(form.epilogue) {
             operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue as u32).map_err(&refused)?;
+        }
+        if form.epilogue.has_bias() {
             operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, some).map_err(&refused)?;
         }
-        if form.scaled {
+        if form.scales == Scales::Lines {
             let vectors = ScaleMode::CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F as u32;
             operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_A_SCALE_MODE, vectors).map_err(&refused)?;
             operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_B_SCALE_MODE, vectors).map_err(&refused)?;
+        }
+        if form.scales != Scales::Nothing {
             operation.set_scales([some, some]).map_err(&refused)?;
         }
 
@@ -110,7 +115,7 @@ impl Product {
             WeightLayout::AlongK => layout(factors, k, n)?,
             WeightLayout::AlongN => layout(factors, n, k)?,
         };
-        let (x, y) = (layout(factors, k, m)?, layout(data_type(form.output), n, m)?);
+        let (x, y) = (layout(factors, k, m)?, layout(output_type(form.output), n, m)?);
 
         let workspace_bytes = machine.workspace().len();
         let preference = owned(result::create_matmul_pref(), result::destroy_matmul_pref).map_err(&refused)?;
@@ -178,25 +183,27 @@ impl Product {
     pub(super) fn enqueue(&self, machine: &Machine, operands: Operands<'_>) -> Result<(), NativeError> {
         let (handle, stream) = (machine.cublaslt(), machine.stream());
         let LinearShape { m, k, n } = self.shape;
-        let (factor_bytes, output_bytes) = (self.form.factors.bytes(), self.form.output.width());
+        let (factor_bytes, output_bytes) = (self.form.factors.bytes(), self.form.output.bytes());
         let workspace_bytes = self.chosen.workspaceSize;
         let workspace = machine.workspace().address("workspace", stream, workspace_bytes)?;
         let x = operands.x.address("x", stream, m * k * factor_bytes)?;
         let w = operands.w.address("w", stream, n * k * factor_bytes)?;
         let y = operands.y.address("y", stream, m * n * output_bytes)?;
-        let (added, beta) = match operands.added {
-            Some(added) => (added.address("added", stream, m * n * output_bytes)?, 1f32),
-            None => (y, 0f32),
+        let (added, adds) = match operands.added {
+            Some(added) => (added.address("added", stream, m * n * output_bytes)?, true),
+            None => (y, false),
         };
         let scales = match operands.scales {
             Some([rows, columns]) => {
-                Some([columns.address("column scales", stream, 4 * n)?, rows.address("row scales", stream, 4 * m)?])
+                let [of_columns, of_rows] = [n, m].map(|lines| 4 * self.form.scales.count(lines));
+                let columns = columns.address("column scales", stream, of_columns)?;
+                Some([columns, rows.address("row scales", stream, of_rows)?])
             }
             None => None,
         };
-        assert_eq!(scales.is_some(), self.form.scaled, "a scaled product takes scales");
+        assert_eq!(scales.is_some(), self.form.scales != Scales::Nothing, "a scaled product takes scales");
         let bias = operands.bias.map(|bias| bias.address("bias", stream, n * output_bytes)).transpose()?;
-        assert_eq!(bias.is_some(), self.form.epilogue != Epilogue::Nothing, "a product with bias takes one");
+        assert_eq!(bias.is_some(), self.form.epilogue.has_bias(), "a product with bias takes one");
         stream.context().bind_to_thread().map_err(failed("selecting the device"))?;
         // Nothing is written out unless it is needed.
         let refused = |error| refused(format!("the {} product of {}", self.form, self.shape))(error);
@@ -208,7 +215,11 @@ impl Product {
         if let Some(address) = bias {
             operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, address).map_err(refused)?;
         }
-        let one = 1f32;
+        // What the product and what is added are multiplied by, of the type of the sums.
+        let [alpha, beta] = match self.form.factors {
+            Factors::Int8 => [1, u32::from(adds)],
+            _ => [1.0, if adds { 1.0 } else { 0.0 }].map(f32::to_bits),
+        };
         // SAFETY: the descriptors are live and describe memory of exactly the sizes just checked; the factors and the
         // addresses of scales and bias are read before the call returns; the stream orders this work with every other use of the
         // memory.
@@ -216,7 +227,7 @@ impl Product {
             result::matmul(
                 handle.raw,
                 operation.raw,
-                ptr::from_ref(&one).cast(),
+                ptr::from_ref(&alpha).cast(),
                 ptr::from_ref(&beta).cast(),
                 w as *const c_void,
                 self.w.raw,
@@ -285,6 +296,7 @@ fn lt_epilogue(epilogue: Epilogue) -> Option<LtEpilogue> {
     match epilogue {
         Epilogue::Nothing => None,
         Epilogue::Bias => Some(LtEpilogue::CUBLASLT_EPILOGUE_BIAS),
+        Epilogue::Relu => Some(LtEpilogue::CUBLASLT_EPILOGUE_RELU),
         Epilogue::BiasRelu => Some(LtEpilogue::CUBLASLT_EPILOGUE_RELU_BIAS),
     }
 }
@@ -294,6 +306,14 @@ fn factor_type(factors: Factors) -> DataType {
         Factors::Whole(kind) => data_type(kind),
         Factors::Tf32 => DataType::CUDA_R_32F,
         Factors::E4m3(_) => DataType::CUDA_R_8F_E4M3,
+        Factors::Int8 => DataType::CUDA_R_8I,
+    }
+}
+
+fn output_type(output: Written) -> DataType {
+    match output {
+        Written::Float(kind) => data_type(kind),
+        Written::Int32 => DataType::CUDA_R_32I,
     }
 }
 

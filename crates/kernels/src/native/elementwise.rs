@@ -1,4 +1,4 @@
-//! The four operations of STREAM: what memory gives to kernels that hardly compute.
+//! Functions of single elements, or of two at the same place.
 
 use std::{fmt, sync::Arc};
 
@@ -20,6 +20,16 @@ pub enum ElementwiseFunction {
     Add,
     /// y = a + factor · b, rounded once.
     Triad(f32),
+    /// y = 1 / (1 + exp(-a)).
+    Sigmoid,
+    /// y = a sigmoid(a).
+    Silu,
+    /// y = a times the normal distribution function of a.
+    Gelu,
+    /// Its approximation by a hyperbolic tangent.
+    GeluTanh,
+    /// y = a sigmoid(a) b.
+    SiluMul,
 }
 
 impl ElementwiseFunction {
@@ -30,21 +40,26 @@ impl ElementwiseFunction {
             Self::Scale(_) => "scale",
             Self::Add => "add",
             Self::Triad(_) => "triad",
+            Self::Sigmoid => "sigmoid",
+            Self::Silu => "silu",
+            Self::Gelu => "gelu",
+            Self::GeluTanh => "gelu_tanh",
+            Self::SiluMul => "silu_mul",
         }
     }
 
     /// How many inputs it has.
     pub const fn inputs(self) -> usize {
         match self {
-            Self::Copy | Self::Scale(_) => 1,
-            Self::Add | Self::Triad(_) => 2,
+            Self::Add | Self::Triad(_) | Self::SiluMul => 2,
+            _ => 1,
         }
     }
 
     fn factor(self) -> f32 {
         match self {
-            Self::Copy | Self::Add => 1.0,
             Self::Scale(factor) | Self::Triad(factor) => factor,
+            _ => 1.0,
         }
     }
 
@@ -122,6 +137,7 @@ fn macros(name: &str, kind: Dtype, function: ElementwiseFunction) -> Vec<String>
     macros.push(format!("PIECES={}", function.pieces()));
     macros.push(format!("INPUTS={}", function.inputs()));
     macros.push(format!("OPERATION={function}"));
+    macros.push(format!("COPY={}", u8::from(function == ElementwiseFunction::Copy)));
     macros
 }
 
@@ -132,9 +148,9 @@ mod tests {
 
     #[test]
     fn the_source_compiles_for_every_function_and_kind() {
-        use ElementwiseFunction::{Add, Copy, Scale, Triad};
+        use ElementwiseFunction::{Add, Copy, Gelu, GeluTanh, Scale, Sigmoid, Silu, SiluMul, Triad};
         for kind in Dtype::ALL {
-            for function in [Copy, Scale(3.0), Add, Triad(3.0)] {
+            for function in [Copy, Scale(3.0), Add, Triad(3.0), Sigmoid, Silu, Gelu, GeluTanh, SiluMul] {
                 assert_compiles(Source::Elementwise, &macros("elementwise", kind, function));
             }
         }

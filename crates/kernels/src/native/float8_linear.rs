@@ -6,7 +6,7 @@ use super::{
     Buffer, Float8Output, Float8Sums, LinearShape, Machine, NativeError,
     cublaslt::{Operands, Product},
     driver::Memory,
-    form::{Factors, Form},
+    form::{Factors, Form, Scales},
     gpu::ComputeCapability,
     scale_after::ScaleAfter,
     sizes::checked_shape,
@@ -36,7 +36,8 @@ impl Float8Linear {
         sums: Float8Sums,
     ) -> Result<Self, NativeError> {
         let scaled = !matches!(output, Float8Output::Plain(_));
-        let form = Form { scaled, ..Form::plain(Factors::E4m3(sums), output.kind()) };
+        let scales = if scaled { Scales::Lines } else { Scales::Nothing };
+        let form = Form { scales, ..Form::plain(Factors::E4m3(sums), output.kind()) };
         machine.require("a product of e4m3", ComputeCapability::E4M3)?;
         let shape = checked_shape(shape)?;
         match Product::plan(machine, form, shape) {

@@ -14,6 +14,49 @@ pub(super) enum Factors {
     Tf32,
     /// Codes of e4m3.
     E4m3(Float8Sums),
+    /// Integers of a byte, whose sums are integers too.
+    Int8,
+}
+
+/// What a product writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// Floats.
+    Float(Dtype),
+    /// Integers of 32 bits.
+    Int32,
+}
+
+impl Written {
+    /// Size of one of them.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Self::Float(kind) => kind.width(),
+            Self::Int32 => 4,
+        }
+    }
+}
+
+/// Scales that each sum is multiplied by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scales {
+    /// None.
+    Nothing,
+    /// One of its row and one of its column.
+    Lines,
+    /// One of x and one of w.
+    Tensors,
+}
+
+impl Scales {
+    /// How many there are for so many rows or columns.
+    pub(super) fn count(self, lines: usize) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Lines => lines,
+            Self::Tensors => 1,
+        }
+    }
 }
 
 impl Factors {
@@ -22,7 +65,7 @@ impl Factors {
         match self {
             Self::Whole(kind) => kind.width(),
             Self::Tf32 => Dtype::F32.width(),
-            Self::E4m3(_) => 1,
+            Self::E4m3(_) | Self::Int8 => 1,
         }
     }
 }
@@ -31,9 +74,8 @@ impl Factors {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) factors: Factors,
-    pub(super) output: Dtype,
-    /// Whether each sum is multiplied by a scale of its row and one of its column.
-    pub(super) scaled: bool,
+    pub(super) output: Written,
+    pub(super) scales: Scales,
     pub(super) weight: WeightLayout,
     pub(super) epilogue: Epilogue,
 }
@@ -41,22 +83,39 @@ pub(super) struct Form {
 impl Form {
     /// The product y = x · wᵀ and nothing else.
     pub(super) fn plain(factors: Factors, output: Dtype) -> Self {
-        Self { factors, output, scaled: false, weight: WeightLayout::AlongK, epilogue: Epilogue::Nothing }
+        Self::of(factors, Written::Float(output))
+    }
+
+    /// The same of integers.
+    pub(super) fn int8() -> Self {
+        Self::of(Factors::Int8, Written::Int32)
+    }
+
+    fn of(factors: Factors, output: Written) -> Self {
+        Self { factors, output, scales: Scales::Nothing, weight: WeightLayout::AlongK, epilogue: Epilogue::Nothing }
     }
 }
 
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scaled = if self.scaled { "scaled " } else { "" };
-        match self.factors {
-            Factors::Whole(kind) if kind == self.output => write!(f, "{scaled}{kind}"),
-            Factors::Whole(kind) => write!(f, "{scaled}{kind} to {}", self.output),
-            Factors::Tf32 => write!(f, "{scaled}TF32"),
-            Factors::E4m3(_) => write!(f, "{scaled}e4m3 to {}", self.output),
+        let scaled = if self.scales == Scales::Nothing { "" } else { "scaled " };
+        let factors = match self.factors {
+            Factors::Whole(kind) => kind.to_string(),
+            Factors::Tf32 => "TF32".into(),
+            Factors::E4m3(_) => "e4m3".into(),
+            Factors::Int8 => "int8".into(),
+        };
+        write!(f, "{scaled}{factors}")?;
+        match (self.factors, self.output) {
+            (Factors::Whole(kind), Written::Float(output)) if kind == output => Ok(()),
+            (Factors::Tf32, _) => Ok(()),
+            (_, Written::Float(output)) => write!(f, " to {output}"),
+            (_, Written::Int32) => write!(f, " to s32"),
         }?;
         f.write_str(match self.epilogue {
             Epilogue::Nothing => "",
             Epilogue::Bias => " with bias",
+            Epilogue::Relu => " with ReLU",
             Epilogue::BiasRelu => " with bias and ReLU",
         })
     }
@@ -68,11 +127,15 @@ mod tests {
 
     #[test]
     fn a_form_is_told_by_its_types() {
-        let form = |factors, output, scaled| Form { scaled, ..Form::plain(factors, output) }.to_string();
+        let form = |factors, output, scaled| {
+            let scales = if scaled { Scales::Lines } else { Scales::Nothing };
+            Form { scales, ..Form::plain(factors, output) }.to_string()
+        };
         assert_eq!(form(Factors::Whole(Dtype::Bf16), Dtype::Bf16, false), "bf16");
         assert_eq!(form(Factors::Whole(Dtype::Bf16), Dtype::F32, false), "bf16 to f32");
         assert_eq!(form(Factors::Tf32, Dtype::F32, false), "TF32");
         assert_eq!(form(Factors::E4m3(Float8Sums::Fast), Dtype::F32, true), "scaled e4m3 to f32");
+        assert_eq!(Form::int8().to_string(), "int8 to s32");
         let plain = Form::plain(Factors::Whole(Dtype::F16), Dtype::F16);
         assert_eq!(Form { epilogue: Epilogue::BiasRelu, ..plain }.to_string(), "f16 with bias and ReLU");
     }

@@ -37,6 +37,8 @@ pub struct ComputeCapability {
 impl ComputeCapability {
     /// The first that converts to e4m3 and multiplies it.
     pub(super) const E4M3: Self = Self { major: 8, minor: 9 };
+    /// The first whose warps find a maximum in one step.
+    pub(super) const WARP_MAXIMA: Self = Self { major: 8, minor: 0 };
     /// The first whose blocks can form clusters.
     pub(super) const CLUSTERS: Self = Self { major: 9, minor: 0 };
 

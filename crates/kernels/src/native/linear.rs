@@ -109,7 +109,7 @@ impl Linear {
     }
 
     fn inputs(&self) -> usize {
-        if self.form.epilogue == Epilogue::Nothing { 2 } else { 3 }
+        if self.form.epilogue.has_bias() { 3 } else { 2 }
     }
 
     /// Which algorithm was chosen, in cuBLASLt's own numbers, and who rounds.

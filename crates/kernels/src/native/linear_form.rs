@@ -51,8 +51,17 @@ pub enum Epilogue {
     Nothing,
     /// Adds the bias of its column.
     Bias,
-    /// The same, and what is below zero becomes zero.
+    /// What is below zero becomes zero.
+    Relu,
+    /// Adds the bias of its column, and what is below zero becomes zero.
     BiasRelu,
+}
+
+impl Epilogue {
+    /// Whether a product has a bias among its inputs.
+    pub(super) const fn has_bias(self) -> bool {
+        matches!(self, Self::Bias | Self::BiasRelu)
+    }
 }
 
 /// Types and layout of a product.

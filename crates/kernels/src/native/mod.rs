@@ -5,19 +5,26 @@
 //! `enqueue` only launches. A plan and the buffers it is given must come from the same machine; this is checked at each launch.
 
 mod activation;
+mod affine_layer_norm;
 mod buffer;
+mod column_sums;
+mod cross_entropy;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
 mod cublaslt;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
 mod cublaslt_handle;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod driver;
+mod dynamic_linear;
 mod elementwise;
 mod error;
+mod finish_product;
 mod float8_form;
 mod float8_linear;
 mod form;
 mod gpu;
+mod grid_total;
+mod halved_swiglu;
 #[allow(unsafe_code, reason = "launching a kernel")]
 mod kernel;
 mod layer_norm;
@@ -31,13 +38,19 @@ mod nvrtc;
 mod packed_form;
 mod packed_linear;
 mod packed_product;
+mod pair_sum;
 mod probe_kernel;
 mod quantise;
 mod quantise_columns;
+mod quantise_input;
 mod quantise_rows;
+mod rms_norm;
+mod rms_norm_gradient;
 mod row_cut;
+mod rows_by_vector;
 mod scale_after;
 mod sizes;
+mod softmax;
 #[allow(unsafe_code, reason = "the bindings of NCCL")]
 mod team;
 #[allow(unsafe_code, reason = "memory that a device copies from and to")]
@@ -46,13 +59,17 @@ mod transpose_bytes;
 mod unpack_weight;
 
 pub use activation::Activation;
+pub use affine_layer_norm::{AffineLayerNorm, NormForm};
 pub use buffer::Buffer;
+pub use cross_entropy::CrossEntropy;
 pub use driver::probe;
+pub use dynamic_linear::DynamicLinear;
 pub use elementwise::{Elementwise, ElementwiseFunction};
 pub use error::NativeError;
 pub use float8_form::{Float8Output, Float8Sums};
 pub use float8_linear::Float8Linear;
 pub use gpu::{ComputeCapability, DriverVersion, GpuInfo};
+pub use halved_swiglu::HalvedSwiglu;
 pub use layer_norm::LayerNorm;
 pub use libraries::{LibraryStatus, libraries};
 pub use linear::Linear;
@@ -60,8 +77,13 @@ pub use linear_form::{Epilogue, LinearForm, LinearShape, WeightLayout};
 pub use machine::Machine;
 pub use packed_form::PackedWeight;
 pub use packed_linear::PackedLinear;
+pub use pair_sum::{PairFunction, PairSum};
 pub(crate) use probe_kernel::ProbeKernel;
 pub use quantise::{Quantise, ScaleSource};
+pub use rms_norm::{RmsForm, RmsNorm};
+pub use rms_norm_gradient::RmsNormGradient;
+pub use rows_by_vector::RowsByVector;
+pub use softmax::Softmax;
 pub use team::{Collective, Team};
 pub use transfers::{HostKind, HostMemory, Transfers};
 pub use transpose_bytes::TransposeBytes;

@@ -27,6 +27,18 @@ pub(super) enum Source {
     ScaleProduct,
     PackedProduct,
     UnpackWeight,
+    QuantiseInput,
+    LargestInput,
+    FinishProduct,
+    PairSum,
+    CrossEntropy,
+    HalvedSwiglu,
+    RmsNorm,
+    RmsNormGradient,
+    ColumnSums,
+    RowsByVector,
+    AffineLayerNorm,
+    Softmax,
 }
 
 impl Source {
@@ -44,6 +56,18 @@ impl Source {
             Self::ScaleProduct => "scale_product.cu",
             Self::PackedProduct => "packed_product.cu",
             Self::UnpackWeight => "unpack_weight.cu",
+            Self::QuantiseInput => "quantise_input.cu",
+            Self::LargestInput => "largest_input.cu",
+            Self::FinishProduct => "finish_product.cu",
+            Self::PairSum => "pair_sum.cu",
+            Self::CrossEntropy => "cross_entropy.cu",
+            Self::HalvedSwiglu => "halved_swiglu.cu",
+            Self::RmsNorm => "rms_norm.cu",
+            Self::RmsNormGradient => "rms_norm_gradient.cu",
+            Self::ColumnSums => "column_sums.cu",
+            Self::RowsByVector => "rows_by_vector.cu",
+            Self::AffineLayerNorm => "affine_layer_norm.cu",
+            Self::Softmax => "softmax.cu",
         }
     }
 
@@ -61,14 +85,33 @@ impl Source {
             Self::ScaleProduct => include_str!("cuda/scale_product.cu"),
             Self::PackedProduct => include_str!("cuda/packed_product.cu"),
             Self::UnpackWeight => include_str!("cuda/unpack_weight.cu"),
+            Self::QuantiseInput => include_str!("cuda/quantise_input.cu"),
+            Self::LargestInput => include_str!("cuda/largest_input.cu"),
+            Self::FinishProduct => include_str!("cuda/finish_product.cu"),
+            Self::PairSum => include_str!("cuda/pair_sum.cu"),
+            Self::CrossEntropy => include_str!("cuda/cross_entropy.cu"),
+            Self::HalvedSwiglu => include_str!("cuda/halved_swiglu.cu"),
+            Self::RmsNorm => include_str!("cuda/rms_norm.cu"),
+            Self::RmsNormGradient => include_str!("cuda/rms_norm_gradient.cu"),
+            Self::ColumnSums => include_str!("cuda/column_sums.cu"),
+            Self::RowsByVector => include_str!("cuda/rows_by_vector.cu"),
+            Self::AffineLayerNorm => include_str!("cuda/affine_layer_norm.cu"),
+            Self::Softmax => include_str!("cuda/softmax.cu"),
         }
     }
 }
 
 /// What the sources include, by name.
-const HEADERS: [(&CStr, &str); 4] = [
+const HEADERS: [(&CStr, &str); 11] = [
     (c"element.cuh", include_str!("cuda/element.cuh")),
+    (c"activations.cuh", include_str!("cuda/activations.cuh")),
+    (c"row_statistics.cuh", include_str!("cuda/row_statistics.cuh")),
+    (c"rows.cuh", include_str!("cuda/rows.cuh")),
+    (c"tally.cuh", include_str!("cuda/tally.cuh")),
+    (c"total.cuh", include_str!("cuda/total.cuh")),
     (c"e4m3.cuh", include_str!("cuda/e4m3.cuh")),
+    (c"input_row.cuh", include_str!("cuda/input_row.cuh")),
+    (c"input_codes.cuh", include_str!("cuda/input_codes.cuh")),
     (c"packed.cuh", include_str!("cuda/packed.cuh")),
     (c"packed_pairs.cuh", include_str!("cuda/packed_pairs.cuh")),
 ];

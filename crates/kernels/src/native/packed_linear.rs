@@ -6,7 +6,7 @@ use super::{
     Buffer, Linear, LinearShape, Machine, NativeError, PackedWeight, driver::Memory, packed_product::PackedProduct,
     sizes::checked_shape, unpack_weight::UnpackWeight,
 };
-use crate::{Dtype, PackedForm};
+use crate::{Dtype, PackedForm, WeightCodes};
 
 /// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ for a packed weight, with sums in f32.
 ///
@@ -36,19 +36,20 @@ struct Unpacked {
 
 /// The most rows of x for which a weight stays packed.
 ///
-/// Calculated for k = n = 4096 in bf16 on an H200, whose memory gives 4 TB/s and whose L2 cache 5.5 TB/s. Unpacking reads
-/// 8 to 17 MB and writes 34 MB, 10 to 13 µs; cuBLASLt reads the 34 MB again, 8 µs more: about 20 µs, and little more for
-/// several hundred rows. The packed product with 64 rows to a block needs 2 to 4 µs for the weight, and 6 µs in which 64
-/// blocks of 64 columns of y each read the 512 KB of x from L2; each further 64 rows cost the same again, about 8 µs. The
-/// lines cross between 128 and 192 rows; 64 leaves room for what a first version of a kernel loses on its roofline.
-/// It is to be measured.
-const MOST_PACKED_ROWS: usize = 64;
+/// Measured for k = n = 4096 in bf16 on an H200, in µs: packed bytes take 9.6 for 16 rows, 12.4 for 32 and 21.7 for 64, packed
+/// halves of bytes 10.3, 16.2 and 29.6; unpacking and cuBLASLt 25 for 65 to 128 rows, whatever the codes.
+fn most_packed_rows(codes: WeightCodes) -> usize {
+    match codes {
+        WeightCodes::Int4 { .. } => 48,
+        WeightCodes::Int8 | WeightCodes::E4m3 => 64,
+    }
+}
 
 impl PackedLinear {
     /// Chooses and compiles.
     pub fn new(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape) -> Result<Self, NativeError> {
         let (form, shape) = (form.checked()?, checked_shape(shape)?);
-        let unpacked = if shape.m > MOST_PACKED_ROWS { Unpacked::new(machine, form, shape)? } else { None };
+        let unpacked = if shape.m > most_packed_rows(form.codes) { Unpacked::new(machine, form, shape)? } else { None };
         let way = match unpacked {
             Some(unpacked) => Way::Unpacked(Box::new(unpacked)),
             None => Way::Packed(Box::new(PackedProduct::new(machine, form, shape)?)),

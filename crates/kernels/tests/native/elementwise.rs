@@ -1,11 +1,11 @@
-//! The operations of STREAM, and transposing, against the host.
+//! Functions of elements, and transposing, against the host.
 
 use calorimeter_kernels::{
     Dtype,
     native::{Elementwise, ElementwiseFunction, NativeError, TransposeBytes},
 };
 
-use super::{assert_close, decode, encode, epsilon, gpu, poisoned, round, values};
+use super::{assert_close, decode, encode, epsilon, extremes, gpu, normal_cdf, poisoned, round, values};
 
 #[test]
 fn sums_and_copies_are_right_to_the_last_element() {
@@ -34,6 +34,7 @@ fn sums_and_copies_are_right_to_the_last_element() {
                         Scale(_) => factor * a[at],
                         Add => a[at] + b[at],
                         Triad(_) => a[at] + factor * b[at],
+                        other => unreachable!("{other} is not tried here"),
                     };
                     // Rounded to f32 before the element type, which can move a tie.
                     let tolerance = (0.5 * epsilon(kind) + f64::from(f32::EPSILON)) * exact.abs();
@@ -56,6 +57,54 @@ fn sums_and_copies_are_right_to_the_last_element() {
     let add = Elementwise::new(&machine, Dtype::F32, ElementwiseFunction::Add, 4).unwrap();
     let (a, mut y) = (poisoned(&machine, 16), poisoned(&machine, 16));
     assert_eq!(add.enqueue(&[&a], &mut y).unwrap_err(), NativeError::InputCount { needed: 2, found: 1 });
+}
+
+#[test]
+fn functions_are_right_everywhere_and_keep_what_is_no_number() {
+    use ElementwiseFunction::{Gelu, GeluTanh, Sigmoid, Silu, SiluMul};
+    let Some((machine, _turn)) = gpu() else { return };
+    let exact = |function, a: f64, b: f64| match function {
+        Sigmoid => sigmoid(a),
+        Silu => a * sigmoid(a),
+        Gelu => a * normal_cdf(a),
+        GeluTanh => a * sigmoid(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (a + 0.044715 * a * a * a)),
+        SiluMul => a * sigmoid(a) * b,
+        other => unreachable!("{other} is not tried here"),
+    };
+    for kind in Dtype::ALL {
+        let (smallest, largest) = extremes(kind);
+        let mut a = vec![0.0, -0.0, smallest, -smallest, largest, -largest, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+        a.extend((-2000..=2000).map(|i| round(f64::from(i) / 100.0, kind)));
+        let b: Vec<f64> = values(a.len(), 7, kind);
+        let device = [&a, &b].map(|x| machine.upload(&encode(x, kind)).unwrap());
+        for function in [Sigmoid, Silu, Gelu, GeluTanh, SiluMul] {
+            let plan = Elementwise::new(&machine, kind, function, a.len()).unwrap();
+            let mut y = poisoned(&machine, plan.bytes());
+            let inputs: Vec<_> = device[..function.inputs()].iter().collect();
+            plan.enqueue(&inputs, &mut y).unwrap();
+            let found = decode(&y.download().unwrap(), kind);
+            for ((&a, &b), found) in a.iter().zip(&b).zip(found) {
+                let exact = match a {
+                    // A large number times itself overflows on the way, to the right result.
+                    _ if a.abs() > 1e4 && a.is_finite() && function != SiluMul && function != Sigmoid => a.max(0.0),
+                    _ => exact(function, a, b),
+                };
+                let at = || format!("{function} {kind} of {a:e} and {b:e}");
+                if exact.is_nan() {
+                    assert!(found.is_nan(), "{}: {found:e} is a number", at());
+                    continue;
+                }
+                // Half a unit, what the hardware's approximations and the polynomial are off by, and what is flushed.
+                let relative = 0.51 * epsilon(kind) + 8.0 * f64::from(f32::EPSILON);
+                let tolerance = relative * exact.abs() + 5e-7 * a.abs().min(10.0) + smallest + 1e-36;
+                assert_close(found, round(exact, kind), tolerance + (round(exact, kind) - exact).abs(), at);
+            }
+        }
+    }
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
 }
 
 #[test]

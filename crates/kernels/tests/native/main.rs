@@ -4,10 +4,13 @@
 //! test but the first says that it needs one. Use `-- --nocapture` to see which happened, and the times.
 #![cfg(feature = "cuda")]
 
+mod dynamic;
 mod elementwise;
 mod float8;
 mod packed;
 mod quantise;
+mod rows;
+mod totals;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -165,7 +168,7 @@ fn linear_takes_either_layout_other_outputs_and_a_bias() {
     let shape = LinearShape { m: 33, k: 256, n: 80 };
     let LinearShape { m, k, n } = shape;
     let layouts = [WeightLayout::AlongK, WeightLayout::AlongN];
-    let epilogues = [Epilogue::Nothing, Epilogue::Bias, Epilogue::BiasRelu];
+    let epilogues = [Epilogue::Nothing, Epilogue::Bias, Epilogue::Relu, Epilogue::BiasRelu];
     let outputs = Dtype::ALL.into_iter().flat_map(|kind| Dtype::ALL.map(|output| (kind, output)));
     for (kind, output) in outputs {
         let (x, w, bias) = (values(m * k, 1, kind), values(n * k, 2, kind), values(n, 3, output));
@@ -181,7 +184,7 @@ fn linear_takes_either_layout_other_outputs_and_a_bias() {
             println!("{form:?}: {}", linear.algorithm());
             let mut y = poisoned(&machine, linear.y_bytes());
             match epilogue {
-                Epilogue::Nothing => linear.enqueue(&x_buffer, &w_buffer, &mut y).unwrap(),
+                Epilogue::Nothing | Epilogue::Relu => linear.enqueue(&x_buffer, &w_buffer, &mut y).unwrap(),
                 _ => linear.enqueue_with_bias(&x_buffer, &w_buffer, &bias_buffer, &mut y).unwrap(),
             }
             let y = decode(&y.download().unwrap(), output);
@@ -194,6 +197,7 @@ fn linear_takes_either_layout_other_outputs_and_a_bias() {
                 let exact = match epilogue {
                     Epilogue::Nothing => sum,
                     Epilogue::Bias => sum + bias[j],
+                    Epilogue::Relu => sum.max(0.0),
                     Epilogue::BiasRelu => (sum + bias[j]).max(0.0),
                 };
                 let sums = 16.0 * f64::from(f32::EPSILON) * (k as f64).sqrt() * squares.sqrt();

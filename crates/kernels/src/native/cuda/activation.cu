@@ -1,23 +1,9 @@
 // An activation of every element: y[i] = ACTIVATE(x[i]), computed in float. x and y may be the same memory.
 //
 // Each thread takes PIECES pieces of WIDTH elements, THREADS pieces apart; the elements after the last whole piece are
-// taken one by one by the first threads. NaN comes out as NaN.
+// taken one by one by the first threads.
+#include "activations.cuh"
 #include "element.cuh"
-
-__device__ __forceinline__ float relu(float x) { return x < 0.0f ? 0.0f : x; }
-
-__device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
-
-__device__ __forceinline__ float leakyrelu(float x) { return x < 0.0f ? 0.01f * x : x; }
-
-__device__ __forceinline__ float relu6(float x) { return x < 0.0f ? 0.0f : x > 6.0f ? 6.0f : x; }
-
-__device__ __forceinline__ float gelu(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f)); }
-
-__device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }
-
-// The factor is divided first: the product of a large x and 6 overflows.
-__device__ __forceinline__ float hardswish(float x) { return x * (relu6(x + 3.0f) / 6.0f); }
 
 extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const element *x, element *y, u64 rows, u64 columns) {
     const u64 length = rows * columns;
@@ -34,9 +20,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const element *x, e
 #pragma unroll
     for (int p = 0; p < PIECES; p++) {
         if (first + p * THREADS < pieces) {
+            float results[WIDTH];
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++) loaded[p].parts[i] = narrow(ACTIVATE(widen(loaded[p].parts[i])));
-            to[first + p * THREADS] = loaded[p];
+            for (int i = 0; i < WIDTH; i++) results[i] = ACTIVATE(widen(loaded[p].parts[i]));
+            to[first + p * THREADS] = narrow_all(results);
         }
     }
 

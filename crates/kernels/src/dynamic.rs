@@ -1,0 +1,51 @@
+//! Layers whose input is turned into codes as it comes.
+
+use crate::{Activation, Dtype};
+
+/// What inputs and weights are stored as. An input's scale is found so that its largest magnitude has the largest code, in
+/// steps that are each rounded to the input's type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DynamicCodes {
+    /// Integers of a byte, an input's from -127 to 127; sums are exact. A weight's scales are of the layer's type.
+    Int8,
+    /// e4m3, without NaN. A weight's scales are f32.
+    E4m3,
+}
+
+impl DynamicCodes {
+    /// The longest rows whose sums 32 bits are sure to hold, where sums are integers: products are 127 times -128 at most.
+    pub const MOST_INT8: usize = i32::MAX as usize / (127 * 128);
+
+    /// The name that kernels have by it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Int8 => "int8",
+            Self::E4m3 => "e4m3",
+        }
+    }
+}
+
+/// Which numbers of an input, and of a weight, share a scale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SharedScale {
+    /// Those of a row.
+    Row,
+    /// All.
+    Tensor,
+}
+
+/// A layer y = f(norm(x) · wᵀ), in which x and w are multiplied as codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DynamicForm {
+    /// The type of x and y.
+    pub kind: Dtype,
+    /// What x and w are stored as.
+    pub codes: DynamicCodes,
+    /// Which of their numbers share a scale.
+    pub shared: SharedScale,
+    /// Whether the rows of x go through a layer normalisation first.
+    pub normalised: bool,
+    /// What follows the product.
+    pub activation: Option<Activation>,
+}

@@ -1,0 +1,78 @@
+//! The sets of instructions for products of bytes that this processor has.
+
+use super::bytes::{ByteJob, Bytes};
+use super::portable::Portable;
+#[cfg(target_arch = "x86_64")]
+use super::{avx_vnni::AvxVnni, avx2::Avx2, avx512_vnni::Avx512Vnni};
+
+/// A set that this processor has.
+#[derive(Debug, Clone, Copy)]
+pub enum ByteSet {
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vnni(Avx512Vnni),
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni(AvxVnni),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    Portable(Portable),
+}
+
+impl ByteSet {
+    /// Those that are here, the fastest first.
+    pub fn here() -> Vec<Self> {
+        let mut sets = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            sets.extend(Avx512Vnni::here().map(Self::Avx512Vnni));
+            sets.extend(AvxVnni::here().map(Self::AvxVnni));
+            sets.extend(Avx2::here().map(Self::Avx2));
+        }
+        sets.push(Self::Portable(Portable));
+        sets
+    }
+
+    /// The fastest.
+    pub fn fastest() -> Self {
+        Self::here()[0]
+    }
+
+    /// What a record calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni(_) => "avx512vnni",
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni(_) => "avxvnni",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "avx2",
+            Self::Portable(_) => "portable code",
+        }
+    }
+
+    /// Rows and columns of its tiles.
+    pub fn tile(self) -> (usize, usize) {
+        let (rows, vectors) = match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni(_) => Avx512Vnni::TILE,
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni(_) => AvxVnni::TILE,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => <Avx2 as Bytes>::TILE,
+            Self::Portable(_) => <Portable as Bytes>::TILE,
+        };
+        (rows, vectors * 16)
+    }
+
+    /// Runs something with it.
+    pub fn run(self, job: impl ByteJob) {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni(set) => set.run(job),
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni(set) => set.run(job),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(set) => set.run_bytes(job),
+            Self::Portable(set) => job.on(set),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The sets of instructions for floats that this processor has.
+
+use super::lanes::{FloatJob, Lanes, WIDTH};
+use super::portable::Portable;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2::Avx2, avx512::Avx512};
+
+/// A set that this processor has.
+#[derive(Debug, Clone, Copy)]
+pub enum FloatSet {
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    Portable(Portable),
+}
+
+impl FloatSet {
+    /// Those that are here, the widest first.
+    pub fn here() -> Vec<Self> {
+        let mut sets = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        sets.extend(Avx512::here().map(Self::Avx512).into_iter().chain(Avx2::here().map(Self::Avx2)));
+        sets.push(Self::Portable(Portable));
+        sets
+    }
+
+    /// The widest.
+    pub fn widest() -> Self {
+        Self::here()[0]
+    }
+
+    /// What a record calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "avx512f",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "avx2+fma",
+            Self::Portable(_) => "portable code",
+        }
+    }
+
+    /// Rows and columns of its tiles.
+    pub fn tile(self) -> (usize, usize) {
+        let (rows, vectors) = match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => Avx512::TILE,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => Avx2::TILE,
+            Self::Portable(_) => Portable::TILE,
+        };
+        (rows, vectors * WIDTH)
+    }
+
+    /// Runs something with it.
+    pub fn run(self, job: impl FloatJob) {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(set) => set.run(job),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(set) => set.run(job),
+            Self::Portable(set) => job.on(set),
+        }
+    }
+}

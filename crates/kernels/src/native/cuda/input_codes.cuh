@@ -1,0 +1,79 @@
+// The codes of recipes for inputs, to the bit: every step is rounded to the element type.
+//
+// CODES_INT8: integers of -127 to 127 around zero, the scale is largest / 127 and 1e-5 at least, the code that of x times
+// the scale's inverse. In f16 inverse and product stay in f32. CODES_E4M3: the scale is largest / 448, the code the
+// nearest to x / scale, and that of nothing over nothing is 0. Where the largest is no number the scale is NaN, and all
+// codes are 0.
+#pragma once
+#include "element.cuh"
+
+__device__ __forceinline__ float rounded(float value) { return widen(narrow(value)); }
+
+// The scale for a largest magnitude, given as its bits.
+__device__ __forceinline__ float scale_of(unsigned largest) {
+    if (largest >= 0x7f800000u) return __uint_as_float(0x7fc00000u);
+#ifdef CODES_INT8
+    return fmaxf(rounded(__fdiv_rn(__uint_as_float(largest), 127.0f)), rounded(1e-5f));
+#else
+    return rounded(__fdiv_rn(__uint_as_float(largest), 448.0f));
+#endif
+}
+
+struct encoder {
+    float scale;
+    float inverse;
+    // Whether no step of a division by the scale leaves f32's range.
+    bool ordinary;
+    unsigned mask;
+
+    __device__ __forceinline__ explicit encoder(float scale) : scale(scale), inverse(__frcp_rn(scale)) {
+#if defined(CODES_INT8) && !defined(ELEMENT_F16)
+        inverse = rounded(inverse);
+#endif
+        ordinary = scale >= 0x1p-100f && scale <= 0x1p100f;
+        mask = scale == scale ? 0xffffffffu : 0u;
+    }
+
+#ifdef CODES_INT8
+
+    __device__ __forceinline__ unsigned code(float x) const {
+        float product = __fmul_rn(x, inverse);
+#ifndef ELEMENT_F16
+        product = rounded(product);
+#endif
+        return __float2int_rn(fminf(fmaxf(product, -127.0f), 127.0f)) & 0xff;
+    }
+
+    // The codes of four numbers, the first in the lowest byte.
+    __device__ __forceinline__ unsigned four(float first, float second, float third, float fourth) const {
+        const unsigned low = __byte_perm(code(first), code(second), 0x0040);
+        const unsigned high = __byte_perm(code(third), code(fourth), 0x0040);
+        return __byte_perm(low, high, 0x5410) & mask;
+    }
+
+#else
+
+    // x / scale. A product with the inverse is off by little more than a step; what it is too much corrects it, in an order
+    // in which -0 stays what it is.
+    __device__ __forceinline__ float quotient(float x) const {
+        if (ordinary) {
+            const float rough = __fmul_rn(x, inverse);
+            return __fmaf_rn(-__fmaf_rn(rough, scale, -x), inverse, rough);
+        }
+        const float exact = __fdiv_rn(x, scale);
+        return exact == exact ? exact : 0.0f;
+    }
+
+    __device__ __forceinline__ unsigned two(float low, float high) const {
+        unsigned short codes;
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(quotient(high)), "f"(quotient(low)));
+        return codes;
+    }
+
+    // The codes of four numbers, the first in the lowest byte.
+    __device__ __forceinline__ unsigned four(float first, float second, float third, float fourth) const {
+        return (two(first, second) | two(third, fourth) << 16) & mask;
+    }
+
+#endif
+};

@@ -1,0 +1,97 @@
+// One row of x[rows, columns] on its way into codes, held by THREADS threads (whole warps), ROWS such rows in a block.
+//
+// Each thread keeps PIECES pieces of WIDTH elements in registers as they were read; with PIECES 0, for rows too long for
+// that, every look at the row reads it again. With NORMALISE defined the numbers of the row are those that a layer
+// normalisation gives, rounded to the element type, and are made anew at every look.
+#pragma once
+#include "element.cuh"
+#include "row_statistics.cuh"
+
+constexpr int KEPT = PIECES > 0 ? PIECES : 1;
+
+struct input_row {
+    const piece *from;
+    unsigned pieces;
+    piece kept[KEPT];
+    statistics known;
+
+    // Threads beyond the last row own nothing, but stay for the barriers.
+    __device__ __forceinline__ void load(const element *x, u64 row, u64 rows, u64 columns) {
+        pieces = row < rows ? columns / WIDTH : 0;
+        from = reinterpret_cast<const piece *>(x + row * columns);
+#if PIECES > 0
+#pragma unroll
+        for (int p = 0; p < PIECES; p++) {
+            const unsigned at = p * THREADS + threadIdx.x;
+            if (at < pieces) kept[p] = read(from + at);
+        }
+#endif
+#ifdef NORMALISE
+        normalise((float)columns);
+#endif
+    }
+
+    // Calls `look` with each piece of this thread and its place.
+    template <class Look> __device__ __forceinline__ void each(Look look) const {
+#if PIECES > 0
+#pragma unroll
+        for (int p = 0; p < PIECES; p++) {
+            const unsigned at = p * THREADS + threadIdx.x;
+            if (at < pieces) look(at, kept[p]);
+        }
+#else
+        for (unsigned at = threadIdx.x; at < pieces; at += THREADS) look(at, from[at]);
+#endif
+    }
+
+    __device__ __forceinline__ float number(element value) const {
+#ifdef NORMALISE
+        return widen(narrow((widen(value) - known.mean) * known.scale));
+#else
+        return widen(value);
+#endif
+    }
+
+    // The largest magnitude that this thread holds, as its bits: without signs they are ordered like the numbers, NaN above
+    // infinity above all others.
+    __device__ __forceinline__ unsigned largest() const {
+        unsigned most = 0;
+        each([&](unsigned, const piece &held) {
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) most = max(most, __float_as_uint(number(held.parts[i])) & 0x7fffffffu);
+        });
+        return most;
+    }
+
+private:
+    __device__ __forceinline__ static piece read(const piece *at) {
+#if WIDTH > 1 && defined(READ_ONCE)
+        // The cache need not keep it: codes are what is read next.
+        const uint4 words = __ldcs(reinterpret_cast<const uint4 *>(at));
+        return *reinterpret_cast<const piece *>(&words);
+#else
+        return *at;
+#endif
+    }
+
+    __device__ __forceinline__ void normalise(float count) {
+        __shared__ float2 sums[ROWS][WARPS];
+        __shared__ float2 differences[ROWS][WARPS];
+        float2 sum = make_float2(0.0f, 0.0f);
+        each([&](unsigned, const piece &held) {
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) sum.x += widen(held.parts[i]);
+        });
+        const float rough_mean = row_sum(sum, sums).x / count;
+        sum = make_float2(0.0f, 0.0f);
+        each([&](unsigned, const piece &held) {
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) {
+                const float difference = widen(held.parts[i]) - rough_mean;
+                sum.x += difference;
+                sum.y += difference * difference;
+            }
+        });
+        known = from_sums(rough_mean, row_sum(sum, differences), count);
+    }
+};

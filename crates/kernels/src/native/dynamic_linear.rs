@@ -1,0 +1,187 @@
+//! Layers whose input is turned into codes as it comes, and multiplied as such.
+
+use std::sync::Arc;
+
+use super::{
+    Activation, Buffer, Epilogue, Float8Sums, LinearShape, Machine, NativeError, PackedWeight,
+    cublaslt::{Operands, Product},
+    finish_product::FinishProduct,
+    form::{Factors, Form, Scales},
+    gpu::ComputeCapability,
+    quantise_input::QuantiseInput,
+    sizes::{checked_shape, checked_size},
+};
+use crate::{Activation as Function, Dtype, DynamicCodes, DynamicForm, SharedScale};
+
+/// A plan of y[m, n] = f(norm(x[m, k]) · w[n, k]ᵀ) with x and w as codes: x is turned into codes, cuBLASLt multiplies them,
+/// and scales and activation are applied to the sums.
+///
+/// The weight's rows of codes are filled up with 0 to [`DynamicLinear::filled_k`], and there are
+/// [`DynamicLinear::filled_n`] of them: tensor cores multiply in sixteens. So is everything in between. Sums of integers are
+/// exact and written out, for a kernel that makes y of them. Of e4m3 cuBLASLt applies the scales itself, if it can and n is
+/// a multiple of 16, and a ReLU; another activation is then applied in place, for its GELU is the one by tanh, which is
+/// another function.
+/// Sums of e4m3 are promoted, or those of long rows would be off by more than f16 is.
+#[derive(Debug)]
+pub struct DynamicLinear {
+    quantise: QuantiseInput,
+    product: Product,
+    after: After,
+    machine: Arc<Machine>,
+    shape: LinearShape,
+    kind: Dtype,
+}
+
+/// What is left to do with the product.
+#[derive(Debug)]
+enum After {
+    /// cuBLASLt has applied this; only an activation may be left.
+    Applied(&'static str, Option<Activation>),
+    /// It is sums without scales.
+    Finish(Box<FinishProduct>),
+}
+
+/// Fewer rows are filled up: cuBLASLt has no product of integers for up to 16.
+const LEAST_ROWS_OF_INT8: usize = 32;
+
+impl DynamicLinear {
+    /// Chooses and compiles.
+    pub fn new(machine: &Arc<Machine>, form: DynamicForm, shape: LinearShape) -> Result<Self, NativeError> {
+        let needed = match form.codes {
+            DynamicCodes::Int8 => ("a product of int8", ComputeCapability::WARP_MAXIMA),
+            DynamicCodes::E4m3 => ("a product of e4m3", ComputeCapability::E4M3),
+        };
+        machine.require(needed.0, needed.1)?;
+        let shape = checked_shape(shape)?;
+        let filled = filled(form.codes, shape)?;
+        let quantise = QuantiseInput::new(machine, form, (shape.m, shape.k), (filled.m, filled.k))?;
+        let (product, after) = match scaled(machine, form, shape, filled)? {
+            Some(scaled) => scaled,
+            None => {
+                let plain = match form.codes {
+                    DynamicCodes::Int8 => Form::int8(),
+                    DynamicCodes::E4m3 => Form::plain(Factors::E4m3(Float8Sums::Promoted), Dtype::F32),
+                };
+                let finish = FinishProduct::new(machine, form, shape, (filled.m, filled.n))?;
+                (Product::plan(machine, plain, filled)?, After::Finish(Box::new(finish)))
+            }
+        };
+        Ok(Self { quantise, product, after, machine: machine.clone(), shape, kind: form.kind })
+    }
+
+    /// Codes that a row of the weight has.
+    pub const fn filled_k(k: usize) -> usize {
+        k.next_multiple_of(32)
+    }
+
+    /// Rows of codes that the weight has. Its scales are those of n.
+    pub const fn filled_n(n: usize) -> usize {
+        n.next_multiple_of(16)
+    }
+
+    /// Bytes of the input.
+    pub fn x_bytes(&self) -> usize {
+        self.shape.x_bytes(self.kind)
+    }
+
+    /// Bytes of the output.
+    pub fn y_bytes(&self) -> usize {
+        self.shape.y_bytes(self.kind)
+    }
+
+    /// Enqueues one run.
+    pub fn enqueue(&mut self, x: &Buffer, w: &PackedWeight, y: &mut Buffer) -> Result<(), NativeError> {
+        self.quantise.enqueue(&x.memory)?;
+        let QuantiseInput { codes, scales, .. } = &self.quantise;
+        let operands = Operands { x: codes, w: &w.codes.memory, y: &y.memory, scales: None, added: None, bias: None };
+        match &self.after {
+            After::Applied(_, activation) => {
+                let operands = Operands { scales: Some([scales, &w.scales.memory]), ..operands };
+                self.product.enqueue(&self.machine, operands)?;
+                activation.as_ref().map_or(Ok(()), |activation| activation.enqueue_in_place(y))
+            }
+            After::Finish(finish) => {
+                self.product.enqueue(&self.machine, Operands { y: &finish.sums, ..operands })?;
+                finish.enqueue(scales, &w.scales.memory, &mut y.memory)
+            }
+        }
+    }
+
+    /// Which kernels, how they were cut up, and what cuBLASLt chose.
+    pub fn algorithm(&self) -> String {
+        let after = match &self.after {
+            After::Applied(what, None) => format!(" with {what}"),
+            After::Applied(what, Some(activation)) => format!(" with {what}; then {}", activation.algorithm()),
+            After::Finish(finish) => format!("; then {}", finish.algorithm),
+        };
+        format!("{}; then {}{after}", self.quantise.algorithm, self.product.describe())
+    }
+}
+
+/// The sizes that tensor cores multiply.
+fn filled(codes: DynamicCodes, LinearShape { m, k, n }: LinearShape) -> Result<LinearShape, NativeError> {
+    let (m, k, n) = match codes {
+        DynamicCodes::Int8 if k > DynamicCodes::MOST_INT8 => {
+            let limit = DynamicCodes::MOST_INT8;
+            return Err(NativeError::InvalidSize { what: "k of a product of int8", limit, value: k });
+        }
+        DynamicCodes::Int8 => (m.max(LEAST_ROWS_OF_INT8), k, n),
+        DynamicCodes::E4m3 => (m, k, n),
+    };
+    let (k, n) = (DynamicLinear::filled_k(k), DynamicLinear::filled_n(n));
+    Ok(LinearShape { m, k: checked_size("k", k)?, n: checked_size("n", n)? })
+}
+
+/// The product whose scales cuBLASLt applies, where there is one.
+fn scaled(
+    machine: &Arc<Machine>,
+    form: DynamicForm,
+    shape: LinearShape,
+    filled: LinearShape,
+) -> Result<Option<(Product, After)>, NativeError> {
+    if form.codes != DynamicCodes::E4m3 || (shape.m, shape.n) != (filled.m, filled.n) {
+        return Ok(None);
+    }
+    let scales = match form.shared {
+        SharedScale::Row => Scales::Lines,
+        SharedScale::Tensor => Scales::Tensors,
+    };
+    let scaled = Form { scales, ..Form::plain(Factors::E4m3(Float8Sums::Promoted), form.kind) };
+    if form.activation == Some(Function::Relu) {
+        let activated = Form { epilogue: Epilogue::Relu, ..scaled };
+        if let Some(product) = if_known(Product::plan(machine, activated, filled))? {
+            return Ok(Some((product, After::Applied("scales and ReLU", None))));
+        }
+    }
+    let Some(product) = if_known(Product::plan(machine, scaled, filled))? else { return Ok(None) };
+    let LinearShape { m, n, .. } = shape;
+    let activation =
+        form.activation.map(|function| Activation::new(machine, form.kind, function, m * n)).transpose()?;
+    Ok(Some((product, After::Applied("scales", activation))))
+}
+
+/// A product, unless cuBLASLt does not have it.
+fn if_known(product: Result<Product, NativeError>) -> Result<Option<Product>, NativeError> {
+    match product {
+        Ok(product) => Ok(Some(product)),
+        Err(NativeError::NoAlgorithm { .. } | NativeError::CublasLt { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_fill_whole_sixteens_and_sums_of_integers_fit() {
+        let size = |codes, m, k, n| filled(codes, LinearShape { m, k, n }).map(|it| (it.m, it.k, it.n));
+        assert_eq!(size(DynamicCodes::Int8, 1, 129, 3), Ok((32, 160, 16)));
+        assert_eq!(size(DynamicCodes::Int8, 127, 1000, 1000), Ok((127, 1024, 1008)));
+        assert_eq!(size(DynamicCodes::E4m3, 3, 1, 17), Ok((3, 32, 32)));
+        let longest = DynamicCodes::MOST_INT8;
+        assert!(longest as i64 * 127 * 128 <= i64::from(i32::MAX) && size(DynamicCodes::Int8, 1, longest, 1).is_ok());
+        let error = size(DynamicCodes::Int8, 1, longest + 1, 1).unwrap_err();
+        assert_eq!(error.to_string(), "k of a product of int8 must be between 1 and 132104, not 132105");
+    }
+}

@@ -1,0 +1,181 @@
+//! Inputs of layers as codes, in the rows that a product reads.
+
+use std::sync::Arc;
+
+use super::{
+    LayerNorm, Machine, NativeError,
+    driver::Memory,
+    kernel::{Extent, Geometry, Kernel, common_macros, widest},
+    nvrtc::Source,
+    row_cut::RowCut,
+    sizes::checked_size,
+};
+use crate::{DynamicCodes, DynamicForm, SharedScale};
+
+/// The kernels that turn x into codes and scales, and those codes and scales.
+#[derive(Debug)]
+pub(super) struct QuantiseInput {
+    quantise: Kernel,
+    whole: Option<Whole>,
+    /// Rows of `stride` codes; what fills them up is 0.
+    pub(super) codes: Memory,
+    /// One for each row, or one for all.
+    pub(super) scales: Memory,
+    pub(super) algorithm: String,
+}
+
+/// What finds the scale of a whole tensor.
+#[derive(Debug)]
+struct Whole {
+    kernel: Kernel,
+    state: Memory,
+}
+
+/// The same as in a layer normalisation: enough to keep several loads in flight.
+const ELEMENTS_PER_THREAD: usize = 16;
+
+impl QuantiseInput {
+    /// Compiles for x[rows, columns], whose codes stand in at least `filled.0` rows of `filled.1` codes.
+    pub(super) fn new(
+        machine: &Arc<Machine>,
+        form: DynamicForm,
+        (rows, columns): (usize, usize),
+        filled: (usize, usize),
+    ) -> Result<Self, NativeError> {
+        let rows = checked_size("the number of rows", rows)?;
+        let columns = checked_size("the length of a row", columns)?;
+        let cut = cut(form, columns);
+        let threads = (cut.threads as u32, cut.rows as u32);
+        let codes_bytes = filled.0 * filled.1;
+        let x = ("x", rows * columns * form.kind.width());
+        let sizes = (rows as u64, columns as u64);
+        let name = name(form);
+        // At most `rows`, which was checked.
+        let geometry = Geometry { blocks: rows.div_ceil(cut.rows) as u32, threads };
+        let again = |looks: usize| format!("row read {looks} times");
+        let looks = if form.normalised { 2 } else { 0 };
+        let (whole, extent, algorithm) = match form.shared {
+            SharedScale::Row => {
+                let writes = vec![("codes", codes_bytes), ("scales", 4 * rows)];
+                (None, Extent { reads: vec![x], writes, sizes }, cut.describe(&name, &again(looks + 2)))
+            }
+            SharedScale::Tensor => {
+                let largest = format!("largest_{name}");
+                let blocks = geometry.blocks.min(resident_blocks(cut));
+                let writes = vec![("scale", 4), ("state", 8)];
+                let extent = Extent { reads: vec![x], writes, sizes };
+                let geometry = Geometry { blocks, ..geometry };
+                let macros = macros(&largest, form, cut, filled.1);
+                let kernel = Kernel::prepare(machine, Source::LargestInput, &largest, macros, extent, geometry)?;
+                let mut state = Memory::allocate(machine.stream(), 8)?;
+                state.fill(0)?;
+                let found = cut.describe(&format!("{largest} in {blocks} blocks"), &again(looks + 1));
+                let algorithm = format!("{found}; then {}", cut.describe(&name, &again(looks + 1)));
+                let reads = vec![x, ("scale", 4)];
+                (
+                    Some(Whole { kernel, state }),
+                    Extent { reads, writes: vec![("codes", codes_bytes)], sizes },
+                    algorithm,
+                )
+            }
+        };
+        let macros = macros(&name, form, cut, filled.1);
+        let quantise = Kernel::prepare(machine, Source::QuantiseInput, &name, macros, extent, geometry)?;
+        let scales = match form.shared {
+            SharedScale::Row => 4 * rows,
+            SharedScale::Tensor => 4,
+        };
+        // What fills rows up is written once.
+        let mut codes = Memory::allocate(machine.stream(), codes_bytes)?;
+        codes.fill(0)?;
+        Ok(Self { quantise, whole, codes, scales: Memory::allocate(machine.stream(), scales)?, algorithm })
+    }
+
+    /// Enqueues one run.
+    pub(super) fn enqueue(&mut self, x: &Memory) -> Result<(), NativeError> {
+        let Self { quantise, whole, codes, scales, .. } = self;
+        match whole {
+            None => quantise.enqueue_all(&[x], &mut [codes, scales]),
+            Some(Whole { kernel, state }) => {
+                kernel.enqueue_all(&[x], &mut [scales, state])?;
+                quantise.enqueue_all(&[x, scales], &mut [codes])
+            }
+        }
+    }
+}
+
+fn cut(form: DynamicForm, columns: usize) -> RowCut {
+    RowCut::new(columns, widest(form.kind), ELEMENTS_PER_THREAD)
+}
+
+/// As many blocks as the 132 multiprocessors of an H100 or H200 hold at once.
+fn resident_blocks(cut: RowCut) -> u32 {
+    (132 * 2048 / (cut.threads * cut.rows)) as u32
+}
+
+fn name(form: DynamicForm) -> String {
+    let norm = if form.normalised { "normalised_" } else { "" };
+    let of = match form.shared {
+        SharedScale::Row => "rows",
+        SharedScale::Tensor => "tensor",
+    };
+    format!("{norm}{}_{of}_{}", form.codes.name(), form.kind)
+}
+
+fn macros(name: &str, form: DynamicForm, cut: RowCut, stride: usize) -> Vec<String> {
+    let mut macros = common_macros(name, form.kind, cut.width);
+    macros.extend(cut.macros());
+    macros.push(format!("EPSILON={:e}f", LayerNorm::EPSILON));
+    macros.push(format!("STRIDE={stride}ull"));
+    macros.extend(form.macros());
+    if form.normalised {
+        macros.push("NORMALISE".into());
+    }
+    macros
+}
+
+impl DynamicForm {
+    /// What sources need to know of codes and scales.
+    pub(super) fn macros(self) -> Vec<String> {
+        let codes = match self.codes {
+            DynamicCodes::Int8 => "CODES_INT8",
+            DynamicCodes::E4m3 => "CODES_E4M3",
+        };
+        let mut macros = vec![codes.to_string()];
+        if self.shared == SharedScale::Tensor {
+            macros.push("TENSOR".into());
+        }
+        macros
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::nvrtc::tests::assert_compiles;
+    use super::*;
+    use crate::Dtype;
+
+    /// Every form without an activation.
+    pub(in crate::native) fn every_form() -> impl Iterator<Item = DynamicForm> {
+        let kinds = Dtype::ALL.into_iter();
+        let codes = kinds.flat_map(|kind| [DynamicCodes::Int8, DynamicCodes::E4m3].map(|codes| (kind, codes)));
+        let shared = codes.flat_map(|form| [SharedScale::Row, SharedScale::Tensor].map(|shared| (form, shared)));
+        shared.flat_map(|((kind, codes), shared)| {
+            [false, true].map(|normalised| DynamicForm { kind, codes, shared, normalised, activation: None })
+        })
+    }
+
+    #[test]
+    fn the_sources_compile_for_every_form_and_way_to_cut_a_row() {
+        for (at, form) in every_form().enumerate() {
+            // Each form has a third of the ways: short, long and too long, in wide accesses and without.
+            for columns in [1, 257, 1000, 4096, 65536, 70001].into_iter().skip(at % 3).step_by(3) {
+                let macros = macros("quantise", form, cut(form, columns), columns.next_multiple_of(32));
+                assert_compiles(Source::QuantiseInput, &macros);
+                if form.shared == SharedScale::Tensor {
+                    assert_compiles(Source::LargestInput, &macros);
+                }
+            }
+        }
+    }
+}

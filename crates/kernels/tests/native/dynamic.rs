@@ -1,0 +1,262 @@
+//! Layers of codes by codes against 64-bit arithmetic on the codes that their inputs should have, and their times.
+
+use std::sync::Arc;
+
+use calorimeter_kernels::{
+    Activation, Dtype, DynamicCodes, DynamicForm, SharedScale,
+    native::{DynamicLinear, LinearShape, Machine, NativeError, PackedWeight},
+    rowwise,
+};
+use cudarc::driver::sys::CUevent_flags;
+
+use super::{decode, encode, epsilon, gpu, poisoned, round, values};
+
+/// A weight on the host: its codes and scales as they are stored, and the numbers that they stand for.
+struct Weight {
+    codes: Vec<u8>,
+    scales: Vec<u8>,
+    numbers: Vec<f64>,
+}
+
+impl Weight {
+    fn new(form: DynamicForm, n: usize, k: usize) -> Self {
+        let stride = DynamicLinear::filled_k(k);
+        let mut codes = vec![0; DynamicLinear::filled_n(n) * stride];
+        for (at, x) in values(n * k, 11, Dtype::F32).into_iter().enumerate() {
+            let code = ((x + 1.0) * 128.0) as u8;
+            let nan = form.codes == DynamicCodes::E4m3 && code & 0x7f == 0x7f;
+            codes[at / k * stride + at % k] = if nan { code ^ 1 } else { code };
+        }
+        let kind = if form.codes == DynamicCodes::Int8 { form.kind } else { Dtype::F32 };
+        let count = if form.shared == SharedScale::Row { n } else { 1 };
+        let scales: Vec<f64> = values(count, 12, kind).iter().map(|x| 0.01 * (x + 1.5)).collect();
+        let scales = encode(&scales, kind);
+        let of = decode(&scales, kind);
+        let number = |at: usize| {
+            let code = codes[at / k * stride + at % k];
+            let number = match form.codes {
+                DynamicCodes::Int8 => f64::from(code as i8),
+                _ => f64::from(rowwise::value(code)),
+            };
+            number * of[if count == 1 { 0 } else { at / k }]
+        };
+        let numbers = (0..n * k).map(number).collect();
+        Self { codes, scales, numbers }
+    }
+
+    fn upload(&self, machine: &Machine) -> PackedWeight {
+        let upload = |bytes: &Vec<u8>| machine.upload(bytes).unwrap();
+        PackedWeight { codes: upload(&self.codes), scales: upload(&self.scales), zeros: None }
+    }
+}
+
+/// The numbers that the codes of an input stand for.
+fn quantised(x: &[f64], k: usize, form: DynamicForm) -> Vec<f64> {
+    let kind = form.kind;
+    let rounded = |x: f32| round(f64::from(x), kind) as f32;
+    let largest = |x: &[f64]| x.iter().fold(0.0f32, |most, &x| most.max(x.abs() as f32));
+    let of_all = largest(x);
+    let row = |row: &[f64]| -> Vec<f64> {
+        let top = if form.shared == SharedScale::Row { largest(row) } else { of_all };
+        let number = |&x: &f64| {
+            let x = x as f32;
+            match form.codes {
+                DynamicCodes::Int8 => {
+                    // f16 keeps the inverse and the product in f32.
+                    let step = |x: f32| if kind == Dtype::F16 { x } else { rounded(x) };
+                    let scale = rounded(top / 127.0).max(rounded(1e-5));
+                    let code = step(x * step(1.0 / scale)).round_ties_even().clamp(-127.0, 127.0);
+                    f64::from(code) * f64::from(scale)
+                }
+                _ => {
+                    let scale = rounded(top / 448.0);
+                    let quotient = x / scale;
+                    let code = if quotient.is_nan() { 0 } else { rowwise::e4m3(quotient) };
+                    f64::from(rowwise::value(code)) * f64::from(scale)
+                }
+            }
+        };
+        row.iter().map(number).collect()
+    };
+    x.chunks(k).flat_map(row).collect()
+}
+
+/// A normalised row in double precision, rounded as kernels do.
+fn normalised(x: &[f64], kind: Dtype) -> Vec<f64> {
+    let count = x.len() as f64;
+    let mean = x.iter().sum::<f64>() / count;
+    let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+    x.iter().map(|x| round((x - mean) / (variance + 1e-5).sqrt(), kind)).collect()
+}
+
+fn activated(x: f64, activation: Option<Activation>) -> f64 {
+    match activation {
+        Some(Activation::Relu) => x.max(0.0),
+        Some(Activation::Gelu) => 0.5 * x * (1.0 + libm::erf(x / std::f64::consts::SQRT_2)),
+        Some(Activation::Silu) => x / (1.0 + (-x).exp()),
+        Some(other) => panic!("{other} is not among those tried here"),
+        None => x,
+    }
+}
+
+const WAYS: [(DynamicCodes, SharedScale); 3] = [
+    (DynamicCodes::Int8, SharedScale::Row),
+    (DynamicCodes::E4m3, SharedScale::Row),
+    (DynamicCodes::E4m3, SharedScale::Tensor),
+];
+
+#[test]
+fn products_of_codes_found_as_they_come_are_right_at_ragged_sizes() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let ragged = [(1, 4096, 256), (3, 17, 127), (17, 1000, 129), (127, 129, 17), (129, 127, 1000), (1, 1, 1)];
+    let whole = [(64, 512, 128), (1000, 1024, 64), (33, 40000, 32), (129, 1000, 256)];
+    let functions = [None, Some(Activation::Relu), Some(Activation::Gelu), Some(Activation::Silu)];
+    for kind in Dtype::ALL {
+        for (codes, shared) in WAYS {
+            for (at, (m, k, n)) in ragged.into_iter().chain(whole).enumerate() {
+                let plain = DynamicForm { kind, codes, shared, normalised: false, activation: None };
+                check(&machine, plain, LinearShape { m, k, n });
+                // A row of one number is nothing once it is normalised.
+                if k > 1 {
+                    let layer = DynamicForm { normalised: true, activation: functions[at % functions.len()], ..plain };
+                    check(&machine, layer, LinearShape { m, k, n });
+                }
+            }
+        }
+    }
+}
+
+fn check(machine: &Arc<Machine>, form: DynamicForm, shape: LinearShape) {
+    let (LinearShape { m, k, n }, kind) = (shape, form.kind);
+    let mut linear = DynamicLinear::new(machine, form, shape).unwrap();
+    let place = format!("{form:?} {shape}: {}", linear.algorithm());
+    println!("{place}");
+    // Rows of zeros, quiet ones and loud ones.
+    let mut x = values(m * k, 1, kind);
+    for (row, numbers) in x.chunks_mut(k).enumerate() {
+        let gain = [1.0, 100.0, 0.0, 0.01][row % 4];
+        numbers.iter_mut().for_each(|x| *x = round(*x * gain, kind));
+    }
+    let weight = Weight::new(form, n, k);
+    let (device_x, device_w) = (machine.upload(&encode(&x, kind)).unwrap(), weight.upload(machine));
+    let mut launch = || {
+        let mut y = poisoned(machine, linear.y_bytes());
+        linear.enqueue(&device_x, &device_w, &mut y).unwrap();
+        y.download().unwrap()
+    };
+    let bytes = launch();
+    assert!(launch() == bytes, "{place}: nothing is left over from a pass");
+    let operand = match form.normalised {
+        true => x.chunks(k).flat_map(|row| normalised(row, kind)).collect(),
+        false => x,
+    };
+    let operand = quantised(&operand, k, form);
+    let (mut worst, mut off, mut all) = (0f64, 0f64, 0f64);
+    let step = (m * n / 20_000).max(1) | 1;
+    for (at, found) in decode(&bytes, kind).into_iter().enumerate().step_by(step) {
+        let (i, j) = (at / n, at % n);
+        let terms = operand[i * k..][..k].iter().zip(&weight.numbers[j * k..][..k]).map(|(x, w)| x * w);
+        let (sum, squares) = terms.fold((0.0, 0.0), |(sum, squares), term| (sum + term, squares + term * term));
+        let exact = activated(sum, form.activation);
+        // Sums of integers are exact. Of e4m3 each step of 32 along k cuts every product off below 13 bits of the largest term
+        // or of the sum so far, always towards the same side: by half a unit each, 16 units a step.
+        let of_sums = match form.codes {
+            DynamicCodes::Int8 => 4.0 * f64::from(f32::EPSILON) * sum.abs(),
+            _ => 16.0 * (k as f64 / 32.0).max(1.0).sqrt() * 2f64.powi(-13) * squares.sqrt().max(sum.abs()),
+        };
+        let tolerance = epsilon(kind) * exact.abs() + of_sums + 1e-7;
+        let error = (found - exact).abs();
+        worst = worst.max(error / squares.sqrt().max(1e-30));
+        (off, all) = (off + error * error, all + exact * exact);
+        // What is normalised in f32 may fall to the other side of a rounding: then it is the error of all that counts.
+        assert!(form.normalised || error <= tolerance, "{place} at [{i}, {j}]: {found:e} instead of {exact:e}");
+        assert!(found.is_finite(), "{place} at [{i}, {j}]: {found}");
+    }
+    let whole = (off / all.max(1e-30)).sqrt();
+    println!("off by {worst:.1e} of the length of the terms at most, by {whole:.1e} on the whole");
+    let steps = if form.codes == DynamicCodes::Int8 { 0.03 } else { 0.125 };
+    assert!(
+        whole <= (epsilon(kind) * steps).sqrt() + 2.0 * epsilon(kind) + steps / (k as f64).sqrt(),
+        "{place}: {whole}"
+    );
+}
+
+#[test]
+fn what_is_no_number_stays_in_its_row_and_what_cannot_be_is_refused() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let (m, k, n) = (5, 64, 32);
+    for (codes, shared) in WAYS {
+        let form = DynamicForm { kind: Dtype::Bf16, codes, shared, normalised: false, activation: None };
+        let mut linear = DynamicLinear::new(&machine, form, LinearShape { m, k, n }).unwrap();
+        let mut x = values(m * k, 1, Dtype::Bf16);
+        (x[k + 3], x[3 * k]) = (f64::INFINITY, f64::NAN);
+        let (x, w) = (machine.upload(&encode(&x, Dtype::Bf16)).unwrap(), Weight::new(form, n, k).upload(&machine));
+        let mut y = poisoned(&machine, linear.y_bytes());
+        linear.enqueue(&x, &w, &mut y).unwrap();
+        for (at, found) in decode(&y.download().unwrap(), Dtype::Bf16).into_iter().enumerate() {
+            let number = shared == SharedScale::Row && ![1, 3].contains(&(at / n));
+            assert_eq!(found.is_finite(), number, "{form:?} in row {}: {found}", at / n);
+        }
+        let mut short = poisoned(&machine, linear.y_bytes() - 1);
+        let error = linear.enqueue(&x, &w, &mut short).unwrap_err();
+        assert!(matches!(error, NativeError::BufferSize { what: "y", .. }), "{error}");
+        let fewer = PackedWeight { codes: machine.allocate(n * k - 1).unwrap(), ..w };
+        let error = linear.enqueue(&x, &fewer, &mut y).unwrap_err();
+        assert_eq!(error, NativeError::BufferSize { what: "w", needed: n * k, found: n * k - 1 });
+    }
+    let k = DynamicCodes::MOST_INT8 + 1;
+    let form = DynamicForm {
+        kind: Dtype::Bf16,
+        codes: DynamicCodes::Int8,
+        shared: SharedScale::Row,
+        normalised: false,
+        activation: None,
+    };
+    let error = DynamicLinear::new(&machine, form, LinearShape { m: 1, k, n: 1 }).unwrap_err();
+    assert!(error.to_string().contains("k of a product of int8"), "{error}");
+}
+
+/// Prints what layers reach, for a person to judge: of their parts and of the whole.
+#[test]
+fn times_of_layers_of_codes() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let kind = Dtype::Bf16;
+    for (codes, shared) in WAYS {
+        for (m, size) in [(1, 4096), (32, 4096), (4096, 4096), (8192, 8192)] {
+            for (normalised, activation) in
+                [(false, None), (true, Some(Activation::Gelu)), (true, Some(Activation::Relu))]
+            {
+                let form = DynamicForm { kind, codes, shared, normalised, activation };
+                let shape = LinearShape { m, k: size, n: size };
+                let mut linear = DynamicLinear::new(&machine, form, shape).unwrap();
+                let x = machine.upload(&encode(&values(m * size, 1, kind), kind)).unwrap();
+                let codes = Weight::codes_alone(&machine, form, size);
+                let mut y = poisoned(&machine, linear.y_bytes());
+                let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
+                let mut least = f64::INFINITY;
+                for _ in 0..8 {
+                    let start = machine.stream().record_event(timed).unwrap();
+                    for _ in 0..20 {
+                        linear.enqueue(&x, &codes, &mut y).unwrap();
+                    }
+                    let end = machine.stream().record_event(timed).unwrap();
+                    end.synchronize().unwrap();
+                    least = least.min(f64::from(start.elapsed_ms(&end).unwrap()) / 20.0);
+                }
+                let rate = 2.0 * (m * size * size) as f64 / least / 1e9;
+                println!("{form:?} {shape}: {least:.4} ms, {rate:.0} TFLOP/s: {}", linear.algorithm());
+            }
+        }
+    }
+}
+
+impl Weight {
+    /// Any codes of n = k = `size`, without what they stand for, which takes the host long.
+    fn codes_alone(machine: &Machine, form: DynamicForm, size: usize) -> PackedWeight {
+        let code = |at: usize| (at as u32).wrapping_mul(0x9E37_79B9).to_le_bytes()[3] & 0xbf;
+        let codes: Vec<u8> = (0..size * size).map(code).collect();
+        let kind = if form.codes == DynamicCodes::Int8 { form.kind } else { Dtype::F32 };
+        let scales = encode(&vec![0.01; size], kind);
+        PackedWeight { codes: machine.upload(&codes).unwrap(), scales: machine.upload(&scales).unwrap(), zeros: None }
+    }
+}

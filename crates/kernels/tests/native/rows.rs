@@ -1,0 +1,249 @@
+//! Kernels that work on rows, against 64-bit arithmetic.
+
+use calorimeter_kernels::{
+    Dtype,
+    native::{AffineLayerNorm, HalvedSwiglu, NormForm, RmsForm, RmsNorm, RmsNormGradient, RowsByVector, Softmax},
+};
+
+use super::{assert_close, decode, encode, epsilon, gpu, normal_cdf, poisoned, round, values};
+
+const EPSILON: f64 = 1e-6;
+
+/// Odd ones, whole accesses, and rows too long for registers.
+const COLUMNS: [usize; 12] = [1, 3, 17, 127, 129, 768, 1000, 1025, 4096, 16384, 32768, 70_001];
+
+/// Numbers around one, so that nothing cancels to zero.
+fn around_one(count: usize, seed: u64, kind: Dtype) -> Vec<f64> {
+    values(count, seed, kind).into_iter().map(|value| round(1.0 + 0.5 * value, kind)).collect()
+}
+
+fn inverse_rms(row: &[f64]) -> f64 {
+    1.0 / (row.iter().map(|x| x * x).sum::<f64>() / row.len() as f64 + EPSILON).sqrt()
+}
+
+#[test]
+fn rows_are_normalised_by_their_root_mean_square() {
+    let Some((machine, _turn)) = gpu() else { return };
+    for kind in Dtype::ALL {
+        for columns in COLUMNS {
+            let rows = 5;
+            let mut x = values(rows * columns, 1, kind);
+            // A row of zeros must not divide by zero.
+            x[..columns].fill(0.0);
+            for gain_kind in [kind, Dtype::F32] {
+                let gain = around_one(columns, 2, gain_kind);
+                let form = RmsForm { gain_is_f32: gain_kind == Dtype::F32, epsilon: EPSILON as f32 };
+                let plan = RmsNorm::new(&machine, kind, form, rows, columns).unwrap();
+                println!("{columns}: {}", plan.algorithm());
+                let [of_x, of_gain] =
+                    [(&x, kind), (&gain, gain_kind)].map(|(x, kind)| machine.upload(&encode(x, kind)).unwrap());
+                let mut y = poisoned(&machine, rows * columns * kind.width());
+                plan.enqueue(&of_x, &of_gain, &mut y).unwrap();
+                for (at, found) in decode(&y.download().unwrap(), kind).into_iter().enumerate() {
+                    let (row, column) = (at / columns, at % columns);
+                    let exact = x[at] * inverse_rms(&x[row * columns..][..columns]) * gain[column];
+                    let tolerance = (0.51 * epsilon(kind) + 16.0 * f64::from(f32::EPSILON)) * exact.abs() + 1e-7;
+                    assert_close(found, exact, tolerance, || format!("{kind} {columns} at [{row}, {column}]"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gradients_of_the_root_mean_square_are_right_for_x_and_gain() {
+    let Some((machine, _turn)) = gpu() else { return };
+    for kind in Dtype::ALL {
+        for (rows, columns) in
+            COLUMNS.map(|columns| (5, columns)).into_iter().chain([(1, 129), (3000, 129), (2000, 1024)])
+        {
+            let (x, dy) = (values(rows * columns, 1, kind), values(rows * columns, 2, kind));
+            let gain = around_one(columns, 3, Dtype::F32);
+            let mut plan = RmsNormGradient::new(&machine, kind, EPSILON as f32, rows, columns).unwrap();
+            println!("{rows}x{columns}: {}", plan.algorithm());
+            let [of_x, of_gain, of_dy] = [(&x, kind), (&gain, Dtype::F32), (&dy, kind)]
+                .map(|(x, kind)| machine.upload(&encode(x, kind)).unwrap());
+            let mut dx = poisoned(&machine, rows * columns * kind.width());
+            let mut dgain = poisoned(&machine, columns * 4);
+            plan.enqueue(&of_x, &of_gain, &of_dy, &mut dx, &mut dgain).unwrap();
+            let (dx, dgain) = (decode(&dx.download().unwrap(), kind), decode(&dgain.download().unwrap(), Dtype::F32));
+            let (mut sums, mut sizes) = (vec![0.0; columns], vec![0.0; columns]);
+            for row in 0..rows {
+                let (x, dy) = (&x[row * columns..][..columns], &dy[row * columns..][..columns]);
+                let scale = inverse_rms(x);
+                let weighted = (0..columns).map(|at| dy[at] * gain[at] * x[at]).sum::<f64>() / columns as f64;
+                for at in 0..columns {
+                    sums[at] += x[at] * scale * dy[at];
+                    sizes[at] += (x[at] * scale * dy[at]).abs();
+                    let (first, second) = (scale * gain[at] * dy[at], scale.powi(3) * weighted * x[at]);
+                    let (exact, size) = (first - second, first.abs() + second.abs());
+                    // The mean of the products is off by what their sizes allow.
+                    let of_mean = scale.powi(3) * x[at].abs() * 2e-7;
+                    let tolerance =
+                        0.51 * epsilon(kind) * exact.abs() + 32.0 * f64::from(f32::EPSILON) * size + of_mean;
+                    assert_close(dx[row * columns + at], exact, tolerance + f64::from(f32::MIN_POSITIVE), || {
+                        format!("{kind} {rows}x{columns} dx at [{row}, {at}]")
+                    });
+                }
+            }
+            for at in 0..columns {
+                let tolerance = 32.0 * f64::from(f32::EPSILON) * sizes[at];
+                assert_close(dgain[at], sums[at], tolerance, || format!("{kind} {rows}x{columns} gain at {at}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn halves_of_rows_are_gated_and_so_are_their_gradients() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    for kind in Dtype::ALL {
+        for half in [1, 3, 17, 127, 129, 1000, 1024, 4096, 14_336, 33_000] {
+            let rows = 37;
+            let x: Vec<f64> = values(rows * 2 * half, 1, kind).into_iter().map(|x| round(8.0 * x, kind)).collect();
+            let dy = values(rows * half, 2, kind);
+            let [of_x, of_dy] = [&x, &dy].map(|x| machine.upload(&encode(x, kind)).unwrap());
+            let forward = HalvedSwiglu::forward(&machine, kind, rows, 2 * half).unwrap();
+            let backward = HalvedSwiglu::backward(&machine, kind, rows, 2 * half).unwrap();
+            println!("{half}: {}; {}", forward.algorithm(), backward.algorithm());
+            let mut y = poisoned(&machine, rows * half * kind.width());
+            let mut dx = poisoned(&machine, rows * 2 * half * kind.width());
+            forward.enqueue(&[&of_x], &mut y).unwrap();
+            backward.enqueue(&[&of_x, &of_dy], &mut dx).unwrap();
+            let (y, dx) = (decode(&y.download().unwrap(), kind), decode(&dx.download().unwrap(), kind));
+            for row in 0..rows {
+                for at in 0..half {
+                    let (a, b) = (x[row * 2 * half + at], x[row * 2 * half + half + at]);
+                    let (gate, dy) = (sigmoid(a), dy[row * half + at]);
+                    let check = |found: f64, exact: f64, size: f64, what: &str| {
+                        let tolerance = 0.51 * epsilon(kind) * exact.abs() + 1e-6 * size + 1e-7;
+                        assert_close(found, exact, tolerance, || format!("{kind} {what} {half} at [{row}, {at}]"));
+                    };
+                    let (of_a, of_b) = (&dx[row * 2 * half + at], &dx[row * 2 * half + half + at]);
+                    check(y[row * half + at], a * gate * b, (a * b).abs(), "y");
+                    check(*of_a, dy * b * gate * (1.0 + a * (1.0 - gate)), (dy * b).abs() * (1.0 + a.abs()), "da");
+                    check(*of_b, dy * a * gate, (dy * a).abs(), "db");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_times_a_vector_are_within_the_error_of_f32_sums() {
+    let Some((machine, _turn)) = gpu() else { return };
+    for kind in Dtype::ALL {
+        for columns in COLUMNS {
+            for rows in [1, 3, 17, 127] {
+                let (a, x) = (values(rows * columns, 1, kind), values(columns, 2, kind));
+                let plan = RowsByVector::new(&machine, kind, rows, columns).unwrap();
+                println!("{rows}x{columns}: {}", plan.algorithm());
+                let [of_a, of_x] = [&a, &x].map(|x| machine.upload(&encode(x, kind)).unwrap());
+                let mut y = poisoned(&machine, rows * kind.width());
+                plan.enqueue(&of_a, &of_x, &mut y).unwrap();
+                for (row, found) in decode(&y.download().unwrap(), kind).into_iter().enumerate() {
+                    let terms = a[row * columns..][..columns].iter().zip(&x).map(|(a, x)| a * x);
+                    let squares: f64 = terms.clone().map(|term| term * term).sum();
+                    let exact: f64 = terms.sum();
+                    let sums = 8.0 * f64::from(f32::EPSILON) * (columns as f64).sqrt() * squares.sqrt();
+                    let tolerance = 0.51 * epsilon(kind) * exact.abs() + sums;
+                    assert_close(found, exact, tolerance + f64::from(f32::MIN_POSITIVE), || {
+                        format!("{kind} {rows}x{columns} row {row}")
+                    });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn layer_norms_with_gain_and_bias_are_right_alone_before_gelu_and_after_a_sum() {
+    let Some((machine, _turn)) = gpu() else { return };
+    for kind in Dtype::ALL {
+        for columns in COLUMNS {
+            let rows = 5;
+            let mut x: Vec<f64> =
+                values(rows * columns, 1, kind).into_iter().map(|value| round(30.0 + value, kind)).collect();
+            // A row without any spread must not divide by zero.
+            x[..columns].fill(30.0);
+            let addend = values(rows * columns, 2, kind);
+            let (gain, bias) = (around_one(columns, 3, kind), values(columns, 4, kind));
+            for form in [NormForm::Alone, NormForm::ThenGelu, NormForm::OfSum] {
+                let plan = AffineLayerNorm::new(&machine, kind, form, 1e-5, (rows, columns)).unwrap();
+                println!("{columns}: {}", plan.algorithm());
+                let of_sum = form == NormForm::OfSum;
+                let inputs = [Some(&x), of_sum.then_some(&addend), Some(&gain), Some(&bias)];
+                let inputs: Vec<_> =
+                    inputs.into_iter().flatten().map(|x| machine.upload(&encode(x, kind)).unwrap()).collect();
+                let mut outputs: Vec<_> = (0..if of_sum { 2 } else { 1 })
+                    .map(|_| poisoned(&machine, rows * columns * kind.width()))
+                    .collect();
+                plan.enqueue(&inputs, &mut outputs).unwrap();
+                let outputs: Vec<_> = outputs.iter().map(|output| decode(&output.download().unwrap(), kind)).collect();
+                let values: Vec<f64> = match of_sum {
+                    true => x.iter().zip(&addend).map(|(x, y)| x + y).collect(),
+                    false => x.clone(),
+                };
+                for (row, values) in values.chunks(columns).enumerate() {
+                    let mean = values.iter().sum::<f64>() / columns as f64;
+                    let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / columns as f64;
+                    let scale = 1.0 / (variance + 1e-5).sqrt();
+                    for (column, value) in values.iter().enumerate() {
+                        let at = || format!("{form:?} {kind} {columns} at [{row}, {column}]");
+                        let normal = (value - mean) * scale * gain[column] + bias[column];
+                        let exact = if form == NormForm::ThenGelu { normal * normal_cdf(normal) } else { normal };
+                        // The mean is a float near 30, and in exact arithmetic the sum is one too: half a digit of it each.
+                        let of_mean = 60.0 * f64::from(f32::EPSILON) * scale * gain[column];
+                        let tolerance = 0.51 * epsilon(kind) * exact.abs() + 2e-6 * (1.0 + normal.abs()) + of_mean;
+                        assert_close(outputs[outputs.len() - 1][row * columns + column], exact, tolerance, at);
+                        if of_sum {
+                            let tolerance = 0.51 * epsilon(kind) * value.abs();
+                            assert_close(outputs[0][row * columns + column], *value, tolerance, at);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn softmax_of_rows_is_right_and_what_has_none_is_no_number() {
+    let Some((machine, _turn)) = gpu() else { return };
+    for kind in Dtype::ALL {
+        for columns in COLUMNS {
+            let rows = 7;
+            let mut x: Vec<f64> = values(rows * columns, 1, kind)
+                .into_iter()
+                .enumerate()
+                .map(|(at, value)| round((at / columns) as f64 * 30.0 - 100.0 + 5.0 * value, kind))
+                .collect();
+            // Nothing but minus infinity before the last number, and rows without a softmax.
+            x[..columns - 1].fill(f64::NEG_INFINITY);
+            x[4 * columns + columns / 2] = f64::NAN;
+            x[5 * columns + columns / 2] = f64::INFINITY;
+            x[6 * columns..].fill(f64::NEG_INFINITY);
+            let plan = Softmax::new(&machine, kind, rows, columns).unwrap();
+            println!("{columns}: {}", plan.algorithm());
+            let mut y = poisoned(&machine, rows * columns * kind.width());
+            plan.enqueue(&machine.upload(&encode(&x, kind)).unwrap(), &mut y).unwrap();
+            let y = decode(&y.download().unwrap(), kind);
+            for (row, x) in x.chunks(columns).enumerate() {
+                let largest = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let sum: f64 = x.iter().map(|x| (x - largest).exp()).sum();
+                for (column, x) in x.iter().enumerate() {
+                    let (found, at) = (y[row * columns + column], || format!("{kind} {columns} at [{row}, {column}]"));
+                    if row >= 4 {
+                        assert!(found.is_nan(), "{}: {found:e}", at());
+                        continue;
+                    }
+                    let exact = (x - largest).exp() / sum;
+                    // f16 has steps of 2^-24 where numbers are small.
+                    let step = if kind == Dtype::F16 { 2f64.powi(-25) } else { 1e-37 };
+                    assert_close(found, exact, (0.51 * epsilon(kind) + 4e-6) * exact + step, at);
+                }
+            }
+        }
+    }
+}

@@ -39,6 +39,9 @@ const INPUT: Gains =
 const OPERAND: Gains =
     Gains { seed: 0, rows: 2.0, columns: 2.0, runs: &[32, 128], square: true, skewed: false, tail: 2.0 };
 
+/// Sets the gate's data apart from the timed ones of the same seed.
+pub const GATE: u64 = 0x6761_7465;
+
 /// Plain tensors made louder and quieter in places.
 pub fn applied(plain: &Tensors, dtype: Dtype, seed: u64) -> Tensors {
     let Matrix { rows, cols, values } = &plain.input;

@@ -32,6 +32,8 @@ mod burn_workload;
 mod by_name;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube_pass;
+mod drawn;
+mod dynamic;
 mod error;
 mod gains;
 mod host;
@@ -40,6 +42,7 @@ mod model;
 mod moves;
 #[cfg(feature = "cuda")]
 pub mod native;
+mod native_form;
 mod normalise;
 mod operand;
 mod operation;
@@ -52,8 +55,8 @@ mod registry;
 mod sample;
 mod setup;
 mod spec;
-mod support;
 mod task;
+mod tensors;
 mod value;
 mod ways;
 mod workload;
@@ -76,16 +79,16 @@ pub use operation::{Exact, Operation};
 pub use operator::{Operator, OperatorInfo};
 pub use operator_problem::OperatorProblem;
 pub use operators::presets::Preset;
-pub use problem::{Problem, Tensors};
+pub use problem::Problem;
 pub use reference::{ExactLinear, Reference};
 pub use registry::{
-    ModelWays, Opener, Opening, OperatorWays, register_implementation, register_model, register_operator,
+    ModelWays, Opener, Opening, OperatorWays, register_implementation, register_model, register_operator, support,
 };
 pub use sample::Sample;
 pub use setup::Setup;
 pub use spec::Spec;
-pub use support::support;
 pub use task::{Inputs, Subject, Task};
+pub use tensors::Tensors;
 pub use value::{Pass, Value};
 pub use ways::{BurnModel, BurnPass, CubePass, HostModel, HostOpen, NativeModel, NativeOpen};
 pub use workload::{Output, Workload};

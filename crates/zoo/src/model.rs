@@ -1,16 +1,13 @@
 //! A model by its name, and what each must declare.
 
 use crate::gate::Projection;
-use crate::registry::zoo;
 use crate::{ExactLinear, Matrix, Sample, ZooError};
 use burn::tensor::Tensor;
-use calorimeter_case::UnknownName;
 use calorimeter_shapes::Shape;
 use std::cmp::Ordering;
 use std::fmt::{self, Debug};
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
-use std::str::FromStr;
 
 /// A model ready to run: each call is one forward pass, rows of the output by columns.
 pub type Forward<B> = Box<dyn Fn() -> Tensor<B, 2> + Send>;
@@ -95,11 +92,6 @@ pub struct ModelInfo {
 const MOST: u128 = 1 << 48;
 
 impl Model {
-    /// Every model, ours first, in the order of registration.
-    pub fn all() -> Vec<Self> {
-        zoo().models.all().into_iter().map(Self::of).collect()
-    }
-
     /// Whether it exists at this size.
     pub fn check(&self, shape: Shape) -> Result<(), ZooError> {
         let [m, k, n] = [shape.m(), shape.k(), shape.n()].map(u128::from);
@@ -112,12 +104,6 @@ impl Model {
     pub(crate) fn of(definition: &'static dyn Definition) -> Self {
         Self { name: definition.name(), definition }
     }
-
-    /// Every model, for `list`.
-    pub fn known() -> Vec<ModelInfo> {
-        let info = |model: Self| ModelInfo { name: model.name.to_owned(), about: model.about() };
-        Self::all().into_iter().map(info).collect()
-    }
 }
 
 impl Deref for Model {
@@ -129,15 +115,3 @@ impl Deref for Model {
 }
 
 crate::by_name::compared_by_name!(Model);
-
-impl FromStr for Model {
-    type Err = ZooError;
-
-    fn from_str(name: &str) -> Result<Self, ZooError> {
-        let all = Self::all();
-        let found = all.iter().find(|model| model.answers_to(name)).copied();
-        found.ok_or_else(|| UnknownName::new("model", name, all.iter().map(|model| model.name)).into())
-    }
-}
-
-calorimeter_case::serde_by_name!(Model, "a model of the zoo");

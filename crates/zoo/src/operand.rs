@@ -1,8 +1,7 @@
 //! What an operator reads and writes, and what its inputs are filled with.
 
-use crate::Matrix;
-use crate::gains;
-use crate::problem::filled;
+use crate::drawn::drawn;
+use crate::{Matrix, gains};
 use calorimeter_recipes::Codes;
 use calorimeter_recipes::Element;
 use rand::RngExt;
@@ -100,11 +99,11 @@ impl Operand {
         let count = self.rows * self.cols;
         match self.fill {
             Fill::Normal | Fill::Even | Fill::Offset | Fill::Far => {
-                filled(seed, count, |_, rng| StandardNormal.sample(rng))
+                drawn(seed, count, |_, rng| StandardNormal.sample(rng))
             }
-            Fill::Around(edge) => filled(seed, count, |_, rng| rng.random_range(-edge..edge)),
-            Fill::Uniform(from, to) => filled(seed, count, |_, rng| rng.random_range(from..to)),
-            Fill::Below(end) => filled(seed, count, |_, rng| rng.random_range(0..end) as f32),
+            Fill::Around(edge) => drawn(seed, count, |_, rng| rng.random_range(-edge..edge)),
+            Fill::Uniform(from, to) => drawn(seed, count, |_, rng| rng.random_range(from..to)),
+            Fill::Below(end) => drawn(seed, count, |_, rng| rng.random_range(0..end) as f32),
         }
     }
 

@@ -1,13 +1,11 @@
 //! An operator by its name.
 
-use crate::registry::zoo;
-use crate::{Device, Implementation, Operation, OperatorProblem, Sample, Slot, Spec, Suite, Task, ZooError, registry};
-use calorimeter_recipes::Treatment;
+use crate::{Operation, Preset, Sample, Slot, Spec, Suite, ZooError};
+use calorimeter_shapes::Axes;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
-use std::str::FromStr;
 
 /// A registered operator: as cheap to copy and compare as its name, and everything that [`Operation`] declares.
 #[derive(Clone, Copy)]
@@ -43,11 +41,6 @@ fn counted(axis: &str, size: u64) -> u128 {
 }
 
 impl Operator {
-    /// Every operator, ours first, in the order of registration.
-    pub fn all() -> Vec<Self> {
-        zoo().operators.all().into_iter().map(Self::of).collect()
-    }
-
     pub(crate) fn of(operation: &'static dyn Operation) -> Self {
         Self { name: operation.name(), operation }
     }
@@ -86,11 +79,12 @@ impl Operator {
         let Slot { rows, cols, .. } = self.outputs(spec)[output];
         Sample::of(rows, cols, self.depth(spec, output))
     }
+}
 
-    /// Whether an implementation runs it on a device; the error says what does.
-    pub fn supported(&self, spec: &Spec, implementation: Implementation, device: Device) -> Result<(), ZooError> {
-        let task = Task::Operator(OperatorProblem { operator: *self, spec: spec.clone(), seed: 0 });
-        registry::supported(&task, &Treatment::none(spec.dtype()), implementation, device)
+impl Preset {
+    /// The sizes of an operator, in order.
+    pub fn sizes(self, operator: Operator) -> Vec<Axes> {
+        operator.sizes(self)
     }
 }
 
@@ -103,13 +97,3 @@ impl Deref for Operator {
 }
 
 crate::by_name::compared_by_name!(Operator);
-
-impl FromStr for Operator {
-    type Err = ZooError;
-
-    fn from_str(name: &str) -> Result<Self, ZooError> {
-        Ok(Self::of(zoo().operators.find(name)?))
-    }
-}
-
-calorimeter_case::serde_by_name!(Operator, "an operator of the zoo");

@@ -1,7 +1,7 @@
 //! An operator at a size in its number types, with seeded inputs.
 
+use crate::gains::GATE;
 use crate::gate::{self, Judged, Mismatch};
-use crate::problem::GATE;
 use crate::{Matrix, Operand, Operator, Output, Reference, Sample, Slot, Spec, ZooError};
 
 /// What is computed, whatever computes it.

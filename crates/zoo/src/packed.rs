@@ -2,12 +2,12 @@
 
 use calorimeter_kernels::{PackedForm, WeightCodes};
 use calorimeter_recipes::format::{Format, Grouping, Method, Zero};
-use calorimeter_recipes::{Dtype, Element, Recipe, Treatment};
+use calorimeter_recipes::{Element, Treatment};
 
-/// The form of a layer's weight, if its treatment is one that `native` has a kernel for: a quantised weight, dense and
-/// alone, in codes that [`WeightCodes`] knows.
-pub fn packed_form(treatment: &Treatment) -> Option<PackedForm> {
-    let format = treatment.weight.filter(|_| treatment.input.is_none() && treatment.sparsity.is_none())?;
+/// The form of a layer's weight, if its treatment of so many rows is one that `native` has a kernel for: a quantised
+/// weight, dense and alone, in codes that [`WeightCodes`] knows.
+pub fn packed_form(treatment: &Treatment, rows: usize) -> Option<PackedForm> {
+    let format = treatment.weight.filter(|_| treatment.input(rows).is_none() && treatment.sparsity.is_none())?;
     let Format { scale: Element::Float(scale), two_of_four: false, .. } = format else { return None };
     let codes = match (format.element, format.method, format.grouping, format.zero) {
         (Element::Signed(8), Method::Symmetric { .. }, Grouping::Row, Zero::None) => WeightCodes::Int8,
@@ -22,21 +22,15 @@ pub fn packed_form(treatment: &Treatment) -> Option<PackedForm> {
     Some(PackedForm { kind: treatment.dtype, codes, scale })
 }
 
-/// The typical recipes that have one, by their names.
-pub fn packed_recipes(dtype: Dtype) -> Vec<String> {
-    let has_form = |recipe: &Recipe| recipe.treatment(dtype, None).is_ok_and(|it| packed_form(&it).is_some());
-    Recipe::typical().into_iter().filter(has_form).map(|recipe| recipe.to_string()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use calorimeter_recipes::Sparsity;
+    use calorimeter_recipes::{Dtype, Recipe, Sparsity};
 
     #[test]
     fn weight_only_recipes_of_bytes_and_of_tinygemms_halves_have_a_form() {
         let form = |name: &str, sparsity| {
-            packed_form(&name.parse::<Recipe>().unwrap().treatment(Dtype::F16, sparsity).unwrap())
+            packed_form(&name.parse::<Recipe>().unwrap().treatment(Dtype::F16, sparsity).unwrap(), 2)
         };
         let of = |codes, scale| Some(PackedForm { kind: Dtype::F16, codes, scale });
         assert_eq!(form("int8wo", None), of(WeightCodes::Int8, Dtype::F16));

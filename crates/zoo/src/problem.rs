@@ -1,14 +1,13 @@
 //! A model at a shape in a dtype, with seeded tensors.
 
-use crate::gains;
+use crate::drawn::drawn;
+use crate::gains::{self, GATE};
 use crate::gate::{self, Bias, Judged, Mismatch, Tolerance};
-use crate::{ExactLinear, Layout, Matrix, Model, Output, Reference, ZooError};
+use crate::{ExactLinear, Layout, Matrix, Model, Output, Reference, Tensors, ZooError};
 use calorimeter_recipes::{Dtype, FloatType, Treatment, Weight};
 use calorimeter_shapes::Shape;
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 
 /// What is computed, whatever computes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,18 +21,6 @@ pub struct Problem {
     /// Seed of its tensors.
     pub seed: u64,
 }
-
-/// A problem's input and weights on the host: every arm of a comparison gets the same bits.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tensors {
-    /// Standard normal values.
-    pub input: Matrix,
-    /// One weight for each linear layer, uniform within plus and minus 1 / sqrt(k).
-    pub weights: Vec<Weight>,
-}
-
-/// Sets the gate's data apart from the timed ones of the same seed.
-pub(crate) const GATE: u64 = 0x6761_7465;
 
 impl Problem {
     /// The sizes of its tensors.
@@ -63,9 +50,10 @@ impl Problem {
         // Two outputs overlap; a stored weight is read in parts.
         let elements = input.0 * input.1 + 2 * output.0 * output.1 + intermediate;
         let unpacked = linears.iter().map(|&(n, k)| treatment.unpacked_bytes(n as usize, k as usize)).max();
-        // A quantised input exists in codes and in f32, and so does the product before its scales.
-        let widest =
-            linears.iter().map(|&(n, k)| input.0 * (5 * k + 8 * n)).max().filter(|_| treatment.input.is_some());
+        // A quantised input exists in codes and in f32, and so does the product before its scales. Kernels of codes fill up
+        // few rows to 32, and short ones to 32 and to 16.
+        let held = |&(n, k): &(u64, u64)| input.0.max(32) * (5 * k.next_multiple_of(32) + 8 * n.next_multiple_of(16));
+        let widest = linears.iter().map(held).max().filter(|_| treatment.input.is_some());
         elements * self.dtype.bytes() + unpacked.unwrap_or(0) + widest.unwrap_or(0) + self.weight_bytes(treatment)
     }
 
@@ -73,7 +61,7 @@ impl Problem {
     pub fn tensors(&self) -> Tensors {
         let Layout { input: (rows, cols), linears, .. } = self.layout();
         let round = |value: f32| self.dtype.round(value);
-        let values = filled(self.seed, rows * cols, |_, rng| round(StandardNormal.sample(rng)));
+        let values = drawn(self.seed, rows * cols, |_, rng| round(StandardNormal.sample(rng)));
         let input = Matrix { rows: rows as usize, cols: cols as usize, values: values.into() };
         let weights = linears
             .iter()
@@ -81,7 +69,7 @@ impl Problem {
             .map(|(layer, &(n, k))| {
                 let bound = 1.0 / (k as f32).sqrt();
                 let seed = self.seed.wrapping_add(1 + layer as u64);
-                let values = filled(seed, n * k, |_, rng| rng.random_range(-bound..bound));
+                let values = drawn(seed, n * k, |_, rng| rng.random_range(-bound..bound));
                 Weight::new(n as usize, k as usize, values, self.dtype)
             })
             .collect();
@@ -191,18 +179,4 @@ impl Problem {
             _ => tolerance,
         }
     }
-}
-
-/// Values drawn block by block, each block from its own stream, so that threads may share the work. A draw is told the
-/// index of its value.
-pub(crate) fn filled(seed: u64, count: u64, draw: impl Fn(u64, &mut ChaCha8Rng) -> f32 + Sync) -> Vec<f32> {
-    const BLOCK: usize = 1 << 16;
-    let mut values = vec![0.0; count as usize];
-    values.par_chunks_mut(BLOCK).enumerate().for_each(|(block, values)| {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(block as u64);
-        let first = (block * BLOCK) as u64;
-        values.iter_mut().zip(first..).for_each(|(value, index)| *value = draw(index, &mut rng));
-    });
-    values
 }

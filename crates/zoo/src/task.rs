@@ -2,13 +2,12 @@
 
 use crate::gate::{Judged, Mismatch};
 use crate::{
-    Device, FusionModel, Implementation, Machines, Matrix, Model, Opening, Operator, OperatorProblem, Output, Problem,
-    Reference, Setup, Spec, Tensors, Workload, ZooError, registry, support,
+    FusionModel, Implementation, Matrix, Model, Operator, OperatorProblem, Output, Problem, Reference, Spec, Tensors,
+    ZooError,
 };
-use calorimeter_case::UnknownName;
-use calorimeter_recipes::{Dtype, Element, Treatment, Variant};
+use calorimeter_recipes::{Dtype, Element, Treatment};
 use calorimeter_shapes::{Axes, Shape};
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 /// Which computation, without its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,36 +18,11 @@ pub enum Subject {
     Operator(Operator),
 }
 
-impl Subject {
-    /// Every name.
-    pub fn names() -> Vec<String> {
-        let models = Model::known().into_iter().map(|info| info.name);
-        models.chain(Operator::all().iter().map(ToString::to_string)).collect()
-    }
-
-    /// Whether anything opens it in an implementation on a device, whatever its size.
-    pub fn has(self, implementation: Implementation, device: Device) -> bool {
-        registry::opener(self, implementation, device).is_ok()
-    }
-}
-
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Model(model) => model.fmt(f),
             Self::Operator(operator) => operator.fmt(f),
-        }
-    }
-}
-
-impl FromStr for Subject {
-    type Err = ZooError;
-
-    fn from_str(name: &str) -> Result<Self, ZooError> {
-        let operator = Operator::all().into_iter().find(|operator| operator.info().name == name);
-        match operator {
-            Some(operator) => Ok(Self::Operator(operator)),
-            None => name.parse().map(Self::Model).map_err(|_| UnknownName::new("model", name, Self::names()).into()),
         }
     }
 }
@@ -172,32 +146,6 @@ impl Task {
         }
     }
 
-    /// What a variant does to it, if the combination can be run; known without touching a device.
-    pub fn support(
-        &self,
-        variant: Variant,
-        implementation: Implementation,
-        device: Device,
-    ) -> Result<Treatment, ZooError> {
-        match self {
-            Self::Model(problem) => support(problem, variant, implementation, device),
-            Self::Operator(OperatorProblem { operator, spec, .. }) => {
-                if variant != Variant::BASELINE {
-                    return Err(ZooError::Unsupported(format!("recipes are for models; {operator} is an operator")));
-                }
-                operator.check(spec)?;
-                let treatment = Treatment::none(spec.dtype());
-                registry::supported(self, &treatment, implementation, device).map(|()| treatment)
-            }
-        }
-    }
-
-    /// The implementations that have its baseline on a device.
-    pub fn implementations(&self, device: Device) -> Vec<Implementation> {
-        let has = |of: &Implementation| self.support(Variant::BASELINE, *of, device).is_ok();
-        Implementation::known().into_iter().filter(has).collect()
-    }
-
     /// Floating-point operations of one pass.
     pub fn flops(&self) -> u64 {
         match self {
@@ -280,7 +228,7 @@ impl Task {
                 problem.check_moves(inputs)?;
                 Ok(problem.references(inputs))
             }
-            _ => Err(registry::foreign()),
+            _ => Err(foreign()),
         }
     }
 
@@ -314,19 +262,9 @@ impl Task {
             _ => Err(Mismatch::Size { got: outputs.len(), expected: right.len() }),
         }
     }
+}
 
-    /// Makes it runnable.
-    pub fn open(
-        &self,
-        inputs: &Inputs,
-        treatment: &Treatment,
-        setup: Setup,
-        machines: &mut Machines,
-    ) -> Result<Box<dyn Workload>, ZooError> {
-        match self {
-            Self::Model(problem) => problem.model.check(problem.shape)?,
-            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.check(spec)?,
-        }
-        registry::open(Opening { task: self, inputs, treatment, setup, machines })
-    }
+/// What is said of inputs that are not those of the task.
+pub(crate) fn foreign() -> ZooError {
+    ZooError::Device("inputs of another task".into())
 }

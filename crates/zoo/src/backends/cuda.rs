@@ -7,7 +7,6 @@ use burn_cuda::{Cuda, CudaDevice};
 use calorimeter_kernels::native::Machine;
 use cubecl::client::ComputeClient;
 pub use cubecl::cuda::CudaRuntime as Runtime;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 pub type Eager = super::CubeOf<Runtime>;
@@ -43,9 +42,6 @@ pub fn index(device: Device) -> Result<u16, ZooError> {
         other => Err(ZooError::Device(format!("{other} is no CUDA device"))),
     }
 }
-
-/// The devices that native workloads share.
-pub type Natives = HashMap<u16, Arc<Machine>>;
 
 impl Machines {
     /// The CUDA device that native workloads share.

@@ -120,6 +120,18 @@ pub(crate) fn no_backend(device: Device) -> ZooError {
     ZooError::Unsupported(format!("this build has no backend for {device}{}", instead.unwrap_or_default()))
 }
 
+impl Machines {
+    /// Bytes that are free on a device, where it can be asked.
+    pub fn free_memory(&mut self, device: Device) -> Option<u64> {
+        driver_of(device)?.free_memory(device, self)
+    }
+
+    /// Why nothing can run on a device in this process any more, if that is so.
+    pub fn broken(&self, device: Device) -> Option<String> {
+        driver_of(device)?.broken(device, self)
+    }
+}
+
 /// A question to the memory pools of a device, those of every thread that has worked on it; it may be put from any
 /// thread. `None` for devices whose pools cannot be asked.
 pub fn pool(device: Device) -> Option<Ask> {

@@ -1,5 +1,5 @@
 //! A linear layer, alone or between a layer normalisation and an activation, through cuBLASLt and CUDA C++, on a stream and
-//! in buffers of its own. Its weight is as it is, or packed by a recipe.
+//! in buffers of its own. Its weight is as it is, or packed by a recipe; its input may be quantised too.
 
 use super::numbers::{bytes, numbers};
 use super::weight::{DeviceWeight, HostWeight, Product};
@@ -44,11 +44,13 @@ pub fn open(
     let kind = problem.dtype;
     let Layout { input: (m, k), output: size, .. } = problem.layout();
     let (m, k, n) = (m as usize, k as usize, size.1 as usize);
-    let product = Product::new(&machine, treatment, LinearShape { m, k, n })?;
+    let product = Product::new(&machine, treatment, activation, LinearShape { m, k, n })?;
     let start = Instant::now();
     let prepared = treatment.prepare(&tensors.weights[0])?;
     let quantising = (*treatment != Treatment::none(problem.dtype)).then(|| start.elapsed());
     let weight = HostWeight::new(prepared)?;
+    let weight_bytes = weight.bytes();
+    let weight = weight.filled_up(&product);
     let set = |set: u32| -> Result<Set, NativeError> {
         let input = bytes(&problem.input_of_set(tensors, set).values, Element::Float(problem.dtype));
         let (input, weight) = (machine.upload(&input)?, weight.upload(&machine)?);
@@ -57,13 +59,13 @@ pub fn open(
         Ok(Set { input, weight, output, ran: false })
     };
     let sets: Vec<Set> = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
+    let activation = activation.filter(|_| !product.takes_in_the_rest());
     let norm = match activation {
         Some(_) => Some((LayerNorm::new(&machine, kind, m, k)?, machine.allocate(product.x_bytes())?)),
         None => None,
     };
     let activation =
         activation.map(|activation| native::Activation::new(&machine, kind, activation, m * n)).transpose()?;
-    let weight_bytes = sets[0].weight.bytes();
     let (dtype, next) = (problem.dtype, 0);
     let workload =
         NativeWorkload { machine, dtype, norm, product, activation, sets, next, size, weight_bytes, quantising };

@@ -19,7 +19,7 @@ pub struct NativePass {
     pub enqueue: Enqueue,
 }
 
-type Enqueue = Box<dyn Fn(&mut Set) -> Result<(), NativeError> + Send>;
+type Enqueue = Box<dyn FnMut(&mut Set) -> Result<(), NativeError> + Send>;
 
 /// The memory of one pass. It stays where it is, so that a graph of the pass can be replayed.
 pub struct Set {
@@ -33,7 +33,7 @@ pub struct Set {
 
 impl NativePass {
     /// A pass of a single step.
-    pub fn single(kernel: String, enqueue: impl Fn(&mut Set) -> Result<(), NativeError> + Send + 'static) -> Self {
+    pub fn single(kernel: String, enqueue: impl FnMut(&mut Set) -> Result<(), NativeError> + Send + 'static) -> Self {
         Self { kernels: vec![kernel], between: Vec::new(), enqueue: Box::new(enqueue) }
     }
 

@@ -1,9 +1,12 @@
 //! The weight of a linear layer as it is stored on the device, and the product that takes it.
 
 use super::numbers::bytes;
-use crate::ZooError;
-use crate::packed::packed_form;
-use calorimeter_kernels::native::{Buffer, Linear, LinearShape, Machine, NativeError, PackedLinear, PackedWeight};
+use crate::native_form::{NativeForm, native_form};
+use crate::{Activation, ZooError};
+use calorimeter_kernels::DynamicForm;
+use calorimeter_kernels::native::{
+    Buffer, DynamicLinear, Linear, LinearShape, Machine, NativeError, PackedLinear, PackedWeight,
+};
 use calorimeter_recipes::stored::Stored;
 use calorimeter_recipes::{Element, Prepared, Treatment};
 use std::sync::Arc;
@@ -24,6 +27,8 @@ pub enum DeviceWeight {
 pub enum Product {
     Plain(Box<Linear>),
     Packed(PackedLinear),
+    /// With the input as codes too; it takes in what is before and after it.
+    Dynamic(Box<DynamicLinear>),
 }
 
 impl HostWeight {
@@ -36,6 +41,27 @@ impl HostWeight {
                 Ok(Self::Packed(stored.map(bytes)))
             }
             _ => Err(ZooError::Unsupported("`native` has no kernel for weights stored in blocks".into())),
+        }
+    }
+
+    /// Bytes of all its parts.
+    pub fn bytes(&self) -> u64 {
+        let bytes = match self {
+            Self::Plain(bytes) => bytes.len(),
+            Self::Packed(stored) => stored.as_parts().into_parts().into_iter().map(Vec::len).sum(),
+        };
+        bytes as u64
+    }
+
+    /// The same with rows of codes added, all 0, up to as many as its product reads.
+    pub fn filled_up(self, product: &Product) -> Self {
+        match (self, product) {
+            (Self::Packed(mut stored), Product::Dynamic(_)) => {
+                let row = stored.codes.len() / stored.rows.max(1);
+                stored.codes.resize(row * DynamicLinear::filled_n(stored.rows), 0);
+                Self::Packed(stored)
+            }
+            (weight, _) => weight,
         }
     }
 
@@ -52,23 +78,29 @@ impl HostWeight {
     }
 }
 
-impl DeviceWeight {
-    /// Bytes of all its parts.
-    pub fn bytes(&self) -> u64 {
-        match self {
-            Self::Plain(weight) => weight.len() as u64,
-            Self::Packed(weight) => weight.bytes() as u64,
-        }
-    }
-}
-
 impl Product {
-    /// The product for weights that a treatment stores.
-    pub fn new(machine: &Arc<Machine>, treatment: &Treatment, shape: LinearShape) -> Result<Self, NativeError> {
-        Ok(match packed_form(treatment) {
-            Some(form) => Self::Packed(PackedLinear::new(machine, form, shape)?),
-            None => Self::Plain(Box::new(Linear::new(machine, treatment.dtype, shape)?)),
+    /// The product for weights that a treatment stores. One of codes by codes takes in the layer normalisation before it and
+    /// the activation after it, where there are any.
+    pub fn new(
+        machine: &Arc<Machine>,
+        treatment: &Treatment,
+        activation: Option<Activation>,
+        shape: LinearShape,
+    ) -> Result<Self, ZooError> {
+        Ok(match native_form(treatment, shape.m) {
+            Some(NativeForm::Plain) => Self::Plain(Box::new(Linear::new(machine, treatment.dtype, shape)?)),
+            Some(NativeForm::Packed(form)) => Self::Packed(PackedLinear::new(machine, form, shape)?),
+            Some(NativeForm::Dynamic(form)) => {
+                let form = DynamicForm { normalised: activation.is_some(), activation, ..form };
+                Self::Dynamic(Box::new(DynamicLinear::new(machine, form, shape)?))
+            }
+            None => return Err(ZooError::Unsupported("`native` has no kernel for this treatment".into())),
         })
+    }
+
+    /// Whether it is a whole layer.
+    pub fn takes_in_the_rest(&self) -> bool {
+        matches!(self, Self::Dynamic(_))
     }
 
     /// Enqueues one run.
@@ -76,6 +108,7 @@ impl Product {
         match (self, w) {
             (Self::Plain(linear), DeviceWeight::Plain(w)) => Ok(linear.enqueue(x, w, y)?),
             (Self::Packed(linear), DeviceWeight::Packed(w)) => Ok(linear.enqueue(x, w, y)?),
+            (Self::Dynamic(linear), DeviceWeight::Packed(w)) => Ok(linear.enqueue(x, w, y)?),
             _ => Err(ZooError::Device("a weight that is not stored as its product takes it".into())),
         }
     }
@@ -85,6 +118,7 @@ impl Product {
         match self {
             Self::Plain(linear) => linear.x_bytes(),
             Self::Packed(linear) => linear.x_bytes(),
+            Self::Dynamic(linear) => linear.x_bytes(),
         }
     }
 
@@ -93,6 +127,7 @@ impl Product {
         match self {
             Self::Plain(linear) => linear.y_bytes(),
             Self::Packed(linear) => linear.y_bytes(),
+            Self::Dynamic(linear) => linear.y_bytes(),
         }
     }
 
@@ -101,6 +136,7 @@ impl Product {
         match self {
             Self::Plain(linear) => linear.algorithm(),
             Self::Packed(linear) => linear.algorithm(),
+            Self::Dynamic(linear) => linear.algorithm(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Sizes of operators by name.
 
-use crate::{Operator, ZooError};
+use crate::ZooError;
 use calorimeter_case::UnknownName;
 use calorimeter_shapes::{Axes, Axis, Grid};
 use std::fmt;
@@ -43,11 +43,6 @@ impl Preset {
             Self::Full => "many shapes, up to large ones",
             Self::Llm => "what large language models run",
         }
-    }
-
-    /// The sizes of an operator, in order.
-    pub fn sizes(self, operator: Operator) -> Vec<Axes> {
-        operator.sizes(self)
     }
 
     /// The sizes of what has these axes, where the operator has none of its own.
@@ -167,7 +162,7 @@ impl FromStr for Preset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Spec;
+    use crate::{Operator, Spec};
     use calorimeter_recipes::{Dtype, Element};
     use std::collections::BTreeSet;
 

@@ -2,19 +2,21 @@
 //! and is registered the way another crate registers its own.
 
 mod models;
+mod names;
 mod openers;
 mod operators;
 mod reasons;
+mod support;
 pub(crate) mod table;
 
 pub use models::ModelWays;
-pub(crate) use openers::foreign;
 pub use openers::{Opener, Opening};
 pub use operators::OperatorWays;
+pub(crate) use support::open;
+pub use support::support;
 
-use crate::{Definition, Device, DeviceKind, Implementation, Operation, Setup, Subject, Task, Workload, ZooError};
+use crate::{Definition, DeviceKind, Implementation, Operation, Subject};
 use calorimeter_case::NameTaken;
-use calorimeter_recipes::Treatment;
 use std::sync::LazyLock;
 use table::Zoo;
 
@@ -47,35 +49,4 @@ pub fn register_implementation(
     opener: impl Opener,
 ) -> Result<(), NameTaken> {
     zoo().insert(subject, implementation, kind, Box::new(opener))
-}
-
-/// What opens a subject; the error says what there is instead.
-pub(crate) fn opener(
-    subject: Subject,
-    implementation: Implementation,
-    device: Device,
-) -> Result<&'static dyn Opener, ZooError> {
-    let found = zoo().get(subject, implementation, device.kind());
-    // The scripted device runs anything, and computes nothing.
-    let found = found.or((device == Device::Mock).then_some(&openers::Scripted as &dyn Opener));
-    found.ok_or_else(|| ZooError::Unsupported(reasons::absent(zoo(), subject, implementation, device)))
-}
-
-/// Whether a task can be opened under a treatment; known without touching a device.
-pub(crate) fn supported(
-    task: &Task,
-    treatment: &Treatment,
-    implementation: Implementation,
-    device: Device,
-) -> Result<(), ZooError> {
-    let opener = opener(task.subject(), implementation, device)?;
-    opener.accepts(task, treatment).map_err(ZooError::Unsupported)
-}
-
-/// Makes a task runnable: its inputs on the device, ready to launch.
-pub(crate) fn open(opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
-    let Setup { implementation, device, .. } = opening.setup;
-    let opener = opener(opening.task.subject(), implementation, device)?;
-    opener.accepts(opening.task, opening.treatment).map_err(ZooError::Unsupported)?;
-    opener.open(opening)
 }

@@ -3,7 +3,7 @@
 use super::Opener;
 #[cfg(feature = "cuda")]
 use super::openers::ModelOnCuda;
-use super::openers::{ModelOnBurn, ModelOnHost, NotBuilt, PlainOrPacked};
+use super::openers::{FormsAlone, ModelOnBurn, ModelOnHost, NotBuilt};
 use super::table::Zoo;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use crate::CubeOf;
@@ -55,7 +55,8 @@ impl<D: Definition> ModelWays<'_, D> {
         self
     }
 
-    /// By CUDA's libraries and kernels, `native` on CUDA: the baseline, and recipes whose weights its kernels take packed.
+    /// By CUDA's libraries and kernels, `native` on CUDA: the baseline, and recipes whose weights its kernels take packed or
+    /// whose codes they multiply.
     pub fn native(self) -> Self
     where
         D: NativeModel,
@@ -65,7 +66,7 @@ impl<D: Definition> ModelWays<'_, D> {
             let opener = ModelOnCuda(model);
             #[cfg(not(feature = "cuda"))]
             let (opener, _) = (NotBuilt { burn: false }, model);
-            Box::new(PlainOrPacked(Box::new(opener)))
+            Box::new(FormsAlone(Box::new(opener)))
         });
         self
     }

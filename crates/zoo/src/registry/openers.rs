@@ -4,7 +4,8 @@
 use crate::backends::cuda;
 use crate::backends::{BurnBackend, no_backend};
 use crate::burn_workload::{self, MakeForward, MakePass};
-use crate::packed::{packed_form, packed_recipes};
+use crate::native_form;
+use crate::task::foreign;
 use crate::{
     HostModel, HostOpen, Inputs, Machines, Matrix, OperatorProblem, Problem, Setup, Spec, Task, Tensors, Workload,
     ZooError, value,
@@ -50,10 +51,6 @@ impl Opening<'_> {
             _ => Err(foreign()),
         }
     }
-}
-
-pub(crate) fn foreign() -> ZooError {
-    ZooError::Device("inputs of another task".into())
 }
 
 /// What makes a task runnable in one implementation on one kind of device. A closure is one that accepts everything.
@@ -189,17 +186,13 @@ impl Opener for SpecsAlone {
     }
 }
 
-/// An opener that takes models as they are, and those whose weights kernels take packed.
-pub struct PlainOrPacked(pub Box<dyn Opener>);
+/// An opener that takes models under the treatments that CUDA's kernels have a form for.
+pub struct FormsAlone(pub Box<dyn Opener>);
 
-impl Opener for PlainOrPacked {
+impl Opener for FormsAlone {
     fn accepts(&self, task: &Task, treatment: &Treatment) -> Result<(), String> {
-        if *treatment != Treatment::none(task.dtype()) && packed_form(treatment).is_none() {
-            return Err(format!(
-                "`native` runs the baseline and weights packed as by {} in this version, without sparsity; `eager` runs \
-                 the others",
-                packed_recipes(task.dtype()).join(", ")
-            ));
+        if let Task::Model(problem) = task {
+            native_form::taken(problem, treatment)?;
         }
         self.0.accepts(task, treatment)
     }

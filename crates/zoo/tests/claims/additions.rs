@@ -25,7 +25,7 @@ fn task(operator: &str) -> Task {
 fn what_has_no_way_says_which_ways_there_are() {
     assert_eq!(
         refused("mse_loss", Implementation::Cube, Device::Cuda(0)),
-        "mse_loss has no `cube` kernel in this version; `eager` and `fused` run it"
+        "mse_loss has no `cube` kernel in this version; `eager`, `fused` and `native` run it"
     );
     assert_eq!(
         refused("mse_loss", Implementation::Fused, Device::Cpu),

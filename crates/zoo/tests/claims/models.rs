@@ -164,6 +164,24 @@ fn recipes_of_packed_weights_are_right_natively_on_cuda() {
     check(Device::Cuda(0), &[Implementation::Native], &models, &variants, &shapes);
 }
 
+/// Of `native` alone: codes multiplied by codes, at sizes that fill no fragment of tensor cores and at those that do.
+#[cfg(feature = "cuda")]
+#[test]
+fn recipes_of_codes_by_codes_are_right_natively_on_cuda() {
+    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        return;
+    }
+    let names = ["int8dq", "int8dq_prefill_wo_decode", "float8dq-row", "float8dq-tensor"];
+    let variants = names.map(|name| name.parse::<Recipe>().unwrap().into());
+    let shapes = [(1, 1000, 129), (3, 17, 127), (17, 129, 1000), (127, 127, 3), (96, 320, 64), (129, 1000, 256)];
+    let linear = ["linear".to_owned()];
+    check(Device::Cuda(0), &[Implementation::Native], &linear, &variants, &shapes);
+    let layers: Vec<String> =
+        some_models().into_iter().chain(["ln_linear_silu".into()]).filter(|name| name.starts_with("ln_")).collect();
+    check(Device::Cuda(0), &[Implementation::Native], &layers, &variants, &shapes[2..]);
+}
+
 #[test]
 fn what_native_does_not_run_is_unsupported_and_names_what_it_does() {
     let shape = Shape::new(1, 64, 64).unwrap();
@@ -172,14 +190,36 @@ fn what_native_does_not_run_is_unsupported_and_names_what_it_does() {
         let variant = Variant { recipe: name.parse().unwrap(), sparsity };
         support(&problem, variant, Implementation::Native, Device::Cuda(0)).map_err(|error| error.to_string())
     };
-    for name in
-        ["baseline", "int8wo", "float8wo", "int4wo-32", "int4wo-64", "int4wo-128", "int4wo-256", "int4wo-32-hqq"]
+    for name in ["baseline", "int8wo", "float8wo", "int4wo-32", "int4wo-128", "int4wo-256", "int4wo-32-hqq"]
+        .into_iter()
+        .chain(["int8dq", "int8dq_prefill_wo_decode", "float8dq-row", "float8dq-tensor"])
     {
         assert!(supported(name, None).is_ok(), "{name}");
     }
     let semi = Some(Sparsity::SemiStructured);
-    for (name, sparsity) in [("int8dq", None), ("uintx-4-64", None), ("baseline", semi), ("float8dq-row", None)] {
+    for (name, sparsity) in [("int8dq", semi), ("uintx-4-64", None), ("baseline", semi), ("float8dq-row", semi)] {
         let why = supported(name, sparsity).unwrap_err();
-        assert!(why.contains("int8wo, ") && why.contains("int4wo-128") && !why.contains("int8dq"), "{why}");
+        assert!(why.contains("int8wo, ") && why.contains("int4wo-128") && why.contains("float8dq-row"), "{why}");
+    }
+    let variant: Variant = "float8dq-row".parse::<Recipe>().unwrap().into();
+    let why = |problem: &Problem, variant| {
+        support(problem, variant, Implementation::Native, Device::Cuda(0)).unwrap_err().to_string()
+    };
+    let single = Problem { dtype: Dtype::F32, ..problem };
+    assert!(why(&single, variant).contains("bf16 and f16"), "{}", why(&single, variant));
+    let long = Problem { shape: Shape::new(8, 132_105, 64).unwrap(), ..problem };
+    let variant = "int8dq".parse::<Recipe>().unwrap().into();
+    assert!(why(&long, variant).contains("rows of 132104"), "{}", why(&long, variant));
+}
+
+#[test]
+fn memory_counts_codes_and_sums_as_kernels_fill_them_up() {
+    let treatment = "int8dq".parse::<Recipe>().unwrap().treatment(Dtype::Bf16, None).unwrap();
+    for (m, k, n) in [(1, 1, 1), (3, 129, 17), (1000, 1000, 1000)] {
+        let shape = Shape::new(m, k, n).unwrap();
+        let problem = Problem { model: "linear".parse().unwrap(), shape, dtype: Dtype::Bf16, seed: 1 };
+        let (rows, codes, sums) = (m.max(32), k.next_multiple_of(32), 4 * n.next_multiple_of(16));
+        let tensors = 2 * m * (k + n) + problem.weight_bytes(&treatment);
+        assert!(problem.memory(&treatment) >= tensors + rows * (codes + sums), "{m} {k} {n}");
     }
 }

@@ -56,6 +56,7 @@ fn native_sizes(operator: Operator, axis: &str) -> Vec<u64> {
         "elements" | "num_elements" => vec![1, 1000, 4096, 10_007],
         "m" => vec![1, 5, 33, 64],
         "k" => vec![33, 256, 1040],
+        "n" if operator.info().axes == ["n"] => vec![7, 1000, 10_007],
         "n" => vec![7, 48, 256],
         _ => many_sizes(operator, axis),
     }
@@ -208,7 +209,7 @@ fn operators_with_a_cubecl_kernel_compute_their_references_on_vulkan() {
 }
 
 /// What has a native kernel.
-const NATIVE: [&str; 25] = [
+const NATIVE: [&str; 46] = [
     "stream_copy",
     "stream_scale",
     "stream_add",
@@ -234,6 +235,27 @@ const NATIVE: [&str; 25] = [
     "linear_bias_relu",
     "linear_bias_gelu",
     "linear_bias_silu",
+    "layer_norm",
+    "ln_gelu",
+    "add_ln",
+    "softmax",
+    "rms_norm",
+    "gelu",
+    "gelu_tanh",
+    "silu",
+    "mse_loss",
+    "cross_entropy",
+    "swiglu",
+    "inference_silu_mul",
+    "inference_sigmoid",
+    "swiglu_fwd",
+    "swiglu_bwd",
+    "rmsnorm_fwd",
+    "rmsnorm_bwd",
+    "inference_rmsnorm",
+    "dot",
+    "axpy",
+    "gemv",
 ];
 
 /// What is native and computes next to nothing.

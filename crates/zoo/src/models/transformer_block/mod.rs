@@ -5,15 +5,13 @@
 
 mod burn;
 mod reference;
+mod sizes;
+
+pub use sizes::{HEADS, TOKENS};
 
 use crate::registry::table::Zoo;
 use crate::{Definition, ExactLinear, Layout, Matrix, Sample, ZooError};
 use calorimeter_shapes::Shape;
-
-/// Tokens of each sequence.
-pub const TOKENS: u64 = 16;
-/// Attention heads.
-pub const HEADS: u64 = 8;
 
 /// Operations of its products that can be counted.
 const MOST: u128 = 1 << 60;

@@ -3,6 +3,8 @@
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube;
+#[cfg(feature = "cuda")]
+mod native;
 mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, whole};
@@ -32,7 +34,7 @@ impl ElementwiseActivation {
 
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators(ElementwiseActivation::ALL).burn().cube();
+    zoo.operators(ElementwiseActivation::ALL).burn().cube().native();
 }
 
 impl Operation for ElementwiseActivation {

@@ -5,6 +5,8 @@
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube;
+#[cfg(feature = "cuda")]
+mod native;
 mod reference;
 
 use crate::operators::layer_norm;
@@ -22,7 +24,7 @@ const SUM: usize = 0;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([AddLn]).burn().cube();
+    zoo.operators([AddLn]).burn().cube().native();
 }
 
 impl Operation for AddLn {

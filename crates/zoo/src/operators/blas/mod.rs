@@ -29,8 +29,7 @@ const ALPHA: f32 = 2.5;
 
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([Blas::Dot, Blas::Axpy, Blas::Gemv]).burn();
-    zoo.operators([Blas::Matmul]).burn().native();
+    zoo.operators([Blas::Dot, Blas::Axpy, Blas::Gemv, Blas::Matmul]).burn().native();
 }
 
 impl Operation for Blas {

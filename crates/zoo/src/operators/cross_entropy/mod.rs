@@ -1,6 +1,8 @@
 //! Cross-entropy of logits with classes given by their numbers.
 
 mod burn;
+#[cfg(feature = "cuda")]
+mod native;
 mod reference;
 
 use crate::operation::floats_alone;
@@ -19,7 +21,7 @@ const CLASSES: u64 = 1 << 24;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([CrossEntropy]).burn();
+    zoo.operators([CrossEntropy]).burn().native();
 }
 
 impl Operation for CrossEntropy {

@@ -36,8 +36,8 @@ impl Elementwise {
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators(Elementwise::SUMS).burn().cube().native();
-    zoo.operators([Elementwise::SiluMul]).burn().cube();
-    zoo.operators([Elementwise::Sigmoid]).burn();
+    zoo.operators([Elementwise::SiluMul]).burn().cube().native();
+    zoo.operators([Elementwise::Sigmoid]).burn().native();
 }
 
 impl Operation for Elementwise {

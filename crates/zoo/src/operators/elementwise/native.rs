@@ -1,9 +1,9 @@
-//! By CUDA's libraries and kernels of ours.
+//! By a kernel of ours.
 
 use super::Elementwise;
 use crate::operators::native_plans;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::Machine;
+use calorimeter_kernels::native::{ElementwiseFunction, Machine};
 use std::sync::Arc;
 
 impl NativeOpen for Elementwise {
@@ -14,9 +14,12 @@ impl NativeOpen for Elementwise {
         machine: Arc<Machine>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        use calorimeter_kernels::native::ElementwiseFunction::Add;
-        // Registered for the sums alone.
-        native_plans::elementwise(&machine, spec, Add, spec.axis("m") * spec.axis("n"))?
+        let function = match self {
+            Self::TrainingAdd | Self::Add => ElementwiseFunction::Add,
+            Self::SiluMul => ElementwiseFunction::SiluMul,
+            Self::Sigmoid => ElementwiseFunction::Sigmoid,
+        };
+        native_plans::elementwise(&machine, spec, function, spec.axis("m") * spec.axis("n"))?
             .open(self, spec, inputs, machine, sets)
     }
 }

@@ -3,6 +3,8 @@
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube;
+#[cfg(feature = "cuda")]
+mod native;
 mod reference;
 
 use crate::operators::number_types::{F32, FLOATS, allow};
@@ -25,9 +27,9 @@ const EPSILON: f64 = 1e-6;
 
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([FlaxRmsNorm::Forward]).burn().cube();
-    zoo.operators([FlaxRmsNorm::Backward]).burn();
-    zoo.operators([FlaxRmsNorm::Inference]).burn().cube();
+    zoo.operators([FlaxRmsNorm::Forward]).burn().cube().native();
+    zoo.operators([FlaxRmsNorm::Backward]).burn().native();
+    zoo.operators([FlaxRmsNorm::Inference]).burn().cube().native();
 }
 
 impl Operation for FlaxRmsNorm {

@@ -1,6 +1,8 @@
 //! SwiGLU: the columns are halved into a and b, and silu(a) b is computed in f32; and its gradient.
 
 mod burn;
+#[cfg(feature = "cuda")]
+mod native;
 mod reference;
 
 use crate::operators::number_types::{FLOATS, allow};
@@ -23,7 +25,7 @@ impl HalvedSwiglu {
 
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators(HalvedSwiglu::ALL).burn();
+    zoo.operators(HalvedSwiglu::ALL).burn().native();
 }
 
 impl Operation for HalvedSwiglu {

@@ -3,6 +3,8 @@
 pub(super) mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube;
+#[cfg(feature = "cuda")]
+mod native;
 pub(super) mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, whole};
@@ -21,7 +23,7 @@ pub(super) fn gain_and_bias(spec: &Spec) -> [Operand; 2] {
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([LayerNorm]).burn().cube();
+    zoo.operators([LayerNorm]).burn().cube().native();
 }
 
 impl Operation for LayerNorm {

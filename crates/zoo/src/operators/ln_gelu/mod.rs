@@ -3,6 +3,8 @@
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube;
+#[cfg(feature = "cuda")]
+mod native;
 mod reference;
 
 use crate::operators::layer_norm::LayerNorm;
@@ -16,7 +18,7 @@ pub struct LnGelu;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([LnGelu]).burn().cube();
+    zoo.operators([LnGelu]).burn().cube().native();
 }
 
 impl Operation for LnGelu {

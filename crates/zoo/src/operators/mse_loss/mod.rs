@@ -1,6 +1,8 @@
 //! The mean of squared differences.
 
 mod burn;
+#[cfg(feature = "cuda")]
+mod native;
 mod reference;
 
 use crate::operators::loss;
@@ -14,7 +16,7 @@ pub struct MseLoss;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([MseLoss]).burn();
+    zoo.operators([MseLoss]).burn().native();
 }
 
 impl Operation for MseLoss {

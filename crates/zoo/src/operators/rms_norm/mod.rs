@@ -3,6 +3,8 @@
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube;
+#[cfg(feature = "cuda")]
+mod native;
 mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, whole};
@@ -15,7 +17,7 @@ pub struct RmsNorm;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([RmsNorm]).burn().cube();
+    zoo.operators([RmsNorm]).burn().cube().native();
 }
 
 impl Operation for RmsNorm {

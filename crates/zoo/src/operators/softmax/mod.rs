@@ -3,6 +3,8 @@
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube;
+#[cfg(feature = "cuda")]
+mod native;
 pub(super) mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, whole};
@@ -15,7 +17,7 @@ pub struct Softmax;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([Softmax]).burn().cube();
+    zoo.operators([Softmax]).burn().cube().native();
 }
 
 impl Operation for Softmax {

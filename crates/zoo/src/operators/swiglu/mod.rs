@@ -3,6 +3,8 @@
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube;
+#[cfg(feature = "cuda")]
+mod native;
 mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, stored, whole};
@@ -15,7 +17,7 @@ pub struct Swiglu;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([Swiglu]).burn().cube();
+    zoo.operators([Swiglu]).burn().cube().native();
 }
 
 impl Operation for Swiglu {

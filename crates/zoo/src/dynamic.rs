@@ -1,0 +1,72 @@
+//! Which recipes' codes kernels multiply with each other.
+
+use calorimeter_kernels::{DynamicCodes, DynamicForm, SharedScale};
+use calorimeter_recipes::format::{Format, Grouping, Method};
+use calorimeter_recipes::{Dtype, Element, Treatment};
+
+/// The form of a layer, if its treatment of so many rows is one whose codes `native` multiplies: weight and input in the
+/// same codes, dense. What is before and after the layer is not part of it.
+pub fn dynamic_form(treatment: &Treatment, rows: usize) -> Option<DynamicForm> {
+    let (Some(weight), Some(input), None) = (treatment.weight, treatment.input(rows), treatment.sparsity) else {
+        return None;
+    };
+    let kind = treatment.dtype;
+    let has = |(codes, shared)| {
+        let (of_weight, of_input) = formats(codes, shared, kind);
+        (weight == of_weight && input == of_input).then_some((codes, shared))
+    };
+    let known = [
+        (DynamicCodes::Int8, SharedScale::Row),
+        (DynamicCodes::E4m3, SharedScale::Row),
+        (DynamicCodes::E4m3, SharedScale::Tensor),
+    ];
+    let (codes, shared) = known.into_iter().find_map(has)?;
+    Some(DynamicForm { kind, codes, shared, normalised: false, activation: None })
+}
+
+/// How weight and input are stored: these and no others are what the kernels compute.
+fn formats(codes: DynamicCodes, shared: SharedScale, kind: Dtype) -> (Format, Format) {
+    let grouping = match shared {
+        SharedScale::Row => Grouping::Row,
+        SharedScale::Tensor => Grouping::Tensor,
+    };
+    match codes {
+        DynamicCodes::Int8 => {
+            // Kernels keep f16's scales, and the products with their inverses, in f32.
+            let scale = if kind == Dtype::F16 { Dtype::F32 } else { kind };
+            let input = Method::Symmetric { least: -127, most: 127, epsilon: 1e-5 };
+            let input = Format::symmetric(8, grouping, kind, scale).with_method(input);
+            (Format::symmetric(8, grouping, kind, kind), input)
+        }
+        _ => {
+            let format = Format::float8(Element::E4m3, grouping, kind);
+            (format, format)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calorimeter_recipes::{Recipe, Sparsity};
+
+    #[test]
+    fn dynamic_recipes_of_bytes_have_a_form_and_others_have_none() {
+        let treatment = |name: &str, kind, sparsity| name.parse::<Recipe>().unwrap().treatment(kind, sparsity).unwrap();
+        for kind in Dtype::ALL {
+            let form = |name: &str, rows| {
+                dynamic_form(&treatment(name, kind, None), rows).map(|form| (form.kind, form.codes, form.shared))
+            };
+            let int8 = Some((kind, DynamicCodes::Int8, SharedScale::Row));
+            assert_eq!([form("int8dq", 1), form("int8dq", 8), form("int8dq_prefill_wo_decode", 2)], [int8; 3]);
+            assert_eq!(form("int8dq_prefill_wo_decode", 1), None, "a weight alone");
+            assert_eq!(form("float8dq-row", 1), Some((kind, DynamicCodes::E4m3, SharedScale::Row)));
+            assert_eq!(form("float8dq-tensor", 8), Some((kind, DynamicCodes::E4m3, SharedScale::Tensor)));
+            for other in ["baseline", "int8wo", "float8wo", "int8adq-int4w-symm", "mxfp8", "nvfp4"] {
+                assert_eq!(dynamic_form(&treatment(other, kind, None), 8), None, "{other}");
+            }
+            let semi = Some(Sparsity::SemiStructured);
+            assert_eq!(dynamic_form(&treatment("int8dq", kind, semi), 8), None);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! By a kernel of ours.
+
+use super::HalvedSwiglu;
+use crate::native::{NativePass, Set};
+use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use calorimeter_kernels::native::{self, Machine};
+use std::sync::Arc;
+
+impl NativeOpen for HalvedSwiglu {
+    fn open(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: Arc<Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn Workload>, ZooError> {
+        let (m, n) = (spec.axis("m") as usize, spec.axis("n") as usize);
+        let plan = match self {
+            Self::Forward => native::HalvedSwiglu::forward(&machine, spec.dtype(), m, n)?,
+            Self::Backward => native::HalvedSwiglu::backward(&machine, spec.dtype(), m, n)?,
+        };
+        NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+            plan.enqueue(&inputs.iter().collect::<Vec<_>>(), &mut outputs[0])
+        })
+        .open(self, spec, inputs, machine, sets)
+    }
+}

@@ -1,0 +1,19 @@
+//! By a kernel of ours.
+
+use super::LnGelu;
+use crate::operators::native_plans;
+use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use calorimeter_kernels::native::{Machine, NormForm};
+use std::sync::Arc;
+
+impl NativeOpen for LnGelu {
+    fn open(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: Arc<Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn Workload>, ZooError> {
+        native_plans::layer_norm(&machine, spec, NormForm::ThenGelu)?.open(self, spec, inputs, machine, sets)
+    }
+}

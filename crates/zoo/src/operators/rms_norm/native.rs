@@ -1,0 +1,22 @@
+//! By a kernel of ours.
+
+use super::RmsNorm;
+use crate::normalise;
+use crate::operators::native_plans;
+use crate::operators::sequences::size;
+use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use calorimeter_kernels::native::{Machine, RmsForm};
+use std::sync::Arc;
+
+impl NativeOpen for RmsNorm {
+    fn open(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: Arc<Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn Workload>, ZooError> {
+        let form = RmsForm { gain_is_f32: false, epsilon: normalise::EPSILON as f32 };
+        native_plans::rms_norm(&machine, spec, form, size(spec))?.open(self, spec, inputs, machine, sets)
+    }
+}

@@ -1,0 +1,25 @@
+//! By a kernel of ours.
+
+use super::Softmax;
+use crate::native::{NativePass, Set};
+use crate::operators::sequences::size;
+use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use calorimeter_kernels::native::{self, Machine};
+use std::sync::Arc;
+
+impl NativeOpen for Softmax {
+    fn open(
+        &self,
+        spec: &Spec,
+        inputs: &[Matrix],
+        machine: Arc<Machine>,
+        sets: u32,
+    ) -> Result<Box<dyn Workload>, ZooError> {
+        let (rows, columns) = size(spec);
+        let plan = native::Softmax::new(&machine, spec.dtype(), rows as usize, columns as usize)?;
+        NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
+            plan.enqueue(&inputs[0], &mut outputs[0])
+        })
+        .open(self, spec, inputs, machine, sets)
+    }
+}

@@ -1,0 +1,108 @@
+//! Which combinations exist, known without touching a device, and what makes them runnable.
+
+use super::{Opener, Opening, openers, reasons, zoo};
+use crate::{
+    Device, Implementation, Inputs, Machines, Operator, OperatorProblem, Problem, Setup, Spec, Subject, Task, Workload,
+    ZooError,
+};
+use calorimeter_recipes::{Treatment, Variant};
+
+/// What opens a subject; the error says what there is instead.
+fn opener(subject: Subject, implementation: Implementation, device: Device) -> Result<&'static dyn Opener, ZooError> {
+    let found = zoo().get(subject, implementation, device.kind());
+    // The scripted device runs anything, and computes nothing.
+    let found = found.or((device == Device::Mock).then_some(&openers::Scripted as &dyn Opener));
+    found.ok_or_else(|| ZooError::Unsupported(reasons::absent(zoo(), subject, implementation, device)))
+}
+
+/// Whether a task can be opened under a treatment; known without touching a device.
+fn supported(
+    task: &Task,
+    treatment: &Treatment,
+    implementation: Implementation,
+    device: Device,
+) -> Result<(), ZooError> {
+    let opener = opener(task.subject(), implementation, device)?;
+    opener.accepts(task, treatment).map_err(ZooError::Unsupported)
+}
+
+/// Makes a task runnable: its inputs on the device, ready to launch.
+pub(crate) fn open(opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+    let Setup { implementation, device, .. } = opening.setup;
+    let opener = opener(opening.task.subject(), implementation, device)?;
+    opener.accepts(opening.task, opening.treatment).map_err(ZooError::Unsupported)?;
+    opener.open(opening)
+}
+
+/// What a recipe does to a problem's layers, if the combination can be run; the error says why not and what would.
+pub fn support(
+    problem: &Problem,
+    variant: Variant,
+    implementation: Implementation,
+    device: Device,
+) -> Result<Treatment, ZooError> {
+    problem.model.check(problem.shape)?;
+    let treatment = variant.treatment(problem.dtype)?;
+    for (n, k) in problem.layout().linears {
+        treatment.check(n as usize, k as usize)?;
+    }
+    supported(&Task::Model(*problem), &treatment, implementation, device).map(|()| treatment)
+}
+
+impl Subject {
+    /// Whether anything opens it in an implementation on a device, whatever its size.
+    pub fn has(self, implementation: Implementation, device: Device) -> bool {
+        opener(self, implementation, device).is_ok()
+    }
+}
+
+impl Operator {
+    /// Whether an implementation runs it on a device; the error says what does.
+    pub fn supported(&self, spec: &Spec, implementation: Implementation, device: Device) -> Result<(), ZooError> {
+        let task = Task::Operator(OperatorProblem { operator: *self, spec: spec.clone(), seed: 0 });
+        supported(&task, &Treatment::none(spec.dtype()), implementation, device)
+    }
+}
+
+impl Task {
+    /// What a variant does to it, if the combination can be run; known without touching a device.
+    pub fn support(
+        &self,
+        variant: Variant,
+        implementation: Implementation,
+        device: Device,
+    ) -> Result<Treatment, ZooError> {
+        match self {
+            Self::Model(problem) => support(problem, variant, implementation, device),
+            Self::Operator(OperatorProblem { operator, spec, .. }) => {
+                if variant != Variant::BASELINE {
+                    return Err(ZooError::Unsupported(format!("recipes are for models; {operator} is an operator")));
+                }
+                operator.check(spec)?;
+                let treatment = Treatment::none(spec.dtype());
+                supported(self, &treatment, implementation, device).map(|()| treatment)
+            }
+        }
+    }
+
+    /// The implementations that have its baseline on a device.
+    pub fn implementations(&self, device: Device) -> Vec<Implementation> {
+        let has = |of: &Implementation| self.support(Variant::BASELINE, *of, device).is_ok();
+        Implementation::known().into_iter().filter(has).collect()
+    }
+
+    /// Makes it runnable.
+    pub fn open(
+        &self,
+        inputs: &Inputs,
+        treatment: &Treatment,
+        setup: Setup,
+        machines: &mut Machines,
+    ) -> Result<Box<dyn Workload>, ZooError> {
+        match self {
+            Self::Model(problem) => problem.model.check(problem.shape)?,
+            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.check(spec)?,
+        }
+        open(Opening { task: self, inputs, treatment, setup, machines })
+    }
+}

@@ -158,14 +158,14 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 64, 64]]}}]}}]\n"
     }
     let records = scene.run("run c.yml --out out --memory --format jsonl").ended_with(0).records();
     let (output, weight) = (8 * 64 * 4, 64 * 64 * 4);
-    let exact = |record: &Record| record.footprint.memory.unwrap().bound == Bound::Exact;
+    let exact = |record: &Record| record.footprint.memory.as_ref().unwrap().bound == Bound::Exact;
     let baseline = &records[0];
     assert_eq!((records.len(), baseline.case.id.contains("baseline/eager")), (4, true));
     for record in &records {
         // The host's clock counts gaps, timestamps leave out those between launches.
         let counted = record.execution.stopwatch.as_deref() == Some("slope");
         assert_eq!(record.time.with_gaps_ns, record.time.time_ns.map(|time| time.median).filter(|_| counted));
-        let memory = record.footprint.memory.unwrap();
+        let memory = record.footprint.memory.as_ref().unwrap();
         let above = memory.peak_above_inputs.unwrap();
         let all = if record.case.recipe == "int8wo" { weight + output } else { output };
         assert!(above >= output && memory.peak_allocated.unwrap() >= record.weights.weight_bytes.unwrap() + 2 * output);
@@ -239,7 +239,7 @@ models: [{{shapes: [{{name: custom, shapes: [[256, 512, 512]]}}]}}]\n"
     assert_eq!(records.len(), 3);
     let output = 256 * 512 * 4;
     for record in &records {
-        let memory = record.footprint.memory.unwrap();
+        let memory = record.footprint.memory.as_ref().unwrap();
         let all = record.weights.weight_bytes.unwrap() + 2 * output;
         assert!(memory.peak_reserved.unwrap() >= all && record.footprint.peak_bytes.unwrap() >= all, "{record:?}");
         assert!(memory.peak_above_inputs.unwrap() >= output, "{record:?}");

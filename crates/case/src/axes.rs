@@ -9,7 +9,7 @@ use std::fmt;
 
 /// Axis names and their values in order, no name twice; in JSON `{"batch": 8, "sequence": 2048}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Axes(Vec<(Cow<'static, str>, u64)>);
+pub struct Axes(Vec<(Name, u64)>);
 
 /// A name that two axes have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +36,10 @@ impl Axes {
             if axes.get(&name).is_some() {
                 return Err(AxisGivenTwice { name: name.into_owned() });
             }
-            axes.0.push((kept_once(name), value));
+            axes.0.push((Name::from(name), value));
         }
+        // Long runs keep many.
+        axes.0.shrink_to_fit();
         Ok(axes)
     }
 
@@ -48,13 +50,8 @@ impl Axes {
 
     /// Names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.0.iter().map(|(name, value)| (name.as_ref(), *value))
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
-}
-
-/// A plan of many sizes has few names.
-fn kept_once(name: Cow<'static, str>) -> Cow<'static, str> {
-    Cow::Borrowed(Name::from(name).as_str())
 }
 
 impl<N: Into<Cow<'static, str>>> FromIterator<(N, u64)> for Axes {
@@ -62,10 +59,10 @@ impl<N: Into<Cow<'static, str>>> FromIterator<(N, u64)> for Axes {
     fn from_iter<I: IntoIterator<Item = (N, u64)>>(pairs: I) -> Self {
         let mut axes = Self::default();
         for (name, value) in pairs {
-            let name = name.into();
+            let name = Name::from(name.into());
             match axes.0.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, old)) => *old = value,
-                None => axes.0.push((kept_once(name), value)),
+                None => axes.0.push((name, value)),
             }
         }
         axes

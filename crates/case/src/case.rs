@@ -44,10 +44,10 @@ pub struct Case {
     pub bytes: Option<u64>,
     /// What another program that publishes figures for this computation counts, where it counts otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published: Option<Counts>,
+    pub published: Option<Box<Counts>>,
     /// What fusing the computation should save, for patterns that are worth fusing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fusion: Option<FusionModel>,
+    pub fusion: Option<Box<FusionModel>>,
     /// Estimate of the device memory that the case needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
@@ -71,7 +71,7 @@ pub struct Case {
     pub peak_memory: bool,
     /// Where the program that the file was written for wants its own formats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub export: Option<Export>,
+    pub export: Option<Box<Export>>,
 }
 
 impl Case {

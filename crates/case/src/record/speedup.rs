@@ -20,7 +20,7 @@ pub struct Speedup {
     pub hi: Option<f64>,
     /// The ratio in alternation, at the clock that both cases leave each other, where `ratio` is of each alone.
     #[serde(default, skip_serializing_if = "Estimate::is_absent")]
-    pub in_turns: Option<Estimate>,
+    pub in_turns: Option<Box<Estimate>>,
     /// `FASTER`, `SLOWER`, `SAME` or `UNCLEAR`, which early journals call `INCONCLUSIVE`.
     pub verdict: String,
     /// A difference within this share of 1 is none.

@@ -2,6 +2,7 @@
 
 use super::number::no_number;
 use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
 
 /// How long a run took.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -15,7 +16,7 @@ pub struct Time {
     /// The time in turns with the cases beside it, where `time_ns` is of the case alone because power or heat held the device
     /// back.
     #[serde(default, skip_serializing_if = "Estimate::is_absent")]
-    pub in_turns_ns: Option<Estimate>,
+    pub in_turns_ns: Option<Box<Estimate>>,
     /// The time of one run with the gaps between kernels: `time_ns` itself where its clock counts them.
     #[serde(default, skip_serializing_if = "no_number")]
     pub with_gaps_ns: Option<f64>,
@@ -36,7 +37,7 @@ pub struct Time {
     pub iterations_ns: Vec<u64>,
     /// How long launches took one by one, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub launch_ns: Option<LaunchTimes>,
+    pub launch_ns: Option<Box<LaunchTimes>>,
     /// Whether the interval became as narrow as asked before the time was up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub converged: Option<bool>,
@@ -65,8 +66,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    pub(super) fn is_absent(this: &Option<Estimate>) -> bool {
-        no_number(&this.map(|estimate| estimate.median))
+    pub(super) fn is_absent(this: &Option<impl Borrow<Estimate>>) -> bool {
+        no_number(&this.as_ref().map(|estimate| estimate.borrow().median))
     }
 }
 

@@ -193,7 +193,7 @@ mod tests {
         arm.case.id = format!("{operator}/{implementation}/{bytes}").into();
         arm.case.implementation = implementation.parse().unwrap();
         let operators = vec!["matmul".into(), "add".into()];
-        arm.case.fusion = Some(FusionModel { operators, unfused_bytes: 300, fused_bytes: 100 });
+        arm.case.fusion = Some(Box::new(FusionModel { operators, unfused_bytes: 300, fused_bytes: 100 }));
         arm.execution.kernel_launches = launches;
         arm
     }

@@ -108,8 +108,8 @@ impl Arm {
             regime: self.place.regime,
             flops: exists.then(|| task.flops()),
             bytes: treatment.as_ref().map(|treatment| task.bytes(treatment)),
-            published: exists.then(|| published(task)).flatten(),
-            fusion: exists.then(|| task.fusion()).flatten(),
+            published: exists.then(|| published(task)).flatten().map(Box::new),
+            fusion: exists.then(|| task.fusion()).flatten().map(Box::new),
             memory_bytes: treatment.as_ref().map(|treatment| task.memory(treatment)),
             implied: self.implied,
             compile_mode: entry.compile_mode.map(|mode| mode.to_string()),
@@ -117,7 +117,7 @@ impl Arm {
             memory_profiler: entry.memory_profiler,
             percentiles: entry.percentiles,
             peak_memory: entry.peak_memory,
-            export: entry.export.clone(),
+            export: entry.export.clone().map(Box::new),
         }
     }
 

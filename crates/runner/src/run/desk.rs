@@ -39,6 +39,7 @@ impl Desk<'_> {
             Ok(()) => {
                 self.show.record(&record);
                 record.take_series();
+                record.outcome.warnings.shrink_to_fit();
                 self.records.push(record);
             }
             Err(error) => self.error = Some(error),

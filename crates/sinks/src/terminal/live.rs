@@ -124,8 +124,8 @@ fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
 
 /// What the figures would be beside the other cases, where power or heat held the device back and each was timed alone.
 fn in_turns(record: &Record) -> Option<String> {
-    let time = nanoseconds(record.time.in_turns_ns?.median);
-    let ratio = record.speedup.as_ref().and_then(|speedup| speedup.in_turns);
+    let time = nanoseconds(record.time.in_turns_ns.as_ref()?.median);
+    let ratio = record.speedup.as_ref().and_then(|speedup| speedup.in_turns.as_ref());
     let ratio = ratio.map(|ratio| format!(", {}x", four_digits(ratio.median))).unwrap_or_default();
     Some(format!("held back, so timed alone; in turns {time}{ratio}"))
 }

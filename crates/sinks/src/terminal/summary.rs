@@ -63,29 +63,15 @@ fn together(speedup: &SuiteSpeedup) -> String {
 
 /// Which implementation was the fastest of several, how often, for each recipe.
 fn winners(records: &[Record]) -> Vec<String> {
-    let mut best: Vec<Contest> = Vec::new();
-    let mut place_of = HashMap::new();
-    for record in records.iter().filter(|record| record.outcome.status == Status::Ok) {
-        let Some(time) = record.time.time_ns else { continue };
-        let recipe = record.case.variant();
-        let place = *place_of.entry((recipe.clone(), group(&record.case))).or_insert(best.len());
-        let implementation = record.case.implementation.name().as_str();
-        match best.get_mut(place) {
-            None => best.push(Contest { recipe, rivals: 1, implementation, nanos: time.median }),
-            Some(contest) => {
-                contest.rivals += 1;
-                if time.median < contest.nanos {
-                    (contest.implementation, contest.nanos) = (implementation, time.median);
-                }
-            }
-        }
-    }
     let mut wins: Vec<(String, Vec<(&str, usize)>)> = Vec::new();
-    for contest in best.into_iter().filter(|contest| contest.rivals > 1) {
-        let row = position_or_push(&mut wins, contest.recipe);
-        let row = &mut wins[row].1;
-        let cell = position_or_push(row, contest.implementation);
-        row[cell].1 += 1;
+    // What is compared stands side by side.
+    for group in records.chunk_by(|a, b| group(&a.case) == group(&b.case)) {
+        for contest in contests(group).into_iter().filter(|contest| contest.rivals > 1) {
+            let row = position_or_push(&mut wins, contest.best.case.variant());
+            let row = &mut wins[row].1;
+            let cell = position_or_push(row, contest.best.case.implementation.name().as_str());
+            row[cell].1 += 1;
+        }
     }
     let line = |(recipe, mut wins): (String, Vec<(&str, usize)>)| {
         wins.sort_by_key(|(_, count)| Reverse(*count));
@@ -95,12 +81,29 @@ fn winners(records: &[Record]) -> Vec<String> {
     wins.into_iter().map(line).collect()
 }
 
-/// The implementations of one recipe at one shape, and the fastest of them so far.
+/// The implementations of one recipe at one shape, and the fastest of them.
 struct Contest<'a> {
-    recipe: String,
     rivals: usize,
-    implementation: &'a str,
+    best: &'a Record,
     nanos: f64,
+}
+
+fn contests(group: &[Record]) -> Vec<Contest<'_>> {
+    let mut contests: Vec<Contest> = Vec::new();
+    for record in group.iter().filter(|record| record.outcome.status == Status::Ok) {
+        let Some(nanos) = record.time.time_ns.map(|time| time.median) else { continue };
+        let recipe = |record: &Record| (record.case.recipe, record.case.sparsity);
+        match contests.iter_mut().find(|contest| recipe(contest.best) == recipe(record)) {
+            None => contests.push(Contest { rivals: 1, best: record, nanos }),
+            Some(contest) => {
+                contest.rivals += 1;
+                if nanos < contest.nanos {
+                    (contest.best, contest.nanos) = (record, nanos);
+                }
+            }
+        }
+    }
+    contests
 }
 
 /// A map that keeps the order in which its keys came.

@@ -43,7 +43,7 @@ fn names_are_no_formulas_and_lead_nowhere() {
         record
     };
     let mut record = hostile("1");
-    record.case.export = Some(Export { entry: 0, csv_path: Some("tables".into()), metrics_dir: None });
+    record.case.export = Some(Box::new(Export { entry: 0, csv_path: Some("tables".into()), metrics_dir: None }));
     let dir = home.path().join("deep/run");
     let run = Run { output_dir: dir.clone(), ..run(&dir, vec![record, hostile("2")]) };
     let written = write_all(&run);

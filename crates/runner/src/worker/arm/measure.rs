@@ -110,7 +110,7 @@ fn fill(
     };
     let median = measured.time.median;
     record.time.time_ns = Some(estimate(measured.time));
-    record.time.in_turns_ns = measured.in_turns.map(estimate);
+    record.time.in_turns_ns = measured.in_turns.map(estimate).map(Box::new);
     state(record, &measured);
     record.time.converged = Some(measured.converged);
     // While a launch is enqueued nothing of it is computed.
@@ -129,11 +129,9 @@ fn fill(
         ratio: comparison.ratio,
         lo: comparison.lo,
         hi: comparison.hi,
-        in_turns: measured.comparison_in_turns.map(|turns| Estimate {
-            median: turns.ratio,
-            lo: turns.lo,
-            hi: turns.hi,
-        }),
+        in_turns: measured
+            .comparison_in_turns
+            .map(|turns| Box::new(Estimate { median: turns.ratio, lo: turns.lo, hi: turns.hi })),
         verdict: comparison.verdict.to_string(),
         margin: Some(margin),
         rounds_needed: comparison.rounds_needed,

@@ -61,7 +61,7 @@ mod tests {
         let assignment = crate::worker::remaining::tests::assignment(0);
         let case = |csv_path: Option<&str>| {
             let export = Export { csv_path: csv_path.map(str::to_owned), ..Export::default() };
-            Case { export: Some(export), ..Case::default() }
+            Case { export: Some(Box::new(export)), ..Case::default() }
         };
         assert!(SingleLaunches.wanted(&case(Some("t")), &assignment));
         assert!(!SingleLaunches.wanted(&case(None), &assignment));

@@ -31,7 +31,7 @@ impl Inspection for Percentiles {
             return Err(why.into());
         }
         let times = one_by_one(arm, LAUNCHES, timing, scene.context.silence, scene.listener)?;
-        arm.record.time.launch_ns = of(times);
+        arm.record.time.launch_ns = of(times).map(Box::new);
         Ok(())
     }
 

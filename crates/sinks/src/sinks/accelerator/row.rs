@@ -192,7 +192,7 @@ fn rates(milliseconds: &[f64], amount: Option<f64>, unit: f64) -> Option<Vec<f64
 
 /// Operations and bytes as they count them, or as we do.
 fn counts(case: &Case) -> (Option<u64>, Option<u64>) {
-    let published = case.published.unwrap_or_default();
+    let published = case.published.as_deref().copied().unwrap_or_default();
     (published.flops.or(case.flops), published.bytes.or(case.bytes))
 }
 

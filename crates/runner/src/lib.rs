@@ -29,6 +29,8 @@ pub mod devices;
 pub mod dialects;
 pub mod entries;
 pub mod environment;
+#[doc(hidden)]
+pub mod kept_files;
 pub mod mock;
 pub mod plan;
 pub mod platforms;

@@ -8,7 +8,7 @@ use crate::platforms;
 use calorimeter_case::Device;
 use chrono::{DateTime, Local, TimeDelta};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A machine changes: after so many days its noise is measured again.
 const LASTS_DAYS: i64 = 30;
@@ -82,9 +82,13 @@ pub struct Floor {
 impl Floor {
     /// What was found on this device, as long as it holds.
     pub fn of(found: &DiscoveredDevice) -> Self {
-        let kept = path(&found.identity).map_or(Ok(None), |path| cache::read::<Noise>(&path));
+        path(&found.identity).map_or_else(Self::default, |path| Self::kept(&path, found))
+    }
+
+    /// What a file says of this device.
+    pub fn kept(path: &Path, found: &DiscoveredDevice) -> Self {
         let unused = |why: String| Self { floor: 0.0, note: Some(note(found.device, &why)) };
-        let noise = match kept {
+        let noise = match cache::read::<Noise>(path) {
             Ok(Some(noise)) => noise,
             Ok(None) => return Self::default(),
             Err(why) => return unused(why),

@@ -189,10 +189,15 @@ fn read(path: Option<&Path>, probe: &Probe<'_>) -> Result<Option<Peaks>, String>
     let same = |Peaks { device, driver, policy, .. }: &Peaks| {
         (device, driver, policy) == (&probe.told.identity, &probe.told.driver, &probe.policy)
     };
-    let Some(peaks) = cache::read::<Peaks>(path)?.filter(same) else { return Ok(None) };
-    match peaks.impossible() {
+    Ok(kept(path)?.filter(same).map(|peaks| peaks.trusted(probe.shares_memory())))
+}
+
+/// What a file holds, as long as a device could reach it.
+pub fn kept(path: &Path) -> Result<Option<Peaks>, String> {
+    let peaks = cache::read::<Peaks>(path)?;
+    match peaks.as_ref().and_then(Peaks::impossible) {
         Some(rate) => Err(format!("{} holds {rate}, which no device reaches", path.display())),
-        None => Ok(Some(peaks.trusted(probe.shares_memory()))),
+        None => Ok(peaks),
     }
 }
 

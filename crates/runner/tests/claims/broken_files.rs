@@ -2,13 +2,8 @@
 //! A file that does harm is kept and named.
 
 use crate::drawn::{Drawn, tries};
+use crate::readers::{Reader, config, faults, journal, noise, peaks, profile, shapes};
 use crate::scene::{Ended, Scene, TIMING, fixture};
-use calorimeter_runner::devices::Devices;
-use calorimeter_runner::dialects::{Source, read};
-use calorimeter_runner::entries::{Overrides, resolve};
-use calorimeter_runner::plan::Plan;
-use calorimeter_runner::run::Request;
-use calorimeter_sinks::journal;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -16,8 +11,6 @@ use std::time::Duration;
 
 /// A try that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Plans of more cases are counted and not made: a mutation makes them easily.
-const PLANNED: u64 = 5_000;
 
 /// What readers have stumbled over.
 const PIECES: &[&str] = &[
@@ -77,6 +70,10 @@ const PIECES: &[&str] = &[
     "\"\"",
 ];
 
+const PEAKS: &str = r#"{"device": "a GPU", "driver": "1", "policy": "", "measured": "2026-01-02T03:04:05+00:00",
+    "memory_gbps": 4000.5, "cache_gbps": 9000, "memory_looks": [3990.5, 4000.5],
+    "products": {"bf16": {"burst": 800.5, "sustained": 700}, "f32": {"burst": 50, "sustained": 45.5}}}"#;
+
 /// A file with a few things changed: bytes, pieces, numbers, lines, and parts of another file.
 fn mutated(original: &[u8], other: &[u8], lots: &mut Drawn) -> Vec<u8> {
     let mut bytes = original.to_vec();
@@ -125,44 +122,6 @@ fn files_of(folder: PathBuf, extension: &str) -> Vec<Vec<u8>> {
     wanted.map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// Reads a file in this process, as its kind is read; what is wrong with it is said.
-type Reader = fn(&Path) -> Result<(), String>;
-
-fn config(path: &Path) -> Result<(), String> {
-    let source = Source::read(path).map_err(|error| error.to_string())?;
-    let devices = Devices::invented([]);
-    let document = read(&[source], &devices).map_err(|error| error.to_string())?;
-    let entries = resolve(document.entries, &Overrides::default(), &devices).map_err(|error| error.to_string())?;
-    if entries.iter().map(|entry| entry.cases()).sum::<u64>() <= PLANNED {
-        let plan = Plan::new(entries, None);
-        assert_eq!(plan.cases().count(), plan.len());
-    }
-    Ok(())
-}
-
-fn run(path: &Path) -> Result<(), String> {
-    let folder = path.with_extension("run");
-    fs::create_dir_all(&folder).unwrap();
-    fs::copy(path, folder.join("journal.jsonl")).unwrap();
-    journal::read(&folder).map_err(|error| error.to_string())?;
-    let request = Request::of_journal(&folder).map_err(|error| error.to_string())?;
-    request.prepare_for(&Devices::invented([])).map_err(|error| error.to_string()).map(drop)
-}
-
-fn shapes(path: &Path) -> Result<(), String> {
-    let name = path.file_name().unwrap().to_str().unwrap();
-    let source = format!("{{name: csv, path: {name}}}");
-    let source: calorimeter_shapes::ShapeSource = serde_yaml::from_str(&source).unwrap();
-    source.shapes_in(path.parent().unwrap()).map_err(|error| error.to_string()).map(drop)
-}
-
-/// What is wrong with an error as a sentence.
-fn faults(error: &str) -> Option<String> {
-    // A path stands in the error as it is; the terminal gets it spelled out.
-    let plain = error.chars().filter(|c| c.is_control() && *c != '\u{7f}').count() == 0;
-    (error.len() < 10 || error.len() > 8000 || !plain).then(|| format!("no sentence: {error:?}"))
-}
-
 #[test]
 fn whatever_is_in_a_file_it_is_read_or_refused_in_a_sentence() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -171,10 +130,14 @@ fn whatever_is_in_a_file_it_is_read_or_refused_in_a_sentence() {
     configs.extend(files_of(fixture("accelerator"), "yaml"));
     configs.extend(files_of(fixture("golden"), "yml"));
     let rows = [&b"name,m,k,n\nmlp.up,8,16,32\n\"a,b\",1,2,3\n"[..], b"n,K,m\r\n3,2,1\r\n\r\n 6 ,5,4"];
-    let kinds: [(&str, Reader, Vec<Vec<u8>>); 3] = [
+    let scene = with_profile_and_noise();
+    let kinds: [(&str, Reader, Vec<Vec<u8>>); 6] = [
         ("f.yml", config, configs),
-        ("j.jsonl", run, files_of(fixture("journals"), "jsonl")),
+        ("j.jsonl", journal, files_of(fixture("journals"), "jsonl")),
         ("s.csv", shapes, rows.map(<[u8]>::to_vec).to_vec()),
+        ("p.json", profile, vec![fs::read(scene.path("profile.json")).unwrap()]),
+        ("k.json", peaks, vec![PEAKS.into()]),
+        ("n.json", noise, below(&scene.path("cache")).into_iter().map(|(_, noise)| noise).collect()),
     ];
     let all: Vec<&[u8]> = kinds.iter().flat_map(|(_, _, files)| files.iter().map(Vec::as_slice)).collect();
     let folder = tempfile::tempdir().unwrap();
@@ -192,7 +155,7 @@ fn whatever_is_in_a_file_it_is_read_or_refused_in_a_sentence() {
     let mut refused = 0;
     for at in 0..tries {
         // Most of what people write is configurations.
-        let (name, reader, files) = &kinds[[0, 0, 0, 1, 2][lots.below(5)]];
+        let (name, reader, files) = &kinds[[0, 0, 0, 0, 0, 1, 2, 3, 4, 5][lots.below(10)]];
         let original = &files[lots.below(files.len())];
         let path = folder.path().join(name);
         let text = mutated(original, lots.one(&all), &mut lots);
@@ -223,12 +186,7 @@ fn whatever_is_in_a_file_it_is_read_or_refused_in_a_sentence() {
 /// Profiles and what is kept for later runs are read by the program alone.
 #[test]
 fn whatever_is_in_a_profile_or_a_cache_the_program_goes_on_or_says_why() {
-    let model = "models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
-    let scene =
-        Scene::with(&format!("recipes: [baseline]\ndevice: mock\nimplementations: [eager]\n{TIMING}\n{model}\n"));
-    let calibrate = "calibrate --device mock --quick --max-time 20ms --operations latency,stream_add";
-    scene.run(&format!("{calibrate} --out calibrated --output profile.json")).ended_with(0);
-    scene.run("noise --device mock --comparisons 1").ended_with(0);
+    let scene = with_profile_and_noise();
     let profile = fs::read(scene.path("profile.json")).unwrap();
     let cached: Vec<(PathBuf, Vec<u8>)> = below(&scene.path("cache"));
     assert!(!cached.is_empty());
@@ -252,6 +210,16 @@ fn whatever_is_in_a_profile_or_a_cache_the_program_goes_on_or_says_why() {
         }
     }
     println!("{tries} tries, no failures");
+}
+
+fn with_profile_and_noise() -> Scene {
+    let model = "models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
+    let scene =
+        Scene::with(&format!("recipes: [baseline]\ndevice: mock\nimplementations: [eager]\n{TIMING}\n{model}\n"));
+    let calibrate = "calibrate --device mock --quick --max-time 20ms --operations latency,stream_add";
+    scene.run(&format!("{calibrate} --out calibrated --output profile.json")).ended_with(0);
+    scene.run("noise --device mock --comparisons 1").ended_with(0);
+    scene
 }
 
 fn below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {

@@ -4,6 +4,7 @@
 mod drawn;
 mod json_schema;
 mod outside;
+mod readers;
 mod scene;
 
 mod accelerator_files;

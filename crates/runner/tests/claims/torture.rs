@@ -10,6 +10,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Twelve cases in three groups, of which some crash or are wrong by themselves.
@@ -148,19 +150,25 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
 
 #[test]
 fn torture_by_kills_loses_no_record_and_leaves_nothing_behind() {
-    let (wanted, mut killed, mut failures) = (tries(30, 5_000), 0, Vec::new());
-    let mut seed = 0;
-    while killed < wanted {
-        seed += 1;
-        match storm(seed, 6) {
-            Ok(kills) => killed += kills,
-            Err(why) => {
-                killed += 6;
-                failures.push(format!("seed {seed}: {why}"));
-            }
+    let wanted = tries(30, 5_000);
+    let (seed, killed, failures) = (AtomicU64::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    // Runs on the mock device sleep most of their time.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while killed.load(Relaxed) < wanted {
+                    let seed = 1 + seed.fetch_add(1, Relaxed);
+                    let kills = storm(seed, 6).unwrap_or_else(|why| {
+                        failures.lock().unwrap().push(format!("seed {seed}: {why}"));
+                        6
+                    });
+                    killed.fetch_add(kills, Relaxed);
+                }
+            });
         }
-    }
-    println!("kills: {killed} in {seed} runs, {} failures", failures.len());
+    });
+    let failures = failures.into_inner().unwrap();
+    println!("kills: {} in {} runs, {} failures", killed.into_inner(), seed.into_inner(), failures.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 

@@ -1,0 +1,31 @@
+//! Files that the program writes and reads itself, read as it does: for tests and fuzz targets, which hand it broken ones.
+
+use crate::calibration::{self, Profile};
+use crate::devices::DiscoveredDevice;
+use crate::noise_floor::Floor;
+use crate::peaks;
+use calorimeter_case::Device;
+use std::path::Path;
+
+/// A profile, as `calibrate --show` prints it.
+pub fn profile(path: &Path) -> Result<(), String> {
+    Profile::read(path).map(|profile| drop(calibration::show(&profile)))
+}
+
+/// Peaks, as a run takes them from its cache.
+pub fn peaks(path: &Path) -> Result<(), String> {
+    let Some(peaks) = peaks::kept(path)? else { return Ok(()) };
+    for shares_memory in [false, true] {
+        let trusted = peaks.clone().trusted(shares_memory);
+        let rates = trusted.memory_gbps.into_iter().chain(trusted.products.values().map(|peak| peak.sustained));
+        assert!(rates.into_iter().all(|rate| rate > 0.0 && rate.is_finite()), "{trusted:?}");
+    }
+    Ok(())
+}
+
+/// Noise, as verdicts go by it.
+pub fn noise(path: &Path) -> Result<(), String> {
+    let floor = Floor::kept(path, &DiscoveredDevice::named(Device::Mock, "mock"));
+    assert!((0.01..1.0).contains(&floor.margin(0.01)), "{floor:?}");
+    floor.note.map_or(Ok(()), Err)
+}

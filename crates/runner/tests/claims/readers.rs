@@ -1,0 +1,52 @@
+//! Files of each kind, read in this process as the program reads them. Fuzz targets share them.
+
+use calorimeter_runner::devices::Devices;
+use calorimeter_runner::dialects::{Source, read};
+use calorimeter_runner::entries::{Overrides, resolve};
+pub use calorimeter_runner::kept_files::{noise, peaks, profile};
+use calorimeter_runner::plan::Plan;
+use calorimeter_runner::run::Request;
+use calorimeter_sinks::journal::read as read_journal;
+use std::fs;
+use std::path::Path;
+
+/// Plans of more cases are counted and not made: a mutation makes them easily.
+const PLANNED: u64 = 5_000;
+
+/// Reads a file in this process, as its kind is read; what is wrong with it is said.
+pub type Reader = fn(&Path) -> Result<(), String>;
+
+pub fn config(path: &Path) -> Result<(), String> {
+    let source = Source::read(path).map_err(|error| error.to_string())?;
+    let devices = Devices::invented([]);
+    let document = read(&[source], &devices).map_err(|error| error.to_string())?;
+    let entries = resolve(document.entries, &Overrides::default(), &devices).map_err(|error| error.to_string())?;
+    if entries.iter().map(|entry| entry.cases()).sum::<u64>() <= PLANNED {
+        let plan = Plan::new(entries, None);
+        assert_eq!(plan.cases().count(), plan.len());
+    }
+    Ok(())
+}
+
+pub fn journal(path: &Path) -> Result<(), String> {
+    let folder = path.with_extension("run");
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(path, folder.join("journal.jsonl")).unwrap();
+    read_journal(&folder).map_err(|error| error.to_string())?;
+    let request = Request::of_journal(&folder).map_err(|error| error.to_string())?;
+    request.prepare_for(&Devices::invented([])).map_err(|error| error.to_string()).map(drop)
+}
+
+pub fn shapes(path: &Path) -> Result<(), String> {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let source = format!("{{name: csv, path: {name}}}");
+    let source: calorimeter_shapes::ShapeSource = serde_yaml::from_str(&source).unwrap();
+    source.shapes_in(path.parent().unwrap()).map_err(|error| error.to_string()).map(drop)
+}
+
+/// What is wrong with an error as a sentence.
+pub fn faults(error: &str) -> Option<String> {
+    // A path stands in the error as it is; the terminal gets it spelled out.
+    let plain = error.chars().filter(|c| c.is_control() && *c != '\u{7f}').count() == 0;
+    (error.len() < 10 || error.len() > 8000 || !plain).then(|| format!("no sentence: {error:?}"))
+}

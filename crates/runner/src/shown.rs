@@ -3,15 +3,20 @@
 
 use std::borrow::Cow;
 
-/// The same with every control character spelled out, but for the ends of lines, tabs, and the colours that we write.
+/// The colours that our tables have, and their end. Another one could hide what follows.
+const COLOURS: [&str; 5] = ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
+
+/// The same with every control character spelled out, but for the ends of lines, tabs, and the colours that we write; and
+/// with those that turn the order of letters.
 pub fn shown(text: &str) -> Cow<'_, str> {
-    let harmless = |c: char| !c.is_control() || c == '\n' || c == '\t';
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let harmless = |c: char| (!c.is_control() && !turns(c)) || c == '\n' || c == '\t';
     if text.chars().all(harmless) {
         return text.into();
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
-        if harmless(c) || is_colour(&text[at..]) {
+        if harmless(c) || COLOURS.iter().any(|colour| text[at..].starts_with(colour)) {
             shown.push(c);
         } else {
             // JSON stays JSON.
@@ -19,12 +24,6 @@ pub fn shown(text: &str) -> Cow<'_, str> {
         }
     }
     shown.into()
-}
-
-/// Whether text begins with a sequence that sets colours and does nothing else.
-fn is_colour(text: &str) -> bool {
-    let Some(rest) = text.strip_prefix("\x1b[") else { return false };
-    rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
 }
 
 #[cfg(test)]
@@ -38,6 +37,8 @@ mod tests {
             ("\x1b[32mFASTER\x1b[0m", "\x1b[32mFASTER\x1b[0m"),
             ("\x1b]0;title\x07", "\\u001b]0;title\\u0007"),
             ("\x1b[2J\x1b[31", "\\u001b[2J\\u001b[31"),
+            ("\x1b[8mhidden", "\\u001b[8mhidden"),
+            ("\u{202e}gnp.exe", "\\u202egnp.exe"),
             ("back\rspace\u{9b}31m\x7f", "back\\u000dspace\\u009b31m\\u007f"),
         ] {
             assert_eq!(shown(text), expected);

@@ -5,10 +5,11 @@
 //! a compiler chooses among. Only records with the status `ok` count. The baseline of a row is the recipe `baseline` without
 //! sparsity under the same entry name, workload, dtype, device, shape and regime, so no row ever mixes two regimes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 
 use calorimeter_case::record::{Record, Status, finite};
-use calorimeter_case::{Axes, Case, Device, Element, Implementation, Mode, Name, Regime};
+use calorimeter_case::{Case, Implementation, Name};
 
 /// One recipe at one shape, as the user listed it.
 pub(crate) struct Row<'a> {
@@ -57,7 +58,7 @@ pub(crate) fn rows(records: &[Record]) -> Vec<Row<'_>> {
     let arms_of = |key: &ArmsKey| arms.get(key).copied().unwrap_or_default();
 
     let mut rows = Vec::new();
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     for case in records.iter().map(|record| &record.case).filter(|case| !case.implied) {
         let key = ArmsKey::of(case);
         let (Some(m), Some(k), Some(n)) = (case.shape.get("m"), case.shape.get("k"), case.shape.get("n")) else {
@@ -77,32 +78,35 @@ fn nanos(record: &Record) -> Option<f64> {
     record.time.time_ns.and_then(|time| finite(time.median))
 }
 
-/// What records must share to be arms of one row.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+/// What records must share to be arms of one row: of their case, and its recipe or the baseline. Long runs have many.
+#[derive(Clone, Copy)]
 struct ArmsKey<'a> {
-    mode: Mode,
-    name: &'a str,
-    workload: Name,
-    element: Element,
-    device: Device,
-    shape: &'a Axes,
-    regime: Regime,
+    case: &'a Case,
     recipe: Name,
     sparsity: Option<Name>,
 }
 
 impl<'a> ArmsKey<'a> {
     fn of(case: &'a Case) -> ArmsKey<'a> {
-        ArmsKey {
-            mode: case.mode,
-            name: &case.name,
-            workload: case.workload,
-            element: case.element,
-            device: case.device,
-            shape: &case.shape,
-            regime: case.regime,
-            recipe: case.recipe,
-            sparsity: case.sparsity,
-        }
+        ArmsKey { case, recipe: case.recipe, sparsity: case.sparsity }
+    }
+
+    fn parts(&self) -> impl Eq + Hash + 'a {
+        let Case { mode, name, workload, element, device, shape, regime, .. } = self.case;
+        (mode, name, workload, element, device, shape, regime, self.recipe, self.sparsity)
+    }
+}
+
+impl PartialEq for ArmsKey<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for ArmsKey<'_> {}
+
+impl Hash for ArmsKey<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts().hash(state);
     }
 }

@@ -102,8 +102,8 @@ mod tests {
     }
 
     fn records() -> Vec<Record> {
-        let exact = Some(Accuracy { rel_l2: Some(0.0), ..Accuracy::default() });
-        let coarse = Some(Accuracy { sqnr_db: Some(44.149), rel_l2: Some(0.006), ..Accuracy::default() });
+        let exact = Some(Box::new(Accuracy { rel_l2: Some(0.0), ..Accuracy::default() }));
+        let coarse = Some(Box::new(Accuracy { sqnr_db: Some(44.149), rel_l2: Some(0.006), ..Accuracy::default() }));
         vec![
             Record {
                 accuracy: exact,

@@ -62,7 +62,7 @@ pub struct Record {
     pub rates: Rates,
     /// How far the output is from the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accuracy: Option<Accuracy>,
+    pub accuracy: Option<Box<Accuracy>>,
     /// Its weights.
     #[serde(flatten)]
     pub weights: Weights,

@@ -40,9 +40,19 @@ impl Desk<'_> {
                 self.show.record(&record);
                 record.take_series();
                 record.outcome.warnings.shrink_to_fit();
+                self.share_baseline(&mut record);
                 self.records.push(record);
             }
             Err(error) => self.error = Some(error),
+        }
+    }
+
+    /// Each record of a group came from its worker with a copy of the baseline's id of its own.
+    fn share_baseline(&self, record: &mut Record) {
+        let (Some(speedup), Some(last)) = (&mut record.speedup, self.records.last()) else { return };
+        let known = [Some(&last.case.id), last.speedup.as_ref().map(|speedup| &speedup.vs)];
+        if let Some(id) = known.into_iter().flatten().find(|id| **id == speedup.vs) {
+            speedup.vs = id.clone();
         }
     }
 }

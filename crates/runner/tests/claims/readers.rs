@@ -6,7 +6,9 @@ use calorimeter_runner::entries::{Overrides, resolve};
 pub use calorimeter_runner::kept_files::{noise, peaks, profile};
 use calorimeter_runner::plan::Plan;
 use calorimeter_runner::run::Request;
-use calorimeter_sinks::journal::read as read_journal;
+use calorimeter_sinks::journal::{JournalContents, read as read_journal};
+use calorimeter_sinks::terminal::{Colour, operators, summary};
+use calorimeter_sinks::{Run, SinkError, Stored, write_all};
 use std::fs;
 use std::path::Path;
 
@@ -32,9 +34,22 @@ pub fn journal(path: &Path) -> Result<(), String> {
     let folder = path.with_extension("run");
     fs::create_dir_all(&folder).unwrap();
     fs::copy(path, folder.join("journal.jsonl")).unwrap();
-    read_journal(&folder).map_err(|error| error.to_string())?;
+    let contents = read_journal(&folder).map_err(|error| error.to_string())?;
+    written(&folder.join("derived"), contents);
     let request = Request::of_journal(&folder).map_err(|error| error.to_string())?;
     request.prepare_for(&Devices::invented([])).map_err(|error| error.to_string()).map(drop)
+}
+
+/// All that is derived from a journal, and shown at its end.
+fn written(dir: &Path, contents: JournalContents) {
+    let JournalContents { header, records, .. } = contents;
+    drop(summary(&records, &[], Colour::Never));
+    drop(operators(&records, Colour::Never));
+    drop(fs::remove_dir_all(dir));
+    fs::create_dir(dir).unwrap();
+    let run = Run { dir: dir.to_owned(), output_dir: dir.to_owned(), header, records, stored: Stored::default() };
+    let panicked = |error: &SinkError| matches!(error, SinkError::Panicked { .. });
+    assert!(!write_all(&run).errors.iter().any(panicked), "{run:?}");
 }
 
 pub fn shapes(path: &Path) -> Result<(), String> {

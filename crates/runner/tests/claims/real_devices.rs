@@ -25,7 +25,7 @@ models:
     for record in &records {
         let id = &record.case.id;
         assert_eq!(record.outcome.status, Status::Ok, "{record:?}");
-        let accuracy = record.accuracy.unwrap();
+        let accuracy = record.accuracy.as_ref().unwrap();
         let [kernel, rel_l2] = [accuracy.kernel_rel_l2, accuracy.rel_l2].map(Option::unwrap);
         let [stored, unquantised] =
             [record.weights.weight_bytes, record.weights.baseline_weight_bytes].map(Option::unwrap);
@@ -112,7 +112,7 @@ models: [{{shapes: [{{name: custom, shapes: [[1, 64, 33], [33, 96, 65]]}}]}}]
         }
         assert_eq!(record.outcome.status, Status::Ok, "{record:?}");
         assert!(record.execution.kernel.as_deref().unwrap().contains(" threads"), "{record:?}");
-        assert!(record.accuracy.unwrap().kernel_rel_l2.unwrap() < 3e-3, "{record:?}");
+        assert!(record.accuracy.as_ref().unwrap().kernel_rel_l2.unwrap() < 3e-3, "{record:?}");
     }
     assert_eq!(records.iter().filter(native).count(), 10);
 }
@@ -141,7 +141,7 @@ models: [{{shapes: [{{name: custom, shapes: [[16, 64, 32]]}}]}}]\n"
     }
     let record = scene.run("run c.yml --out out --format jsonl").ended_with(0).records().remove(0);
     assert_eq!(record.outcome.status, Status::Ok, "{record:?}");
-    assert!(record.accuracy.unwrap().kernel_rel_l2.unwrap() < 1e-6, "{record:?}");
+    assert!(record.accuracy.as_ref().unwrap().kernel_rel_l2.unwrap() < 1e-6, "{record:?}");
     assert!(!record.time.windows.is_empty() && record.time.time_ns.is_some_and(|time| time.median > 0.0));
     assert!(scene.path("cache/calorimeter/tuning").is_dir(), "tuned kernels are kept");
 }

@@ -2,15 +2,20 @@
 
 use calorimeter_sinks::journal::{self, JournalContents};
 use calorimeter_sinks::{Record, Status};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Windows enough for an interval, and always the same number of them.
 pub const TIMING: &str =
     "timing: {min_time: 1ms, max_time: 60s, warm_up: 0s, min_windows: 10, max_windows: 10, window: 20us}";
+
+/// What takes longer hangs.
+const SOON: Duration = Duration::from_secs(60);
 
 /// Our tables of a run: without the feature `tables` there is no Parquet.
 pub const TABLES: &[&str] =
@@ -124,10 +129,8 @@ impl Running<'_> {
         });
     }
 
-    #[cfg(unix)]
-    pub fn signal(&self, signal: rustix::process::Signal) {
-        let id = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(id, signal).unwrap();
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     pub fn end(self) -> Ended {
@@ -171,6 +174,25 @@ impl Ended {
         assert_eq!((errors.len(), self.stderr.lines().count()), (1, 1), "{self:?}");
         assert!(!self.stderr.contains("panicked"), "{self:?}");
         errors[0]
+    }
+
+    /// The same of a program whose output is read here, and that must end soon.
+    pub fn soon(command: &mut Command) -> Self {
+        Self::soon_of(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// How a started one ended. One that does not end is killed, and a failure.
+    pub fn soon_of(child: Child) -> Self {
+        let id = Pid::from_child(&child);
+        let (done, ended) = channel::<()>();
+        let watcher = std::thread::spawn(move || {
+            let hangs = ended.recv_timeout(SOON) == Err(RecvTimeoutError::Timeout);
+            hangs && kill_process(id, Signal::KILL).is_ok()
+        });
+        let output = child.wait_with_output().unwrap();
+        drop(done);
+        assert!(!watcher.join().unwrap(), "it hangs: {output:?}");
+        output.into()
     }
 
     pub fn ended_with(&self, code: i32) -> &Self {

@@ -1,18 +1,18 @@
 //! Storms: a run is killed, starved, stopped and raced with at moments that a seed draws, again and again. Each prints its
-//! tries and failures. The short form is part of every test run; the long one is
-//! `CALORIMETER_TORTURE=long cargo test --release -p calorimeter-runner --test claims -- torture --nocapture`.
+//! tries and failures. The short form is part of every test run; CONTRIBUTING.md has the command of the long one.
 
 use crate::drawn::{Drawn, tries};
 use crate::scene::{Ended, Scene, TIMING};
 use calorimeter_sinks::journal;
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Twelve cases in three groups, of which some crash or are wrong by themselves.
 fn config() -> String {
@@ -65,6 +65,15 @@ fn strangers(out: &Path) -> Vec<String> {
     files(out).into_iter().filter(|name| !ours(name)).collect()
 }
 
+/// What lies in the scene, in its caches or in the folder of its run and should not.
+fn left_behind(scene: &Scene) -> Vec<String> {
+    let known = ["c.yml", "out", "cache", "tmp"];
+    let foreign = |name: &String| !known.contains(&name.split('/').next().unwrap_or_default());
+    let temporary = |name: &String| name.starts_with("cache/") && name.contains(".calorimeter-");
+    let here = files(&scene.path(".")).into_iter().filter(|name| foreign(name) || temporary(name));
+    here.chain(strangers(&scene.path("out"))).collect()
+}
+
 /// Kills the run, its worker or both at moments that are drawn, interrupts it or stops it for a while, and resumes until it is
 /// done; answers how often it was killed.
 fn storm(seed: u64, kills: usize) -> Result<usize, String> {
@@ -86,11 +95,15 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
             let hit = |signal, victims: &[Pid]| {
                 victims.iter().filter(|&&victim| kill_process(victim, signal).is_ok()).count()
             };
-            match drawn.below(8) {
+            match drawn.below(11) {
                 0 | 1 => killed += hit(Signal::KILL, &[run]),
                 2 | 3 => killed += hit(Signal::KILL, &workers),
                 4 | 5 => killed += hit(Signal::KILL, &[run]) + hit(Signal::KILL, &workers),
                 6 => _ = hit(Signal::INT, &[run]),
+                7 => _ = hit(Signal::TERM, &[run]),
+                8 => _ = hit(Signal::HUP, &[run]),
+                // Nobody reads any more what it says.
+                9 => drop((child.stdout.take(), child.stderr.take())),
                 _ => {
                     let all: Vec<Pid> = [run].into_iter().chain(workers).collect();
                     hit(Signal::STOP, &all);
@@ -99,15 +112,7 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
                 }
             }
         }
-        let start = Instant::now();
-        while child.try_wait().unwrap().is_none() {
-            if start.elapsed() > Duration::from_secs(60) {
-                drop(child.kill());
-                return Err("it hangs".into());
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        let ended: Ended = child.wait_with_output().unwrap().into();
+        let ended = Ended::soon_of(child);
         if ended.stderr.contains("panicked") && !ended.stderr.contains("mock") {
             return Err(ended.stderr);
         }
@@ -144,7 +149,7 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
             return Err(format!("exit code {:?}: {}", ended.code, ended.stderr));
         }
     }
-    let left: Vec<String> = strangers(&scene.path("out")).into_iter().chain(files(&scene.path("tmp"))).collect();
+    let left: Vec<String> = left_behind(&scene).into_iter().chain(files(&scene.path("tmp"))).collect();
     if left.is_empty() { Ok(killed) } else { Err(format!("left behind: {left:?}")) }
 }
 
@@ -181,7 +186,7 @@ fn torture_by_full_disks_loses_no_finished_record() {
         let scene = Scene::with(&config());
         let blocks = 1 + drawn.below(40);
         let ended =
-            Ended::of(&mut scene.limited(
+            Ended::soon(&mut scene.limited(
                 &format!("trap '' XFSZ; ulimit -f {blocks}"),
                 "run c.yml --out out --format jsonl --timeout 10s",
             ));
@@ -220,7 +225,7 @@ fn on_a_disk(scene: &Scene, options: &str, script: &str) -> Option<Ended> {
     let mut command = Command::new("unshare");
     command.args(["-rm", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_calorimeter")]);
     scene.prepare(&mut command);
-    Some(Ended::of(&mut command))
+    Some(Ended::soon(&mut command))
 }
 
 /// The same on a file system that is too small, in which the temporary files and caches lie as well.
@@ -286,7 +291,7 @@ fn torture_by_vanishing_folders_ends_soon_and_says_why() {
         } else {
             fs::rename(scene.path(folder), scene.path("elsewhere"))
         };
-        let ended = Ended::from(child.wait_with_output().unwrap());
+        let ended = Ended::soon_of(child);
         let (told, lost) = (ended.stderr.contains("error: "), !scene.path("out/results.csv").exists());
         let right = match ended.code {
             Some(2) => told && folder == "out",
@@ -311,7 +316,7 @@ fn torture_by_races_leaves_one_whole_run() {
             scene.command("run c.yml --out out --format jsonl").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
         };
         let both = [start().unwrap(), start().unwrap()];
-        let mut codes: Vec<_> = both.map(|child| child.wait_with_output().unwrap().status.code()).to_vec();
+        let mut codes: Vec<_> = both.map(|child| Ended::soon_of(child).code).to_vec();
         codes.sort_unstable();
         let records = journal::read(&scene.path("out")).map_or(0, |contents| contents.records.len());
         if codes != [Some(2), Some(3)] || records != CASES || !strangers(&scene.path("out")).is_empty() {
@@ -331,7 +336,7 @@ fn torture_by_starts_in_one_second_gives_each_run_its_own_files() {
         let start = |_| scene.command("run c.yml").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let running: Vec<_> = (0..4).map(start).collect();
         for child in running {
-            let ended = Ended::from(child.wait_with_output().unwrap());
+            let ended = Ended::soon_of(child);
             if ended.code != Some(3) {
                 failures.push(format!("{:?}: {}", ended.code, ended.stderr));
             }
@@ -381,7 +386,7 @@ fn torture_by_reports_of_several_runs_loses_no_line() {
             command.current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
         };
         let running: Vec<_> = (0..5).map(start).collect();
-        let codes: Vec<_> = running.into_iter().map(|mut child| child.wait().unwrap().code()).collect();
+        let codes: Vec<_> = running.into_iter().map(|child| Ended::soon_of(child).code).collect();
         let text = fs::read_to_string(scene.path("lines/metrics_report.jsonl")).unwrap();
         let whole = text.lines().filter(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()).count();
         if codes != [Some(0); 5] || whole != 1 + 5 * 2 || text.lines().count() != whole {
@@ -389,5 +394,66 @@ fn torture_by_reports_of_several_runs_loses_no_line() {
         }
     }
     println!("reports: {} in fives, {} failures", 5 * count, failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Several processes that find out the same thing at one moment: what is kept is what one of them found, whole.
+#[test]
+fn torture_by_races_for_a_cache_leaves_a_whole_file() {
+    let (count, mut failures) = (tries(3, 60), Vec::new());
+    for _ in 0..count {
+        let scene = Scene::with(&config());
+        let noise = || {
+            let mut command = scene.command("noise --device mock --comparisons 1");
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let running: Vec<_> = (0..4).map(|_| noise()).collect();
+        let ended: Vec<Ended> = running.into_iter().map(Ended::soon_of).collect();
+        let kept = files(&scene.path("cache"));
+        let whole = kept.iter().filter(|name| {
+            let text = fs::read(scene.path("cache").join(name)).unwrap();
+            serde_json::from_slice::<serde_json::Value>(&text).is_ok()
+        });
+        let run = scene.run("run c.yml --out out");
+        if ended.iter().any(|ended| ended.code != Some(0))
+            || (kept.len(), whole.count()) != (1, 1)
+            || run.code != Some(3)
+            || run.stderr.contains("noise")
+        {
+            failures.push(format!("{kept:?}, {ended:?}, {run:?}"));
+        }
+    }
+    println!("races for a cache: {count} in fours, {} failures", failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// The terminal is closed while the run writes to it.
+#[test]
+fn torture_by_closed_terminals_loses_no_record() {
+    let (count, mut drawn, mut failures) = (tries(4, 100), Drawn::seeded(), Vec::new());
+    for _ in 0..count {
+        let scene = Scene::with(&config());
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&terminal).unwrap();
+        unlockpt(&terminal).unwrap();
+        let path = ptsname(&terminal, Vec::new()).unwrap();
+        let side = || fs::File::options().read(true).write(true).open(path.to_str().unwrap()).unwrap();
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_calorimeter"), "run", "c.yml", "--out", "out"]);
+        scene.prepare(&mut command);
+        let child = command.stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(drawn.below(700) as u64));
+        drop((terminal, command));
+        let code = Ended::soon_of(child).code;
+        let resumed = scene.path("out/journal.jsonl").exists().then(|| scene.run("run --resume out"));
+        let right = resumed.as_ref().is_none_or(|ended| matches!(ended.code, Some(2 | 3)));
+        let records = journal::read(&scene.path("out")).map_or(0, |contents| contents.records.len());
+        // What it had not begun to write it need not finish.
+        let begun = resumed.is_some_and(|ended| ended.code == Some(3));
+        if code == Some(101) || !right || (begun && records != CASES) || (begun && !left_behind(&scene).is_empty()) {
+            failures.push(format!("{code:?}, {records} records, {:?}", left_behind(&scene)));
+        }
+    }
+    println!("closed terminals: {count}, {} failures", failures.len());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

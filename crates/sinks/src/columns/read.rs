@@ -7,7 +7,7 @@ pub fn speedup(record: &Record) -> Option<&Speedup> {
 }
 
 pub fn accuracy(record: &Record) -> Accuracy {
-    record.accuracy.unwrap_or_default()
+    record.accuracy.as_deref().copied().unwrap_or_default()
 }
 
 /// The record, if it has windows.

@@ -25,7 +25,7 @@ impl Sink for Parquet {
 
 /// How many records are in memory at a time, and how many windows and launches of theirs. A group costs what its columns'
 /// bounds take, which the writer holds until the end.
-const RECORDS: usize = 5_000;
+const RECORDS: usize = 2_000;
 const VALUES: usize = 200_000;
 
 fn write(run: &Run, file: &mut File, failed: impl Fn(PolarsError) -> SinkError) -> Result<(), SinkError> {

@@ -2,6 +2,7 @@
 //!
 //! See [`to_csv`] for which number fills which column.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, NaiveDateTime, TimeZone};
@@ -74,10 +75,9 @@ impl Sink for Torchao {
         for mode in modes {
             let path = path_of(&run.output_dir, mode, &stamp);
             let rows = rows.iter().filter(|row| row.case.mode == mode);
-            atomic::write(
-                &path,
-                &encode(rows, &run.output_dir, &run.dir).map_err(|cause| SinkError::format(&path, cause))?,
-            )?;
+            atomic::write_with(&path, |file| {
+                encode(rows, &run.output_dir, &run.dir, file).map_err(|cause| SinkError::format(&path, cause))
+            })?;
             paths.push(path);
         }
         Ok(paths)
@@ -114,17 +114,24 @@ fn run_stamp(run_id: &str) -> Option<String> {
 /// `memory_stats` has the peak of the compiled arm, or of the eager one where that is unknown, in 10⁶ bytes.
 /// What was not measured is an empty cell, and a row of which nothing was measured is there all the same.
 pub fn to_csv(records: &[Record], base: &Path) -> Result<Vec<u8>, SinkError> {
-    encode(pivot::rows(records).iter(), base, base).map_err(|cause| SinkError::format(base, cause))
+    let mut text = Vec::new();
+    encode(pivot::rows(records).iter(), base, base, &mut text).map_err(|cause| SinkError::format(base, cause))?;
+    Ok(text)
 }
 
-fn encode<'a>(rows: impl Iterator<Item = &'a Row<'a>>, base: &Path, dir: &Path) -> Result<Vec<u8>, ::csv::Error> {
+fn encode<'a>(
+    rows: impl Iterator<Item = &'a Row<'a>>,
+    base: &Path,
+    dir: &Path,
+    file: impl Write,
+) -> Result<(), ::csv::Error> {
     // Python's csv.writer ends lines like this on every system.
-    let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
+    let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(file);
     writer.write_record(COLUMNS)?;
     for row in rows {
         writer.write_record(cells(row, base, dir))?;
     }
-    writer.into_inner().map_err(|failed| failed.into_error().into())
+    Ok(writer.flush()?)
 }
 
 fn cells(row: &Row, base: &Path, dir: &Path) -> [String; 24] {

@@ -165,7 +165,7 @@ mod tests {
     fn ok(case: Case, sqnr_db: Option<f64>, bytes: u64, quantise_ns: Option<u64>) -> Record {
         let rel_l2 = Some(sqnr_db.map_or(0.0, |db| 10f64.powf(-db / 20.0)));
         Record {
-            accuracy: Some(Accuracy { sqnr_db, rel_l2, ..Accuracy::default() }),
+            accuracy: Some(Box::new(Accuracy { sqnr_db, rel_l2, ..Accuracy::default() })),
             weights: Weights { weight_bytes: Some(bytes), baseline_weight_bytes: Some(1000), quantise_ns },
             ..Record::new(case, Status::Ok)
         }

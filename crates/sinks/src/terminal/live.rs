@@ -239,7 +239,7 @@ fn rate(record: &Record) -> String {
 }
 
 pub(super) fn sqnr(record: &Record) -> String {
-    match record.accuracy {
+    match &record.accuracy {
         Some(accuracy) if accuracy.is_exact() => "exact".into(),
         Some(accuracy) => accuracy.sqnr_db.and_then(finite).map_or("-".into(), |db| format!("{db:.1}")),
         None => "-".into(),

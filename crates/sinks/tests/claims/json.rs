@@ -36,9 +36,9 @@ fn numbers_that_json_cannot_hold_are_left_out() {
         ..Speedup::default()
     });
     assert_eq!(serde_json::to_string(&record).unwrap(), before);
-    record.accuracy = Some(Accuracy { sqnr_db: Some(f64::INFINITY), rel_l2: Some(0.0), ..Accuracy::default() });
+    record.accuracy = Some(Accuracy { sqnr_db: Some(f64::INFINITY), rel_l2: Some(0.0), ..Accuracy::default() }.into());
     let read: Record = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
-    assert_eq!(read.accuracy, Some(Accuracy { rel_l2: Some(0.0), ..Accuracy::default() }));
+    assert_eq!(read.accuracy, Some(Accuracy { rel_l2: Some(0.0), ..Accuracy::default() }.into()));
     assert!(read.accuracy.unwrap().is_exact());
 }
 
@@ -93,7 +93,7 @@ prop_compose! {
                 profiler: flags.1,
                 memory_profiler: flags.2,
                 ..Case::default()
-            }, speedup: ratio.map(|ratio| Speedup { vs: "b".into(), ratio, lo, hi: None, verdict: "SAME".into(), ..Speedup::default() }), accuracy: flags.0.then_some(Accuracy { sqnr_db, rel_l2, ..Accuracy::default() }), time: Time { time_ns, windows: windows.into_iter().map(|(launches, nanos)| Window { launches, nanos, ..Window::default() }).collect(), converged: flags.3, ..Time::default() }, rates: Rates { tflops, gbps, roofline: percent.map(|percent| Roofline { bound: "compute".into(), percent, ..Roofline::default() }.into()) }, weights: Weights { weight_bytes, baseline_weight_bytes, quantise_ns }, footprint: Footprint { peak_bytes, ..Footprint::default() }, preparation: Preparation { prime_ns, granularity_ns, tuning: tuned.map(|nanos| Tuning { nanos, events: 1 }), ..Preparation::default() }, outcome: Outcome { warnings, stderr_tail: reason.clone(), reason, ..status.into() }, ..Record::new(Case::default(), status) }
+            }, speedup: ratio.map(|ratio| Speedup { vs: "b".into(), ratio, lo, hi: None, verdict: "SAME".into(), ..Speedup::default() }), accuracy: flags.0.then(|| Accuracy { sqnr_db, rel_l2, ..Accuracy::default() }.into()), time: Time { time_ns, windows: windows.into_iter().map(|(launches, nanos)| Window { launches, nanos, ..Window::default() }).collect(), converged: flags.3, ..Time::default() }, rates: Rates { tflops, gbps, roofline: percent.map(|percent| Roofline { bound: "compute".into(), percent, ..Roofline::default() }.into()) }, weights: Weights { weight_bytes, baseline_weight_bytes, quantise_ns }, footprint: Footprint { peak_bytes, ..Footprint::default() }, preparation: Preparation { prime_ns, granularity_ns, tuning: tuned.map(|nanos| Tuning { nanos, events: 1 }), ..Preparation::default() }, outcome: Outcome { warnings, stderr_tail: reason.clone(), reason, ..status.into() }, ..Record::new(Case::default(), status) }
     }
 }
 

@@ -50,13 +50,13 @@ pub fn full(id: &str) -> Record {
             rounds_needed: Some(90),
             in_turns: Some(Box::new(Estimate { median: 1.9, lo: Some(1.8), hi: Some(2.0) })),
         }),
-        accuracy: Some(Accuracy {
+        accuracy: Some(Box::new(Accuracy {
             sqnr_db: Some(44.1),
             rel_l2: Some(1e-7),
             max_abs: Some(0.5),
             cosine: Some(0.999),
             kernel_rel_l2: Some(0.0),
-        }),
+        })),
         telemetry: Some(Box::new(Telemetry {
             source: "nvml".into(),
             samples: vec![TelemetrySample {

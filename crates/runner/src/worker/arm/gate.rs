@@ -35,13 +35,13 @@ pub fn judge(opened: &mut Opened, outputs: &[Output], scene: &mut Scene<'_>) -> 
     let plain = Treatment::none(operands.task.dtype());
     if let (Some(unquantised), Some(output)) = (operands.references(Content::Timed, &plain)?.first(), outputs.first()) {
         let scheme = gate::accuracy(&output.sampled(&unquantised.sample), &unquantised.values);
-        record.accuracy = Some(Accuracy {
+        record.accuracy = Some(Box::new(Accuracy {
             sqnr_db: finite(scheme.sqnr_db),
             rel_l2: finite(scheme.rel_l2),
             max_abs: finite(scheme.max_abs),
             cosine: finite(scheme.cosine),
             kernel_rel_l2,
-        });
+        }));
     }
     let baseline_weight_bytes = operands.task.weight_bytes(&plain);
     record.weights = Weights {

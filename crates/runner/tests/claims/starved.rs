@@ -1,0 +1,120 @@
+//! Too few files, processes or addresses, and requests that are large: what a run needs stays bounded, and what it cannot
+//! have costs a sentence and no record.
+
+use crate::drawn::{Drawn, tries};
+use crate::scene::{Ended, Scene, TIMING};
+use calorimeter_sinks::journal;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const CASES: usize = 6;
+
+fn config() -> String {
+    format!(
+        "recipes: [baseline, int8wo]\ndevice: mock\nimplementations: [eager]\n{TIMING}
+models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16], [24, 24, 24]]}}]}}]\n"
+    )
+}
+
+/// A command that is limited, as a user whose limits are counted: nobody, where this is root, for whom some are not.
+fn limited(scene: &Scene, limit: &str, arguments: &str) -> Command {
+    let program = scene.path("calorimeter");
+    if !program.exists() {
+        let built = env!("CARGO_BIN_EXE_calorimeter");
+        fs::hard_link(built, &program).or_else(|_| fs::copy(built, &program).map(drop)).unwrap();
+        fs::set_permissions(scene.path("."), PermissionsExt::from_mode(0o777)).unwrap();
+    }
+    let mut command = Command::new("prlimit");
+    command.arg(limit);
+    if rustix::process::geteuid().is_root() {
+        command.args(["setpriv", "--reuid=65534", "--clear-groups"]);
+    }
+    command.arg(program).args(arguments.split_whitespace());
+    scene.prepare(&mut command);
+    command.env("XDG_CACHE_HOME", scene.path("theirs"));
+    command
+}
+
+#[test]
+fn torture_by_limits_of_processes_files_and_addresses_loses_no_record() {
+    let (count, mut drawn, mut failures) = (tries(9, 300), Drawn::seeded(), Vec::new());
+    for at in 0..count {
+        let scene = Scene::with(&config());
+        let limit = match at % 3 {
+            0 => format!("--nofile={}", 3 + drawn.below(40)),
+            1 => format!("--nproc={}", 1 + drawn.below(40)),
+            _ => format!("--as={}", (300 + drawn.below(3_000)) << 20),
+        };
+        let ended = Ended::soon(&mut limited(&scene, &limit, "run c.yml --out out --format jsonl --timeout 10s"));
+        let shown = ended.stdout.lines().count();
+        let kept = journal::read(&scene.path("out")).map_or(0, |contents| contents.records.len());
+        let told = ended.stderr.lines().any(|line| line.starts_with("error: "));
+        let right = match ended.code {
+            Some(0 | 3 | 5) => kept == CASES,
+            Some(2) => told,
+            // The allocator and the loader end a process that gets no addresses; the shell one it cannot start.
+            None | Some(126 | 127 | 134) => at % 3 != 0,
+            _ => false,
+        };
+        // The table engine panics where it gets no threads, which is told.
+        let panicked = ended.stderr.contains("panicked at") && !ended.stderr.contains("the sink `parquet` panicked");
+        if !right || kept < shown || panicked {
+            failures.push(format!("{limit}: {kept} kept, {shown} shown, {ended:?}"));
+            continue;
+        }
+        if kept > 0 {
+            let resumed = Ended::soon(&mut limited(&scene, "--core=0", "run --resume out"));
+            let records = scene.journal("out").records.len();
+            if !matches!(resumed.code, Some(0 | 3 | 5)) || records != CASES {
+                failures.push(format!("{limit}, resumed: {records} records, {resumed:?}"));
+            }
+        }
+    }
+    println!("limits: {count}, {} failures", failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Ends a command and says how much memory it had at most, in MiB.
+fn peak_mib(mut command: Command) -> (Ended, u64) {
+    let output = tempfile::tempfile().unwrap();
+    let mut child = command.stdout(output).stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        peak = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(peak);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (Ended::soon_of(child), peak / 1024)
+}
+
+fn of_many_shapes(shapes: usize) -> Scene {
+    let listed: Vec<String> = (0..shapes).map(|at| format!("[{}, {}, 128]", 8 + at % 1000, 8 + at / 1000)).collect();
+    Scene::with(&format!(
+        "recipes: [baseline, int8wo, int8dq, float8wo, float8dq-row, float8dq-tensor, int4wo-32, int4wo-64, int4wo-128, \
+mxfp8]\ndevice: mock\nimplementations: [eager]\ntiming: {{precision: 50%, max_time: 1ms, max_warm_up: 1us}}
+models: [{{shapes: [{{name: custom, shapes: [{}]}}]}}]\n",
+        listed.join(", ")
+    ))
+}
+
+#[test]
+fn torture_by_size_a_plan_takes_little_memory() {
+    let scene = of_many_shapes(tries(2_000, 99_990));
+    let (ended, peak) = peak_mib(scene.command("run c.yml --dry-run"));
+    println!("a plan: {peak} MiB");
+    ended.ended_with(0);
+    assert!(peak < 476, "{peak} MiB");
+}
+
+#[test]
+fn torture_by_size_a_long_run_takes_little_memory() {
+    let scene = of_many_shapes(tries(100, 10_000));
+    let (ended, peak) = peak_mib(scene.command("run c.yml --out out"));
+    println!("a run: {peak} MiB");
+    ended.ended_with(0);
+    assert!(peak < 286, "{peak} MiB");
+}

@@ -17,6 +17,7 @@ pub mod record;
 mod regime;
 mod registry;
 mod text_file;
+mod verdict;
 mod written;
 
 pub use activation::Activation;
@@ -36,6 +37,7 @@ pub use record::{Record, Status};
 pub use regime::{Clock, Regime, buffer_sets, sets_needed};
 pub use registry::{NameTaken, Registry};
 pub use text_file::{read_text, too_long};
+pub use verdict::Verdict;
 
 /// What the macros of this crate expand to.
 #[doc(hidden)]

@@ -31,6 +31,11 @@ mod packed;
 pub mod probes;
 pub mod rowwise;
 
+// Types of these are in signatures.
+#[cfg(feature = "cube")]
+pub use ::cubecl;
+#[cfg(feature = "cuda")]
+pub use ::cudarc;
 pub use calorimeter_case::{Activation, Dtype};
 pub use dynamic::{DynamicCodes, DynamicForm, SharedScale};
 pub use packed::{PackedForm, WeightCodes};

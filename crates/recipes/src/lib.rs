@@ -37,6 +37,8 @@ mod sparsity;
 mod treatment;
 mod weight;
 
+// Tensors and backends are in signatures.
+pub use ::burn;
 pub use accuracy::{Accuracy, sqnr};
 pub use calorimeter_case::{Dtype, Element, Name, UnknownName};
 pub use dtype::FloatType;

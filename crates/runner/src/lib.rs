@@ -57,5 +57,7 @@ mod suite_speedups;
 mod tell;
 mod written_path;
 
+// Types of these are in signatures.
+pub use ::{chrono, regex, serde_json};
 pub use exit::Exit;
 pub use program::Calorimeter;

@@ -158,7 +158,7 @@ fn rates(speedups: &[&Speedup]) -> Rates {
     };
     let mut off: Vec<f64> = speedups.iter().map(|speedup| speedup.ratio.ln().abs().exp() - 1.0).collect();
     off.sort_unstable_by(f64::total_cmp);
-    let is = |verdict: Verdict| move |speedup: &Speedup| speedup.verdict == verdict.to_string();
+    let is = |verdict: Verdict| move |speedup: &Speedup| speedup.verdict == verdict;
     Rates {
         comparisons: speedups.len() as u32,
         false_verdict_rate: share(&is(Verdict::Faster)) + share(&is(Verdict::Slower)),
@@ -248,15 +248,20 @@ mod tests {
     use super::*;
     use calorimeter_case::Device;
 
-    fn one(ratio: f64, verdict: &str) -> Speedup {
+    fn one(ratio: f64, verdict: Verdict) -> Speedup {
         let (lo, hi) = (Some(ratio - 0.005), Some(ratio + 0.005));
-        Speedup { ratio, lo, hi, verdict: verdict.into(), ..Speedup::default() }
+        Speedup { ratio, lo, hi, verdict, ..Speedup::default() }
     }
 
     #[test]
     fn rates_and_the_floor_are_counted_from_the_comparisons() {
-        let mut speedups = vec![one(1.001, "SAME"); 16];
-        speedups.extend([one(1.03, "FASTER"), one(1.0 / 1.02, "UNCLEAR"), one(0.9, "SLOWER"), one(1.0, "SAME")]);
+        let mut speedups = vec![one(1.001, Verdict::Same); 16];
+        speedups.extend([
+            one(1.03, Verdict::Faster),
+            one(1.0 / 1.02, Verdict::Unclear),
+            one(0.9, Verdict::Slower),
+            one(1.0, Verdict::Same),
+        ]);
         let rates = rates(&speedups.iter().collect::<Vec<_>>());
         assert_eq!((rates.comparisons, rates.false_verdict_rate, rates.same_rate), (20, 0.1, 0.85));
         assert_eq!(rates.interval_miss_rate, 0.15);
@@ -265,7 +270,7 @@ mod tests {
 
     #[test]
     fn workloads_have_rates_of_their_own_and_one_margin() {
-        let compared = |off: f64, verdict: &str| {
+        let compared = |off: f64, verdict: Verdict| {
             let speedups = vec![one(1.0 + off, verdict); 10];
             Compared { case: Case::default(), stopwatch: "wall".into(), speedups }
         };
@@ -274,7 +279,12 @@ mod tests {
         // Of three workloads one cannot be timed here at all.
         let of = |middle| {
             summary(
-                &[compared(0.001, "SAME"), compared(9.0, "FASTER"), compared(middle, "SAME"), nothing()],
+                &[
+                    compared(0.001, Verdict::Same),
+                    compared(9.0, Verdict::Faster),
+                    compared(middle, Verdict::Same),
+                    nothing(),
+                ],
                 &device,
                 10,
             )

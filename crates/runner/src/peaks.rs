@@ -206,7 +206,7 @@ mod tests {
     use super::second_look::Share;
     use super::*;
     use calorimeter_case::Device;
-    use calorimeter_case::record::{Against, Estimate, Execution, Rates, Rotation, Time};
+    use calorimeter_case::record::{Against, Estimate, Execution, Rates, Roof, Rotation, Time};
     use calorimeter_shapes::Shape;
     use calorimeter_sinks::{Case, Status};
 
@@ -264,7 +264,7 @@ mod tests {
             execution: Execution { rotation: None, ..record(1_000, 8 * CACHE, 4e6, 1).execution },
             ..record(1_000, 8 * CACHE, 4e6, 1)
         };
-        assert_eq!(place(&large, &peaks(), &["bf16"], 1.0, CACHE).unwrap().bound, "memory");
+        assert_eq!(place(&large, &peaks(), &["bf16"], 1.0, CACHE).unwrap().bound, Roof::Memory);
     }
 
     #[test]

@@ -72,6 +72,10 @@ mod stored;
 pub mod table;
 pub mod terminal;
 
+// Types of these are in signatures.
+pub use ::{chrono, serde_json};
+#[cfg(feature = "tables")]
+pub use ::polars;
 pub use calorimeter_case::{self as case, record};
 pub use calorimeter_case::{Case, CaseId, Record, Status};
 pub use error::SinkError;

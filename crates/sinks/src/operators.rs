@@ -64,7 +64,7 @@ fn entry(record: &Record) -> Value {
 mod tests {
     use super::*;
     use calorimeter_case::Case;
-    use calorimeter_case::record::{Estimate, Memory, Roofline};
+    use calorimeter_case::record::{Estimate, Memory, Roof, Roofline};
     use calorimeter_case::record::{Footprint, Rates, Time};
 
     #[test]
@@ -77,7 +77,7 @@ mod tests {
             time: Time { time_ns: Some(Estimate { median: 2e6, lo: None, hi: None }), ..Time::default() },
             rates: Rates {
                 gbps: Some(400.0),
-                roofline: Some(Roofline { percent: 80.0, bound: "memory".into(), ..Roofline::default() }.into()),
+                roofline: Some(Roofline { percent: 80.0, bound: Roof::Memory, ..Roofline::default() }.into()),
                 ..Rates::default()
             },
             footprint: Footprint {

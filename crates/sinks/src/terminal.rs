@@ -88,7 +88,7 @@ mod tests {
             ratio,
             lo: Some(ratio * 0.9),
             hi: Some(ratio * 1.1),
-            verdict: verdict.into(),
+            verdict: verdict.parse().unwrap(),
             ..Speedup::default()
         };
         Record { speedup: Some(speedup), ..record }

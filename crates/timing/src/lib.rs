@@ -28,7 +28,6 @@ mod silence;
 mod stop_rule;
 mod stopwatch;
 mod suite;
-mod verdict;
 mod wall_clock;
 mod warm_up;
 mod written;
@@ -46,8 +45,16 @@ pub mod nvtx;
 pub mod telemetry;
 pub mod trace;
 
+// Types of these are in signatures.
+#[cfg(feature = "criterion")]
+pub use ::criterion;
+#[cfg(feature = "cubecl")]
+pub use ::cubecl;
+#[cfg(feature = "cuda")]
+pub use ::cudarc;
 pub use across::Across;
 pub use arm::Arm;
+pub use calorimeter_case::Verdict;
 pub use closure::Closure;
 pub use compare::{Compared, compare, compare_arms};
 #[cfg(feature = "criterion")]
@@ -69,5 +76,4 @@ pub use stopwatch::{Granularity, LaunchSpan, Overhead, Reading, Stopwatch, Work}
 pub use suite::{SuiteMean, geometric_mean};
 #[cfg(feature = "cubecl")]
 pub use timestamps::Timestamps;
-pub use verdict::{UnknownVerdict, Verdict};
 pub use wall_clock::WallClock;

@@ -67,6 +67,8 @@ pub use backends::CubeOf;
 pub use backends::{Machines, open, open_operator};
 /// The traits for ways to run are written in its types.
 pub use burn;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub use burn_cubecl;
 pub use calorimeter_case::{Activation, Counts, Device, DeviceKind, FusionModel, Implementation, NameTaken, Suite};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cube_pass::{Read, cube_pass, cube_pass_mixed};

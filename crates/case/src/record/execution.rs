@@ -15,15 +15,35 @@ pub struct Execution {
     /// Kernels that ran in one run, where the clock sees them.
     #[serde(default, skip_serializing_if = "no_number")]
     pub kernel_launches: Option<f64>,
-    /// Of a pattern that is worth fusing: `fused` where fewer kernels ran than unfused, else `not-fused`.
+    /// What became of a pattern that is worth fusing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fusion_state: Option<String>,
+    pub fusion_state: Option<FusionState>,
     /// What the autotuner decided for the case: the problem and the candidate that was fastest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub autotune: Vec<String>,
     /// The buffer sets that the launches go through in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotation: Option<Rotation>,
+}
+
+/// What became of a pattern that is worth fusing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FusionState {
+    /// Fewer kernels ran than unfused.
+    Fused,
+    /// As many ran, or more.
+    NotFused,
+}
+
+impl FusionState {
+    /// The word used in the JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fused => "fused",
+            Self::NotFused => "not-fused",
+        }
+    }
 }
 
 /// The buffer sets of a case.

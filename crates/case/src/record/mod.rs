@@ -21,13 +21,13 @@ mod traffic;
 mod weights;
 
 pub use accuracy::Accuracy;
-pub use execution::{Execution, Rotation};
+pub use execution::{Execution, FusionState, Rotation};
 pub use footprint::{Bound, Footprint, Memory};
 pub use number::finite;
 pub use outcome::{Outcome, Status};
 pub use preparation::{Preparation, Tuning};
 pub use profile::{KernelShare, Profile};
-pub use rates::{Against, Rates, Roofline};
+pub use rates::{Against, Rates, Roof, Roofline};
 pub use series::Series;
 pub use speedup::{Speedup, SuiteSpeedup};
 pub use telemetry::{Telemetry, TelemetrySample};

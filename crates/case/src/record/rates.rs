@@ -2,6 +2,7 @@
 
 use super::number::no_number;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Rates, and where they stand against the machine's peaks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,8 +21,8 @@ pub struct Rates {
 /// Where a case stands against the machine's measured peaks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Roofline {
-    /// What limits the case: `compute` or `memory`.
-    pub bound: String,
+    /// What limits the case.
+    pub bound: Roof,
     /// Percent of that limit reached.
     pub percent: f64,
     /// Which of its peaks that is.
@@ -42,6 +43,36 @@ pub struct Roofline {
     /// The bandwidth peak in 10⁹ bytes per second.
     #[serde(default, skip_serializing_if = "no_number")]
     pub peak_gbps: Option<f64>,
+}
+
+/// What of a machine limits a case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Roof {
+    /// The rate of its memory.
+    #[default]
+    Memory,
+    /// The rate of its last cache.
+    Cache,
+    /// The rate of its products.
+    Compute,
+}
+
+impl Roof {
+    /// The word used in the JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Cache => "cache",
+            Self::Compute => "compute",
+        }
+    }
+}
+
+impl fmt::Display for Roof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
 }
 
 /// How long a device kept up a peak.

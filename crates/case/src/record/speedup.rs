@@ -2,7 +2,7 @@
 
 use super::Estimate;
 use super::number::no_number;
-use crate::CaseId;
+use crate::{CaseId, Verdict};
 use serde::{Deserialize, Serialize};
 
 /// The comparison with another case, measured in alternation with it or, where power or heat held the device back, each alone.
@@ -22,7 +22,7 @@ pub struct Speedup {
     #[serde(default, skip_serializing_if = "Estimate::is_absent")]
     pub in_turns: Option<Box<Estimate>>,
     /// `FASTER`, `SLOWER`, `SAME` or `UNCLEAR`, which early journals call `INCONCLUSIVE`.
-    pub verdict: String,
+    pub verdict: Verdict,
     /// A difference within this share of 1 is none.
     #[serde(default, skip_serializing_if = "no_number")]
     pub margin: Option<f64>,

@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn against(mut fused: Record, unfused: &Record, (lo, ratio, hi): (f64, f64, f64)) -> Record {
-        let (vs, verdict) = (unfused.case.id.clone(), "FASTER".into());
+        let (vs, verdict) = (unfused.case.id.clone(), calorimeter_case::Verdict::Faster);
         fused.speedup = Some(Speedup { vs, ratio, lo: Some(lo), hi: Some(hi), verdict, ..Speedup::default() });
         fused
     }

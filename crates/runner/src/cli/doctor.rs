@@ -57,7 +57,10 @@ fn line(check: &Check) -> String {
 
 fn shallow() -> String {
     let mut text = String::new();
-    let _ = writeln!(text, "calorimeter {}, burn 0.21.0, cubecl 0.10.0", env!("CARGO_PKG_VERSION"));
+    let built_with = [("burn", option_env!("CALORIMETER_BURN")), ("cubecl", option_env!("CALORIMETER_CUBECL"))];
+    let built_with: String =
+        built_with.iter().filter_map(|(name, version)| Some(format!(", {name} {}", (*version)?))).collect();
+    let _ = writeln!(text, "calorimeter {}{built_with}", env!("CARGO_PKG_VERSION"));
     if let Some(bytes) = host::available_memory() {
         let _ = writeln!(text, "memory available: {:.1} GB\n", bytes as f64 / 1e9);
     }

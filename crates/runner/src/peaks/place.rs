@@ -1,7 +1,7 @@
 //! Where a case stands against the peaks.
 
 use super::known::{MEMORY, Peaks, TOLERATED_PERCENT};
-use calorimeter_case::record::{Against, Roofline};
+use calorimeter_case::record::{Against, Roof, Roofline};
 use calorimeter_sinks::Record;
 
 /// Where a case stands against the sustained peak of its kinds of number, and that of memory or cache.
@@ -19,14 +19,14 @@ pub fn place(record: &Record, peaks: &Peaks, kinds: &[&str], share: f64, cache_b
     let percent = |rate: Option<f64>, peak: Option<f64>| Some(100.0 * rate? / peak?);
     let compute_percent = percent(record.case.flops.map(|flops| flops as f64 * share / nanos / 1e3), peak_tflops);
     let memory_percent = percent(record.case.bytes.map(|bytes| bytes as f64 / nanos), peak_gbps);
-    let storage = if cold || peaks.cache_gbps.is_none() { "memory" } else { "cache" };
+    let storage = if cold || peaks.cache_gbps.is_none() { Roof::Memory } else { Roof::Cache };
     let (bound, against, percent) = match (compute_percent, memory_percent) {
-        (Some(compute), Some(memory)) if compute >= memory => ("compute", Against::Sustained, compute),
-        (Some(compute), None) => ("compute", Against::Sustained, compute),
+        (Some(compute), Some(memory)) if compute >= memory => (Roof::Compute, Against::Sustained, compute),
+        (Some(compute), None) => (Roof::Compute, Against::Sustained, compute),
         (_, Some(memory)) => (storage, Against::Burst, memory),
         (None, None) => return None,
     };
-    let (bound, against) = (bound.into(), Some(against));
+    let against = Some(against);
     Some(Roofline { bound, percent, against, compute_percent, memory_percent, peak_tflops, burst_tflops, peak_gbps })
 }
 

@@ -114,7 +114,7 @@ fn together(mut records: Vec<Record>) -> Option<Record> {
         if let (Some(across), Some(speedup)) = (Across::of(&ratios), &mut record.speedup) {
             (speedup.ratio, speedup.lo, speedup.hi) = (across.mean, Some(across.lo), Some(across.hi));
             let margin = speedup.margin.unwrap_or_default();
-            speedup.verdict = Verdict::of(speedup.lo, speedup.hi, margin).to_string();
+            speedup.verdict = Verdict::of(speedup.lo, speedup.hi, margin);
             speedup.rounds_needed = None;
         }
     } else if !ratios.is_empty() {
@@ -135,7 +135,7 @@ mod tests {
         record.time.time_ns = Some(Estimate { median: nanos, lo: Some(nanos * 0.999), hi: Some(nanos * 1.001) });
         record.time.converged = Some(true);
         record.rates.gbps = Some(1e6 / nanos);
-        record.speedup = Some(Speedup { ratio, margin: Some(0.02), verdict: "FASTER".into(), ..Speedup::default() });
+        record.speedup = Some(Speedup { ratio, margin: Some(0.02), verdict: Verdict::Faster, ..Speedup::default() });
         record
     }
 
@@ -151,7 +151,7 @@ mod tests {
         assert!((record.rates.gbps.unwrap() - 1000.0).abs() < 2.0);
         let speedup = record.speedup.unwrap();
         assert!((speedup.ratio - 1.04).abs() < 0.01, "{speedup:?}");
-        assert_eq!(speedup.verdict, "UNCLEAR");
+        assert_eq!(speedup.verdict, Verdict::Unclear);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::real_devices::vulkan_is_here;
 use crate::scene::{Ended, Scene, TIMING, find, wait_until};
+use calorimeter_case::Verdict;
 use calorimeter_runner::dialects::Source;
 use calorimeter_runner::run::{Place, Request, Show};
 use calorimeter_runner::worker::{Assignment, Executor, InProcess, Listener, WorkerError};
@@ -195,7 +196,7 @@ fn a_floor_of_noise_that_cannot_be_is_refused_and_told() {
         let ended = scene.run(&format!("run c.yml --out {out} --format jsonl"));
         assert!(ended.ended_with(0).stderr.contains("are not noise"), "{ended:?}");
         let speedup = find(&ended.records(), "int8wo/eager/mock/f32/m8-").speedup.clone().unwrap();
-        assert_eq!((speedup.verdict.as_str(), speedup.margin), ("FASTER", Some(0.02)));
+        assert_eq!((speedup.verdict, speedup.margin), (Verdict::Faster, Some(0.02)));
     }
 }
 

@@ -1,6 +1,7 @@
 //! What goes wrong in one case stays in that case.
 
 use crate::scene::{Ended, Scene, TIMING, find, not_ok};
+use calorimeter_case::Verdict;
 use calorimeter_sinks::{Record, Status};
 use std::process::Command;
 
@@ -28,7 +29,7 @@ fn victim(run: &mut Command) -> Record {
     assert_eq!(not_ok(&records), [&victim]);
     for other in records.iter().filter(|record| record.outcome.status == Status::Ok) {
         assert_eq!(other.time.windows.len(), 10);
-        let faster = other.speedup.as_ref().is_some_and(|speedup| speedup.verdict == "FASTER");
+        let faster = other.speedup.as_ref().is_some_and(|speedup| speedup.verdict == Verdict::Faster);
         assert_eq!(faster, other.case.recipe == "int8wo", "{other:?}");
     }
     let code = if victim.outcome.status == Status::Mismatch { 3 } else { 5 };

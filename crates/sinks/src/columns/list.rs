@@ -3,7 +3,7 @@
 use super::read::{accuracy, joined, measured, middle, speedup, throttle, windows};
 use super::{Column, Field, Read};
 use calorimeter_case::Name;
-use calorimeter_case::record::Against;
+use calorimeter_case::record::{Against, FusionState};
 
 /// Every column of `results.csv` and `results.parquet`, in their order.
 pub static COLUMNS: &[Column] = &[
@@ -250,7 +250,7 @@ pub static COLUMNS: &[Column] = &[
         field: "fusion_state",
         unit: "",
         doc: "of a pattern of fusion: `fused` where fewer kernels ran than it has operators, else `not-fused`",
-        read: Read::Text(|r| r.execution.fusion_state.as_deref()),
+        read: Read::Text(|r| r.execution.fusion_state.map(FusionState::as_str)),
     },
     Column {
         name: "autotune",

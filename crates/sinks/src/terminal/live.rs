@@ -2,8 +2,8 @@
 
 use super::text::{four_digits, indented, interval, mebibytes, nanoseconds, wrap};
 use super::{Colour, RECIPE_WIDTH, WIDTH, bold, group, paint};
-use calorimeter_case::Case;
 use calorimeter_case::record::{KernelShare, Record, Status, finite};
+use calorimeter_case::{Case, Verdict};
 
 const IMPLEMENTATION_WIDTH: usize = 6;
 
@@ -78,7 +78,7 @@ pub fn row(record: &Record, colour: Colour) -> String {
 /// The number of kernels, where they were counted, and whether they are fewer than unfused.
 fn launched(record: &Record) -> String {
     let count = record.execution.kernel_launches.map_or("-".into(), |launches| format!("{launches:.0}"));
-    record.execution.fusion_state.iter().fold(count, |text, state| format!("{text} {state}"))
+    record.execution.fusion_state.iter().fold(count, |text, state| format!("{text} {}", state.as_str()))
 }
 
 fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
@@ -89,7 +89,7 @@ fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
         time_interval: &record.time.time_ns.and_then(|t| interval(t.median, t.lo, t.hi)).unwrap_or_default(),
         speedup: &record.speedup.as_ref().map_or("-".into(), |s| format!("{}x", four_digits(s.ratio))),
         speedup_interval: &record.speedup.as_ref().and_then(|s| interval(s.ratio, s.lo, s.hi)).unwrap_or_default(),
-        verdict: record.speedup.as_ref().map_or("".into(), |s| verdict(&s.verdict, colour)),
+        verdict: record.speedup.as_ref().map_or("".into(), |s| verdict(s.verdict, colour)),
         rate: &rate(record),
         sqnr: &sqnr(record),
         weights: &match (record.case.mode.is_operator(), record.rates.gbps, record.weights.weight_bytes) {
@@ -220,12 +220,12 @@ impl From<&str> for Painted {
     }
 }
 
-fn verdict(verdict: &str, colour: Colour) -> Painted {
-    let word = if verdict == "INCONCLUSIVE" { "UNCLEAR" } else { verdict };
+fn verdict(verdict: Verdict, colour: Colour) -> Painted {
+    let word = verdict.as_str();
     let text = match verdict {
-        "FASTER" => paint(word, "32", colour),
-        "SLOWER" => paint(word, "31", colour),
-        _ => word.into(),
+        Verdict::Faster => paint(word, "32", colour),
+        Verdict::Slower => paint(word, "31", colour),
+        Verdict::Same | Verdict::Unclear => word.into(),
     };
     Painted { invisible: text.len() - word.len(), text }
 }

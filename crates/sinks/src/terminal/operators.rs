@@ -179,6 +179,7 @@ fn above(memory: &Memory) -> Option<String> {
 mod tests {
     use super::*;
     use crate::record::{Estimate, Speedup};
+    use calorimeter_case::Verdict;
     use calorimeter_case::record::{Outcome, Rates, Time};
 
     fn record(implementation: &str, dimension: u64, nanos: f64, ratio: Option<f64>) -> Record {
@@ -193,7 +194,7 @@ mod tests {
             bytes: Some(dimension << 20),
             ..Case::default()
         };
-        let speedup = ratio.map(|ratio| Speedup { ratio, verdict: "FASTER".into(), ..Speedup::default() });
+        let speedup = ratio.map(|ratio| Speedup { ratio, verdict: Verdict::Faster, ..Speedup::default() });
         let time_ns = Some(Estimate { median: nanos, lo: None, hi: None });
         Record {
             speedup,

@@ -1,9 +1,9 @@
 //! What a record is as JSON.
 
 use crate::samples::{bare, full};
-use calorimeter_case::{Axes, Case, Device, Name, Regime};
+use calorimeter_case::{Axes, Case, Device, Name, Regime, Verdict};
 use calorimeter_sinks::record::{
-    Accuracy, Estimate, Footprint, Outcome, Preparation, Rates, Record, Roofline, Speedup, Status, Time, Tuning,
+    Accuracy, Estimate, Footprint, Outcome, Preparation, Rates, Record, Roof, Roofline, Speedup, Status, Time, Tuning,
     Weights, Window, finite,
 };
 use proptest::prelude::*;
@@ -26,13 +26,13 @@ fn numbers_that_json_cannot_hold_are_left_out() {
     let before = serde_json::to_string(&record).unwrap();
     record.rates.tflops = Some(f64::INFINITY);
     record.time.time_ns = Some(Estimate { median: f64::NAN, lo: Some(1.0), hi: None });
-    record.rates.roofline = Some(Roofline { bound: "memory".into(), percent: f64::NAN, ..Roofline::default() }.into());
+    record.rates.roofline = Some(Roofline { bound: Roof::Memory, percent: f64::NAN, ..Roofline::default() }.into());
     record.speedup = Some(Speedup {
         vs: "b".into(),
         ratio: f64::INFINITY,
         lo: None,
         hi: None,
-        verdict: "FASTER".into(),
+        verdict: Verdict::Faster,
         ..Speedup::default()
     });
     assert_eq!(serde_json::to_string(&record).unwrap(), before);
@@ -93,7 +93,7 @@ prop_compose! {
                 profiler: flags.1,
                 memory_profiler: flags.2,
                 ..Case::default()
-            }, speedup: ratio.map(|ratio| Speedup { vs: "b".into(), ratio, lo, hi: None, verdict: "SAME".into(), ..Speedup::default() }), accuracy: flags.0.then(|| Accuracy { sqnr_db, rel_l2, ..Accuracy::default() }.into()), time: Time { time_ns, windows: windows.into_iter().map(|(launches, nanos)| Window { launches, nanos, ..Window::default() }).collect(), converged: flags.3, ..Time::default() }, rates: Rates { tflops, gbps, roofline: percent.map(|percent| Roofline { bound: "compute".into(), percent, ..Roofline::default() }.into()) }, weights: Weights { weight_bytes, baseline_weight_bytes, quantise_ns }, footprint: Footprint { peak_bytes, ..Footprint::default() }, preparation: Preparation { prime_ns, granularity_ns, tuning: tuned.map(|nanos| Tuning { nanos, events: 1 }), ..Preparation::default() }, outcome: Outcome { warnings, stderr_tail: reason.clone(), reason, ..status.into() }, ..Record::new(Case::default(), status) }
+            }, speedup: ratio.map(|ratio| Speedup { vs: "b".into(), ratio, lo, hi: None, verdict: Verdict::Same, ..Speedup::default() }), accuracy: flags.0.then(|| Accuracy { sqnr_db, rel_l2, ..Accuracy::default() }.into()), time: Time { time_ns, windows: windows.into_iter().map(|(launches, nanos)| Window { launches, nanos, ..Window::default() }).collect(), converged: flags.3, ..Time::default() }, rates: Rates { tflops, gbps, roofline: percent.map(|percent| Roofline { bound: Roof::Compute, percent, ..Roofline::default() }.into()) }, weights: Weights { weight_bytes, baseline_weight_bytes, quantise_ns }, footprint: Footprint { peak_bytes, ..Footprint::default() }, preparation: Preparation { prime_ns, granularity_ns, tuning: tuned.map(|nanos| Tuning { nanos, events: 1 }), ..Preparation::default() }, outcome: Outcome { warnings, stderr_tail: reason.clone(), reason, ..status.into() }, ..Record::new(Case::default(), status) }
     }
 }
 

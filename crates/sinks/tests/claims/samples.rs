@@ -1,11 +1,11 @@
 //! Records and journals that the claims share.
 
-use calorimeter_case::{Case, Counts, Export, FusionModel};
+use calorimeter_case::{Case, Counts, Export, FusionModel, Verdict};
 use calorimeter_sinks::journal::{Header, Resumed, Summary};
 use calorimeter_sinks::record::{
-    Accuracy, Against, Bound, Estimate, Execution, Footprint, KernelShare, LaunchTimes, Memory, Outcome, Preparation,
-    Profile, Rates, Record, Roofline, Rotation, Scatter, Speedup, Status, Telemetry, TelemetrySample, Time, Traffic,
-    Tuning, Weights, Window,
+    Accuracy, Against, Bound, Estimate, Execution, Footprint, FusionState, KernelShare, LaunchTimes, Memory, Outcome,
+    Preparation, Profile, Rates, Record, Roof, Roofline, Rotation, Scatter, Speedup, Status, Telemetry,
+    TelemetrySample, Time, Traffic, Tuning, Weights, Window,
 };
 use calorimeter_sinks::{Run, Stored};
 use std::path::Path;
@@ -45,7 +45,7 @@ pub fn full(id: &str) -> Record {
             ratio: 1.7,
             lo: Some(1.6),
             hi: Some(1.8),
-            verdict: "FASTER".into(),
+            verdict: Verdict::Faster,
             margin: Some(0.02),
             rounds_needed: Some(90),
             in_turns: Some(Box::new(Estimate { median: 1.9, lo: Some(1.8), hi: Some(2.0) })),
@@ -89,7 +89,7 @@ pub fn full(id: &str) -> Record {
             stopwatch: Some("cupti".into()),
             kernel: Some("gemm<bf16, 128>".into()),
             kernel_launches: Some(2.5),
-            fusion_state: Some("not-fused".into()),
+            fusion_state: Some(FusionState::NotFused),
             autotune: vec!["m1024 bf16: tiled".into(), "m512 bf16: plane".into()],
             rotation: Some(Rotation { sets: 3, bytes: 1 << 24, cache_bytes: Some(1 << 25) }),
         },
@@ -128,7 +128,7 @@ pub fn full(id: &str) -> Record {
             tflops: Some(723.4),
             gbps: Some(4100.0),
             roofline: Some(Box::new(Roofline {
-                bound: "memory".into(),
+                bound: Roof::Memory,
                 percent: 85.5,
                 against: Some(Against::Burst),
                 compute_percent: Some(9.0e-5),

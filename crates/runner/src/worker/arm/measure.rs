@@ -11,7 +11,9 @@ use crate::worker::poison::{Poisoned, guarded, poisoned};
 use crate::worker::scene::Scene;
 use calorimeter_case::record::{Estimate, Scatter, Speedup, Telemetry, Window, finite};
 use calorimeter_case::{CaseId, Clock, Record, Status};
-use calorimeter_timing::{self as timing, Measurement, Observer, Options, Phase, Series, Silence, State, TimingError};
+use calorimeter_timing::{
+    self as timing, Measurement, Observer, Options, Overhead, Phase, Series, Silence, State, TimingError,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Launches over which the device's own counters are read, outside any window.
@@ -28,7 +30,7 @@ pub fn measure(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Re
     let platform = platforms::of(scene.operands.device);
     for (arm, outcome) in arms.iter_mut().zip(outcome) {
         let baseline = arm.against.as_ref().and_then(|id| cases.iter().position(|case| case == id));
-        fill(&mut arm.record, outcome, arm.against.clone(), options.margin, telemetry.as_ref());
+        fill(arm, outcome, options.margin, telemetry.as_ref());
         if arm.stopwatch.holds_gaps() {
             arm.record.time.with_gaps_ns = arm.record.time.time_ns.map(|time| time.median);
         }
@@ -93,13 +95,9 @@ fn count(arm: &mut Arm, platform: &dyn Platform) {
     telemetry.cache_misses = counted.cache_misses.and_then(each);
 }
 
-fn fill(
-    record: &mut Record,
-    outcome: Result<Measurement, TimingError>,
-    against: Option<CaseId>,
-    margin: f64,
-    telemetry: Option<&Telemetry>,
-) {
+fn fill(arm: &mut Arm, outcome: Result<Measurement, TimingError>, margin: f64, telemetry: Option<&Telemetry>) {
+    let (against, overhead) = (arm.against.clone(), arm.stopwatch.overhead());
+    let record = &mut arm.record;
     let measured = match outcome {
         Ok(measured) => measured,
         Err(error) => {
@@ -132,7 +130,7 @@ fn fill(
         in_turns: measured
             .comparison_in_turns
             .map(|turns| Box::new(Estimate { median: turns.ratio, lo: turns.lo, hi: turns.hi })),
-        verdict: comparison.verdict.to_string(),
+        verdict: comparison.verdict,
         margin: Some(margin),
         rounds_needed: comparison.rounds_needed,
     });
@@ -141,9 +139,7 @@ fn fill(
     record.outcome.warnings.extend(measured.scatter.warnings());
     record.time.launch_bound = match record.time.busy {
         Some(busy) => Some(busy < BUSY),
-        None => {
-            record.time.enqueue_ns.map(|enqueue| launch_bound(record.execution.stopwatch.as_deref(), median, enqueue))
-        }
+        None => record.time.enqueue_ns.map(|enqueue| launch_bound(overhead, median, enqueue)),
     };
     record.telemetry = telemetry.map(|telemetry| {
         Box::new(Telemetry {
@@ -201,10 +197,13 @@ fn state(record: &mut Record, measured: &Measurement) {
 /// A device that is busy for a smaller share of the time waits for the host.
 const BUSY: f64 = 0.8;
 
-/// Whether the host, not the device, sets the pace of launches that follow one another. A wall-clock slope is the longer
-/// of the two times and cannot be shorter than enqueuing takes.
-fn launch_bound(stopwatch: Option<&str>, nanos: f64, enqueue: f64) -> bool {
-    if stopwatch == Some("slope") { enqueue >= 0.8 * nanos } else { nanos < 1.2 * enqueue }
+/// Whether the host, not the device, sets the pace of launches that follow one another. The slope of the host's clock is the
+/// longer of the two times and cannot be shorter than enqueuing takes.
+fn launch_bound(overhead: Overhead, nanos: f64, enqueue: f64) -> bool {
+    match overhead {
+        Overhead::Inside => enqueue >= 0.8 * nanos,
+        Overhead::Outside => nanos < 1.2 * enqueue,
+    }
 }
 
 /// Passes on what the measurement does, and notices a poisoned process between two windows.

@@ -4,6 +4,7 @@ use super::inspection::Inspection;
 use crate::worker::arm::Arm;
 use crate::worker::protocol::Assignment;
 use crate::worker::scene::Scene;
+use calorimeter_case::record::FusionState;
 use calorimeter_case::{Case, CaseId, Implementation};
 use calorimeter_timing::Failure;
 use std::collections::HashMap;
@@ -37,7 +38,8 @@ impl Inspection for Telling {
         for arm in arms.iter_mut().filter(|arm| arm.record.case.fusion.is_some()) {
             let unfused = arm.against.as_ref().and_then(|id| counted.get(id));
             if let (Some(unfused), Some(own)) = (unfused, arm.record.execution.kernel_launches) {
-                arm.record.execution.fusion_state = Some(if own < *unfused { "fused" } else { "not-fused" }.to_owned());
+                arm.record.execution.fusion_state =
+                    Some(if own < *unfused { FusionState::Fused } else { FusionState::NotFused });
             }
         }
     }

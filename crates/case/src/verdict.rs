@@ -1,10 +1,11 @@
 //! What a speed-up's interval allows one to say.
 
+use crate::UnknownName;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{fmt, str::FromStr};
 
 /// What a speed-up's interval allows one to say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// The whole interval lies above 1 by more than the margin.
     Faster,
@@ -13,6 +14,7 @@ pub enum Verdict {
     /// The whole interval lies within the margin of 1.
     Same,
     /// None of these: more rounds, or a quieter machine, would be needed.
+    #[default]
     Unclear,
 }
 
@@ -34,7 +36,8 @@ impl Verdict {
         }
     }
 
-    fn word(self) -> &'static str {
+    /// The word of the tables and of the JSON.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Faster => "FASTER",
             Self::Slower => "SLOWER",
@@ -44,30 +47,26 @@ impl Verdict {
     }
 }
 
-/// A word that is no verdict.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no verdict; there are FASTER, SLOWER, SAME and UNCLEAR")]
-pub struct UnknownVerdict(pub String);
-
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.as_str())
     }
 }
 
 impl FromStr for Verdict {
-    type Err = UnknownVerdict;
+    type Err = UnknownName;
 
-    fn from_str(word: &str) -> Result<Self, UnknownVerdict> {
+    fn from_str(word: &str) -> Result<Self, UnknownName> {
         // What older journals call it.
-        let word = if word == "INCONCLUSIVE" { Self::Unclear.word() } else { word };
-        Self::ALL.into_iter().find(|verdict| verdict.word() == word).ok_or_else(|| UnknownVerdict(word.to_owned()))
+        let word = if word == "INCONCLUSIVE" { Self::Unclear.as_str() } else { word };
+        let found = Self::ALL.into_iter().find(|verdict| verdict.as_str() == word);
+        found.ok_or_else(|| UnknownName::new("verdict", word, Self::ALL.map(Self::as_str)))
     }
 }
 
 impl Serialize for Verdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
+        serializer.serialize_str(self.as_str())
     }
 }
 
@@ -104,6 +103,6 @@ mod tests {
             assert_eq!(serde_json::from_str::<Verdict>(&json).unwrap(), verdict);
         }
         assert_eq!("INCONCLUSIVE".parse(), Ok(Verdict::Unclear));
-        assert_eq!("faster".parse::<Verdict>(), Err(UnknownVerdict("faster".into())));
+        assert!("faster".parse::<Verdict>().is_err());
     }
 }

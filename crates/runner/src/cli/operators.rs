@@ -82,10 +82,17 @@ fn entries(
         let known = known.into_iter().collect::<Vec<_>>().join(", ");
         return Err(CliError::Usage(format!("none of these operators has an axis {name:?}; they have {known}")));
     }
-    let mut entries = Vec::new();
+    let (mut entries, mut asked) = (Vec::new(), 0u64);
     for operator in operators {
         let sizes: Vec<Size> = sizes(preset.sizes(operator), given)?.into_iter().map(Size::custom).collect();
-        for element in dtypes.clone().unwrap_or_else(|| vec![usual(operator)]) {
+        let usual = [usual(operator)];
+        let elements = dtypes.as_deref().unwrap_or(&usual);
+        asked = asked.saturating_add((sizes.len() as u64).saturating_mul(elements.len() as u64));
+        if asked > MAX_SHAPES {
+            let why = format!("up to {operator} there are {asked} sizes, more than {MAX_SHAPES}; give fewer values");
+            return Err(CliError::Usage(why));
+        }
+        for &element in elements {
             let origin = Origin::command(suite.name());
             entries.push(Entry {
                 element,

@@ -134,6 +134,14 @@ fn too_much_is_counted_and_refused() {
         ),
         (format!("{COMMON}{}", models("{}", 10_001)), "c.yml: 10001 models, more than 10000; split the file"),
         (
+            format!("{COMMON}mock: [{}]\n{}", "{},".repeat(100_000), models("{}", 10_000)),
+            "c.yml: what stands at the top for each of its 10000 models comes to ",
+        ),
+        (
+            format!("device: mock\nrecipes: [{}]\n{}", "int8wo, ".repeat(500_000), models("{}", 10_000)),
+            "c.yml: models[0]: shapes (or matrix_shapes) is missing or empty",
+        ),
+        (
             format!("{COMMON}models: [{{shapes: [{{name: custom, shapes: {}", "[".repeat(100_000)),
             "c.yml: lists and maps are nested more than 64 deep; is a bracket never closed?",
         ),
@@ -150,6 +158,10 @@ fn too_much_is_counted_and_refused() {
     let axes = format!("m={0} --axis k={0} --axis n={0}", vec!["8"; 101].join(","));
     let ended = Ended::of(&mut Scene::new().limited(LIMIT, &format!("gemm --device mock --dry-run --axis {axes}")));
     assert!(ended.error().contains(" sizes, more than 1000000; give fewer values"), "{}", ended.error());
+    let axes = format!("m={0} --axis k={0}", (1..=400).map(|size| size.to_string()).collect::<Vec<_>>().join(","));
+    let suite = format!("gemm --device mock --dry-run --dtypes {} --axis {axes}", ["f32"; 100].join(","));
+    let ended = Ended::of(&mut Scene::new().limited(LIMIT, &suite));
+    assert!(ended.error().starts_with("up to "), "{}", ended.error());
 }
 
 /// So many that the cases of all cubes are too many.

@@ -9,11 +9,13 @@ use calorimeter_case::{Axes, Name};
 use calorimeter_recipes::{Dtype, Element, Sparsity};
 use calorimeter_shapes::{Grid, MAX_SHAPES};
 use calorimeter_zoo::{Subject, ZooError};
+use std::collections::HashSet;
+use std::hash::Hash;
 use std::path::Path;
 
 /// What a file asks for.
 pub fn read(source: &Source) -> Result<Document, ConfigError> {
-    let file: File = yaml::parse(source)?;
+    let file = said_once(yaml::parse(source)?);
     let invalid = |message: &str| Err(ConfigError::invalid(source.path.clone(), message));
     if file.mode == Mode::Training {
         return invalid("benchmark_mode training is not available in this version; only inference is");
@@ -30,6 +32,14 @@ pub fn read(source: &Source) -> Result<Document, ConfigError> {
             "recipes (or quantization_config_recipe_names) is missing or empty; write for example [baseline, int8wo]",
         );
     }
+    let copied = copied(&file);
+    if copied > MOST_COPIED {
+        let (models, most) = (file.models.len(), MOST_COPIED >> 20);
+        return invalid(&format!(
+            "what stands at the top for each of its {models} models comes to {} MiB, more than {most}; split the file",
+            copied >> 20
+        ));
+    }
     let mut entries = Vec::with_capacity(file.models.len());
     let mut room = MAX_SHAPES;
     for (index, model) in file.models.iter().enumerate() {
@@ -40,6 +50,29 @@ pub fn read(source: &Source) -> Result<Document, ConfigError> {
         entries.push(entry);
     }
     Ok(Document { entries, output_dir: file.output_dir.map(Into::into), notes: Vec::new() })
+}
+
+/// What is named again among the recipes, sparsities, implementations or regimes for all models adds nothing.
+fn said_once(mut file: File) -> File {
+    keep_first(&mut file.recipes);
+    keep_first(&mut file.sparsities);
+    file.implementations.as_mut().map(keep_first);
+    file.regimes.as_mut().map(keep_first);
+    file
+}
+
+fn keep_first<T: Clone + Eq + Hash>(list: &mut Vec<T>) {
+    let mut seen = HashSet::with_capacity(list.len());
+    list.retain(|one| seen.insert(one.clone()));
+}
+
+/// What the models of a file may take of its top together, in bytes as it would be written.
+const MOST_COPIED: usize = 64 << 20;
+
+/// How much the models take of the top of their file, each a copy of it.
+fn copied(file: &File) -> usize {
+    let top = serde_json::to_vec(&(&file.recipes, &file.sparsities, file.defaults()));
+    top.map_or(0, |top| top.len()).saturating_mul(file.models.len())
 }
 
 fn entry(file: &File, model: ModelEntry, origin: Origin, room: u64) -> Result<Entry, String> {

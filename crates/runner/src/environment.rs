@@ -52,35 +52,72 @@ pub fn describe(devices: &[DiscoveredDevice]) -> Value {
 
 /// Beginnings of the names of environment variables that the libraries below heed, and that may change a time.
 const HEEDED: &[&str] = &[
+    "ACO_",
+    "AMD_",
+    "ANV_",
     "AUTO_GRAPHICS_BACKEND",
     "BENCH_",
     "BURN_",
     "CUBECL_",
     "CUBLAS",
     "CUDA_",
+    "CUPTI_",
+    // Implicit layers of Vulkan have a variable each that puts them in or out; what else begins so is no affair of ours.
+    "DISABLE_GAMESCOPE_",
+    "DISABLE_LAYER_",
+    "DISABLE_MANGOHUD",
+    "DISABLE_VK",
+    "DISABLE_VULKAN_",
+    "DRI_",
+    "DYLD_",
+    "ENABLE_DEVICE_CHOOSER_LAYER",
+    "ENABLE_GAMESCOPE_",
+    "ENABLE_VK",
+    "ENABLE_VULKAN_",
     "GALLIUM",
+    "GALLIVM_",
     "GLIBC_TUNABLES",
     "GOMP_",
+    "GOTO_",
+    "INTEL_",
+    "KMP_",
     "LD_",
+    "LIBGL_",
     "LP_",
     "MALLOC_",
+    "MANGOHUD",
     "MESA_",
+    "METAL_",
+    "MKL_",
+    "MTL_",
     "NCCL_",
+    "NIR_",
     "NVIDIA_",
+    "NVRTC_",
+    "NVTX_",
     "OMP_",
+    "OPENBLAS_",
     "POLARS_",
+    "RADV_",
     "RAYON_",
     "RUST_",
     "VK_",
     "WGPU_",
+    "__EGL_",
     "__GL_",
+    "__NV_",
 ];
+
+/// Endings of names whose values are nobody else's business: a journal is passed on.
+const SECRET: &[&str] = &["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
 
 /// Those that are set.
 fn variables(all: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
     let text = |text: OsString| text.to_string_lossy().into_owned();
     let all = all.map(|(name, value)| (text(name), text(value)));
-    all.filter(|(name, _)| HEEDED.iter().any(|start| name.starts_with(start))).collect()
+    let heeded = |name: &str| HEEDED.iter().any(|start| name.starts_with(start));
+    let secret = |name: &str| SECRET.iter().any(|end| name.ends_with(end));
+    all.filter(|(name, _)| heeded(name) && !secret(name)).collect()
 }
 
 #[cfg(test)]
@@ -89,10 +126,20 @@ mod tests {
 
     #[test]
     fn variables_that_libraries_heed_are_kept_and_no_others() {
-        let set = [("CUDA_VISIBLE_DEVICES", "1"), ("PATH", "/bin"), ("NCCL_ALGO", "ring"), ("RUST_LOG", "debug")];
-        let kept = variables(set.into_iter().map(|(name, value)| (name.into(), value.into())));
-        let names: Vec<&str> = kept.keys().map(String::as_str).collect();
-        assert_eq!(names, ["CUDA_VISIBLE_DEVICES", "NCCL_ALGO", "RUST_LOG"]);
+        let heeded = [
+            "CUDA_VISIBLE_DEVICES",
+            "DISABLE_VK_LAYER_VALVE_steam_overlay_1",
+            "ENABLE_VULKAN_RENDERDOC_CAPTURE",
+            "GALLIVM_PERF",
+            "MANGOHUD_CONFIG",
+            "MKL_NUM_THREADS",
+            "NCCL_ALGO",
+            "RUST_LOG",
+            "__NV_PRIME_RENDER_OFFLOAD",
+        ];
+        let others = ["PATH", "DISABLE_TELEMETRY", "ENABLE_IDE_INTEGRATION", "NVIDIA_API_KEY", "AMD_TOKEN"];
+        let set = heeded.iter().chain(&others).map(|name| (OsString::from(name), OsString::from("1")));
+        assert_eq!(variables(set).into_keys().collect::<Vec<_>>(), heeded);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod place;
 mod prepare;
 mod request;
 mod show;
+mod surroundings;
 
 pub use crate::host::now;
 pub use error::RunError;
@@ -98,7 +99,8 @@ impl Prepared {
     pub fn resume(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
         let (devices, in_use) = self.devices()?;
         let _locks = self.lock_clocks(&devices)?;
-        let resumed = Resumed { time: now().to_rfc3339(), argv: command_line() };
+        let environment = Some(environment::describe(&devices));
+        let resumed = Resumed { time: now().to_rfc3339(), argv: command_line(), environment };
         let (journal, contents) = Journal::resume(&place.dir, &self.request.fingerprint(&self.plan), &resumed)?;
         self.run((devices, in_use), (journal, contents), place, executor, show)
     }
@@ -208,6 +210,7 @@ impl Prepared {
         notes.extend(outdated);
         notes.extend(self.newcomers(&devices, &in_use));
         notes.extend(self.notes.iter().cloned());
+        notes.extend(surroundings::changed(&header.environment, &resumed));
         notes.extend(clocks::mixed(&records));
         self.sort(&mut records);
         if !resumed.is_empty() {

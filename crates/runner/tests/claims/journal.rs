@@ -132,6 +132,28 @@ fn a_run_that_goes_on_with_another_clock_says_so() {
 }
 
 #[test]
+fn a_run_that_goes_on_in_other_surroundings_says_so() {
+    let scene = Scene::with(&config(0));
+    let mut run = scene.command(RUN);
+    run.env_remove("RAYON_NUM_THREADS").env("CUDA_CACHE_DISABLE", "1").env("NCCL_ALGO", "ring");
+    Ended::of(&mut run).ended_with(CODE);
+    let variables = scene.journal("out").header.environment["variables"].clone();
+    assert_eq!((&variables["CUDA_CACHE_DISABLE"], &variables["NCCL_ALGO"]), (&"1".into(), &"ring".into()));
+    let journal = fs::read_to_string(scene.path("out/journal.jsonl")).unwrap();
+    scene.write("out/journal.jsonl", format!("{}\n", journal.lines().take(7).collect::<Vec<_>>().join("\n")));
+    let mut resume = scene.command("run --resume out");
+    resume.env("RAYON_NUM_THREADS", "1").env("CUDA_CACHE_DISABLE", "1").env("NCCL_ALGO", "ring");
+    let resumed = Ended::of(&mut resume).ended_with(CODE).stderr.clone();
+    let changes: Vec<&str> = resumed.lines().filter(|line| line.contains("the run was resumed so")).collect();
+    let note = "the variable RAYON_NUM_THREADS is \"1\" and was not set: the run was resumed so, and ";
+    assert!(changes.len() == 1 && changes[0].starts_with(&format!("note: {note}")), "{resumed}");
+    let contents = scene.journal("out");
+    let environment = contents.resumed[0].environment.as_ref().unwrap();
+    assert_eq!(environment["variables"]["RAYON_NUM_THREADS"], "1");
+    assert!(contents.summary.unwrap().notes[0].starts_with(note));
+}
+
+#[test]
 fn what_was_asked_for_without_a_file_goes_on_from_its_journal() {
     for command in [
         "ops --ops softmax,layer_norm --device mock --max-time 1ms",

@@ -38,6 +38,9 @@ pub struct Resumed {
     pub time: String,
     /// The command line that did it.
     pub argv: Vec<String>,
+    /// Machine, drivers, versions of this part of the run. Early journals do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<serde_json::Value>,
 }
 
 /// The end of a run.

@@ -24,7 +24,7 @@ pub fn header() -> Header {
 }
 
 pub fn resumed() -> Resumed {
-    Resumed { time: "2026-03-09T08:00:00+02:00".into(), argv: vec!["calorimeter".into()] }
+    Resumed { time: "2026-03-09T08:00:00+02:00".into(), argv: vec!["calorimeter".into()], environment: None }
 }
 
 pub fn summary(interrupted: bool) -> Summary {

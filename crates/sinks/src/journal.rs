@@ -120,7 +120,7 @@ impl Journal {
             _ => SinkError::Write { path: path.clone(), cause },
         })?;
         lock(&file, &path, PATIENCE)?;
-        let Found { mut contents, length, records } = read_from(&file, &path, SeriesOf::Nobody)?;
+        let Found { mut contents, length, records } = read_from(&file, &path, |record| drop(record.take_series()))?;
         let found = &contents.header.config_fingerprint;
         if found != fingerprint {
             return Err(SinkError::OtherConfig { path, found: found.clone(), given: fingerprint.into() });
@@ -179,7 +179,13 @@ impl Journal {
 /// Reads the journal in `dir`, finished or not, even while it is being written.
 pub fn read(dir: &Path) -> Result<JournalContents, SinkError> {
     let (file, path) = open(dir)?;
-    Ok(read_from(&file, &path, SeriesOf::Everybody)?.contents)
+    Ok(read_from(&file, &path, |_| {})?.contents)
+}
+
+/// The same, where `trim` takes from each record what its reader has no use for, as soon as it is read.
+pub fn read_trimmed(dir: &Path, trim: impl Fn(&mut Record)) -> Result<JournalContents, SinkError> {
+    let (file, path) = open(dir)?;
+    Ok(read_from(&file, &path, trim)?.contents)
 }
 
 /// Reads the first line of the journal in `dir`.
@@ -206,13 +212,6 @@ pub fn check_writable(dir: &Path) -> Result<(), SinkError> {
     probe().map_err(|cause| SinkError::NotWritable { dir: dir.to_owned(), cause })
 }
 
-/// Whose series a reader wants in memory.
-#[derive(Clone, Copy, PartialEq)]
-enum SeriesOf {
-    Everybody,
-    Nobody,
-}
-
 /// What was read of a journal.
 struct Found {
     contents: JournalContents,
@@ -222,7 +221,7 @@ struct Found {
     records: HashMap<CaseId, Line>,
 }
 
-fn read_from(file: &File, path: &Path, series: SeriesOf) -> Result<Found, SinkError> {
+fn read_from(file: &File, path: &Path, trim: impl Fn(&mut Record)) -> Result<Found, SinkError> {
     let mut lines = CompleteLines::of(file, path);
     let header = header_of(&mut lines)?;
     let mut contents =
@@ -234,9 +233,7 @@ fn read_from(file: &File, path: &Path, series: SeriesOf) -> Result<Found, SinkEr
         let bytes = line.len() as u64 + 1;
         match read_later_line(line, number, path)? {
             LineIn::Record(mut record) => {
-                if series == SeriesOf::Nobody {
-                    record.take_series();
-                }
+                trim(&mut record);
                 found.insert(record.case.id.clone(), Line { start, bytes });
                 match place_of.get(&record.case.id) {
                     Some(&place) => contents.records[place] = *record,

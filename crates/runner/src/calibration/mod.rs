@@ -3,6 +3,7 @@
 mod figures;
 mod fusion;
 mod levels;
+mod measured;
 mod operations;
 mod patterns;
 mod peaks;
@@ -14,6 +15,7 @@ mod show;
 mod verdict;
 
 pub use fusion::fusions;
+pub use measured::measured;
 pub use operations::{Operations, every_operation};
 pub use patterns::Families;
 pub use peaks::Stated;

@@ -7,7 +7,7 @@ use super::run::{execute, report};
 use crate::Exit;
 use crate::calibration::{
     Families, Labels, Machine, Operations, Profile, Stated, Wish, default_dtypes, entries, every_operation, keep,
-    latest, show,
+    latest, measured, show,
 };
 use crate::devices::{self, DiscoveredDevice};
 use crate::entries::{Entry, Wanted};
@@ -17,7 +17,6 @@ use crate::progress::Format;
 use crate::run::{Request, RunError};
 use crate::tell::tell;
 use calorimeter_recipes::Dtype;
-use calorimeter_sinks::journal;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -90,7 +89,7 @@ pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
     let (hardware, output, registry) = (hardware.clone(), output.clone(), registry.clone());
     let request = Request { entries, ..Request::default() };
     let Some(finished) = execute(request, arguments.run)? else { return Ok(Exit::Fine) };
-    let profile = Profile::of(&journal::read(&finished.dir)?, &Labels { hardware, stated });
+    let profile = Profile::of(&measured(&finished.dir)?, &Labels { hardware, stated });
     if finished.format == Format::Table {
         print(&format!("\n{}", show(&profile)));
     }

@@ -12,10 +12,11 @@ use crate::tell::tell;
 use crate::{Exit, calibration};
 use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::{Axes, MAX_SHAPES};
-use calorimeter_sinks::{Record, atomic, operators, terminal};
+use calorimeter_sinks::{atomic, operators, terminal};
 use calorimeter_zoo::operators::presets::Preset;
 use calorimeter_zoo::{Operator, Subject, Suite, ZooError};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 pub fn ops(arguments: OpsArguments) -> Result<Exit, CliError> {
     let OpsArguments { batch_sizes, sequence_lengths, dimensions, suite: arguments } = arguments;
@@ -43,13 +44,13 @@ pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Ve
     let request = Request { entries, ..Request::default() };
     let Some(finished) = execute(request, run)? else { return Ok(Exit::Fine) };
     let exit = finished.sum_up();
-    let Finished { outcome, format, colour, .. } = finished;
+    let Finished { dir, outcome, format, colour, .. } = finished;
     if format == Format::Table {
         print(&format!("\n{}\n", terminal::operators(&outcome.records, colour)));
     }
     if let Some(path) = output {
         match suite {
-            Suite::Fusion => atomic::write(&path, &patterns(&outcome.records)?)?,
+            Suite::Fusion => atomic::write(&path, &patterns(&dir)?)?,
             _ => operators::write(&path, &outcome.records)?,
         }
         tell!("wrote {}", path.display());
@@ -58,8 +59,9 @@ pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Ve
 }
 
 /// The patterns of fusion by name, with what fusing each does at each size.
-fn patterns(records: &[Record]) -> Result<Vec<u8>, CliError> {
-    serde_json::to_vec_pretty(&calibration::fusions(records)).map_err(|error| CliError::Usage(error.to_string()))
+fn patterns(dir: &Path) -> Result<Vec<u8>, CliError> {
+    let records = calibration::measured(dir)?.records;
+    serde_json::to_vec_pretty(&calibration::fusions(&records)).map_err(|error| CliError::Usage(error.to_string()))
 }
 
 /// What the options ask for.

@@ -25,7 +25,7 @@ pub struct Request {
 impl Request {
     /// The request that the journal of an earlier run holds.
     pub fn of_journal(dir: &Path) -> Result<Self, RunError> {
-        let header = journal::read(dir)?.header;
+        let header = journal::read_header(dir)?;
         serde_json::from_value(header.config)
             .map_err(|error| RunError::NoConfig { dir: dir.to_owned(), cause: error.to_string() })
     }

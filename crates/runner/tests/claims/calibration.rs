@@ -47,6 +47,16 @@ fn a_calibration_has_a_profile_that_is_shown_again_as_it_was_printed() {
 }
 
 #[test]
+fn patterns_that_are_measured_alone_say_how_many_windows_they_had() {
+    let scene = Scene::new();
+    let suite = "fusion --ops linear_bias_relu --device mock --preset quick --max-time 20ms";
+    scene.run(&format!("{suite} --out out --output fusion.json")).ended_with(0);
+    let profile = profile(&scene, "fusion.json");
+    let patterns = profile.as_object().unwrap();
+    assert!(!patterns.is_empty() && patterns.values().all(|one| one["num_trials"].as_u64() > Some(5)), "{profile}");
+}
+
+#[test]
 fn a_registry_only_grows_and_answers_with_the_last() {
     let scene = Scene::new();
     for (out, peak) in [("one", 1.0), ("two", 2.0)] {

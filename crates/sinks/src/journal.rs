@@ -18,7 +18,7 @@ use crate::stored::{Line, Stored};
 use crate::{SinkError, atomic, left_over};
 use calorimeter_case::record::{Record, Status};
 use calorimeter_case::{CaseId, too_long};
-use format::{LineIn, LineOut, first_line, later_line, read_first_line, read_later_line};
+use format::{LineIn, LineOut, first_line, later_line, line_of, read_first_line, read_later_line};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::{self, File};
@@ -98,6 +98,7 @@ impl Journal {
         check_writable(dir)?;
         let path = dir.join(JOURNAL_FILE);
         let line = first_line(&path, header)?;
+        refuse_longer(&line, MOST_BYTES, &path)?;
         // The file gets its name only with its header in it and its lock on it, so nobody ever meets half a journal.
         let mut temporary = atomic::temporary_in(dir).map_err(|cause| SinkError::write(&path, cause))?;
         lock(temporary.as_file(), &path, PATIENCE)?;
@@ -139,11 +140,13 @@ impl Journal {
         &self.path
     }
 
-    /// Adds the record of a finished case; when this returns, the system has it where it will be looked for.
-    pub fn append(&mut self, record: &Record) -> Result<(), SinkError> {
-        let line = self.append_line(&LineOut::Record(record))?;
+    /// Adds the record of a finished case; when this returns, the system has it where it will be looked for. Answers the
+    /// record as it is there if its series were too many for a line: it is without them, and says so.
+    pub fn append(&mut self, record: &Record) -> Result<Option<Record>, SinkError> {
+        let (line, shortened) = line_of(&self.path, record, MOST_BYTES)?;
+        let line = self.write_line(&line)?;
         self.records.insert(record.case.id.clone(), line);
-        Ok(())
+        Ok(shortened)
     }
 
     /// Adds the summary, makes sure that all of it is on the disk, and lets the lock go. Answers where the records lie.
@@ -156,8 +159,12 @@ impl Journal {
     }
 
     fn append_line(&mut self, line: &LineOut<'_>) -> Result<Line, SinkError> {
-        let bytes = later_line(&self.path, line)?;
-        match self.file.write_all(&bytes) {
+        self.write_line(&later_line(&self.path, line)?)
+    }
+
+    fn write_line(&mut self, bytes: &[u8]) -> Result<Line, SinkError> {
+        refuse_longer(bytes, MOST_BYTES, &self.path)?;
+        match self.file.write_all(bytes) {
             Ok(()) => {
                 let line = Line { start: self.length, bytes: bytes.len() as u64 };
                 self.length += line.bytes;
@@ -267,6 +274,14 @@ fn header_of(lines: &mut CompleteLines<'_>) -> Result<Header, SinkError> {
 /// The longest line: a header with the files of a run, each of a few MiB, or a record with all its windows.
 const MOST_BYTES: u64 = 256 << 20;
 
+/// A line that no reader would take is not written.
+fn refuse_longer(line: &[u8], most: u64, path: &Path) -> Result<(), SinkError> {
+    if line.len() as u64 <= most {
+        return Ok(());
+    }
+    Err(SinkError::write(path, too_long(most, "a line of a journal")))
+}
+
 /// Lines that end in a line feed, one at a time: a journal with all its windows may be large.
 struct CompleteLines<'a> {
     reader: BufReader<&'a File>,
@@ -307,6 +322,24 @@ impl<'a> CompleteLines<'a> {
 mod tests {
     use super::*;
     use calorimeter_case::Case;
+
+    #[test]
+    fn a_line_that_would_be_refused_is_not_written() {
+        let path = Path::new("journal.jsonl");
+        let window = calorimeter_case::record::Window { launches: 1, nanos: 1_000_000, ..Default::default() };
+        let mut record = Record::new(Case::default(), Status::Ok);
+        record.time.windows = vec![window; 100_000];
+        let (whole, shortened) = line_of(path, &record, MOST_BYTES).unwrap();
+        assert!(shortened.is_none() && whole.len() > 2 << 20);
+        let (line, shortened) = line_of(path, &record, 2 << 20).unwrap();
+        let shortened = shortened.unwrap();
+        assert_eq!(format::record_of_line(&line, path).unwrap(), shortened);
+        assert!(shortened.time.windows.is_empty() && refuse_longer(&line, 2 << 20, path).is_ok());
+        let warning = "its windows and samples are not kept: its line of the journal had 3 MiB, more than 2";
+        assert_eq!(shortened.outcome.warnings, [warning]);
+        let error = refuse_longer(&whole, 2 << 20, path).unwrap_err().with_causes();
+        assert!(error.contains("it is longer than 2 MiB"), "{error}");
+    }
 
     #[test]
     fn a_full_disk_is_named() {

@@ -1,6 +1,6 @@
 //! What each command can be told.
 
-use crate::entries::{Autotune, Factor, Overrides, Share, Span, Timing, Wanted};
+use crate::entries::{Autotune, Factor, MOST_LAUNCHES, Overrides, Share, Span, Timing, Wanted};
 use crate::progress::Format;
 use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::Element;
@@ -244,7 +244,7 @@ pub struct OverrideArguments {
     #[arg(long)]
     pub percentiles: bool,
     /// Measure each case in so many fresh processes; the intervals then say what the next process would find
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_LAUNCHES)))]
     pub launches: Option<u32>,
     /// Measure nothing on a device that other processes use
     #[arg(long)]

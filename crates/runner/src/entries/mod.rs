@@ -20,7 +20,7 @@ pub use compile_mode::CompileMode;
 pub use entry::{Entry, Origin, Size};
 pub use error::ConfigError;
 pub use factor::Factor;
-pub(crate) use most::{MOST_CASES, MOST_ENTRIES};
+pub(crate) use most::{MOST_CASES, MOST_ENTRIES, MOST_LAUNCHES, MOST_WINDOWS};
 pub use overrides::{Autotune, Overrides};
 pub use resolve::resolve;
 pub use resolved::{NamedTask, ResolvedEntry};

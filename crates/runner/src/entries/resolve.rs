@@ -1,6 +1,9 @@
 //! From what is asked for to what will be run: a pure function of entries, command line and devices.
 
-use super::{CompileMode, ConfigError, Entry, Factor, MOST_CASES, NamedTask, Overrides, ResolvedEntry, Span, Timing};
+use super::{
+    CompileMode, ConfigError, Entry, Factor, MOST_CASES, MOST_WINDOWS, NamedTask, Overrides, ResolvedEntry, Span,
+    Timing,
+};
 use crate::devices::Devices;
 use calorimeter_case::{Device, Export, Implementation, Mode, Regime};
 use calorimeter_recipes::{Variant, pair};
@@ -154,6 +157,10 @@ fn options(timing: &Timing) -> Result<Options, String> {
         margin: timing.margin.map_or(default.margin, |share| share.0),
         ..default
     };
+    if options.max_windows > MOST_WINDOWS {
+        let max = options.max_windows;
+        return Err(format!("timing: max_windows {max} is more than {MOST_WINDOWS}, and each is kept; ask for fewer"));
+    }
     if options.min_windows > options.max_windows || options.max_windows == 0 {
         let (min, max) = (options.min_windows, options.max_windows);
         return Err(format!("timing: min_windows {min} is above max_windows {max}, or max_windows is 0"));

@@ -36,7 +36,8 @@ impl Desk<'_> {
         record.outcome.started = Some(self.turn.clone());
         record.outcome.ended = Some(now().to_rfc3339());
         match self.journal.append(&record) {
-            Ok(()) => {
+            Ok(shortened) => {
+                let mut record = shortened.unwrap_or(record);
                 self.show.record(&record);
                 record.take_series();
                 record.outcome.warnings.shrink_to_fit();

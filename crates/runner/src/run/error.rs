@@ -2,7 +2,7 @@
 
 use crate::clock_lock::LockError;
 use crate::devices::DeviceError;
-use crate::entries::ConfigError;
+use crate::entries::{ConfigError, MOST_LAUNCHES};
 use crate::expression::NoExpression;
 use crate::worker::WorkerError;
 use calorimeter_sinks::SinkError;
@@ -42,6 +42,9 @@ pub enum RunError {
     /// A clock cannot be locked.
     #[error(transparent)]
     ClockLock(#[from] LockError),
+    /// More processes for each case than anybody has time for.
+    #[error("--launches {0} is more than {MOST_LAUNCHES}; ask for fewer")]
+    Launches(u32),
     /// The filter is no regular expression.
     #[error("--filter {0}")]
     Filter(NoExpression),

@@ -3,7 +3,7 @@
 use super::{Prepared, Request, RunError};
 use crate::devices::{self, Devices};
 use crate::dialects::{self, Document};
-use crate::entries::resolve;
+use crate::entries::{MOST_LAUNCHES, resolve};
 use crate::expression;
 use crate::plan::Plan;
 
@@ -15,6 +15,10 @@ impl Request {
 
     /// Resolves and plans for the devices of a machine, without looking at this one.
     pub fn prepare_for(self, devices: &Devices) -> Result<Prepared, RunError> {
+        // The command line says so itself; a journal or a program may ask for more.
+        if let Some(launches) = self.overrides.launches.filter(|launches| *launches > MOST_LAUNCHES) {
+            return Err(RunError::Launches(launches));
+        }
         let Document { mut entries, output_dir, notes } = dialects::read(&self.sources, devices)?;
         entries.extend(self.entries.iter().cloned());
         let entries = resolve(entries, &self.overrides, devices)?;

@@ -206,6 +206,10 @@ fn what_cannot_be_run_is_refused_where_it_stands() {
         ),
         ("benchmarks: []".into(), ": benchmarks is empty: nothing to run"),
         (
+            "benchmarks: [{benchmark_name: add, num_runs: 9000000000, benchmark_params: [{m: 8, n: 8}]}]".into(),
+            ": benchmarks[0]: num_runs 9000000000 is more than 100000; ask for fewer",
+        ),
+        (
             "benchmarks: [{benchmark_name: add}]".into(),
             ":1:14: benchmarks[0]: benchmark_params and benchmark_sweep_params are empty: nothing to run",
         ),

@@ -128,6 +128,10 @@ const FILES: &[(&str, &str)] = &[
         ": benchmark_mode training is not available in this version; only inference is",
     ),
     (
+        "recipes: [baseline]\ntiming: {max_windows: 100001}\nMODEL",
+        ": models[0]: timing: max_windows 100001 is more than 100000…",
+    ),
+    (
         "recipes: [baseline]\ntiming: {min_windows: 9, max_windows: 8}\nMODEL",
         ": models[0]: timing: min_windows 9 is above max_windows 8…",
     ),

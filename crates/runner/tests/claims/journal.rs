@@ -154,6 +154,16 @@ fn a_run_that_goes_on_in_other_surroundings_says_so() {
 }
 
 #[test]
+fn a_journal_asks_for_no_more_processes_than_a_command_line_may() {
+    let scene = Scene::with(&config(0));
+    scene.run(&format!("{RUN} --launches 2 --dry-run")).ended_with(0);
+    scene.run(&format!("{RUN} --launches 2 --filter baseline/eager.*m8")).ended_with(0);
+    let journal = fs::read_to_string(scene.path("out/journal.jsonl")).unwrap();
+    scene.write("out/journal.jsonl", journal.replacen("\"launches\":2", "\"launches\":4000000000", 1));
+    assert_eq!(scene.run("run --resume out").error(), "--launches 4000000000 is more than 100; ask for fewer");
+}
+
+#[test]
 fn what_was_asked_for_without_a_file_goes_on_from_its_journal() {
     for command in [
         "ops --ops softmax,layer_norm --device mock --max-time 1ms",

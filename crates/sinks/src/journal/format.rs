@@ -103,6 +103,21 @@ pub fn later_line(path: &Path, line: &LineOut<'_>) -> Result<Vec<u8>, SinkError>
     encode(path, line)
 }
 
+/// The line of a record, and the record as it says it, where its series are too many for a line that is read again.
+pub fn line_of(path: &Path, record: &Record, most: u64) -> Result<(Vec<u8>, Option<Record>), SinkError> {
+    let line = later_line(path, &LineOut::Record(record))?;
+    if line.len() as u64 <= most {
+        return Ok((line, None));
+    }
+    let mut shortened = record.clone();
+    shortened.take_series();
+    let (long, most) = (line.len().div_ceil(1 << 20), most >> 20);
+    let warning =
+        format!("its windows and samples are not kept: its line of the journal had {long} MiB, more than {most}");
+    shortened.outcome.warnings.push(warning);
+    Ok((later_line(path, &LineOut::Record(&shortened))?, Some(shortened)))
+}
+
 fn encode(path: &Path, line: &impl Serialize) -> Result<Vec<u8>, SinkError> {
     let mut bytes = serde_json::to_vec(line).map_err(|cause| SinkError::format(path, cause))?;
     bytes.push(b'\n');

@@ -6,7 +6,7 @@ use super::published::default_element;
 use super::sweep::Set;
 use crate::devices::Devices;
 use crate::dialects::{Document, Source, yaml};
-use crate::entries::{ConfigError, Entry, MOST_ENTRIES, Origin, Size, Timing};
+use crate::entries::{ConfigError, Entry, MOST_ENTRIES, MOST_WINDOWS, Origin, Size, Timing};
 use calorimeter_case::{Axes, Export};
 use calorimeter_recipes::Element;
 use calorimeter_shapes::MAX_SHAPES;
@@ -53,8 +53,9 @@ pub fn read(source: &Source, devices: &Devices) -> Result<Document, ConfigError>
             let says = format!("dtype or num_runs change more than {MOST_ENTRIES} times; sweep them before the others");
             return Err(origin.invalid(says));
         }
-        for (common, sizes) in parts {
-            let entry = entry(benchmark, common, sizes, origin.clone());
+        for ((element, runs), sizes) in parts {
+            let runs = windows(runs.or(benchmark.num_runs).unwrap_or(0)).map_err(|message| origin.invalid(message))?;
+            let entry = entry(benchmark, (element, runs), sizes, origin.clone());
             entries.push(Entry { export: Some(export.clone()), ..entry });
         }
     }
@@ -80,9 +81,14 @@ fn parts(benchmark: &Benchmark, devices: &Devices) -> Result<Vec<(Common, Vec<Si
     Ok(parts)
 }
 
-fn entry(benchmark: &Benchmark, (element, runs): Common, sizes: Vec<Size>, origin: Origin) -> Entry {
+/// The windows that stand for so many runs.
+fn windows(runs: u64) -> Result<u32, String> {
+    let windows = u32::try_from(runs).ok().filter(|windows| *windows <= MOST_WINDOWS);
+    windows.ok_or_else(|| format!("num_runs {runs} is more than {MOST_WINDOWS}; ask for fewer"))
+}
+
+fn entry(benchmark: &Benchmark, (element, runs): (Option<Element>, u32), sizes: Vec<Size>, origin: Origin) -> Entry {
     let (operator, default) = (benchmark.operator, Options::default());
-    let runs = runs.or(benchmark.num_runs).unwrap_or(0).min(u64::from(u32::MAX)) as u32;
     Entry {
         element: element.unwrap_or_else(|| default_element(operator)),
         timing: Timing {

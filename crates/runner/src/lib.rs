@@ -48,6 +48,7 @@ mod host;
 mod noise;
 mod noise_floor;
 mod peaks;
+mod print;
 mod program;
 mod progress;
 mod regimes;

@@ -1,6 +1,7 @@
 //! What the terminal shows while a run goes on: records on standard output, progress on standard error.
 
 use crate::clock_lock;
+use crate::print::print;
 use crate::run::Show;
 use crate::shown::shown;
 use crate::tell::tell;
@@ -8,7 +9,6 @@ use crate::worker::Stage;
 use calorimeter_sinks::Record;
 use calorimeter_sinks::terminal::{Colour, LiveTable};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -49,6 +49,8 @@ pub struct Terminal {
     table: Option<LiveTable>,
     bar: ProgressBar,
     drawn: Instant,
+    /// The first record that could not be printed ends the printing, not the run.
+    printed: std::io::Result<()>,
 }
 
 /// How often the bar's text changes.
@@ -63,19 +65,19 @@ impl Terminal {
     /// The same for a table that is printed when all its records are there.
     pub fn without_rows(format: Format) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        Self { format, table: None, bar, drawn: Instant::now() }
+        Self { format, table: None, bar, drawn: Instant::now(), printed: Ok(()) }
     }
 
-    /// Takes the bar away.
-    pub fn finish(&self) {
+    /// Takes the bar away, and answers whether all was printed.
+    pub fn finish(self) -> std::io::Result<()> {
         self.bar.finish_and_clear();
+        self.printed
     }
 
-    fn print(&self, text: &str) {
-        self.bar.suspend(|| {
-            // A reader that has gone away, such as `head`, is no reason to stop measuring.
-            let _ = writeln!(std::io::stdout(), "{}", shown(text));
-        });
+    fn print(&mut self, text: &str) {
+        if self.printed.is_ok() {
+            self.printed = self.bar.suspend(|| print(&format!("{text}\n")));
+        }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::error::CliError;
 use super::options::AccuracyArguments;
-use super::print::print;
 use super::run::{colour, dry_run, read, report, start};
 use crate::Exit;
 use crate::entries::{Entry, Origin, Overrides, Size};
+use crate::print::print;
 use crate::progress::{Format, Terminal};
 use crate::run::Request;
 use calorimeter_recipes::{Dtype, Element, Recipe, Sparsity};
@@ -20,21 +20,24 @@ pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
     let overrides = Overrides { untimed: true, ..arguments.overrides.into() };
     let prepared = Request { sources: read(&files)?, entries, overrides }.prepare()?;
     if arguments.dry_run {
-        return Ok(dry_run(&prepared, arguments.format));
+        dry_run(&prepared, arguments.format)?;
+        return Ok(Exit::Fine);
     }
     let mut terminal = Terminal::without_rows(arguments.format);
     let ended = start(&prepared, arguments.out.as_deref(), &mut terminal);
-    terminal.finish();
+    let mut printed = terminal.finish();
     let (_, outcome) = ended?;
-    if arguments.format == Format::Table {
+    if arguments.format == Format::Table && printed.is_ok() {
         let colour = colour(&arguments.colour);
-        print(&format!(
+        printed = print(&format!(
             "{}\n\n{}\n",
             table(&outcome.records, colour),
             summary(&outcome.records, &outcome.suite, colour)
         ));
     }
-    Ok(report(&outcome, false))
+    let exit = report(&outcome, false);
+    printed?;
+    Ok(exit)
 }
 
 /// What is compared without a file: a few recipes of each family in each kind of model, small enough for any machine.

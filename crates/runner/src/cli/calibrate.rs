@@ -2,7 +2,6 @@
 
 use super::error::CliError;
 use super::options::RunArguments;
-use super::print::print;
 use super::run::{execute, report};
 use crate::Exit;
 use crate::calibration::{
@@ -13,6 +12,7 @@ use crate::devices::{self, DiscoveredDevice};
 use crate::entries::{Entry, Wanted};
 use crate::host::available_memory;
 use crate::platforms;
+use crate::print::print;
 use crate::progress::Format;
 use crate::run::{Request, RunError};
 use crate::tell::tell;
@@ -88,10 +88,10 @@ pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
     let stated = Stated { gflops: *peak_gflops, gbps: *peak_bandwidth };
     let (hardware, output, registry) = (hardware.clone(), output.clone(), registry.clone());
     let request = Request { entries, ..Request::default() };
-    let Some(finished) = execute(request, arguments.run)? else { return Ok(Exit::Fine) };
+    let Some(mut finished) = execute(request, arguments.run)? else { return Ok(Exit::Fine) };
     let profile = Profile::of(&measured(&finished.dir)?, &Labels { hardware, stated });
     if finished.format == Format::Table {
-        print(&format!("\n{}", show(&profile)));
+        finished.print(&format!("\n{}", show(&profile)));
     }
     let exit = report(&finished.outcome, finished.strict);
     for path in [Some(finished.dir.join("profile.json")), output].into_iter().flatten() {
@@ -102,7 +102,7 @@ pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
     if let Some(registry) = registry.filter(|_| !finished.outcome.interrupted) {
         tell!("wrote {}", keep(&registry, &profile)?.display());
     }
-    Ok(exit)
+    finished.end(exit)
 }
 
 /// What the options ask for.
@@ -134,5 +134,6 @@ fn printed(wanted: &Path, registry: Option<&Path>) -> Result<Exit, CliError> {
         Some(registry) => latest(registry, &wanted.to_string_lossy()).map_err(CliError::Usage)?,
         None => wanted.to_owned(),
     };
-    Ok(print(&show(&Profile::read(&path).map_err(CliError::Usage)?)))
+    print(&show(&Profile::read(&path).map_err(CliError::Usage)?))?;
+    Ok(Exit::Fine)
 }

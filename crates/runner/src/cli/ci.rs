@@ -20,7 +20,7 @@ pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
     check_writable(folder_of(&arguments.output))?;
     let mut terminal = Terminal::new(Format::Table, Colour::Never);
     let ended = start(&prepared, arguments.out.as_deref(), &mut terminal);
-    terminal.finish();
+    let printed = terminal.finish();
     let (_, outcome) = ended?;
     let device = prepared.plan().devices().first().copied();
     let arch = device
@@ -28,7 +28,9 @@ pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
         .map_or_else(|| "unknown".to_owned(), |found| found.name);
     dashboard::write(&arguments.output, &outcome.records, &arch)?;
     tell!("wrote {}", arguments.output.display());
-    Ok(report(&outcome, false))
+    let exit = report(&outcome, false);
+    printed?;
+    Ok(exit)
 }
 
 fn folder_of(file: &Path) -> &Path {

@@ -3,17 +3,21 @@
 
 use super::error::CliError;
 use super::options::{DoctorArguments, TextFormat};
-use super::print::print;
 use crate::Exit;
 use crate::devices;
 use crate::host;
 use crate::platforms;
+use crate::print::print;
 use crate::run::RunError;
 use crate::selftest::{self, Check, Lies, MockRig, RealRig};
 use std::fmt::Write;
 
 pub fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {
-    if arguments.deep { deep(arguments) } else { Ok(print(&shallow())) }
+    if arguments.deep {
+        return deep(arguments);
+    }
+    print(&shallow())?;
+    Ok(Exit::Fine)
 }
 
 fn deep(arguments: DoctorArguments) -> Result<Exit, CliError> {
@@ -21,14 +25,15 @@ fn deep(arguments: DoctorArguments) -> Result<Exit, CliError> {
     let found = devices::present(device).map_err(RunError::from)?;
     calorimeter_zoo::backends::configure(None, false);
     let (name, text) = (found.name.clone(), arguments.format == TextFormat::Text);
+    if text {
+        print(&format!("{device} ({name})\n"))?;
+    }
+    let mut printed = Ok(());
     let mut show = |check: &Check| {
-        if text {
-            print(&line(check));
+        if text && printed.is_ok() {
+            printed = print(&line(check));
         }
     };
-    if text {
-        print(&format!("{device} ({name})\n"));
-    }
     let checks = if platforms::of(device).is_scripted() {
         selftest::run(&mut MockRig::new(Lies::default()), &mut show)
     } else {
@@ -37,8 +42,9 @@ fn deep(arguments: DoctorArguments) -> Result<Exit, CliError> {
     };
     if !text {
         let report = serde_json::json!({ "device": device.to_string(), "name": name, "checks": checks });
-        print(&format!("{report:#}\n"));
+        printed = print(&format!("{report:#}\n"));
     }
+    printed?;
     let holds = checks.iter().all(|check| check.passed != Some(false));
     Ok(if holds { Exit::Fine } else { Exit::Broken })
 }

@@ -9,6 +9,8 @@ pub enum CliError {
     Run(#[from] RunError),
     #[error(transparent)]
     Sink(#[from] calorimeter_sinks::SinkError),
+    #[error("cannot write to standard output: {0}")]
+    Print(#[from] std::io::Error),
     #[error("{0}")]
     Usage(String),
 }

@@ -11,18 +11,17 @@ mod list;
 mod noise;
 mod operators;
 mod options;
-mod print;
 mod reference;
 mod run;
 
 use crate::Exit;
 use crate::clock_lock;
+use crate::print::print;
 use crate::tell::tell;
 use calorimeter_zoo::Suite;
 use clap::{CommandFactory, Parser};
 use command::{Cli, Command};
 use error::CliError;
-use print::print;
 
 /// Reads the command line and does what it says.
 pub fn main() -> Exit {
@@ -46,23 +45,29 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Accuracy(arguments) => accuracy::accuracy(arguments),
         Command::Calibrate(arguments) => calibrate::calibrate(arguments),
         Command::Ci(arguments) => ci::ci(arguments),
-        Command::List { what } => Ok(print(&list::list(what))),
+        Command::List { what } => printed(&list::list(what)),
         Command::Noise(arguments) => noise::noise(arguments),
         Command::Doctor(arguments) => doctor::doctor(arguments),
         Command::Docs { dir, check } => reference::docs(&dir, check),
-        Command::Schema => Ok(print(&crate::dialects::schema())),
+        Command::Schema => printed(&crate::dialects::schema()),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "calorimeter", &mut script);
-            Ok(print(&String::from_utf8_lossy(&script)))
+            printed(&String::from_utf8_lossy(&script))
         }
         Command::Man => {
             let mut page = Vec::new();
             let rendered = clap_mangen::Man::new(Cli::command()).render(&mut page);
             rendered.map_err(|error| CliError::Usage(format!("cannot make the manual page: {error}")))?;
-            Ok(print(&String::from_utf8_lossy(&page)))
+            printed(&String::from_utf8_lossy(&page))
         }
     }
+}
+
+/// Prints all that a command has to say.
+fn printed(text: &str) -> Result<Exit, CliError> {
+    print(text)?;
+    Ok(Exit::Fine)
 }
 
 #[cfg(test)]

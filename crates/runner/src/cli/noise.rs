@@ -2,11 +2,11 @@
 
 use super::error::CliError;
 use super::options::{NoiseArguments, TextFormat};
-use super::print::print;
 use crate::Exit;
 use crate::cache;
 use crate::noise::{Comparisons, NoiseError, measure};
 use crate::noise_floor::{Noise, Rates, WorkloadNoise};
+use crate::print::print;
 use crate::progress::{interrupted, listen_for_interrupts};
 use crate::tell::tell;
 use crate::worker::{Kept, Subprocess};
@@ -31,10 +31,11 @@ pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
             return Ok(Exit::Broken);
         }
     };
-    Ok(print(&match format {
+    print(&match format {
         TextFormat::Text => text(&noise),
         TextFormat::Json => serde_json::to_string_pretty(&noise).unwrap_or_default() + "\n",
-    }))
+    })?;
+    Ok(Exit::Fine)
 }
 
 fn percent(share: f64) -> String {

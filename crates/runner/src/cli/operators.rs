@@ -2,8 +2,7 @@
 
 use super::error::CliError;
 use super::options::{OpsArguments, SuiteArguments};
-use super::print::print;
-use super::run::{Finished, execute};
+use super::run::execute;
 use crate::dialects::default_element;
 use crate::entries::{Entry, Origin, Size};
 use crate::progress::Format;
@@ -42,20 +41,20 @@ pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Ve
         None => entries(suite, ops, preset.unwrap_or(Preset::Quick), dtypes, &given)?,
     };
     let request = Request { entries, ..Request::default() };
-    let Some(finished) = execute(request, run)? else { return Ok(Exit::Fine) };
+    let Some(mut finished) = execute(request, run)? else { return Ok(Exit::Fine) };
     let exit = finished.sum_up();
-    let Finished { dir, outcome, format, colour, .. } = finished;
-    if format == Format::Table {
-        print(&format!("\n{}\n", terminal::operators(&outcome.records, colour)));
+    if finished.format == Format::Table {
+        let table = terminal::operators(&finished.outcome.records, finished.colour);
+        finished.print(&format!("\n{table}\n"));
     }
     if let Some(path) = output {
         match suite {
-            Suite::Fusion => atomic::write(&path, &patterns(&dir)?)?,
-            _ => operators::write(&path, &outcome.records)?,
+            Suite::Fusion => atomic::write(&path, &patterns(&finished.dir)?)?,
+            _ => operators::write(&path, &finished.outcome.records)?,
         }
         tell!("wrote {}", path.display());
     }
-    Ok(exit)
+    finished.end(exit)
 }
 
 /// The patterns of fusion by name, with what fusing each does at each size.

@@ -3,10 +3,10 @@
 use super::advice::stored;
 use super::error::CliError;
 use super::options::{ColourArguments, ColourChoice, RunArguments, RunFilesArguments};
-use super::print::print;
 use crate::Exit;
 use crate::dialects::Source;
 use crate::entries::{Autotune, Overrides, ResolvedEntry};
+use crate::print::{heard, print};
 use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError};
 use crate::shown::shown;
@@ -15,7 +15,7 @@ use crate::worker::{Kept, Launches, Subprocess};
 use calorimeter_sinks::terminal::{Colour, summary};
 use calorimeter_sinks::{Case, journal, not_in_this_build};
 use serde::Serialize;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
@@ -25,7 +25,9 @@ pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
         return Err(CliError::Usage("no configuration file; try configs/quickstart.yml".into()));
     }
     let request = Request { sources: read(&files)?, ..Request::default() };
-    Ok(execute(request, run)?.map_or(Exit::Fine, |finished| finished.sum_up()))
+    let Some(mut finished) = execute(request, run)? else { return Ok(Exit::Fine) };
+    let exit = finished.sum_up();
+    finished.end(exit)
 }
 
 /// Plans and runs what is asked for, or goes on with the run of a folder; nothing where the plan was only printed.
@@ -37,7 +39,7 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, Cl
     };
     let prepared = request.prepare()?;
     if dry {
-        dry_run(&prepared, format);
+        dry_run(&prepared, format)?;
         return Ok(None);
     }
     let colour = colour(&arguments);
@@ -46,15 +48,17 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, Cl
         Some(dir) => go_on(&prepared, dir, &mut terminal),
         None => start(&prepared, out.as_deref(), &mut terminal),
     };
-    terminal.finish();
+    let printed = terminal.finish();
     let (Place { dir, .. }, outcome) = ended?;
-    Ok(Some(Finished { dir, outcome, format, colour, strict }))
+    Ok(Some(Finished { dir, outcome, printed, format, colour, strict }))
 }
 
 /// A run that has ended, and how its figures are to be told.
 pub struct Finished {
     pub dir: PathBuf,
     pub outcome: Outcome,
+    /// Whether its records were printed as they came.
+    pub printed: io::Result<()>,
     pub format: Format,
     pub colour: Colour,
     pub strict: bool,
@@ -62,11 +66,24 @@ pub struct Finished {
 
 impl Finished {
     /// Prints the table of speed-ups and says what was written.
-    pub fn sum_up(&self) -> Exit {
+    pub fn sum_up(&mut self) -> Exit {
         if self.format == Format::Table {
-            print(&format!("\n{}\n", summary(&self.outcome.records, &self.outcome.suite, self.colour)));
+            self.print(&format!("\n{}\n", summary(&self.outcome.records, &self.outcome.suite, self.colour)));
         }
         report(&self.outcome, self.strict)
+    }
+
+    /// Prints what follows on the records, unless something before it could not be printed.
+    pub fn print(&mut self, text: &str) {
+        if self.printed.is_ok() {
+            self.printed = print(text);
+        }
+    }
+
+    /// How the command ends: that something could not be printed is said when everything else is done.
+    pub fn end(self, exit: Exit) -> Result<Exit, CliError> {
+        self.printed?;
+        Ok(exit)
     }
 }
 
@@ -152,9 +169,9 @@ struct Line<'a> {
     reason: Option<&'a str>,
 }
 
-pub fn dry_run(prepared: &Prepared, format: Format) -> Exit {
+pub fn dry_run(prepared: &Prepared, format: Format) -> Result<(), CliError> {
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let mut print = || -> std::io::Result<()> {
+    let mut print = || -> io::Result<()> {
         for (case, supported) in prepared.plan().cases() {
             let reason = supported.err();
             match format {
@@ -174,8 +191,7 @@ pub fn dry_run(prepared: &Prepared, format: Format) -> Exit {
         }
         out.flush()
     };
-    // A reader that has gone away has seen enough.
-    let _ = print();
+    heard(print())?;
     for note in &prepared.notes {
         tell!("note: {note}");
     }
@@ -185,7 +201,7 @@ pub fn dry_run(prepared: &Prepared, format: Format) -> Exit {
         tell!("\nresolved to\n{}", serde_yaml::to_string(&resolved).unwrap_or_default().trim_end());
         tell!("{} cases in {} groups", plan.len(), plan.groups().len());
     }
-    Exit::Fine
+    Ok(())
 }
 
 fn figure(value: Option<u64>, unit: f64, decimals: usize) -> String {

@@ -46,6 +46,40 @@ fn a_standard_error_that_takes_nothing_ends_no_command() {
     }
 }
 
+/// What was asked for and cannot be printed is no success; a reader that has seen enough is.
+#[test]
+fn a_standard_output_that_is_full_is_an_error_and_one_that_nobody_reads_is_none() {
+    let scene = Scene::with(&slow("", 0));
+    let calibrate = "calibrate --quick --operations axpy --device mock --max-time 20ms --output p.json --out p";
+    scene.run(calibrate).ended_with(0);
+    for arguments in [
+        "run c.yml --dry-run",
+        "run c.yml --dry-run --format jsonl",
+        "run c.yml --format jsonl --out OUT",
+        "run c.yml --out OUT",
+        "accuracy --device mock --filter int8wo --out OUT",
+        "ops --ops gelu --preset quick --device mock --dtypes f32 --max-time 20ms --out OUT",
+        "calibrate --show p.json",
+        "list recipes",
+        "schema",
+        "doctor",
+    ] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let ended =
+            Ended::of(scene.command(&arguments.replace("OUT", &format!("{}.full", arguments.len()))).stdout(full));
+        let error = "error: cannot write to standard output: No space left on device (os error 28)";
+        assert_eq!((ended.code, ended.stderr.lines().last()), (Some(2), Some(error)), "{arguments}: {ended:?}");
+        let closed = std::io::pipe().unwrap().1;
+        let out = format!("{}.closed", arguments.len());
+        Ended::of(scene.command(&arguments.replace("OUT", &out)).stdout(closed)).ended_with(0);
+        if arguments.contains("OUT") {
+            let full = scene.journal(&format!("{}.full", arguments.len()));
+            assert_eq!(full.records.len(), scene.journal(&out).records.len(), "{arguments}");
+            assert!(full.summary.is_some_and(|summary| !summary.interrupted), "{arguments}");
+        }
+    }
+}
+
 #[test]
 fn a_run_that_was_stopped_for_a_while_condemns_no_case() {
     let scene = Scene::with(&slow("", 5));

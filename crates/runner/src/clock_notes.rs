@@ -27,6 +27,9 @@ pub struct Note {
     file: File,
 }
 
+/// A note is far shorter; of what is longer nothing can be read.
+const MOST_BYTES: u64 = 1 << 20;
+
 /// A process that is being started holds the locks of its parent for a moment, also where the parent was killed meanwhile.
 pub const PATIENCE: Duration = Duration::from_millis(200);
 const BREATH: Duration = Duration::from_millis(10);
@@ -77,7 +80,7 @@ impl Note {
 
     pub fn read(&mut self) -> Option<Told> {
         let mut text = String::new();
-        self.file.read_to_string(&mut text).ok()?;
+        (&mut self.file).take(MOST_BYTES).read_to_string(&mut text).ok()?;
         serde_json::from_str(&text).ok()
     }
 

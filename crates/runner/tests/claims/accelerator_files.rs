@@ -429,6 +429,13 @@ fn lines_for_the_metrics_pipeline_are_added_once_for_each_run() {
     scene.run("run c.yml --device mock --implementations eager").ended_with(0);
     assert_eq!(lines().len(), 1 + 3 + 3);
     assert_eq!(tables(scene.path("t/tables")).len(), 2);
+    // A line without end is no line of anybody's: the file stays as it is.
+    let endless = "x".repeat(17 << 20);
+    scene.write("t/lines/metrics_report.jsonl", &endless);
+    let refused = scene.run("run c.yml --device mock --implementations eager");
+    let why = "cannot read t/lines/metrics_report.jsonl: it is longer than 16 MiB, the most that is read of a line of";
+    assert!(refused.ended_with(2).stderr.contains(why), "{refused:?}");
+    assert!(fs::read_to_string(scene.path("t/lines/metrics_report.jsonl")).unwrap() == endless);
     let reports: Vec<Value> = first.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     for report in &reports[1..] {
         let (metrics, dimensions) = (report["metrics"].as_object().unwrap(), report["dimensions"].as_object().unwrap());

@@ -7,13 +7,13 @@ mod statistics;
 use crate::sink::{Run, Sink};
 use crate::spreadsheet::as_text;
 use crate::{SinkError, atomic, lock};
-use calorimeter_case::Export;
 use calorimeter_case::record::Record;
+use calorimeter_case::{Export, too_long};
 use row::{Cell, Column, Row};
 use serde::{Serialize, Serializer};
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::{Read, Write};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -58,12 +58,14 @@ impl Sink for Accelerator {
 /// The records of each entry, in order.
 fn entries(records: &[Record]) -> Vec<(&Export, Vec<&Record>)> {
     let mut entries: Vec<(&Export, Vec<&Record>)> = Vec::new();
+    let mut place_of: HashMap<u32, usize> = HashMap::new();
     for record in records {
         let Some(export) = &record.case.export else { continue };
-        match entries.iter_mut().find(|(other, _)| other.entry == export.entry) {
-            Some((_, records)) => records.push(record),
-            None => entries.push((export, vec![record])),
-        }
+        let place = *place_of.entry(export.entry).or_insert_with(|| {
+            entries.push((export, Vec::new()));
+            entries.len() - 1
+        });
+        entries[place].1.push(record);
     }
     entries
 }
@@ -154,20 +156,61 @@ fn add(path: &Path, reports: &[(String, Vec<Row>)]) -> Result<(), SinkError> {
     let failed = |cause| SinkError::write(path, cause);
     path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
     let mut file = lock::open_alone(path, PATIENCE)?;
-    let mut before = String::new();
-    file.read_to_string(&mut before).map_err(|cause| SinkError::Read { path: path.to_owned(), cause })?;
-    let marks: Vec<String> = reports.iter().map(|(name, _)| format!("\"{REPORT}\":\"{name}\"")).collect();
-    let ours = |line: &&str| marks.iter().any(|mark| line.contains(mark));
-    if before.lines().any(|line| ours(&line)) {
-        let kept: String = before.lines().filter(|line| !ours(line)).flat_map(|line| [line, "\n"]).collect();
-        return atomic::write(path, (kept + &lines).as_bytes());
+    let names: HashSet<&str> = reports.iter().map(|(name, _)| name.as_str()).collect();
+    let (mut again, mut before, mut ended) = (false, 0, true);
+    each_line(&file, path, |line| {
+        again |= is_of(line, &names);
+        (before, ended) = (before + line.len() as u64, line.ends_with(b"\n"));
+        Ok(())
+    })?;
+    if again {
+        file.rewind().map_err(failed)?;
+        return atomic::write_with(path, |anew| {
+            let mut anew = BufWriter::new(anew);
+            each_line(&file, path, |line| {
+                if is_of(line, &names) {
+                    return Ok(());
+                }
+                let end: &[u8] = if line.ends_with(b"\n") { b"" } else { b"\n" };
+                anew.write_all(line).and_then(|()| anew.write_all(end)).map_err(failed)
+            })?;
+            anew.write_all(lines.as_bytes()).and_then(|()| anew.flush()).map_err(failed)
+        });
     }
-    if !before.is_empty() && !before.ends_with('\n') {
+    if !ended {
         lines.insert(0, '\n');
     }
     // At once and at the end: other programs add to it too, and know no lock.
     file.write_all(lines.as_bytes()).map_err(|cause| {
-        let _ = file.set_len(before.len() as u64);
+        let _ = file.set_len(before);
         failed(cause)
     })
+}
+
+/// Whether a line belongs to one of these reports.
+fn is_of(line: &[u8], reports: &HashSet<&str>) -> bool {
+    let line = String::from_utf8_lossy(line);
+    let mark = format!("\"{REPORT}\":\"");
+    line.match_indices(&mark).any(|(at, _)| {
+        let name = line[at + mark.len()..].split('"').next().unwrap_or_default();
+        reports.contains(name)
+    })
+}
+
+/// A line of such a report has a few KiB.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// Each line with its end, one at a time: the file grows with every run of every program that adds to it.
+fn each_line(file: &File, path: &Path, mut take: impl FnMut(&[u8]) -> Result<(), SinkError>) -> Result<(), SinkError> {
+    let (mut reader, mut line) = (BufReader::new(file), Vec::new());
+    let unreadable = |cause| SinkError::Read { path: path.to_owned(), cause };
+    loop {
+        line.clear();
+        let bytes = (&mut reader).take(MOST_BYTES + 1).read_until(b'\n', &mut line).map_err(unreadable)? as u64;
+        match bytes {
+            0 => return Ok(()),
+            bytes if bytes > MOST_BYTES => return Err(unreadable(too_long(MOST_BYTES, "a line of such a file"))),
+            _ => take(&line)?,
+        }
+    }
 }

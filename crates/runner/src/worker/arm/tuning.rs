@@ -5,7 +5,8 @@ use calorimeter_case::Case;
 use calorimeter_zoo::Implementation;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// The decisions behind a case, in words: each with the candidate that was fastest.
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub struct Decisions {
     folder: PathBuf,
     /// Where each file ended before.
-    ends: HashMap<PathBuf, usize>,
+    ends: HashMap<PathBuf, u64>,
 }
 
 /// Decisions by case, beside the tuner's own files.
@@ -24,7 +25,7 @@ const KEPT: &str = "decisions.json";
 impl Decisions {
     /// Remembers what is known before a case is primed.
     pub fn before(folder: PathBuf) -> Self {
-        let end = |file: PathBuf| fs::metadata(&file).ok().map(|about| (file, about.len() as usize));
+        let end = |file: PathBuf| fs::metadata(&file).ok().map(|about| (file, about.len()));
         Self { ends: logs(&folder).filter_map(end).collect(), folder }
     }
 
@@ -36,9 +37,7 @@ impl Decisions {
         let mut new = Vec::new();
         for file in logs(&self.folder) {
             let known = self.ends.get(&file).copied().unwrap_or(0);
-            let Ok(text) = fs::read(&file) else { continue };
-            let text = String::from_utf8_lossy(text.get(known..).unwrap_or_default()).into_owned();
-            new.extend(text.lines().filter_map(|line| decision(line, &subject(&file))));
+            each_line(&file, known, |line| new.extend(decision(line, &subject(&file))));
         }
         let path = self.folder.join(KEPT);
         let mut kept: BTreeMap<String, Vec<String>> = cache::read(&path).ok().flatten().unwrap_or_default();
@@ -72,12 +71,12 @@ impl Decisions {
             return decisions;
         }
         for file in logs(&self.folder).filter(|file| subject(file).contains(kind)) {
-            let Ok(text) = fs::read_to_string(&file) else { continue };
-            for line in text.lines().filter(|line| hints.iter().any(|hint| line.contains(hint))) {
-                if sides(line).is_some_and(|sides| products.contains(&sides)) {
+            each_line(&file, 0, |line| {
+                let hinted = hints.iter().any(|hint| line.contains(hint));
+                if hinted && sides(line).is_some_and(|sides| products.contains(&sides)) {
                     decisions.extend(decision(line, ""));
                 }
-            }
+            });
         }
         decisions
     }
@@ -86,6 +85,25 @@ impl Decisions {
 /// The tuner's files below a folder.
 fn logs(folder: &Path) -> impl Iterator<Item = PathBuf> {
     files(folder).into_iter().filter(|file| file.extension().is_some_and(|end| end == "log"))
+}
+
+/// The most that is read of such a file: the tuner puts what it decided last at its end.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The lines of a file from a position on, one at a time. One that cannot be read says nothing.
+fn each_line(file: &Path, from: u64, mut take: impl FnMut(&str)) {
+    let opened = || {
+        let mut file = File::open(file)?;
+        let from = from.max(file.metadata()?.len().saturating_sub(MOST_BYTES));
+        file.seek(SeekFrom::Start(from))?;
+        std::io::Result::Ok(BufReader::new(file.take(MOST_BYTES)))
+    };
+    let Ok(mut reader) = opened() else { return };
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+        take(&String::from_utf8_lossy(&line));
+        line.clear();
+    }
 }
 
 /// What such a file is about, from its name.

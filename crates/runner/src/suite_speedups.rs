@@ -3,6 +3,7 @@
 use calorimeter_case::record::SuiteSpeedup;
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::SuiteMean;
+use std::collections::HashMap;
 
 /// What the bootstrap draws from: the same records give the same interval.
 const SEED: u64 = 42;
@@ -10,25 +11,25 @@ const SEED: u64 = 42;
 /// A line for each recipe, or operator, and implementation on a device, in a dtype and regime, in the order of the records.
 pub fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
     let mut lines: Vec<(SuiteSpeedup, Vec<f64>)> = Vec::new();
+    let mut place_of: HashMap<[String; 5], usize> = HashMap::new();
     for record in records.iter().filter(|record| record.outcome.status == Status::Ok) {
         let Some(speedup) = &record.speedup else { continue };
         let case = &record.case;
-        let line = SuiteSpeedup {
+        let names = [
             // Operators have no recipes, and different ones have no mean.
-            recipe: if case.mode.is_operator() { case.workload.to_string() } else { case.variant() },
-            implementation: case.implementation.to_string(),
-            device: case.device.to_string(),
-            dtype: case.element.to_string(),
-            regime: case.regime.to_string(),
-            cases: 0,
-            ratio: 0.0,
-            lo: None,
-            hi: None,
-        };
-        match lines.iter_mut().find(|(known, _)| *known == line) {
-            Some((_, ratios)) => ratios.push(speedup.ratio),
-            None => lines.push((line, vec![speedup.ratio])),
-        }
+            if case.mode.is_operator() { case.workload.to_string() } else { case.variant() },
+            case.implementation.to_string(),
+            case.device.to_string(),
+            case.element.to_string(),
+            case.regime.to_string(),
+        ];
+        let place = *place_of.entry(names).or_insert_with_key(|names| {
+            let [recipe, implementation, device, dtype, regime] = names.clone();
+            let figures = SuiteSpeedup { recipe, implementation, device, dtype, regime, ..SuiteSpeedup::default() };
+            lines.push((figures, Vec::new()));
+            lines.len() - 1
+        });
+        lines[place].1.push(speedup.ratio);
     }
     let mean = |(line, ratios): (SuiteSpeedup, Vec<f64>)| {
         let SuiteMean { ratio, lo, hi, .. } = SuiteMean::of(&ratios, SEED)?;

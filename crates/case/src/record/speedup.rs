@@ -38,7 +38,7 @@ impl Speedup {
 }
 
 /// The speed-ups of one recipe in one implementation over all shapes, together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SuiteSpeedup {
     /// The recipe with its sparsity.
     pub recipe: String,

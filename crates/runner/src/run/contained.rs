@@ -2,12 +2,13 @@
 
 use super::Place;
 use calorimeter_case::Record;
+use std::collections::HashSet;
 use std::path::{Component, Path};
 
 /// Exchanges folders for exports that lie outside the working directory and the run's own surroundings for folders in that of the
 /// run; answers what to say of it.
 pub fn keep_within(records: &mut [Record], place: &Place) -> Vec<String> {
-    let mut notes = Vec::new();
+    let (mut notes, mut told_of) = (Vec::new(), HashSet::new());
     let exports = records.iter_mut().filter_map(|record| record.case.export.as_mut());
     for told in exports.flat_map(|export| [&mut export.csv_path, &mut export.metrics_dir]).flatten() {
         let path = Path::new(&*told);
@@ -15,13 +16,12 @@ pub fn keep_within(records: &mut [Record], place: &Place) -> Vec<String> {
             continue;
         }
         let inside = place.dir.join(path.file_name().unwrap_or_default());
-        let note = format!(
-            "what belongs into {told} is in {}: a journal that is resumed may come from somebody else, and does not lead out \
-             of the working directory and the folder of its run",
-            inside.display()
-        );
-        if !notes.contains(&note) {
-            notes.push(note);
+        if told_of.insert(told.clone()) {
+            notes.push(format!(
+                "what belongs into {told} is in {}: a journal that is resumed may come from somebody else, and does not lead \
+                 out of the working directory and the folder of its run",
+                inside.display()
+            ));
         }
         *told = inside.display().to_string();
     }

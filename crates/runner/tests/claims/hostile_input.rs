@@ -164,6 +164,32 @@ fn too_much_is_counted_and_refused() {
     assert!(ended.error().starts_with("up to "), "{}", ended.error());
 }
 
+/// Names of folders, exports and recipes that are all different.
+#[test]
+fn a_journal_of_many_records_goes_on_in_time_that_grows_with_their_number() {
+    let shapes = "models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
+    let scene = Scene::with(&format!("{TIMING}\n{COMMON}{shapes}\n").replace("[baseline]", "[baseline, int8wo]"));
+    scene.run("run c.yml --out out").ended_with(0);
+    let journal = std::fs::read_to_string(scene.path("out/journal.jsonl")).unwrap();
+    let line = journal.lines().find(|line| line.contains("\"recipe\":\"int8wo\"")).unwrap();
+    let mut record: serde_json::Value = serde_json::from_str(line).unwrap();
+    record["record"].as_object_mut().unwrap().retain(|key, _| !["windows", "scatter", "id"].contains(&key.as_str()));
+    let records = (1..=60_000).flat_map(|number| {
+        let (mut exported, mut quantised) = (record.clone(), record.clone());
+        exported["record"]["id"] = format!("exported/{number}").into();
+        exported["record"]["status"] = "failed".into();
+        exported["record"]["export"] = serde_json::json!({ "entry": number, "csv_path": format!("/nowhere/{number}") });
+        quantised["record"]["id"] = format!("quantised/{number}").into();
+        quantised["record"]["recipe"] = format!("uintx-4-{number}").into();
+        [format!("{exported}\n"), format!("{quantised}\n")]
+    });
+    scene.write("out/journal.jsonl", journal.clone() + &records.collect::<String>());
+    let ended = ended(scene.limited("ulimit -t 45", "run --resume out --format jsonl").output().unwrap());
+    ended.ended_with(5);
+    let summary = scene.journal("out").summary.unwrap();
+    assert_eq!((summary.notes.len(), summary.suite.len()), (60_000, 60_001));
+}
+
 /// So many that the cases of all cubes are too many.
 fn many_recipes() -> String {
     let recipes: Vec<String> = (1..=128).map(|group| format!("uintx-4-{group}")).collect();

@@ -28,14 +28,14 @@ fn asker(device: Device) -> Result<Ask, Failure> {
 fn ceiling(device: Device, run: &mut Passes<'_>) -> Result<u64, Failure> {
     let ask = asker(device)?;
     let reserved = || ask().map(|usage| usage.reserved).ok_or("the device's pool did not answer");
-    empty_pool(device);
+    empty_pool(device)?;
     let before = reserved()?;
-    share_blocks(device, false);
+    share_blocks(device, false)?;
     let ran = run(&mut |_| (), &|| false);
     let held = reserved();
-    share_blocks(device, true);
-    empty_pool(device);
+    let shared = share_blocks(device, true).and_then(|()| empty_pool(device));
     ran?;
+    shared?;
     Ok(held?.saturating_sub(before))
 }
 
@@ -103,7 +103,7 @@ fn sampling(
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let done = &done;
-        let asking = scope.spawn(move || {
+        let ask_on = move || {
             let mut samples: Vec<PoolSample> = Vec::new();
             loop {
                 let last = done.load(Ordering::Acquire);
@@ -121,7 +121,9 @@ fn sampling(
                 // No pause: the device's thread answers between two operations, and those of a pass are soon enqueued.
                 std::thread::yield_now();
             }
-        });
+        };
+        let refused = |error| Failure::from(format!("no thread can be had that asks the pool: {error}"));
+        let asking = std::thread::Builder::new().spawn_scoped(scope, ask_on).map_err(refused)?;
         let ran = run();
         done.store(true, Ordering::Release);
         let samples = asking.join().map_err(|_| Failure::from("the thread that asks the pool panicked"))?;

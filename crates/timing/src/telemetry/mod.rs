@@ -7,7 +7,7 @@
 //! use calorimeter_timing::telemetry::{Sampler, Throttle, now, processor};
 //! use std::time::Duration;
 //!
-//! let sampler = Sampler::start(processor(), Duration::from_millis(100));
+//! let sampler = Sampler::start(processor(), Duration::from_millis(100))?;
 //! let start = now();
 //! // ... a round of windows ...
 //! sampler.sample();

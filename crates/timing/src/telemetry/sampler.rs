@@ -47,19 +47,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Sampler {
-    /// Takes a first sample, then one after every `period`.
-    pub fn start(source: Box<dyn Source>, period: Duration) -> Self {
+    /// Takes a first sample, then one after every `period`, on a thread of its own, if one can be had.
+    pub fn start(source: Box<dyn Source>, period: Duration) -> std::io::Result<Self> {
         let name = source.name();
         let shared = Arc::new(Shared { source: Mutex::new(source), samples: Mutex::default() });
         shared.sample();
         let (end, ended) = channel::<()>();
         let watched = shared.clone();
-        let thread = thread::spawn(move || {
+        let look = move || {
             while ended.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
                 watched.sample();
             }
-        });
-        Self { name, shared, end: Some(end), thread: Some(thread) }
+        };
+        let thread = thread::Builder::new().spawn(look)?;
+        Ok(Self { name, shared, end: Some(end), thread: Some(thread) })
     }
 
     /// The source's name.
@@ -146,7 +147,7 @@ mod tests {
     }
 
     fn start(source: Scripted, period: Duration) -> Sampler {
-        Sampler::start(Box::new(source), period)
+        Sampler::start(Box::new(source), period).unwrap()
     }
 
     fn clocks(samples: &[Sample]) -> Vec<u32> {

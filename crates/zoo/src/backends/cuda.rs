@@ -63,12 +63,12 @@ impl Driver for Gpus {
         pools::usage(client(device))
     }
 
-    fn empty_pool(&self, device: Device) {
-        pools::empty(client(device), || settle(device));
+    fn empty_pool(&self, device: Device) -> Result<(), ZooError> {
+        pools::empty(client(device), || settle(device))
     }
 
-    fn share_blocks(&self, device: Device, share: bool) {
-        pools::share(client(device), share);
+    fn share_blocks(&self, device: Device, share: bool) -> Result<(), ZooError> {
+        pools::share(client(device), share)
     }
 
     fn free_memory(&self, device: Device, machines: &mut Machines) -> Option<u64> {

@@ -2,6 +2,7 @@
 
 use super::Machines;
 use crate::Device;
+use crate::ZooError;
 
 /// What a device's memory pool says of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,11 +26,15 @@ pub trait Driver: Sync {
     }
 
     /// Gives what a device's pools hold and nobody uses back to the device.
-    fn empty_pool(&self, _: Device) {}
+    fn empty_pool(&self, _: Device) -> Result<(), ZooError> {
+        Ok(())
+    }
 
     /// Whether a block of a device's pools that was given back may serve a tensor of another size. It may, until it is
     /// switched off: then the pools hold as many blocks of each size as were ever in use together.
-    fn share_blocks(&self, _: Device, _: bool) {}
+    fn share_blocks(&self, _: Device, _: bool) -> Result<(), ZooError> {
+        Ok(())
+    }
 
     /// Bytes that are free on a device.
     fn free_memory(&self, _: Device, _: &mut Machines) -> Option<u64> {

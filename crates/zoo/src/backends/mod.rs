@@ -139,16 +139,12 @@ pub fn pool(device: Device) -> Option<Ask> {
 }
 
 /// Gives what a device's pools hold and nobody uses back to the device.
-pub fn empty_pool(device: Device) {
-    if let Some(driver) = driver_of(device) {
-        driver.empty_pool(device);
-    }
+pub fn empty_pool(device: Device) -> Result<(), ZooError> {
+    driver_of(device).map_or(Ok(()), |driver| driver.empty_pool(device))
 }
 
 /// Whether a block of a device's pools that was given back may serve a tensor of another size. It may, until it is
 /// switched off: then the pools hold as many blocks of each size as were ever in use together.
-pub fn share_blocks(device: Device, share: bool) {
-    if let Some(driver) = driver_of(device) {
-        driver.share_blocks(device, share);
-    }
+pub fn share_blocks(device: Device, share: bool) -> Result<(), ZooError> {
+    driver_of(device).map_or(Ok(()), |driver| driver.share_blocks(device, share))
 }

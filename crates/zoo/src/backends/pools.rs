@@ -12,16 +12,19 @@ use cubecl::stream_id::StreamId;
 /// its own. Streams are numbered as threads first ask for theirs, so a new thread knows how many there are; where there
 /// are more threads than the runtime has streams, some share one.
 #[allow(unsafe_code, reason = "asking about other threads' streams")]
-fn of_every_stream<R: Runtime>(client: ComputeClient<R>) -> Vec<ComputeClient<R>> {
+fn of_every_stream<R: Runtime>(client: ComputeClient<R>) -> Result<Vec<ComputeClient<R>>, ZooError> {
     let most = u64::from(CubeClRuntimeConfig::get().streaming.max_streams);
-    let count = std::thread::spawn(|| StreamId::current().value).join().unwrap_or(0);
+    let newest = std::thread::Builder::new().spawn(|| StreamId::current().value);
+    let unknown = |error| ZooError::Device(format!("no thread can be had that counts the device's pools: {error}"));
+    let count = newest.map_err(unknown)?.join();
+    let count = count.map_err(|_| ZooError::Device("the thread that counts the device's pools panicked".into()))?;
     let on = |value| {
         let mut client = client.clone();
         // SAFETY: the client is only asked about its memory, and never enqueues anything on the stream that it is given.
         unsafe { client.set_stream(StreamId { value }) };
         client
     };
-    (0..count.min(most)).map(on).collect()
+    Ok((0..count.min(most)).map(on).collect())
 }
 
 /// A client of a device, if it is there.
@@ -29,7 +32,7 @@ type Client<R> = Result<ComputeClient<R>, ZooError>;
 
 /// The sum of what a device's pools say.
 pub fn usage<R: Runtime>(client: Client<R>) -> Option<Ask> {
-    let streams = of_every_stream(client.ok()?);
+    let streams = of_every_stream(client.ok()?).ok()?;
     Some(Box::new(move || {
         let mut sum = PoolUsage::default();
         for client in &streams {
@@ -43,17 +46,19 @@ pub fn usage<R: Runtime>(client: Client<R>) -> Option<Ask> {
 }
 
 /// Gives back what nobody uses; `settle` waits for the device.
-pub fn empty<R: Runtime>(client: Client<R>, settle: impl Fn()) {
+pub fn empty<R: Runtime>(client: Client<R>, settle: impl Fn()) -> Result<(), ZooError> {
     settle();
-    client.into_iter().flat_map(of_every_stream).for_each(|client| client.memory_cleanup());
+    of_every_stream(client?)?.iter().for_each(ComputeClient::memory_cleanup);
     settle();
+    Ok(())
 }
 
 /// Whether blocks that were given back may serve tensors of other sizes.
 #[allow(unsafe_code, reason = "CubeCL warns that blocks may be kept for good")]
-pub fn share<R: Runtime>(client: Client<R>, share: bool) {
-    for client in client.into_iter().flat_map(of_every_stream) {
+pub fn share<R: Runtime>(client: Client<R>, share: bool) -> Result<(), ZooError> {
+    for client in of_every_stream(client?)? {
         // SAFETY: the pool is emptied afterwards, and nobody else opens anything meanwhile.
         unsafe { client.allocation_mode(if share { Auto } else { Persistent }) };
     }
+    Ok(())
 }

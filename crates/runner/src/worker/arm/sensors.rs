@@ -32,22 +32,26 @@ impl Sensors {
         match platform.sensors(device, facts) {
             _ if platform.is_scripted() => Self { sampler: None, policy: String::new(), idle_power_w: None },
             Ok(source) => {
-                let mut sensors = Self::looking(source, PERIOD);
-                sensors.policy = clock_notes::policy(Some(sensors.policy), facts.locked_clock);
-                sensors
+                let policy = clock_notes::policy(Some(source.policy()), facts.locked_clock);
+                match Self::looking(source, PERIOD) {
+                    Ok(sensors) => Self { policy, ..sensors },
+                    Err(error) => Self::none(&format!("no thread can be had that looks at the sensors: {error}")),
+                }
             }
-            Err(why) => {
-                tell!("no telemetry: {why}");
-                Self { sampler: None, policy: String::new(), idle_power_w: None }
-            }
+            Err(why) => Self::none(&why),
         }
     }
 
-    fn looking(source: Box<dyn Source>, period: Duration) -> Self {
+    fn none(why: &str) -> Self {
+        tell!("no telemetry: {why}");
+        Self { sampler: None, policy: String::new(), idle_power_w: None }
+    }
+
+    fn looking(source: Box<dyn Source>, period: Duration) -> std::io::Result<Self> {
         let policy = source.policy();
-        let sampler = Sampler::start(source, period);
+        let sampler = Sampler::start(source, period)?;
         let idle_power_w = sampler.latest().power_w;
-        Self { sampler: Some(sampler), policy, idle_power_w }
+        Ok(Self { sampler: Some(sampler), policy, idle_power_w })
     }
 
     /// How clocks and power are set.
@@ -200,7 +204,7 @@ mod tests {
 
     #[test]
     fn every_round_is_looked_at_when_it_ends() {
-        let mut sensors = Sensors::looking(Box::new(Hot { taken: 0, hot: 3 }), NEVER);
+        let mut sensors = Sensors::looking(Box::new(Hot { taken: 0, hot: 3 }), NEVER).unwrap();
         let mut watch = sensors.begin();
         let mut spoilt = Vec::new();
         for _ in 0..3 {
@@ -217,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_sample_between_two_looks_spoils_one_round() {
-        let mut sensors = Sensors::looking(Box::new(Hot { taken: 0, hot: 2 }), NEVER);
+        let mut sensors = Sensors::looking(Box::new(Hot { taken: 0, hot: 2 }), NEVER).unwrap();
         let mut watch = sensors.begin();
         assert!(!watch.spoilt());
         watch.sampler.unwrap().sample();

@@ -19,18 +19,24 @@ pub fn folder(name: &str) -> Option<PathBuf> {
     let folder = ours.join(name);
     let open = [&ours, &folder].into_iter().find_map(|folder| Some((folder, open_to_others(folder)?)));
     let Some((path, why)) = open else { return Some(folder) };
-    static TOLD: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-    if !told.contains(path) {
-        tell!("warning: {} is not used, because {why}", path.display());
-        told.push(path.clone());
-    }
+    not_used(path, why);
     None
 }
 
-/// Why a folder cannot be trusted: whoever may write to it could have written what is read from it.
-fn open_to_others(folder: &Path) -> Option<&'static str> {
-    let found = std::fs::metadata(folder).ok()?;
+/// Says once why something that was kept is not used.
+pub fn not_used(path: &Path, why: impl Display) {
+    static TOLD: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if !told.iter().any(|known| known == path) {
+        tell!("warning: {} is not used, because {why}", path.display());
+        told.push(path.to_owned());
+    }
+}
+
+/// Why a folder or a file cannot be trusted: whoever may write to it could have written what is read from it. A group may, where
+/// its user's `umask` says so.
+pub fn open_to_others(path: &Path) -> Option<&'static str> {
+    let found = std::fs::metadata(path).ok()?;
     if found.uid() != rustix::process::geteuid().as_raw() {
         return Some("it belongs to another user");
     }
@@ -48,6 +54,9 @@ const MOST_BYTES: u64 = 16 << 20;
 /// What was kept, if anything was.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, String> {
     let told = |why: &dyn Display| format!("{} cannot be read: {why}", path.display());
+    if let Some(why) = open_to_others(path) {
+        return Err(format!("{} is not trusted: {why}", path.display()));
+    }
     match read_text(path, MOST_BYTES) {
         Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| told(&error)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

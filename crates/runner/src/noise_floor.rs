@@ -116,7 +116,6 @@ fn outdated(noise: &Noise, found: &DiscoveredDevice, policy: &str, now: DateTime
     if !(0.0..=MOST).contains(&noise.middle_floor) {
         return Some(format!("ratios that differ by {:.0} % are not noise", 100.0 * noise.middle_floor));
     }
-    let day = noise.measured.get(..10).unwrap_or("an unknown day");
     if noise.identity != found.identity {
         return Some(format!("it is that of another device, {}", noise.identity));
     }
@@ -127,9 +126,14 @@ fn outdated(noise: &Noise, found: &DiscoveredDevice, policy: &str, now: DateTime
         let [then, now] = [&noise.policy, policy].map(|policy| if policy.is_empty() { "unknown" } else { policy });
         return Some(format!("clocks and power were set differently ({then}; now {now})"));
     }
-    let measured = DateTime::parse_from_rfc3339(&noise.measured);
-    let fresh = measured.is_ok_and(|measured| now.signed_duration_since(measured) <= TimeDelta::days(LASTS_DAYS));
-    (!fresh).then(|| format!("it was found on {day}, more than {LASTS_DAYS} days ago"))
+    let Ok(measured) = DateTime::parse_from_rfc3339(&noise.measured) else {
+        return Some("nobody knows when it was found".into());
+    };
+    let (age, day) = (now.signed_duration_since(measured), measured.date_naive());
+    if age < -TimeDelta::days(1) {
+        return Some(format!("it is from the future, {day}"));
+    }
+    (age > TimeDelta::days(LASTS_DAYS)).then(|| format!("it was found on {day}, more than {LASTS_DAYS} days ago"))
 }
 
 /// How a device's clocks are set at this moment.
@@ -163,7 +167,8 @@ mod tests {
             (Noise { measured: days(31), ..noise.clone() }, "power limit 700 W", "more than 30 days ago"),
             (Noise { middle_floor: 1.6, ..noise.clone() }, "power limit 700 W", "differ by 160 % are not noise"),
             (Noise { middle_floor: -0.1, ..noise.clone() }, "power limit 700 W", "are not noise"),
-            (Noise { measured: String::new(), ..noise.clone() }, "power limit 700 W", "an unknown day"),
+            (Noise { measured: String::new(), ..noise.clone() }, "power limit 700 W", "nobody knows when"),
+            (Noise { measured: days(-2), ..noise.clone() }, "power limit 700 W", "from the future"),
             (Noise { driver: "0.9".into(), ..noise.clone() }, "power limit 700 W", "another driver (0.9, now 1.0)"),
             (Noise { identity: "another".into(), ..noise.clone() }, "power limit 700 W", "another device"),
             (noise, "power limit 700 W, clock locked at base", "now power limit 700 W, clock locked at base"),

@@ -5,7 +5,7 @@ use super::event::{Event, Listener, Stage};
 use super::position::Position;
 use super::protocol::{AssignedCase, Assignment, Kept, Message, Order};
 use super::remaining::remaining;
-use super::{Executor, WorkerError};
+use super::{Executor, WorkerError, tuned};
 use crate::cache::file_name;
 use crate::devices::DiscoveredDevice;
 use calorimeter_case::{CaseId, Device, Record, Status};
@@ -207,6 +207,7 @@ impl Worker {
         let number = position.number();
         let mut worker = Self { device: device.device, child, orders, messages, position, stderr, drained };
         let tuning = kept.tuning.as_ref().map(|root| root.join(file_name(&device.identity)));
+        let tuning = tuning.filter(|folder| tuned::is_trusted(folder));
         worker.order(&Order::Hello { position: number, kept: Kept { tuning, ..kept.clone() } });
         Ok(worker)
     }

@@ -1,0 +1,100 @@
+//! What the autotuner kept, looked at before a worker obeys it: the tuner takes the candidate that a line names, whatever else
+//! the line says.
+
+use crate::cache::{not_used, open_to_others};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A tuner's file is far shorter.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Whether everything below a folder may be obeyed; else it says why not.
+pub fn is_trusted(folder: &Path) -> bool {
+    match fault_below(folder) {
+        None => true,
+        Some((path, why)) => {
+            not_used(folder, format!("{}: {why}; delete it, and kernels are tuned anew", path.display()));
+            false
+        }
+    }
+}
+
+fn fault_below(folder: &Path) -> Option<(PathBuf, String)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter_map(|path| if path.is_dir() { fault_of_folder(path) } else { fault_of_file(path) }).next()
+}
+
+fn fault_of_folder(path: PathBuf) -> Option<(PathBuf, String)> {
+    match open_to_others(&path) {
+        Some(why) => Some((path, why.into())),
+        None => fault_below(&path),
+    }
+}
+
+fn fault_of_file(path: PathBuf) -> Option<(PathBuf, String)> {
+    let fault = || {
+        if let Some(why) = open_to_others(&path) {
+            return Some(why.to_owned());
+        }
+        if path.extension().is_none_or(|end| end != "log") {
+            return None;
+        }
+        let bytes = fs::metadata(&path).ok()?.len();
+        if bytes > MOST_BYTES {
+            return Some(format!("it has {bytes} bytes, and more than {MOST_BYTES} are not read"));
+        }
+        let text = fs::read(&path).ok()?;
+        let mut lines = text.split(|&byte| byte == b'\n').enumerate();
+        lines.find_map(|(at, line)| Some(format!("line {} {}", at + 1, fault_of_line(line)?)))
+    };
+    fault().map(|why| (path.clone(), why))
+}
+
+/// What is wrong with a decision.
+fn fault_of_line(line: &[u8]) -> Option<&'static str> {
+    if line.trim_ascii().is_empty() {
+        return None;
+    }
+    let Ok(entry) = serde_json::from_slice::<Value>(line) else { return Some("is no decision of a tuner") };
+    let value = &entry["value"];
+    let ran = |result: &Value| result["outcome"]["Ok"]["index"].as_u64();
+    let results = value["results"].as_array().map_or(&[][..], Vec::as_slice);
+    let fastest = value["fastest_index"].as_u64();
+    let known = fastest.is_some() && results.iter().any(|result| ran(result) == fastest);
+    (!known).then_some("takes a candidate that did not run")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_decision_is_obeyed_only_if_it_is_of_a_candidate_that_ran() {
+        let line = |fastest: u64| {
+            format!(
+                "{{\"key\":{{}},\"value\":{{\"fastest_index\":{fastest},\"results\":[{{\"outcome\":{{\"Ok\":{{\"index\":5}}}}}},\
+                 {{\"outcome\":{{\"Err\":{{\"index\":6}}}}}}]}}}}\n"
+            )
+        };
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("a device");
+        fs::create_dir_all(folder.join("autotune")).unwrap();
+        let path = folder.join("autotune/matmul.json.log");
+        for (text, fault) in [
+            (line(5), None),
+            (line(5) + &line(5), None),
+            (line(5) + &line(6), Some("line 2 takes a candidate that did not run")),
+            (line(99), Some("line 1 takes a candidate that did not run")),
+            ("{\"half".into(), Some("line 1 is no decision of a tuner")),
+        ] {
+            fs::write(&path, &text).unwrap();
+            assert_eq!(fault_below(&folder), fault.map(|why| (path.clone(), why.into())), "{text}");
+            assert_eq!(is_trusted(&folder), fault.is_none());
+        }
+        fs::write(&path, line(5)).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
+        assert!(fault_below(&folder).is_some_and(|(_, why)| why.contains("everybody may write to it")));
+    }
+}

@@ -8,19 +8,25 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{SinkError, left_over};
 
-/// Puts `bytes` at `path`, making its folder if need be. A reader sees the old file or the new one, never a part.
-///
-/// A link, a device or a pipe, such as `/dev/stdout`, is not replaced by a file but written directly, without that promise.
+/// Puts `bytes` at `path`, making its folder if need be. A reader sees the old file or the new one, never a part. A link
+/// there gives way to the file: whoever made the folder may have led it elsewhere.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), SinkError> {
     write_with(path, |file| file.write_all(bytes).map_err(|cause| SinkError::write(path, cause)))
+}
+
+/// The same at a place that the user has named: a link, a device or a pipe there, such as `/dev/stdout`, is not replaced by a
+/// file but written directly, without that promise.
+pub fn write_named(path: &Path, bytes: &[u8]) -> Result<(), SinkError> {
+    let failed = |cause| SinkError::write(path, cause);
+    if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return File::create(path).and_then(|mut file| file.write_all(bytes)).map_err(failed);
+    }
+    write(path, bytes)
 }
 
 /// The same for what is written bit by bit.
 pub fn write_with(path: &Path, content: impl FnOnce(&mut File) -> Result<(), SinkError>) -> Result<(), SinkError> {
     let failed = |cause| SinkError::write(path, cause);
-    if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-        return content(&mut File::create(path).map_err(failed)?);
-    }
     let dir = folder_of(path);
     fs::create_dir_all(dir).map_err(failed)?;
     let mut temporary = temporary_in(dir).map_err(failed)?;
@@ -168,13 +174,15 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stays_a_link() {
+    fn a_link_is_followed_where_the_user_has_named_it_and_nowhere_else() {
         let dir = tempfile::tempdir().unwrap();
         let (link, target) = (dir.path().join("latest.json"), dir.path().join("run-7.json"));
         std::os::unix::fs::symlink(&target, &link).unwrap();
-        write(&link, b"x").unwrap();
+        write_named(&link, b"x").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&target).unwrap(), b"x");
+        write(&link, b"y").unwrap();
+        assert_eq!((fs::read(&link).unwrap(), fs::read(&target).unwrap()), (b"y".to_vec(), b"x".to_vec()));
     }
 
     #[test]
@@ -183,11 +191,11 @@ mod tests {
         if !full.exists() {
             return; // macOS has none
         }
-        let error = write(full, b"x").unwrap_err();
+        let error = write_named(full, b"x").unwrap_err();
         assert!(matches!(error, SinkError::DiskFull { .. }), "{error}");
         assert!(
             error.to_string().contains("/dev/full") && error.to_string().ends_with("the disk or the quota is full")
         );
-        write(Path::new("/dev/null"), b"x").unwrap();
+        write_named(Path::new("/dev/null"), b"x").unwrap();
     }
 }

@@ -13,7 +13,7 @@ use calorimeter_case::{DeviceKind, Dtype, Element};
 /// Writes [`to_json`] at `path`, atomically.
 pub fn write(path: &Path, records: &[Record], arch: &str) -> Result<(), SinkError> {
     let json = to_json(records, arch).map_err(|cause| SinkError::format(path, cause))?;
-    atomic::write(path, json.as_bytes())
+    atomic::write_named(path, json.as_bytes())
 }
 
 /// Four entries for each recipe and shape that the user listed and of which the compiled arm and its baseline were

@@ -19,10 +19,12 @@ use crate::{SinkError, atomic, left_over};
 use calorimeter_case::record::{Record, Status};
 use calorimeter_case::{CaseId, too_long};
 use format::{LineIn, LineOut, first_line, later_line, line_of, read_first_line, read_later_line};
+use rustix::fs::OFlags;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -116,7 +118,10 @@ impl Journal {
     /// series of its records stay on disk: [`finish`](Self::finish) answers where.
     pub fn resume(dir: &Path, fingerprint: &str, resumed: &Resumed) -> Result<(Journal, JournalContents), SinkError> {
         let path = dir.join(JOURNAL_FILE);
-        let file = File::options().read(true).append(true).open(&path).map_err(|cause| match cause.kind() {
+        let mut options = File::options();
+        // A folder may come from somebody else: it does not lead to another file.
+        options.read(true).append(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+        let file = options.open(&path).map_err(|cause| match cause.kind() {
             io::ErrorKind::NotFound => SinkError::JournalMissing { path: path.clone(), cause },
             _ => SinkError::Write { path: path.clone(), cause },
         })?;

@@ -9,7 +9,7 @@ use std::path::Path;
 pub fn write(path: &Path, records: &[Record]) -> Result<(), SinkError> {
     let list: Vec<Value> = records.iter().map(entry).collect();
     let bytes = serde_json::to_vec_pretty(&list).map_err(|error| SinkError::write(path, error.into()))?;
-    atomic::write(path, &bytes)
+    atomic::write_named(path, &bytes)
 }
 
 /// `inference_speed` is calls per second; `gpu_efficiency` the share in percent of the measured roof that binds, which

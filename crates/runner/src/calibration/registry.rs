@@ -55,7 +55,7 @@ impl Profile {
 
     /// Writes it as a file.
     pub fn write(&self, path: &Path) -> Result<(), SinkError> {
-        atomic::write(path, &written(self))
+        atomic::write_named(path, &written(self))
     }
 }
 

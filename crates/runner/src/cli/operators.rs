@@ -49,7 +49,7 @@ pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Ve
     }
     if let Some(path) = output {
         match suite {
-            Suite::Fusion => atomic::write(&path, &patterns(&finished.dir)?)?,
+            Suite::Fusion => atomic::write_named(&path, &patterns(&finished.dir)?)?,
             _ => operators::write(&path, &finished.outcome.records)?,
         }
         tell!("wrote {}", path.display());

@@ -14,6 +14,7 @@ use crate::tell::tell;
 use crate::worker::{Kept, Launches, Subprocess};
 use calorimeter_sinks::terminal::{Colour, summary};
 use calorimeter_sinks::{Case, journal, not_in_this_build};
+use calorimeter_timing::telemetry::LockedClock;
 use serde::Serialize;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -90,7 +91,16 @@ impl Finished {
 /// The request of the run in a folder. Options that differ from those of then are an error, not passed over.
 fn continued(dir: &Path, overrides: Overrides) -> Result<Request, RunError> {
     let request = Request::of_journal(dir)?;
-    Ok(if overrides == Overrides::default() { request } else { Request { overrides, ..request } })
+    let lock_clocks = request.overrides.lock_clocks;
+    if let (Some(then), None) = (lock_clocks, overrides.lock_clocks) {
+        let then = match then {
+            LockedClock::Base => then.to_string(),
+            LockedClock::Mhz(mhz) => mhz.to_string(),
+        };
+        return Err(RunError::Locked { then });
+    }
+    let as_then = overrides == Overrides { lock_clocks, ..Overrides::default() };
+    Ok(if as_then { request } else { Request { overrides, ..request } })
 }
 
 /// Starts a prepared run. With `--out` everything goes there; else a folder of its own under the file's `output_dir`.

@@ -1,9 +1,10 @@
-//! Where a run that goes on may write: its journal names folders, and may come from somebody else.
+//! Where a run that goes on may write: its folder has links, its journal names folders, and both may come from somebody else.
 
 use super::Place;
-use calorimeter_case::Record;
+use calorimeter_case::{Mode, Record};
 use std::collections::HashSet;
-use std::path::{Component, Path};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
 
 /// Exchanges folders for exports that lie outside the working directory and the run's own surroundings for folders in that of the
 /// run; answers what to say of it.
@@ -28,11 +29,42 @@ pub fn keep_within(records: &mut [Record], place: &Place) -> Vec<String> {
     notes
 }
 
-/// Whether a path stays in the working directory or in the folder that holds the run's.
+/// Whether a path stays in the working directory or in the folder that holds the run's, its links followed.
 fn is_within(path: &Path, dir: &Path) -> bool {
     let leads_out = path.components().any(|part| part == Component::ParentDir);
     let beside = std::path::absolute(dir).ok().and_then(|dir| Some(dir.parent()?.to_owned()));
-    !leads_out && (path.is_relative() || beside.is_some_and(|beside| path.starts_with(beside)))
+    let here = [Some(PathBuf::from(".")), beside];
+    !leads_out && here.iter().flatten().any(|folder| real(path).starts_with(real(folder)))
+}
+
+/// A path without its links, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let real = |part: &Path| Some(fs::canonicalize(part).ok()?.join(path.strip_prefix(part).ok()?));
+    path.ancestors().find_map(real).unwrap_or(path)
+}
+
+/// A link below the folder of the run that leads out of it, or a folder of tables that does: they would be written through.
+pub fn link_out(place: &Place) -> Option<PathBuf> {
+    let tables = [Mode::Inference, Mode::Training].map(|mode| place.output_dir.join(mode.name()));
+    let leads_out = |link: &PathBuf, folder: &Path| {
+        fs::symlink_metadata(link).is_ok_and(|there| there.is_symlink())
+            && fs::canonicalize(link).map_or(true, |target| !target.starts_with(real(folder)))
+    };
+    let table = tables.into_iter().find(|table| leads_out(table, &place.output_dir));
+    table.or_else(|| links_below(&place.dir).into_iter().find(|link| leads_out(link, &place.dir)))
+}
+
+fn links_below(folder: &Path) -> Vec<PathBuf> {
+    let mut links = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => links.push(entry.path()),
+            Ok(kind) if kind.is_dir() => links.extend(links_below(&entry.path())),
+            _ => {}
+        }
+    }
+    links
 }
 
 #[cfg(test)]

@@ -39,6 +39,18 @@ pub enum RunError {
         /// What is missing.
         why: String,
     },
+    /// The folder to resume leads elsewhere.
+    #[error("{} is a link that leads out of the folder of the run, which may come from somebody else: remove it to go on", .link.display())]
+    LeadsOut {
+        /// The link.
+        link: PathBuf,
+    },
+    /// The journal to resume locks clocks.
+    #[error("the run was measured with locked clocks, and a journal locks none by itself: add `--lock-clocks={then}`")]
+    Locked {
+        /// At what.
+        then: String,
+    },
     /// A clock cannot be locked.
     #[error(transparent)]
     ClockLock(#[from] LockError),

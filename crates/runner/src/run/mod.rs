@@ -97,6 +97,9 @@ impl Prepared {
 
     /// Goes on with a run that stopped early.
     pub fn resume(&self, place: &Place, executor: &mut dyn Executor, show: &mut dyn Show) -> Result<Outcome, RunError> {
+        if let Some(link) = contained::link_out(place) {
+            return Err(RunError::LeadsOut { link });
+        }
         let (devices, in_use) = self.devices()?;
         let _locks = self.lock_clocks(&devices)?;
         let environment = Some(environment::describe(&devices));

@@ -1,6 +1,6 @@
-//! Names that a stranger chose, through every file and every screen of a run: they arrive whole, and do nothing on the way.
+//! Names and folders that a stranger chose, through every file and every screen of a run: they arrive whole, and do nothing on the way.
 
-use crate::scene::{Scene, TIMING};
+use crate::scene::{Ended, Scene, TIMING};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,82 @@ const NAMES: [&str; 12] = [
     "\"'`$(touch outside)`touch outside`",
     "con.",
 ];
+
+/// A finished run, as somebody may hand it on.
+fn handed_on() -> Scene {
+    let scene = Scene::new();
+    fs::create_dir_all(scene.path("work/elsewhere")).unwrap();
+    fs::create_dir_all(scene.path("home")).unwrap();
+    let models = "models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
+    scene.write(
+        "work/c.yml",
+        format!("recipes: [baseline]\ndevice: mock\nimplementations: [eager]\noutput_dir: all\n{TIMING}\n{models}\n"),
+    );
+    Ended::soon(scene.command("run c.yml --out all/run").current_dir(scene.path("work"))).ended_with(0);
+    scene
+}
+
+fn go_on(scene: &Scene, run: &str) -> Ended {
+    Ended::soon(scene.command(&format!("run --resume {run}")).current_dir(scene.path("work")))
+}
+
+#[test]
+fn a_folder_that_is_resumed_writes_nowhere_else() {
+    for (link, target) in [
+        ("all/run/results.csv", "home/.profile"),
+        ("all/run/inference", "home"),
+        ("all/run/traces", "home"),
+        ("all/run/journal.jsonl", "home/journal"),
+        ("all/run/new", "home/not there"),
+    ] {
+        let scene = handed_on();
+        let (link, target) = (scene.path("work").join(link), scene.path(target));
+        if link.ends_with("journal.jsonl") {
+            fs::rename(&link, &target).unwrap();
+        } else if link.is_dir() {
+            fs::remove_dir_all(&link).unwrap();
+        } else if link.exists() {
+            fs::remove_file(&link).unwrap();
+        }
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let before: Vec<_> = files(&scene.path("home")).iter().map(|path| fs::read(path).unwrap()).collect();
+        let ended = go_on(&scene, "all/run");
+        assert!(ended.error().contains("leads out of the folder of the run"), "{ended:?}");
+        let after: Vec<_> = files(&scene.path("home")).iter().map(|path| fs::read(path).unwrap()).collect();
+        assert_eq!(before, after, "{}", link.display());
+    }
+    // A link within the folder is the user's own affair.
+    let scene = handed_on();
+    std::os::unix::fs::symlink("results.csv", scene.path("work/all/run/latest.csv")).unwrap();
+    go_on(&scene, "all/run").ended_with(0);
+}
+
+#[test]
+fn a_journal_that_names_another_folder_does_not_lead_there() {
+    let benchmarks = "benchmarks:\n- {benchmark_name: gemm_simple, csv_path: CSV, benchmark_sweep_params: [{m: 16, k: 32, n: 16}]}\n";
+    let scene = Scene::new();
+    fs::create_dir_all(scene.path("work")).unwrap();
+    fs::create_dir_all(scene.path("home")).unwrap();
+    let home = scene.path("home").display().to_string();
+    scene.write("work/c.yml", benchmarks.replace("CSV", &home));
+    let run = "run c.yml --device mock --implementations eager --max-time 1ms";
+    Ended::soon(scene.command(run).current_dir(scene.path("work"))).ended_with(0);
+    let written = files(&scene.path("home"));
+    assert!(!written.is_empty(), "who starts a run may name any folder");
+    written.iter().for_each(|path| fs::remove_file(path).unwrap());
+    std::os::unix::fs::symlink(scene.path("home"), scene.path("work/linked")).unwrap();
+    let run = fs::read_dir(scene.path("work/results")).unwrap().next().unwrap().unwrap().file_name();
+    let run = format!("results/{}", run.to_str().unwrap());
+    let journal = scene.path("work").join(&run).join("journal.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    for folder in [home.as_str(), "../home", "linked"] {
+        fs::write(&journal, text.replace(&format!("\"csv_path\":\"{home}\""), &format!("\"csv_path\":\"{folder}\"")))
+            .unwrap();
+        let ended = go_on(&scene, &run).ended_with(0).stderr.clone();
+        assert!(ended.contains("a journal that is resumed may come from somebody else"), "{folder}: {ended}");
+        assert_eq!(files(&scene.path("home")), Vec::<PathBuf>::new(), "{folder}");
+    }
+}
 
 fn files(below: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -47,7 +123,7 @@ enable_memory_profiler: true\n{TIMING}\nmodels:\n- {{name: {quoted}, shapes: [{{
         let shown: String = name.chars().take(40).collect();
         let run = |arguments: &str| {
             let mut command = home.command(arguments);
-            let ended = crate::scene::Ended::soon(command.current_dir(home.path("deep/er")));
+            let ended = Ended::soon(command.current_dir(home.path("deep/er")));
             assert!(!ended.stderr.contains("panicked"), "{shown:?}: {ended:?}");
             for text in [&ended.stdout, &ended.stderr] {
                 let control = text.chars().find(|c| c.is_control() && !"\n\t".contains(*c) || *c == '\u{202e}');

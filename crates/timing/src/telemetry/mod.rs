@@ -13,6 +13,7 @@
 //! sampler.sample();
 //! let spoilt = sampler.since(start).iter().flat_map(|sample| &sample.throttle).any(|throttle| throttle.spoils());
 //! println!("measure again: {spoilt}");
+//! # Ok::<(), std::io::Error>(())
 //! ```
 
 mod caches;

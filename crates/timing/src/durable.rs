@@ -2,18 +2,15 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Lets `write` fill a file beside `path`, syncs it and renames it over `path`: a reader sees the old file or the new one,
 /// never a part.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    static WRITTEN: AtomicU64 = AtomicU64::new(0);
-    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    // Calorimeter's runs know these names, and remove what a killed process left.
-    let temporary = folder.join(format!(".calorimeter-{}-{number}.tmp", std::process::id()));
-    let written = File::create(&temporary).and_then(|file| write(&file).and_then(|()| file.sync_all()));
+    let (file, temporary) = beside(folder)?;
+    let written = write(&file).and_then(|()| file.sync_all());
     let saved = written.and_then(|()| fs::rename(&temporary, path));
     if saved.is_err() {
         let _ = fs::remove_file(&temporary);
@@ -24,10 +21,38 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) 
     Ok(())
 }
 
+/// A new file in a folder, never one that is there: its name can be guessed, and a link of that name would be followed.
+fn beside(folder: &Path) -> io::Result<(File, PathBuf)> {
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        // Calorimeter's runs know these names, and remove what a killed process left.
+        let path = folder.join(format!(".calorimeter-{}-{number}.tmp", std::process::id()));
+        match File::create_new(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created.map(|file| (file, path)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write;
+
+    #[test]
+    fn what_lies_where_the_new_file_would_be_made_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        for number in 0..1000 {
+            let name = format!(".calorimeter-{}-{number}.tmp", std::process::id());
+            std::os::unix::fs::symlink(&victim, folder.path().join(name)).unwrap();
+        }
+        replace(&folder.path().join("case.json"), |mut file| file.write_all(b"whole")).unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        assert_eq!(fs::read(folder.path().join("case.json")).unwrap(), b"whole");
+    }
 
     #[test]
     fn what_fails_halfway_leaves_the_old_file_and_nothing_beside_it() {

@@ -15,12 +15,21 @@ pub(crate) fn prefix() -> String {
     format!("{PREFIX}{}-", std::process::id())
 }
 
-/// Removes from a folder, and from those directly in it, what writers left behind that are gone.
+/// How deep files of a run lie in its folder: memory profiles lie in one for all, and there in one for each case.
+const DEPTH: u32 = 2;
+
+/// Removes from the folder of a run, and from those in it, what writers left behind that are gone.
 pub(crate) fn clear_run(dir: &Path) {
+    clear_below(dir, DEPTH);
+}
+
+fn clear_below(dir: &Path, depth: u32) {
     clear(dir);
+    let Some(depth) = depth.checked_sub(1) else { return };
     let folders = fs::read_dir(dir).into_iter().flatten().flatten();
+    // One that is a link is none of the run's.
     for folder in folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-        clear(&folder.path());
+        clear_below(&folder.path(), depth);
     }
 }
 

@@ -118,10 +118,11 @@ fn a_lock_that_is_let_go_in_a_moment_is_waited_for() {
 fn a_run_that_goes_on_removes_what_its_killed_processes_left() {
     let dir = tempfile::tempdir().unwrap();
     small_journal(dir.path());
-    fs::create_dir(dir.path().join("traces")).unwrap();
+    let folders = [".", "traces", "memory_profiler/case"].map(|folder| dir.path().join(folder));
+    folders.iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
     let mut gone = Command::new("true").spawn().unwrap();
     gone.wait().unwrap();
-    let left = [".", "traces"].map(|folder| dir.path().join(folder).join(format!(".calorimeter-{}-x.tmp", gone.id())));
+    let left = folders.map(|folder| folder.join(format!(".calorimeter-{}-x.tmp", gone.id())));
     left.iter().for_each(|path| fs::write(path, "half").unwrap());
     Journal::resume(dir.path(), "abc", &resumed()).unwrap();
     assert!(left.iter().all(|path| !path.exists()));

@@ -24,7 +24,8 @@ impl Platform for Cpu {
     }
 
     fn find(&self) -> Vec<DiscoveredDevice> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        // Not all that there are, where RAYON_NUM_THREADS says less.
+        let threads = rayon::current_num_threads();
         vec![DiscoveredDevice {
             driver: format!("{threads} threads"),
             cache: last_level_cache(),

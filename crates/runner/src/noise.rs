@@ -6,7 +6,7 @@ use crate::devices::{self, DiscoveredDevice};
 use crate::entries::{Entry, Origin, Size, Wanted};
 use crate::host;
 use crate::mock::Rule;
-use crate::noise_floor::{Noise, Rates, WorkloadNoise, path, policy};
+use crate::noise_floor::{Noise, Rates, VERSION, WorkloadNoise, path, policy};
 use crate::platforms;
 use crate::run::{Request, RunError};
 use crate::worker::{AssignedCase, Assignment, Event, Executor, Listener, Subprocess};
@@ -138,6 +138,7 @@ fn summary(workloads: &[Compared], found: &DiscoveredDevice, processes: u32) -> 
     let floors: Vec<f64> = workloads.iter().map(|one| one.rates.floor).collect();
     let middle_floor = median(&floors).unwrap_or(0.0);
     Noise {
+        version: VERSION,
         device: found.device.to_string(),
         identity: found.identity.clone(),
         driver: found.driver.clone(),

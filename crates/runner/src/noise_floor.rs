@@ -13,6 +13,12 @@ use std::path::{Path, PathBuf};
 /// A machine changes: after so many days its noise is measured again.
 const LASTS_DAYS: i64 = 30;
 
+/// Clocks of machines that share a home differ, but not by more than this.
+const AHEAD_DAYS: i64 = 1;
+
+/// What the figures mean; raised when they come to mean something else.
+pub const VERSION: u32 = 1;
+
 /// A floor above this would make everything the same: a verdict is of differences twice as large.
 const MOST: f64 = 0.4;
 
@@ -20,6 +26,8 @@ const MOST: f64 = 0.4;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Noise {
+    /// What its figures mean: [`VERSION`].
+    pub version: u32,
     /// The device, e.g. `cuda:0`.
     pub device: String,
     /// Tells it from any other.
@@ -116,6 +124,9 @@ fn outdated(noise: &Noise, found: &DiscoveredDevice, policy: &str, now: DateTime
     if !(0.0..=MOST).contains(&noise.middle_floor) {
         return Some(format!("ratios that differ by {:.0} % are not noise", 100.0 * noise.middle_floor));
     }
+    if noise.version != VERSION {
+        return Some("another version of this program found it".into());
+    }
     if noise.identity != found.identity {
         return Some(format!("it is that of another device, {}", noise.identity));
     }
@@ -130,7 +141,7 @@ fn outdated(noise: &Noise, found: &DiscoveredDevice, policy: &str, now: DateTime
         return Some("nobody knows when it was found".into());
     };
     let (age, day) = (now.signed_duration_since(measured), measured.date_naive());
-    if age < -TimeDelta::days(1) {
+    if age < -TimeDelta::days(AHEAD_DAYS) {
         return Some(format!("it is from the future, {day}"));
     }
     (age > TimeDelta::days(LASTS_DAYS)).then(|| format!("it was found on {day}, more than {LASTS_DAYS} days ago"))
@@ -156,6 +167,7 @@ mod tests {
         let found = DiscoveredDevice { driver: "1.0".into(), ..DiscoveredDevice::named(Device::Mock, "a GPU") };
         let (now, days) = (host::now(), |days| (host::now() - TimeDelta::days(days)).to_rfc3339());
         let noise = Noise {
+            version: VERSION,
             identity: "a GPU".into(),
             driver: "1.0".into(),
             policy: "power limit 700 W".into(),
@@ -163,8 +175,11 @@ mod tests {
             ..Noise::default()
         };
         assert_eq!(outdated(&noise, &found, "power limit 700 W", now), None);
+        let from_another_clock = Noise { measured: (now + TimeDelta::hours(23)).to_rfc3339(), ..noise.clone() };
+        assert_eq!(outdated(&from_another_clock, &found, "power limit 700 W", now), None);
         for (noise, policy, why) in [
             (Noise { measured: days(31), ..noise.clone() }, "power limit 700 W", "more than 30 days ago"),
+            (Noise { version: 0, ..noise.clone() }, "power limit 700 W", "another version of this program"),
             (Noise { middle_floor: 1.6, ..noise.clone() }, "power limit 700 W", "differ by 160 % are not noise"),
             (Noise { middle_floor: -0.1, ..noise.clone() }, "power limit 700 W", "are not noise"),
             (Noise { measured: String::new(), ..noise.clone() }, "power limit 700 W", "nobody knows when"),

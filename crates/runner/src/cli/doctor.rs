@@ -10,6 +10,7 @@ use crate::platforms;
 use crate::print::print;
 use crate::run::RunError;
 use crate::selftest::{self, Check, Lies, MockRig, RealRig};
+use crate::worker::WorkerError;
 use std::fmt::Write;
 
 pub fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {
@@ -23,7 +24,9 @@ pub fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {
 fn deep(arguments: DoctorArguments) -> Result<Exit, CliError> {
     let device = devices::here().choose(arguments.device).map_err(RunError::from)?;
     let found = devices::present(device).map_err(RunError::from)?;
-    calorimeter_zoo::backends::configure(None, false);
+    // Without a folder CubeCL would keep what it tunes in a project around the working directory.
+    let tuning = tempfile::tempdir().map_err(WorkerError::Spawn).map_err(RunError::from)?;
+    calorimeter_zoo::backends::configure(Some(tuning.path()), false);
     let (name, text) = (found.name.clone(), arguments.format == TextFormat::Text);
     if text {
         print(&format!("{device} ({name})\n"))?;

@@ -14,11 +14,12 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// How often the run looks up from its workers.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -38,6 +39,8 @@ pub struct Subprocess {
     kept: Kept,
     worker: Option<Worker>,
     program: Program,
+    /// Where kernels are tuned whose tuning is not kept: CubeCL would keep it in a project around the working directory.
+    passing: Option<TempDir>,
 }
 
 /// What is started as a worker.
@@ -69,7 +72,7 @@ enum Ending {
 impl Subprocess {
     /// Workers keep what they find out for later ones, tuned kernels in a folder for each device.
     pub fn new(kept: Kept) -> Self {
-        Self { kept, worker: None, program: myself }
+        Self { kept, worker: None, program: myself, passing: None }
     }
 
     /// What is measured next is measured in a fresh process.
@@ -78,13 +81,30 @@ impl Subprocess {
     }
 
     fn worker(&mut self, device: &DiscoveredDevice) -> Result<&mut Worker, WorkerError> {
-        if self.worker.as_ref().is_some_and(|worker| worker.device != device.device) {
-            self.worker = None;
+        // That of another device ends before the next one starts.
+        let fitting = self.worker.take().filter(|worker| worker.device == device.device);
+        let worker = match fitting {
+            Some(worker) => worker,
+            None => {
+                let tuning = Some(self.tuning(device).map_err(WorkerError::Spawn)?);
+                Worker::start(self.program, device, Kept { tuning, ..self.kept.clone() })?
+            }
+        };
+        Ok(self.worker.insert(worker))
+    }
+
+    /// The folder of what is tuned for a device: the one that is kept, if what is in it may be obeyed.
+    fn tuning(&mut self, device: &DiscoveredDevice) -> std::io::Result<PathBuf> {
+        let name = file_name(&device.identity);
+        let kept = self.kept.tuning.as_ref().map(|root| root.join(&name));
+        if let Some(kept) = kept.filter(|folder| tuned::is_trusted(folder)) {
+            return Ok(kept);
         }
-        match &mut self.worker {
-            Some(worker) => Ok(worker),
-            none => Ok(none.insert(Worker::start(self.program, device, &self.kept)?)),
-        }
+        let passing = match self.passing.take() {
+            Some(passing) => passing,
+            None => tempfile::Builder::new().prefix("calorimeter-").tempdir()?,
+        };
+        Ok(self.passing.insert(passing).path().join(name))
     }
 }
 
@@ -156,7 +176,7 @@ impl Executor for Subprocess {
 }
 
 impl Worker {
-    fn start(program: Program, device: &DiscoveredDevice, kept: &Kept) -> Result<Self, WorkerError> {
+    fn start(program: Program, device: &DiscoveredDevice, kept: Kept) -> Result<Self, WorkerError> {
         let mut program = program().map_err(WorkerError::Spawn)?;
         let position = Position::create().map_err(WorkerError::Spawn)?;
         program
@@ -206,9 +226,7 @@ impl Worker {
 
         let number = position.number();
         let mut worker = Self { device: device.device, child, orders, messages, position, stderr, drained };
-        let tuning = kept.tuning.as_ref().map(|root| root.join(file_name(&device.identity)));
-        let tuning = tuning.filter(|folder| tuned::is_trusted(folder));
-        worker.order(&Order::Hello { position: number, kept: Kept { tuning, ..kept.clone() } });
+        worker.order(&Order::Hello { position: number, kept });
         Ok(worker)
     }
 
@@ -386,7 +404,7 @@ mod tests {
             Ok(shell)
         };
         let device = devices::present(Device::Mock).unwrap();
-        let mut subprocess = Subprocess { kept: Kept::default(), worker: None, program };
+        let mut subprocess = Subprocess { program, ..Subprocess::new(Kept::default()) };
         let mut ends = Ends::default();
         subprocess.run(assignment, &device, Duration::from_secs(30), &mut ends).unwrap();
         ends.0

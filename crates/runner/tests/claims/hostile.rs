@@ -245,3 +245,52 @@ fn an_escape_sequence_in_a_name_is_not_obeyed_by_the_terminal() {
         assert!(!obeyed(&stdout) && !obeyed(&stderr), "{arguments}: {stdout}{stderr}");
     }
 }
+
+/// CubeCL would end the worker: it takes the number of a kernel from the file unchecked.
+#[test]
+fn tuning_of_a_kernel_that_never_ran_is_not_used() {
+    let scene = Scene::with(&slow("", 0));
+    let folder = scene.path("cache/calorimeter/tuning/mock/autotune/0.10.0");
+    fs::create_dir_all(&folder).unwrap();
+    let crafted = "{\"key\":{},\"value\":{\"fastest_index\":99,\"results\":[]}}\n";
+    fs::write(folder.join("matmul.json.log"), crafted).unwrap();
+    let ended = scene.run("run c.yml --out out");
+    let told = "tuning/mock is not used, because ";
+    assert_eq!(ended.ended_with(0).stderr.matches(told).count(), 1, "{ended:?}");
+    assert!(ended.stderr.contains("line 1 takes a candidate that did not run; delete it"), "{ended:?}");
+}
+
+#[test]
+fn a_journal_locks_no_clocks_by_itself() {
+    let scene = Scene::with(&slow("", 0));
+    scene.run("run c.yml --out out --lock-clocks=1200").ended_with(0);
+    let log = || fs::read_to_string(scene.path("cache/calorimeter/mock/clock.log")).unwrap();
+    let before = log();
+    let ended = scene.run("run --resume out");
+    assert!(ended.error().ends_with("add `--lock-clocks=1200`"), "{ended:?}");
+    assert_eq!(log(), before);
+    scene.run("run --resume out --lock-clocks=1200").ended_with(0);
+    assert_eq!(log().lines().count(), 2 * before.lines().count());
+}
+
+#[test]
+fn a_peak_that_no_processor_reaches_is_refused_and_told() {
+    let scene = Scene::with(&format!(
+        "recipes: [baseline]\ndevice: cpu\ndtype: f32\nimplementations: [eager]\n{TIMING}\n\
+         models: [{{shapes: [{{name: custom, shapes: [[64, 64, 64]]}}]}}]\n"
+    ));
+    // Peaks of its own, and not those that tests share.
+    fs::create_dir_all(scene.path("cache/calorimeter/peaks")).unwrap();
+    scene.run("run c.yml --out first").ended_with(0);
+    let kept = fs::read_dir(scene.path("cache/calorimeter/peaks")).unwrap().next().unwrap().unwrap().path();
+    let mut peaks: serde_json::Value = serde_json::from_slice(&fs::read(&kept).unwrap()).unwrap();
+    for peak in peaks["products"].as_object_mut().unwrap().values_mut() {
+        (peak["burst"], peak["sustained"]) = (1e30.into(), 1e30.into());
+    }
+    fs::write(&kept, peaks.to_string()).unwrap();
+    let records = scene.run("run c.yml --out out --format jsonl").ended_with(0).records();
+    let told = "kept peaks are not used: ";
+    assert!(records[0].outcome.warnings.iter().any(|warning| warning.contains(told)), "{records:?}");
+    let measured = fs::read_to_string(&kept).unwrap();
+    assert!(!measured.contains("e30") && !measured.contains("e+30"), "{measured}");
+}

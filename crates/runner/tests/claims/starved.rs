@@ -43,7 +43,7 @@ fn torture_by_limits_of_processes_files_and_addresses_loses_no_record() {
     for at in 0..count {
         let scene = Scene::with(&config());
         let limit = match at % 3 {
-            0 => format!("--nofile={}", 3 + drawn.below(40)),
+            0 => format!("--nofile={}", 4 + drawn.below(40)),
             1 => format!("--nproc={}", 1 + drawn.below(40)),
             _ => format!("--as={}", (300 + drawn.below(3_000)) << 20),
         };

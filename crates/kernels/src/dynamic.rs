@@ -35,7 +35,21 @@ pub enum SharedScale {
     Tensor,
 }
 
-/// A layer y = f(norm(x) · wᵀ), in which x and w are multiplied as codes.
+/// What an input goes through before it is multiplied, rounded to its type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Prologue {
+    /// Nothing.
+    Nothing,
+    /// Each row a layer normalisation without weights.
+    LayerNorm,
+    /// Each row a division by its root mean square.
+    RmsNorm,
+    /// Each number an activation.
+    Activation(Activation),
+}
+
+/// A layer y = f(p(x) · wᵀ) + added, in which p(x) and w are multiplied as codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DynamicForm {
     /// The type of x and y.
@@ -44,8 +58,10 @@ pub struct DynamicForm {
     pub codes: DynamicCodes,
     /// Which of their numbers share a scale.
     pub shared: SharedScale,
-    /// Whether the rows of x go through a layer normalisation first.
-    pub normalised: bool,
+    /// What x goes through first.
+    pub prologue: Prologue,
     /// What follows the product.
     pub activation: Option<Activation>,
+    /// Whether a matrix like y is added at the end.
+    pub added: bool,
 }

@@ -37,5 +37,5 @@ pub use ::cubecl;
 #[cfg(feature = "cuda")]
 pub use ::cudarc;
 pub use calorimeter_case::{Activation, Dtype};
-pub use dynamic::{DynamicCodes, DynamicForm, SharedScale};
+pub use dynamic::{DynamicCodes, DynamicForm, Prologue, SharedScale};
 pub use packed::{PackedForm, WeightCodes};

@@ -1,6 +1,6 @@
 //! Which recipes' codes kernels multiply with each other.
 
-use calorimeter_kernels::{DynamicCodes, DynamicForm, SharedScale};
+use calorimeter_kernels::{DynamicCodes, DynamicForm, Prologue, SharedScale};
 use calorimeter_recipes::format::{Format, Grouping, Method};
 use calorimeter_recipes::{Dtype, Element, Treatment};
 
@@ -21,7 +21,7 @@ pub fn dynamic_form(treatment: &Treatment, rows: usize) -> Option<DynamicForm> {
         (DynamicCodes::E4m3, SharedScale::Tensor),
     ];
     let (codes, shared) = known.into_iter().find_map(has)?;
-    Some(DynamicForm { kind, codes, shared, normalised: false, activation: None })
+    Some(DynamicForm { kind, codes, shared, prologue: Prologue::Nothing, activation: None, added: false })
 }
 
 /// How weight and input are stored: these and no others are what the kernels compute.

@@ -26,11 +26,12 @@ pub fn native_form(treatment: &Treatment, rows: usize) -> Option<NativeForm> {
     packed.or_else(|| dynamic_form(treatment, rows).map(NativeForm::Dynamic))
 }
 
-/// Whether a model's layer is run; the error says which are.
+/// Whether a model's layers are run; the error says which are.
 pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
-    let Layout { input: (m, k), .. } = problem.layout();
+    let Layout { input: (m, _), linears, .. } = problem.layout();
+    let longest = linears.iter().map(|&(_, k)| k).max().unwrap_or(0);
     match native_form(treatment, m as usize) {
-        Some(NativeForm::Dynamic(form)) => sums_are_kept(form, k),
+        Some(NativeForm::Dynamic(form)) => sums_are_kept(form, longest),
         Some(_) => Ok(()),
         None => Err(format!(
             "`native` runs the baseline and {} in this version, without sparsity; `eager` runs the others",

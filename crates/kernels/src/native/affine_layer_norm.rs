@@ -120,7 +120,7 @@ mod tests {
         for kind in Dtype::ALL {
             for form in [NormForm::Alone, NormForm::ThenGelu, NormForm::OfSum] {
                 for columns in [257, 4096, 70001] {
-                    let macros = macros("norm", kind, form, 1e-5, cut(kind, columns));
+                    let macros = macros("affine_layer_norm", kind, form, 1e-5, cut(kind, columns));
                     assert_compiles(Source::AffineLayerNorm, &macros);
                 }
             }

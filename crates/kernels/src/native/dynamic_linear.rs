@@ -13,14 +13,14 @@ use super::{
 };
 use crate::{Activation as Function, Dtype, DynamicCodes, DynamicForm, SharedScale};
 
-/// A plan of y[m, n] = f(norm(x[m, k]) · w[n, k]ᵀ) with x and w as codes: x is turned into codes, cuBLASLt multiplies them,
-/// and scales and activation are applied to the sums.
+/// A plan of y[m, n] = f(p(x[m, k]) · w[n, k]ᵀ) + added[m, n] with p(x) and w as codes: x is turned into codes, cuBLASLt
+/// multiplies them, and scales, activation and what is added are applied to the sums.
 ///
 /// The weight's rows of codes are filled up with 0 to [`DynamicLinear::filled_k`], and there are
 /// [`DynamicLinear::filled_n`] of them: tensor cores multiply in sixteens. So is everything in between. Sums of integers are
 /// exact and written out, for a kernel that makes y of them. Of e4m3 cuBLASLt applies the scales itself, if it can and n is
-/// a multiple of 16, and a ReLU; another activation is then applied in place, for its GELU is the one by tanh, which is
-/// another function.
+/// a multiple of 16, and a ReLU, and adds what is added; another activation is then applied in place, for its GELU is the
+/// one by tanh, which is another function.
 /// Sums of e4m3 are promoted, or those of long rows would be off by more than f16 is.
 #[derive(Debug)]
 pub struct DynamicLinear {
@@ -30,6 +30,7 @@ pub struct DynamicLinear {
     machine: Arc<Machine>,
     shape: LinearShape,
     kind: Dtype,
+    added: bool,
 }
 
 /// What is left to do with the product.
@@ -66,7 +67,8 @@ impl DynamicLinear {
                 (Product::plan(machine, plain, filled)?, After::Finish(Box::new(finish)))
             }
         };
-        Ok(Self { quantise, product, after, machine: machine.clone(), shape, kind: form.kind })
+        let DynamicForm { kind, added, .. } = form;
+        Ok(Self { quantise, product, after, machine: machine.clone(), shape, kind, added })
     }
 
     /// Codes that a row of the weight has.
@@ -91,18 +93,38 @@ impl DynamicLinear {
 
     /// Enqueues one run.
     pub fn enqueue(&mut self, x: &Buffer, w: &PackedWeight, y: &mut Buffer) -> Result<(), NativeError> {
+        self.run(x, w, None, y)
+    }
+
+    /// Enqueues one run of a layer to which a matrix is added.
+    pub fn enqueue_with_added(
+        &mut self,
+        x: &Buffer,
+        w: &PackedWeight,
+        added: &Buffer,
+        y: &mut Buffer,
+    ) -> Result<(), NativeError> {
+        self.run(x, w, Some(added), y)
+    }
+
+    fn run(&mut self, x: &Buffer, w: &PackedWeight, added: Option<&Buffer>, y: &mut Buffer) -> Result<(), NativeError> {
+        let (needed, found) = (2 + usize::from(self.added), 2 + usize::from(added.is_some()));
+        if needed != found {
+            return Err(NativeError::InputCount { needed, found });
+        }
+        let added = added.map(|added| &added.memory);
         self.quantise.enqueue(&x.memory)?;
         let QuantiseInput { codes, scales, .. } = &self.quantise;
         let operands = Operands { x: codes, w: &w.codes.memory, y: &y.memory, scales: None, added: None, bias: None };
         match &self.after {
             After::Applied(_, activation) => {
-                let operands = Operands { scales: Some([scales, &w.scales.memory]), ..operands };
+                let operands = Operands { scales: Some([scales, &w.scales.memory]), added, ..operands };
                 self.product.enqueue(&self.machine, operands)?;
                 activation.as_ref().map_or(Ok(()), |activation| activation.enqueue_in_place(y))
             }
             After::Finish(finish) => {
                 self.product.enqueue(&self.machine, Operands { y: &finish.sums, ..operands })?;
-                finish.enqueue(scales, &w.scales.memory, &mut y.memory)
+                finish.enqueue([scales, &w.scales.memory], added, &mut y.memory)
             }
         }
     }
@@ -139,7 +161,9 @@ fn scaled(
     shape: LinearShape,
     filled: LinearShape,
 ) -> Result<Option<(Product, After)>, NativeError> {
-    if form.codes != DynamicCodes::E4m3 || (shape.m, shape.n) != (filled.m, filled.n) {
+    // What cuBLASLt adds, it adds before an activation.
+    let activated_first = form.added && form.activation.is_some();
+    if form.codes != DynamicCodes::E4m3 || (shape.m, shape.n) != (filled.m, filled.n) || activated_first {
         return Ok(None);
     }
     let scales = match form.shared {

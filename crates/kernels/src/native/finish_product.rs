@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{DynamicCodes, DynamicForm, SharedScale};
 
-/// The kernel that applies the scales of rows and columns, and an activation, to the sums of a product, and those sums.
+/// The kernel that applies the scales of rows and columns, and what follows, to the sums of a product, and those sums.
 #[derive(Debug)]
 pub(super) struct FinishProduct {
     kernel: Kernel,
@@ -42,7 +42,8 @@ impl FinishProduct {
             SharedScale::Tensor => (1, 1),
         };
         let sums = 4 * filled.0 * filled.1;
-        let reads = vec![("sums", sums), ("row scales", 4 * of_rows), ("column scales", scale * of_columns)];
+        let mut reads = vec![("sums", sums), ("row scales", 4 * of_rows), ("column scales", scale * of_columns)];
+        reads.extend(form.added.then(|| ("added", shape.y_bytes(form.kind))));
         let writes = vec![("y", shape.y_bytes(form.kind))];
         let extent = Extent { reads, writes, sizes: (m as u64, n as u64) };
         let blocks = checked_size("the number of blocks", m.div_ceil(ROWS) * (n / width).div_ceil(THREADS))?;
@@ -56,8 +57,14 @@ impl FinishProduct {
     }
 
     /// Enqueues one run, on the sums that a product has left.
-    pub(super) fn enqueue(&self, rows: &Memory, columns: &Memory, y: &mut Memory) -> Result<(), NativeError> {
-        self.kernel.enqueue_all(&[&self.sums, rows, columns], &mut [y])
+    pub(super) fn enqueue(
+        &self,
+        [rows, columns]: [&Memory; 2],
+        added: Option<&Memory>,
+        y: &mut Memory,
+    ) -> Result<(), NativeError> {
+        let inputs: Vec<&Memory> = [&self.sums, rows, columns].into_iter().chain(added).collect();
+        self.kernel.enqueue_all(&inputs, &mut [y])
     }
 }
 
@@ -68,7 +75,8 @@ fn width(n: usize) -> usize {
 
 fn name(form: DynamicForm) -> String {
     let after = form.activation.map(|activation| format!("_{activation}")).unwrap_or_default();
-    format!("finish_{}{after}_{}", form.codes.name(), form.kind)
+    let added = if form.added { "_added" } else { "" };
+    format!("finish_{}{after}{added}_{}", form.codes.name(), form.kind)
 }
 
 fn macros(name: &str, form: DynamicForm, width: usize, stride: usize) -> Vec<String> {
@@ -76,6 +84,7 @@ fn macros(name: &str, form: DynamicForm, width: usize, stride: usize) -> Vec<Str
     macros.extend([format!("THREADS={THREADS}"), format!("ROWS={ROWS}"), format!("STRIDE={stride}ull")]);
     macros.extend(form.macros());
     macros.extend(form.activation.map(|activation| format!("ACTIVATE={activation}")));
+    macros.extend(form.added.then(|| "ADDED".into()));
     macros
 }
 
@@ -89,8 +98,8 @@ mod tests {
     fn the_source_compiles_for_every_form_and_activation() {
         let activations = Activation::ALL.map(Some).into_iter().chain([None]).cycle();
         for (form, activation) in every_form().zip(activations) {
-            let form = DynamicForm { activation, ..form };
-            for n in [17, 4096] {
+            for (n, added) in [(17, true), (4096, false)] {
+                let form = DynamicForm { activation, added, ..form };
                 assert_compiles(Source::FinishProduct, &macros("finish", form, width(n), n.next_multiple_of(16)));
             }
         }

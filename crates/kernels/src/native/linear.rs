@@ -85,22 +85,42 @@ impl Linear {
 
     /// Enqueues one run.
     pub fn enqueue(&self, x: &Buffer, w: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
-        self.run(x, w, None, y)
+        self.run([x, w], None, None, y)
     }
 
     /// Enqueues one run of a product with bias.
     pub fn enqueue_with_bias(&self, x: &Buffer, w: &Buffer, bias: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
-        self.run(x, w, Some(bias), y)
+        self.run([x, w], Some(bias), None, y)
     }
 
-    fn run(&self, x: &Buffer, w: &Buffer, bias: Option<&Buffer>, y: &mut Buffer) -> Result<(), NativeError> {
+    /// Enqueues one run to which a matrix like y is added, before anything is rounded. No kernel may round after it.
+    pub fn enqueue_with_added(
+        &self,
+        x: &Buffer,
+        w: &Buffer,
+        added: &Buffer,
+        y: &mut Buffer,
+    ) -> Result<(), NativeError> {
+        if self.after.is_some() {
+            return Err(NativeError::InputCount { needed: 2, found: 3 });
+        }
+        self.run([x, w], None, Some(added), y)
+    }
+
+    fn run(
+        &self,
+        [x, w]: [&Buffer; 2],
+        bias: Option<&Buffer>,
+        added: Option<&Buffer>,
+        y: &mut Buffer,
+    ) -> Result<(), NativeError> {
         let (needed, found) = (self.inputs(), 2 + usize::from(bias.is_some()));
         if needed != found {
             return Err(NativeError::InputCount { needed, found });
         }
-        let bias = bias.map(|bias| &bias.memory);
+        let (bias, added) = (bias.map(|bias| &bias.memory), added.map(|added| &added.memory));
         let sums = self.after.as_ref().map_or(&y.memory, |after| &after.sums);
-        let operands = Operands { x: &x.memory, w: &w.memory, y: sums, scales: None, added: None, bias };
+        let operands = Operands { x: &x.memory, w: &w.memory, y: sums, scales: None, added, bias };
         self.product.enqueue(&self.machine, operands)?;
         match &self.after {
             Some(after) => after.kernel.enqueue(&after.sums, &mut y.memory),

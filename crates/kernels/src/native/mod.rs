@@ -49,6 +49,7 @@ mod rms_norm_gradient;
 mod row_cut;
 mod rows_by_vector;
 mod scale_after;
+mod short_attention;
 mod sizes;
 mod softmax;
 #[allow(unsafe_code, reason = "the bindings of NCCL")]
@@ -83,6 +84,7 @@ pub use quantise::{Quantise, ScaleSource};
 pub use rms_norm::{RmsForm, RmsNorm};
 pub use rms_norm_gradient::RmsNormGradient;
 pub use rows_by_vector::RowsByVector;
+pub use short_attention::ShortAttention;
 pub use softmax::Softmax;
 pub use team::{Collective, Team};
 pub use transfers::{HostKind, HostMemory, Transfers};

@@ -39,6 +39,7 @@ pub(super) enum Source {
     RowsByVector,
     AffineLayerNorm,
     Softmax,
+    ShortAttention,
 }
 
 impl Source {
@@ -68,6 +69,7 @@ impl Source {
             Self::RowsByVector => "rows_by_vector.cu",
             Self::AffineLayerNorm => "affine_layer_norm.cu",
             Self::Softmax => "softmax.cu",
+            Self::ShortAttention => "short_attention.cu",
         }
     }
 
@@ -97,6 +99,7 @@ impl Source {
             Self::RowsByVector => include_str!("cuda/rows_by_vector.cu"),
             Self::AffineLayerNorm => include_str!("cuda/affine_layer_norm.cu"),
             Self::Softmax => include_str!("cuda/softmax.cu"),
+            Self::ShortAttention => include_str!("cuda/short_attention.cu"),
         }
     }
 }

@@ -18,6 +18,7 @@ pub struct PackedLinear {
     way: Way,
     shape: LinearShape,
     kind: Dtype,
+    added: bool,
 }
 
 #[derive(Debug)]
@@ -48,13 +49,22 @@ fn most_packed_rows(codes: WeightCodes) -> usize {
 impl PackedLinear {
     /// Chooses and compiles.
     pub fn new(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape) -> Result<Self, NativeError> {
+        Self::plan(machine, form, shape, false)
+    }
+
+    /// The same, and a matrix like y is added before anything is rounded.
+    pub fn with_added(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape) -> Result<Self, NativeError> {
+        Self::plan(machine, form, shape, true)
+    }
+
+    fn plan(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape, added: bool) -> Result<Self, NativeError> {
         let (form, shape) = (form.checked()?, checked_shape(shape)?);
         let unpacked = if shape.m > most_packed_rows(form.codes) { Unpacked::new(machine, form, shape)? } else { None };
         let way = match unpacked {
             Some(unpacked) => Way::Unpacked(Box::new(unpacked)),
-            None => Way::Packed(Box::new(PackedProduct::new(machine, form, shape)?)),
+            None => Way::Packed(Box::new(PackedProduct::new(machine, form, shape, added)?)),
         };
-        Ok(Self { way, shape, kind: form.kind })
+        Ok(Self { way, shape, kind: form.kind, added })
     }
 
     /// Bytes of the input.
@@ -69,17 +79,40 @@ impl PackedLinear {
 
     /// Enqueues one run.
     pub fn enqueue(&mut self, x: &Buffer, w: &PackedWeight, y: &mut Buffer) -> Result<(), NativeError> {
+        self.run(x, w, None, y)
+    }
+
+    /// Enqueues one run of a plan to whose product a matrix is added.
+    pub fn enqueue_with_added(
+        &mut self,
+        x: &Buffer,
+        w: &PackedWeight,
+        added: &Buffer,
+        y: &mut Buffer,
+    ) -> Result<(), NativeError> {
+        self.run(x, w, Some(added), y)
+    }
+
+    fn run(&mut self, x: &Buffer, w: &PackedWeight, added: Option<&Buffer>, y: &mut Buffer) -> Result<(), NativeError> {
+        let (needed, found) = (2 + usize::from(self.added), 2 + usize::from(added.is_some()));
+        if needed != found {
+            return Err(NativeError::InputCount { needed, found });
+        }
         let parts = w.parts().map(|part| &part.memory);
         match &mut self.way {
             Way::Packed(product) => {
-                let inputs: Vec<&Memory> = [&x.memory].into_iter().chain(parts).collect();
+                let added = added.map(|added| &added.memory);
+                let inputs: Vec<&Memory> = [&x.memory].into_iter().chain(parts).chain(added).collect();
                 product.enqueue(&inputs, &mut y.memory)
             }
             Way::Unpacked(unpacked) => {
                 let Unpacked { unpack, weight, linear } = &mut **unpacked;
                 let parts: Vec<&Memory> = parts.collect();
                 unpack.kernel.enqueue_all(&parts, &mut [&mut weight.memory])?;
-                linear.enqueue(x, weight, y)
+                match added {
+                    Some(added) => linear.enqueue_with_added(x, weight, added, y),
+                    None => linear.enqueue(x, weight, y),
+                }
             }
         }
     }

@@ -19,6 +19,9 @@ pub(super) struct PackedProduct {
     pub(super) algorithm: String,
 }
 
+/// The macro of a kernel that adds a matrix to its product.
+const ADDED: &str = "ADDED";
+
 /// Sums of parts of k, and how many blocks have left theirs.
 #[derive(Debug)]
 struct Shared {
@@ -28,13 +31,19 @@ struct Shared {
 
 impl PackedProduct {
     /// Compiles for sizes and a form that were checked.
-    pub(super) fn new(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape) -> Result<Self, NativeError> {
+    pub(super) fn new(
+        machine: &Arc<Machine>,
+        form: PackedForm,
+        shape: LinearShape,
+        added: bool,
+    ) -> Result<Self, NativeError> {
         let cut = Cut::new(form, shape, machine.compute_capability());
         let LinearShape { m, n, .. } = shape;
         let name = cut.name(form);
         let blocks = checked_size("the number of blocks", cut.tiles_of_y(shape) * cut.splits)?;
         let mut reads = vec![("x", shape.x_bytes(form.kind))];
         reads.extend(form.reads(shape));
+        reads.extend(added.then(|| ("added", shape.y_bytes(form.kind))));
         let mut writes = vec![("y", shape.y_bytes(form.kind))];
         let shared = match cut.splits {
             1 => None,
@@ -49,7 +58,8 @@ impl PackedProduct {
         };
         let geometry = Geometry { blocks: blocks as u32, threads: (32 * cut.warps as u32, cut.tiles as u32) };
         let extent = Extent { reads, writes, sizes: (m as u64, n as u64) };
-        let macros = cut.macros(&name, form, shape.k);
+        let mut macros = cut.macros(&name, form, shape.k);
+        macros.extend(added.then(|| ADDED.into()));
         Ok(Self {
             kernel: Kernel::prepare(machine, Source::PackedProduct, &name, macros, extent, geometry)?,
             shared,
@@ -224,7 +234,9 @@ mod tests {
         for (at, form) in every_form().into_iter().enumerate() {
             for (m, k, n) in shapes.into_iter().skip(at % 3).step_by(3) {
                 let shape = LinearShape { m, k, n };
-                assert_compiles(Source::PackedProduct, &Cut::new(form, shape, HOPPER).macros("product", form, k));
+                let mut macros = Cut::new(form, shape, HOPPER).macros("product", form, k);
+                macros.extend((at % 2 == 0).then(|| ADDED.into()));
+                assert_compiles(Source::PackedProduct, &macros);
             }
         }
     }

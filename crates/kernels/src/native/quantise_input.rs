@@ -10,7 +10,7 @@ use super::{
     row_cut::RowCut,
     sizes::checked_size,
 };
-use crate::{DynamicCodes, DynamicForm, SharedScale};
+use crate::{DynamicCodes, DynamicForm, Prologue, SharedScale};
 
 /// The kernels that turn x into codes and scales, and those codes and scales.
 #[derive(Debug)]
@@ -53,7 +53,11 @@ impl QuantiseInput {
         // At most `rows`, which was checked.
         let geometry = Geometry { blocks: rows.div_ceil(cut.rows) as u32, threads };
         let again = |looks: usize| format!("row read {looks} times");
-        let looks = if form.normalised { 2 } else { 0 };
+        let looks = match form.prologue {
+            Prologue::Nothing | Prologue::Activation(_) => 0,
+            Prologue::RmsNorm => 1,
+            Prologue::LayerNorm => 2,
+        };
         let (whole, extent, algorithm) = match form.shared {
             SharedScale::Row => {
                 let writes = vec![("codes", codes_bytes), ("scales", 4 * rows)];
@@ -114,12 +118,17 @@ fn resident_blocks(cut: RowCut) -> u32 {
 }
 
 fn name(form: DynamicForm) -> String {
-    let norm = if form.normalised { "normalised_" } else { "" };
+    let before = match form.prologue {
+        Prologue::Nothing => String::new(),
+        Prologue::LayerNorm => "normalised_".into(),
+        Prologue::RmsNorm => "rms_normalised_".into(),
+        Prologue::Activation(function) => format!("{function}_"),
+    };
     let of = match form.shared {
         SharedScale::Row => "rows",
         SharedScale::Tensor => "tensor",
     };
-    format!("{norm}{}_{of}_{}", form.codes.name(), form.kind)
+    format!("{before}{}_{of}_{}", form.codes.name(), form.kind)
 }
 
 fn macros(name: &str, form: DynamicForm, cut: RowCut, stride: usize) -> Vec<String> {
@@ -128,8 +137,11 @@ fn macros(name: &str, form: DynamicForm, cut: RowCut, stride: usize) -> Vec<Stri
     macros.push(format!("EPSILON={:e}f", LayerNorm::EPSILON));
     macros.push(format!("STRIDE={stride}ull"));
     macros.extend(form.macros());
-    if form.normalised {
-        macros.push("NORMALISE".into());
+    match form.prologue {
+        Prologue::Nothing => {}
+        Prologue::LayerNorm => macros.push("LAYER_NORM".into()),
+        Prologue::RmsNorm => macros.push("RMS_NORM".into()),
+        Prologue::Activation(function) => macros.push(format!("PROLOGUE={function}")),
     }
     macros
 }
@@ -153,15 +165,17 @@ impl DynamicForm {
 pub(super) mod tests {
     use super::super::nvrtc::tests::assert_compiles;
     use super::*;
-    use crate::Dtype;
+    use crate::{Activation, Dtype};
 
-    /// Every form without an activation.
+    /// Every form without anything after the product.
     pub(in crate::native) fn every_form() -> impl Iterator<Item = DynamicForm> {
         let kinds = Dtype::ALL.into_iter();
         let codes = kinds.flat_map(|kind| [DynamicCodes::Int8, DynamicCodes::E4m3].map(|codes| (kind, codes)));
         let shared = codes.flat_map(|form| [SharedScale::Row, SharedScale::Tensor].map(|shared| (form, shared)));
         shared.flat_map(|((kind, codes), shared)| {
-            [false, true].map(|normalised| DynamicForm { kind, codes, shared, normalised, activation: None })
+            let before = [Prologue::Nothing, Prologue::LayerNorm, Prologue::RmsNorm];
+            let before = before.into_iter().chain([Prologue::Activation(Activation::Gelu)]);
+            before.map(move |prologue| DynamicForm { kind, codes, shared, prologue, activation: None, added: false })
         })
     }
 

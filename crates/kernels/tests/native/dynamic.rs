@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use calorimeter_kernels::{
-    Activation, Dtype, DynamicCodes, DynamicForm, SharedScale,
+    Activation, Dtype, DynamicCodes, DynamicForm, Prologue, SharedScale,
     native::{DynamicLinear, LinearShape, Machine, NativeError, PackedWeight},
     rowwise,
 };
@@ -81,12 +81,20 @@ fn quantised(x: &[f64], k: usize, form: DynamicForm) -> Vec<f64> {
     x.chunks(k).flat_map(row).collect()
 }
 
-/// A normalised row in double precision, rounded as kernels do.
-fn normalised(x: &[f64], kind: Dtype) -> Vec<f64> {
+/// A row behind a prologue in double precision, rounded as kernels do.
+fn prepared(x: &[f64], prologue: Prologue, kind: Dtype) -> Vec<f64> {
     let count = x.len() as f64;
-    let mean = x.iter().sum::<f64>() / count;
-    let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
-    x.iter().map(|x| round((x - mean) / (variance + 1e-5).sqrt(), kind)).collect()
+    let around = |mean: f64| {
+        let square = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+        x.iter().map(|x| round((x - mean) / (square + 1e-5).sqrt(), kind)).collect()
+    };
+    match prologue {
+        Prologue::Nothing => x.to_vec(),
+        Prologue::LayerNorm => around(x.iter().sum::<f64>() / count),
+        Prologue::RmsNorm => around(0.0),
+        Prologue::Activation(function) => x.iter().map(|&x| round(activated(x, Some(function)), kind)).collect(),
+        other => panic!("{other:?} is not among those tried here"),
+    }
 }
 
 fn activated(x: f64, activation: Option<Activation>) -> f64 {
@@ -111,19 +119,26 @@ fn products_of_codes_found_as_they_come_are_right_at_ragged_sizes() {
     let ragged = [(1, 4096, 256), (3, 17, 127), (17, 1000, 129), (127, 129, 17), (129, 127, 1000), (1, 1, 1)];
     let whole = [(64, 512, 128), (1000, 1024, 64), (33, 40000, 32), (129, 1000, 256)];
     let functions = [None, Some(Activation::Relu), Some(Activation::Gelu), Some(Activation::Silu)];
+    let before = [Prologue::LayerNorm, Prologue::RmsNorm, Prologue::Activation(Activation::Gelu)];
     for kind in Dtype::ALL {
         for (codes, shared) in WAYS {
             for (at, (m, k, n)) in ragged.into_iter().chain(whole).enumerate() {
-                let plain = DynamicForm { kind, codes, shared, normalised: false, activation: None };
+                let plain = plain(kind, codes, shared);
                 check(&machine, plain, LinearShape { m, k, n });
                 // A row of one number is nothing once it is normalised.
                 if k > 1 {
-                    let layer = DynamicForm { normalised: true, activation: functions[at % functions.len()], ..plain };
-                    check(&machine, layer, LinearShape { m, k, n });
+                    let prologue = before[at % before.len()];
+                    let layer = DynamicForm { prologue, activation: functions[at % functions.len()], ..plain };
+                    check(&machine, DynamicForm { added: at % 3 == 0, ..layer }, LinearShape { m, k, n });
                 }
+                check(&machine, DynamicForm { added: true, ..plain }, LinearShape { m, k, n });
             }
         }
     }
+}
+
+fn plain(kind: Dtype, codes: DynamicCodes, shared: SharedScale) -> DynamicForm {
+    DynamicForm { kind, codes, shared, prologue: Prologue::Nothing, activation: None, added: false }
 }
 
 fn check(machine: &Arc<Machine>, form: DynamicForm, shape: LinearShape) {
@@ -139,17 +154,19 @@ fn check(machine: &Arc<Machine>, form: DynamicForm, shape: LinearShape) {
     }
     let weight = Weight::new(form, n, k);
     let (device_x, device_w) = (machine.upload(&encode(&x, kind)).unwrap(), weight.upload(machine));
+    let added = values(m * n, 21, kind);
+    let device_added = machine.upload(&encode(&added, kind)).unwrap();
     let mut launch = || {
         let mut y = poisoned(machine, linear.y_bytes());
-        linear.enqueue(&device_x, &device_w, &mut y).unwrap();
+        match form.added {
+            true => linear.enqueue_with_added(&device_x, &device_w, &device_added, &mut y).unwrap(),
+            false => linear.enqueue(&device_x, &device_w, &mut y).unwrap(),
+        }
         y.download().unwrap()
     };
     let bytes = launch();
     assert!(launch() == bytes, "{place}: nothing is left over from a pass");
-    let operand = match form.normalised {
-        true => x.chunks(k).flat_map(|row| normalised(row, kind)).collect(),
-        false => x,
-    };
+    let operand: Vec<f64> = x.chunks(k).flat_map(|row| prepared(row, form.prologue, kind)).collect();
     let operand = quantised(&operand, k, form);
     let (mut worst, mut off, mut all) = (0f64, 0f64, 0f64);
     let step = (m * n / 20_000).max(1) | 1;
@@ -157,7 +174,7 @@ fn check(machine: &Arc<Machine>, form: DynamicForm, shape: LinearShape) {
         let (i, j) = (at / n, at % n);
         let terms = operand[i * k..][..k].iter().zip(&weight.numbers[j * k..][..k]).map(|(x, w)| x * w);
         let (sum, squares) = terms.fold((0.0, 0.0), |(sum, squares), term| (sum + term, squares + term * term));
-        let exact = activated(sum, form.activation);
+        let exact = activated(sum, form.activation) + if form.added { added[at] } else { 0.0 };
         // Sums of integers are exact. Of e4m3 each step of 32 along k cuts every product off below 13 bits of the largest term
         // or of the sum so far, always towards the same side: by half a unit each, 16 units a step.
         let of_sums = match form.codes {
@@ -168,8 +185,11 @@ fn check(machine: &Arc<Machine>, form: DynamicForm, shape: LinearShape) {
         let error = (found - exact).abs();
         worst = worst.max(error / squares.sqrt().max(1e-30));
         (off, all) = (off + error * error, all + exact * exact);
-        // What is normalised in f32 may fall to the other side of a rounding: then it is the error of all that counts.
-        assert!(form.normalised || error <= tolerance, "{place} at [{i}, {j}]: {found:e} instead of {exact:e}");
+        // What is prepared in f32 may fall to the other side of a rounding: then it is the error of all that counts.
+        assert!(
+            form.prologue != Prologue::Nothing || error <= tolerance,
+            "{place} at [{i}, {j}]: {found:e} instead of {exact:e}"
+        );
         assert!(found.is_finite(), "{place} at [{i}, {j}]: {found}");
     }
     let whole = (off / all.max(1e-30)).sqrt();
@@ -186,7 +206,7 @@ fn what_is_no_number_stays_in_its_row_and_what_cannot_be_is_refused() {
     let Some((machine, _turn)) = gpu() else { return };
     let (m, k, n) = (5, 64, 32);
     for (codes, shared) in WAYS {
-        let form = DynamicForm { kind: Dtype::Bf16, codes, shared, normalised: false, activation: None };
+        let form = plain(Dtype::Bf16, codes, shared);
         let mut linear = DynamicLinear::new(&machine, form, LinearShape { m, k, n }).unwrap();
         let mut x = values(m * k, 1, Dtype::Bf16);
         (x[k + 3], x[3 * k]) = (f64::INFINITY, f64::NAN);
@@ -205,13 +225,7 @@ fn what_is_no_number_stays_in_its_row_and_what_cannot_be_is_refused() {
         assert_eq!(error, NativeError::BufferSize { what: "w", needed: n * k, found: n * k - 1 });
     }
     let k = DynamicCodes::MOST_INT8 + 1;
-    let form = DynamicForm {
-        kind: Dtype::Bf16,
-        codes: DynamicCodes::Int8,
-        shared: SharedScale::Row,
-        normalised: false,
-        activation: None,
-    };
+    let form = plain(Dtype::Bf16, DynamicCodes::Int8, SharedScale::Row);
     let error = DynamicLinear::new(&machine, form, LinearShape { m: 1, k, n: 1 }).unwrap_err();
     assert!(error.to_string().contains("k of a product of int8"), "{error}");
 }
@@ -223,10 +237,11 @@ fn times_of_layers_of_codes() {
     let kind = Dtype::Bf16;
     for (codes, shared) in WAYS {
         for (m, size) in [(1, 4096), (32, 4096), (4096, 4096), (8192, 8192)] {
-            for (normalised, activation) in
-                [(false, None), (true, Some(Activation::Gelu)), (true, Some(Activation::Relu))]
+            let norm = Prologue::LayerNorm;
+            for (prologue, activation) in
+                [(Prologue::Nothing, None), (norm, Some(Activation::Gelu)), (norm, Some(Activation::Relu))]
             {
-                let form = DynamicForm { kind, codes, shared, normalised, activation };
+                let form = DynamicForm { prologue, activation, ..plain(kind, codes, shared) };
                 let shape = LinearShape { m, k: size, n: size };
                 let mut linear = DynamicLinear::new(&machine, form, shape).unwrap();
                 let x = machine.upload(&encode(&values(m * size, 1, kind), kind)).unwrap();

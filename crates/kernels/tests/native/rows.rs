@@ -2,7 +2,10 @@
 
 use calorimeter_kernels::{
     Dtype,
-    native::{AffineLayerNorm, HalvedSwiglu, NormForm, RmsForm, RmsNorm, RmsNormGradient, RowsByVector, Softmax},
+    native::{
+        AffineLayerNorm, HalvedSwiglu, NormForm, RmsForm, RmsNorm, RmsNormGradient, RowsByVector, ShortAttention,
+        Softmax,
+    },
 };
 
 use super::{assert_close, decode, encode, epsilon, gpu, normal_cdf, poisoned, round, values};
@@ -45,6 +48,43 @@ fn rows_are_normalised_by_their_root_mean_square() {
                     let tolerance = (0.51 * epsilon(kind) + 16.0 * f64::from(f32::EPSILON)) * exact.abs() + 1e-7;
                     assert_close(found, exact, tolerance, || format!("{kind} {columns} at [{row}, {column}]"));
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn attention_of_short_sequences_is_right_for_every_head() {
+    let Some((machine, _turn)) = gpu() else { return };
+    const TOKENS: usize = ShortAttention::TOKENS;
+    for kind in Dtype::ALL {
+        for (sequences, heads, head) in [(1, 8, 1), (3, 8, 17), (5, 8, 128), (2, 3, 512), (1, 1, 2000)] {
+            let width = heads * head;
+            let x: Vec<f64> =
+                values(sequences * TOKENS * 3 * width, 1, kind).into_iter().map(|x| round(4.0 * x, kind)).collect();
+            let plan = ShortAttention::new(&machine, kind, sequences, heads, head).unwrap();
+            println!("{sequences} {heads} {head}: {}", plan.algorithm());
+            let of_x = machine.upload(&encode(&x, kind)).unwrap();
+            let mut y = poisoned(&machine, sequences * TOKENS * width * kind.width());
+            plan.enqueue(&of_x, &mut y).unwrap();
+            let found = decode(&y.download().unwrap(), kind);
+            for (at, found) in found.into_iter().enumerate() {
+                let (token, column) = (at / width, at % width);
+                let (first, h) = (token / TOKENS * TOKENS, column / head);
+                let part = |token: usize, which: usize| &x[(3 * token + which) * width + h * head..][..head];
+                let score = |t: usize| -> f64 {
+                    let products = part(token, 0).iter().zip(part(first + t, 1)).map(|(q, k)| q * k);
+                    products.sum::<f64>() / (head as f64).sqrt()
+                };
+                let scores: Vec<f64> = (0..TOKENS).map(score).collect();
+                let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let weights: Vec<f64> = scores.iter().map(|score| (score - most).exp()).collect();
+                let value = |t: usize| weights[t] * part(first + t, 2)[column - h * head];
+                let exact = (0..TOKENS).map(value).sum::<f64>() / weights.iter().sum::<f64>();
+                // Scores are off by some units of f32 of what they are sums of, and values are 4 at most.
+                let of_scores = 64.0 * f64::from(f32::EPSILON) * (head as f64).sqrt();
+                let tolerance = 0.51 * epsilon(kind) * exact.abs() + 4.0 * of_scores + 1e-6;
+                assert_close(found, exact, tolerance, || format!("{kind} {heads} {head} at [{token}, {column}]"));
             }
         }
     }

@@ -1,8 +1,10 @@
 //! Through cuBLASLt and CUDA C++, on a stream and in buffers of their own.
 
+pub(crate) mod layer;
 pub mod linear;
 pub mod numbers;
-mod weight;
+pub(crate) mod weight;
+pub(crate) mod workload;
 
 use crate::{Matrix, Operand, Operation, Output, Slot, Spec, Workload, ZooError};
 use calorimeter_kernels::native::{Buffer, Machine, NativeError};

@@ -1,8 +1,9 @@
 //! The weight of a linear layer as it is stored on the device, and the product that takes it.
 
+use super::layer::LayerForm;
 use super::numbers::bytes;
+use crate::ZooError;
 use crate::native_form::{NativeForm, native_form};
-use crate::{Activation, ZooError};
 use calorimeter_kernels::DynamicForm;
 use calorimeter_kernels::native::{
     Buffer, DynamicLinear, Linear, LinearShape, Machine, NativeError, PackedLinear, PackedWeight,
@@ -79,19 +80,20 @@ impl HostWeight {
 }
 
 impl Product {
-    /// The product for weights that a treatment stores. One of codes by codes takes in the layer normalisation before it and
-    /// the activation after it, where there are any.
+    /// The product for weights that a treatment stores. One of codes by codes takes in what is before and after it.
     pub fn new(
         machine: &Arc<Machine>,
         treatment: &Treatment,
-        activation: Option<Activation>,
+        form: LayerForm,
         shape: LinearShape,
     ) -> Result<Self, ZooError> {
+        let LayerForm { prologue, activation, added } = form;
         Ok(match native_form(treatment, shape.m) {
             Some(NativeForm::Plain) => Self::Plain(Box::new(Linear::new(machine, treatment.dtype, shape)?)),
+            Some(NativeForm::Packed(form)) if added => Self::Packed(PackedLinear::with_added(machine, form, shape)?),
             Some(NativeForm::Packed(form)) => Self::Packed(PackedLinear::new(machine, form, shape)?),
             Some(NativeForm::Dynamic(form)) => {
-                let form = DynamicForm { normalised: activation.is_some(), activation, ..form };
+                let form = DynamicForm { prologue, activation, added, ..form };
                 Self::Dynamic(Box::new(DynamicLinear::new(machine, form, shape)?))
             }
             None => return Err(ZooError::Unsupported("`native` has no kernel for this treatment".into())),
@@ -103,32 +105,25 @@ impl Product {
         matches!(self, Self::Dynamic(_))
     }
 
-    /// Enqueues one run.
-    pub fn enqueue(&mut self, x: &Buffer, w: &DeviceWeight, y: &mut Buffer) -> Result<(), ZooError> {
-        match (self, w) {
-            (Self::Plain(linear), DeviceWeight::Plain(w)) => Ok(linear.enqueue(x, w, y)?),
-            (Self::Packed(linear), DeviceWeight::Packed(w)) => Ok(linear.enqueue(x, w, y)?),
-            (Self::Dynamic(linear), DeviceWeight::Packed(w)) => Ok(linear.enqueue(x, w, y)?),
-            _ => Err(ZooError::Device("a weight that is not stored as its product takes it".into())),
+    /// Enqueues one run, and what is added to it.
+    pub fn enqueue(
+        &mut self,
+        x: &Buffer,
+        w: &DeviceWeight,
+        added: Option<&Buffer>,
+        y: &mut Buffer,
+    ) -> Result<(), ZooError> {
+        use {DeviceWeight as Weight, Product as Of};
+        match (self, w, added) {
+            (Of::Plain(linear), Weight::Plain(w), None) => linear.enqueue(x, w, y)?,
+            (Of::Plain(linear), Weight::Plain(w), Some(added)) => linear.enqueue_with_added(x, w, added, y)?,
+            (Of::Packed(linear), Weight::Packed(w), None) => linear.enqueue(x, w, y)?,
+            (Of::Packed(linear), Weight::Packed(w), Some(added)) => linear.enqueue_with_added(x, w, added, y)?,
+            (Of::Dynamic(linear), Weight::Packed(w), None) => linear.enqueue(x, w, y)?,
+            (Of::Dynamic(linear), Weight::Packed(w), Some(added)) => linear.enqueue_with_added(x, w, added, y)?,
+            _ => return Err(ZooError::Device("a weight that is not stored as its product takes it".into())),
         }
-    }
-
-    /// Bytes of the input.
-    pub fn x_bytes(&self) -> usize {
-        match self {
-            Self::Plain(linear) => linear.x_bytes(),
-            Self::Packed(linear) => linear.x_bytes(),
-            Self::Dynamic(linear) => linear.x_bytes(),
-        }
-    }
-
-    /// Bytes of the output.
-    pub fn y_bytes(&self) -> usize {
-        match self {
-            Self::Plain(linear) => linear.y_bytes(),
-            Self::Packed(linear) => linear.y_bytes(),
-            Self::Dynamic(linear) => linear.y_bytes(),
-        }
+        Ok(())
     }
 
     /// Which kernels run, and how they were chosen or cut up.

@@ -1,5 +1,5 @@
 // From the sums of codes to the output: sums[rows, STRIDE] -> times the scales of row and column -> [activation] ->
-// y[rows, columns]. Sums of CODES_INT8 are s32 and the scales of columns of the element type; both are f32 otherwise. With
+// [plus added[rows, columns]] -> y[rows, columns]. Sums of CODES_INT8 are s32 and the scales of columns of the element type; both are f32 otherwise. With
 // TENSOR there is one scale for all rows and one for all columns. Rounded once, at the end.
 //
 // Traffic: 4 bytes read and an element written for each sum; 4096 x 4096 to bf16 are 101 MB, 23 us at the 4.3 TB/s that a
@@ -41,7 +41,11 @@ __device__ __forceinline__ sums_piece read(const sums_piece *at) { return *at; }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     KERNEL(const sums_piece *__restrict__ sums, const float *__restrict__ row_scales,
-           const column_scale *__restrict__ column_scales, piece *__restrict__ y, u64 rows, u64 columns) {
+           const column_scale *__restrict__ column_scales,
+#ifdef ADDED
+           const piece *__restrict__ added,
+#endif
+           piece *__restrict__ y, u64 rows, u64 columns) {
     const unsigned pieces = columns / WIDTH;
     const unsigned blocks_of_row = (pieces + THREADS - 1) / THREADS;
     const unsigned block = gridDim.x - 1 - blockIdx.x;
@@ -50,11 +54,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (at >= pieces) return;
 
     sums_piece found[ROWS];
+#ifdef ADDED
+    piece addends[ROWS];
+#endif
     float of_rows[ROWS];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         if (first + r < rows) {
             found[r] = read(sums + (first + r) * (STRIDE / WIDTH) + at);
+#ifdef ADDED
+            addends[r] = added[(first + r) * pieces + at];
+#endif
 #ifdef TENSOR
             of_rows[r] = row_scales[0];
 #else
@@ -77,12 +87,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             piece result;
 #pragma unroll
             for (int i = 0; i < WIDTH; i++) {
-                const float product = (float)found[r].parts[i] * of_rows[r] * of_columns[i];
+                float number = (float)found[r].parts[i] * of_rows[r] * of_columns[i];
 #ifdef ACTIVATE
-                result.parts[i] = narrow(ACTIVATE(product));
-#else
-                result.parts[i] = narrow(product);
+                number = ACTIVATE(number);
 #endif
+#ifdef ADDED
+                number += widen(addends[r].parts[i]);
+#endif
+                result.parts[i] = narrow(number);
             }
             y[(first + r) * pieces + at] = result;
         }

@@ -1,9 +1,13 @@
 // One row of x[rows, columns] on its way into codes, held by THREADS threads (whole warps), ROWS such rows in a block.
 //
 // Each thread keeps PIECES pieces of WIDTH elements in registers as they were read; with PIECES 0, for rows too long for
-// that, every look at the row reads it again. With NORMALISE defined the numbers of the row are those that a layer
-// normalisation gives, rounded to the element type, and are made anew at every look.
+// that, every look at the row reads it again. The numbers of the row are rounded to the element type, and are those that a
+// layer normalisation gives with LAYER_NORM defined, a division by the root mean square with RMS_NORM, a function of each
+// with PROLOGUE. Normalised ones are made anew at every look, and so are all that are not kept.
 #pragma once
+#ifdef PROLOGUE
+#include "activations.cuh"
+#endif
 #include "element.cuh"
 #include "row_statistics.cuh"
 
@@ -25,9 +29,18 @@ struct input_row {
             const unsigned at = p * THREADS + threadIdx.x;
             if (at < pieces) kept[p] = read(from + at);
         }
+#ifdef PROLOGUE
+#pragma unroll
+        for (int p = 0; p < PIECES; p++) {
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) kept[p].parts[i] = narrow(PROLOGUE(widen(kept[p].parts[i])));
+        }
 #endif
-#ifdef NORMALISE
+#endif
+#if defined(LAYER_NORM)
         normalise((float)columns);
+#elif defined(RMS_NORM)
+        divide_by_root_mean_square((float)columns);
 #endif
     }
 
@@ -45,8 +58,10 @@ struct input_row {
     }
 
     __device__ __forceinline__ float number(element value) const {
-#ifdef NORMALISE
+#if defined(LAYER_NORM) || defined(RMS_NORM)
         return widen(narrow((widen(value) - known.mean) * known.scale));
+#elif defined(PROLOGUE) && PIECES == 0
+        return widen(narrow(PROLOGUE(widen(value))));
 #else
         return widen(value);
 #endif
@@ -93,5 +108,15 @@ private:
             }
         });
         known = from_sums(rough_mean, row_sum(sum, differences), count);
+    }
+
+    __device__ __forceinline__ void divide_by_root_mean_square(float count) {
+        __shared__ float2 sums[ROWS][WARPS];
+        float2 sum = make_float2(0.0f, 0.0f);
+        each([&](unsigned, const piece &held) {
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) sum.x = fmaf(widen(held.parts[i]), widen(held.parts[i]), sum.x);
+        });
+        known = {0.0f, 1.0f / sqrtf(row_sum(sum, sums).x / count + EPSILON)};
     }
 };

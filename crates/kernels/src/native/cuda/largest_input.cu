@@ -1,4 +1,4 @@
-// The scale of a whole x[rows, columns]: each block takes rows in turn, x -> [layer norm] -> largest magnitude, and the
+// The scale of a whole x[rows, columns]: each block takes rows in turn, x -> [norm or activation] -> largest magnitude, and the
 // block that comes last makes the scale of what all have found.
 //
 // Traffic: rows * columns elements read; an x that fits into the L2 cache stays there for `quantise_input.cu`, which reads

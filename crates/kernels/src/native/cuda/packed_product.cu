@@ -1,4 +1,4 @@
-// y[m, n] = x[m, K] * w[n, K]^T for few rows of x and weights in codes, which are never written unpacked.
+// y[m, n] = x[m, K] * w[n, K]^T [+ added[m, n]] for few rows of x and weights in codes, which are never written unpacked.
 //
 // Data flow: a block makes 16 * TILES columns of y for up to COLUMNS rows of x. Its TILES groups of WARPS warps take 16 rows
 // of w each, a warp takes every WARPS * SPLITS-th chunk of 64 bytes of these rows. In a chunk the thread 4 g + t reads 16
@@ -103,6 +103,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
     KERNEL(const element *__restrict__ x, const uint4 *__restrict__ codes, const scale_type *__restrict__ scales,
 #if defined(CODES_INT4)
            const scale_type *__restrict__ zeros,
+#endif
+#ifdef ADDED
+           const element *__restrict__ added,
 #endif
            element *__restrict__ y,
 #if SPLITS > 1
@@ -229,6 +232,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
         if (of_y >= n || column >= m) return;
 #if !defined(CODES_INT4)
         sum *= widen_scale(scales[of_y]);
+#endif
+#ifdef ADDED
+        sum += widen(added[column * n + of_y]);
 #endif
         y[column * n + of_y] = narrow(sum);
     };

@@ -1,8 +1,8 @@
-// Rows of x in codes, in one pass: x -> [layer norm] -> largest magnitude -> scale -> codes[rows, STRIDE], scales[rows].
+// Rows of x in codes, in one pass: x -> [norm or activation] -> largest magnitude -> scale -> codes[rows, STRIDE], scales[rows].
 // With TENSOR defined the scale is that of all rows, which `largest_input.cu` has found.
 //
 // Traffic: rows * columns elements read, as many bytes written, 4 bytes a row. Roofline: memory; 4096 x 4096 of bf16 are
-// 50 MB, 12 us at the 4.3 TB/s that a copy reaches on an H200. Of a layer normalisation nothing is written. What rows are
+// 50 MB, 12 us at the 4.3 TB/s that a copy reaches on an H200. Of what comes before the codes nothing is written. What rows are
 // filled up with is not touched.
 #define READ_ONCE
 #include "input_codes.cuh"

@@ -4,6 +4,8 @@
 //! weights, attention is written out, GELU uses the error function.
 
 mod burn;
+#[cfg(feature = "cuda")]
+mod native;
 mod reference;
 mod sizes;
 
@@ -22,7 +24,7 @@ pub struct TransformerBlock;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.models([TransformerBlock]).burn();
+    zoo.models([TransformerBlock]).burn().native();
 }
 
 impl Definition for TransformerBlock {

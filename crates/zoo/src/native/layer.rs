@@ -1,0 +1,138 @@
+//! A linear layer with what is before and after it, in as few kernels as its product allows.
+
+use super::workload::ModelPass;
+use super::{
+    numbers::bytes,
+    weight::{DeviceWeight, Product},
+};
+use crate::{Activation, ZooError};
+use calorimeter_kernels::Prologue;
+use calorimeter_kernels::native::{self, Buffer, LayerNorm, LinearShape, Machine, NativeError, RmsForm, RmsNorm};
+use calorimeter_recipes::{Dtype, Element, Treatment};
+use std::sync::Arc;
+
+/// What is before and after a product.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LayerForm {
+    /// What the input goes through first.
+    pub prologue: Prologue,
+    /// What follows the product.
+    pub activation: Option<Activation>,
+    /// Whether a matrix like the output is added at the end.
+    pub added: bool,
+}
+
+impl LayerForm {
+    /// A product alone.
+    pub const PRODUCT: Self = Self { prologue: Prologue::Nothing, activation: None, added: false };
+}
+
+/// The kernels of a layer, and the buffers between them.
+pub struct Layer {
+    before: Option<(Before, Buffer)>,
+    product: Product,
+    activation: Option<native::Activation>,
+}
+
+/// A kernel of what an input goes through.
+enum Before {
+    LayerNorm(LayerNorm),
+    /// With a gain of ones.
+    RmsNorm(RmsNorm, Buffer),
+    Activation(native::Activation),
+}
+
+impl Before {
+    fn new(
+        machine: &Arc<Machine>,
+        kind: Dtype,
+        prologue: Prologue,
+        LinearShape { m, k, .. }: LinearShape,
+    ) -> Result<Option<Self>, ZooError> {
+        Ok(Some(match prologue {
+            Prologue::Nothing => return Ok(None),
+            Prologue::LayerNorm => Self::LayerNorm(LayerNorm::new(machine, kind, m, k)?),
+            Prologue::RmsNorm => {
+                let form = RmsForm { gain_is_f32: false, epsilon: LayerNorm::EPSILON };
+                let gain = machine.upload(&bytes(&vec![1.0; k], Element::Float(kind)))?;
+                Self::RmsNorm(RmsNorm::new(machine, kind, form, m, k)?, gain)
+            }
+            Prologue::Activation(function) => {
+                Self::Activation(native::Activation::new(machine, kind, function, m * k)?)
+            }
+            other => return Err(ZooError::Unsupported(format!("`native` has no kernel for {other:?}"))),
+        }))
+    }
+
+    fn enqueue(&self, x: &Buffer, y: &mut Buffer) -> Result<(), NativeError> {
+        match self {
+            Self::LayerNorm(norm) => norm.enqueue(x, y),
+            Self::RmsNorm(norm, gain) => norm.enqueue(x, gain, y),
+            Self::Activation(activation) => activation.enqueue(x, y),
+        }
+    }
+}
+
+impl Layer {
+    /// Chooses and compiles.
+    pub fn new(
+        machine: &Arc<Machine>,
+        treatment: &Treatment,
+        form: LayerForm,
+        shape: LinearShape,
+    ) -> Result<Self, ZooError> {
+        let (kind, LinearShape { m, k, n }) = (treatment.dtype, shape);
+        let product = Product::new(machine, treatment, form, shape)?;
+        if product.takes_in_the_rest() {
+            return Ok(Self { before: None, product, activation: None });
+        }
+        if form.added && form.activation.is_some() {
+            return Err(ZooError::Unsupported("`native` adds nothing behind an activation".into()));
+        }
+        let before = Before::new(machine, kind, form.prologue, shape)?;
+        let before = before.map(|before| Ok::<_, NativeError>((before, machine.allocate(m * k * kind.width())?)));
+        let activation = form.activation.map(|function| native::Activation::new(machine, kind, function, m * n));
+        Ok(Self { before: before.transpose()?, product, activation: activation.transpose()? })
+    }
+
+    /// The product that takes its weight.
+    pub fn product(&self) -> &Product {
+        &self.product
+    }
+
+    /// Enqueues one run, and what is added to it.
+    pub fn enqueue(
+        &mut self,
+        input: &Buffer,
+        weight: &DeviceWeight,
+        added: Option<&Buffer>,
+        output: &mut Buffer,
+    ) -> Result<(), ZooError> {
+        let x = match &mut self.before {
+            Some((before, prepared)) => {
+                before.enqueue(input, prepared)?;
+                &*prepared
+            }
+            None => input,
+        };
+        self.product.enqueue(x, weight, added, output)?;
+        if let Some(activation) = &self.activation {
+            activation.enqueue_in_place(output)?;
+        }
+        Ok(())
+    }
+}
+
+impl ModelPass for Layer {
+    fn layers(&self) -> Vec<&Layer> {
+        vec![self]
+    }
+
+    fn enqueue(&mut self, input: &Buffer, weights: &[DeviceWeight], output: &mut Buffer) -> Result<(), ZooError> {
+        Layer::enqueue(self, input, &weights[0], None, output)
+    }
+
+    fn algorithm(&self) -> String {
+        self.product.algorithm()
+    }
+}

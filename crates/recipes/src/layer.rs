@@ -1,9 +1,13 @@
 //! The linear layer that every recipe makes.
 
+#[cfg(feature = "cube")]
+use crate::device::ProductBackend;
 use crate::device::{DeviceTensor, QuantBackend};
 use crate::stored::Reading;
 use crate::treatment::{Prepared, Products, Treatment};
 use crate::{Dtype, FloatType, Linear, RecipeError, Weight};
+#[cfg(feature = "cube")]
+use burn::tensor::TensorPrimitive;
 use burn::tensor::{Tensor, TensorData, backend::Backend};
 use std::ops::Range;
 
@@ -28,6 +32,41 @@ impl Treatment {
             Prepared::Stored(stored) => Box::new(StoredLinear::new(*self, DeviceTensor::<B>::upload(stored, device))),
             Prepared::Blocks(blocks) => blocks.upload(device),
         }
+    }
+}
+
+/// Layers by kernels of ours.
+#[cfg(feature = "cube")]
+impl Treatment {
+    /// The layer with a weight that [`Treatment::prepare`] has made ready, by a kernel of ours where
+    /// [`Treatment::has_product`] has one for an input, else as [`Treatment::upload`] has it.
+    pub fn upload_for_product<B: ProductBackend>(&self, weight: Prepared, device: &B::Device) -> Box<dyn Linear<B>> {
+        match weight {
+            Prepared::Stored(stored) => {
+                Box::new(Multiplied(StoredLinear::new(*self, DeviceTensor::<B>::upload(stored, device))))
+            }
+            other => self.upload(other, device),
+        }
+    }
+}
+
+/// A weight in codes, which become numbers where they are multiplied.
+#[cfg(feature = "cube")]
+struct Multiplied<B: QuantBackend>(StoredLinear<B>);
+
+#[cfg(feature = "cube")]
+impl<B: ProductBackend> Linear<B> for Multiplied<B> {
+    fn forward(&self, input: Tensor<B, 2>) -> Tensor<B, 2> {
+        let Self(StoredLinear { treatment, weight, .. }) = self;
+        if treatment.has_product(input.dims()[0]).is_err() {
+            return self.0.forward(input);
+        }
+        let product = B::product(input.into_primitive().tensor(), weight.stored());
+        Tensor::from_primitive(TensorPrimitive::Float(product))
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        self.0.weight_bytes()
     }
 }
 

@@ -26,6 +26,7 @@ mod layer;
 mod linear;
 mod names;
 mod pairing;
+mod product;
 mod prune;
 mod qqq;
 mod quantised;

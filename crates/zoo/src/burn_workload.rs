@@ -6,12 +6,16 @@ use crate::{
     ZooError,
 };
 use burn::tensor::{Tensor, TensorData};
-use calorimeter_recipes::{Dtype, Element, FloatType, Linear, Treatment};
+use calorimeter_recipes::{Dtype, Element, FloatType, Linear, Prepared, Treatment};
 use calorimeter_shapes::Shape;
 use std::time::{Duration, Instant};
 
 /// Makes a model's forward pass of layers and an input on a device.
 pub type MakeForward<B> = dyn Fn(Shape, Vec<Box<dyn Linear<B>>>, Tensor<B, 2>) -> Forward<B> + Send + Sync;
+
+/// Takes a weight to a device, as a layer.
+pub type Upload<B> =
+    fn(&Treatment, Prepared, &<B as burn::tensor::backend::BackendTypes>::Device) -> Box<dyn Linear<B>>;
 
 /// Makes an operator's pass of inputs on a device.
 pub type MakePass<B> = dyn Fn(&Spec, Vec<Value<B>>) -> Result<Pass<B>, ZooError> + Send + Sync;
@@ -35,6 +39,7 @@ pub fn build<B: BurnBackend>(
     tensors: &Tensors,
     treatment: &Treatment,
     setup: Setup,
+    upload: Upload<B>,
     forward: &MakeForward<B>,
 ) -> Result<Box<dyn Workload>, ZooError> {
     let device = B::handle(setup.device)?;
@@ -49,7 +54,7 @@ pub fn build<B: BurnBackend>(
     let quantising = (*treatment != Treatment::none(problem.dtype)).then(|| start.elapsed());
     let (mut passes, mut weight_bytes): (Vec<Pass<B>>, u64) = (Vec::new(), 0);
     for set in 0..setup.sets.max(1) {
-        let linears: Vec<_> = prepared.iter().map(|weight| treatment.upload::<B>(weight.clone(), &device)).collect();
+        let linears: Vec<_> = prepared.iter().map(|weight| upload(treatment, weight.clone(), &device)).collect();
         weight_bytes = linears.iter().map(|linear| linear.weight_bytes()).sum();
         let input = problem.input_of_set(tensors, set);
         let input = TensorData::new(input.values.to_vec(), [input.rows, input.cols]);

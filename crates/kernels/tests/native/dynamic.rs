@@ -149,7 +149,7 @@ fn check(machine: &Arc<Machine>, form: DynamicForm, shape: LinearShape) {
     // Rows of zeros, quiet ones and loud ones.
     let mut x = values(m * k, 1, kind);
     for (row, numbers) in x.chunks_mut(k).enumerate() {
-        let gain = [1.0, 100.0, 0.0, 0.01][row % 4];
+        let gain = [1.0, 50.0, 0.0, 0.01][row % 4];
         numbers.iter_mut().for_each(|x| *x = round(*x * gain, kind));
     }
     let weight = Weight::new(form, n, k);

@@ -217,7 +217,7 @@ pub fn quantise_groups<F: Float, R: Rule>(
 
 /// A code out of words; it may stand in two of them.
 #[cube]
-fn unpack(words: &Array<u32>, first: usize, index: usize, #[comptime] bits: u32) -> u32 {
+pub fn unpack(words: &Array<u32>, first: usize, index: usize, #[comptime] bits: u32) -> u32 {
     let at = index * comptime!(bits as usize);
     let (word, shift) = (first + at / 32, (at % 32) as u32);
     let mut code = words[word] >> shift;
@@ -231,7 +231,7 @@ fn unpack(words: &Array<u32>, first: usize, index: usize, #[comptime] bits: u32)
 
 /// What a code stands for.
 #[cube]
-fn decode(code: u32, #[comptime] element: Element) -> f32 {
+pub fn decode(code: u32, #[comptime] element: Element) -> f32 {
     match comptime!(element) {
         Element::Signed(bits) => {
             let shift = comptime!(32 - u32::from(bits));

@@ -13,6 +13,18 @@ mod fusion;
     reason = "CubeCL adds undocumented items, and tells what is known at compile time by nesting"
 )]
 mod kernels;
+#[cfg(feature = "cube")]
+mod product;
+#[cfg(feature = "cube")]
+#[allow(
+    missing_docs,
+    clippy::if_same_then_else,
+    reason = "CubeCL adds undocumented items; what is known at compile time is told apart from what is not"
+)]
+mod product_kernel;
+
+#[cfg(feature = "cube")]
+pub use product::ProductBackend;
 
 use crate::Dtype;
 use crate::format::Format;
@@ -49,6 +61,12 @@ impl<B: QuantBackend> DeviceTensor<B> {
             Tensor::<B, 1, Int>::from_data(TensorData::new(words, shape), (device, DType::U32)).into_primitive()
         };
         Self(stored.map(upload))
+    }
+
+    /// What is stored.
+    #[cfg(feature = "cube")]
+    pub(crate) fn stored(&self) -> &Stored<IntTensor<B>> {
+        &self.0
     }
 
     /// Whether there are scales.

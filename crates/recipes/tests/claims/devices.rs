@@ -6,7 +6,7 @@ use burn_cubecl::{CubeBackend, CubeRuntime};
 use burn_flex::Flex;
 use burn_fusion::Fusion;
 use burn_wgpu::{WgpuDevice, WgpuRuntime};
-use calorimeter_recipes::device::{DeviceTensor, QuantBackend};
+use calorimeter_recipes::device::{DeviceTensor, ProductBackend, QuantBackend};
 use calorimeter_recipes::format::{Format, Grouping, HqqIterate, Method, MxScaling, Zero};
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::stored::{Reading, Stored};
@@ -160,6 +160,81 @@ fn check_memory<R: CubeRuntime>(device: &R::Device) {
     }
 }
 
+/// A product with a stored weight is that of the numbers which the weight stands for, rounded once.
+fn check_products<B: ProductBackend>(device: &B::Device, dtypes: &[Dtype]) {
+    let names = [
+        "int8wo",
+        "int4wo-32",
+        "int4wo-128-hqq",
+        "fp6",
+        "uintx-1-32",
+        "uintx-3-64",
+        "uintx-5-32-hqq",
+        "uintx-4-64",
+        "gemlitewo-4-64",
+        "gemlitewo-8",
+        "float8wo",
+    ];
+    let mut compared = 0;
+    let each = names.iter().enumerate().flat_map(|name| dtypes.iter().map(move |dtype| (name, dtype)));
+    for ((turn, name), &dtype) in each {
+        let treatment = name.parse::<Recipe>().unwrap().treatment(dtype, None).unwrap();
+        // Each kernel is compiled: of the sizes a recipe has every third.
+        let sizes = [(1, 96, 20), (2, 1000, 7), (3, 12, 1), (9, 100, 33), (64, 4160, 18), (1, 4100, 9)];
+        for (m, k, n) in sizes.into_iter().skip(turn % 3).step_by(3) {
+            let numbers = |count: usize, step: usize| {
+                (0..count).map(|i| dtype.round((i * step % 10_007) as f32 / 5003.0 - 1.0)).collect::<Vec<f32>>()
+            };
+            let weight = Weight::new(n, k, numbers(n * k, 7919), dtype);
+            if treatment.check(n, k).is_err() {
+                continue;
+            }
+            treatment.has_product(m).unwrap();
+            let layer = treatment.upload_for_product::<B>(treatment.prepare(&weight).unwrap(), device);
+            let x = numbers(m * k, 6007);
+            let input = Tensor::<B, 2>::from_data(TensorData::new(x.clone(), [m, k]), (device, dtype.burn()));
+            let got = layer.forward(input).into_data().convert::<f32>().to_vec::<f32>().unwrap();
+            assert_eq!(got.len(), m * n);
+            let stands_for = treatment.effective_weight(&weight).unwrap();
+            for (at, found) in got.into_iter().enumerate() {
+                let (row, col) = (at / n, at % n);
+                let terms = x[row * k..][..k].iter().zip(&stands_for.values()[col * k..][..k]);
+                let terms = terms.map(|(x, w)| f64::from(*x) * f64::from(*w));
+                let (exact, all) = terms.fold((0.0, 0.0), |(sum, all), term| (sum + term, all + term.abs()));
+                // What it stands for may itself be rounded to the dtype.
+                let epsilon = [2f64.powi(-24), 2f64.powi(-11), 2f64.powi(-8)]
+                    [Dtype::ALL.iter().position(|of| *of == dtype).unwrap()];
+                let tolerance = epsilon * exact.abs() + (epsilon * epsilon.sqrt() + 2e-6) * all + 1e-6;
+                let error = (f64::from(found) - exact).abs();
+                assert!(error <= tolerance, "{name} {dtype} {m} {k} {n} at [{row}, {col}]: {found} is not {exact}");
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared >= 18 * dtypes.len(), "only {compared} were compared");
+}
+
+#[test]
+fn products_with_stored_weights_are_those_of_their_numbers() {
+    check_products::<Vulkan>(&WgpuDevice::Cpu, &[Dtype::F32]);
+}
+
+#[test]
+fn inputs_that_no_kernel_takes_are_told_apart() {
+    let refused = |name: &str, rows: usize| {
+        let treatment = name.parse::<Recipe>().unwrap().treatment(Dtype::F32, None).unwrap();
+        treatment.has_product(rows).err().map(|error| error.to_string())
+    };
+    assert_eq!(
+        [refused("int8wo", 1), refused("int4wo-64", 64), refused("int8dq_prefill_wo_decode", 1)],
+        [const { None }; 3]
+    );
+    assert!(refused("int8wo", 65).is_some_and(|why| why.contains("up to 64 rows, not 65")));
+    for name in ["baseline", "int8dq", "mxfp8", "nvfp4", "marlin-qqq"] {
+        assert!(refused(name, 2).is_some_and(|why| why.contains("whose input is left as it is")), "{name}");
+    }
+}
+
 #[test]
 fn a_layer_takes_the_memory_of_its_stored_weight() {
     check_memory::<WgpuRuntime>(&WgpuDevice::Cpu);
@@ -197,5 +272,6 @@ fn cuda_quantises_as_slices_do() {
     check::<Cuda>(&device, &Dtype::ALL);
     check::<Fusion<Cuda>>(&device, &[Dtype::F32]);
     check_memory::<cubecl::cuda::CudaRuntime>(&device);
+    check_products::<Cuda>(&device, &Dtype::ALL);
     Dtype::ALL.into_iter().for_each(|dtype| check_reading::<Cuda>(&device, dtype));
 }

@@ -3,7 +3,7 @@
 use super::Opener;
 #[cfg(feature = "cuda")]
 use super::openers::ModelOnCuda;
-use super::openers::{FormsAlone, ModelOnBurn, ModelOnHost, NotBuilt};
+use super::openers::{FormsAlone, ModelOnBurn, ModelOnHost, NotBuilt, ProductsAlone};
 use super::table::Zoo;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use crate::CubeOf;
@@ -12,6 +12,7 @@ use crate::{BurnModel, Definition, DeviceKind, HostModel, Implementation, Model,
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use burn_cubecl::CubeRuntime;
 use calorimeter_case::NameTaken;
+use calorimeter_recipes::Treatment;
 
 /// The ways to run some models of one family; each method adds one.
 pub struct ModelWays<'z, D: 'static> {
@@ -55,6 +56,19 @@ impl<D: Definition> ModelWays<'_, D> {
         self
     }
 
+    /// By burn's operations, but for weights that CubeCL kernels of ours multiply as they are stored: `cube` on every GPU.
+    pub fn cube(self) -> Self
+    where
+        D: BurnModel,
+    {
+        #[cfg(any(feature = "cuda", feature = "wgpu"))]
+        backends::each(&ByCube(&self));
+        for (kind, _) in backends::not_built().filter(|(_, gpu)| *gpu) {
+            self.put(Implementation::Cube, kind, |_| Box::new(ProductsAlone(Box::new(NotBuilt { burn: true }))));
+        }
+        self
+    }
+
     /// By CUDA's libraries and kernels, `native` on CUDA: the baseline, and recipes whose weights its kernels take packed or
     /// whose codes they multiply.
     pub fn native(self) -> Self
@@ -86,9 +100,8 @@ impl<D: Definition> ModelWays<'_, D> {
     {
         for &kind in kinds {
             self.put(implementation, kind, |model| {
-                Box::new(ModelOnBurn::<B>(Box::new(move |shape, linears, input| {
-                    model.forward::<B>(shape, linears, input)
-                })))
+                let forward = move |shape, linears, input| model.forward::<B>(shape, linears, input);
+                Box::new(ModelOnBurn::<B> { upload: Treatment::upload::<B>, forward: Box::new(forward) })
             });
         }
     }
@@ -116,5 +129,25 @@ impl<D: BurnModel> EachBackend for ByBurn<'_, D> {
     {
         self.0.on::<CubeOf<R>>(Implementation::Eager, kinds);
         self.0.on::<Fused>(Implementation::Fused, kinds);
+    }
+}
+
+/// `cube` on backends of CubeCL.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+struct ByCube<'a, D: 'static>(&'a ModelWays<'a, D>);
+
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+impl<D: BurnModel> EachBackend for ByCube<'_, D> {
+    fn gpu<R: CubeRuntime, Fused: BurnBackend>(&self, kinds: &[DeviceKind])
+    where
+        CubeOf<R>: BurnBackend,
+    {
+        for &kind in kinds {
+            self.0.put(Implementation::Cube, kind, |model| {
+                let forward = move |shape, linears, input| model.forward::<CubeOf<R>>(shape, linears, input);
+                let upload = Treatment::upload_for_product::<CubeOf<R>>;
+                Box::new(ProductsAlone(Box::new(ModelOnBurn { upload, forward: Box::new(forward) })))
+            });
+        }
     }
 }

@@ -3,7 +3,7 @@
 #[cfg(feature = "cuda")]
 use crate::backends::cuda;
 use crate::backends::{BurnBackend, no_backend};
-use crate::burn_workload::{self, MakeForward, MakePass};
+use crate::burn_workload::{self, MakeForward, MakePass, Upload};
 use crate::native_form;
 use crate::task::foreign;
 use crate::{
@@ -101,13 +101,16 @@ fn stored(OperatorProblem { operator, spec, .. }: &OperatorProblem) -> Result<()
     }
 }
 
-/// A model on a backend of burn.
-pub struct ModelOnBurn<B: Backend>(pub Box<MakeForward<B>>);
+/// A model on a backend of burn, with layers that are made so.
+pub struct ModelOnBurn<B: Backend> {
+    pub upload: Upload<B>,
+    pub forward: Box<MakeForward<B>>,
+}
 
 impl<B: BurnBackend> Opener for ModelOnBurn<B> {
     fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
         let (problem, tensors) = opening.model()?;
-        burn_workload::build::<B>(problem, tensors, opening.treatment, opening.setup, &*self.0)
+        burn_workload::build::<B>(problem, tensors, opening.treatment, opening.setup, self.upload, &*self.forward)
     }
 }
 
@@ -193,6 +196,22 @@ impl Opener for FormsAlone {
     fn accepts(&self, task: &Task, treatment: &Treatment) -> Result<(), String> {
         if let Task::Model(problem) = task {
             native_form::taken(problem, treatment)?;
+        }
+        self.0.accepts(task, treatment)
+    }
+
+    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        self.0.open(opening)
+    }
+}
+
+/// An opener that takes models whose weights CubeCL kernels multiply as they are stored.
+pub struct ProductsAlone(pub Box<dyn Opener>);
+
+impl Opener for ProductsAlone {
+    fn accepts(&self, task: &Task, treatment: &Treatment) -> Result<(), String> {
+        if let Task::Model(problem) = task {
+            treatment.has_product(problem.layout().input.0 as usize).map_err(|error| error.to_string())?;
         }
         self.0.accepts(task, treatment)
     }

@@ -39,7 +39,8 @@ fn check(
                         let mut workload = match open(&problem, tensors, &treatment, setup, &mut machines) {
                             Ok(workload) => workload,
                             Err(ZooError::Unsupported(why)) => {
-                                let may = dtype != Dtype::F32 || implementation == Implementation::Native;
+                                let ours = matches!(implementation, Implementation::Native | Implementation::Cube);
+                                let may = dtype != Dtype::F32 || ours;
                                 assert!(may, "{what}: {why}");
                                 continue;
                             }
@@ -134,7 +135,8 @@ fn models_are_right_on_vulkan() {
         return;
     }
     let implementations = [Implementation::Eager, Implementation::Fused];
-    check(Device::Vulkan(0), &implementations, &some_models(), &few_variants(), &SHAPES[1..2]);
+    let with_ours = [Implementation::Eager, Implementation::Fused, Implementation::Cube];
+    check(Device::Vulkan(0), &with_ours, &some_models(), &few_variants(), &SHAPES[1..2]);
     check(Device::Vulkan(0), &implementations, &some_models()[..1], &every_variant(), &SHAPES[1..2]);
 }
 
@@ -164,6 +166,20 @@ fn recipes_of_packed_weights_are_right_natively_on_cuda() {
     check(Device::Cuda(0), &[Implementation::Native], &models, &variants, &shapes);
 }
 
+/// Of `cube` alone, in layers whose other steps tune nothing.
+#[cfg(feature = "cuda")]
+#[test]
+fn stored_weights_are_right_by_cubecl_kernels_on_cuda() {
+    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        return;
+    }
+    let names = ["int8wo", "float8wo", "int4wo-32", "int4wo-128-hqq", "uintx-3-64", "fp6", "gemlitewo-4"];
+    let variants = names.map(|name| name.parse::<Recipe>().unwrap().into());
+    let linear = ["linear".to_owned()];
+    check(Device::Cuda(0), &[Implementation::Cube], &linear, &variants, &[(1, 1000, 129), (17, 128, 1000)]);
+}
+
 /// Of `native` alone: codes multiplied by codes, at sizes that fill no fragment of tensor cores and at those that do.
 #[cfg(feature = "cuda")]
 #[test]
@@ -180,6 +196,20 @@ fn recipes_of_codes_by_codes_are_right_natively_on_cuda() {
     let layers: Vec<String> =
         some_models().into_iter().chain(["ln_linear_silu".into()]).filter(|name| name.starts_with("ln_")).collect();
     check(Device::Cuda(0), &[Implementation::Native], &layers, &variants, &shapes[2..]);
+}
+
+/// Of `native` alone: few rows, which stay packed, and many, whole heads and ragged ones.
+#[cfg(feature = "cuda")]
+#[test]
+fn transformer_blocks_are_right_natively_on_cuda() {
+    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        return;
+    }
+    let names = ["baseline", "int8wo", "float8wo", "int4wo-32", "int8dq", "float8dq-row", "float8dq-tensor"];
+    let variants = names.map(|name| name.parse::<Recipe>().unwrap().into());
+    let block = ["transformer_block".to_owned()];
+    check(Device::Cuda(0), &[Implementation::Native], &block, &variants, &[(1, 40, 1), (3, 64, 1), (9, 512, 1)]);
 }
 
 #[test]

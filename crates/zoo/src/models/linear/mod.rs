@@ -16,7 +16,7 @@ pub struct LinearModel;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.models([LinearModel]).burn().native().host();
+    zoo.models([LinearModel]).burn().cube().native().host();
 }
 
 impl Definition for LinearModel {

@@ -26,7 +26,7 @@ impl LnLinear {
 
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.models(LnLinear::all()).burn().native().host();
+    zoo.models(LnLinear::all()).burn().cube().native().host();
 }
 
 impl Definition for LnLinear {

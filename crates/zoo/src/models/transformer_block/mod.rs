@@ -24,7 +24,7 @@ pub struct TransformerBlock;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.models([TransformerBlock]).burn().native();
+    zoo.models([TransformerBlock]).burn().cube().native();
 }
 
 impl Definition for TransformerBlock {

@@ -1,0 +1,111 @@
+//! Products with stored weights by a kernel of ours, on GPUs through CubeCL.
+
+use super::QuantBackend;
+use super::kernels::ZeroKind;
+use super::product_kernel::{self as kernel, ProductForm, UNITS};
+use crate::format::{Format, Zero};
+use crate::packing::BLOCK;
+use crate::stored::Stored;
+use burn::tensor::Shape;
+use burn::tensor::ops::{FloatTensor, IntTensor};
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
+use burn_cubecl::tensor::CubeTensor;
+use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
+use cubecl::ir::features::Plane;
+use cubecl::prelude::*;
+
+/// A backend with a kernel that multiplies stored weights as they are.
+pub trait ProductBackend: QuantBackend {
+    /// `input · weightᵀ` in the input's type, rounded once, for a weight whose format has one; see [`Format::has_product`].
+    fn product(input: FloatTensor<Self>, weight: &Stored<IntTensor<Self>>) -> FloatTensor<Self>;
+}
+
+/// Rows of an input that a cube takes, at most: more would not fit its registers.
+const MOST_INPUTS: usize = 8;
+
+impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> ProductBackend for CubeBackend<R, F, I, BT> {
+    fn product(input: FloatTensor<Self>, weight: &Stored<IntTensor<Self>>) -> FloatTensor<Self> {
+        let input = into_contiguous(input);
+        let (inputs, outputs, cols) = (input.meta.shape()[0], weight.rows, weight.cols);
+        let client = input.client.clone();
+        let output = empty_device_contiguous_dtype(
+            client.clone(),
+            input.device.clone(),
+            Shape::new([inputs, outputs]),
+            input.dtype,
+        );
+        let form = form(&client, &weight.format, cols, (inputs, input.dtype.size()));
+        let (by_rows, by_inputs) = (outputs.div_ceil(form.rows), inputs.div_ceil(form.inputs));
+        // SAFETY: rows and inputs are checked against their number, columns are those of both operands, and codes, scales
+        // and zeros are as many as the format has for them.
+        unsafe {
+            kernel::product::launch_unchecked(
+                &client,
+                CubeCount::Static(by_rows as u32, by_inputs as u32, 1),
+                CubeDim::new_1d(UNITS as u32),
+                form.input_width,
+                form.word_width,
+                accesses(&input, form.input_width),
+                accesses(&weight.codes, form.word_width),
+                weight.scales.clone().into_array_arg(),
+                weight.zeros.as_ref().unwrap_or(&weight.scales).clone().into_array_arg(),
+                output.clone().into_array_arg(),
+                inputs,
+                outputs,
+                form,
+                output.dtype.into(),
+            );
+        }
+        output
+    }
+}
+
+fn form<R: CubeRuntime>(
+    client: &ComputeClient<R>,
+    format: &Format,
+    cols: usize,
+    (inputs, bytes): (usize, usize),
+) -> ProductForm {
+    let properties = client.properties();
+    let (hardware, planes) = (&properties.hardware, &properties.features.plane);
+    let known = hardware.plane_size_min == hardware.plane_size_max && planes.contains(Plane::Ops);
+    let inputs = inputs.min(MOST_INPUTS);
+    ProductForm {
+        cols,
+        words_per_row: format.words_per_row(cols),
+        group: format.group(cols),
+        element: format.element,
+        scale: format.scale,
+        zero: match format.zero {
+            Zero::None => ZeroKind::None,
+            Zero::InSteps(element) => ZeroKind::InSteps(element),
+            Zero::InUnits(element) => ZeroKind::InUnits(element),
+        },
+        // So many loads are in flight; with many inputs a unit has no registers for more.
+        rows: if inputs > 2 {
+            1
+        } else if format.bits() > 4 {
+            2
+        } else {
+            4
+        },
+        inputs,
+        plane: if known { (hardware.plane_size_max as usize).min(UNITS) } else { 1 },
+        // Where a row is not whole blocks every number is looked at by itself.
+        input_width: if cols.is_multiple_of(BLOCK) { widest(client, bytes, BLOCK) } else { 1 },
+        word_width: widest(client, 4, format.bits() as usize),
+    }
+}
+
+/// Elements in the widest access that divides a run of them.
+fn widest<R: CubeRuntime>(client: &ComputeClient<R>, bytes: usize, run: usize) -> usize {
+    client.io_optimized_vector_sizes(bytes).find(|&width| run.is_multiple_of(width)).unwrap_or(1)
+}
+
+/// A tensor as whole accesses.
+fn accesses<R: CubeRuntime>(tensor: &CubeTensor<R>, width: usize) -> ArrayArg<R> {
+    let elements: usize = tensor.meta.shape().iter().product();
+    // SAFETY: the tensor is contiguous and holds so many elements.
+    unsafe { ArrayArg::from_raw_parts(tensor.handle.clone(), elements / width) }
+}

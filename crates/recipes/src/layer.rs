@@ -1,27 +1,25 @@
 //! The linear layer that every recipe makes.
 
-#[cfg(feature = "cube")]
-use crate::device::ProductBackend;
 use crate::device::{DeviceTensor, QuantBackend};
 use crate::stored::Reading;
 use crate::treatment::{Prepared, Products, Treatment};
 use crate::{Dtype, FloatType, Linear, RecipeError, Weight};
-#[cfg(feature = "cube")]
-use burn::tensor::TensorPrimitive;
 use burn::tensor::{Tensor, TensorData, backend::Backend};
 use std::ops::Range;
 
 impl Treatment {
-    /// The layer with its weight on a device.
+    /// The layer with its weight on a device, by kernels of ours where [`Treatment::has_product`] knows one and the
+    /// backend has it.
     pub fn linear<B: QuantBackend>(
         &self,
         weight: &Weight,
         device: &B::Device,
     ) -> Result<Box<dyn Linear<B>>, RecipeError> {
-        Ok(self.upload(self.prepare(weight)?, device))
+        Ok(self.upload_for_product(self.prepare(weight)?, device))
     }
 
-    /// The layer with a weight that [`Treatment::prepare`] has made ready.
+    /// The layer with a weight that [`Treatment::prepare`] has made ready, by burn's operations: each pass reads the weight
+    /// back.
     pub fn upload<B: QuantBackend>(&self, weight: Prepared, device: &B::Device) -> Box<dyn Linear<B>> {
         match weight {
             Prepared::Dense(weight) => {
@@ -35,12 +33,9 @@ impl Treatment {
     }
 }
 
-/// Layers by kernels of ours.
-#[cfg(feature = "cube")]
 impl Treatment {
-    /// The layer with a weight that [`Treatment::prepare`] has made ready, by a kernel of ours where
-    /// [`Treatment::has_product`] has one for an input, else as [`Treatment::upload`] has it.
-    pub fn upload_for_product<B: ProductBackend>(&self, weight: Prepared, device: &B::Device) -> Box<dyn Linear<B>> {
+    /// The same by a kernel of ours for inputs that have one.
+    pub fn upload_for_product<B: QuantBackend>(&self, weight: Prepared, device: &B::Device) -> Box<dyn Linear<B>> {
         match weight {
             Prepared::Stored(stored) => {
                 Box::new(Multiplied(StoredLinear::new(*self, DeviceTensor::<B>::upload(stored, device))))
@@ -51,18 +46,14 @@ impl Treatment {
 }
 
 /// A weight in codes, which become numbers where they are multiplied.
-#[cfg(feature = "cube")]
 struct Multiplied<B: QuantBackend>(StoredLinear<B>);
 
-#[cfg(feature = "cube")]
-impl<B: ProductBackend> Linear<B> for Multiplied<B> {
+impl<B: QuantBackend> Linear<B> for Multiplied<B> {
     fn forward(&self, input: Tensor<B, 2>) -> Tensor<B, 2> {
         let Self(StoredLinear { treatment, weight, .. }) = self;
-        if treatment.has_product(input.dims()[0]).is_err() {
-            return self.0.forward(input);
-        }
-        let product = B::product(input.into_primitive().tensor(), weight.stored());
-        Tensor::from_primitive(TensorPrimitive::Float(product))
+        let known = treatment.has_product(input.dims()[0]).is_ok();
+        let product = known.then(|| weight.product(input.clone())).flatten();
+        product.unwrap_or_else(|| self.0.forward(input))
     }
 
     fn weight_bytes(&self) -> u64 {

@@ -2,6 +2,7 @@
 
 use super::QuantBackend;
 use super::kernels::{self, UNITS_PER_ROW, ZeroKind};
+use super::product::product;
 use crate::dispatch::{with_rule, with_steps};
 use crate::format::{Format, Grouping, HqqIterate, Method, Zero};
 use crate::hqq::{LANES, inverse_betas, kept_iterate, stored, stored_zero};
@@ -36,6 +37,10 @@ impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> QuantBacke
 
     fn read(stored: &Stored<IntTensor<Self>>, rows: Range<usize>, reading: Reading, dtype: Dtype) -> FloatTensor<Self> {
         read(stored, rows, reading, dtype)
+    }
+
+    fn product(input: FloatTensor<Self>, weight: &Stored<IntTensor<Self>>) -> Option<FloatTensor<Self>> {
+        Some(product(input, weight))
     }
 }
 

@@ -23,9 +23,6 @@ mod product;
 )]
 mod product_kernel;
 
-#[cfg(feature = "cube")]
-pub use product::ProductBackend;
-
 use crate::Dtype;
 use crate::format::Format;
 use crate::stored::{Reading, Stored};
@@ -42,6 +39,12 @@ pub trait QuantBackend: Backend {
 
     /// Reads some rows of a stored tensor as floats.
     fn read(stored: &Stored<IntTensor<Self>>, rows: Range<usize>, reading: Reading, dtype: Dtype) -> FloatTensor<Self>;
+
+    /// `input · weightᵀ` in the input's type, rounded once, by a kernel that takes the weight as it is stored, where there
+    /// is one. It is asked for formats that [`Format::has_product`] knows alone.
+    fn product(_input: FloatTensor<Self>, _weight: &Stored<IntTensor<Self>>) -> Option<FloatTensor<Self>> {
+        None
+    }
 }
 
 /// A quantised tensor on a device.
@@ -63,10 +66,10 @@ impl<B: QuantBackend> DeviceTensor<B> {
         Self(stored.map(upload))
     }
 
-    /// What is stored.
-    #[cfg(feature = "cube")]
-    pub(crate) fn stored(&self) -> &Stored<IntTensor<B>> {
-        &self.0
+    /// See [`QuantBackend::product`].
+    pub fn product(&self, input: Tensor<B, 2>) -> Option<Tensor<B, 2>> {
+        let product = B::product(input.into_primitive().tensor(), &self.0)?;
+        Some(Tensor::from_primitive(TensorPrimitive::Float(product)))
     }
 
     /// Whether there are scales.

@@ -1,64 +1,51 @@
 //! Products with stored weights by a kernel of ours, on GPUs through CubeCL.
 
-use super::QuantBackend;
 use super::kernels::ZeroKind;
 use super::product_kernel::{self as kernel, ProductForm, UNITS};
 use crate::format::{Format, Zero};
 use crate::packing::BLOCK;
 use crate::stored::Stored;
 use burn::tensor::Shape;
-use burn::tensor::ops::{FloatTensor, IntTensor};
+use burn_cubecl::CubeRuntime;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
-use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
 use cubecl::ir::features::Plane;
 use cubecl::prelude::*;
-
-/// A backend with a kernel that multiplies stored weights as they are.
-pub trait ProductBackend: QuantBackend {
-    /// `input · weightᵀ` in the input's type, rounded once, for a weight whose format has one; see [`Format::has_product`].
-    fn product(input: FloatTensor<Self>, weight: &Stored<IntTensor<Self>>) -> FloatTensor<Self>;
-}
 
 /// Rows of an input that a cube takes, at most: more would not fit its registers.
 const MOST_INPUTS: usize = 8;
 
-impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> ProductBackend for CubeBackend<R, F, I, BT> {
-    fn product(input: FloatTensor<Self>, weight: &Stored<IntTensor<Self>>) -> FloatTensor<Self> {
-        let input = into_contiguous(input);
-        let (inputs, outputs, cols) = (input.meta.shape()[0], weight.rows, weight.cols);
-        let client = input.client.clone();
-        let output = empty_device_contiguous_dtype(
-            client.clone(),
-            input.device.clone(),
-            Shape::new([inputs, outputs]),
-            input.dtype,
+/// y = x wᵀ.
+pub fn product<R: CubeRuntime>(input: CubeTensor<R>, weight: &Stored<CubeTensor<R>>) -> CubeTensor<R> {
+    let input = into_contiguous(input);
+    let (inputs, outputs, cols) = (input.meta.shape()[0], weight.rows, weight.cols);
+    let client = input.client.clone();
+    let output =
+        empty_device_contiguous_dtype(client.clone(), input.device.clone(), Shape::new([inputs, outputs]), input.dtype);
+    let form = form(&client, &weight.format, cols, (inputs, input.dtype.size()));
+    let (by_rows, by_inputs) = (outputs.div_ceil(form.rows), inputs.div_ceil(form.inputs));
+    // SAFETY: rows and inputs are checked against their number, columns are those of both operands, and codes, scales
+    // and zeros are as many as the format has for them.
+    unsafe {
+        kernel::product::launch_unchecked(
+            &client,
+            CubeCount::Static(by_rows as u32, by_inputs as u32, 1),
+            CubeDim::new_1d(UNITS as u32),
+            form.input_width,
+            form.word_width,
+            accesses(&input, form.input_width),
+            accesses(&weight.codes, form.word_width),
+            weight.scales.clone().into_array_arg(),
+            weight.zeros.as_ref().unwrap_or(&weight.scales).clone().into_array_arg(),
+            output.clone().into_array_arg(),
+            inputs,
+            outputs,
+            form,
+            output.dtype.into(),
         );
-        let form = form(&client, &weight.format, cols, (inputs, input.dtype.size()));
-        let (by_rows, by_inputs) = (outputs.div_ceil(form.rows), inputs.div_ceil(form.inputs));
-        // SAFETY: rows and inputs are checked against their number, columns are those of both operands, and codes, scales
-        // and zeros are as many as the format has for them.
-        unsafe {
-            kernel::product::launch_unchecked(
-                &client,
-                CubeCount::Static(by_rows as u32, by_inputs as u32, 1),
-                CubeDim::new_1d(UNITS as u32),
-                form.input_width,
-                form.word_width,
-                accesses(&input, form.input_width),
-                accesses(&weight.codes, form.word_width),
-                weight.scales.clone().into_array_arg(),
-                weight.zeros.as_ref().unwrap_or(&weight.scales).clone().into_array_arg(),
-                output.clone().into_array_arg(),
-                inputs,
-                outputs,
-                form,
-                output.dtype.into(),
-            );
-        }
-        output
     }
+    output
 }
 
 fn form<R: CubeRuntime>(

@@ -6,7 +6,7 @@ use burn_cubecl::{CubeBackend, CubeRuntime};
 use burn_flex::Flex;
 use burn_fusion::Fusion;
 use burn_wgpu::{WgpuDevice, WgpuRuntime};
-use calorimeter_recipes::device::{DeviceTensor, ProductBackend, QuantBackend};
+use calorimeter_recipes::device::{DeviceTensor, QuantBackend};
 use calorimeter_recipes::format::{Format, Grouping, HqqIterate, Method, MxScaling, Zero};
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::stored::{Reading, Stored};
@@ -161,7 +161,7 @@ fn check_memory<R: CubeRuntime>(device: &R::Device) {
 }
 
 /// A product with a stored weight is that of the numbers which the weight stands for, rounded once.
-fn check_products<B: ProductBackend>(device: &B::Device, dtypes: &[Dtype]) {
+fn check_products<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype]) {
     let names = [
         "int8wo",
         "int4wo-32",
@@ -190,7 +190,7 @@ fn check_products<B: ProductBackend>(device: &B::Device, dtypes: &[Dtype]) {
                 continue;
             }
             treatment.has_product(m).unwrap();
-            let layer = treatment.upload_for_product::<B>(treatment.prepare(&weight).unwrap(), device);
+            let layer = treatment.linear::<B>(&weight, device).unwrap();
             let x = numbers(m * k, 6007);
             let input = Tensor::<B, 2>::from_data(TensorData::new(x.clone(), [m, k]), (device, dtype.burn()));
             let got = layer.forward(input).into_data().convert::<f32>().to_vec::<f32>().unwrap();

@@ -20,6 +20,7 @@ pub struct Column<F: 'static> {
 
 /// How a cell is read, which says what kind of cells the column has. `None` was not measured.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Read<F: 'static> {
     /// Text that stands in the facet.
     Text(for<'a> fn(&'a F) -> Option<&'a str>),

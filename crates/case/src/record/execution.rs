@@ -30,6 +30,7 @@ pub struct Execution {
 /// What became of a pattern that is worth fusing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum FusionState {
     /// Fewer kernels ran than unfused.
     Fused,

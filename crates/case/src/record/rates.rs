@@ -49,6 +49,7 @@ pub struct Roofline {
 /// What of a machine limits a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Roof {
     /// The rate of its memory.
     #[default]
@@ -79,6 +80,7 @@ impl fmt::Display for Roof {
 /// How long a device kept up a peak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Against {
     /// For a moment: the fastest window.
     Burst,

@@ -13,6 +13,7 @@ use crate::Dtype;
 
 /// What stands before the normalisation, or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum NormForm {
     /// Nothing: x, gain, bias to y.
     Alone,

@@ -13,6 +13,7 @@ use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
 
 /// An activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum ElementwiseActivation {
     /// x Φ(x), with the error function.
     Gelu,

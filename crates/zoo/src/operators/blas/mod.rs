@@ -13,6 +13,7 @@ use calorimeter_recipes::{Dtype, Element};
 
 /// One of the four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Blas {
     /// The sum of `x y`, in f32 whatever the inputs are.
     Dot,

@@ -12,6 +12,7 @@ use calorimeter_shapes::Axes;
 
 /// One of them. Inputs and outputs are matrices with a row for each device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Collective {
     /// `all_reduce`: each gets the sum of all.
     AllReduce,

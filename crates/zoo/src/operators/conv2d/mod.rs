@@ -13,6 +13,7 @@ use calorimeter_shapes::Axes;
 
 /// What follows the convolution, whose stride is 1 and whose padding keeps the size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Conv2d {
     /// A ReLU; this convolution has a bias.
     Relu,

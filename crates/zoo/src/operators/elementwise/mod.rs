@@ -13,6 +13,7 @@ use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
 
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Elementwise {
     /// `add`
     TrainingAdd,

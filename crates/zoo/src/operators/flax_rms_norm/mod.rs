@@ -13,6 +13,7 @@ use crate::{Fill, Operand, Operation, Slot, Spec, Suite, ZooError};
 
 /// One direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum FlaxRmsNorm {
     /// `rmsnorm_fwd`
     Forward,

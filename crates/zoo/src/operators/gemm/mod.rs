@@ -15,6 +15,7 @@ use calorimeter_recipes::{Dtype, Element};
 
 /// A product by what is given and what is done with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Gemm {
     /// `gemm_multiple_run`: of any type.
     MultipleRun,

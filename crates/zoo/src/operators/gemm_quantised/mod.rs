@@ -20,6 +20,7 @@ use calorimeter_recipes::{Dtype, Element};
 
 /// Which numbers share a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Shared {
     /// A row of A, a column of B; the product is left in units of the scales.
     Line,
@@ -33,6 +34,7 @@ pub enum Shared {
 
 /// Where scales come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Scaling {
     /// From the largest magnitude.
     Dynamic,

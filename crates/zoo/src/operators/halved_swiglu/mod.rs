@@ -11,6 +11,7 @@ use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
 
 /// One direction. `n` is the width of the input, a and b together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum HalvedSwiglu {
     /// `swiglu_fwd`
     Forward,

@@ -14,6 +14,7 @@ use calorimeter_shapes::Axes;
 
 /// What follows the bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum LinearBias {
     /// Nothing.
     Plain,

@@ -16,6 +16,7 @@ use calorimeter_recipes::Element;
 
 /// A quantisation by where its scales come from, and whether the matrix is transposed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Quantization {
     /// `quantization`: a scale for each row.
     Rows,

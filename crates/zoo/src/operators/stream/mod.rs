@@ -12,6 +12,7 @@ use calorimeter_recipes::{Dtype, Element};
 
 /// One of the four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Stream {
     /// `c = a`.
     Copy,

@@ -1,5 +1,6 @@
 //! What is to be measured.
 
+use crate::record::{Column, Field, Read};
 use crate::{Axes, CaseId, Counts, Device, Dtype, Element, FusionModel, Implementation, Mode, Name, Regime};
 use serde::{Deserialize, Serialize};
 
@@ -140,4 +141,225 @@ pub struct Export {
 
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+impl Case {
+    /// Its columns in tables, in their order.
+    pub const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            name: "id",
+            field: "id",
+            unit: "",
+            doc: "`mode/workload/recipe[+sparsity]/implementation/device/dtype/shape[/regime]`, the regime if it is not `device-cold`; with `#2` if the plan has it twice",
+            read: Read::Text(|case| Some(&case.id)),
+        },
+        Column {
+            name: "mode",
+            field: "mode",
+            unit: "",
+            doc: "`inference`; for operators the name of their suite",
+            read: Read::Text(|case| Some(case.mode.name())),
+        },
+        Column {
+            name: "name",
+            field: "name",
+            unit: "",
+            doc: "the entry's name",
+            read: Read::Text(|case| Some(case.name.as_str()).filter(|name| !name.is_empty())),
+        },
+        Column {
+            name: "workload",
+            field: "workload",
+            unit: "",
+            doc: "the model or the operator",
+            read: Read::Text(|case| Some(case.workload.as_str())),
+        },
+        Column {
+            name: "recipe",
+            field: "recipe",
+            unit: "",
+            doc: "the arithmetic: `baseline`, `int8wo`, …",
+            read: Read::Text(|case| Some(case.recipe.as_str())),
+        },
+        Column {
+            name: "sparsity",
+            field: "sparsity",
+            unit: "",
+            doc: "`semi-sparse`, `block-0.9-64`",
+            read: Read::Text(|case| case.sparsity.map(Name::as_str)),
+        },
+        Column {
+            name: "implementation",
+            field: "implementation",
+            unit: "",
+            doc: "`eager`, `fused`, `cube`, `native`",
+            read: Read::Text(|case| Some(case.implementation.name().as_str())),
+        },
+        Column {
+            name: "device",
+            field: "device",
+            unit: "",
+            doc: "with its index: `cuda:0`",
+            read: Read::Written(|case| Some(case.device.to_string())),
+        },
+        Column {
+            name: "dtype",
+            field: "dtype",
+            unit: "",
+            doc: "`f32`, `f16`, `bf16`; of some operators also `e4m3` and other types of inputs",
+            read: Read::Written(|case| Some(case.element.to_string())),
+        },
+        Column {
+            name: "output_dtype",
+            field: "output_dtype",
+            unit: "",
+            doc: "the number type of the outputs, where that was a choice",
+            read: Read::Written(|case| case.output.map(|output| output.to_string())),
+        },
+        Column {
+            name: "shape_name",
+            field: "shape_name",
+            unit: "",
+            doc: "the generator's name for the shape",
+            read: Read::Text(|case| Some(&case.shape_name)),
+        },
+        Column {
+            name: "m",
+            field: "shape.m",
+            unit: "",
+            doc: "rows of the input, where the shape has this axis",
+            read: Read::Count(|case| case.shape.get("m")),
+        },
+        Column {
+            name: "k",
+            field: "shape.k",
+            unit: "",
+            doc: "input features",
+            read: Read::Count(|case| case.shape.get("k")),
+        },
+        Column {
+            name: "n",
+            field: "shape.n",
+            unit: "",
+            doc: "output features",
+            read: Read::Count(|case| case.shape.get("n")),
+        },
+        Column {
+            name: "shape",
+            field: "shape",
+            unit: "",
+            doc: "all axes by name; as a column `m1024-k512-n256`, in the record an object",
+            read: Read::Written(|case| Some(case.shape.to_string())),
+        },
+        Column {
+            name: "regime",
+            field: "regime",
+            unit: "",
+            doc: "what the time means: see [Method](method.md#regimes)",
+            read: Read::Written(|case| Some(case.regime.to_string())),
+        },
+        Column {
+            name: "flops",
+            field: "flops",
+            unit: "operations",
+            doc: "of one pass",
+            read: Read::Count(|case| case.flops),
+        },
+        Column {
+            name: "bytes",
+            field: "bytes",
+            unit: "bytes",
+            doc: "least traffic of one pass; absent if the recipe does not exist in this dtype or without a sparsity",
+            read: Read::Count(|case| case.bytes),
+        },
+        Column {
+            name: "published_flops",
+            field: "published.flops",
+            unit: "operations",
+            doc: "what another program that publishes figures for this computation counts, where it counts otherwise",
+            read: Read::Count(|case| case.published.as_ref()?.flops),
+        },
+        Column {
+            name: "published_bytes",
+            field: "published.bytes",
+            unit: "bytes",
+            doc: "the same of its bytes",
+            read: Read::Count(|case| case.published.as_ref()?.bytes),
+        },
+        Column {
+            name: "unfused_bytes",
+            field: "fusion.unfused_bytes",
+            unit: "bytes",
+            doc: "least traffic of a pattern of fusion when each of its operators is a kernel of its own",
+            read: Read::Count(|case| case.fusion.as_ref().map(|model| model.unfused_bytes)),
+        },
+        Column {
+            name: "fused_bytes",
+            field: "fusion.fused_bytes",
+            unit: "bytes",
+            doc: "the same when all of them are one kernel",
+            read: Read::Count(|case| case.fusion.as_ref().map(|model| model.fused_bytes)),
+        },
+        Column {
+            name: "memory_bytes",
+            field: "memory_bytes",
+            unit: "bytes",
+            doc: "estimate of the memory needed with one buffer set; absent as `bytes` is",
+            read: Read::Count(|case| case.memory_bytes),
+        },
+    ];
+
+    /// Why it is there and what else was asked of it: in tables after the traffic.
+    pub const REQUESTS: &'static [Column<Self>] = &[
+        Column {
+            name: "implied",
+            field: "implied",
+            unit: "",
+            doc: "a baseline that nobody listed; in the record absent if false",
+            read: Read::Flag(|case| Some(case.implied)),
+        },
+        Column {
+            name: "compile_mode",
+            field: "compile_mode",
+            unit: "",
+            doc: "torch's word in the file",
+            read: Read::Text(|case| case.compile_mode.as_deref()),
+        },
+        Column {
+            name: "profiler",
+            field: "profiler",
+            unit: "",
+            doc: "a trace was asked for; in the record absent if false",
+            read: Read::Flag(|case| Some(case.profiler)),
+        },
+        Column {
+            name: "memory_profiler",
+            field: "memory_profiler",
+            unit: "",
+            doc: "the memory was to be followed; in the record absent if false",
+            read: Read::Flag(|case| Some(case.memory_profiler)),
+        },
+    ];
+
+    /// Its fields that no column shows.
+    pub const JOURNAL_ONLY: &'static [Field] = &[
+        Field { name: "percentiles", kind: "true, or absent", doc: "percentiles of single launches were asked for" },
+        Field { name: "peak_memory", kind: "true, or absent", doc: "the peaks of memory alone were asked for" },
+        Field {
+            name: "export.entry",
+            kind: "whole number",
+            doc: "for files of accelerator-microbenchmarks, and with `--export`: which of the entries",
+        },
+        Field { name: "export.csv_path", kind: "path", doc: "the folder of its table, as it is written" },
+        Field {
+            name: "export.metrics_dir",
+            kind: "path",
+            doc: "the folder of its `metrics_report.jsonl`, as it is written",
+        },
+        Field {
+            name: "fusion.operators",
+            kind: "list of text",
+            doc: "what a pattern of fusion fuses, one name for each separate kernel",
+        },
+    ];
 }

@@ -6,6 +6,7 @@ use std::{fmt, str::FromStr};
 /// Groups of operators, most of them a command of their own. What an operator is, it declares itself: a suite says only
 /// where it is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Suite {
     /// Matrix products, quantisation, and what runs beside them in large models.
     Gemm,

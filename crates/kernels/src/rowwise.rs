@@ -1,7 +1,8 @@
 //! Row-wise e4m3 as its definition, on numbers: one scale per row of bf16, and a code for each element.
 //!
 //! The scale is the row's largest magnitude / 448 rounded to bf16, and 1 where that would be next to nothing. The code is
-//! the e4m3 nearest to x / scale, which is rounded to bf16 first. A code times its scale is near x.
+//! the e4m3 nearest to x / scale, which is rounded to bf16 first. A code times its scale is near x. It is written from the definition
+//! and not with what recipes quantise by, so that the kernels here are held against another source.
 
 /// The largest e4m3.
 pub const LARGEST: f32 = 448.0;

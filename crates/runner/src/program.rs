@@ -2,7 +2,7 @@
 
 use crate::platforms::{self, Platform};
 use crate::tell::tell;
-use crate::{Exit, cli, worker};
+use crate::{Exit, cli, dialects, worker};
 use calorimeter_case::{DeviceKind, Implementation};
 use calorimeter_recipes::Family;
 use calorimeter_shapes::Generator;
@@ -46,6 +46,7 @@ pub struct Calorimeter {
 impl Calorimeter {
     /// The program as it is.
     pub fn new() -> Self {
+        dialects::name_ours();
         Self::default()
     }
 

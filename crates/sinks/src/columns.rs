@@ -1,22 +1,65 @@
-//! The columns of a table of records: for each its name, what it means, and how it is read. A new column is one entry.
+//! The columns of a table of records, in their order. Each belongs to the facet that it shows, where a new one is an entry.
 //!
 //! Every table has the same columns in the same order, whatever its records hold, so that tables of different runs can be
 //! put under one another. What was not measured is an empty cell.
 
-mod list;
-mod read;
 mod reference;
 
-pub use list::{COLUMNS, JOURNAL_ONLY};
+pub use crate::record::{Cell, Field, Kind};
 pub use reference::markdown;
 
-use std::borrow::Cow;
+use std::fmt;
+use std::sync::LazyLock;
 
-use crate::record::{Record, finite};
+use crate::Case;
+use crate::record::{
+    Accuracy, Column, Execution, Footprint, Outcome, Preparation, Profile, Rates, Record, Speedup, Telemetry, Time,
+    Traffic, Weights,
+};
 
-/// A column of `results.csv` and `results.parquet`.
-#[derive(Clone, Copy, Debug)]
-pub struct Column {
+/// Every column of `results.csv` and `results.parquet`, in their order.
+pub static COLUMNS: LazyLock<Vec<RecordColumn>> = LazyLock::new(|| {
+    [
+        of(Case::COLUMNS, |record| Some(&record.case)),
+        of(Traffic::COLUMNS, |record| record.traffic.as_ref()),
+        of(Case::REQUESTS, |record| Some(&record.case)),
+        of(Outcome::COLUMNS, |record| Some(&record.outcome)),
+        of(Execution::COLUMNS, |record| Some(&record.execution)),
+        of(Time::COLUMNS, |record| Some(&record.time)),
+        of(Speedup::COLUMNS, |record| record.speedup.as_ref()),
+        of(Rates::COLUMNS, |record| Some(&record.rates)),
+        of(Accuracy::COLUMNS, |record| record.accuracy.as_deref()),
+        of(Weights::COLUMNS, |record| Some(&record.weights)),
+        of(Footprint::COLUMNS, |record| Some(&record.footprint)),
+        of(Telemetry::COLUMNS, |record| record.telemetry.as_deref()),
+        of(Profile::COLUMNS, |record| Some(&record.profile)),
+        of(Footprint::FILES, |record| Some(&record.footprint)),
+        of(Preparation::COLUMNS, |record| Some(&record.preparation)),
+        of(Outcome::REMARKS, |record| Some(&record.outcome)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+});
+
+/// Every field of a record that no column shows, facet by facet.
+pub static JOURNAL_ONLY: LazyLock<Vec<Field>> = LazyLock::new(|| {
+    [
+        Case::JOURNAL_ONLY,
+        Outcome::JOURNAL_ONLY,
+        Execution::JOURNAL_ONLY,
+        Time::JOURNAL_ONLY,
+        Speedup::JOURNAL_ONLY,
+        Rates::JOURNAL_ONLY,
+        Footprint::JOURNAL_ONLY,
+        Profile::JOURNAL_ONLY,
+        Telemetry::JOURNAL_ONLY,
+    ]
+    .concat()
+});
+
+/// A column of `results.csv` and `results.parquet`: one of a facet, and where a record has that.
+pub struct RecordColumn {
     /// Its head.
     pub name: &'static str,
     /// The field of the record's JSON that it is read from, with dots where that is inside another one.
@@ -25,69 +68,46 @@ pub struct Column {
     pub unit: &'static str,
     /// What stands in it, in Markdown.
     pub doc: &'static str,
-    /// How it is read from a record.
-    pub read: Read,
+    /// What its cells are.
+    pub kind: Kind,
+    read: Box<ReadCell>,
 }
 
-/// How a cell is read, which says what kind of cells the column has. `None` was not measured.
-#[derive(Clone, Copy, Debug)]
-pub enum Read {
-    /// Text that stands in the record.
-    Text(for<'a> fn(&'a Record) -> Option<&'a str>),
-    /// Text that is made from several values.
-    Written(fn(&Record) -> Option<String>),
-    /// A whole number.
-    Count(fn(&Record) -> Option<u64>),
-    /// A number.
-    Number(fn(&Record) -> Option<f64>),
-    /// Yes or no.
-    Flag(fn(&Record) -> Option<bool>),
-}
+type ReadCell = dyn Fn(&Record) -> Option<Cell<'_>> + Send + Sync;
 
-/// What stands in one cell.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cell<'a> {
-    /// Text, which may be empty.
-    Text(Cow<'a, str>),
-    /// A whole number.
-    Count(u64),
-    /// A number, which is finite.
-    Number(f64),
-    /// Yes or no.
-    Flag(bool),
-}
-
-impl Column {
+impl RecordColumn {
     /// The cell of this record, or `None` where that was not measured.
     pub fn cell<'a>(&self, record: &'a Record) -> Option<Cell<'a>> {
-        match self.read {
-            Read::Text(read) => read(record).map(|text| Cell::Text(text.into())),
-            Read::Written(read) => read(record).map(|text| Cell::Text(text.into())),
-            Read::Count(read) => read(record).map(Cell::Count),
-            Read::Number(read) => read(record).and_then(finite).map(Cell::Number),
-            Read::Flag(read) => read(record).map(Cell::Flag),
-        }
+        (self.read)(record)
     }
 
-    /// The kind of its cells in a word, with the unit.
-    pub fn kind(&self) -> String {
-        let kind = match self.read {
-            Read::Text(_) | Read::Written(_) => "text",
-            Read::Count(_) => "whole number",
-            Read::Number(_) => "number",
-            Read::Flag(_) => "true or false",
+    /// The kind of its cells in words, with the unit.
+    pub fn in_words(&self) -> String {
+        let kind = match self.kind {
+            Kind::Text => "text",
+            Kind::Count => "whole number",
+            Kind::Number => "number",
+            Kind::Flag => "true or false",
         };
         if self.unit.is_empty() { kind.to_owned() } else { format!("{kind}, {}", self.unit) }
     }
 }
 
-/// A field of the record's JSON that no column shows.
-#[derive(Clone, Copy, Debug)]
-pub struct Field {
-    /// Where it stands, with dots where that is inside another one.
-    pub name: &'static str,
-    /// Its kind in words, with the unit.
-    pub kind: &'static str,
-    /// What stands in it, in Markdown.
-    pub doc: &'static str,
+impl fmt::Debug for RecordColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordColumn").field("name", &self.name).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// Columns of a facet as columns of the records that have it.
+fn of<F>(columns: &'static [Column<F>], facet: fn(&Record) -> Option<&F>) -> Vec<RecordColumn> {
+    let lifted = columns.iter().map(|column| RecordColumn {
+        name: column.name,
+        field: column.field,
+        unit: column.unit,
+        doc: column.doc,
+        kind: column.kind(),
+        read: Box::new(move |record| facet(record).and_then(|facet| column.cell(facet))),
+    });
+    lifted.collect()
 }

@@ -60,6 +60,7 @@ pub struct JournalContents {
 
 /// Something in a journal that was passed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum JournalWarning {
     /// The last line has no end, as a killed writer leaves it.
     IncompleteLastLine {

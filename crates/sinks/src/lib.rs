@@ -43,8 +43,8 @@
 //! - [`sink`]: the trait, the list of sinks and [`write_all`]
 //! - [`atomic`]: how every derived file is put in its place
 //!
-//! A new sink is a file with a type that implements [`Sink`], and a line in `sinks/mod.rs`; a new column is an entry of
-//! [`columns::COLUMNS`].
+//! A new sink is a file with a type that implements [`Sink`], and a line in `sinks/mod.rs`; a new column is an
+//! entry of its facet in `calorimeter-case`.
 //!
 //! The feature `tables`, on by default, brings polars for Parquet and data frames, which is nearly all of this crate's
 //! weight. Everything else works without it.

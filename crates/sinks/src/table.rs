@@ -1,28 +1,36 @@
 //! The records as one table, one row per case: the form in which other programs join, group and plot them. In the feature
 //! `tables`.
 
-use polars::prelude::{Column, DataFrame, NamedFrom, PolarsResult, Series};
+use polars::prelude::{AnyValue, Column, DataFrame, DataType, PolarsResult, Series};
 
-use crate::columns::{COLUMNS, Read};
-use crate::record::{Record, finite};
+use crate::columns::{COLUMNS, Cell, Kind};
+use crate::record::Record;
 
 /// Builds the table of all [columns](crate::columns). Lists become text: axes `m1024-k512-n256`, windows
 /// `launches:nanos;…`, warnings `…; …`. What was not measured is null.
 pub fn data_frame(records: &[Record]) -> PolarsResult<DataFrame> {
     let columns = COLUMNS.iter().map(|column| {
-        let name = column.name.into();
-        let series = match column.read {
-            Read::Text(read) => Series::new(name, cells(records, read)),
-            Read::Written(read) => Series::new(name, cells(records, read)),
-            Read::Count(read) => Series::new(name, cells(records, read)),
-            Read::Number(read) => Series::new(name, cells(records, |record| read(record).and_then(finite))),
-            Read::Flag(read) => Series::new(name, cells(records, read)),
-        };
-        Column::from(series)
+        let cells: Vec<AnyValue> = records.iter().map(|record| value(column.cell(record))).collect();
+        Ok(Column::from(Series::from_any_values_and_dtype(column.name.into(), &cells, &data_type(column.kind), true)?))
     });
-    DataFrame::new(records.len(), columns.collect())
+    DataFrame::new(records.len(), columns.collect::<PolarsResult<_>>()?)
 }
 
-fn cells<'a, T>(records: &'a [Record], read: impl Fn(&'a Record) -> Option<T>) -> Vec<Option<T>> {
-    records.iter().map(read).collect()
+fn value(cell: Option<Cell<'_>>) -> AnyValue<'_> {
+    match cell {
+        None => AnyValue::Null,
+        Some(Cell::Text(text)) => AnyValue::StringOwned(text.as_ref().into()),
+        Some(Cell::Count(count)) => AnyValue::UInt64(count),
+        Some(Cell::Number(number)) => AnyValue::Float64(number),
+        Some(Cell::Flag(flag)) => AnyValue::Boolean(flag),
+    }
+}
+
+fn data_type(kind: Kind) -> DataType {
+    match kind {
+        Kind::Text => DataType::String,
+        Kind::Count => DataType::UInt64,
+        Kind::Number => DataType::Float64,
+        Kind::Flag => DataType::Boolean,
+    }
 }

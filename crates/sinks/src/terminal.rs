@@ -25,6 +25,7 @@ const RECIPE_WIDTH: usize = 20;
 
 /// Whether to write ANSI colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Colour {
     /// Plain text.
     Never,

@@ -1,4 +1,5 @@
-//! A file that is there whole or not at all, also after a power cut.
+//! A file that is there whole or not at all, also after a power cut. The smallest way to that: the folders of runs want more,
+//! locks and the clearing of what was left, which is in the crate that writes them.
 
 use std::fs::{self, File};
 use std::io;

@@ -12,6 +12,7 @@ pub trait Work: Send {
 }
 
 /// A window's duration, known now or once the device has caught up.
+#[non_exhaustive]
 pub enum Reading {
     /// The duration in nanoseconds.
     Now(u64),

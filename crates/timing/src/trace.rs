@@ -53,6 +53,7 @@ pub struct Span {
 
 /// A line of spans.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Track {
     /// A thread, by its name.
     Host(Arc<str>),

@@ -5,6 +5,7 @@ use calorimeter_recipes::RecipeError;
 
 /// Errors of this crate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ZooError {
     /// No model, device or implementation has this name.
     #[error(transparent)]

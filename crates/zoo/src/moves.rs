@@ -14,6 +14,7 @@ pub struct Moves {
 
 /// Which way a tensor moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Along {
     /// Its parts are whole rows.
     Rows,

@@ -8,6 +8,7 @@ use calorimeter_recipes::{Dtype, Recipe, Treatment};
 
 /// What a linear layer is to `native` on CUDA.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum NativeForm {
     /// Of floats.
     Plain,

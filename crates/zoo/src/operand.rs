@@ -34,6 +34,7 @@ pub struct Slot {
 
 /// Content of an input: the same for the same seed.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Fill {
     /// Standard normal numbers.
     Normal,

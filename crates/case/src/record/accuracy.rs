@@ -1,5 +1,6 @@
 //! How far outputs are from their references.
 
+use super::column::{Column, Read};
 use super::number::no_number;
 use serde::{Deserialize, Serialize};
 
@@ -28,4 +29,45 @@ impl Accuracy {
     pub fn is_exact(&self) -> bool {
         self.rel_l2 == Some(0.0)
     }
+}
+
+impl Accuracy {
+    /// Its columns in tables, in their order.
+    pub const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            name: "sqnr_db",
+            field: "accuracy.sqnr_db",
+            unit: "dB",
+            doc: "signal over the error against the unquantised model; absent for an exact output, whose error is zero",
+            read: Read::Number(|accuracy| accuracy.sqnr_db),
+        },
+        Column {
+            name: "rel_l2",
+            field: "accuracy.rel_l2",
+            unit: "",
+            doc: "L2 norm of the error over that of the reference",
+            read: Read::Number(|accuracy| accuracy.rel_l2),
+        },
+        Column {
+            name: "max_abs",
+            field: "accuracy.max_abs",
+            unit: "",
+            doc: "the largest error of one element",
+            read: Read::Number(|accuracy| accuracy.max_abs),
+        },
+        Column {
+            name: "cosine",
+            field: "accuracy.cosine",
+            unit: "",
+            doc: "of the angle between output and reference",
+            read: Read::Number(|accuracy| accuracy.cosine),
+        },
+        Column {
+            name: "kernel_rel_l2",
+            field: "accuracy.kernel_rel_l2",
+            unit: "",
+            doc: "as `rel_l2`, against the same quantised operands",
+            read: Read::Number(|accuracy| accuracy.kernel_rel_l2),
+        },
+    ];
 }

@@ -1,5 +1,6 @@
 //! Memory that a case takes.
 
+use super::column::{Column, Field, Read};
 use super::number::no_number;
 use serde::{Deserialize, Serialize};
 
@@ -77,4 +78,80 @@ impl Bound {
             Self::Unknown => "≈ ",
         }
     }
+}
+
+impl Footprint {
+    /// Its columns in tables, in their order.
+    pub const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            name: "peak_bytes",
+            field: "peak_bytes",
+            unit: "bytes",
+            doc: "peak of the memory in use: `memory.peak_allocated`, or the next of the three that is known",
+            read: Read::Count(|footprint| footprint.peak_bytes),
+        },
+        Column {
+            name: "peak_active_bytes",
+            field: "memory.peak_active",
+            unit: "bytes",
+            doc: "peak of what the pool has handed out, padding included",
+            read: Read::Count(|footprint| footprint.memory.as_ref()?.peak_active),
+        },
+        Column {
+            name: "peak_reserved_bytes",
+            field: "memory.peak_reserved",
+            unit: "bytes",
+            doc: "peak of what is held from the device",
+            read: Read::Count(|footprint| footprint.memory.as_ref()?.peak_reserved),
+        },
+        Column {
+            name: "peak_above_inputs",
+            field: "memory.peak_above_inputs",
+            unit: "bytes",
+            doc: "peak without inputs and weights; absent for copies and exchanges",
+            read: Read::Count(|footprint| footprint.memory.as_ref()?.peak_above_inputs),
+        },
+        Column {
+            name: "memory_bound",
+            field: "memory.bound",
+            unit: "",
+            doc: "how far the peaks, `peak_bytes` too, can be trusted: [`exact`, `at-least` or `unknown`](#memory)",
+            read: Read::Text(|footprint| Some(footprint.memory.as_ref()?.bound.as_str())),
+        },
+        Column {
+            name: "memory_saving",
+            field: "memory.saving",
+            unit: "",
+            doc: "the baseline's peak over this one",
+            read: Read::Number(|footprint| footprint.memory.as_ref()?.saving),
+        },
+        Column {
+            name: "memory_saving_bound",
+            field: "memory.saving_bound",
+            unit: "",
+            doc: "`at-least` where the saving is the least that it may be",
+            read: Read::Text(|footprint| {
+                Some(footprint.memory.as_ref().filter(|memory| memory.saving.is_some())?.saving_bound.as_str())
+            }),
+        },
+    ];
+
+    /// What stands in tables beside the trace.
+    pub const FILES: &'static [Column<Self>] = &[Column {
+        name: "memory_profile",
+        field: "memory_profile",
+        unit: "",
+        doc: "the folder of the memory profile, below the run's",
+        read: Read::Text(|footprint| footprint.memory_profile.as_deref()),
+    }];
+
+    /// Its fields that no column shows.
+    pub const JOURNAL_ONLY: &'static [Field] = &[
+        Field { name: "memory.peak_allocated", kind: "whole number, bytes", doc: "peak of what was asked for" },
+        Field {
+            name: "memory.peak_at_most",
+            kind: "whole number, bytes",
+            doc: "the most that the peak can be, where it is a lower bound",
+        },
+    ];
 }

@@ -6,6 +6,7 @@
 //! Unknown fields are ignored on reading, so that a newer writer does not lock an older reader out.
 
 mod accuracy;
+mod column;
 mod execution;
 mod footprint;
 mod number;
@@ -21,6 +22,7 @@ mod traffic;
 mod weights;
 
 pub use accuracy::Accuracy;
+pub use column::{Cell, Column, Field, Kind, Read};
 pub use execution::{Execution, FusionState, Rotation};
 pub use footprint::{Bound, Footprint, Memory};
 pub use number::finite;

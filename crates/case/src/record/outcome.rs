@@ -1,5 +1,6 @@
 //! How a case ended, and what a reader should know.
 
+use super::column::{Column, Field, Read, joined};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -81,4 +82,52 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
+}
+
+impl Outcome {
+    /// Its columns in tables, in their order.
+    pub const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            name: "status",
+            field: "status",
+            unit: "",
+            doc: "how the case ended: see [below](#statuses)",
+            read: Read::Text(|outcome| Some(outcome.status.as_str())),
+        },
+        Column {
+            name: "reason",
+            field: "reason",
+            unit: "",
+            doc: "why it is not `ok`",
+            read: Read::Text(|outcome| outcome.reason.as_deref()),
+        },
+    ];
+
+    /// What stands in tables last.
+    pub const REMARKS: &'static [Column<Self>] = &[
+        Column {
+            name: "stderr_tail",
+            field: "stderr_tail",
+            unit: "",
+            doc: "last 4 KiB of the worker that was lost",
+            read: Read::Text(|outcome| outcome.stderr_tail.as_deref()),
+        },
+        Column {
+            name: "warnings",
+            field: "warnings",
+            unit: "",
+            doc: "what a reader of the figure should know; a list in the record, joined by `; ` in the column",
+            read: Read::Written(|outcome| joined(&outcome.warnings)),
+        },
+    ];
+
+    /// Its fields that no column shows.
+    pub const JOURNAL_ONLY: &'static [Field] = &[
+        Field {
+            name: "started",
+            kind: "RFC 3339",
+            doc: "when the turn of the case and of those measured beside it came",
+        },
+        Field { name: "ended", kind: "RFC 3339", doc: "when it was recorded" },
+    ];
 }

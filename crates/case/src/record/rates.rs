@@ -1,5 +1,6 @@
 //! Rates, and where they stand against the machine's peaks.
 
+use super::column::{Column, Field, Read};
 use super::number::no_number;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -48,6 +49,7 @@ pub struct Roofline {
 /// What of a machine limits a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Roof {
     /// The rate of its memory.
     #[default]
@@ -78,6 +80,7 @@ impl fmt::Display for Roof {
 /// How long a device kept up a peak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Against {
     /// For a moment: the fastest window.
     Burst,
@@ -99,4 +102,74 @@ impl Roofline {
     pub(super) fn is_absent(this: &Option<Box<Roofline>>) -> bool {
         no_number(&this.as_ref().map(|roofline| roofline.percent))
     }
+}
+
+impl Rates {
+    /// Its columns in tables, in their order.
+    pub const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            name: "tflops",
+            field: "tflops",
+            unit: "10¹² operations/s",
+            doc: "`flops` over the median",
+            read: Read::Number(|rates| rates.tflops),
+        },
+        Column {
+            name: "gbps",
+            field: "gbps",
+            unit: "10⁹ bytes/s",
+            doc: "`bytes` over the median",
+            read: Read::Number(|rates| rates.gbps),
+        },
+        Column {
+            name: "roofline_bound",
+            field: "roofline.bound",
+            unit: "",
+            doc: "the measured peak that the case is nearest to: `compute`, `memory`, or `cache` where operands may come from it. Absent in regimes of the host and for what travels between devices",
+            read: Read::Text(|rates| rates.roofline.as_ref().map(|roof| roof.bound.as_str())),
+        },
+        Column {
+            name: "roofline_percent",
+            field: "roofline.percent",
+            unit: "%",
+            doc: "its share of that peak",
+            read: Read::Number(|rates| rates.roofline.as_ref().map(|roof| roof.percent)),
+        },
+        Column {
+            name: "roofline_against",
+            field: "roofline.against",
+            unit: "",
+            doc: "which peak that is: `sustained`, reached by products under continuous load, or `burst`, reached by memory and cache for a moment",
+            read: Read::Text(|rates| rates.roofline.as_ref()?.against.map(Against::as_str)),
+        },
+        Column {
+            name: "compute_percent",
+            field: "roofline.compute_percent",
+            unit: "%",
+            doc: "its share of the compute peak under continuous load; more than 100 where the device was faster for a while",
+            read: Read::Number(|rates| rates.roofline.as_ref()?.compute_percent),
+        },
+        Column {
+            name: "memory_percent",
+            field: "roofline.memory_percent",
+            unit: "%",
+            doc: "its share of the peak of memory or cache",
+            read: Read::Number(|rates| rates.roofline.as_ref()?.memory_percent),
+        },
+    ];
+
+    /// Its fields that no column shows.
+    pub const JOURNAL_ONLY: &'static [Field] = &[
+        Field {
+            name: "roofline.peak_tflops",
+            kind: "number, 10¹² operations/s",
+            doc: "the compute peak under continuous load",
+        },
+        Field {
+            name: "roofline.burst_tflops",
+            kind: "number, 10¹² operations/s",
+            doc: "the compute peak for a moment, which no right kernel exceeds",
+        },
+        Field { name: "roofline.peak_gbps", kind: "number, 10⁹ bytes/s", doc: "the peak of memory or cache" },
+    ];
 }

@@ -1,6 +1,7 @@
 //! Comparisons with the baseline.
 
 use super::Estimate;
+use super::column::{Column, Field, Read};
 use super::number::no_number;
 use crate::{CaseId, Verdict};
 use serde::{Deserialize, Serialize};
@@ -60,4 +61,64 @@ pub struct SuiteSpeedup {
     /// Upper end.
     #[serde(default, skip_serializing_if = "no_number")]
     pub hi: Option<f64>,
+}
+
+impl Speedup {
+    /// Its columns in tables, in their order.
+    pub const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            name: "speedup_vs",
+            field: "speedup.vs",
+            unit: "",
+            doc: "the id of the case it was compared with",
+            read: Read::Text(|speedup| Some(&*speedup.vs)),
+        },
+        Column {
+            name: "speedup",
+            field: "speedup.ratio",
+            unit: "",
+            doc: "how many times faster; below 1 is slower",
+            read: Read::Number(|speedup| Some(speedup.ratio)),
+        },
+        Column {
+            name: "speedup_lo",
+            field: "speedup.lo",
+            unit: "",
+            doc: "lower end of its 95 % interval",
+            read: Read::Number(|speedup| speedup.lo),
+        },
+        Column {
+            name: "speedup_hi",
+            field: "speedup.hi",
+            unit: "",
+            doc: "upper end",
+            read: Read::Number(|speedup| speedup.hi),
+        },
+        Column {
+            name: "speedup_in_turns",
+            field: "speedup.in_turns.median",
+            unit: "",
+            doc: "the same in turns with that case, where `speedup` is of each alone: see [Power](method.md#power-and-heat)",
+            read: Read::Number(|speedup| speedup.in_turns.as_ref().map(|ratio| ratio.median)),
+        },
+        Column {
+            name: "verdict",
+            field: "speedup.verdict",
+            unit: "",
+            doc: "`FASTER`, `SLOWER`, `SAME` or `UNCLEAR`; journals of early versions spell the last one `INCONCLUSIVE`",
+            read: Read::Text(|speedup| Some(speedup.verdict.as_str())),
+        },
+    ];
+
+    /// Its fields that no column shows.
+    pub const JOURNAL_ONLY: &'static [Field] = &[
+        Field { name: "speedup.in_turns.lo", kind: "number", doc: "lower end of its 95 % interval" },
+        Field { name: "speedup.in_turns.hi", kind: "number", doc: "upper end" },
+        Field { name: "speedup.margin", kind: "number", doc: "a difference within this share of 1 is none" },
+        Field {
+            name: "speedup.rounds_needed",
+            kind: "whole number",
+            doc: "how many rounds would likely decide, where nothing could be said",
+        },
+    ];
 }

@@ -1,5 +1,6 @@
 //! What sensors said meanwhile.
 
+use super::column::{Column, Field, Read, some};
 use super::number::{is_zero, no_number};
 use serde::{Deserialize, Serialize};
 
@@ -56,4 +57,124 @@ pub struct TelemetrySample {
     /// Why the clock was held back: `power-cap`, `thermal`, …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub throttle: Vec<String>,
+}
+
+impl Telemetry {
+    /// Its columns in tables, in their order.
+    pub const COLUMNS: &'static [Column<Self>] = &[
+        Column {
+            name: "clock_mhz",
+            field: "telemetry.samples.clock_mhz",
+            unit: "MHz",
+            doc: "of the multiprocessors or cores, in the middle sample",
+            read: Read::Number(|telemetry| middle(telemetry, |sample| sample.clock_mhz.map(f64::from))),
+        },
+        Column {
+            name: "memory_clock_mhz",
+            field: "telemetry.samples.memory_clock_mhz",
+            unit: "MHz",
+            doc: "of the memory, in the middle sample",
+            read: Read::Number(|telemetry| middle(telemetry, |sample| sample.memory_clock_mhz.map(f64::from))),
+        },
+        Column {
+            name: "power_w",
+            field: "telemetry.samples.power_w",
+            unit: "W",
+            doc: "in the middle sample",
+            read: Read::Number(|telemetry| middle(telemetry, |sample| sample.power_w)),
+        },
+        Column {
+            name: "temperature_c",
+            field: "telemetry.samples.temperature_c",
+            unit: "°C",
+            doc: "in the middle sample",
+            read: Read::Number(|telemetry| middle(telemetry, |sample| sample.temperature_c)),
+        },
+        Column {
+            name: "throttle",
+            field: "telemetry.samples.throttle",
+            unit: "",
+            doc: "why the clock was held back, each reason once: `power-cap`, `hardware-slowdown`, `thermal`, `power-brake`",
+            read: Read::Written(throttle),
+        },
+        Column {
+            name: "joules",
+            field: "telemetry.joules",
+            unit: "J",
+            doc: "energy of one pass of the case alone, what the device draws without work included: see [Method](method.md#energy)",
+            read: Read::Number(|telemetry| telemetry.joules),
+        },
+        Column {
+            name: "joules_lo",
+            field: "telemetry.joules_lo",
+            unit: "J",
+            doc: "lower end of its 95 % interval",
+            read: Read::Number(|telemetry| telemetry.joules_lo),
+        },
+        Column {
+            name: "joules_hi",
+            field: "telemetry.joules_hi",
+            unit: "J",
+            doc: "upper end",
+            read: Read::Number(|telemetry| telemetry.joules_hi),
+        },
+        Column {
+            name: "idle_power_w",
+            field: "telemetry.idle_power_w",
+            unit: "W",
+            doc: "when the worker process began, before it used the device",
+            read: Read::Number(|telemetry| telemetry.idle_power_w),
+        },
+        Column {
+            name: "cycles",
+            field: "telemetry.cycles",
+            unit: "",
+            doc: "of the cores in one pass, from the processor's counters, on the CPU",
+            read: Read::Number(|telemetry| telemetry.cycles),
+        },
+        Column {
+            name: "instructions",
+            field: "telemetry.instructions",
+            unit: "",
+            doc: "of one pass, from the same counters",
+            read: Read::Number(|telemetry| telemetry.instructions),
+        },
+        Column {
+            name: "cache_misses",
+            field: "telemetry.cache_misses",
+            unit: "",
+            doc: "of the last cache in one pass, from the same counters",
+            read: Read::Number(|telemetry| telemetry.cache_misses),
+        },
+    ];
+
+    /// Its fields that no column shows.
+    pub const JOURNAL_ONLY: &'static [Field] = &[
+        Field { name: "telemetry.source", kind: "text", doc: "`nvml`, or `sysfs` for a processor" },
+        Field {
+            name: "telemetry.samples.round",
+            kind: "whole number",
+            doc: "looks at the sensors, at most 64, the same for all arms of a group; this is how many rounds had ended, where 0 is the warm-up and the first round",
+        },
+        Field {
+            name: "telemetry.repeated_rounds",
+            kind: "whole number, absent if 0",
+            doc: "rounds measured again because the device was held back in them",
+        },
+    ];
+}
+
+/// The middle one of a case's samples.
+fn middle(telemetry: &Telemetry, of: impl Fn(&TelemetrySample) -> Option<f64>) -> Option<f64> {
+    let mut values: Vec<f64> = telemetry.samples.iter().filter_map(of).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// Every reason that was seen, once.
+fn throttle(telemetry: &Telemetry) -> Option<String> {
+    let mut reasons: Vec<&str> = telemetry.samples.iter().flat_map(|s| s.throttle.iter().map(String::as_str)).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    some(&reasons).map(|reasons| reasons.join(", "))
 }

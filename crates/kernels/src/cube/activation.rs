@@ -2,9 +2,10 @@
 
 use cubecl::prelude::*;
 
-/// A function of one number, as torch has it.
+/// A smooth function of one number, as torch has it. Models end with others too, and none with the second:
+/// `calorimeter_case::Activation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Activation {
+pub enum SmoothActivation {
     /// x times the normal distribution function, by erf.
     Gelu,
     /// The same, by tanh.
@@ -14,15 +15,15 @@ pub enum Activation {
 }
 
 #[cube]
-pub(super) fn apply<N: Size>(x: Vector<f32, N>, #[comptime] activation: Activation) -> Vector<f32, N> {
+pub(super) fn apply<N: Size>(x: Vector<f32, N>, #[comptime] activation: SmoothActivation) -> Vector<f32, N> {
     match comptime!(activation) {
-        Activation::Gelu => gelu(x),
+        SmoothActivation::Gelu => gelu(x),
         // (1 + tanh(u)) / 2 is sigmoid(2 u), which takes no function that overflows.
-        Activation::GeluTanh => {
+        SmoothActivation::GeluTanh => {
             let twice = x * (Vector::new(1.595_769) + Vector::new(0.071_354_814) * x * x);
             x * sigmoid(twice)
         }
-        Activation::Silu => silu(x),
+        SmoothActivation::Silu => silu(x),
     }
 }
 

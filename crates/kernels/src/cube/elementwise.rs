@@ -2,7 +2,7 @@
 
 use super::activation::{apply, silu};
 use super::matrix::{Access, cubes};
-use super::{Activation, CubeError, Matrix};
+use super::{CubeError, Matrix, SmoothActivation};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 
@@ -14,7 +14,7 @@ const PIECES: usize = 2;
 /// What becomes of an element, or of two at the same place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Function {
-    Activate(Activation),
+    Activate(SmoothActivation),
     Add,
     SwiGlu,
 }
@@ -23,7 +23,7 @@ enum Function {
 pub fn activate<R: Runtime>(
     client: &ComputeClient<R>,
     size: Matrix,
-    activation: Activation,
+    activation: SmoothActivation,
     x: &Handle,
     out: &Handle,
 ) -> Result<(), CubeError> {

@@ -4,7 +4,7 @@ use super::across::{Sum, across, within};
 use super::activation::apply;
 use super::cut::{Cut, has, place};
 use super::matrix::{Access, cubes};
-use super::{Activation, CubeError, Matrix};
+use super::{CubeError, Matrix, SmoothActivation};
 use cubecl::prelude::*;
 use cubecl::server::Handle;
 
@@ -22,7 +22,7 @@ pub struct LayerNorm<'a> {
     /// What is added to the variance.
     pub epsilon: f32,
     /// f, if there is one.
-    pub activation: Option<Activation>,
+    pub activation: Option<SmoothActivation>,
     /// Where the results go.
     pub out: &'a Handle,
 }
@@ -86,7 +86,7 @@ fn normalise<F: Float, N: Size>(
     rows: usize,
     epsilon: f32,
     #[comptime] cut: Cut,
-    #[comptime] activation: Option<Activation>,
+    #[comptime] activation: Option<SmoothActivation>,
     #[define(F)] _kind: StorageType,
 ) {
     let place = place(rows, cut);

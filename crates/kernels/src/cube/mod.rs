@@ -22,7 +22,7 @@ mod rms_norm;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod softmax;
 
-pub use activation::Activation;
+pub use activation::SmoothActivation;
 pub use elementwise::{activate, add, swiglu};
 pub use error::CubeError;
 pub use layer_norm::{LayerNorm, Residual, layer_norm};

@@ -7,6 +7,7 @@ use super::{avx_vnni::AvxVnni, avx2::Avx2, avx512_vnni::Avx512Vnni};
 
 /// A set that this processor has.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub enum ByteSet {
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni(Avx512Vnni),

@@ -7,6 +7,7 @@ use super::{avx2::Avx2, avx512::Avx512};
 
 /// A set that this processor has.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub enum FloatSet {
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, common_macros, widest},
+    kernel::{Extent, Geometry, Kernel, common_macros},
     nvrtc::Source,
     row_cut::RowCut,
     sizes::checked_size,
@@ -13,6 +13,7 @@ use crate::Dtype;
 
 /// What stands before the normalisation, or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum NormForm {
     /// Nothing: x, gain, bias to y.
     Alone,
@@ -59,7 +60,7 @@ impl AffineLayerNorm {
     ) -> Result<Self, NativeError> {
         let rows = checked_size("the number of rows", rows)?;
         let columns = checked_size("the length of a row", columns)?;
-        let cut = cut(kind, columns);
+        let cut = RowCut::of_row(kind, columns);
         let name = format!("{}_{kind}", form.name());
         let geometry = Geometry {
             // At most `rows`, which was checked.
@@ -94,13 +95,6 @@ impl AffineLayerNorm {
     }
 }
 
-/// Enough elements per thread to keep several loads in flight.
-const ELEMENTS_PER_THREAD: usize = 16;
-
-fn cut(kind: Dtype, columns: usize) -> RowCut {
-    RowCut::new(columns, widest(kind), ELEMENTS_PER_THREAD)
-}
-
 fn macros(name: &str, kind: Dtype, form: NormForm, epsilon: f32, cut: RowCut) -> Vec<String> {
     let mut macros = common_macros(name, kind, cut.width);
     macros.extend(cut.macros());
@@ -120,7 +114,7 @@ mod tests {
         for kind in Dtype::ALL {
             for form in [NormForm::Alone, NormForm::ThenGelu, NormForm::OfSum] {
                 for columns in [257, 4096, 70001] {
-                    let macros = macros("affine_layer_norm", kind, form, 1e-5, cut(kind, columns));
+                    let macros = macros("affine_layer_norm", kind, form, 1e-5, RowCut::of_row(kind, columns));
                     assert_compiles(Source::AffineLayerNorm, &macros);
                 }
             }

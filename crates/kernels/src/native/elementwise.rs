@@ -11,6 +11,7 @@ use crate::Dtype;
 
 /// What is computed for each element.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum ElementwiseFunction {
     /// y = a, to the bit.
     Copy,

@@ -13,6 +13,7 @@ pub enum Float8Sums {
 
 /// What becomes of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Float8Output {
     /// It is rounded to this type.
     Plain(Dtype),

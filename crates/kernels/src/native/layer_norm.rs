@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, common_macros, widest},
+    kernel::{Extent, Geometry, Kernel, common_macros},
     nvrtc::Source,
     row_cut::RowCut,
     sizes::checked_size,
@@ -29,7 +29,7 @@ impl LayerNorm {
     pub fn new(machine: &Arc<Machine>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
         let rows = checked_size("the number of rows", rows)?;
         let columns = checked_size("the length of a row", columns)?;
-        let cut = cut(kind, columns);
+        let cut = RowCut::of_row(kind, columns);
         let name = format!("layer_norm_{kind}");
         let geometry = Geometry {
             // At most `rows`, which was checked.
@@ -65,13 +65,6 @@ impl LayerNorm {
     }
 }
 
-/// Enough elements per thread to keep several loads in flight.
-const ELEMENTS_PER_THREAD: usize = 16;
-
-fn cut(kind: Dtype, columns: usize) -> RowCut {
-    RowCut::new(columns, widest(kind), ELEMENTS_PER_THREAD)
-}
-
 fn macros(name: &str, kind: Dtype, cut: RowCut) -> Vec<String> {
     let mut macros = common_macros(name, kind, cut.width);
     macros.extend(cut.macros());
@@ -88,7 +81,7 @@ mod tests {
     fn the_source_compiles_for_every_way_to_cut_a_row() {
         for kind in Dtype::ALL {
             for columns in [1, 257, 768, 1025, 4096, 32768, 65536, 70001] {
-                assert_compiles(Source::LayerNorm, &macros("layer_norm", kind, cut(kind, columns)));
+                assert_compiles(Source::LayerNorm, &macros("layer_norm", kind, RowCut::of_row(kind, columns)));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     LayerNorm, Machine, NativeError,
     driver::Memory,
-    kernel::{Extent, Geometry, Kernel, common_macros, widest},
+    kernel::{Extent, Geometry, Kernel, common_macros},
     nvrtc::Source,
     row_cut::RowCut,
     sizes::checked_size,
@@ -31,9 +31,6 @@ struct Whole {
     state: Memory,
 }
 
-/// The same as in a layer normalisation: enough to keep several loads in flight.
-const ELEMENTS_PER_THREAD: usize = 16;
-
 impl QuantiseInput {
     /// Compiles for x[rows, columns], whose codes stand in at least `filled.0` rows of `filled.1` codes.
     pub(super) fn new(
@@ -44,7 +41,7 @@ impl QuantiseInput {
     ) -> Result<Self, NativeError> {
         let rows = checked_size("the number of rows", rows)?;
         let columns = checked_size("the length of a row", columns)?;
-        let cut = cut(form, columns);
+        let cut = RowCut::of_row(form.kind, columns);
         let threads = (cut.threads as u32, cut.rows as u32);
         let codes_bytes = filled.0 * filled.1;
         let x = ("x", rows * columns * form.kind.width());
@@ -106,10 +103,6 @@ impl QuantiseInput {
             }
         }
     }
-}
-
-fn cut(form: DynamicForm, columns: usize) -> RowCut {
-    RowCut::new(columns, widest(form.kind), ELEMENTS_PER_THREAD)
 }
 
 /// As many blocks as the 132 multiprocessors of an H100 or H200 hold at once.
@@ -184,7 +177,7 @@ pub(super) mod tests {
         for (at, form) in every_form().enumerate() {
             // Each form has a third of the ways: short, long and too long, in wide accesses and without.
             for columns in [1, 257, 1000, 4096, 65536, 70001].into_iter().skip(at % 3).step_by(3) {
-                let macros = macros("quantise", form, cut(form, columns), columns.next_multiple_of(32));
+                let macros = macros("quantise", form, RowCut::of_row(form.kind, columns), columns.next_multiple_of(32));
                 assert_compiles(Source::QuantiseInput, &macros);
                 if form.shared == SharedScale::Tensor {
                     assert_compiles(Source::LargestInput, &macros);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, common_macros, widest},
+    kernel::{Extent, Geometry, Kernel, common_macros},
     nvrtc::Source,
     row_cut::RowCut,
     sizes::checked_size,
@@ -38,7 +38,7 @@ impl RmsNorm {
     ) -> Result<Self, NativeError> {
         let rows = checked_size("the number of rows", rows)?;
         let columns = checked_size("the length of a row", columns)?;
-        let cut = cut(kind, columns);
+        let cut = RowCut::of_row(kind, columns);
         let name = format!("rms_norm_{kind}");
         let geometry = Geometry {
             // At most `rows`, which was checked.
@@ -70,13 +70,6 @@ impl RmsNorm {
     }
 }
 
-/// Enough elements per thread to keep several loads in flight.
-const ELEMENTS_PER_THREAD: usize = 16;
-
-fn cut(kind: Dtype, columns: usize) -> RowCut {
-    RowCut::new(columns, widest(kind), ELEMENTS_PER_THREAD)
-}
-
 fn macros(name: &str, kind: Dtype, form: RmsForm, cut: RowCut) -> Vec<String> {
     let mut macros = common_macros(name, kind, cut.width);
     macros.extend(cut.macros());
@@ -95,7 +88,7 @@ mod tests {
         for kind in Dtype::ALL {
             for columns in [1, 257, 768, 4096, 32768, 70001] {
                 let form = RmsForm { gain_is_f32: columns % 2 == 0, epsilon: 1e-6 };
-                assert_compiles(Source::RmsNorm, &macros("rms_norm", kind, form, cut(kind, columns)));
+                assert_compiles(Source::RmsNorm, &macros("rms_norm", kind, form, RowCut::of_row(kind, columns)));
             }
         }
     }

@@ -6,7 +6,7 @@ use super::{
     Buffer, Machine, NativeError,
     column_sums::ColumnSums,
     driver::Memory,
-    kernel::{Extent, Geometry, Kernel, common_macros, widest},
+    kernel::{Extent, Geometry, Kernel, common_macros},
     nvrtc::Source,
     row_cut::RowCut,
     sizes::checked_size,
@@ -74,12 +74,11 @@ impl RmsNormGradient {
     }
 }
 
-const ELEMENTS_PER_THREAD: usize = 16;
 /// With both inputs and the sums of their columns, more would not fit the registers.
 const MOST_ELEMENTS_PER_THREAD: usize = 16;
 
 fn cut(kind: Dtype, columns: usize) -> RowCut {
-    let cut = RowCut::new(columns, widest(kind), ELEMENTS_PER_THREAD);
+    let cut = RowCut::of_row(kind, columns);
     let pieces = cut.pieces.filter(|pieces| pieces * cut.width <= MOST_ELEMENTS_PER_THREAD);
     RowCut { pieces, ..cut }
 }

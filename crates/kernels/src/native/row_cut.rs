@@ -1,5 +1,8 @@
 //! How a row that is held in registers is dealt to threads.
 
+use super::kernel::widest;
+use crate::Dtype;
+
 /// The elements of a row, cut up for the threads of one or more warps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RowCut {
@@ -20,6 +23,14 @@ impl RowCut {
     const MOST_THREADS: usize = 1024;
     /// Short rows share a block of this size.
     const SMALL_BLOCK: usize = 128;
+
+    /// Enough elements per thread to keep several loads in flight.
+    const ELEMENTS_PER_THREAD: usize = 16;
+
+    /// Cuts rows of so many numbers of this type, as most kernels have them.
+    pub(super) fn of_row(kind: Dtype, columns: usize) -> Self {
+        Self::new(columns, widest(kind), Self::ELEMENTS_PER_THREAD)
+    }
 
     /// Cuts rows of so many columns: `widest` elements in an access where all rows allow it, and so many for each thread
     /// as long as there are threads for it.

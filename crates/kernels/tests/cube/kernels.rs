@@ -4,7 +4,7 @@ use crate::devices;
 use crate::matrices::{Input, Output, noise, rounding};
 use crate::references;
 use calorimeter_kernels::Dtype;
-use calorimeter_kernels::cube::{self, Activation, CubeError, LayerNorm, Matrix, Residual};
+use calorimeter_kernels::cube::{self, CubeError, LayerNorm, Matrix, Residual, SmoothActivation};
 use cubecl::Runtime;
 use cubecl::client::ComputeClient;
 use cubecl::wgpu::WgpuRuntime;
@@ -42,12 +42,12 @@ fn are_right<R: Runtime>(client: &ComputeClient<R>, kinds: &[Dtype]) {
         for cols in WIDTHS {
             let rows = Rows::new(client, kind, ROWS, cols);
             rows.layer_norm(false, None);
-            rows.layer_norm(true, Some(Activation::Gelu));
+            rows.layer_norm(true, Some(SmoothActivation::Gelu));
             rows.rms_norm();
             rows.softmax();
         }
         let rows = Rows::new(client, kind, ROWS, 768);
-        rows.layer_norm(false, Some(Activation::Gelu));
+        rows.layer_norm(false, Some(SmoothActivation::Gelu));
         rows.layer_norm(true, None);
         for (rows, cols) in [(1, 1), (3, 5), (2, 16), (7, 1000), (64, 4096)] {
             elements_are_right(client, Matrix { rows, cols, kind });
@@ -112,7 +112,7 @@ impl<'a, R: Runtime> Rows<'a, R> {
         move |wanted| rounding * wanted.abs() + more
     }
 
-    fn layer_norm(&self, with_residual: bool, activation: Option<Activation>) {
+    fn layer_norm(&self, with_residual: bool, activation: Option<SmoothActivation>) {
         let (out, sum) = (self.output(), self.output());
         let residual = with_residual.then_some(Residual { addend: &self.addend.handle, sum: &sum.handle });
         let norm = LayerNorm {
@@ -179,7 +179,7 @@ fn elements_are_right<R: Runtime>(client: &ComputeClient<R>, size: Matrix) {
         out.assert_is(client, &what, &wanted, |wanted| (rounding(kind) + 1e-6) * wanted.abs() + 1e-6);
     };
     let output = || Output::new(client, kind, rows * cols);
-    for activation in [Activation::Gelu, Activation::GeluTanh, Activation::Silu] {
+    for activation in [SmoothActivation::Gelu, SmoothActivation::GeluTanh, SmoothActivation::Silu] {
         let out = output();
         cube::activate(client, size, activation, &a.handle, &out.handle).unwrap();
         check(&format!("{activation:?}"), out, &|a, _| references::activation(activation, a));
@@ -189,7 +189,7 @@ fn elements_are_right<R: Runtime>(client: &ComputeClient<R>, size: Matrix) {
     check("add", out, &|a, b| a + b);
     let out = output();
     cube::swiglu(client, size, &a.handle, &b.handle, &out.handle).unwrap();
-    check("swiglu", out, &|a, b| references::activation(Activation::Silu, a) * b);
+    check("swiglu", out, &|a, b| references::activation(SmoothActivation::Silu, a) * b);
 }
 
 /// As in attention: minus infinity is nothing, also where it fills whole accesses.

@@ -1,13 +1,13 @@
 //! The same functions in double precision.
 
-use calorimeter_kernels::cube::Activation;
+use calorimeter_kernels::cube::SmoothActivation;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-pub fn activation(activation: Activation, x: f64) -> f64 {
+pub fn activation(activation: SmoothActivation, x: f64) -> f64 {
     match activation {
-        Activation::Gelu => x * 0.5 * libm::erfc(-x * FRAC_1_SQRT_2),
-        Activation::GeluTanh => 0.5 * x * (1.0 + ((2.0 / PI).sqrt() * (x + 0.044_715 * x * x * x)).tanh()),
-        Activation::Silu => x / (1.0 + (-x).exp()),
+        SmoothActivation::Gelu => x * 0.5 * libm::erfc(-x * FRAC_1_SQRT_2),
+        SmoothActivation::GeluTanh => 0.5 * x * (1.0 + ((2.0 / PI).sqrt() * (x + 0.044_715 * x * x * x)).tanh()),
+        SmoothActivation::Silu => x / (1.0 + (-x).exp()),
     }
 }
 

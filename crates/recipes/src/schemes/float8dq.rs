@@ -11,6 +11,7 @@ use std::fmt;
 
 /// Float8 dynamic quantisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Float8Dynamic {
     /// One scale for a tensor.
     Tensor,

@@ -12,6 +12,7 @@ use std::fmt;
 
 /// Gemlite's weight-only quantisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Gemlite {
     /// 4 bits.
     Four {

@@ -12,6 +12,7 @@ use std::fmt;
 
 /// Int8 dynamic quantisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Int8Dynamic {
     /// Activations are always quantised.
     Always,

@@ -11,6 +11,7 @@ use std::fmt;
 
 /// OCP microscaling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Mx {
     /// 8 bits.
     Fp8,

@@ -10,6 +10,7 @@ mod source;
 mod torchao;
 mod yaml;
 
+pub(crate) use accelerator::name_ours;
 pub use accelerator::{default_element, published};
 pub use document::Document;
 pub use read::read;

@@ -112,9 +112,9 @@ const MOVED: [(&str, &str); 2] = [
 /// What is an entry of a table and no file: the table, the line that the entry follows, and the entry.
 const ENTRIES: [(&str, &str, &str); 2] = [
     (
-        "crates/sinks/src/columns/list.rs",
-        "pub static COLUMNS: &[Column] = &[",
-        r#"Column { name: "batches", field: "shape.batch", unit: "", doc: "sequences", read: Read::Count(|r| r.case.shape.get("batch")) },"#,
+        "crates/case/src/case.rs",
+        "    pub const COLUMNS: &'static [Column<Self>] = &[",
+        r#"Column { name: "batches", field: "shape.batch", unit: "", doc: "sequences", read: Read::Count(|case| case.shape.get("batch")) },"#,
     ),
     (
         "crates/case/src/regime.rs",

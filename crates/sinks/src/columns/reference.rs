@@ -7,7 +7,7 @@ pub fn markdown() -> String {
     let row = |cells: [&str; 4]| format!("| `{}` | {} | {} | {} |\n", cells[0], cells[1], cells[2], cells[3]);
     let columns = COLUMNS.iter().map(|column| {
         let field = if column.field == column.name { "the same".to_owned() } else { format!("`{}`", column.field) };
-        row([column.name, &field, &column.kind(), column.doc])
+        row([column.name, &field, &column.in_words(), column.doc])
     });
     let fields = JOURNAL_ONLY.iter().map(|Field { name, kind, doc }| format!("| `{name}` | {kind} | {doc} |\n"));
     let mut text = "| column | field of the record | type, unit | meaning |\n|---|---|---|---|\n".to_owned();

@@ -26,7 +26,7 @@ fn a_csv_gives_back_every_cell() {
     let lines: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     assert_eq!(lines.len(), records.len());
     for (line, record) in lines.iter().zip(&records) {
-        for (text, column) in line.iter().zip(COLUMNS) {
+        for (text, column) in line.iter().zip(COLUMNS.iter()) {
             match column.cell(record) {
                 Some(Cell::Text(expected)) => assert_eq!(text, expected, "{}", column.name),
                 Some(Cell::Count(expected)) => assert_eq!(text.parse(), Ok(expected), "{}", column.name),
@@ -116,7 +116,7 @@ fn the_full_record_leaves_no_field_out() {
 #[test]
 fn every_column_has_a_cell_in_the_full_record() {
     let full = full("a");
-    for column in COLUMNS {
+    for column in COLUMNS.iter() {
         assert!(column.cell(&full).is_some(), "{} is empty", column.name);
     }
 }
@@ -157,7 +157,7 @@ fn every_field_of_the_journal_is_documented_once_and_nothing_else_is() {
 fn every_column_says_what_it_is() {
     let names: BTreeSet<&str> = COLUMNS.iter().map(|column| column.name).collect();
     assert_eq!(names.len(), COLUMNS.len());
-    for column in COLUMNS {
+    for column in COLUMNS.iter() {
         assert!(column.doc.len() > 3 && !column.doc.contains('|'), "{}: {}", column.name, column.doc);
     }
     let lines = markdown();

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 /// How the logarithm of a window's time scatters.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Noise {
     /// Normal, with this deviation.
     Normal(f64),

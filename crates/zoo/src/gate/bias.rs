@@ -23,6 +23,7 @@ impl Bias {
 
 /// Part of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Part {
     /// All of it.
     Whole,

@@ -4,6 +4,7 @@ use super::Part;
 
 /// Why an output is wrong.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Mismatch {
     /// Not the size it should have.
     #[error("the output has {got} values instead of {expected}")]

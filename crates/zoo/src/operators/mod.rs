@@ -18,7 +18,6 @@ pub mod linear_bias;
 pub mod ln_gelu;
 pub mod ln_linear;
 pub mod mse_loss;
-pub mod not_computed;
 pub mod presets;
 pub mod quantization;
 pub mod rms_norm;
@@ -68,5 +67,4 @@ pub(crate) fn register(zoo: &Zoo) {
     ln_linear::register(zoo);
     swiglu_mlp::register(zoo);
     blas::register(zoo);
-    not_computed::register(zoo);
 }

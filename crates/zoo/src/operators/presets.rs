@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 /// How many sizes, and how large; which they are depends on the axes of the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Preset {
     /// Small enough for a processor, one dimension of them odd.
     Quick,

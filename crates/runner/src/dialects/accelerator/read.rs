@@ -3,6 +3,7 @@
 use super::file::{Benchmark, File};
 use super::notes::notes;
 use super::published::default_element;
+use super::splash_attention::name_it;
 use super::sweep::Set;
 use crate::devices::Devices;
 use crate::dialects::{Document, Source, yaml};
@@ -26,6 +27,7 @@ pub fn is_one(text: &str) -> bool {
 
 /// What a file asks for.
 pub fn read(source: &Source, devices: &Devices) -> Result<Document, ConfigError> {
+    name_it();
     let file: File = yaml::parse(source)?;
     if file.benchmarks.is_empty() {
         return Err(ConfigError::invalid(source.path.clone(), "benchmarks is empty: nothing to run"));

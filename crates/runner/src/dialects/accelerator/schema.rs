@@ -1,11 +1,13 @@
 //! The part of the JSON Schema that is about these files.
 
+use super::splash_attention::name_it;
 use crate::dialects::names::OperatorName;
 use calorimeter_recipes::Element;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// A file with the list `benchmarks`; what it says of the program that it was written for is passed over.
 pub fn schema(schemas: &mut SchemaGenerator) -> Schema {
+    name_it();
     let (operator, element) = (schemas.subschema_for::<OperatorName>(), schemas.subschema_for::<Element>());
     let number = json_schema!({ "type": "integer", "minimum": 0 });
     let scalar = json_schema!({ "type": ["integer", "number", "string", "boolean"], "minimum": 0 });

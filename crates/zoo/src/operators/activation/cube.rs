@@ -8,9 +8,9 @@ impl CubePass for ElementwiseActivation {
     fn pass<R: CubeRuntime>(&self, _: &Spec, inputs: Vec<Value<CubeOf<R>>>) -> Result<Pass<CubeOf<R>>, ZooError> {
         use calorimeter_kernels::cube;
         let activation = match self {
-            Self::Gelu => cube::Activation::Gelu,
-            Self::GeluTanh => cube::Activation::GeluTanh,
-            Self::Silu => cube::Activation::Silu,
+            Self::Gelu => cube::SmoothActivation::Gelu,
+            Self::GeluTanh => cube::SmoothActivation::GeluTanh,
+            Self::Silu => cube::SmoothActivation::Silu,
         };
         cube_pass(inputs, move |client, size, [x], [out]| cube::activate(client, size, activation, x, out))
     }

@@ -15,11 +15,12 @@ mod reference;
 use crate::operators::number_types::{BF16, allow};
 use crate::operators::product::{AXES, in_sixteens, moves, size};
 use crate::registry::table::Zoo;
-use crate::{Along, Implementation, Moves, Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Along, Cost, Implementation, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::{Dtype, Element};
 
 /// Which numbers share a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Shared {
     /// A row of A, a column of B; the product is left in units of the scales.
     Line,
@@ -33,6 +34,7 @@ pub enum Shared {
 
 /// Where scales come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Scaling {
     /// From the largest magnitude.
     Dynamic,
@@ -97,7 +99,7 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators(GemmQuantised::OF_BLOCKS).burn();
 }
 
-impl Operation for GemmQuantised {
+impl Signature for GemmQuantised {
     fn name(&self) -> &'static str {
         match self {
             Self(Shared::Line, Scaling::Dynamic) => "gemm_fp8_rowwise",
@@ -112,10 +114,6 @@ impl Operation for GemmQuantised {
 
     fn about(&self) -> &'static str {
         "product of two bf16 matrices that are quantised to e4m3 first"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Gemm
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -144,7 +142,9 @@ impl Operation for GemmQuantised {
         let (m, _, n) = size(spec);
         vec![Slot::new(m, n, BF16)]
     }
+}
 
+impl Cost for GemmQuantised {
     // To quantise a number: a comparison, a division, a clip, a rounding; and a division for each scale.
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
@@ -178,6 +178,12 @@ impl Operation for GemmQuantised {
 
     fn products(&self) -> u32 {
         1
+    }
+}
+
+impl Operation for GemmQuantised {
+    fn suite(&self) -> Suite {
+        Suite::Gemm
     }
 
     fn moves(&self, spec: &Spec) -> Moves {

@@ -1,0 +1,72 @@
+//! What such files name and nothing here computes: it can be planned and listed, and is recorded as unsupported.
+
+use calorimeter_zoo::gate::Tolerance;
+use calorimeter_zoo::{
+    Cost, Exact, Matrix, Operand, Operation, Sample, Signature, Slot, Spec, Suite, ZooError, register_operator,
+};
+use std::sync::Once;
+
+/// `tokamax_splash_attention`.
+#[derive(Debug)]
+struct SplashAttention;
+
+/// Makes its name known, without a way to run it.
+pub fn name_it() {
+    static NAMED: Once = Once::new();
+    // A program that has an operator of this name already means its own.
+    NAMED.call_once(|| drop(register_operator(SplashAttention)));
+}
+
+impl Signature for SplashAttention {
+    fn name(&self) -> &'static str {
+        "tokamax_splash_attention"
+    }
+
+    fn about(&self) -> &'static str {
+        "measured by other programs on other machines; recorded as unsupported here"
+    }
+
+    fn axes(&self) -> &'static [&'static str] {
+        &["batch_size", "q_seq_len", "kv_seq_len", "q_heads", "kv_heads", "qk_head_dim", "v_head_dim"]
+    }
+
+    fn check(&self, _: &Spec) -> Result<(), ZooError> {
+        let name = self.name();
+        Err(ZooError::Unsupported(format!("{name} is a kernel for TPUs; `attention` computes the same elsewhere")))
+    }
+
+    fn inputs(&self, _: &Spec) -> Vec<Operand> {
+        Vec::new()
+    }
+
+    fn outputs(&self, _: &Spec) -> Vec<Slot> {
+        Vec::new()
+    }
+}
+
+impl Cost for SplashAttention {
+    fn flops(&self, _: &Spec) -> u64 {
+        0
+    }
+}
+
+impl Operation for SplashAttention {
+    fn suite(&self) -> Suite {
+        Suite::Elsewhere
+    }
+}
+
+/// Never asked for: it exists at no size.
+impl Exact for SplashAttention {
+    fn depth(&self, _: &Spec, _: usize) -> u64 {
+        1
+    }
+
+    fn reference(&self, _: &Spec, _: &[Matrix], _: usize, _: &Sample) -> Vec<f64> {
+        Vec::new()
+    }
+
+    fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
+        Tolerance::new(spec.dtype(), 1, 1)
+    }
+}

@@ -73,9 +73,7 @@ pub fn measure(
         None => Locks::default(),
     };
     let prepared = Request { entries: entries(&found)?, ..Request::default() }.prepare()?;
-    let cases = prepared.plan().groups().iter().map(|group| group.arms()[0].case());
-    let mut workloads: Vec<Compared> =
-        cases.map(|case| Compared { case, stopwatch: String::new(), speedups: Vec::new() }).collect();
+    let mut workloads: Vec<Compared> = prepared.plan().cases().map(Compared::of).collect::<Result<_, _>>()?;
     let each = workloads.len() as u32;
     for index in 0..wanted.count {
         if index % each == 0 {
@@ -95,6 +93,12 @@ pub fn measure(
 }
 
 impl Compared {
+    /// A workload that was not compared yet, unless the plan knows that it cannot run.
+    fn of((case, supported): (Case, Result<(), &str>)) -> Result<Self, NoiseError> {
+        supported.map_err(|why| NoiseError::Failed(format!("{}: {why}", case.id)))?;
+        Ok(Self { case, stopwatch: String::new(), speedups: Vec::new() })
+    }
+
     /// The workload beside its twin.
     fn compare(
         &mut self,

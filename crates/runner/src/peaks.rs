@@ -3,6 +3,7 @@
 mod forms;
 mod kinds;
 mod known;
+mod limit;
 mod looks;
 mod place;
 mod probe;
@@ -11,7 +12,8 @@ mod second_look;
 pub use forms::own as form;
 pub use kinds::kinds;
 pub use known::Peaks;
-use known::{MEMORY, Peak, TOLERATED_PERCENT};
+use known::{Peak, TOLERATED_PERCENT};
+pub use limit::{Limit, ProductKind};
 use looks::Looks;
 pub use place::{doubtful, place};
 pub use probe::{Beside, Probe};
@@ -24,7 +26,12 @@ use std::path::Path;
 
 /// The peaks of memory and of products of some kinds: those of an earlier run where the device, its driver and its clocks
 /// are the same, or measured now. None on the mock device.
-pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe: &mut Probe<'_>) -> Option<Peaks> {
+pub fn of(
+    kinds: &[ProductKind],
+    known: &mut Option<Peaks>,
+    kept: Option<&Path>,
+    probe: &mut Probe<'_>,
+) -> Option<Peaks> {
     if !probe.can() {
         return None;
     }
@@ -34,17 +41,18 @@ pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe:
         Err(why) => Peaks { refused: Some(format!("kept peaks are not used: {why}")), ..probe.nothing() },
     });
     let mut new = false;
-    if peaks.memory_gbps.is_none() && !peaks.failed.contains_key(MEMORY) {
+    if peaks.memory_gbps.is_none() && !peaks.failed.contains_key(&Limit::Memory) {
         new |= peaks.look_at_memory(probe);
     }
     for &kind in kinds {
-        if !peaks.products.contains_key(kind) && !peaks.failed.contains_key(kind) {
+        let limit = Limit::Products(kind);
+        if !peaks.products.contains_key(&kind) && !peaks.failed.contains_key(&limit) {
             match probe.products(kind) {
                 Ok(peak) => {
                     peaks.raise(kind, peak);
                     new = true;
                 }
-                Err(why) => peaks.fail(kind, why),
+                Err(why) => peaks.fail(limit, why),
             }
         }
     }
@@ -60,7 +68,7 @@ pub fn of(kinds: &[&str], known: &mut Option<Peaks>, kept: Option<&Path>, probe:
 /// disturbed the probe's load.
 pub fn settle(
     roof: &Roofline,
-    kinds: &[&'static str],
+    kinds: &[ProductKind],
     peaks: &mut Peaks,
     kept: Option<&Path>,
     probe: &mut Probe<'_>,
@@ -84,7 +92,7 @@ pub fn settle(
 /// reaches, never to what the case does. The error says why the case is no result, the answer what is left to be said.
 pub fn again(
     record: &Record,
-    over: &[&'static str],
+    over: &[Limit],
     known: &mut Peaks,
     kept: Option<&Path>,
     mut case: Beside<'_, '_>,
@@ -97,32 +105,27 @@ pub fn again(
     doubts
 }
 
-fn looked_at(
-    record: &Record,
-    over: &[&'static str],
-    known: &mut Peaks,
-    turns: &mut dyn Turns,
-) -> Result<Vec<String>, String> {
+fn looked_at(record: &Record, over: &[Limit], known: &mut Peaks, turns: &mut dyn Turns) -> Result<Vec<String>, String> {
     let mut doubts = Vec::new();
-    let (memory, products): (Vec<&'static str>, _) = over.iter().copied().partition(|&what| what == MEMORY);
+    let (memory, products): (Vec<Limit>, _) = over.iter().copied().partition(|&what| what == Limit::Memory);
     for over in [products, memory].into_iter().filter(|over| !over.is_empty()) {
         let found = match judge(|| turns.look(&over)) {
             Judgement::Refused(why) => return Err(why),
             Judgement::Possible(found) => found,
             Judgement::Unclear(why) => {
-                let peaks = over.join(" and ");
+                let peaks = over.iter().map(Limit::to_string).collect::<Vec<_>>().join(" and ");
                 doubts.push(format!("its rate is more than the measured peak of {peaks}, and may be wrong: {why}"));
                 continue;
             }
         };
-        match found.form {
-            Some(form) => match turns.sustained(found.what, form) {
-                Ok(sustained) => known.raise(found.what, Peak { burst: found.rate.max(sustained), sustained }),
+        match (found.what, found.form) {
+            (Limit::Products(kind), Some(form)) => match turns.sustained(kind, form) {
+                Ok(sustained) => known.raise(kind, Peak { burst: found.rate.max(sustained), sustained }),
                 Err(why) => doubts.push(format!("a faster product than that of the peak could not be kept up: {why}")),
             },
-            None => known.raise_memory(found.rate),
+            _ => known.raise_memory(found.rate),
         }
-        if found.what == MEMORY && !turns.shares_memory() {
+        if found.what == Limit::Memory && !turns.shares_memory() {
             repeated(record, known.memory_gbps.unwrap_or(found.rate))?;
         }
     }
@@ -153,7 +156,7 @@ impl Peaks {
             match probe.memory() {
                 Ok(looks) => self.memory_looks.join(&looks),
                 Err(why) => {
-                    self.fail(MEMORY, why);
+                    self.fail(Limit::Memory, why);
                     return false;
                 }
             }
@@ -168,7 +171,7 @@ impl Peaks {
             "copies and reads reached {memory:.1} GB/s in memory and {cache:.1} GB/s in the cache, which is never slower: \
              others use this machine too much"
         );
-        self.fail(MEMORY, why);
+        self.fail(Limit::Memory, why);
         false
     }
 
@@ -211,21 +214,23 @@ mod tests {
     use calorimeter_sinks::{Case, Status};
 
     const CACHE: u64 = 50 << 20;
+    const BF16: ProductKind = ProductKind::Bf16;
+    const F32: ProductKind = ProductKind::F32;
 
     #[test]
     fn a_peak_that_a_case_outdoes_is_probed_again_once() {
         let mut peaks = peaks();
         let roof = |peaks: &Peaks, tflops: f64| {
-            place(&record((tflops * 1e12) as u64, 1 << 20, 1e9, 64), peaks, &["bf16"], 1.0, CACHE).unwrap()
+            place(&record((tflops * 1e12) as u64, 1 << 20, 1e9, 64), peaks, &[BF16], 1.0, CACHE).unwrap()
         };
         let (within, over) = (roof(&peaks, 640.0), roof(&peaks, 700.0));
-        assert!(peaks.outdone(&within, &["bf16"]).is_empty());
-        assert_eq!(peaks.outdone(&over, &["bf16"]), ["bf16"]);
-        assert!(peaks.outdone(&over, &["bf16"]).is_empty());
+        assert!(peaks.outdone(&within, &[BF16]).is_empty());
+        assert_eq!(peaks.outdone(&over, &[BF16]), [BF16]);
+        assert!(peaks.outdone(&over, &[BF16]).is_empty());
     }
 
     fn peaks() -> Peaks {
-        let products = [("bf16".to_owned(), Peak { burst: 800.0, sustained: 640.0 })].into();
+        let products = [(BF16, Peak { burst: 800.0, sustained: 640.0 })].into();
         Peaks { memory_gbps: Some(4000.0), cache_gbps: Some(9000.0), products, ..Peaks::default() }
     }
 
@@ -250,40 +255,42 @@ mod tests {
     #[test]
     fn the_nearer_roof_binds() {
         // 1 GFLOP and 8 MB in 4 µs: 250 TFLOP/s of 640, 2000 GB/s of 4000.
-        let memory = place(&record(1_000_000_000, 8_000_000, 4_000.0, 20), &peaks(), &["bf16"], 1.0, CACHE).unwrap();
+        let memory = place(&record(1_000_000_000, 8_000_000, 4_000.0, 20), &peaks(), &[BF16], 1.0, CACHE).unwrap();
         assert_eq!((memory.bound.as_str(), memory.against, memory.percent), ("memory", Some(Against::Burst), 50.0));
         assert_eq!(memory.compute_percent, Some(39.0625));
-        let compute = place(&record(1_000_000_000, 8_000, 4_000.0, 20), &peaks(), &["bf16"], 1.0, CACHE).unwrap();
+        let compute = place(&record(1_000_000_000, 8_000, 4_000.0, 20), &peaks(), &[BF16], 1.0, CACHE).unwrap();
         assert_eq!((compute.bound.as_str(), compute.against), ("compute", Some(Against::Sustained)));
         assert_eq!((compute.peak_tflops, compute.burst_tflops), (Some(640.0), Some(800.0)));
         // Two sets of 8 MB stay in the cache.
-        let cache = place(&record(1_000, 8_000_000, 4_000.0, 2), &peaks(), &["bf16"], 1.0, CACHE).unwrap();
+        let cache = place(&record(1_000, 8_000_000, 4_000.0, 2), &peaks(), &[BF16], 1.0, CACHE).unwrap();
         assert_eq!((cache.bound.as_str(), cache.peak_gbps), ("cache", Some(9000.0)));
         // One set that is larger by far does not.
         let large = Record {
             execution: Execution { rotation: None, ..record(1_000, 8 * CACHE, 4e6, 1).execution },
             ..record(1_000, 8 * CACHE, 4e6, 1)
         };
-        assert_eq!(place(&large, &peaks(), &["bf16"], 1.0, CACHE).unwrap().bound, Roof::Memory);
+        assert_eq!(place(&large, &peaks(), &[BF16], 1.0, CACHE).unwrap().bound, Roof::Memory);
     }
 
     #[test]
     fn a_peak_that_is_not_known_gives_no_percentage() {
-        let roof = place(&record(1_000_000_000, 8_000_000, 4_000.0, 20), &peaks(), &["f32"], 1.0, CACHE).unwrap();
+        let roof = place(&record(1_000_000_000, 8_000_000, 4_000.0, 20), &peaks(), &[F32], 1.0, CACHE).unwrap();
         assert_eq!((roof.compute_percent, roof.bound.as_str()), (None, "memory"));
     }
 
     #[test]
     fn what_could_not_be_measured_is_told_and_not_kept() {
         let mut peaks = Peaks { memory_gbps: None, ..peaks() };
-        peaks.fail("f32", "no kernel".into());
-        peaks.fail(MEMORY, "no buffer".into());
-        assert_eq!(peaks.missing(&["bf16"]), ["the peak of memory could not be measured: no buffer"]);
-        assert_eq!(peaks.missing(&["f32"])[0], "the peak of f32 could not be measured: no kernel");
+        peaks.fail(Limit::Products(F32), "no kernel".into());
+        peaks.fail(Limit::Memory, "no buffer".into());
+        assert_eq!(peaks.missing(&[BF16]), ["the peak of memory could not be measured: no buffer"]);
+        assert_eq!(peaks.missing(&[F32])[0], "the peak of f32 could not be measured: no kernel");
         let kept: Peaks = serde_json::from_value(serde_json::to_value(&peaks).unwrap()).unwrap();
         assert!(kept.failed.is_empty() && kept.products.len() == 1);
-        peaks.raise("bf16", Peak { burst: 700.0, sustained: 650.0 });
-        assert_eq!(peaks.products["bf16"], Peak { burst: 800.0, sustained: 650.0 });
+        let file = serde_json::to_value(&peaks).unwrap();
+        assert_eq!(file["products"]["bf16"]["burst"], 800.0, "a file has the names of kinds");
+        peaks.raise(BF16, Peak { burst: 700.0, sustained: 650.0 });
+        assert_eq!(peaks.products[&BF16], Peak { burst: 800.0, sustained: 650.0 });
     }
 
     #[test]
@@ -328,6 +335,8 @@ mod tests {
         cache::keep(&path, &file);
         assert!(cache::read::<Peaks>(&path).unwrap_err().contains("a.json cannot be read: missing field `products`"));
         file["products"] = products;
+        // Of a kind that only another version has a probe for.
+        file["products"]["f4"] = file["products"]["bf16"].clone();
         cache::keep(&path, &file);
         assert_eq!(cache::read::<Peaks>(&path), Ok(Some(peaks())));
     }
@@ -341,18 +350,18 @@ mod tests {
             assert!(serde_json::from_value::<Peaks>(file).unwrap().impossible().is_some(), "{key}");
         }
         let mut planted = peaks();
-        planted.raise("bf16", Peak { burst: 1e30, sustained: 1.0 });
+        planted.raise(BF16, Peak { burst: 1e30, sustained: 1.0 });
         assert_eq!(planted.impossible().unwrap(), format!("{} TFLOP/s of bf16", 1e30));
     }
 
     #[test]
     fn what_is_faster_than_a_peak_is_doubted_and_what_comes_from_a_cache_is_not() {
         let doubts = |record: Record| {
-            let roof = place(&record, &peaks(), &["bf16"], 1.0, CACHE).unwrap();
-            doubtful(&record, &roof, &["bf16"], CACHE)
+            let roof = place(&record, &peaks(), &[BF16], 1.0, CACHE).unwrap();
+            doubtful(&record, &roof, &[BF16], CACHE)
         };
-        assert_eq!(doubts(record(10_000_000_000, 8_000_000, 10_000.0, 20)), ["bf16"]);
-        assert_eq!(doubts(record(1_000, 50_000_000, 10_000.0, 20)), [MEMORY]);
+        assert_eq!(doubts(record(10_000_000_000, 8_000_000, 10_000.0, 20)), [Limit::Products(BF16)]);
+        assert_eq!(doubts(record(1_000, 50_000_000, 10_000.0, 20)), [Limit::Memory]);
         // Two sets of a megabyte stay in the cache, whose speed has no such limit.
         assert!(doubts(record(1_000, 1_000_000, 100.0, 2)).is_empty());
         assert!(doubts(record(8_150_000_000, 8_000_000, 10_000.0, 20)).is_empty());
@@ -366,11 +375,11 @@ mod tests {
     }
 
     impl Turns for Scripted {
-        fn look(&mut self, _: &[&'static str]) -> Result<Vec<Share>, String> {
+        fn look(&mut self, _: &[Limit]) -> Result<Vec<Share>, String> {
             if self.looks.is_empty() { Err("no look was left".into()) } else { Ok(self.looks.remove(0)) }
         }
 
-        fn sustained(&mut self, _: &str, _: Shape) -> Result<f64, String> {
+        fn sustained(&mut self, _: ProductKind, _: Shape) -> Result<f64, String> {
             Ok(self.sustained)
         }
 
@@ -379,8 +388,8 @@ mod tests {
         }
     }
 
-    fn looks(what: &'static str, shares: &[f64], rate: f64) -> Scripted {
-        let form = Shape::new(64, 64, 64).ok().filter(|_| what != MEMORY);
+    fn looks(what: Limit, shares: &[f64], rate: f64) -> Scripted {
+        let form = Shape::new(64, 64, 64).ok().filter(|_| what != Limit::Memory);
         let look = |&middle: &f64| vec![Share { what, form, middle, lo: Some(middle - 0.01), rate }];
         Scripted { looks: shares.iter().map(look).collect(), sustained: 700.0, shares_memory: false }
     }
@@ -390,22 +399,38 @@ mod tests {
         // 1000 TFLOP/s at first, which no second look saw.
         let fast = record(10_000_000_000, 8_000_000, 10_000.0, 20);
         let mut known = peaks();
-        assert_eq!(looked_at(&fast, &["bf16"], &mut known, &mut looks("bf16", &[0.97, 0.98], 820.0)), Ok(vec![]));
-        assert_eq!(known.products["bf16"], Peak { burst: 820.0, sustained: 700.0 });
+        assert_eq!(
+            looked_at(
+                &fast,
+                &[Limit::Products(BF16)],
+                &mut known,
+                &mut looks(Limit::Products(BF16), &[0.97, 0.98], 820.0)
+            ),
+            Ok(vec![])
+        );
+        assert_eq!(known.products[&BF16], Peak { burst: 820.0, sustained: 700.0 });
         // The next case is doubted as the first one was.
-        let roof = place(&fast, &known, &["bf16"], 1.0, CACHE).unwrap();
-        assert_eq!(doubtful(&fast, &roof, &["bf16"], CACHE), ["bf16"]);
+        let roof = place(&fast, &known, &[BF16], 1.0, CACHE).unwrap();
+        assert_eq!(doubtful(&fast, &roof, &[BF16], CACHE), [Limit::Products(BF16)]);
         // A probe that is slower than the peak changes nothing.
-        assert_eq!(looked_at(&fast, &["bf16"], &mut known, &mut looks("bf16", &[0.97, 0.98], 500.0)), Ok(vec![]));
-        assert_eq!(known.products["bf16"], Peak { burst: 820.0, sustained: 700.0 });
+        assert_eq!(
+            looked_at(
+                &fast,
+                &[Limit::Products(BF16)],
+                &mut known,
+                &mut looks(Limit::Products(BF16), &[0.97, 0.98], 500.0)
+            ),
+            Ok(vec![])
+        );
+        assert_eq!(known.products[&BF16], Peak { burst: 820.0, sustained: 700.0 });
     }
 
     #[test]
     fn looks_that_disagree_refuse_and_raise_nothing() {
         let fast = record(10_000_000_000, 8_000_000, 10_000.0, 20);
         let mut known = peaks();
-        let mut apart = looks("bf16", &[1.1, 1.3, 1.5, 1.7], 900.0);
-        let doubts = looked_at(&fast, &["bf16"], &mut known, &mut apart).unwrap();
+        let mut apart = looks(Limit::Products(BF16), &[1.1, 1.3, 1.5, 1.7], 900.0);
+        let doubts = looked_at(&fast, &[Limit::Products(BF16)], &mut known, &mut apart).unwrap();
         assert!(
             doubts[0].starts_with("its rate is more than the measured peak of bf16, and may be wrong"),
             "{doubts:?}"
@@ -417,9 +442,16 @@ mod tests {
     fn what_is_faster_than_every_probe_is_refused_and_raises_nothing() {
         let fast = record(10_000_000_000, 8_000_000, 10_000.0, 20);
         let mut known = peaks();
-        let refused = looked_at(&fast, &["bf16"], &mut known, &mut looks("bf16", &[1.05, 1.06], 950.0)).unwrap_err();
+        let refused = looked_at(
+            &fast,
+            &[Limit::Products(BF16)],
+            &mut known,
+            &mut looks(Limit::Products(BF16), &[1.05, 1.06], 950.0),
+        )
+        .unwrap_err();
         assert!(refused.starts_with("106 % of what the fastest of several products"), "{refused}");
-        let refused = looked_at(&fast, &[MEMORY], &mut known, &mut looks(MEMORY, &[2.0, 2.0], 4100.0)).unwrap_err();
+        let refused =
+            looked_at(&fast, &[Limit::Memory], &mut known, &mut looks(Limit::Memory, &[2.0, 2.0], 4100.0)).unwrap_err();
         assert!(refused.starts_with("200 % of what copies and reads of memory reached"), "{refused}");
         assert_eq!(known, peaks());
     }
@@ -428,16 +460,17 @@ mod tests {
     fn a_cache_that_held_the_operands_of_a_gpu_is_found_by_leaving_nothing_in_it() {
         let over = |nanos| {
             let mut known = peaks();
-            let mut seen = looks(MEMORY, &[0.8, 0.8], 4100.0);
-            let refused = looked_at(&record(1_000, 50_000_000, nanos, 20), &[MEMORY], &mut known, &mut seen).err();
+            let mut seen = looks(Limit::Memory, &[0.8, 0.8], 4100.0);
+            let refused =
+                looked_at(&record(1_000, 50_000_000, nanos, 20), &[Limit::Memory], &mut known, &mut seen).err();
             (refused, known.memory_gbps)
         };
         let (refused, raised) = over(10_000.0);
         assert!(refused.unwrap().starts_with("122 % of what copies and reads of memory reach"));
         assert_eq!((over(12_000.0), raised), ((None, Some(4100.0)), Some(4100.0)));
         // Memory that others use may have been free for a moment.
-        let mut shared = Scripted { shares_memory: true, ..looks(MEMORY, &[0.8, 0.8], 4100.0) };
+        let mut shared = Scripted { shares_memory: true, ..looks(Limit::Memory, &[0.8, 0.8], 4100.0) };
         let fast = record(1_000, 50_000_000, 10_000.0, 20);
-        assert_eq!(looked_at(&fast, &[MEMORY], &mut peaks(), &mut shared), Ok(vec![]));
+        assert_eq!(looked_at(&fast, &[Limit::Memory], &mut peaks(), &mut shared), Ok(vec![]));
     }
 }

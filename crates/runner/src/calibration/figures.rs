@@ -1,7 +1,8 @@
 //! One operation at one size, and its curve over all sizes.
 
+use super::parts::Part;
 use super::peaks::{MEMORY, Peak, from_memory, key, kind};
-use super::plan::{FUSION, LATENCY};
+use super::purpose::{CalibrationRecord, Purpose};
 use calorimeter_case::Axes;
 use calorimeter_case::{Implementation, Regime};
 use calorimeter_sinks::{Record, Status};
@@ -55,20 +56,23 @@ const FLOOR: f64 = 5.0;
 
 /// Every operation by its key.
 pub fn operations(
-    records: &[Record],
+    records: &[CalibrationRecord<'_>],
     cache_bytes: Option<u64>,
     peaks: &BTreeMap<String, Peak>,
 ) -> BTreeMap<String, OperationProfile> {
     let floors = floors(records);
-    let of_operations = records.iter().filter(|record| record.case.name != FUSION);
-    of_operations.map(|record| (key(record), operation(record, cache_bytes, peaks, &floors))).collect()
+    let of_operations = records.iter().filter(|one| one.purpose != Purpose::Fusion);
+    of_operations
+        .map(|one| one.record)
+        .map(|record| (key(record), operation(record, cache_bytes, peaks, &floors)))
+        .collect()
 }
 
 /// Nanoseconds of the smallest kernel on the device, by implementation.
-fn floors(records: &[Record]) -> BTreeMap<Implementation, f64> {
-    let smallest =
-        records.iter().filter(|record| record.case.name == LATENCY && record.case.regime == Regime::DeviceHot);
-    smallest.filter_map(|record| Some((record.case.implementation, record.time.time_ns?.median))).collect()
+fn floors(records: &[CalibrationRecord<'_>]) -> BTreeMap<Implementation, f64> {
+    let smallest = records.iter().filter(|one| one.purpose.part() == Some(Part::Latency)).map(|one| one.record);
+    let of_device = smallest.filter(|record| record.case.regime == Regime::DeviceHot);
+    of_device.filter_map(|record| Some((record.case.implementation, record.time.time_ns?.median))).collect()
 }
 
 fn operation(
@@ -145,12 +149,14 @@ pub struct CurvePoint {
 
 /// The points of each operation, implementation, type and regime, the smallest first.
 pub fn curves(
-    records: &[Record],
+    records: &[CalibrationRecord<'_>],
     operations: &BTreeMap<String, OperationProfile>,
 ) -> BTreeMap<String, Vec<CurvePoint>> {
     let mut curves: BTreeMap<String, Vec<CurvePoint>> = BTreeMap::new();
-    let measured = records.iter().filter(|record| record.outcome.status == Status::Ok);
-    for record in measured.filter(|record| ![FUSION, LATENCY].contains(&record.case.name.as_str())) {
+    let has_sizes =
+        |one: &&CalibrationRecord<'_>| ![Some(Part::Fusion), Some(Part::Latency)].contains(&one.purpose.part());
+    let measured = records.iter().filter(has_sizes).map(|one| one.record);
+    for record in measured.filter(|record| record.outcome.status == Status::Ok) {
         let case = &record.case;
         let curve = format!("{}/{}/{}/{}", case.workload, case.implementation, case.element, case.regime);
         curves.entry(curve).or_default().push(CurvePoint {
@@ -171,15 +177,16 @@ pub fn curves(
 mod tests {
     use super::*;
     use crate::calibration::peaks::{Stated, peaks, tests::record};
-    use crate::calibration::plan::{BLAS, STREAM};
+    use crate::calibration::purpose::with_purpose;
 
     fn profiles(records: &[Record]) -> BTreeMap<String, OperationProfile> {
-        operations(records, None, &peaks(records, None, Stated::default()))
+        let records = with_purpose(records);
+        operations(&records, None, &peaks(&records, None, Stated::default()))
     }
 
     #[test]
     fn keys_name_the_operation_and_nothing_that_was_measured() {
-        let (mut one, other) = (record(BLAS, "matmul", 2_000, 64), record(BLAS, "matmul", 2_000, 64));
+        let (mut one, other) = (record(Part::Blas, "matmul", 2_000, 64), record(Part::Blas, "matmul", 2_000, 64));
         one.time.time_ns.as_mut().unwrap().median = 12.5;
         let keys = |record| profiles(&[record]).into_keys().collect::<Vec<_>>();
         assert_eq!(keys(one), ["matmul/eager/f32/n64/device-cold"]);
@@ -189,9 +196,9 @@ mod tests {
     #[test]
     fn efficiency_is_held_against_the_measured_peaks() {
         let records = [
-            record(STREAM, "stream_copy", 0, 100_000),
-            record(STREAM, "stream_scale", 1, 50_000),
-            record(BLAS, "matmul", 2_000_000, 1_000),
+            record(Part::Stream, "stream_copy", 0, 100_000),
+            record(Part::Stream, "stream_scale", 1, 50_000),
+            record(Part::Blas, "matmul", 2_000_000, 1_000),
         ];
         let found = profiles(&records);
         let of = |name: &str| found.values().find(|one| one.operation_type == name).unwrap();
@@ -203,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_an_entry_with_its_reason() {
-        let failed = Record::without_time(record(BLAS, "dot", 1, 1).case, Status::Failed, "no memory");
+        let failed = Record::without_time(record(Part::Blas, "dot", 1, 1).case, Status::Failed, "no memory");
         let found = profiles(&[failed]).into_values().next().unwrap();
         assert_eq!((found.status.as_str(), found.reason.as_deref()), ("failed", Some("no memory")));
         assert_eq!((found.median_latency_ms, found.num_trials), (None, 0));
@@ -211,19 +218,20 @@ mod tests {
 
     #[test]
     fn what_takes_hardly_longer_than_the_smallest_kernel_is_launching() {
-        let mut smallest = record(LATENCY, "stream_add", 1, 12);
+        let mut smallest = record(Part::Latency, "stream_add", 1, 12);
         smallest.case.regime = Regime::DeviceHot;
-        let mut long = record(BLAS, "axpy", 2, 5_000);
+        let mut long = record(Part::Blas, "axpy", 2, 5_000);
         long.time.time_ns.as_mut().unwrap().median = 5000.0;
-        let found = profiles(&[smallest, long, record(BLAS, "dot", 2, 8)]);
+        let found = profiles(&[smallest, long, record(Part::Blas, "dot", 2, 8)]);
         let bound = |name: &str| found.values().find(|one| one.operation_type == name).unwrap().launch_bound;
         assert_eq!((bound("axpy"), bound("dot")), (Some(false), Some(true)));
     }
 
     #[test]
     fn curves_are_points_in_the_order_of_their_sizes() {
-        let records = [record(BLAS, "dot", 20, 80), record(BLAS, "dot", 2, 8), record(BLAS, "dot", 200, 800)];
-        let found = curves(&records, &profiles(&records));
+        let records =
+            [record(Part::Blas, "dot", 20, 80), record(Part::Blas, "dot", 2, 8), record(Part::Blas, "dot", 200, 800)];
+        let found = curves(&with_purpose(&records), &profiles(&records));
         let bytes: Vec<u64> = found["dot/eager/f32/device-cold"].iter().map(|point| point.bytes).collect();
         assert_eq!(bytes, [8, 80, 800]);
     }

@@ -184,12 +184,13 @@ fn compare(unfused: &Record, fused: &Record) -> Option<Ratio> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibration::parts::Part;
     use crate::calibration::peaks::tests::record;
     use calorimeter_case::FusionModel;
     use calorimeter_case::record::Speedup;
 
     fn arm(operator: &str, implementation: &str, bytes: u64, launches: Option<f64>) -> Record {
-        let mut arm = record("fusion", operator, 2_000, bytes);
+        let mut arm = record(Part::Fusion, operator, 2_000, bytes);
         arm.case.id = format!("{operator}/{implementation}/{bytes}").into();
         arm.case.implementation = implementation.parse().unwrap();
         let operators = vec!["matmul".into(), "add".into()];

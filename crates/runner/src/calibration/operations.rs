@@ -1,5 +1,6 @@
 //! What can be calibrated: the words of `--operations`, and the operators that they stand for.
 
+use super::parts::Part;
 use std::str::FromStr;
 
 /// One thing to measure.
@@ -48,6 +49,22 @@ impl Operation {
     /// Everything, in the order in which it is measured.
     pub const ALL: [Self; 12] =
         [StreamCopy, StreamScale, StreamAdd, StreamTriad, Cache, Latency, Dot, Axpy, Gemv, Gemm, Matmul, Transfer];
+
+    /// The operation of a part that runs an operator.
+    pub fn named(part: Part, operator: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.part() == part && one.operators().contains(&operator))
+    }
+
+    /// The part that measures it.
+    pub fn part(self) -> Part {
+        match self {
+            StreamCopy | StreamScale | StreamAdd | StreamTriad => Part::Stream,
+            Cache => Part::Cache,
+            Latency => Part::Latency,
+            Dot | Axpy | Gemv | Gemm | Matmul => Part::Blas,
+            Transfer => Part::Transfer,
+        }
+    }
 
     /// The operators that are run.
     pub fn operators(self) -> &'static [&'static str] {

@@ -1,6 +1,7 @@
 //! The highest rates of a calibration: by its operations, and by the probes that every run measures first.
 
-use super::plan::{BLAS, STREAM};
+use super::parts::Part;
+use super::purpose::CalibrationRecord;
 use crate::worker::arm::TF32;
 use calorimeter_case::{DeviceKind, Dtype};
 use calorimeter_sinks::{Record, Status};
@@ -40,7 +41,7 @@ pub struct Stated {
 }
 
 /// The peaks that records show.
-pub fn peaks(records: &[Record], cache_bytes: Option<u64>, stated: Stated) -> BTreeMap<String, Peak> {
+pub fn peaks(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>, stated: Stated) -> BTreeMap<String, Peak> {
     let mut peaks: BTreeMap<String, Peak> = BTreeMap::new();
     let mut note = |kind: &str, rate: Option<f64>, by: Option<String>| {
         let Some(rate) = rate else { return };
@@ -54,12 +55,12 @@ pub fn peaks(records: &[Record], cache_bytes: Option<u64>, stated: Stated) -> BT
             (peak.measured, peak.by) = (rate, by.unwrap_or_else(|| "probe".into()));
         }
     };
-    for record in records.iter().filter(|record| record.outcome.status == Status::Ok) {
+    for &CalibrationRecord { purpose, record } in records.iter().filter(|one| one.record.outcome.status == Status::Ok) {
         let from_memory = from_memory(record, cache_bytes);
-        if record.case.name == STREAM && from_memory {
+        if purpose.part() == Some(Part::Stream) && from_memory {
             note(MEMORY, record.rates.gbps, Some(key(record)));
         }
-        if record.case.name == BLAS {
+        if purpose.part() == Some(Part::Blas) {
             note(&kind(record), record.rates.tflops.map(|rate| 1e3 * rate), Some(key(record)));
         }
         let Some(roof) = &record.rates.roofline else { continue };
@@ -120,16 +121,17 @@ pub fn from_memory(record: &Record, cache_bytes: Option<u64>) -> bool {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::calibration::purpose::with_purpose;
     use calorimeter_case::Device;
     use calorimeter_case::record::{Estimate, Roofline, Rotation, finite};
     use calorimeter_case::record::{Rates, Time};
     use calorimeter_sinks::Case;
 
     /// An ok record of a part, 1000 ns long.
-    pub fn record(part: &str, workload: &str, flops: u64, bytes: u64) -> Record {
+    pub fn record(part: Part, workload: &str, flops: u64, bytes: u64) -> Record {
         let case = Case {
             id: format!("{part}/{workload}/{flops}/{bytes}").into(),
-            name: part.into(),
+            name: part.to_string(),
             workload: workload.parse().unwrap(),
             shape: [("n", bytes)].into(),
             flops: Some(flops),
@@ -148,8 +150,8 @@ pub mod tests {
 
     #[test]
     fn a_measured_peak_above_the_stated_one_is_reported_and_never_clamped() {
-        let records = [record(STREAM, "stream_add", 1, 90_000), record(BLAS, "matmul", 2_000_000, 10)];
-        let found = peaks(&records, None, Stated { gflops: Some(1000.0), gbps: Some(100.0) });
+        let records = [record(Part::Stream, "stream_add", 1, 90_000), record(Part::Blas, "matmul", 2_000_000, 10)];
+        let found = peaks(&with_purpose(&records), None, Stated { gflops: Some(1000.0), gbps: Some(100.0) });
         let (memory, products) = (&found[MEMORY], &found["f32"]);
         assert_eq!((memory.measured, memory.finding.as_deref()), (90.0, Some("90.0 % of the stated peak was reached")));
         assert_eq!(products.measured, 2000.0);
@@ -159,23 +161,23 @@ pub mod tests {
 
     #[test]
     fn what_a_cache_held_is_no_peak_of_memory() {
-        let mut cached = record(STREAM, "stream_copy", 0, 1000);
+        let mut cached = record(Part::Stream, "stream_copy", 0, 1000);
         cached.execution.rotation = Some(Rotation { sets: 2, bytes: 1000, cache_bytes: Some(2001) });
-        assert!(peaks(&[cached.clone()], Some(2001), Stated::default()).is_empty());
+        assert!(peaks(&with_purpose(&[cached.clone()]), Some(2001), Stated::default()).is_empty());
         cached.execution.rotation = None;
         assert!(!from_memory(&cached, Some(2001)) && from_memory(&cached, Some(250)));
     }
 
     #[test]
     fn a_probe_that_is_faster_is_the_peak_and_tf32_is_a_kind_of_its_own() {
-        let mut product = record(BLAS, "matmul", 2_000_000, 10);
+        let mut product = record(Part::Blas, "matmul", 2_000_000, 10);
         product.rates.roofline =
             Some(Box::new(Roofline { peak_tflops: Some(2.5), burst_tflops: Some(3.0), ..Roofline::default() }));
-        let found = peaks(&[product.clone()], None, Stated::default());
+        let found = peaks(&with_purpose(&[product.clone()]), None, Stated::default());
         assert_eq!((found["f32"].measured, found["f32"].by.as_str()), (3000.0, "probe"));
         product.case.device = Device::Cuda(0);
         product.outcome.warnings.push(TF32.into());
-        let found = peaks(&[product], None, Stated::default());
+        let found = peaks(&with_purpose(&[product]), None, Stated::default());
         assert_eq!((found["tf32"].by_operations, found.get("f32")), (Some(2000.0), None));
     }
 }

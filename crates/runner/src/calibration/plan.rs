@@ -1,6 +1,7 @@
 //! What a calibration measures: nothing but a function of machine and wishes.
 
 use super::operations::Operation;
+use super::parts::Part;
 use super::patterns::{Family, PATTERNS};
 use crate::entries::{Entry, Origin, Size, Span, Timing, Wanted};
 use crate::platforms::{self, Trials};
@@ -37,14 +38,6 @@ pub struct Wish {
     pub families: Vec<Family>,
     pub dtypes: Vec<Dtype>,
 }
-
-/// The parts of a plan, which are the names of its cases.
-pub const STREAM: &str = "stream";
-pub const CACHE: &str = "cache";
-pub const LATENCY: &str = "latency";
-pub const BLAS: &str = "blas";
-pub const FUSION: &str = "fusion";
-pub const TRANSFER: &str = "transfer";
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -110,7 +103,7 @@ impl Calibration<'_> {
         use Operation::{StreamAdd, StreamCopy, StreamScale, StreamTriad};
         let elements = array_bytes(self.machine, self.wish.quick) / dtype.bytes();
         for operation in [StreamCopy, StreamScale, StreamAdd, StreamTriad] {
-            self.entry(STREAM, operation, dtype, &[DeviceCold], &along("elements", [elements]));
+            self.entry(operation, dtype, &[DeviceCold], &along("elements", [elements]));
         }
     }
 
@@ -121,29 +114,29 @@ impl Calibration<'_> {
         let mut sizes: Vec<u64> = sizes.take_while(|&bytes| bytes < largest).chain([largest]).collect();
         sizes.dedup();
         let sizes = along("elements", sizes.iter().map(|bytes| bytes / dtype.bytes()));
-        self.entry(CACHE, Operation::Cache, dtype, &[DeviceHot], &sizes);
+        self.entry(Operation::Cache, dtype, &[DeviceHot], &sizes);
     }
 
     fn latency(&mut self, dtype: Dtype) {
         let regimes = [DeviceHot, HostE2e, HostEnqueue];
-        self.entry(LATENCY, Operation::Latency, dtype, &regimes, &along("elements", [1]));
+        self.entry(Operation::Latency, dtype, &regimes, &along("elements", [1]));
     }
 
     fn transfers(&mut self, dtype: Dtype) {
         let sizes: &[u64] = if self.wish.quick { &[1, 16, 64] } else { &[1, 4, 16, 64, 256, 1024] };
         let sizes = along("data_size_mib", sizes.iter().copied());
-        self.entry(TRANSFER, Operation::Transfer, dtype, &[DeviceCold], &sizes);
+        self.entry(Operation::Transfer, dtype, &[DeviceCold], &sizes);
     }
 
     fn blas(&mut self, dtype: Dtype) {
         let quick = self.wish.quick;
         let vectors: &[u64] = if quick { &[1_000, 10_000, 100_000, 1_000_000] } else { &VECTORS };
         for operation in [Operation::Dot, Operation::Axpy] {
-            self.entry(BLAS, operation, dtype, &[DeviceCold], &along("n", vectors.iter().copied()));
+            self.entry(operation, dtype, &[DeviceCold], &along("n", vectors.iter().copied()));
         }
         let squares: &[u64] = if quick { &[64, 128, 256, 512, 1024] } else { &[32, 64, 128, 256, 512, 1024, 2048] };
         let sizes: Vec<Axes> = squares.iter().map(|&n| Axes::from([("m", n), ("k", n)])).collect();
-        self.entry(BLAS, Operation::Gemv, dtype, &[DeviceCold], &sizes);
+        self.entry(Operation::Gemv, dtype, &[DeviceCold], &sizes);
         // `gemm` and `matmul` are the same product at other sizes.
         let [gemm, matmul] = [Operation::Gemm, Operation::Matmul].map(|one| self.wish.operations.contains(&one));
         let product = if gemm { Operation::Gemm } else { Operation::Matmul };
@@ -152,7 +145,7 @@ impl Calibration<'_> {
         sizes.sort_unstable();
         sizes.dedup();
         let sizes: Vec<Axes> = sizes.iter().map(|&n| Axes::from([("m", n), ("k", n), ("n", n)])).collect();
-        self.entry(BLAS, product, dtype, &[DeviceCold], &sizes);
+        self.entry(product, dtype, &[DeviceCold], &sizes);
     }
 
     fn products(&self) -> &'static [u64] {
@@ -167,12 +160,12 @@ impl Calibration<'_> {
         for pattern in PATTERNS.iter().filter(|pattern| self.wish.families.contains(&pattern.family)) {
             let Some(operator) = operator(pattern.operator) else { continue };
             let sizes: Vec<Axes> = preset.sizes(operator).into_iter().take(MOST_SIZES).collect();
-            self.push(FUSION, operator, dtype, &[DeviceCold], implementations.to_vec(), &sizes);
+            self.push(Part::Fusion, operator, dtype, &[DeviceCold], implementations.to_vec(), &sizes);
         }
     }
 
     /// An operation, if it was asked for, in every implementation that it has.
-    fn entry(&mut self, part: &str, operation: Operation, dtype: Dtype, regimes: &[Regime], sizes: &[Axes]) {
+    fn entry(&mut self, operation: Operation, dtype: Dtype, regimes: &[Regime], sizes: &[Axes]) {
         if !self.wish.operations.contains(&operation) {
             return;
         }
@@ -180,14 +173,14 @@ impl Calibration<'_> {
             let (Some(operator), Some(first)) = (operator(name), sizes.first()) else { continue };
             let implementations = implementations(operator, first, dtype, self.machine.device);
             if !implementations.is_empty() {
-                self.push(part, operator, dtype, regimes, implementations, sizes);
+                self.push(operation.part(), operator, dtype, regimes, implementations, sizes);
             }
         }
     }
 
     fn push(
         &mut self,
-        part: &str,
+        part: Part,
         operator: Operator,
         dtype: Dtype,
         regimes: &[Regime],
@@ -197,7 +190,7 @@ impl Calibration<'_> {
         let origin = Origin::command("calibration");
         let sizes = sizes.iter().cloned().map(Size::custom).collect();
         self.entries.push(Entry {
-            name: Some(part.to_owned()),
+            name: Some(part.to_string()),
             element: Element::Float(dtype),
             device: Some(Wanted::This(self.machine.device)),
             implementations: Some(implementations),
@@ -254,8 +247,8 @@ mod tests {
         Plan::new(entries, None).cases().map(|(case, _)| case).collect()
     }
 
-    fn sizes(cases: &[Case], part: &str, workload: &str, axis: &str) -> Vec<u64> {
-        let of = cases.iter().filter(|case| case.name == part && case.workload == workload);
+    fn sizes(cases: &[Case], part: Part, workload: &str, axis: &str) -> Vec<u64> {
+        let of = cases.iter().filter(|case| case.name == part.word() && case.workload == workload);
         let mut sizes: Vec<u64> = of.filter_map(|case| case.shape.get(axis)).collect();
         sizes.sort_unstable();
         sizes.dedup();
@@ -288,7 +281,7 @@ mod tests {
     #[test]
     fn the_ladder_climbs_from_the_smallest_cache_to_the_arrays_of_stream() {
         for (quick, steps, last) in [(true, 8, 64 * MIB), (false, 16, 128 * MIB)] {
-            let elements = sizes(&cases(&CPU, &wish(quick, &CPU)), CACHE, "stream_copy", "elements");
+            let elements = sizes(&cases(&CPU, &wish(quick, &CPU)), Part::Cache, "stream_copy", "elements");
             assert_eq!((elements.len(), elements[0], *elements.last().unwrap()), (steps, 4 * KIB, last));
         }
     }
@@ -296,7 +289,7 @@ mod tests {
     #[test]
     fn a_full_plan_has_larger_products_than_a_quick_one_and_a_gpu_than_a_cpu() {
         let largest =
-            |machine, quick| sizes(&cases(machine, &wish(quick, machine)), BLAS, "matmul", "m").last().copied();
+            |machine, quick| sizes(&cases(machine, &wish(quick, machine)), Part::Blas, "matmul", "m").last().copied();
         assert_eq!([largest(&CPU, true), largest(&CPU, false)], [Some(1024), Some(2048)]);
         assert_eq!([largest(&GPU, true), largest(&GPU, false)], [Some(2048), Some(8192)]);
     }
@@ -316,8 +309,13 @@ mod tests {
     fn a_gpu_is_calibrated_in_every_float_type() {
         let cases = cases(&GPU, &wish(true, &GPU));
         for dtype in Dtype::ALL {
-            assert!(cases.iter().any(|case| case.element == dtype.into() && case.name == STREAM), "{dtype}");
+            assert!(
+                cases.iter().any(|case| case.element == dtype.into() && case.name == Part::Stream.word()),
+                "{dtype}"
+            );
         }
-        assert!(cases.iter().any(|case| case.name == FUSION && case.implementation == Implementation::Native));
+        assert!(
+            cases.iter().any(|case| case.name == Part::Fusion.word() && case.implementation == Implementation::Native)
+        );
     }
 }

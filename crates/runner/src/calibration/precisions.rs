@@ -1,7 +1,7 @@
 //! Which types of numbers the device computes in, how fast, and why not in the others.
 
 use super::peaks::{Peak, kind};
-use super::plan::BLAS;
+use super::purpose::CalibrationRecord;
 use calorimeter_sinks::{Record, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,10 +43,10 @@ const PRECISIONS: [(&str, Option<&str>); 9] = [
 ];
 
 /// The matrix that records show.
-pub fn precisions(records: &[Record], peaks: &BTreeMap<String, Peak>) -> PrecisionMatrix {
+pub fn precisions(records: &[CalibrationRecord<'_>], peaks: &BTreeMap<String, Peak>) -> PrecisionMatrix {
     let mut matrix = PrecisionMatrix::default();
     for (name, why) in PRECISIONS {
-        let of: Vec<&Record> = records.iter().filter(|record| kind(record) == name).collect();
+        let of: Vec<&Record> = records.iter().map(|one| one.record).filter(|record| kind(record) == name).collect();
         if of.iter().any(|record| record.outcome.status == Status::Ok) {
             matrix.supported_precisions.push(name.into());
         } else {
@@ -65,43 +65,48 @@ pub fn precisions(records: &[Record], peaks: &BTreeMap<String, Peak>) -> Precisi
     matrix
 }
 
-fn speedup(records: &[Record], name: &str) -> Option<PrecisionSpeedup> {
+fn speedup(records: &[CalibrationRecord<'_>], name: &str) -> Option<PrecisionSpeedup> {
     let fastest = |wanted: &str, shape: &str| {
-        let of = records.iter().filter(|record| kind(record) == wanted && product(record));
+        let of = products(records).filter(|record| kind(record) == wanted);
         of.filter(|record| record.case.shape.to_string() == shape)
             .filter_map(|record| record.rates.tflops)
             .reduce(f64::max)
     };
-    let mut products: Vec<&Record> = records.iter().filter(|record| kind(record) == name && product(record)).collect();
-    products.sort_by_key(|record| record.case.flops);
-    products.iter().rev().find_map(|record| {
+    let mut by_size: Vec<&Record> = products(records).filter(|record| kind(record) == name).collect();
+    by_size.sort_by_key(|record| record.case.flops);
+    by_size.iter().rev().find_map(|record| {
         let shape = record.case.shape.to_string();
         let ratio = fastest(name, &shape)? / fastest("f32", &shape)?;
         Some(PrecisionSpeedup { ratio, shape })
     })
 }
 
-fn product(record: &Record) -> bool {
-    record.case.name == BLAS && record.case.workload == "matmul" && record.outcome.status == Status::Ok
+/// The products that have a time.
+fn products<'a>(records: &[CalibrationRecord<'a>]) -> impl Iterator<Item = &'a Record> {
+    let of_matrices = records.iter().filter(|one| one.purpose.is_product()).map(|one| one.record);
+    of_matrices.filter(|record| record.outcome.status == Status::Ok)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibration::parts::Part;
     use crate::calibration::peaks::{Stated, peaks, tests::record};
+    use crate::calibration::purpose::with_purpose;
     use calorimeter_case::Dtype;
 
     #[test]
     fn types_are_compared_at_the_largest_size_that_both_have_and_others_have_a_reason() {
         let in_bf16 = |flops, bytes| {
-            let mut record = record(BLAS, "matmul", flops, bytes);
+            let mut record = record(Part::Blas, "matmul", flops, bytes);
             record.case.element = Dtype::Bf16.into();
             record
         };
         let mut half = in_bf16(1, 1);
         (half.case.element, half.outcome.status, half.outcome.reason) =
             (Dtype::F16.into(), Status::Unsupported, Some("no units".into()));
-        let records = [record(BLAS, "matmul", 1_000, 64), in_bf16(2_000, 64), in_bf16(9_000, 128), half];
+        let records = [record(Part::Blas, "matmul", 1_000, 64), in_bf16(2_000, 64), in_bf16(9_000, 128), half];
+        let records = with_purpose(&records);
         let matrix = precisions(&records, &peaks(&records, None, Stated::default()));
         assert_eq!(matrix.supported_precisions, ["f32", "bf16"]);
         assert_eq!(matrix.unsupported_precisions["f16"], "no units");

@@ -3,13 +3,14 @@
 use super::figures::{CurvePoint, OperationProfile, curves, operations};
 use super::fusion::{FusionProfile, fusions};
 use super::levels::{Level, levels};
-use super::operations::NO_TRANSFER;
+use super::operations::{NO_TRANSFER, Operation};
+use super::parts::Part;
 use super::peaks::{Peak, Stated, peaks};
-use super::plan::{CACHE, STREAM, TRANSFER};
 use super::precisions::{PrecisionMatrix, precisions};
+use super::purpose::{CalibrationRecord, Purpose, with_purpose};
 use crate::cache;
+use calorimeter_sinks::Status;
 use calorimeter_sinks::journal::JournalContents;
-use calorimeter_sinks::{Record, Status};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -85,7 +86,7 @@ impl Profile {
     /// The profile that a journal holds.
     pub fn of(journal: &JournalContents, labels: &Labels) -> Self {
         let environment = environment(journal, labels);
-        let records = &journal.records;
+        let records = &with_purpose(&journal.records);
         let cache_bytes = environment.device["cache_bytes"].as_u64();
         let peaks = peaks(records, cache_bytes, labels.stated);
         let operation_profiles = operations(records, cache_bytes, &peaks);
@@ -105,7 +106,7 @@ impl Profile {
             not_measured: not_measured(records),
             efficiency_curves: curves(records, &operation_profiles),
             operation_profiles,
-            fusion_profiles: fusions(records),
+            fusion_profiles: fusions(&journal.records),
             notes,
             environment,
         }
@@ -136,10 +137,13 @@ fn environment(journal: &JournalContents, labels: &Labels) -> Environment {
     }
 }
 
-fn memory_arrays(records: &[Record], cache_bytes: Option<u64>) -> Option<MemoryArrays> {
-    let copy = records.iter().find(|record| record.case.name == STREAM)?;
-    // A copy or a scaling moves two arrays, the others three.
-    let arrays = if ["stream_copy", "stream_scale"].contains(&copy.case.workload.as_str()) { 2 } else { 3 };
+fn memory_arrays(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>) -> Option<MemoryArrays> {
+    let first = records.iter().find(|one| one.purpose.part() == Some(Part::Stream))?;
+    let arrays = match first.purpose {
+        Purpose::Operation(Operation::StreamCopy | Operation::StreamScale) => 2,
+        _ => 3,
+    };
+    let copy = first.record;
     let bytes_per_array = copy.case.bytes? / arrays;
     let over = |bytes: u64| cache_bytes.filter(|&cache| cache > 0).map(|cache| bytes as f64 / cache as f64);
     let footprint = copy.execution.rotation.map(|rotation| u64::from(rotation.sets) * rotation.bytes);
@@ -157,9 +161,10 @@ fn memory_arrays(records: &[Record], cache_bytes: Option<u64>) -> Option<MemoryA
 }
 
 /// The levels that copies show, by the implementation that was fastest at each size.
-fn ladder(records: &[Record], cache_bytes: Option<u64>) -> Vec<Level> {
+fn ladder(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>) -> Vec<Level> {
     let mut best: BTreeMap<u64, f64> = BTreeMap::new();
-    for record in records.iter().filter(|record| record.case.name == CACHE && record.outcome.status == Status::Ok) {
+    let copies = records.iter().filter(|one| one.purpose.part() == Some(Part::Cache)).map(|one| one.record);
+    for record in copies.filter(|record| record.outcome.status == Status::Ok) {
         if let (Some(bytes), Some(gbps)) = (record.case.bytes, record.rates.gbps) {
             let known = best.entry(bytes).or_insert(gbps);
             *known = known.max(gbps);
@@ -169,9 +174,9 @@ fn ladder(records: &[Record], cache_bytes: Option<u64>) -> Vec<Level> {
 }
 
 /// What this device is not asked for.
-fn not_measured(records: &[Record]) -> BTreeMap<String, String> {
-    let measured = records.iter().any(|record| record.case.name == TRANSFER);
-    let missing = (!measured).then(|| (TRANSFER.to_owned(), NO_TRANSFER.to_owned()));
+fn not_measured(records: &[CalibrationRecord<'_>]) -> BTreeMap<String, String> {
+    let measured = records.iter().any(|one| one.purpose.part() == Some(Part::Transfer));
+    let missing = (!measured).then(|| (Part::Transfer.to_string(), NO_TRANSFER.to_owned()));
     missing.into_iter().collect()
 }
 
@@ -184,6 +189,7 @@ pub fn hardware_id(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::calibration::peaks::tests::record;
+    use calorimeter_sinks::Record;
     use calorimeter_sinks::journal::Header;
     use serde_json::json;
 
@@ -204,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_profile_names_where_it_was_made_and_is_read_back() {
-        let profile = Profile::of(&journal(vec![record(STREAM, "stream_add", 1, 9_000)]), &Labels::default());
+        let profile = Profile::of(&journal(vec![record(Part::Stream, "stream_add", 1, 9_000)]), &Labels::default());
         let environment = &profile.environment;
         assert_eq!((environment.hardware_name.as_str(), environment.hardware_id.as_str()), ("Some GPU", "Some_GPU"));
         assert_eq!((environment.seed, environment.interrupted), (Some(42), true));
@@ -215,7 +221,7 @@ mod tests {
     #[test]
     fn small_arrays_are_owned_up_to() {
         for (bytes, over, said) in [(9_000, 3.0, true), (12_000, 4.0, false)] {
-            let profile = Profile::of(&journal(vec![record(STREAM, "stream_add", 1, bytes)]), &Labels::default());
+            let profile = Profile::of(&journal(vec![record(Part::Stream, "stream_add", 1, bytes)]), &Labels::default());
             let arrays = profile.memory_arrays.unwrap();
             assert_eq!((arrays.arrays_over_cache, arrays.note.is_some()), (Some(over), said));
         }

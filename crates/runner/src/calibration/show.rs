@@ -3,9 +3,10 @@
 use super::figures::OperationProfile;
 use super::fusion::FusionProfile;
 use super::levels::Level;
+use super::parts::Part;
 use super::peaks::Peak;
-use super::plan::{CACHE, LATENCY};
 use super::profile::Profile;
+use super::purpose::Purpose;
 use super::verdict::Verdict;
 use calorimeter_sinks::terminal::nanoseconds;
 use std::collections::BTreeMap;
@@ -58,14 +59,15 @@ fn launches(profile: &Profile) -> String {
         let time = operation.median_latency_ms.map_or_else(|| why(operation), |millis| nanoseconds(1e6 * millis));
         format!("  {:<12} {:<14} {time}\n", operation.implementation, operation.regime)
     };
-    profile.operation_profiles.values().filter(|one| one.part == LATENCY).map(line).collect()
+    profile.operation_profiles.values().filter(|one| purpose(one).part() == Some(Part::Latency)).map(line).collect()
 }
 
 /// The size at which each operation is fastest: by arithmetic where it has any to speak of, else by traffic.
 fn best(profile: &Profile) -> String {
     let mut best: BTreeMap<[&str; 3], &OperationProfile> = BTreeMap::new();
-    let of_parts = profile.operation_profiles.values().filter(|one| ![LATENCY, CACHE].contains(&one.part.as_str()));
-    for operation in of_parts {
+    let is_compared =
+        |one: &&OperationProfile| ![Some(Part::Latency), Some(Part::Cache)].contains(&purpose(one).part());
+    for operation in profile.operation_profiles.values().filter(is_compared) {
         let key = [&operation.operation_type, &operation.precision, &operation.implementation].map(String::as_str);
         let known = best.entry(key).or_insert(operation);
         if rate(operation) > rate(known) {
@@ -90,8 +92,13 @@ fn best(profile: &Profile) -> String {
     best.values().map(line).collect()
 }
 
+/// What it was measured for; a profile may come from a file.
+fn purpose(operation: &OperationProfile) -> Purpose {
+    Purpose::read(&operation.part, &operation.operation_type)
+}
+
 fn rate(operation: &OperationProfile) -> f64 {
-    let compute = operation.measured_gflops.filter(|_| operation.operation_type == "matmul");
+    let compute = operation.measured_gflops.filter(|_| purpose(operation).is_product());
     compute.or(operation.achieved_bandwidth_gbps).unwrap_or(0.0)
 }
 

@@ -1,21 +1,22 @@
 //! Which kinds of number a case's products are computed in: each kind has a peak of its own.
 
 use super::forms;
+use super::limit::ProductKind;
 use calorimeter_case::{Case, Implementation};
 use calorimeter_recipes::{Dtype, Element, Treatment};
 
 /// The kinds of number that a case may compute its products in; none where one of them has no probe. `factors` is what it
 /// multiplies where nothing is quantised.
-pub fn kinds(case: &Case, factors: Element, treatment: &Treatment, may_use_tf32: bool) -> Vec<&'static str> {
+pub fn kinds(case: &Case, factors: Element, treatment: &Treatment, may_use_tf32: bool) -> Vec<ProductKind> {
     let mut multiplied = vec![in_layers(case, factors, treatment)];
     if forms::own(case).is_none() {
         // What a model multiplies besides its layers is not quantised.
         multiplied.push(factors);
     }
-    let mut kinds: Vec<&str> = multiplied.into_iter().map(probed).collect::<Option<_>>().unwrap_or_default();
+    let mut kinds: Vec<ProductKind> = multiplied.into_iter().map(probed).collect::<Option<_>>().unwrap_or_default();
     kinds.dedup();
-    if may_use_tf32 && kinds.contains(&"f32") {
-        kinds.push("tf32");
+    if may_use_tf32 && kinds.contains(&ProductKind::F32) {
+        kinds.push(ProductKind::Tf32);
     }
     kinds
 }
@@ -33,19 +34,20 @@ fn in_layers(case: &Case, factors: Element, treatment: &Treatment) -> Element {
     }
 }
 
-/// The name of a type's probe, where there is one.
-fn probed(element: Element) -> Option<&'static str> {
+/// The probe of a type, where there is one.
+fn probed(element: Element) -> Option<ProductKind> {
     match element {
-        Element::Float(Dtype::F32) => Some("f32"),
-        Element::Float(Dtype::F16) => Some("f16"),
-        Element::Float(Dtype::Bf16) => Some("bf16"),
-        Element::E4m3 => Some("e4m3"),
+        Element::Float(Dtype::F32) => Some(ProductKind::F32),
+        Element::Float(Dtype::F16) => Some(ProductKind::F16),
+        Element::Float(Dtype::Bf16) => Some(ProductKind::Bf16),
+        Element::E4m3 => Some(ProductKind::E4m3),
         _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::ProductKind::{Bf16, E4m3, F32, Tf32};
     use super::*;
     use calorimeter_case::Axes;
     use calorimeter_recipes::Products;
@@ -74,20 +76,20 @@ mod tests {
         let spared = Treatment { spares_single_rows: true, ..dynamic };
         let block = case(Eager, 8, 100 * 2 * 8 * 64 * 32);
         for (case, factors, treatment, tf32, expected) in [
-            (linear(Eager, 8), BF16, &none, true, &["bf16"][..]),
-            (linear(Eager, 8), Element::Float(Dtype::F32), &none, true, &["f32", "tf32"]),
-            (linear(Native, 8), Element::E4m3, &none, false, &["e4m3"]),
+            (linear(Eager, 8), BF16, &none, true, &[Bf16][..]),
+            (linear(Eager, 8), Element::Float(Dtype::F32), &none, true, &[F32, Tf32]),
+            (linear(Native, 8), Element::E4m3, &none, false, &[E4m3]),
             // There is no probe of int8 x int8.
             (linear(Native, 8), Element::Signed(8), &none, false, &[]),
-            (linear(Eager, 8), BF16, &weight_only, true, &["bf16"]),
-            (linear(Eager, 8), BF16, &dynamic, true, &["f32", "tf32"]),
-            (linear(Eager, 8), BF16, &spared, true, &["f32", "tf32"]),
-            (linear(Eager, 1), BF16, &spared, true, &["bf16"]),
+            (linear(Eager, 8), BF16, &weight_only, true, &[Bf16]),
+            (linear(Eager, 8), BF16, &dynamic, true, &[F32, Tf32]),
+            (linear(Eager, 8), BF16, &spared, true, &[F32, Tf32]),
+            (linear(Eager, 1), BF16, &spared, true, &[Bf16]),
             // Another's kernel may multiply the codes themselves.
             (linear(Native, 8), BF16, &dynamic, false, &[]),
-            (linear(Native, 8), BF16, &weight_only, false, &["bf16"]),
+            (linear(Native, 8), BF16, &weight_only, false, &[Bf16]),
             // The products of attention are of the model's type.
-            (block, BF16, &spared, false, &["f32", "bf16"]),
+            (block, BF16, &spared, false, &[F32, Bf16]),
         ] {
             assert_eq!(kinds(&case, factors, treatment, tf32), expected, "{} {factors}", case.implementation);
         }

@@ -1,13 +1,11 @@
 //! What is known of a device's peaks.
 
+use super::limit::{Limit, ProductKind};
 use super::looks::Looks;
 use calorimeter_case::record::Roofline;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-
-/// What the peak of memory is called among those of products.
-pub const MEMORY: &str = "memory";
 
 /// What products of one kind of number reach, in 10¹² operations per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -35,16 +33,23 @@ pub struct Peaks {
     #[serde(default)]
     pub memory_looks: Looks,
     /// Matrix products by their kind of number. Files of early versions have none, and are not read.
-    pub products: BTreeMap<String, Peak>,
+    #[serde(deserialize_with = "of_known_kinds")]
+    pub products: BTreeMap<ProductKind, Peak>,
     /// What could not be measured in this process, and why: it is not tried again here, but in the next run.
     #[serde(skip)]
-    pub failed: BTreeMap<String, String>,
+    pub failed: BTreeMap<Limit, String>,
     /// Why those of an earlier run are not used, until somebody was told.
     #[serde(skip)]
     pub refused: Option<String>,
     /// Kinds of products that were probed again in this process, because a case outdid them.
     #[serde(skip)]
-    pub again: Vec<&'static str>,
+    pub again: Vec<ProductKind>,
+}
+
+/// The peaks that a file keeps; a kind that this version has no probe for is of no use to it.
+fn of_known_kinds<'de, D: Deserializer<'de>>(file: D) -> Result<BTreeMap<ProductKind, Peak>, D::Error> {
+    let kept = BTreeMap::<String, Peak>::deserialize(file)?;
+    Ok(kept.into_iter().filter_map(|(name, peak)| Some((ProductKind::named(&name)?, peak))).collect())
 }
 
 /// What can be over a peak by noise alone.
@@ -84,8 +89,8 @@ impl Peaks {
     }
 
     /// Takes a peak of products where it is higher than the known one.
-    pub fn raise(&mut self, kind: &str, peak: Peak) {
-        let known = self.products.entry(kind.to_owned()).or_insert(peak);
+    pub fn raise(&mut self, kind: ProductKind, peak: Peak) {
+        let known = self.products.entry(kind).or_insert(peak);
         *known = Peak { burst: known.burst.max(peak.burst), sustained: known.sustained.max(peak.sustained) };
     }
 
@@ -97,24 +102,25 @@ impl Peaks {
     }
 
     /// The kinds that a case kept up better than their probes, and that were not probed again in this process yet.
-    pub fn outdone(&mut self, roof: &Roofline, kinds: &[&'static str]) -> Vec<&'static str> {
+    pub fn outdone(&mut self, roof: &Roofline, kinds: &[ProductKind]) -> Vec<ProductKind> {
         let over = roof.compute_percent.is_some_and(|percent| percent > TOLERATED_PERCENT);
-        let outdone: Vec<&'static str> =
+        let outdone: Vec<ProductKind> =
             kinds.iter().copied().filter(|kind| over && !self.again.contains(kind)).collect();
         self.again.extend(&outdone);
         outdone
     }
 
     /// Takes the reason why there is no peak.
-    pub fn fail(&mut self, what: &str, why: String) {
-        self.failed.insert(what.to_owned(), why);
+    pub fn fail(&mut self, what: Limit, why: String) {
+        self.failed.insert(what, why);
     }
 
     /// What is missing for a case whose products are of these kinds, in words.
-    pub fn missing(&self, kinds: &[&str]) -> Vec<String> {
-        let compute = !kinds.is_empty() && !kinds.iter().any(|&kind| self.products.contains_key(kind));
-        let wanted = kinds.iter().filter(|_| compute).copied().chain(self.memory_gbps.is_none().then_some(MEMORY));
-        let why = |what| self.failed.get(what).map(|why| format!("the peak of {what} could not be measured: {why}"));
+    pub fn missing(&self, kinds: &[ProductKind]) -> Vec<String> {
+        let compute = !kinds.is_empty() && !kinds.iter().any(|kind| self.products.contains_key(kind));
+        let products = kinds.iter().filter(|_| compute).map(|&kind| Limit::Products(kind));
+        let wanted = products.chain(self.memory_gbps.is_none().then_some(Limit::Memory));
+        let why = |what| self.failed.get(&what).map(|why| format!("the peak of {what} could not be measured: {why}"));
         wanted.filter_map(why).collect()
     }
 }

@@ -1,17 +1,18 @@
 //! Where a case stands against the peaks.
 
-use super::known::{MEMORY, Peaks, TOLERATED_PERCENT};
+use super::known::{Peaks, TOLERATED_PERCENT};
+use super::limit::{Limit, ProductKind};
 use calorimeter_case::record::{Against, Roof, Roofline};
 use calorimeter_sinks::Record;
 
 /// Where a case stands against the sustained peak of its kinds of number, and that of memory or cache.
 /// `share` of the operations that the case counts are really done.
-pub fn place(record: &Record, peaks: &Peaks, kinds: &[&str], share: f64, cache_bytes: u64) -> Option<Roofline> {
+pub fn place(record: &Record, peaks: &Peaks, kinds: &[ProductKind], share: f64, cache_bytes: u64) -> Option<Roofline> {
     let nanos = record.time.time_ns?.median;
     if !record.case.regime.clock().is_the_devices() {
         return None;
     }
-    let known = || kinds.iter().filter_map(|&kind| peaks.products.get(kind));
+    let known = || kinds.iter().filter_map(|kind| peaks.products.get(kind));
     let peak_tflops = known().map(|peak| peak.sustained).reduce(f64::max);
     let burst_tflops = known().map(|peak| peak.burst).reduce(f64::max);
     let cold = comes_from_memory(record, cache_bytes);
@@ -41,12 +42,12 @@ fn comes_from_memory(record: &Record, cache_bytes: u64) -> bool {
 
 /// What of a case is faster than a device was ever seen to be. The cache has no such limit: smaller and faster ones stand
 /// before it.
-pub fn doubtful(record: &Record, roof: &Roofline, kinds: &[&'static str], cache_bytes: u64) -> Vec<&'static str> {
+pub fn doubtful(record: &Record, roof: &Roofline, kinds: &[ProductKind], cache_bytes: u64) -> Vec<Limit> {
     let over = |percent: Option<f64>| percent.is_some_and(|percent| percent > TOLERATED_PERCENT);
     let of_burst = || Some(roof.compute_percent? * roof.peak_tflops? / roof.burst_tflops?);
-    let mut doubtful = if over(of_burst()) { kinds.to_vec() } else { Vec::new() };
+    let mut doubtful = if over(of_burst()) { kinds.iter().copied().map(Limit::Products).collect() } else { Vec::new() };
     if over(roof.memory_percent) && comes_from_memory(record, cache_bytes) {
-        doubtful.push(MEMORY);
+        doubtful.push(Limit::Memory);
     }
     doubtful
 }

@@ -1,7 +1,8 @@
 //! Measures peaks: copies and reads of known size, and matrix products.
 
 use super::forms::forms;
-use super::known::{MEMORY, Peak, Peaks};
+use super::known::{Peak, Peaks};
+use super::limit::{Limit, ProductKind};
 use super::looks::Looks;
 use super::second_look::{Share, Turns};
 use crate::platforms::Probed;
@@ -10,7 +11,7 @@ use crate::regimes::stopwatch;
 use crate::worker::DeviceFacts;
 use crate::worker::arm::Job;
 use calorimeter_case::Regime;
-use calorimeter_recipes::{Dtype, Treatment};
+use calorimeter_recipes::Treatment;
 use calorimeter_shapes::Shape;
 use calorimeter_timing::{Arm, Failure, Measurement, Options, Overhead, Quiet, Stopwatch, Work, measure, median};
 use calorimeter_zoo::{Device, Machines, Problem, Setup, open};
@@ -47,13 +48,13 @@ pub struct Beside<'a, 'b> {
 
 /// Probes that a case is measured beside, open while looks are repeated.
 pub struct Rivals {
-    over: Vec<&'static str>,
+    over: Vec<Limit>,
     all: Vec<Rival>,
     since: Instant,
 }
 
 struct Rival {
-    what: &'static str,
+    what: Limit,
     form: Option<Shape>,
     work: Box<dyn Work>,
     /// Operations or bytes of a launch.
@@ -141,7 +142,7 @@ impl Probe<'_> {
     }
 
     /// Square products in 10¹² operations per second: the fastest of several sizes.
-    pub fn products(&mut self, kind: &str) -> Result<Peak, String> {
+    pub fn products(&mut self, kind: ProductKind) -> Result<Peak, String> {
         self.may_multiply()?;
         let trials = self.platform().trials(self.told.software);
         let mut best = Err("nothing was tried".to_owned());
@@ -163,13 +164,13 @@ impl Probe<'_> {
         if self.platform().tunes() && !self.may_tune { Err(MAY_NOT_TUNE.into()) } else { Ok(()) }
     }
 
-    fn burst(&mut self, kind: &str, form: Shape) -> Result<f64, Failure> {
+    fn burst(&mut self, kind: ProductKind, form: Shape) -> Result<f64, Failure> {
         let nanos = self.fastest(kind, form, Self::shortest)?;
         Ok(form.flops() as f64 / nanos / 1e3)
     }
 
     /// A product under continuous load, in 10¹² operations per second.
-    pub fn sustained(&mut self, kind: &str, form: Shape) -> Result<f64, String> {
+    pub fn sustained(&mut self, kind: ProductKind, form: Shape) -> Result<f64, String> {
         let nanos = self.fastest(kind, form, Self::held);
         Ok(form.flops() as f64 / nanos.map_err(|error| error.to_string())? / 1e3)
     }
@@ -177,7 +178,7 @@ impl Probe<'_> {
     /// Nanoseconds of the fastest of the products of a form.
     fn fastest(
         &mut self,
-        kind: &str,
+        kind: ProductKind,
         form: Shape,
         time: fn(&mut Self, &mut dyn Work) -> Result<f64, Failure>,
     ) -> Result<f64, Failure> {
@@ -189,11 +190,12 @@ impl Probe<'_> {
     }
 
     /// A product by each of those whose kernels are probes and that have it.
-    fn products_of(&mut self, kind: &str, form: Shape) -> Result<Vec<Box<dyn Work>>, Failure> {
+    fn products_of(&mut self, kind: ProductKind, form: Shape) -> Result<Vec<Box<dyn Work>>, Failure> {
         if let Some(product) = self.platform().product(kind, form, self.device, self.machines) {
             return Ok(vec![product?]);
         }
-        let (dtype, mut products, mut failed): (Dtype, Vec<Box<dyn Work>>, _) = (kind.parse()?, Vec::new(), None);
+        let dtype = kind.dtype().ok_or_else(|| format!("there is no product of {kind} here"))?;
+        let (mut products, mut failed): (Vec<Box<dyn Work>>, _) = (Vec::new(), None);
         let problem = Problem { model: "linear".parse()?, shape: form, dtype, seed: 1 };
         let tensors = problem.tensors();
         for implementation in self.platform().multiplied_by() {
@@ -221,18 +223,18 @@ impl Probe<'_> {
     /// Products of about as many operations as a case.
     fn rival_products(
         &mut self,
-        kinds: &[&'static str],
+        kinds: &[ProductKind],
         own: Option<Shape>,
         operations: f64,
     ) -> Result<Vec<Rival>, String> {
         self.may_multiply()?;
         let forms = forms(own, operations, self.platform().trials(self.told.software).largest_product);
         let (mut rivals, mut failed) = (Vec::new(), None);
-        for (what, form) in kinds.iter().flat_map(|kind| forms.iter().map(move |form| (*kind, *form))) {
+        for (kind, form) in kinds.iter().flat_map(|kind| forms.iter().map(move |form| (*kind, *form))) {
             // Not every library has a product of every form.
-            match self.products_of(what, form) {
+            match self.products_of(kind, form) {
                 Ok(products) => rivals.extend(products.into_iter().map(|work| Rival {
-                    what,
+                    what: Limit::Products(kind),
                     form: Some(form),
                     work,
                     amount: form.flops() as f64,
@@ -248,7 +250,7 @@ impl Probe<'_> {
         let (bytes, sets) = self.platform().beyond_the_cache(self.told.cache_bytes);
         let rival = |kind| {
             let (mover, amount) = self.mover(kind, bytes, sets)?;
-            Ok(Rival { what: MEMORY, form: None, work: Box::new(mover), amount })
+            Ok(Rival { what: Limit::Memory, form: None, work: Box::new(mover), amount })
         };
         [Traffic::Read, Traffic::Copy].into_iter().map(rival).collect::<Result<_, Failure>>().map_err(|e| e.to_string())
     }
@@ -345,8 +347,8 @@ fn in_turns() -> Options {
 }
 
 impl Turns for Beside<'_, '_> {
-    fn look(&mut self, over: &[&'static str]) -> Result<Vec<Share>, String> {
-        let amount = if over.contains(&MEMORY) { self.bytes } else { self.operations };
+    fn look(&mut self, over: &[Limit]) -> Result<Vec<Share>, String> {
+        let amount = if over.contains(&Limit::Memory) { self.bytes } else { self.operations };
         let mut rivals = match self.rivals.take() {
             Some(rivals) if rivals.over == over => rivals,
             _ => self.opened(over)?,
@@ -359,7 +361,7 @@ impl Turns for Beside<'_, '_> {
         shares.map_err(|error| error.to_string())
     }
 
-    fn sustained(&mut self, kind: &str, form: Shape) -> Result<f64, String> {
+    fn sustained(&mut self, kind: ProductKind, form: Shape) -> Result<f64, String> {
         self.rivals = None;
         self.probe.sustained(kind, form)
     }
@@ -370,11 +372,12 @@ impl Turns for Beside<'_, '_> {
 }
 
 impl Beside<'_, '_> {
-    fn opened(&mut self, over: &[&'static str]) -> Result<Rivals, String> {
-        let all = if over.contains(&MEMORY) {
+    fn opened(&mut self, over: &[Limit]) -> Result<Rivals, String> {
+        let all = if over.contains(&Limit::Memory) {
             self.probe.rival_traffic()?
         } else {
-            self.probe.rival_products(over, self.form, self.operations)?
+            let kinds: Vec<ProductKind> = over.iter().filter_map(|limit| limit.product()).collect();
+            self.probe.rival_products(&kinds, self.form, self.operations)?
         };
         Ok(Rivals { over: over.to_vec(), all, since: Instant::now() })
     }
@@ -403,7 +406,7 @@ impl Rival {
         let turns = measured.comparison.ok_or("nothing was measured in turns")?;
         let each = case / self.amount;
         // In 10⁹ bytes, or 10¹² operations, per second.
-        let unit = if self.what == MEMORY { 1.0 } else { 1e3 };
+        let unit = if self.what == Limit::Memory { 1.0 } else { 1e3 };
         Ok(Share {
             what: self.what,
             form: self.form,

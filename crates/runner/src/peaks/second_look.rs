@@ -1,13 +1,14 @@
 //! What is said of a case that is faster than a peak: it is measured again, in turns with probes as large as itself.
 
-use super::known::{MEMORY, TOLERATED_PERCENT};
+use super::known::TOLERATED_PERCENT;
+use super::limit::{Limit, ProductKind};
 use calorimeter_shapes::Shape;
 
 /// How a case did in turns with one form of a probe.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
-    /// `memory`, or the kind of number.
-    pub what: &'static str,
+    /// What the probe is the measure of.
+    pub what: Limit,
     /// The sizes of a product.
     pub form: Option<Shape>,
     /// The case's rate over the probe's.
@@ -21,9 +22,9 @@ pub struct Share {
 /// What a case is measured in turns with.
 pub trait Turns {
     /// The case beside every form of these probes at once.
-    fn look(&mut self, over: &[&'static str]) -> Result<Vec<Share>, String>;
+    fn look(&mut self, over: &[Limit]) -> Result<Vec<Share>, String>;
     /// A product under continuous load, in 10¹² operations per second.
-    fn sustained(&mut self, kind: &str, form: Shape) -> Result<f64, String>;
+    fn sustained(&mut self, kind: ProductKind, form: Shape) -> Result<f64, String>;
     /// Whether others use the memory meanwhile.
     fn shares_memory(&self) -> bool;
 }
@@ -91,7 +92,7 @@ impl Look {
 
 fn faster(share: &Share) -> String {
     let probe = match share.form {
-        _ if share.what == MEMORY => "copies and reads of memory".to_owned(),
+        _ if share.what == Limit::Memory => "copies and reads of memory".to_owned(),
         Some(form) => format!("the fastest of several products of as many operations ({form})"),
         None => "a product of as many operations".to_owned(),
     };
@@ -110,7 +111,7 @@ mod tests {
     /// Forms beside which a case of the rate 1 had these shares.
     fn look(shares: &[f64]) -> Vec<Share> {
         let share = |(side, &middle): (u64, &f64)| Share {
-            what: "f32",
+            what: Limit::Products(ProductKind::F32),
             form: Shape::new(side, 64, 64).ok(),
             middle,
             lo: Some(middle - NOISE),

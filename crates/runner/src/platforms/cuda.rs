@@ -7,6 +7,7 @@ use super::others;
 use super::platform::{Choice, Platform};
 use super::trials::Trials;
 use crate::devices::DiscoveredDevice;
+use crate::peaks::ProductKind;
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Implementation};
 use calorimeter_kernels::native::{self, Machine};
@@ -132,14 +133,14 @@ impl Platform for Cuda {
 
     fn product(
         &self,
-        kind: &str,
+        kind: ProductKind,
         form: Shape,
         device: Device,
         machines: &mut Machines,
     ) -> Option<Result<Box<dyn Work>, Failure>> {
         let make = match kind {
-            "tf32" => Product::tf32,
-            "e4m3" => Product::e4m3,
+            ProductKind::Tf32 => Product::tf32,
+            ProductKind::E4m3 => Product::e4m3,
             _ => return None,
         };
         let made = machine(device, machines).map_err(Failure::from);

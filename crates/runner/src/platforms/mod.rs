@@ -13,6 +13,7 @@ mod platform;
 mod probed;
 mod trials;
 
+pub use crate::peaks::ProductKind;
 pub use platform::{Choice, Platform};
 pub use probed::Probed;
 pub use trials::Trials;

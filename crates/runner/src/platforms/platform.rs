@@ -3,6 +3,7 @@
 use super::trials::Trials;
 use super::{memory, others};
 use crate::devices::DiscoveredDevice;
+use crate::peaks::ProductKind;
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Implementation};
 use calorimeter_kernels::probes::Probes;
@@ -108,7 +109,7 @@ pub trait Platform: Debug + Send + Sync {
     /// A product of a kind of number that no model asks for.
     fn product(
         &self,
-        _kind: &str,
+        _kind: ProductKind,
         _form: Shape,
         _: Device,
         _: &mut Machines,

@@ -61,9 +61,9 @@ impl Operands {
         Ok(&self.references[at].2)
     }
 
-    /// What a case does to the weights.
-    pub fn treatment(&self, case: &Case) -> Result<Treatment, ZooError> {
-        self.task.support(variant(case)?, case.implementation, self.device)
+    /// What a case does to the weights. That it can be run is known: the plan has said so, and nobody asks a second time.
+    pub fn treatment(&self, case: &Case) -> Result<Treatment, RecipeError> {
+        variant(case)?.treatment(self.task.dtype())
     }
 }
 

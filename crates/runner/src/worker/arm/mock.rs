@@ -11,7 +11,6 @@ use calorimeter_zoo::{Workload, ZooError};
 
 pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Box<Record>> {
     let case = &assigned.case;
-    scene.operands.treatment(case).map_err(|error| refused(case, error))?;
     scene.listener.touch(&case.id, Stage::Open);
     let arm = arm(assigned, scene).map_err(|error| refused(case, error))?;
     if scene.assignment.timing.is_some() && arm.record.is_ok() { Ok(arm) } else { Err(Box::new(arm.record)) }

@@ -1,7 +1,7 @@
 //! Measured cases held against the peaks of their device.
 
 use super::state::{Arm, Job, drop_comparisons_with_refused};
-use crate::peaks::{self, Beside, Peaks, Probe};
+use crate::peaks::{self, Beside, Limit, Peaks, Probe, ProductKind};
 use crate::worker::arm::sensors::Sensors;
 use crate::worker::poison::{Poisoned, guarded};
 use crate::worker::scene::Scene;
@@ -10,7 +10,7 @@ use calorimeter_case::{CaseId, Status};
 
 /// Finds the peaks of the device that these cases may come near to, once for each kind of number.
 pub fn peaks(arms: &[Arm], first: &CaseId, scene: &mut Scene<'_>) -> Result<Option<Peaks>, Poisoned> {
-    let mut kinds: Vec<&str> = arms.iter().flat_map(|arm| arm.kinds.clone()).collect();
+    let mut kinds: Vec<ProductKind> = arms.iter().flat_map(|arm| arm.kinds.clone()).collect();
     kinds.sort_unstable();
     kinds.dedup();
     let (mut known, kept) = (scene.context.peaks.take(), scene.context.kept_peaks.clone());
@@ -72,7 +72,7 @@ fn roof_of(arm: &Arm, peaks: &Peaks, cache_bytes: u64) -> Option<Roofline> {
 }
 
 /// The peaks that a case is over.
-fn over(arm: &Arm, roof: Option<&Roofline>, cache_bytes: u64) -> Vec<&'static str> {
+fn over(arm: &Arm, roof: Option<&Roofline>, cache_bytes: u64) -> Vec<Limit> {
     roof.map(|roof| peaks::doubtful(&arm.record, roof, &arm.kinds, cache_bytes)).unwrap_or_default()
 }
 
@@ -88,7 +88,7 @@ fn settle(arm: &mut Arm, roof: &Roofline, peaks: &mut Peaks, scene: &mut Scene<'
 /// Measures a case again, in turns with probes of what it is over.
 fn look_again(
     arm: &mut Arm,
-    over: &[&'static str],
+    over: &[Limit],
     peaks: &mut Peaks,
     scene: &mut Scene<'_>,
 ) -> Result<Result<Vec<String>, String>, Poisoned> {

@@ -1,5 +1,6 @@
 //! What is known of a case on its way to a time.
 
+use crate::peaks::ProductKind;
 use crate::worker::event::SeenKernels;
 use calorimeter_case::{Case, CaseId, Record, Status};
 use calorimeter_recipes::Treatment;
@@ -17,7 +18,7 @@ pub struct Arm {
     /// The one that it is compared with.
     pub against: Option<CaseId>,
     /// The kinds of number that its products may be computed in.
-    pub kinds: Vec<&'static str>,
+    pub kinds: Vec<ProductKind>,
     /// The share of the operations that is done: blocks of zeros are left out.
     pub share: f64,
     /// The kernels that another worker saw.

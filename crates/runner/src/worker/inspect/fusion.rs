@@ -1,6 +1,7 @@
 //! Whether what should be fused was: fewer kernels ran than in the case that it is compared with.
 
-use super::inspection::Inspection;
+use super::finding::{Facet, Finding};
+use super::inspection::{Inspection, Subject};
 use crate::worker::arm::Arm;
 use crate::worker::protocol::Assignment;
 use crate::worker::scene::Scene;
@@ -17,30 +18,31 @@ impl Inspection for Telling {
         case.fusion.is_some()
     }
 
-    fn look(&mut self, arm: &mut Arm, _: &mut Scene<'_>) -> Result<(), Failure> {
-        let steps = arm.record.case.fusion.as_ref().map_or(0, |model| model.operators.len());
-        if let Some(own) = arm.record.execution.kernel_launches.filter(|&own| own < steps as f64)
-            && arm.record.case.implementation == Implementation::Eager
+    fn look(&mut self, subject: &mut Subject<'_>, _: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
+        let record = subject.record;
+        let steps = record.case.fusion.as_ref().map_or(0, |model| model.operators.len());
+        if let Some(own) = record.execution.kernel_launches.filter(|&own| own < steps as f64)
+            && record.case.implementation == Implementation::Eager
         {
-            let warning = format!("{own} kernels ran where {steps} steps should each be one: this side is not unfused");
-            arm.record.warn(warning);
+            let remark = format!("{own} kernels ran where {steps} steps should each be one: this side is not unfused");
+            subject.remarks.push(remark);
         }
-        Ok(())
+        Ok(None)
     }
 
     fn lacking(&self) -> &'static str {
         "whether it is fused is not known"
     }
 
-    fn compare(&mut self, arms: &mut [Arm], _: &Assignment) {
+    fn compare(&self, arms: &[Arm], _: &Assignment) -> Vec<Finding> {
         let launches = |arm: &Arm| Some((arm.record.case.id.clone(), arm.record.execution.kernel_launches?));
         let counted: HashMap<CaseId, f64> = arms.iter().filter_map(launches).collect();
-        for arm in arms.iter_mut().filter(|arm| arm.record.case.fusion.is_some()) {
-            let unfused = arm.against.as_ref().and_then(|id| counted.get(id));
-            if let (Some(unfused), Some(own)) = (unfused, arm.record.execution.kernel_launches) {
-                arm.record.execution.fusion_state =
-                    Some(if own < *unfused { FusionState::Fused } else { FusionState::NotFused });
-            }
-        }
+        let finding = |arm: &Arm| {
+            let unfused = counted.get(arm.against.as_ref()?)?;
+            let own = arm.record.execution.kernel_launches?;
+            let state = if own < *unfused { FusionState::Fused } else { FusionState::NotFused };
+            Some(Finding { case: arm.record.case.id.clone(), facet: Some(Facet::Fusion(state)), warnings: Vec::new() })
+        };
+        arms.iter().filter(|arm| arm.record.case.fusion.is_some()).filter_map(finding).collect()
     }
 }

@@ -1,13 +1,15 @@
 //! What an inspection is.
 
-use crate::worker::arm::Arm;
-use crate::worker::event::Stage;
+use super::finding::{Facet, Finding};
+use crate::worker::arm::{Arm, Job};
+use crate::worker::event::{SeenKernels, Stage};
 use crate::worker::protocol::Assignment;
 use crate::worker::scene::Scene;
-use calorimeter_case::Case;
-use calorimeter_timing::Failure;
+use calorimeter_case::{Case, Record};
+use calorimeter_timing::{Failure, Stopwatch};
 
-/// A look at measured cases, which fills one facet of each one's record. None depends on what another found.
+/// A look at measured cases, which finds one facet of each one's record. None sees what another found, so that their order
+/// does not matter.
 pub trait Inspection {
     /// Whether a case asks for it.
     fn wanted(&self, case: &Case, assignment: &Assignment) -> bool;
@@ -23,11 +25,34 @@ pub trait Inspection {
     }
 
     /// Looks at a case.
-    fn look(&mut self, arm: &mut Arm, scene: &mut Scene<'_>) -> Result<(), Failure>;
+    fn look(&mut self, subject: &mut Subject<'_>, scene: &mut Scene<'_>) -> Result<Option<Facet>, Failure>;
 
     /// What a case lacks that could not be looked at: the beginning of a warning.
     fn lacking(&self) -> &'static str;
 
     /// What follows for cases that are compared with each other, once all were looked at.
-    fn compare(&mut self, _: &mut [Arm], _: &Assignment) {}
+    fn compare(&self, _: &[Arm], _: &Assignment) -> Vec<Finding> {
+        Vec::new()
+    }
+}
+
+/// A measured case as it is looked at: it is launched again, and what is known of it stands.
+pub struct Subject<'a> {
+    /// What is launched.
+    pub job: &'a mut Job,
+    /// What its times are read from.
+    pub stopwatch: &'a mut dyn Stopwatch,
+    /// What is known of it.
+    pub record: &'a Record,
+    /// The kernels that another worker saw.
+    pub kernels: Option<&'a SeenKernels>,
+    /// What a reader of what is found should know.
+    pub remarks: Vec<String>,
+}
+
+impl<'a> From<&'a mut Arm> for Subject<'a> {
+    fn from(arm: &'a mut Arm) -> Self {
+        let Arm { job, stopwatch, record, kernels, .. } = arm;
+        Self { job, stopwatch: stopwatch.as_mut(), record, kernels: kernels.as_ref(), remarks: Vec::new() }
+    }
 }

@@ -1,14 +1,14 @@
 //! Single launches of the cases that another program's table is written for: in a window of many the slow ones are averaged
 //! away, and that table has their percentiles.
 
-use super::inspection::Inspection;
+use super::finding::Facet;
+use super::inspection::{Inspection, Subject};
 use super::one_by_one::one_by_one;
-use crate::worker::arm::Arm;
 use crate::worker::event::Stage;
 use crate::worker::protocol::Assignment;
 use crate::worker::scene::Scene;
 use calorimeter_case::Case;
-use calorimeter_timing::{Failure, Overhead};
+use calorimeter_timing::{Failure, Overhead, Stopwatch};
 
 /// What files of accelerator-microbenchmarks usually ask for; where they ask for more, it is the least number of windows.
 const USUAL: u32 = 100;
@@ -25,13 +25,12 @@ impl Inspection for SingleLaunches {
         Stage::Measure
     }
 
-    fn look(&mut self, arm: &mut Arm, scene: &mut Scene<'_>) -> Result<(), Failure> {
-        let Some(timing) = &scene.assignment.timing else { return Ok(()) };
+    fn look(&mut self, subject: &mut Subject<'_>, scene: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
+        let Some(timing) = &scene.assignment.timing else { return Ok(None) };
         let count = timing.min_windows.max(USUAL);
-        arm.record.time.iterations_ns = one_by_one(arm, count, timing, scene.context.silence, scene.listener)?;
-        let remark = remark(arm);
-        arm.record.outcome.warnings.extend(remark);
-        Ok(())
+        let times = one_by_one(subject, count, timing, scene.context.silence, scene.listener)?;
+        subject.remarks.extend(remark(subject.stopwatch));
+        Ok(Some(Facet::Launches(times)))
     }
 
     fn lacking(&self) -> &'static str {
@@ -40,18 +39,18 @@ impl Inspection for SingleLaunches {
 }
 
 /// What such a time means where it is not that of one launch alone.
-fn remark(one: &Arm) -> Option<String> {
-    let (name, unit) = (one.stopwatch.name(), one.stopwatch.unit());
+fn remark(stopwatch: &dyn Stopwatch) -> Option<String> {
+    let (name, unit) = (stopwatch.name(), stopwatch.unit());
     if unit > 1 {
         return Some(format!("iterations_ns are means of {unit} launches each: {name} times no fewer"));
     }
-    let waits = one.stopwatch.overhead() == Overhead::Inside;
+    let waits = stopwatch.overhead() == Overhead::Inside;
     waits.then(|| format!("iterations_ns hold the fixed cost of a window, which {name} takes off time_ns"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::one_by_one::tests::{Eights, arm, scripted};
+    use super::super::one_by_one::tests::{Eights, scripted};
     use super::*;
     use calorimeter_case::Export;
     use calorimeter_timing::{MockClock, Script};
@@ -70,11 +69,11 @@ mod tests {
 
     #[test]
     fn what_is_not_the_time_of_one_launch_alone_is_said() {
-        let waits = remark(&arm(scripted(1000.0, 500.0))).unwrap();
+        let waits = remark(scripted(1000.0, 500.0).as_ref()).unwrap();
         assert!(waits.contains("the fixed cost of a window, which mock takes off time_ns"), "{waits}");
         let eights = Eights(MockClock::new(Script { nanos: 1000.0, ..Script::default() }));
-        let together = remark(&arm(Box::new(eights))).unwrap();
+        let together = remark(&eights).unwrap();
         assert_eq!(together, "iterations_ns are means of 8 launches each: eights times no fewer");
-        assert_eq!(remark(&arm(scripted(1000.0, 0.0))), None);
+        assert_eq!(remark(scripted(1000.0, 0.0).as_ref()), None);
     }
 }

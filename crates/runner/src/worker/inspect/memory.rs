@@ -1,7 +1,8 @@
 //! The memory of each measured case that asks for it: the case is opened anew, alone, and runs a few passes while
 //! everything that tells of memory is listened to.
 
-use super::inspection::Inspection;
+use super::finding::{Facet, Finding};
+use super::inspection::{Inspection, Subject};
 use crate::cache::file_name;
 use crate::platforms;
 use crate::worker::arm::Arm;
@@ -32,7 +33,14 @@ const AFTER: &str = "after inference";
 /// Follows the cases that ask for it.
 #[derive(Default)]
 pub struct Following {
-    followed: Vec<(CaseId, Timeline)>,
+    followed: Vec<Followed>,
+}
+
+/// A case that was followed; what it saves is known when all were.
+struct Followed {
+    case: CaseId,
+    timeline: Timeline,
+    memory: Memory,
 }
 
 impl Inspection for Following {
@@ -44,8 +52,8 @@ impl Inspection for Following {
         true
     }
 
-    fn look(&mut self, arm: &mut Arm, scene: &mut Scene<'_>) -> Result<(), Failure> {
-        let record = &mut arm.record;
+    fn look(&mut self, subject: &mut Subject<'_>, scene: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
+        let record = subject.record;
         if platforms::of(scene.operands.device).is_scripted() {
             return Err("the mock device has none".into());
         }
@@ -60,49 +68,55 @@ impl Inspection for Following {
             peak_at_most: timeline.ceiling.filter(|_| peaks.bound == Bound::AtLeast),
             ..Memory::default()
         };
-        record.footprint =
-            Footprint { peak_bytes: in_use(&peaks), memory: Some(Box::new(memory)), memory_profile: None };
-        self.followed.push((record.case.id.clone(), timeline));
-        Ok(())
+        self.followed.push(Followed { case: record.case.id.clone(), timeline, memory });
+        Ok(None)
     }
 
     fn lacking(&self) -> &'static str {
         "its memory was not followed"
     }
 
-    fn compare(&mut self, arms: &mut [Arm], assignment: &Assignment) {
-        let Some(folder) = assignment.folder.as_deref() else { return };
-        for Arm { record, against, .. } in arms {
-            let Some(own) = self.of(&record.case.id) else { continue };
+    fn compare(&self, arms: &[Arm], assignment: &Assignment) -> Vec<Finding> {
+        let Some(folder) = assignment.folder.as_deref() else { return Vec::new() };
+        let finding = |Arm { record, against, .. }: &Arm| {
+            let Followed { case, timeline: own, memory } = self.of(&record.case.id)?;
             // Figures of two sources are not the same quantity.
             let told_by = |timeline: &Timeline| (timeline.source, timeline.pools.is_empty());
-            let baseline = against.as_ref().and_then(|id| Some((id, self.of(id)?)));
+            let baseline = against.as_ref().and_then(|id| Some((id, &self.of(id)?.timeline)));
             let baseline = baseline.filter(|(_, other)| told_by(other) == told_by(own));
             let saving = baseline.and_then(|(_, other)| saving(other, own));
-            if let Some(memory) = &mut record.footprint.memory {
-                memory.saving = saving.map(|(ratio, _)| ratio);
-                memory.saving_bound = saving.map(|(_, of)| bound(of)).unwrap_or_default();
-            }
-            if !record.case.memory_profiler {
-                continue;
-            }
+            let memory = Memory {
+                saving: saving.map(|(ratio, _)| ratio),
+                saving_bound: saving.map(|(_, of)| bound(of)).unwrap_or_default(),
+                ..*memory
+            };
             let label = |id: &CaseId| {
                 let assigned = assignment.cases.iter().find(|assigned| assigned.case.id == *id);
                 assigned.map_or_else(String::new, |one| format!("{} {}", one.case.recipe, one.case.implementation))
             };
-            let own = (label(&record.case.id), own);
-            let beside: Vec<_> = baseline.map(|(id, other)| (label(id), other)).into_iter().chain([own]).collect();
-            match write(folder, &record.case.id, &beside) {
-                Ok(()) => record.footprint.memory_profile = Some(format!("{FOLDER}/{}", file_name(&record.case.id))),
-                Err(error) => record.warn(format!("its memory profile could not be written: {error}")),
-            }
-        }
+            let mut warnings = Vec::new();
+            let memory_profile = record.case.memory_profiler.then(|| {
+                let beside = baseline.map(|(id, other)| (label(id), other));
+                let beside: Vec<_> = beside.into_iter().chain([(label(case), own)]).collect();
+                let written = write(folder, case, &beside).map(|()| format!("{FOLDER}/{}", file_name(case)));
+                let failed =
+                    |error: Failure| warnings.push(format!("its memory profile could not be written: {error}"));
+                written.map_err(failed).ok()
+            });
+            let footprint = Footprint {
+                peak_bytes: in_use(&own.peaks()),
+                memory: Some(Box::new(memory)),
+                memory_profile: memory_profile.flatten(),
+            };
+            Some(Finding { case: case.clone(), facet: Some(Facet::Footprint(footprint)), warnings })
+        };
+        arms.iter().filter_map(finding).collect()
     }
 }
 
 impl Following {
-    fn of(&self, case: &CaseId) -> Option<&Timeline> {
-        self.followed.iter().find(|(id, _)| id == case).map(|(_, timeline)| timeline)
+    fn of(&self, case: &CaseId) -> Option<&Followed> {
+        self.followed.iter().find(|followed| followed.case == *case)
     }
 }
 

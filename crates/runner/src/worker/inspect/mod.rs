@@ -1,5 +1,6 @@
 //! What is looked at after a case was timed, outside of any window. An inspection is a file and its line in [`inspections`].
 
+mod finding;
 mod fusion;
 mod inspection;
 mod launches;
@@ -12,48 +13,149 @@ mod traffic;
 use super::arm::Arm;
 use super::poison::{Poisoned, guarded};
 use super::scene::Scene;
-use inspection::Inspection;
+use finding::Finding;
+use inspection::{Inspection, Subject};
 
-/// Every inspection.
-fn inspections() -> Vec<Box<dyn Inspection>> {
-    vec![
+/// Every inspection with its place, in the order of which records have what was said; they may be made in any.
+fn inspections() -> Vec<(usize, Box<dyn Inspection>)> {
+    let inspections: Vec<Box<dyn Inspection>> = vec![
         Box::new(launches::SingleLaunches),
         Box::new(percentiles::Percentiles),
         Box::new(trace::Tracing),
         Box::<traffic::Counting>::default(),
-        Box::<memory::Following>::default(),
         Box::new(fusion::Telling),
-    ]
+        Box::<memory::Following>::default(),
+    ];
+    inspections.into_iter().enumerate().collect()
 }
 
-/// Looks at what was measured. A case that cannot be looked at says so in its warnings; those that must be alone come
-/// last, when every workload is closed.
+/// Looks at what was measured. A case that cannot be looked at says so in its warnings.
 pub fn inspect(arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poisoned> {
-    let (alone, beside): (Vec<_>, Vec<_>) = inspections().into_iter().partition(|inspection| inspection.alone());
-    for mut inspection in beside {
-        apply(inspection.as_mut(), arms, scene)?;
-    }
-    arms.iter_mut().for_each(|arm| arm.job.close());
-    for mut inspection in alone {
-        apply(inspection.as_mut(), arms, scene)?;
-    }
+    let found = make(inspections(), arms, scene)?;
+    enter(found, arms);
     Ok(())
 }
 
-fn apply(inspection: &mut dyn Inspection, arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poisoned> {
+/// Writes what was found into the records, in the order of places.
+fn enter(mut found: Vec<(usize, Finding)>, arms: &mut [Arm]) {
+    found.sort_by_key(|(place, _)| *place);
+    for (_, finding) in found {
+        if let Some(arm) = arms.iter_mut().find(|arm| arm.record.case.id == finding.case) {
+            finding.enter(&mut arm.record);
+        }
+    }
+}
+
+/// Makes inspections, and answers what each found; those that must be alone come last, when every workload is closed.
+fn make(
+    inspections: Vec<(usize, Box<dyn Inspection>)>,
+    arms: &mut [Arm],
+    scene: &mut Scene<'_>,
+) -> Result<Vec<(usize, Finding)>, Poisoned> {
+    let (alone, beside): (Vec<_>, Vec<_>) = inspections.into_iter().partition(|(_, inspection)| inspection.alone());
+    let mut found = Vec::new();
+    for (place, mut inspection) in beside {
+        found.extend(look(inspection.as_mut(), arms, scene)?.into_iter().map(|finding| (place, finding)));
+    }
+    arms.iter_mut().for_each(|arm| arm.job.close());
+    for (place, mut inspection) in alone {
+        found.extend(look(inspection.as_mut(), arms, scene)?.into_iter().map(|finding| (place, finding)));
+    }
+    Ok(found)
+}
+
+/// What one inspection finds.
+fn look(inspection: &mut dyn Inspection, arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<Vec<Finding>, Poisoned> {
+    let mut found = Vec::new();
     for arm in arms.iter_mut() {
         if scene.listener.interrupted() {
-            return Ok(());
+            return Ok(found);
         }
         if !arm.record.is_ok() || !inspection.wanted(&arm.record.case, scene.assignment) {
             continue;
         }
-        let id = arm.record.case.id.clone();
-        scene.listener.touch(&id, inspection.stage());
-        if let Err(error) = guarded(&id, || inspection.look(arm, scene))? {
-            arm.record.warn(format!("{}: {error}", inspection.lacking()));
+        let case = arm.record.case.id.clone();
+        scene.listener.touch(&case, inspection.stage());
+        let mut subject = Subject::from(arm);
+        let looked = guarded(&case, || inspection.look(&mut subject, scene))?;
+        let (mut warnings, mut facet) = (subject.remarks, None);
+        match looked {
+            Ok(seen) => facet = seen,
+            Err(error) => warnings.push(format!("{}: {error}", inspection.lacking())),
+        }
+        found.push(Finding { case, facet, warnings });
+    }
+    found.extend(inspection.compare(arms, scene.assignment));
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_by_one::tests::{Deaf, arm, scripted};
+    use super::*;
+    use crate::worker::context::Context;
+    use crate::worker::operands::Operands;
+    use crate::worker::remaining::tests::assignment;
+    use calorimeter_case::{Axes, Case, CaseId, Device, Export, FusionModel, Implementation};
+    use calorimeter_timing::Options;
+
+    /// A case that asks for everything, and one that it is compared with.
+    fn arms() -> Vec<Arm> {
+        let case = |id: &str, implementation| Case {
+            id: CaseId::from(id.to_owned()),
+            workload: "linear".parse().unwrap(),
+            shape: Axes::from([("m", 8), ("k", 8), ("n", 8)]),
+            device: Device::Mock,
+            implementation,
+            fusion: Some(Box::new(FusionModel {
+                operators: vec!["matmul".into(), "add".into()],
+                unfused_bytes: 3,
+                fused_bytes: 1,
+            })),
+            profiler: true,
+            memory_profiler: true,
+            percentiles: true,
+            export: Some(Box::new(Export { csv_path: Some("t".into()), ..Export::default() })),
+            ..Case::default()
+        };
+        let arm = |case: Case, launches: f64| {
+            let mut arm = arm(scripted(1e6, 500.0));
+            (arm.record.case, arm.record.execution.kernel_launches) = (case, Some(launches));
+            arm
+        };
+        let mut fused = arm(case("fused", Implementation::Fused), 1.0);
+        fused.against = Some(CaseId::from("unfused".to_owned()));
+        vec![arm(case("unfused", Implementation::Eager), 1.0), fused]
+    }
+
+    #[test]
+    fn the_order_of_inspections_does_not_matter() {
+        let folder = tempfile::tempdir().unwrap();
+        let timing = Some(Options { max_time: std::time::Duration::from_millis(50), ..Options::default() });
+        let assignment = crate::worker::Assignment { folder: Some(folder.path().to_owned()), timing, ..assignment(0) };
+        let inspected = |turn: usize| {
+            let mut arms = arms();
+            let mut operands = Operands::of(&arms[0].record.case, &assignment).unwrap();
+            let mut context = Context::new(None, None);
+            let mut scene =
+                Scene { assignment: &assignment, operands: &mut operands, context: &mut context, listener: &mut Deaf };
+            let mut inspections = inspections();
+            inspections.rotate_left(turn);
+            inspections.reverse();
+            let found = make(inspections, &mut arms, &mut scene).unwrap_or_else(|_| panic!("it was poisoned"));
+            enter(found, &mut arms);
+            arms.into_iter().map(|arm| arm.record).collect::<Vec<_>>()
+        };
+        let records = inspected(0);
+        for turn in 1..inspections().len() {
+            assert_eq!(inspected(turn), records, "{turn}");
+        }
+        let [unfused, fused] = &records[..] else { panic!("{records:?}") };
+        assert!(!unfused.time.iterations_ns.is_empty() && fused.execution.fusion_state.is_some(), "{records:?}");
+        assert!(unfused.profile.trace.is_some(), "{unfused:?}");
+        let warnings = unfused.outcome.warnings.join("\n");
+        for said in ["iterations_ns", "percentiles", "not unfused", "its memory was not followed"] {
+            assert!(warnings.contains(said), "{said} in {warnings}");
         }
     }
-    inspection.compare(arms, scene.assignment);
-    Ok(())
 }

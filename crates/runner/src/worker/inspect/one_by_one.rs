@@ -1,6 +1,6 @@
 //! Launches timed one by one, through the buffer sets as in windows.
 
-use crate::worker::arm::Arm;
+use super::inspection::Subject;
 use crate::worker::event::Listener;
 use calorimeter_timing::{Failure, Options, Silence};
 use std::time::Duration;
@@ -18,7 +18,7 @@ const STRETCH: Duration = Duration::from_millis(100);
 /// stopwatch times. Where opening a window lets the device rest, many are timed in a row, and the first of each row, which
 /// find it rested, do not count.
 pub fn one_by_one(
-    one: &mut Arm,
+    one: &mut Subject<'_>,
     count: u32,
     timing: &Options,
     silence: &Silence,
@@ -39,7 +39,7 @@ pub fn one_by_one(
         }
         row = left.min(row);
         let before = silence.disturbances();
-        let nanos = one.stopwatch.windows(&mut one.job, &vec![unit; lead + row])?;
+        let nanos = one.stopwatch.windows(one.job, &vec![unit; lead + row])?;
         left -= row;
         if silence.disturbances() == before {
             times.extend(nanos.iter().skip(lead).map(|nanos| nanos / u64::from(unit)));
@@ -51,7 +51,7 @@ pub fn one_by_one(
         }
     }
     let remark = one.stopwatch.remark().filter(|remark| said.as_ref() != Some(remark));
-    one.record.outcome.warnings.extend(remark.map(|remark| format!("single launches included, {remark}")));
+    one.remarks.extend(remark.map(|remark| format!("single launches included, {remark}")));
     Ok(times)
 }
 
@@ -59,12 +59,12 @@ pub fn one_by_one(
 pub mod tests {
     use super::*;
     use crate::mock::{Fault, MockWorkload, Rule};
-    use crate::worker::arm::Job;
+    use crate::worker::arm::{Arm, Job};
     use crate::worker::event::Event;
     use calorimeter_case::{Case, Record, Status};
     use calorimeter_timing::{MockClock, Overhead, Reading, Script, Stopwatch, Work};
 
-    struct Deaf;
+    pub struct Deaf;
 
     impl Listener for Deaf {
         fn hear(&mut self, _: Event) {}
@@ -147,7 +147,7 @@ pub mod tests {
 
     fn taken(arm: &mut Arm) -> Result<Vec<u64>, Failure> {
         let timing = Options { max_time: Duration::from_secs(5), ..Options::default() };
-        one_by_one(arm, 100, &timing, Silence::listen(), &Deaf)
+        one_by_one(&mut arm.into(), 100, &timing, Silence::listen(), &Deaf)
     }
 
     #[test]

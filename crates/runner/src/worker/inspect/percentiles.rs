@@ -1,8 +1,8 @@
 //! Percentiles of single launches, on request: in a window of many the slow ones are averaged away.
 
-use super::inspection::Inspection;
+use super::finding::Facet;
+use super::inspection::{Inspection, Subject};
 use super::one_by_one::one_by_one;
-use crate::worker::arm::Arm;
 use crate::worker::event::Stage;
 use crate::worker::protocol::Assignment;
 use crate::worker::scene::Scene;
@@ -25,14 +25,13 @@ impl Inspection for Percentiles {
         Stage::Measure
     }
 
-    fn look(&mut self, arm: &mut Arm, scene: &mut Scene<'_>) -> Result<(), Failure> {
-        let Some(timing) = &scene.assignment.timing else { return Ok(()) };
-        if let Some(why) = never_singly(arm.stopwatch.as_ref()) {
+    fn look(&mut self, subject: &mut Subject<'_>, scene: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
+        let Some(timing) = &scene.assignment.timing else { return Ok(None) };
+        if let Some(why) = never_singly(subject.stopwatch) {
             return Err(why.into());
         }
-        let times = one_by_one(arm, LAUNCHES, timing, scene.context.silence, scene.listener)?;
-        arm.record.time.launch_ns = of(times).map(Box::new);
-        Ok(())
+        let times = one_by_one(subject, LAUNCHES, timing, scene.context.silence, scene.listener)?;
+        Ok(of(times).map(Facet::Percentiles))
     }
 
     fn lacking(&self) -> &'static str {

@@ -1,8 +1,8 @@
 //! A trace of each measured case that asks for one: a few more launches, with everything recorded that can be.
 
-use super::inspection::Inspection;
+use super::finding::Facet;
+use super::inspection::{Inspection, Subject};
 use crate::cache::file_name;
-use crate::worker::arm::Arm;
 use crate::worker::event::SeenKernels;
 use crate::worker::protocol::Assignment;
 use crate::worker::scene::Scene;
@@ -25,10 +25,9 @@ impl Inspection for Tracing {
         case.profiler && assignment.folder.is_some()
     }
 
-    fn look(&mut self, arm: &mut Arm, scene: &mut Scene<'_>) -> Result<(), Failure> {
-        let Some(folder) = &scene.assignment.folder else { return Ok(()) };
-        arm.record.profile = write(arm, folder)?;
-        Ok(())
+    fn look(&mut self, subject: &mut Subject<'_>, scene: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
+        let Some(folder) = &scene.assignment.folder else { return Ok(None) };
+        Ok(Some(Facet::Trace(write(subject, folder)?)))
     }
 
     fn lacking(&self) -> &'static str {
@@ -36,16 +35,16 @@ impl Inspection for Tracing {
     }
 }
 
-fn write(one: &mut Arm, folder: &Path) -> Result<Profile, Failure> {
+fn write(one: &mut Subject<'_>, folder: &Path) -> Result<Profile, Failure> {
     let mut trace = Trace::new(&*one.record.case.id);
     if !kernels(one, &mut trace)? {
         launches(one, &mut trace)?;
     }
-    let rows = match &one.kernels {
+    let rows = match one.kernels {
         Some(seen) => one_by_one(seen, &mut trace),
         None => trace.kernel_table(),
     };
-    let passes = one.kernels.as_ref().map_or(LAUNCHES, |seen| seen.passes);
+    let passes = one.kernels.map_or(LAUNCHES, |seen| seen.passes);
     let relative = format!("{FOLDER}/{}.json", file_name(&one.record.case.id));
     std::fs::create_dir_all(folder.join(FOLDER))?;
     trace.save(&folder.join(&relative))?;
@@ -59,9 +58,9 @@ fn write(one: &mut Arm, folder: &Path) -> Result<Profile, Failure> {
 }
 
 /// Launches on the host and on the device, as far as the case's stopwatch sees them.
-fn launches(one: &mut Arm, trace: &mut Trace) -> Result<(), Failure> {
+fn launches(one: &mut Subject<'_>, trace: &mut Trace) -> Result<(), Failure> {
     let name = format!("{} {}", one.record.case.workload, one.record.case.recipe);
-    for (index, LaunchSpan { host, device }) in one.stopwatch.spans(&mut one.job, LAUNCHES)?.into_iter().enumerate() {
+    for (index, LaunchSpan { host, device }) in one.stopwatch.spans(one.job, LAUNCHES)?.into_iter().enumerate() {
         let (correlation, index) = (device.map(|_| index as u32), index + 1);
         let called = Track::Host("main".into());
         trace.span(span(called, format!("launch {index}"), host, correlation));
@@ -92,7 +91,7 @@ fn span(track: Track, name: String, (start_ns, nanos): (u64, u64), correlation: 
 
 /// Every kernel, copy and call into the driver, where there are such records; false where there are none.
 #[cfg(feature = "cuda")]
-fn kernels(one: &mut Arm, trace: &mut Trace) -> Result<bool, Failure> {
+fn kernels(one: &mut Subject<'_>, trace: &mut Trace) -> Result<bool, Failure> {
     use calorimeter_timing::Work;
     use calorimeter_timing::cuda::{Cupti, Kinds};
     if one.record.case.device.kind() != calorimeter_case::DeviceKind::Cuda {
@@ -101,7 +100,7 @@ fn kernels(one: &mut Arm, trace: &mut Trace) -> Result<bool, Failure> {
     let cupti = match Cupti::load() {
         Ok(cupti) => cupti,
         Err(why) => {
-            one.record.outcome.warnings.push(format!("its trace shows launches, not kernels: {why}"));
+            one.remarks.push(format!("its trace shows launches, not kernels: {why}"));
             return Ok(false);
         }
     };
@@ -144,6 +143,6 @@ fn kernels(one: &mut Arm, trace: &mut Trace) -> Result<bool, Failure> {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn kernels(_: &mut Arm, _: &mut Trace) -> Result<bool, Failure> {
+fn kernels(_: &mut Subject<'_>, _: &mut Trace) -> Result<bool, Failure> {
     Ok(false)
 }

@@ -1,7 +1,7 @@
 //! The bytes that cases really move, by the hardware counters of their device's memory.
 
-use super::inspection::Inspection;
-use crate::worker::arm::Arm;
+use super::finding::Facet;
+use super::inspection::{Inspection, Subject};
 use crate::worker::protocol::Assignment;
 use crate::worker::scene::Scene;
 use calorimeter_case::{Case, DeviceKind};
@@ -21,19 +21,18 @@ impl Inspection for Counting {
     }
 
     #[cfg(feature = "cuda")]
-    fn look(&mut self, arm: &mut Arm, _: &mut Scene<'_>) -> Result<(), Failure> {
+    fn look(&mut self, subject: &mut Subject<'_>, _: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
         use calorimeter_case::Device;
         use calorimeter_timing::cuda::TrafficMeter;
-        let Device::Cuda(index) = arm.record.case.device else { return Ok(()) };
+        let Device::Cuda(index) = subject.record.case.device else { return Ok(None) };
         match self.meter.get_or_insert_with(|| TrafficMeter::open(index.into())) {
-            Ok(meter) => arm.record.traffic = Some(of_one_run(arm, meter)?),
-            Err(why) => return Err(why.clone().into()),
+            Ok(meter) => Ok(Some(Facet::Traffic(of_one_run(subject, meter)?))),
+            Err(why) => Err(why.clone().into()),
         }
-        Ok(())
     }
 
     #[cfg(not(feature = "cuda"))]
-    fn look(&mut self, _: &mut Arm, _: &mut Scene<'_>) -> Result<(), Failure> {
+    fn look(&mut self, _: &mut Subject<'_>, _: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
         Err("this build has no CUDA".into())
     }
 
@@ -46,14 +45,14 @@ impl Inspection for Counting {
 /// one left in the cache, and leaves as much there.
 #[cfg(feature = "cuda")]
 fn of_one_run(
-    arm: &mut Arm,
+    subject: &mut Subject<'_>,
     meter: &mut calorimeter_timing::cuda::TrafficMeter,
 ) -> Result<calorimeter_case::record::Traffic, Failure> {
     use calorimeter_timing::Work;
     const LEAST: u32 = 8;
-    let sets = arm.record.execution.rotation.map_or(1, |rotation| rotation.sets.max(1));
+    let sets = subject.record.execution.rotation.map_or(1, |rotation| rotation.sets.max(1));
     let launches = sets * LEAST.div_ceil(sets);
-    let job = &mut arm.job;
+    let job = &mut *subject.job;
     let mut turns = || {
         (0..launches).try_for_each(|_| job.launch())?;
         job.settle()

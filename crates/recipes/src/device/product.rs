@@ -70,13 +70,7 @@ fn form<R: CubeRuntime>(
             Zero::InUnits(element) => ZeroKind::InUnits(element),
         },
         // So many loads are in flight; with many inputs a unit has no registers for more.
-        rows: if inputs > 2 {
-            1
-        } else if format.bits() > 4 {
-            2
-        } else {
-            4
-        },
+        rows: if format.bits() > 4 { 2 } else { 4 },
         inputs,
         plane: if known { (hardware.plane_size_max as usize).min(UNITS) } else { 1 },
         // Where a row is not whole blocks every number is looked at by itself.

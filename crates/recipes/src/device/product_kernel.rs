@@ -161,100 +161,101 @@ fn add_block<F: Float, X: Size, W: Size>(
     #[comptime] form: ProductForm,
 ) {
     let bits = comptime!(form.element.bits() as usize);
-    let parts = comptime!(BLOCK / form.part());
-    let mut numbers = Array::<f32>::new(comptime!(form.inputs * BLOCK));
-    // What a zero is multiplied with.
-    let mut totals = Array::<f32>::new(comptime!(form.inputs * parts));
+    let (rows, own_inputs, width) = comptime!((form.rows, form.inputs, form.input_width));
+    let mut words = Array::<u32>::new(comptime!(rows * bits));
     #[unroll]
-    for own in 0..comptime!(form.inputs) {
-        let row = min(first_input + own, inputs - 1);
-        #[unroll]
-        for access in 0..comptime!(BLOCK / form.input_width) {
-            let col = block * BLOCK + comptime!(access * form.input_width);
-            let mut read = Vector::<f32, X>::new(0.0);
-            if comptime!(form.cols.is_multiple_of(BLOCK)) {
-                read = Vector::cast_from(input[(row * comptime!(form.cols) + col) / comptime!(form.input_width)]);
-            } else if col < comptime!(form.cols) {
-                read = Vector::cast_from(input[(row * comptime!(form.cols) + col) / comptime!(form.input_width)]);
-            }
-            #[unroll]
-            for i in 0..form.input_width {
-                numbers[comptime!(own * BLOCK + access * form.input_width + i)] = read[i];
-            }
-        }
-        if comptime!(form.zero != ZeroKind::None) {
-            #[unroll]
-            for part in 0..parts {
-                let mut total = 0.0f32.runtime();
-                #[unroll]
-                for i in 0..comptime!(form.part()) {
-                    total += numbers[comptime!(own * BLOCK + part * form.part() + i)];
-                }
-                totals[comptime!(own * parts + part)] = total;
-            }
-        }
-    }
-    #[unroll]
-    for of_row in 0..comptime!(form.rows) {
-        let row = min(first_row + of_row, outputs - 1);
-        let mut words = Array::<u32>::new(bits);
+    for of in 0..rows {
+        let row = min(first_row + of, outputs - 1);
         #[unroll]
         for access in 0..comptime!(bits / form.word_width) {
             let at = row * comptime!(form.words_per_row) + block * bits + comptime!(access * form.word_width);
             let read = codes[at / comptime!(form.word_width)];
             #[unroll]
-            for i in 0..form.word_width {
-                words[comptime!(access * form.word_width + i)] = read[i];
+            for i in 0..comptime!(form.word_width) {
+                words[comptime!(of * bits + access * form.word_width + i)] = read[i];
+            }
+        }
+    }
+    #[unroll]
+    for part in 0..comptime!(BLOCK / form.part()) {
+        let mut partial = Array::<f32>::new(comptime!(rows * own_inputs));
+        #[unroll]
+        for at in 0..comptime!(rows * own_inputs) {
+            partial[at] = 0.0f32.runtime();
+        }
+        // What a zero is multiplied with.
+        let mut totals = Array::<f32>::new(own_inputs);
+        #[unroll]
+        for own in 0..own_inputs {
+            totals[own] = 0.0f32.runtime();
+        }
+        #[unroll]
+        for access in 0..comptime!(form.part() / width) {
+            let first = comptime!(part * form.part() + access * width);
+            let col = block * BLOCK + first;
+            let mut numbers = Array::<f32>::new(comptime!(own_inputs * width));
+            #[unroll]
+            for own in 0..own_inputs {
+                let at = (min(first_input + own, inputs - 1) * comptime!(form.cols) + col) / width;
+                let mut read = Vector::<f32, X>::new(0.0);
+                if comptime!(form.cols.is_multiple_of(BLOCK)) {
+                    read = Vector::cast_from(input[at]);
+                } else if col < comptime!(form.cols) {
+                    read = Vector::cast_from(input[at]);
+                }
+                #[unroll]
+                for i in 0..width {
+                    numbers[comptime!(own * width + i)] = read[i];
+                    if comptime!(form.zero != ZeroKind::None) {
+                        totals[own] += read[i];
+                    }
+                }
+            }
+            #[unroll]
+            for of in 0..rows {
+                #[unroll]
+                for i in 0..width {
+                    let at = comptime!((first + i) * bits);
+                    let (word, shift) = comptime!((of * bits + at / 32, (at % 32) as u32));
+                    let mut code = words[word] >> shift;
+                    if comptime!(shift + bits as u32 > 32) {
+                        code |= words[comptime!(word + 1)] << comptime!(32 - shift);
+                    }
+                    let number = number(code & comptime!(u32::MAX >> (32 - bits as u32)), form.element);
+                    #[unroll]
+                    for own in 0..own_inputs {
+                        let sum = comptime!(of * own_inputs + own);
+                        partial[sum] = fma(number, numbers[comptime!(own * width + i)], partial[sum]);
+                    }
+                }
             }
         }
         #[unroll]
-        for part in 0..parts {
-            let mut partial = Array::<f32>::new(comptime!(form.inputs));
-            #[unroll]
-            for own in 0..comptime!(form.inputs) {
-                partial[own] = 0.0f32.runtime();
-            }
-            #[unroll]
-            for i in 0..comptime!(form.part()) {
-                let at = comptime!(part * form.part() + i);
-                let (word, shift) = comptime!((at * bits / 32, (at * bits % 32) as u32));
-                let mut code = words[word] >> shift;
-                if comptime!(shift + bits as u32 > 32) {
-                    code |= words[comptime!(word + 1)] << comptime!(32 - shift);
-                }
-                let number = number(code & comptime!(u32::MAX >> (32 - bits as u32)), form.element);
-                #[unroll]
-                for own in 0..comptime!(form.inputs) {
-                    partial[own] = fma(number, numbers[comptime!(own * BLOCK + at)], partial[own]);
-                }
-            }
+        for of in 0..rows {
+            let row = min(first_row + of, outputs - 1);
             // The last block of a row may be longer than its groups.
             let own_group = (block * BLOCK + comptime!(part * form.part())) / comptime!(form.group);
             let group = row * comptime!(form.groups()) + min(own_group, comptime!(form.groups() - 1));
-            if comptime!(form.scale_is_last()) {
-                #[unroll]
-                for own in 0..comptime!(form.inputs) {
-                    sums[comptime!(of_row * form.inputs + own)] += partial[own];
-                }
-            } else {
-                let scale = decode(unpack(scales, 0, group, comptime!(form.scale.bits())), comptime!(form.scale));
-                #[unroll]
-                for own in 0..comptime!(form.inputs) {
-                    let total = totals[comptime!(own * parts + part)];
-                    let scaled = match comptime!(form.zero) {
-                        ZeroKind::InSteps(element) => {
-                            let zero = decode(unpack(zeros, 0, group, comptime!(element.bits())), element);
-                            (partial[own] - zero * total) * scale
-                        }
-                        ZeroKind::InUnits(element) => {
-                            let zero = decode(unpack(zeros, 0, group, comptime!(element.bits())), element);
-                            let middle = comptime!((1u32 << (bits - 1)) as f32);
-                            (partial[own] - middle * total) * scale + zero * total
-                        }
-                        _ => partial[own] * scale,
-                    };
-                    sums[comptime!(of_row * form.inputs + own)] += scaled;
-                }
+            let mut scale = 1.0f32.runtime();
+            if comptime!(!form.scale_is_last()) {
+                scale = decode(unpack(scales, 0, group, comptime!(form.scale.bits())), comptime!(form.scale));
+            }
+            #[unroll]
+            for own in 0..own_inputs {
+                let sum = comptime!(of * own_inputs + own);
+                let scaled = match comptime!(form.zero) {
+                    ZeroKind::InSteps(element) => {
+                        let zero = decode(unpack(zeros, 0, group, comptime!(element.bits())), element);
+                        (partial[sum] - zero * totals[own]) * scale
+                    }
+                    ZeroKind::InUnits(element) => {
+                        let zero = decode(unpack(zeros, 0, group, comptime!(element.bits())), element);
+                        let middle = comptime!((1u32 << (bits - 1)) as f32);
+                        (partial[sum] - middle * totals[own]) * scale + zero * totals[own]
+                    }
+                    _ => partial[sum] * scale,
+                };
+                sums[sum] += scaled;
             }
         }
     }

@@ -77,7 +77,7 @@ pub use matrix::Matrix;
 pub use model::{Definition, Forward, Layout, Model, ModelInfo};
 pub use moves::{Along, Moves};
 pub use operand::{Fill, Operand, Slot};
-pub use operation::{Exact, Operation};
+pub use operation::{Cost, Exact, Operation, Signature};
 pub use operator::{Operator, OperatorInfo};
 pub use operator_problem::OperatorProblem;
 pub use operators::presets::Preset;

@@ -1,4 +1,5 @@
-//! What an operator declares: what it is, what it costs, and how right a kernel of it must be.
+//! What an operator declares, each thing by a trait: what it is, what it costs, how right a kernel of it must be, and how it
+//! stands among others.
 
 use crate::gate::{Projection, Tolerance};
 use crate::operators::presets::Preset;
@@ -7,37 +8,16 @@ use calorimeter_recipes::Element;
 use calorimeter_shapes::Axes;
 use std::fmt::Debug;
 
-/// What an operator is and costs. How it runs is said by the other traits that it has, one for each way: [`BurnPass`],
-/// [`CubePass`], [`NativeOpen`], [`HostOpen`].
-///
-/// [`BurnPass`]: crate::BurnPass
-/// [`CubePass`]: crate::CubePass
-/// [`NativeOpen`]: crate::NativeOpen
-/// [`HostOpen`]: crate::HostOpen
-pub trait Operation: Exact + Debug + Send + Sync + 'static {
+/// What an operator is: its name and what goes in and comes out.
+pub trait Signature {
     /// Its name, which no other operator has.
     fn name(&self) -> &'static str;
 
     /// What it computes, in one line.
     fn about(&self) -> &'static str;
 
-    /// Where it belongs.
-    fn suite(&self) -> Suite {
-        Suite::Custom
-    }
-
-    /// Whether a suite lists it: its own, or one that has it beside its own.
-    fn is_listed_in(&self, suite: Suite) -> bool {
-        suite == self.suite()
-    }
-
     /// The names of its axes, in the order in which they are written.
     fn axes(&self) -> &'static [&'static str];
-
-    /// The sizes that a preset has for it, in order.
-    fn sizes(&self, preset: Preset) -> Vec<Axes> {
-        preset.of_axes(self.axes())
-    }
 
     /// Whether it exists at this size, in these numbers; the error says what would do.
     fn check(&self, spec: &Spec) -> Result<(), ZooError> {
@@ -49,7 +29,10 @@ pub trait Operation: Exact + Debug + Send + Sync + 'static {
 
     /// Its outputs.
     fn outputs(&self, spec: &Spec) -> Vec<Slot>;
+}
 
+/// What an operator costs.
+pub trait Cost: Signature {
     /// Floating-point operations, all of them.
     fn flops(&self, spec: &Spec) -> u64;
 
@@ -78,19 +61,6 @@ pub trait Operation: Exact + Debug + Send + Sync + 'static {
     fn factors(&self, spec: &Spec, _: Implementation) -> Element {
         spec.element
     }
-
-    /// How its inputs, and with them its outputs, move from one buffer set to the next, so that no two sets are alike. What
-    /// is computed element by element or row by row needs no line; that the reference moves so is checked before a case is
-    /// opened.
-    fn moves(&self, spec: &Spec) -> Moves {
-        Moves::by_size(&self.inputs(spec), &self.outputs(spec))
-    }
-
-    /// Whether it moves data between memories or devices: then it has no roof on one device, no graph of one stream, and
-    /// its inputs need not lie on the device.
-    fn is_link(&self) -> bool {
-        false
-    }
 }
 
 /// What an operator computes, in double precision, and how near a kernel must come to that.
@@ -109,6 +79,43 @@ pub trait Exact {
 
     /// How far a correct output may be from the reference.
     fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance;
+}
+
+/// An operator: what it is, costs and computes, and how it stands among others. How it runs is said by the other traits that
+/// it has, one for each way: [`BurnPass`], [`CubePass`], [`NativeOpen`], [`HostOpen`].
+///
+/// [`BurnPass`]: crate::BurnPass
+/// [`CubePass`]: crate::CubePass
+/// [`NativeOpen`]: crate::NativeOpen
+/// [`HostOpen`]: crate::HostOpen
+pub trait Operation: Cost + Exact + Debug + Send + Sync + 'static {
+    /// Where it belongs.
+    fn suite(&self) -> Suite {
+        Suite::Custom
+    }
+
+    /// Whether a suite lists it: its own, or one that has it beside its own.
+    fn is_listed_in(&self, suite: Suite) -> bool {
+        suite == self.suite()
+    }
+
+    /// The sizes that a preset has for it, in order.
+    fn sizes(&self, preset: Preset) -> Vec<Axes> {
+        preset.of_axes(self.axes())
+    }
+
+    /// How its inputs, and with them its outputs, move from one buffer set to the next, so that no two sets are alike. What
+    /// is computed element by element or row by row needs no line; that the reference moves so is checked before a case is
+    /// opened.
+    fn moves(&self, spec: &Spec) -> Moves {
+        Moves::by_size(&self.inputs(spec), &self.outputs(spec))
+    }
+
+    /// Whether it moves data between memories or devices: then it has no roof on one device, no graph of one stream, and
+    /// its inputs need not lie on the device.
+    fn is_link(&self) -> bool {
+        false
+    }
 }
 
 /// Refuses inputs that are no floats.

@@ -119,7 +119,7 @@ impl OperatorProblem {
 mod tests {
     use super::*;
     use crate::gate::Tolerance;
-    use crate::{Exact, Operation};
+    use crate::{Cost, Exact, Operation, Signature};
     use calorimeter_recipes::{Dtype, Element};
     use calorimeter_shapes::Axes;
 
@@ -127,7 +127,7 @@ mod tests {
     #[derive(Debug)]
     struct Accumulated;
 
-    impl Operation for Accumulated {
+    impl Signature for Accumulated {
         fn name(&self) -> &'static str {
             "accumulated_rows"
         }
@@ -147,11 +147,15 @@ mod tests {
         fn outputs(&self, spec: &Spec) -> Vec<Slot> {
             vec![Slot::new(spec.axis("m"), spec.axis("n"), spec.element)]
         }
+    }
 
+    impl Cost for Accumulated {
         fn flops(&self, spec: &Spec) -> u64 {
             spec.axis("m") * spec.axis("n")
         }
     }
+
+    impl Operation for Accumulated {}
 
     impl Exact for Accumulated {
         fn depth(&self, spec: &Spec, _: usize) -> u64 {

@@ -2,13 +2,13 @@
 
 use calorimeter_zoo::burn::tensor::backend::Backend;
 use calorimeter_zoo::gate::Tolerance;
-use calorimeter_zoo::{BurnPass, Exact, Matrix, Operand, Operation, Pass, Sample, Slot, Spec, Value};
+use calorimeter_zoo::{BurnPass, Cost, Exact, Matrix, Operand, Operation, Pass, Sample, Signature, Slot, Spec, Value};
 
 /// Turns signs.
 #[derive(Debug)]
 pub struct Negation;
 
-impl Operation for Negation {
+impl Signature for Negation {
     fn name(&self) -> &'static str {
         "negation"
     }
@@ -28,11 +28,15 @@ impl Operation for Negation {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         vec![Slot::new(1, spec.axis("numbers"), spec.element)]
     }
+}
 
+impl Cost for Negation {
     fn flops(&self, spec: &Spec) -> u64 {
         spec.axis("numbers")
     }
 }
+
+impl Operation for Negation {}
 
 impl Exact for Negation {
     fn depth(&self, _: &Spec, _: usize) -> u64 {

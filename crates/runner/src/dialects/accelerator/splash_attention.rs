@@ -1,7 +1,9 @@
 //! What such files name and nothing here computes: it can be planned and listed, and is recorded as unsupported.
 
 use calorimeter_zoo::gate::Tolerance;
-use calorimeter_zoo::{Exact, Matrix, Operand, Operation, Sample, Slot, Spec, Suite, ZooError, register_operator};
+use calorimeter_zoo::{
+    Cost, Exact, Matrix, Operand, Operation, Sample, Signature, Slot, Spec, Suite, ZooError, register_operator,
+};
 use std::sync::Once;
 
 /// `tokamax_splash_attention`.
@@ -15,17 +17,13 @@ pub fn name_it() {
     NAMED.call_once(|| drop(register_operator(SplashAttention)));
 }
 
-impl Operation for SplashAttention {
+impl Signature for SplashAttention {
     fn name(&self) -> &'static str {
         "tokamax_splash_attention"
     }
 
     fn about(&self) -> &'static str {
         "measured by other programs on other machines; recorded as unsupported here"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Elsewhere
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -44,9 +42,17 @@ impl Operation for SplashAttention {
     fn outputs(&self, _: &Spec) -> Vec<Slot> {
         Vec::new()
     }
+}
 
+impl Cost for SplashAttention {
     fn flops(&self, _: &Spec) -> u64 {
         0
+    }
+}
+
+impl Operation for SplashAttention {
+    fn suite(&self) -> Suite {
+        Suite::Elsewhere
     }
 }
 

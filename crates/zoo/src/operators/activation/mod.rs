@@ -9,7 +9,7 @@ mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, whole};
 use crate::registry::table::Zoo;
-use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
+use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
 
 /// An activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,7 +38,7 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators(ElementwiseActivation::ALL).burn().cube().native();
 }
 
-impl Operation for ElementwiseActivation {
+impl Signature for ElementwiseActivation {
     fn name(&self) -> &'static str {
         match self {
             Self::Gelu => "gelu",
@@ -49,10 +49,6 @@ impl Operation for ElementwiseActivation {
 
     fn about(&self) -> &'static str {
         "an activation, element by element"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Ops
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -67,7 +63,9 @@ impl Operation for ElementwiseActivation {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         vec![whole(spec)]
     }
+}
 
+impl Cost for ElementwiseActivation {
     // A function such as erf, tanh or exp counts as one.
     fn flops(&self, spec: &Spec) -> u64 {
         let each = match self {
@@ -86,5 +84,11 @@ impl Operation for ElementwiseActivation {
             Self::Gelu | Self::Silu => copies(spec, 2),
             Self::GeluTanh => copies(spec, 3),
         }
+    }
+}
+
+impl Operation for ElementwiseActivation {
+    fn suite(&self) -> Suite {
+        Suite::Ops
     }
 }

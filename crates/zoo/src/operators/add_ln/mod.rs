@@ -13,7 +13,7 @@ use crate::operators::layer_norm;
 use crate::operators::layer_norm::LayerNorm;
 use crate::operators::sequences::{AXES, count, input, stored, whole};
 use crate::registry::table::Zoo;
-use crate::{Fill, FusionModel, Operand, Operation, Slot, Spec, Suite};
+use crate::{Cost, Fill, FusionModel, Operand, Operation, Signature, Slot, Spec, Suite};
 
 /// `add_ln`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,17 +27,13 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([AddLn]).burn().cube().native();
 }
 
-impl Operation for AddLn {
+impl Signature for AddLn {
     fn name(&self) -> &'static str {
         "add_ln"
     }
 
     fn about(&self) -> &'static str {
         "the sum with a residual, and its layer normalisation with gain and bias"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Ops
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -52,7 +48,9 @@ impl Operation for AddLn {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         vec![whole(spec); 2]
     }
+}
 
+impl Cost for AddLn {
     // A sum for each number, then a layer normalisation.
     fn flops(&self, spec: &Spec) -> u64 {
         count(spec) + LayerNorm.flops(spec)
@@ -68,5 +66,11 @@ impl Operation for AddLn {
             unfused_bytes: 3 * stored(spec) + LayerNorm.bytes(spec),
             fused_bytes: self.bytes(spec),
         })
+    }
+}
+
+impl Operation for AddLn {
+    fn suite(&self) -> Suite {
+        Suite::Ops
     }
 }

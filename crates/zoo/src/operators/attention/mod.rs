@@ -11,7 +11,8 @@ use crate::operators::presets::{FLAT_ATTENTION, Preset};
 use crate::operators::{sequences, traffic};
 use crate::registry::table::Zoo;
 use crate::{
-    Along, Fill, FusionModel, Moves, Operand, Operation, Slot, Spec, Suite, ZooError, operation::floats_alone,
+    Along, Cost, Fill, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError,
+    operation::floats_alone,
 };
 use calorimeter_shapes::Axes;
 
@@ -102,7 +103,7 @@ pub(super) fn register_of_models(zoo: &Zoo) {
     zoo.operators(Attention::OF_MODELS).burn();
 }
 
-impl Operation for Attention {
+impl Signature for Attention {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -115,24 +116,10 @@ impl Operation for Attention {
         }
     }
 
-    fn suite(&self) -> Suite {
-        match self.form {
-            Form::Flat | Form::Heads => Suite::Fusion,
-            Form::HeadsInF32 => Suite::Gemm,
-        }
-    }
-
     fn axes(&self) -> &'static [&'static str] {
         match self.form {
             Form::Flat => sequences::AXES,
             Form::Heads | Form::HeadsInF32 => &["batch", "heads", "sequence", "head_dim"],
-        }
-    }
-
-    fn sizes(&self, preset: Preset) -> Vec<Axes> {
-        match self.form {
-            Form::Flat => preset.first(self.axes(), FLAT_ATTENTION),
-            Form::Heads | Form::HeadsInF32 => preset.of_axes(self.axes()),
         }
     }
 
@@ -155,7 +142,9 @@ impl Operation for Attention {
         let cols = if self.stage == Stage::Mixed { size.width } else { size.sequence };
         vec![Slot::new(size.rows(), cols, spec.element)]
     }
+}
 
+impl Cost for Attention {
     // Products and sums, the scale, and for a softmax maximum, difference, exponential, sum, quotient: of the pairs that
     // see each other alone.
     fn flops(&self, spec: &Spec) -> u64 {
@@ -202,6 +191,22 @@ impl Operation for Attention {
 
     fn products(&self) -> u32 {
         2
+    }
+}
+
+impl Operation for Attention {
+    fn suite(&self) -> Suite {
+        match self.form {
+            Form::Flat | Form::Heads => Suite::Fusion,
+            Form::HeadsInF32 => Suite::Gemm,
+        }
+    }
+
+    fn sizes(&self, preset: Preset) -> Vec<Axes> {
+        match self.form {
+            Form::Flat => preset.first(self.axes(), FLAT_ATTENTION),
+            Form::Heads | Form::HeadsInF32 => preset.of_axes(self.axes()),
+        }
     }
 
     // No head knows of another.

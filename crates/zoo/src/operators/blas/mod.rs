@@ -8,7 +8,7 @@ mod reference;
 use crate::operators::product::{moves, size, weight};
 use crate::operators::traffic::number_bytes;
 use crate::registry::table::Zoo;
-use crate::{Along, Fill, Moves, Operand, Operation, Slot, Spec, Suite};
+use crate::{Along, Cost, Fill, Moves, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_recipes::{Dtype, Element};
 
 /// One of the four.
@@ -33,7 +33,7 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([Blas::Dot, Blas::Axpy, Blas::Gemv, Blas::Matmul]).burn().native();
 }
 
-impl Operation for Blas {
+impl Signature for Blas {
     fn name(&self) -> &'static str {
         match self {
             Self::Dot => "dot",
@@ -45,10 +45,6 @@ impl Operation for Blas {
 
     fn about(&self) -> &'static str {
         "a routine of BLAS on row-major operands"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Calibration
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -81,7 +77,9 @@ impl Operation for Blas {
             Self::Matmul => Slot::new(m, n, spec.element),
         }]
     }
+}
 
+impl Cost for Blas {
     // A product and a sum each.
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
@@ -104,6 +102,12 @@ impl Operation for Blas {
 
     fn products(&self) -> u32 {
         1
+    }
+}
+
+impl Operation for Blas {
+    fn suite(&self) -> Suite {
+        Suite::Calibration
     }
 
     fn moves(&self, spec: &Spec) -> Moves {

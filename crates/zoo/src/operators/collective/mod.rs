@@ -7,7 +7,7 @@ mod reference;
 use crate::operators::number_types::{FLOATS, allow};
 use crate::operators::presets::{Preset, grid};
 use crate::registry::table::Zoo;
-use crate::{Along, Moves, Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Along, Cost, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
 
 /// One of them. Inputs and outputs are matrices with a row for each device.
@@ -75,7 +75,7 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators(Collective::ALL).native();
 }
 
-impl Operation for Collective {
+impl Signature for Collective {
     fn name(&self) -> &'static str {
         match self {
             Self::AllReduce => "all_reduce",
@@ -90,10 +90,6 @@ impl Operation for Collective {
 
     fn about(&self) -> &'static str {
         "exchange between the GPUs of one host, matrix_dim or num_elements on each"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Links
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -124,7 +120,9 @@ impl Operation for Collective {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         vec![Slot::new(Self::devices(spec), self.received(spec), spec.element)]
     }
+}
 
+impl Cost for Collective {
     fn flops(&self, spec: &Spec) -> u64 {
         if self.adds() { (Self::devices(spec) - 1) * self.elements(spec) } else { 0 }
     }
@@ -139,6 +137,12 @@ impl Operation for Collective {
             Self::ReduceScatter | Self::PsumScatter | Self::AllToAll => all * (devices - 1) / devices,
             Self::SendRecv => all,
         }
+    }
+}
+
+impl Operation for Collective {
+    fn suite(&self) -> Suite {
+        Suite::Links
     }
 
     fn is_link(&self) -> bool {

@@ -8,7 +8,7 @@ use crate::operators::presets::{CONVOLUTION, Preset};
 use crate::operators::product::weight;
 use crate::operators::traffic;
 use crate::registry::table::Zoo;
-use crate::{Along, Fill, FusionModel, Moves, Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Along, Cost, Fill, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
 
 /// What follows the convolution, whose stride is 1 and whose padding keeps the size.
@@ -58,7 +58,7 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([Conv2d::Bn, Conv2d::BnRelu]).burn().folds();
 }
 
-impl Operation for Conv2d {
+impl Signature for Conv2d {
     fn name(&self) -> &'static str {
         match self {
             Self::Relu => "conv2d_relu",
@@ -69,10 +69,6 @@ impl Operation for Conv2d {
 
     fn about(&self) -> &'static str {
         "2-D convolution (NCHW, stride 1, same size) with ReLU, batch normalisation, or both"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Fusion
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -106,7 +102,9 @@ impl Operation for Conv2d {
         let rows = spec.axis("batch") * spec.axis("out_channels");
         vec![Slot::new(rows, spec.axis("size").pow(2), spec.element)]
     }
+}
 
+impl Cost for Conv2d {
     // Products and sums, padding included as everybody counts; a bias; difference, quotient, gain and bias of a
     // normalisation; a ReLU.
     fn flops(&self, spec: &Spec) -> u64 {
@@ -139,6 +137,12 @@ impl Operation for Conv2d {
 
     fn products(&self) -> u32 {
         1
+    }
+}
+
+impl Operation for Conv2d {
+    fn suite(&self) -> Suite {
+        Suite::Fusion
     }
 
     // Images move; where there is only one, all sets are alike.

@@ -9,7 +9,7 @@ use crate::operation::floats_alone;
 use crate::operators::loss;
 use crate::operators::sequences::{AXES, copies, count, input, size};
 use crate::registry::table::Zoo;
-use crate::{Along, Fill, Moves, Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Along, Cost, Fill, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::Element;
 
 /// `cross_entropy`.
@@ -24,17 +24,13 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([CrossEntropy]).burn().native();
 }
 
-impl Operation for CrossEntropy {
+impl Signature for CrossEntropy {
     fn name(&self) -> &'static str {
         "cross_entropy"
     }
 
     fn about(&self) -> &'static str {
         "the mean cross-entropy of rows of logits with the numbers of their classes, in f32"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Ops
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -61,19 +57,27 @@ impl Operation for CrossEntropy {
     fn outputs(&self, _: &Spec) -> Vec<Slot> {
         vec![loss::output()]
     }
+}
 
+impl Cost for CrossEntropy {
     // Maximum, difference, exp, sum: four for each number; logarithm, difference, sum for each row; and the mean.
     fn flops(&self, spec: &Spec) -> u64 {
         let (rows, _) = size(spec);
         4 * count(spec) + 3 * rows + 1
     }
 
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        copies(spec, 2)
+    }
+}
+
+impl Operation for CrossEntropy {
+    fn suite(&self) -> Suite {
+        Suite::Ops
+    }
+
     // Rows alone: a class is the number of a column.
     fn moves(&self, spec: &Spec) -> Moves {
         Moves::new(size(spec).0, &[Along::Rows, Along::Rows], &[])
-    }
-
-    fn intermediate(&self, spec: &Spec) -> u64 {
-        copies(spec, 2)
     }
 }

@@ -9,7 +9,7 @@ pub(super) mod reference;
 
 use crate::operators::number_types::{FLOATS, allow};
 use crate::registry::table::Zoo;
-use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,7 +41,7 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([Elementwise::Sigmoid]).burn().native();
 }
 
-impl Operation for Elementwise {
+impl Signature for Elementwise {
     fn name(&self) -> &'static str {
         match self {
             Self::TrainingAdd => "add",
@@ -53,10 +53,6 @@ impl Operation for Elementwise {
 
     fn about(&self) -> &'static str {
         "one operation on every number of one matrix or two"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Gemm
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -75,7 +71,9 @@ impl Operation for Elementwise {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         vec![Slot::new(spec.axis("m"), spec.axis("n"), spec.element)]
     }
+}
 
+impl Cost for Elementwise {
     // A sigmoid is a sign, an exponential, a sum and a quotient.
     fn flops(&self, spec: &Spec) -> u64 {
         let each = match self {
@@ -94,5 +92,11 @@ impl Operation for Elementwise {
             Self::Sigmoid => 4 * numbers,
             Self::SiluMul => (4 + 2 * spec.dtype().bytes()) * numbers,
         }
+    }
+}
+
+impl Operation for Elementwise {
+    fn suite(&self) -> Suite {
+        Suite::Gemm
     }
 }

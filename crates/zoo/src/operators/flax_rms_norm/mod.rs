@@ -9,7 +9,7 @@ mod reference;
 
 use crate::operators::number_types::{F32, FLOATS, allow};
 use crate::registry::table::Zoo;
-use crate::{Fill, Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 
 /// One direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,7 +33,7 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([FlaxRmsNorm::Inference]).burn().cube().native();
 }
 
-impl Operation for FlaxRmsNorm {
+impl Signature for FlaxRmsNorm {
     fn name(&self) -> &'static str {
         match self {
             Self::Forward => "rmsnorm_fwd",
@@ -44,10 +44,6 @@ impl Operation for FlaxRmsNorm {
 
     fn about(&self) -> &'static str {
         "root-mean-square normalisation of rows, or its gradients alone"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Gemm
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -76,7 +72,9 @@ impl Operation for FlaxRmsNorm {
             Self::Backward => vec![y, Slot::new(1, n, F32)],
         }
     }
+}
 
+impl Cost for FlaxRmsNorm {
     // Square and sum, then for each row four operations; two products. Backward: three for the dot product with the
     // gradient, four of each row, three for x's gradient and three for the weight's.
     fn flops(&self, spec: &Spec) -> u64 {
@@ -93,5 +91,11 @@ impl Operation for FlaxRmsNorm {
             Self::Backward => 9,
         };
         tensors * 4 * spec.axis("m") * spec.axis("n")
+    }
+}
+
+impl Operation for FlaxRmsNorm {
+    fn suite(&self) -> Suite {
+        Suite::Gemm
     }
 }

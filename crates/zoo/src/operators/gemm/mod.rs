@@ -10,7 +10,7 @@ mod reference;
 use crate::operators::number_types::{BF16, F16, F32, allow};
 use crate::operators::product::{AXES, in_sixteens, moves, size};
 use crate::registry::table::Zoo;
-use crate::{Along, Fill, Implementation, Moves, Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Along, Cost, Fill, Implementation, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::{Dtype, Element};
 
 /// A product by what is given and what is done with it.
@@ -76,7 +76,7 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators(Gemm::ALL).burn().native_where(Gemm::natively);
 }
 
-impl Operation for Gemm {
+impl Signature for Gemm {
     fn name(&self) -> &'static str {
         match self {
             Self::MultipleRun => "gemm_multiple_run",
@@ -90,10 +90,6 @@ impl Operation for Gemm {
 
     fn about(&self) -> &'static str {
         "product of two matrices in a type of one's choice"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Gemm
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -130,7 +126,9 @@ impl Operation for Gemm {
         let (m, _, n) = size(spec);
         vec![Slot::new(m, n, self.output(spec))]
     }
+}
 
+impl Cost for Gemm {
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
         let after = match self {
@@ -161,6 +159,12 @@ impl Operation for Gemm {
 
     fn products(&self) -> u32 {
         1
+    }
+}
+
+impl Operation for Gemm {
+    fn suite(&self) -> Suite {
+        Suite::Gemm
     }
 
     // A, B, the scales of both, and what is added.

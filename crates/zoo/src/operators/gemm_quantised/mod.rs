@@ -15,7 +15,7 @@ mod reference;
 use crate::operators::number_types::{BF16, allow};
 use crate::operators::product::{AXES, in_sixteens, moves, size};
 use crate::registry::table::Zoo;
-use crate::{Along, Implementation, Moves, Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Along, Cost, Implementation, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::{Dtype, Element};
 
 /// Which numbers share a scale.
@@ -99,7 +99,7 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators(GemmQuantised::OF_BLOCKS).burn();
 }
 
-impl Operation for GemmQuantised {
+impl Signature for GemmQuantised {
     fn name(&self) -> &'static str {
         match self {
             Self(Shared::Line, Scaling::Dynamic) => "gemm_fp8_rowwise",
@@ -114,10 +114,6 @@ impl Operation for GemmQuantised {
 
     fn about(&self) -> &'static str {
         "product of two bf16 matrices that are quantised to e4m3 first"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Gemm
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -146,7 +142,9 @@ impl Operation for GemmQuantised {
         let (m, _, n) = size(spec);
         vec![Slot::new(m, n, BF16)]
     }
+}
 
+impl Cost for GemmQuantised {
     // To quantise a number: a comparison, a division, a clip, a rounding; and a division for each scale.
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
@@ -180,6 +178,12 @@ impl Operation for GemmQuantised {
 
     fn products(&self) -> u32 {
         1
+    }
+}
+
+impl Operation for GemmQuantised {
+    fn suite(&self) -> Suite {
+        Suite::Gemm
     }
 
     fn moves(&self, spec: &Spec) -> Moves {

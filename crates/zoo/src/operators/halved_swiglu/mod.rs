@@ -7,7 +7,7 @@ mod reference;
 
 use crate::operators::number_types::{FLOATS, allow};
 use crate::registry::table::Zoo;
-use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 
 /// One direction. `n` is the width of the input, a and b together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,7 +29,7 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators(HalvedSwiglu::ALL).burn().native();
 }
 
-impl Operation for HalvedSwiglu {
+impl Signature for HalvedSwiglu {
     fn name(&self) -> &'static str {
         match self {
             Self::Forward => "swiglu_fwd",
@@ -39,10 +39,6 @@ impl Operation for HalvedSwiglu {
 
     fn about(&self) -> &'static str {
         "SwiGLU of two halves, or its gradient alone"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Gemm
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -73,7 +69,9 @@ impl Operation for HalvedSwiglu {
             Self::Backward => Slot::new(m, n, spec.element),
         }]
     }
+}
 
+impl Cost for HalvedSwiglu {
     // A sigmoid is four operations. Forward two products more; backward silu(a) and its slope, and three products.
     fn flops(&self, spec: &Spec) -> u64 {
         let each = match self {
@@ -89,5 +87,11 @@ impl Operation for HalvedSwiglu {
             Self::Backward => 8,
         };
         halves * 4 * spec.axis("m") * spec.axis("n") / 2
+    }
+}
+
+impl Operation for HalvedSwiglu {
+    fn suite(&self) -> Suite {
+        Suite::Gemm
     }
 }

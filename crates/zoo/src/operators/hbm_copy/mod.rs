@@ -7,7 +7,7 @@ mod reference;
 
 use crate::operators::number_types::{FLOATS, allow};
 use crate::registry::table::Zoo;
-use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 
 /// `single_device_hbm_copy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,17 +18,13 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([HbmCopy]).burn().native();
 }
 
-impl Operation for HbmCopy {
+impl Signature for HbmCopy {
     fn name(&self) -> &'static str {
         "single_device_hbm_copy"
     }
 
     fn about(&self) -> &'static str {
         "copy of so many elements"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Gemm
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -46,8 +42,16 @@ impl Operation for HbmCopy {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         vec![Slot::new(1, spec.axis("num_elements"), spec.element)]
     }
+}
 
+impl Cost for HbmCopy {
     fn flops(&self, _: &Spec) -> u64 {
         0
+    }
+}
+
+impl Operation for HbmCopy {
+    fn suite(&self) -> Suite {
+        Suite::Gemm
     }
 }

@@ -9,7 +9,7 @@ pub(super) mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, whole};
 use crate::registry::table::Zoo;
-use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
+use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
 
 /// `layer_norm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,17 +26,13 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([LayerNorm]).burn().cube().native();
 }
 
-impl Operation for LayerNorm {
+impl Signature for LayerNorm {
     fn name(&self) -> &'static str {
         "layer_norm"
     }
 
     fn about(&self) -> &'static str {
         "layer normalisation of rows, with gain and bias"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Ops
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -51,7 +47,9 @@ impl Operation for LayerNorm {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         vec![whole(spec)]
     }
+}
 
+impl Cost for LayerNorm {
     // Sum; difference; square and sum; scale, gain and bias: seven for each number.
     fn flops(&self, spec: &Spec) -> u64 {
         7 * count(spec)
@@ -59,5 +57,11 @@ impl Operation for LayerNorm {
 
     fn intermediate(&self, spec: &Spec) -> u64 {
         copies(spec, 3)
+    }
+}
+
+impl Operation for LayerNorm {
+    fn suite(&self) -> Suite {
+        Suite::Ops
     }
 }

@@ -9,7 +9,7 @@ use crate::operators::presets::{LINEAR, Preset};
 use crate::operators::product::{moves, size, weight};
 use crate::operators::traffic;
 use crate::registry::table::Zoo;
-use crate::{Activation, Along, Fill, FusionModel, Moves, Operand, Operation, Slot, Spec, Suite};
+use crate::{Activation, Along, Cost, Fill, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_shapes::Axes;
 
 /// What follows the bias.
@@ -48,7 +48,7 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators(LinearBias::ALL).burn().native();
 }
 
-impl Operation for LinearBias {
+impl Signature for LinearBias {
     fn name(&self) -> &'static str {
         match self {
             Self::Plain => "linear_bias",
@@ -60,10 +60,6 @@ impl Operation for LinearBias {
 
     fn about(&self) -> &'static str {
         "linear layer with bias, weights [n, k], then an activation or none"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Fusion
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -80,7 +76,9 @@ impl Operation for LinearBias {
         let (m, _, n) = size(spec);
         vec![Slot::new(m, n, spec.element)]
     }
+}
 
+impl Cost for LinearBias {
     // Products and sums, the bias, and the activation: a GELU scales, takes the error function, adds, multiplies, halves.
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
@@ -109,6 +107,12 @@ impl Operation for LinearBias {
 
     fn products(&self) -> u32 {
         1
+    }
+}
+
+impl Operation for LinearBias {
+    fn suite(&self) -> Suite {
+        Suite::Fusion
     }
 
     fn moves(&self, spec: &Spec) -> Moves {

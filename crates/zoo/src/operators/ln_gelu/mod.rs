@@ -10,7 +10,7 @@ mod reference;
 use crate::operators::layer_norm::LayerNorm;
 use crate::operators::sequences::{AXES, count, stored};
 use crate::registry::table::Zoo;
-use crate::{FusionModel, Operand, Operation, Slot, Spec, Suite};
+use crate::{Cost, FusionModel, Operand, Operation, Signature, Slot, Spec, Suite};
 
 /// `ln_gelu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,17 +21,13 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([LnGelu]).burn().cube().native();
 }
 
-impl Operation for LnGelu {
+impl Signature for LnGelu {
     fn name(&self) -> &'static str {
         "ln_gelu"
     }
 
     fn about(&self) -> &'static str {
         "layer normalisation with gain and bias, then GELU"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Ops
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -45,7 +41,9 @@ impl Operation for LnGelu {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         LayerNorm.outputs(spec)
     }
+}
 
+impl Cost for LnGelu {
     // A layer normalisation; scale, erf, add, multiply and halve: five for each number.
     fn flops(&self, spec: &Spec) -> u64 {
         LayerNorm.flops(spec) + 5 * count(spec)
@@ -61,5 +59,11 @@ impl Operation for LnGelu {
             unfused_bytes: LayerNorm.bytes(spec) + 2 * stored(spec),
             fused_bytes: self.bytes(spec),
         })
+    }
+}
+
+impl Operation for LnGelu {
+    fn suite(&self) -> Suite {
+        Suite::Ops
     }
 }

@@ -8,7 +8,7 @@ use crate::operators::presets::{LINEAR, Preset};
 use crate::operators::product::{moves, size, weight};
 use crate::operators::traffic;
 use crate::registry::table::Zoo;
-use crate::{Along, FusionModel, Moves, Operand, Operation, Slot, Spec, Suite};
+use crate::{Along, Cost, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_shapes::Axes;
 
 /// `ln_linear`.
@@ -27,17 +27,13 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([LnLinear]).burn();
 }
 
-impl Operation for LnLinear {
+impl Signature for LnLinear {
     fn name(&self) -> &'static str {
         "ln_linear"
     }
 
     fn about(&self) -> &'static str {
         "layer normalisation with gain and bias, then a linear layer without, weights [n, k]"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Fusion
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -55,7 +51,9 @@ impl Operation for LnLinear {
         let (m, _, n) = size(spec);
         vec![Slot::new(m, n, spec.element)]
     }
+}
 
+impl Cost for LnLinear {
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
         LayerNorm.flops(&first(spec)) + 2 * m * k * n
@@ -74,6 +72,12 @@ impl Operation for LnLinear {
 
     fn products(&self) -> u32 {
         1
+    }
+}
+
+impl Operation for LnLinear {
+    fn suite(&self) -> Suite {
+        Suite::Fusion
     }
 
     fn moves(&self, spec: &Spec) -> Moves {

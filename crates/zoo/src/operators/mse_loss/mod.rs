@@ -8,7 +8,7 @@ mod reference;
 use crate::operators::loss;
 use crate::operators::sequences::{AXES, copies, count, input};
 use crate::registry::table::Zoo;
-use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
+use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
 
 /// `mse_loss`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,17 +19,13 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([MseLoss]).burn().native();
 }
 
-impl Operation for MseLoss {
+impl Signature for MseLoss {
     fn name(&self) -> &'static str {
         "mse_loss"
     }
 
     fn about(&self) -> &'static str {
         "the mean of the squared differences of two inputs, in f32"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Ops
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -44,7 +40,9 @@ impl Operation for MseLoss {
     fn outputs(&self, _: &Spec) -> Vec<Slot> {
         vec![loss::output()]
     }
+}
 
+impl Cost for MseLoss {
     // Difference, square, sum: three for each number; and the mean.
     fn flops(&self, spec: &Spec) -> u64 {
         3 * count(spec) + 1
@@ -52,5 +50,11 @@ impl Operation for MseLoss {
 
     fn intermediate(&self, spec: &Spec) -> u64 {
         copies(spec, 3)
+    }
+}
+
+impl Operation for MseLoss {
+    fn suite(&self) -> Suite {
+        Suite::Ops
     }
 }

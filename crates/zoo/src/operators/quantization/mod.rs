@@ -11,7 +11,7 @@ mod reference;
 use crate::operators::number_types::{BF16, F32, allow};
 use crate::operators::product::column;
 use crate::registry::table::Zoo;
-use crate::{Along, Fill, Matrix, Moves, Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Along, Cost, Fill, Matrix, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::Element;
 
 /// A quantisation by where its scales come from, and whether the matrix is transposed first.
@@ -73,7 +73,7 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators(Quantization::ALL).burn().native_where(Quantization::natively);
 }
 
-impl Operation for Quantization {
+impl Signature for Quantization {
     fn name(&self) -> &'static str {
         match self {
             Self::Rows => "quantization",
@@ -85,10 +85,6 @@ impl Operation for Quantization {
 
     fn about(&self) -> &'static str {
         "codes and scales of a bf16 matrix"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Gemm
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -110,11 +106,24 @@ impl Operation for Quantization {
         let scales = if self.is_static() { 1 } else { rows };
         vec![Slot::new(rows, cols, self.output(spec)), Slot::new(scales, 1, F32)]
     }
+}
 
+impl Cost for Quantization {
     // A comparison, a division, a clip and a rounding for each number; a division for each scale.
     fn flops(&self, spec: &Spec) -> u64 {
         let (rows, cols) = self.size(spec);
         if self.is_static() { 3 * rows * cols } else { 4 * rows * cols + rows }
+    }
+
+    fn intermediate(&self, spec: &Spec) -> u64 {
+        let (rows, cols) = self.size(spec);
+        (2 + 4) * rows * cols
+    }
+}
+
+impl Operation for Quantization {
+    fn suite(&self) -> Suite {
+        Suite::Gemm
     }
 
     // Codes and, where each row of codes has its own, scales.
@@ -122,10 +131,5 @@ impl Operation for Quantization {
         let input = if self.is_transposed() { Along::Columns } else { Along::Rows };
         let scales = if self.is_static() { Along::Nothing } else { Along::Rows };
         Moves::new(self.size(spec).0, &[input], &[Along::Rows, scales])
-    }
-
-    fn intermediate(&self, spec: &Spec) -> u64 {
-        let (rows, cols) = self.size(spec);
-        (2 + 4) * rows * cols
     }
 }

@@ -9,7 +9,7 @@ mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, whole};
 use crate::registry::table::Zoo;
-use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
+use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
 
 /// `rms_norm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,17 +20,13 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([RmsNorm]).burn().cube().native();
 }
 
-impl Operation for RmsNorm {
+impl Signature for RmsNorm {
     fn name(&self) -> &'static str {
         "rms_norm"
     }
 
     fn about(&self) -> &'static str {
         "normalisation of rows by their root mean square, with gain"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Ops
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -45,7 +41,9 @@ impl Operation for RmsNorm {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         vec![whole(spec)]
     }
+}
 
+impl Cost for RmsNorm {
     // Square and sum; scale and gain: four for each number.
     fn flops(&self, spec: &Spec) -> u64 {
         4 * count(spec)
@@ -53,5 +51,11 @@ impl Operation for RmsNorm {
 
     fn intermediate(&self, spec: &Spec) -> u64 {
         copies(spec, 2)
+    }
+}
+
+impl Operation for RmsNorm {
+    fn suite(&self) -> Suite {
+        Suite::Ops
     }
 }

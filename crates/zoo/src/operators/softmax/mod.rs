@@ -9,7 +9,7 @@ pub(super) mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, whole};
 use crate::registry::table::Zoo;
-use crate::{Fill, Operand, Operation, Slot, Spec, Suite};
+use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
 
 /// `softmax`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,17 +20,13 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([Softmax]).burn().cube().native();
 }
 
-impl Operation for Softmax {
+impl Signature for Softmax {
     fn name(&self) -> &'static str {
         "softmax"
     }
 
     fn about(&self) -> &'static str {
         "softmax of rows"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Ops
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -44,7 +40,9 @@ impl Operation for Softmax {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         vec![whole(spec)]
     }
+}
 
+impl Cost for Softmax {
     // Maximum, difference, exp, sum, quotient: five for each number.
     fn flops(&self, spec: &Spec) -> u64 {
         5 * count(spec)
@@ -52,5 +50,11 @@ impl Operation for Softmax {
 
     fn intermediate(&self, spec: &Spec) -> u64 {
         copies(spec, 2)
+    }
+}
+
+impl Operation for Softmax {
+    fn suite(&self) -> Suite {
+        Suite::Ops
     }
 }

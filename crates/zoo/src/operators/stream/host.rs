@@ -1,7 +1,7 @@
 //! By plain Rust on the processor, in memory that is kept: what burn allocates for each output costs more than moving it.
 
 use super::{FACTOR, Stream};
-use crate::{HostOpen, Matrix, Operation, Output, Spec, Workload, ZooError};
+use crate::{HostOpen, Matrix, Operation, Output, Signature, Spec, Workload, ZooError};
 use rayon::prelude::*;
 
 /// The arrays of one launch.

@@ -7,7 +7,7 @@ mod native;
 mod reference;
 
 use crate::registry::table::Zoo;
-use crate::{Operand, Operation, Slot, Spec, Suite};
+use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_recipes::{Dtype, Element};
 
 /// One of the four.
@@ -44,7 +44,7 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators(Stream::ALL).burn().native().host_where(Stream::on_the_host);
 }
 
-impl Operation for Stream {
+impl Signature for Stream {
     fn name(&self) -> &'static str {
         match self {
             Self::Copy => "stream_copy",
@@ -56,10 +56,6 @@ impl Operation for Stream {
 
     fn about(&self) -> &'static str {
         "a kernel of STREAM over so many elements"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Calibration
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -77,7 +73,9 @@ impl Operation for Stream {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         vec![Slot::new(1, spec.axis("elements"), spec.element)]
     }
+}
 
+impl Cost for Stream {
     fn flops(&self, spec: &Spec) -> u64 {
         let each = match self {
             Self::Copy => 0,
@@ -85,6 +83,12 @@ impl Operation for Stream {
             Self::Triad => 2,
         };
         each * spec.axis("elements")
+    }
+}
+
+impl Operation for Stream {
+    fn suite(&self) -> Suite {
+        Suite::Calibration
     }
 
     // The GEMM suite shows what memory gives, too.

@@ -9,7 +9,7 @@ mod reference;
 
 use crate::operators::sequences::{AXES, copies, count, input, stored, whole};
 use crate::registry::table::Zoo;
-use crate::{Fill, FusionModel, Operand, Operation, Slot, Spec, Suite};
+use crate::{Cost, Fill, FusionModel, Operand, Operation, Signature, Slot, Spec, Suite};
 
 /// `swiglu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,17 +20,13 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([Swiglu]).burn().cube().native();
 }
 
-impl Operation for Swiglu {
+impl Signature for Swiglu {
     fn name(&self) -> &'static str {
         "swiglu"
     }
 
     fn about(&self) -> &'static str {
         "silu of a gate, times another input"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Ops
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -44,7 +40,9 @@ impl Operation for Swiglu {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         vec![whole(spec)]
     }
+}
 
+impl Cost for Swiglu {
     // Negate, exp, add, divide, multiply: five for each number.
     fn flops(&self, spec: &Spec) -> u64 {
         5 * count(spec)
@@ -60,5 +58,11 @@ impl Operation for Swiglu {
             unfused_bytes: 5 * stored(spec),
             fused_bytes: self.bytes(spec),
         })
+    }
+}
+
+impl Operation for Swiglu {
+    fn suite(&self) -> Suite {
+        Suite::Ops
     }
 }

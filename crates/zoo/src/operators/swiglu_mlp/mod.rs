@@ -8,7 +8,7 @@ use crate::operators::presets::{LINEAR, Preset};
 use crate::operators::product::{size, weight};
 use crate::operators::traffic;
 use crate::registry::table::Zoo;
-use crate::{Along, FusionModel, Moves, Operand, Operation, Slot, Spec, Suite};
+use crate::{Along, Cost, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite};
 use calorimeter_shapes::Axes;
 
 /// `swiglu_mlp`: m rows, k numbers wide outside and n inside.
@@ -20,31 +20,13 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators([SwigluMlp]).burn();
 }
 
-impl Operation for SwigluMlp {
+impl Signature for SwigluMlp {
     fn name(&self) -> &'static str {
         "swiglu_mlp"
     }
 
     fn about(&self) -> &'static str {
         "gated MLP: k wide, n hidden, gate and up weights [n, k], down weights [k, n]"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Fusion
-    }
-
-    fn products(&self) -> u32 {
-        2
-    }
-
-    // A single row goes round in its k columns, with the weights that lead there.
-    fn moves(&self, spec: &Spec) -> Moves {
-        match size(spec) {
-            (1, k, _) => {
-                Moves::new(k, &[Along::Nothing, Along::Nothing, Along::Nothing, Along::Rows], &[Along::Columns])
-            }
-            (m, ..) => Moves::new(m, &[Along::Rows], &[Along::Rows]),
-        }
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -60,6 +42,12 @@ impl Operation for SwigluMlp {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         let (m, k, _) = size(spec);
         vec![Slot::new(m, k, spec.element)]
+    }
+}
+
+impl Cost for SwigluMlp {
+    fn products(&self) -> u32 {
+        2
     }
 
     // Three products, a SiLU and the gating.
@@ -80,6 +68,22 @@ impl Operation for SwigluMlp {
         let kernels =
             [("matmul", product), ("matmul", product), ("silu", 2 * m * n), ("mul", 3 * m * n), ("matmul", product)];
         Some(traffic::model(spec, &kernels, self.bytes(spec)))
+    }
+}
+
+impl Operation for SwigluMlp {
+    fn suite(&self) -> Suite {
+        Suite::Fusion
+    }
+
+    // A single row goes round in its k columns, with the weights that lead there.
+    fn moves(&self, spec: &Spec) -> Moves {
+        match size(spec) {
+            (1, k, _) => {
+                Moves::new(k, &[Along::Nothing, Along::Nothing, Along::Nothing, Along::Rows], &[Along::Columns])
+            }
+            (m, ..) => Moves::new(m, &[Along::Rows], &[Along::Rows]),
+        }
     }
 
     fn sizes(&self, preset: Preset) -> Vec<Axes> {

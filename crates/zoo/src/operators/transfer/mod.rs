@@ -7,7 +7,7 @@ mod reference;
 use crate::operators::number_types::{FLOATS, allow};
 use crate::operators::presets::{Preset, grid};
 use crate::registry::table::Zoo;
-use crate::{Operand, Operation, Slot, Spec, Suite, ZooError};
+use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
 
 /// One of them.
@@ -56,7 +56,7 @@ pub(super) fn register(zoo: &Zoo) {
     zoo.operators(Transfer::ALL).native();
 }
 
-impl Operation for Transfer {
+impl Signature for Transfer {
     fn name(&self) -> &'static str {
         match (self.way, self.pinned) {
             (Way::ToDevice, true) => "host_to_device",
@@ -71,10 +71,6 @@ impl Operation for Transfer {
 
     fn about(&self) -> &'static str {
         "copy of so many MiB between host and device"
-    }
-
-    fn suite(&self) -> Suite {
-        Suite::Links
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -92,13 +88,21 @@ impl Operation for Transfer {
     fn outputs(&self, spec: &Spec) -> Vec<Slot> {
         vec![Slot::new(1, Self::numbers(spec), spec.element); self.ways() as usize]
     }
+}
 
+impl Cost for Transfer {
     fn flops(&self, _: &Spec) -> u64 {
         0
     }
 
     fn bytes(&self, spec: &Spec) -> u64 {
         self.ways() * spec.axis("data_size_mib") * MIB
+    }
+}
+
+impl Operation for Transfer {
+    fn suite(&self) -> Suite {
+        Suite::Links
     }
 
     fn is_link(&self) -> bool {

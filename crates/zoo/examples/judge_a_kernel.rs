@@ -1,0 +1,43 @@
+//! `calorimeter-zoo` alone: an operator's inputs, what two kernels of one's own make of them, and which of them is right.
+//!
+//! `cargo run -p calorimeter-zoo --example judge_a_kernel`
+
+use calorimeter_recipes::{Dtype, Element};
+use calorimeter_shapes::Axes;
+use calorimeter_zoo::{Matrix, OperatorProblem, Output, Spec, ZooError};
+
+fn main() -> Result<(), ZooError> {
+    let axes = Axes::from([("batch", 2), ("sequence", 16), ("dimension", 64)]);
+    let spec = Spec { axes, element: Element::Float(Dtype::F32), output: None };
+    let problem = OperatorProblem { operator: "softmax".parse()?, spec, seed: 42 };
+    println!("{}: {} operations", problem.operator, problem.operator.flops(&problem.spec));
+
+    let inputs = problem.inputs();
+    let references = problem.references(&inputs);
+    let judged = |kernel: fn(&[f32]) -> Vec<f32>| problem.judge(&[by_rows(&inputs[0], kernel)], &references, false);
+
+    let right = judged(softmax).expect("it subtracts the largest");
+    println!("right, with a relative error of {:.1e}", right.rel_l2);
+    let wrong = judged(as_in_the_textbook).expect_err("some rows are too large for an exponential in f32");
+    println!("wrong: {wrong}");
+    Ok(())
+}
+
+fn by_rows(x: &Matrix, kernel: fn(&[f32]) -> Vec<f32>) -> Output {
+    Output { rows: x.rows, cols: x.cols, values: (0..x.rows).flat_map(|row| kernel(x.row(row))).collect() }
+}
+
+fn softmax(row: &[f32]) -> Vec<f32> {
+    let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    as_in_the_textbook(&row.iter().map(|x| x - largest).collect::<Vec<f32>>())
+}
+
+fn as_in_the_textbook(row: &[f32]) -> Vec<f32> {
+    let sum: f32 = row.iter().map(|x| x.exp()).sum();
+    row.iter().map(|x| x.exp() / sum).collect()
+}
+
+#[test]
+fn it_runs() {
+    main().unwrap();
+}

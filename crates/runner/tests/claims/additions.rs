@@ -227,6 +227,10 @@ fn the_same_files_are_ours_or_anothers() {
     let tree = tree();
     ADDITIONS.iter().for_each(|addition| addition.make(tree.path()));
     ENTRIES.into_iter().for_each(|entry| enter(tree.path(), entry));
+    // All that is built below differs from this tree by a file and two lines for each addition, and a line for each entry.
+    let (new, changed) = differences(tree.path(), &outside::root());
+    let lines: usize = changed.iter().map(|(_, lines)| lines.len()).sum();
+    assert_eq!((new.len(), lines), (ADDITIONS.len(), 2 * ADDITIONS.len() + ENTRIES.len()), "{new:?} {changed:?}");
     let features = ["-p", "calorimeter-runner", "--no-default-features", "--features", "cpu"];
     let program = outside::build(tree.path(), "calorimeter", &features);
     let config = fs::read_to_string(outside::root().join("examples/own_program/config.yml")).unwrap();

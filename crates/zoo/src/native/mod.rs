@@ -25,11 +25,11 @@ type Enqueue = Box<dyn FnMut(&mut Set) -> Result<(), NativeError> + Send>;
 
 /// The memory of one pass. It stays where it is, so that a graph of the pass can be replayed.
 pub struct Set {
-    /// In the order of [`Operation::inputs`].
+    /// In the order of [`Signature::inputs`](crate::Signature::inputs).
     pub inputs: Vec<Buffer>,
     /// Those of [`NativePass::between`].
     pub between: Vec<Buffer>,
-    /// In the order of [`Operation::outputs`].
+    /// In the order of [`Signature::outputs`](crate::Signature::outputs).
     pub outputs: Vec<Buffer>,
 }
 

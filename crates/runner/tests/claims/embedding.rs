@@ -2,8 +2,8 @@
 
 use crate::scene::Scene;
 use calorimeter_runner::dialects::Source;
-use calorimeter_runner::run::{Place, Request, Show};
-use calorimeter_runner::worker::{InProcess, Stage};
+use calorimeter_runner::run::{Event, Listener, Place, Request};
+use calorimeter_runner::worker::InProcess;
 use calorimeter_sinks::{Record, Status};
 
 #[derive(Default)]
@@ -13,19 +13,20 @@ struct Seen {
     records: Vec<Record>,
 }
 
-impl Show for Seen {
-    fn start(&mut self, cases: usize, already: usize) {
-        assert_eq!(already, 0);
-        self.cases = cases;
-    }
-
-    fn touch(&mut self, id: &str, _: Stage) {
-        assert!(id.contains("/cpu/f32/"), "{id}");
-        self.touched += 1;
-    }
-
-    fn record(&mut self, record: &Record) {
-        self.records.push(record.clone());
+impl Listener for Seen {
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::Begun { cases, already } => {
+                assert_eq!(already, 0);
+                self.cases = cases;
+            }
+            Event::Touched { case, .. } => {
+                assert!(case.contains("/cpu/f32/"), "{case}");
+                self.touched += 1;
+            }
+            Event::Ended(record) => self.records.push(*record),
+            other => panic!("{other:?}"),
+        }
     }
 }
 

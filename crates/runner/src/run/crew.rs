@@ -6,7 +6,7 @@ use super::found_devices::FoundDevices;
 use super::kernels::Lookout;
 use crate::devices;
 use crate::noise_floor::Floor;
-use crate::plan::{Arm, Group, Plan};
+use crate::plan::{Group, Plan, PlannedCase};
 use crate::worker::{AssignedCase, Assignment, Executor, WorkerError};
 use calorimeter_case::Device;
 use calorimeter_timing::Options;
@@ -38,14 +38,14 @@ impl Crew<'_> {
         let entry = self.plan.entry(group);
         let device = self.devices.of(entry.device);
         let margin = self.floors[&entry.device].margin(entry.timing.margin);
-        let is_wanted = |planned: &Arm| planned.supported().is_ok() && desk.wants(planned.id());
-        let assigned = |(at, planned): (usize, &Arm)| {
+        let is_wanted = |planned: &PlannedCase| planned.supported().is_ok() && desk.wants(planned.id());
+        let assigned = |(at, planned): (usize, &PlannedCase)| {
             let case = planned.case();
-            let against = group.against(at).map(|at| &group.arms()[at]).filter(|one| is_wanted(one));
+            let against = group.against(at).map(|at| &group.cases()[at]).filter(|one| is_wanted(one));
             let sets = devices::sets(device, group.regime(), case.bytes.unwrap_or(0));
             AssignedCase { case, against: against.map(|one| one.id().clone()), sets, kernels: None }
         };
-        let cases = group.arms().iter().enumerate().filter(|(_, planned)| is_wanted(planned));
+        let cases = group.cases().iter().enumerate().filter(|(_, planned)| is_wanted(planned));
         Assignment {
             cases: cases.map(assigned).collect(),
             device: device.facts(),

@@ -1,7 +1,7 @@
 //! Where a run's records arrive: each is put on disk, then told.
 
 use crate::host::now;
-use crate::plan::{Arm, Group};
+use crate::plan::{Group, PlannedCase};
 use crate::worker::{Event, Listener};
 use calorimeter_case::{CaseId, Record, Status};
 use calorimeter_sinks::{Journal, SinkError};
@@ -34,17 +34,17 @@ impl<'a> Desk<'a> {
 
     /// Whether an earlier part of the run has ended every case of a group.
     pub fn is_complete(&self, group: &Group) -> bool {
-        group.arms().iter().all(|planned| self.earlier.contains_key(planned.id()))
+        group.cases().iter().all(|planned| self.earlier.contains_key(planned.id()))
     }
 
     /// Begins a group: what is known not to run is recorded without asking a device.
     pub fn begin(&mut self, group: &Group) {
         self.turn = now().to_rfc3339();
-        let refused = |planned: &Arm| {
+        let refused = |planned: &PlannedCase| {
             let reason = planned.supported().err()?;
             Some(Record::without_time(planned.case(), Status::Unsupported, reason))
         };
-        group.arms().iter().filter_map(refused).for_each(|record| self.take(record));
+        group.cases().iter().filter_map(refused).for_each(|record| self.take(record));
     }
 
     /// Whether a case is still to be measured, or again: what was measured in an earlier part of the run is measured

@@ -7,13 +7,13 @@ use calorimeter_runner::worker::InProcess;
 use calorimeter_sinks::{Record, Status};
 
 #[derive(Default)]
-struct Seen {
+struct Heard {
     cases: usize,
     touched: usize,
     records: Vec<Record>,
 }
 
-impl Listener for Seen {
+impl Listener for Heard {
     fn hear(&mut self, event: Event) {
         match event {
             Event::Begun { cases, already } => {
@@ -41,13 +41,13 @@ models: [{shapes: [{name: custom, shapes: [[4, 32, 16]]}]}]";
     let source = Source { path: "inline.yml".into(), text: text.into() };
     let prepared = Request { sources: vec![source], ..Request::default() }.prepare().unwrap();
     let place = Place { dir: scene.path("out"), output_dir: scene.path("out") };
-    let mut seen = Seen::default();
-    let outcome = prepared.start(&place, &mut InProcess::default(), &mut seen).unwrap();
+    let mut heard = Heard::default();
+    let outcome = prepared.start(&place, &mut InProcess::default(), &mut heard).unwrap();
     assert!(!outcome.interrupted && outcome.errors.is_empty() && outcome.paths.len() == 3);
     assert!(outcome.records.iter().all(|record| record.outcome.status == Status::Ok), "{:?}", outcome.records);
-    assert_eq!((seen.cases, seen.records.len()), (2, 2));
-    assert!(seen.touched > 2 * 6);
-    assert_eq!(scene.journal("out").records, seen.records);
-    seen.records.iter_mut().for_each(|record| drop(record.take_series()));
-    assert_eq!(outcome.records, seen.records);
+    assert_eq!((heard.cases, heard.records.len()), (2, 2));
+    assert!(heard.touched > 2 * 6);
+    assert_eq!(scene.journal("out").records, heard.records);
+    heard.records.iter_mut().for_each(|record| drop(record.take_series()));
+    assert_eq!(outcome.records, heard.records);
 }

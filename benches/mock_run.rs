@@ -2,7 +2,7 @@
 //! a worker process, the journal and the derived files must stay below 5 s.
 
 use calorimeter_runner::dialects::Source;
-use calorimeter_runner::run::{Place, Prepared, Request, RunError, Show};
+use calorimeter_runner::run::{Event, Listener, Place, Prepared, Request, RunError};
 use calorimeter_runner::worker::{Kept, Subprocess, serve_if_worker};
 use criterion::{BatchSize, Criterion, Throughput};
 use tempfile::TempDir;
@@ -19,7 +19,9 @@ models: [{shapes: [{name: sweep, min_power: 6, max_power: 10}]}]
 ";
 
 struct Silent;
-impl Show for Silent {}
+impl Listener for Silent {
+    fn hear(&mut self, _: Event) {}
+}
 
 fn mock_run(criterion: &mut Criterion) -> Result<(), RunError> {
     let source = Source { path: "inline.yml".into(), text: TEXT.into() };

@@ -3,7 +3,7 @@
 //! `cargo run -p calorimeter-runner --example runner [-- configs/quickstart.yml]`
 
 use calorimeter_runner::dialects::Source;
-use calorimeter_runner::run::{Place, Request, RunError, Show};
+use calorimeter_runner::run::{Event, Listener, Place, Request, RunError};
 use calorimeter_runner::worker::{Kept, Subprocess, serve_if_worker};
 
 const CASES: &str = "
@@ -16,8 +16,9 @@ models: [{model: ln_linear_gelu, shapes: [{name: custom, shapes: [[1, 512, 512],
 
 struct Lines;
 
-impl Show for Lines {
-    fn record(&mut self, record: &calorimeter_sinks::Record) {
+impl Listener for Lines {
+    fn hear(&mut self, event: Event) {
+        let Event::Ended(record) = event else { return };
         let time = record.time.time_ns.map_or_else(String::new, |time| format!("{:.1} us", time.median / 1e3));
         println!("{:<62} {:9} {time:>12}", record.case.id, record.outcome.status.to_string());
     }

@@ -1,7 +1,7 @@
 //! Clocks that this program has locked. They are let go on every way out; where there was none, because the program was
 //! killed, the next start finds a note and lets them go.
 
-use crate::clock_notes::{Note, PATIENCE, Told, file_name, folder};
+use crate::clock_notes::{LockedDevice, Note, PATIENCE, file_name, folder};
 use crate::devices::DiscoveredDevice;
 use crate::host;
 use crate::platforms;
@@ -21,7 +21,7 @@ static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());
 struct Held {
     lock: Box<dyn ClockLock>,
     note: Note,
-    told: Told,
+    locked: LockedDevice,
 }
 
 /// Why a clock cannot be locked.
@@ -59,7 +59,7 @@ impl Locks {
         mut lock: Box<dyn ClockLock>,
         folder: &Path,
     ) -> Result<(), String> {
-        let told = Told {
+        let locked = LockedDevice {
             device: found.device.to_string(),
             identity: found.identity.clone(),
             clock,
@@ -70,12 +70,12 @@ impl Locks {
         let mut held = held();
         let mut note = Note::open(&folder.join(file_name(&found.identity)), PATIENCE)?;
         // First the note: a program may be killed at any moment.
-        note.write(&told)?;
+        note.write(&locked)?;
         if let Err(why) = lock.lock(clock) {
             note.clear();
             return Err(why);
         }
-        held.push(Held { lock, note, told });
+        held.push(Held { lock, note, locked });
         self.0.push(found.identity.clone());
         Ok(())
     }
@@ -84,7 +84,7 @@ impl Locks {
 impl Drop for Locks {
     fn drop(&mut self) {
         let mut held = held();
-        let (ours, others) = held.drain(..).partition(|one| self.0.contains(&one.told.identity));
+        let (ours, others) = held.drain(..).partition(|one| self.0.contains(&one.locked.identity));
         *held = others;
         let ours: Vec<Held> = ours;
         ours.into_iter().for_each(Held::undo);
@@ -102,8 +102,8 @@ pub fn undo_left_behind() {
     for path in notes.map(|entry| entry.path()) {
         // One that cannot be locked belongs to a run that goes on.
         let Ok(mut note) = Note::open(&path, Duration::ZERO) else { continue };
-        let Some(told) = note.read() else { continue };
-        let Told { device, identity, clock, by_hand, since } = told;
+        let Some(locked) = note.read() else { continue };
+        let LockedDevice { device, identity, clock, by_hand, since } = locked;
         match unlock(&device, identity) {
             Ok(()) => {
                 note.clear();
@@ -133,7 +133,7 @@ impl Held {
         match self.lock.unlock() {
             Ok(()) => self.note.clear(),
             Err(why) => {
-                let Told { device, by_hand, .. } = &self.told;
+                let LockedDevice { device, by_hand, .. } = &self.locked;
                 tell!("warning: the clock of {device} is still locked: {why}; undo it with `{by_hand}`");
             }
         }

@@ -10,9 +10,9 @@ use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What a note says.
+/// A device whose clock is locked, as a note says it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct LockedDevice {
     pub device: String,
     pub identity: String,
     pub clock: LockedClock,
@@ -36,8 +36,8 @@ const BREATH: Duration = Duration::from_millis(10);
 
 /// Where a run of this program, or one that was killed, has locked a device's clock.
 pub fn locked(identity: &str) -> Option<LockedClock> {
-    let told: Told = cache::read(&folder()?.join(file_name(identity))).ok()??;
-    Some(told.clock)
+    let locked: LockedDevice = cache::read(&folder()?.join(file_name(identity))).ok()??;
+    Some(locked.clock)
 }
 
 /// How a device's clocks are set: what its sensors say, where it has any, and what they cannot see.
@@ -78,15 +78,15 @@ impl Note {
         Ok(Self { path: path.to_owned(), file })
     }
 
-    pub fn read(&mut self) -> Option<Told> {
+    pub fn read(&mut self) -> Option<LockedDevice> {
         let mut text = String::new();
         (&mut self.file).take(MOST_BYTES).read_to_string(&mut text).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    pub fn write(&mut self, told: &Told) -> Result<(), String> {
+    pub fn write(&mut self, locked: &LockedDevice) -> Result<(), String> {
         let written = self.file.set_len(0).and_then(|()| self.file.rewind());
-        let text = serde_json::to_vec(told).unwrap_or_default();
+        let text = serde_json::to_vec(locked).unwrap_or_default();
         let written = written.and_then(|()| self.file.write_all(&text)).and_then(|()| self.file.sync_all());
         written.map_err(|error| format!("{}: {error}", self.path.display()))
     }

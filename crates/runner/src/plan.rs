@@ -1,18 +1,18 @@
 //! What will be measured, in which order: a pure function of resolved entries.
 
-mod arm;
 mod group;
-mod planned;
+mod ids;
+mod planned_case;
 
-pub use arm::Arm;
 pub use group::Group;
+pub use planned_case::PlannedCase;
 
 use crate::entries::ResolvedEntry;
 use crate::fingerprint::fnv1a;
-use arm::Place;
 use calorimeter_case::{CaseId, Device};
 use calorimeter_sinks::Case;
-use planned::Planned;
+use ids::IdsAndReasons;
+use planned_case::Place;
 use regex::Regex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ impl Plan {
     /// Plans resolved entries; a filter keeps the cases whose id it matches, and the baselines they are compared with.
     pub fn new(entries: Vec<ResolvedEntry>, filter: Option<&Regex>) -> Self {
         let entries: Arc<[ResolvedEntry]> = entries.into();
-        let mut planned = Planned::default();
+        let mut ids = IdsAndReasons::default();
         let mut groups = Vec::with_capacity(entries.iter().map(|entry| entry.tasks.len() * entry.regimes.len()).sum());
         for (index, entry) in entries.iter().enumerate() {
             for task in 0..entry.tasks.len() {
                 for &regime in &entry.regimes {
                     let place = Place { entries: entries.clone(), entry: index as u32, task: task as u32, regime };
-                    groups.push(Group::new(&place, &mut planned));
+                    groups.push(Group::new(&place, &mut ids));
                 }
             }
         }
@@ -57,7 +57,7 @@ impl Plan {
             self.groups.iter().enumerate().rev().map(|(at, group)| (self.entry(group).device, at)).collect();
         let mut drawn: Vec<&Group> = self.groups.iter().collect();
         drawn.sort_by_cached_key(|group| {
-            let lot = fnv1a(group.arms().first().map_or(&[], |arm| arm.id().as_bytes()));
+            let lot = fnv1a(group.cases().first().map_or(&[], |case| case.id().as_bytes()));
             // The last letters of a name move the low bits alone.
             (devices[&self.entry(group).device], lot.wrapping_mul(0x9E37_79B9_7F4A_7C15))
         });
@@ -76,12 +76,12 @@ impl Plan {
 
     /// The id of every case in order.
     pub fn ids(&self) -> impl Iterator<Item = &CaseId> {
-        self.groups.iter().flat_map(Group::arms).map(Arm::id)
+        self.groups.iter().flat_map(Group::cases).map(PlannedCase::id)
     }
 
     /// Every case in order, each with the reason if it is known that it cannot run.
     pub fn cases(&self) -> impl Iterator<Item = (Case, Result<(), &str>)> {
-        self.groups.iter().flat_map(Group::arms).map(|arm| (arm.case(), arm.supported()))
+        self.groups.iter().flat_map(Group::cases).map(|planned| (planned.case(), planned.supported()))
     }
 
     /// The entries of the configuration, every default filled in.
@@ -178,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_of_a_million_is_small() {
-        assert!(size_of::<Arm>() <= 80, "{}", size_of::<Arm>());
+    fn a_case_of_a_million_is_small() {
+        assert!(size_of::<PlannedCase>() <= 80, "{}", size_of::<PlannedCase>());
     }
 
     #[test]
@@ -208,9 +208,9 @@ models:
 models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
         let plan = plan(text, &machine(0)).unwrap();
         let graph = plan.groups().iter().find(|group| group.regime() == Regime::Graph).unwrap();
-        assert!(graph.arms().iter().all(|arm| arm.supported().unwrap_err().starts_with("graph: only `native`")));
+        assert!(graph.cases().iter().all(|case| case.supported().unwrap_err().starts_with("graph: only `native`")));
         let cold = plan.groups().iter().find(|group| group.regime() == Regime::DeviceCold).unwrap();
-        assert!(cold.arms()[0].supported().is_ok() && cold.arms()[1].supported().is_err());
+        assert!(cold.cases()[0].supported().is_ok() && cold.cases()[1].supported().is_err());
         // What cannot run is compared with what can, never the other way round.
         assert_eq!((cold.against(0), cold.against(1), graph.against(1)), (None, Some(0), None));
     }

@@ -2,10 +2,9 @@
 
 use crate::clock_lock;
 use crate::print::print;
-use crate::run::Show;
 use crate::shown::shown;
 use crate::tell::tell;
-use crate::worker::Stage;
+use crate::worker::{Event, Listener, Stage};
 use calorimeter_sinks::Record;
 use calorimeter_sinks::terminal::{Colour, LiveTable};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -81,8 +80,23 @@ impl Terminal {
     }
 }
 
-impl Show for Terminal {
-    fn start(&mut self, cases: usize, already: usize) {
+impl Listener for Terminal {
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::Begun { cases, already } => self.begin(cases, already),
+            Event::Touched { case, stage } => self.touched(&case, stage),
+            Event::Ended(record) => self.ended(&record),
+            Event::Saw { .. } => {}
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        interrupted()
+    }
+}
+
+impl Terminal {
+    fn begin(&mut self, cases: usize, already: usize) {
         let template = "{bar:30} {pos}/{len} cases, {elapsed_precise} gone, about {eta} left  {wide_msg}";
         self.bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
         self.bar.set_length(cases as u64);
@@ -93,7 +107,7 @@ impl Show for Terminal {
         }
     }
 
-    fn touch(&mut self, id: &str, stage: Stage) {
+    fn touched(&mut self, id: &str, stage: Stage) {
         let tuning = stage == Stage::Tune || stage == Stage::Open;
         if tuning || self.drawn.elapsed() >= REDRAW {
             self.drawn = Instant::now();
@@ -101,7 +115,7 @@ impl Show for Terminal {
         }
     }
 
-    fn record(&mut self, record: &Record) {
+    fn ended(&mut self, record: &Record) {
         match self.format {
             Format::Table => {
                 if let Some(text) = self.table.as_mut().map(|table| table.show(record)) {
@@ -115,9 +129,5 @@ impl Show for Terminal {
             }
         }
         self.bar.inc(1);
-    }
-
-    fn interrupted(&self) -> bool {
-        interrupted()
     }
 }

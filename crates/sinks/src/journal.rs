@@ -127,7 +127,8 @@ impl Journal {
             _ => SinkError::Write { path: path.clone(), cause },
         })?;
         lock(&file, &path, PATIENCE)?;
-        let Found { mut contents, length, records } = read_from(&file, &path, |record| drop(record.take_series()))?;
+        let ReadJournal { mut contents, length, records } =
+            read_from(&file, &path, |record| drop(record.take_series()))?;
         let found = &contents.header.config_fingerprint;
         if found != fingerprint {
             return Err(SinkError::OtherConfig { path, found: found.clone(), given: fingerprint.into() });
@@ -226,7 +227,7 @@ pub fn check_writable(dir: &Path) -> Result<(), SinkError> {
 }
 
 /// What was read of a journal.
-struct Found {
+struct ReadJournal {
     contents: JournalContents,
     /// The length up to the last complete line.
     length: u64,
@@ -234,7 +235,7 @@ struct Found {
     records: HashMap<CaseId, Line>,
 }
 
-fn read_from(file: &File, path: &Path, trim: impl Fn(&mut Record)) -> Result<Found, SinkError> {
+fn read_from(file: &File, path: &Path, trim: impl Fn(&mut Record)) -> Result<ReadJournal, SinkError> {
     let mut lines = CompleteLines::of(file, path);
     let header = header_of(&mut lines)?;
     let mut contents =
@@ -266,7 +267,7 @@ fn read_from(file: &File, path: &Path, trim: impl Fn(&mut Record)) -> Result<Fou
     if lines.rest > 0 {
         contents.warnings.push(JournalWarning::IncompleteLastLine { line: lines.number + 1, bytes: lines.rest });
     }
-    Ok(Found { contents, length: lines.length, records: found })
+    Ok(ReadJournal { contents, length: lines.length, records: found })
 }
 
 fn header_of(lines: &mut CompleteLines<'_>) -> Result<Header, SinkError> {

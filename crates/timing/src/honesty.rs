@@ -32,7 +32,7 @@ fn compare(script: &Script, ratio: f64, options: &Options, seed: u64) -> [Measur
 
 /// What was found in many comparisons.
 #[derive(Debug)]
-struct Found {
+struct Coverage {
     /// Share of the times' intervals that hold the truth.
     time: f64,
     /// Share of the speed-ups' intervals that hold the truth.
@@ -43,9 +43,9 @@ struct Found {
     windows: f64,
 }
 
-fn simulate(script: &Script, options: &Options, comparisons: u64) -> Found {
+fn simulate(script: &Script, options: &Options, comparisons: u64) -> Coverage {
     let truth = script.nanos * long_run(script);
-    let mut found = Found { time: 0.0, speed_up: 0.0, unsettled: 0.0, windows: 0.0 };
+    let mut found = Coverage { time: 0.0, speed_up: 0.0, unsettled: 0.0, windows: 0.0 };
     for seed in 0..comparisons {
         let arms = compare(script, RATIO, options, seed);
         for (arm, truth) in arms.iter().zip([truth, truth / RATIO]) {
@@ -57,8 +57,8 @@ fn simulate(script: &Script, options: &Options, comparisons: u64) -> Found {
         found.speed_up += f64::from(u8::from(holds(&arms[1].comparison.unwrap(), RATIO)));
     }
     let share = |sum: f64| sum / comparisons as f64;
-    let Found { time, speed_up, unsettled, windows } = found;
-    Found { time: share(time), speed_up: share(speed_up), unsettled: share(unsettled), windows: share(windows) }
+    let Coverage { time, speed_up, unsettled, windows } = found;
+    Coverage { time: share(time), speed_up: share(speed_up), unsettled: share(unsettled), windows: share(windows) }
 }
 
 fn holds(comparison: &Comparison, ratio: f64) -> bool {

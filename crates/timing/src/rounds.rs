@@ -118,7 +118,7 @@ pub fn measure(
         let looks = rule.looks(rounds, elapsed);
         for &index in &order {
             lanes[index].retired |=
-                rule.spent(rounds, lanes[index].spent) || (looks && told(arms, &lanes, index, options, &rule));
+                rule.spent(rounds, lanes[index].spent) || (looks && is_settled(arms, &lanes, index, options, &rule));
         }
         if rule.exhausted(rounds, elapsed) {
             break;
@@ -199,7 +199,7 @@ fn compare(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options) ->
 }
 
 /// Whether an arm's time and its speed-up are known as precisely as asked for, and the verdict is clear or beyond reach.
-fn told(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options, rule: &StopRule) -> bool {
+fn is_settled(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options, rule: &StopRule) -> bool {
     let time = arms[index].estimate(&lanes[index].windows);
     rule.narrow(time.and_then(|time| time.relative_half_width()))
         && compare(arms, lanes, index, options).is_none_or(|comparison| {

@@ -23,7 +23,7 @@ pub use factor::Factor;
 pub(crate) use most::{MOST_CASES, MOST_ENTRIES, MOST_LAUNCHES, MOST_WINDOWS};
 pub use overrides::{Autotune, Overrides};
 pub use resolve::resolve;
-pub use resolved::{NamedTask, ResolvedEntry};
+pub use resolved::ResolvedEntry;
 pub use timing::Timing;
 pub use units::{Share, Span};
 pub use wanted::Wanted;

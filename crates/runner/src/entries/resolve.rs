@@ -1,14 +1,13 @@
 //! From what is asked for to what will be run: a pure function of entries, command line and devices.
 
 use super::{
-    CompileMode, ConfigError, Entry, Factor, MOST_CASES, MOST_WINDOWS, NamedTask, Overrides, ResolvedEntry, Span,
-    Timing,
+    CompileMode, ConfigError, Entry, Factor, MOST_CASES, MOST_WINDOWS, Overrides, ResolvedEntry, Size, Span, Timing,
 };
 use crate::devices::Devices;
-use calorimeter_case::{Device, Export, Implementation, Mode, Regime};
+use calorimeter_case::{Device, Element, Export, Implementation, Mode, Name, Regime};
 use calorimeter_recipes::{Variant, pair};
 use calorimeter_timing::Options;
-use calorimeter_zoo::{Subject, Suite};
+use calorimeter_zoo::{Subject, Suite, Task};
 use std::time::Duration;
 
 /// Seed of inputs and weights where none is given.
@@ -51,8 +50,8 @@ fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<Resolv
     if entry.sizes.is_empty() {
         return Err(no_sizes(subject));
     }
-    let tasks = entry.sizes.into_iter().map(|size| NamedTask::new(subject, element, size, scale, seed));
-    let tasks = tasks.collect::<Result<Vec<NamedTask>, String>>()?;
+    let tasks = entry.sizes.into_iter().map(|size| task(subject, element, size, scale, seed));
+    let tasks = tasks.collect::<Result<Vec<(Name, Task)>, String>>()?;
     let mut variants = match subject {
         Subject::Model(_) => pair(&entry.recipes, &entry.sparsities),
         // Recipes are for models.
@@ -94,6 +93,23 @@ fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<Resolv
     })
 }
 
+/// A subject at a size, which the command line may scale, with the name of the size.
+fn task(
+    subject: Subject,
+    element: Element,
+    size: Size,
+    scale: Option<Factor>,
+    seed: u64,
+) -> Result<(Name, Task), String> {
+    let Size { name, axes, output } = size;
+    let (name, axes) = match scale {
+        Some(factor) => (format!("{name} scaled").into(), factor.of_axes(&axes)),
+        None => (name, axes),
+    };
+    let task = Task::new(subject, &axes, element, output, seed).map_err(|error| error.to_string())?;
+    Ok((name, task))
+}
+
 /// What files call the sizes that are missing.
 fn no_sizes(subject: Subject) -> String {
     match subject {
@@ -112,7 +128,7 @@ fn each_once<T: Ord>(mut names: Vec<T>) -> Option<Vec<T>> {
 }
 
 /// The implementations of an entry that names none.
-fn usual(subject: Subject, tasks: &[NamedTask], mode: Option<CompileMode>, device: Device) -> Vec<Implementation> {
+fn usual(subject: Subject, tasks: &[(Name, Task)], mode: Option<CompileMode>, device: Device) -> Vec<Implementation> {
     use Implementation::{Eager, Fused};
     match (mode, subject) {
         (Some(mode), _) => mode.implementations(),
@@ -125,9 +141,9 @@ fn usual(subject: Subject, tasks: &[NamedTask], mode: Option<CompileMode>, devic
 
 /// The implementations that an operator has on a device; `eager`, which says why, where it has none. A pattern of fusion
 /// is asked for its fused side in any case.
-fn having(subject: Subject, tasks: &[NamedTask], device: Device) -> Vec<Implementation> {
+fn having(subject: Subject, tasks: &[(Name, Task)], device: Device) -> Vec<Implementation> {
     use Implementation::{Eager, Fused};
-    let mut having: Vec<Implementation> = tasks.iter().flat_map(|named| named.task.implementations(device)).collect();
+    let mut having: Vec<Implementation> = tasks.iter().flat_map(|(_, task)| task.implementations(device)).collect();
     if mode(subject) == Mode::Operator(Suite::Fusion) {
         having.extend([Eager, Fused]);
     }

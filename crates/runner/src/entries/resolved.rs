@@ -1,40 +1,12 @@
 //! An entry with everything decided.
 
-use super::{CompileMode, Factor, Share, Size, Span, Timing};
+use super::{CompileMode, Share, Span, Timing};
 use crate::mock::Rule;
 use calorimeter_case::{Device, Export, Implementation, Mode, Name, Regime};
 use calorimeter_recipes::{Element, Variant};
 use calorimeter_timing::Options;
 use calorimeter_zoo::{Subject, Task};
 use std::time::Duration;
-
-/// A task with the name that its size was given.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NamedTask {
-    /// Such as `llama_ffn.w2` or `custom`.
-    pub name: Name,
-    /// What is computed.
-    pub task: Task,
-}
-
-impl NamedTask {
-    /// A subject at a size, which the command line may scale.
-    pub fn new(
-        subject: Subject,
-        element: Element,
-        size: Size,
-        scale: Option<Factor>,
-        seed: u64,
-    ) -> Result<Self, String> {
-        let Size { name, axes, output } = size;
-        let (name, axes) = match scale {
-            Some(factor) => (format!("{name} scaled").into(), factor.of_axes(&axes)),
-            None => (name, axes),
-        };
-        let task = Task::new(subject, &axes, element, output, seed).map_err(|error| error.to_string())?;
-        Ok(Self { name, task })
-    }
-}
 
 /// An entry with every default filled in.
 #[derive(Debug, Clone)]
@@ -45,8 +17,8 @@ pub struct ResolvedEntry {
     pub mode: Mode,
     /// The model or operator.
     pub subject: Subject,
-    /// It, at each of its sizes.
-    pub tasks: Vec<NamedTask>,
+    /// It, at each of its sizes, beside the name that the size was given, such as `llama_ffn.w2` or `custom`.
+    pub tasks: Vec<(Name, Task)>,
     /// The type of its numbers.
     pub element: Element,
     /// Where it runs.

@@ -1,27 +1,52 @@
-//! Where a run's records arrive: each is put on disk, then shown.
+//! Where a run's records arrive: each is put on disk, then told.
 
-use super::show::Show;
 use crate::host::now;
+use crate::plan::{Group, PlannedCase};
 use crate::worker::{Event, Listener};
 use calorimeter_case::{CaseId, Record, Status};
 use calorimeter_sinks::{Journal, SinkError};
 use std::collections::HashMap;
 
-/// Puts each record on disk, then shows it.
+/// Puts each record on disk, then tells of it.
 pub struct Desk<'a> {
     pub journal: Journal,
     /// Without their series, which are on disk.
     pub records: Vec<Record>,
     /// How the cases ended that ended in an earlier part of the run.
-    pub earlier: HashMap<CaseId, Status>,
-    pub show: &'a mut dyn Show,
+    earlier: HashMap<CaseId, Status>,
+    pub listener: &'a mut dyn Listener,
     /// When the turn of the group came that is measured.
-    pub turn: String,
+    turn: String,
     /// Why records can no longer be put on disk.
     pub error: Option<SinkError>,
 }
 
-impl Desk<'_> {
+impl<'a> Desk<'a> {
+    /// One with the records of an earlier part of the run; tells that a run of so many cases begins.
+    pub fn new(journal: Journal, mut records: Vec<Record>, cases: usize, listener: &'a mut dyn Listener) -> Self {
+        // A list that doubles when it is full holds twice what it needs.
+        records.reserve_exact(cases.saturating_sub(records.len()));
+        let earlier: HashMap<CaseId, Status> =
+            records.iter().map(|record| (record.case.id.clone(), record.outcome.status)).collect();
+        listener.hear(Event::Begun { cases, already: earlier.len() });
+        Self { journal, records, earlier, listener, turn: String::new(), error: None }
+    }
+
+    /// Whether an earlier part of the run has ended every case of a group.
+    pub fn is_complete(&self, group: &Group) -> bool {
+        group.cases().iter().all(|planned| self.earlier.contains_key(planned.id()))
+    }
+
+    /// Begins a group: what is known not to run is recorded without asking a device.
+    pub fn begin(&mut self, group: &Group) {
+        self.turn = now().to_rfc3339();
+        let refused = |planned: &PlannedCase| {
+            let reason = planned.supported().err()?;
+            Some(Record::without_time(planned.case(), Status::Unsupported, reason))
+        };
+        group.cases().iter().filter_map(refused).for_each(|record| self.take(record));
+    }
+
     /// Whether a case is still to be measured, or again: what was measured in an earlier part of the run is measured
     /// beside the rest of its group, since arms must alternate to be compared.
     pub fn wants(&self, case: &CaseId) -> bool {
@@ -29,7 +54,7 @@ impl Desk<'_> {
     }
 
     /// Takes a record, unless an earlier part of the run has one of the same case.
-    pub fn take(&mut self, mut record: Record) {
+    fn take(&mut self, mut record: Record) {
         if self.earlier.contains_key(&record.case.id) || self.error.is_some() {
             return;
         }
@@ -38,11 +63,12 @@ impl Desk<'_> {
         match self.journal.append(&record) {
             Ok(shortened) => {
                 let mut record = shortened.unwrap_or(record);
-                self.show.record(&record);
-                record.take_series();
-                record.outcome.warnings.shrink_to_fit();
-                self.share_baseline(&mut record);
-                self.records.push(record);
+                let series = record.take_series();
+                let mut kept = record.clone();
+                self.share_baseline(&mut kept);
+                self.records.push(kept);
+                record.put_series(series);
+                self.listener.hear(Event::Ended(Box::new(record)));
             }
             Err(error) => self.error = Some(error),
         }
@@ -61,13 +87,13 @@ impl Desk<'_> {
 impl Listener for Desk<'_> {
     fn hear(&mut self, event: Event) {
         match event {
-            Event::Touched { case, stage } => self.show.touch(&case, stage),
             Event::Ended(record) => self.take(*record),
-            Event::Saw { .. } => {}
+            Event::Touched { .. } => self.listener.hear(event),
+            Event::Begun { .. } | Event::Saw { .. } => {}
         }
     }
 
     fn interrupted(&self) -> bool {
-        self.error.is_some() || self.show.interrupted()
+        self.error.is_some() || self.listener.interrupted()
     }
 }

@@ -7,7 +7,7 @@ use calorimeter_case::Device;
 pub type InUse = Vec<(Device, String)>;
 
 /// Who else uses a device, if anybody is known to; an error where it must be idle and is not, or may not be.
-pub fn used(
+pub fn who_else(
     device: Device,
     others: Result<Vec<String>, String>,
     require_idle: bool,
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn a_device_that_must_be_idle_is_refused_if_that_cannot_be_known() {
-        let said = |others, require_idle| match used(Device::Vulkan(1), others, require_idle) {
+        let said = |others, require_idle| match who_else(Device::Vulkan(1), others, require_idle) {
             Ok(used) => used.map(|(_, others)| others).unwrap_or_default(),
             Err(error) => error.to_string(),
         };

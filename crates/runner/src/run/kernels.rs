@@ -1,6 +1,5 @@
 //! Kernels that no clock of ours sees: graphics APIs tell the time of launches alone.
 
-use super::show::Show;
 use crate::devices::DiscoveredDevice;
 use crate::platforms;
 use crate::worker::{AssignedCase, Assignment, Event, Executor, Listener, SeenKernels, WorkerError};
@@ -20,7 +19,7 @@ impl Lookout {
         device: &DiscoveredDevice,
         timeout: Duration,
         executor: &dyn Executor,
-        show: &mut dyn Show,
+        listener: &mut dyn Listener,
     ) -> Result<(), WorkerError> {
         let wanted = |one: &AssignedCase| one.case.profiler || one.case.fusion.is_some();
         let unseen = platforms::of(device.device).hides_kernels();
@@ -28,7 +27,7 @@ impl Lookout {
             return Ok(());
         }
         let Some(looker) = self.0.get_or_insert_with(|| executor.looker()) else { return Ok(()) };
-        let mut sight = Sight { seen: HashMap::new(), show };
+        let mut sight = Sight { seen: HashMap::new(), listener };
         looker.run(assignment, device, timeout, &mut sight)?;
         for one in &mut assignment.cases {
             one.kernels = sight.seen.remove(&one.case.id);
@@ -40,13 +39,13 @@ impl Lookout {
 /// Keeps what a worker sees of kernels; why it may have seen nothing is found again when the case is measured.
 struct Sight<'a> {
     seen: HashMap<CaseId, SeenKernels>,
-    show: &'a mut dyn Show,
+    listener: &'a mut dyn Listener,
 }
 
 impl Listener for Sight<'_> {
     fn hear(&mut self, event: Event) {
         match event {
-            Event::Touched { case, stage } => self.show.touch(&case, stage),
+            Event::Touched { .. } => self.listener.hear(event),
             Event::Saw { case, kernels } if kernels.passes > 0 => {
                 self.seen.insert(case, kernels);
             }
@@ -55,6 +54,6 @@ impl Listener for Sight<'_> {
     }
 
     fn interrupted(&self) -> bool {
-        self.show.interrupted()
+        self.listener.interrupted()
     }
 }

@@ -60,7 +60,7 @@ impl Place {
 
     /// The folder for torchao's CSV as it is seen from that of the run, so that it stays true where both are moved, or
     /// called by another name.
-    pub(super) fn told(&self) -> PathBuf {
+    pub(super) fn as_seen_from_run(&self) -> PathBuf {
         if self.output_dir == self.dir {
             ".".into()
         } else if self.dir.parent() == Some(&self.output_dir) {
@@ -96,8 +96,12 @@ mod tests {
             ("./y", ".", ".."),
         ] {
             let place = Place { dir: dir.into(), output_dir: output_dir.into() };
-            assert_eq!(place.told(), Path::new(told), "{dir}");
-            assert_eq!(Place::of_run(Path::new(dir), &place.told()).output_dir, Path::new(output_dir), "{dir}");
+            assert_eq!(place.as_seen_from_run(), Path::new(told), "{dir}");
+            assert_eq!(
+                Place::of_run(Path::new(dir), &place.as_seen_from_run()).output_dir,
+                Path::new(output_dir),
+                "{dir}"
+            );
         }
         assert_eq!(Place::of_run(Path::new("/a/y"), Path::new("/b")).output_dir, Path::new("/a/y"));
         for (dir, output_dir) in [(".", "./.."), ("..", "../.."), ("a/..", "a/../.."), ("x/", "")] {

@@ -2,7 +2,7 @@
 
 use super::RunError;
 use crate::dialects::Source;
-use crate::entries::{Entry, Overrides};
+use crate::entries::{Entry, Overrides, ResolvedEntry};
 use crate::fingerprint::fnv1a;
 use crate::plan::Plan;
 use calorimeter_case::CaseId;
@@ -28,6 +28,14 @@ impl Request {
         let header = journal::read_header(dir)?;
         serde_json::from_value(header.config)
             .map_err(|error| RunError::NoConfig { dir: dir.to_owned(), cause: error.to_string() })
+    }
+
+    /// The request, from which a run is resumed, and what it was resolved to, for the reader.
+    pub(super) fn with_plan(&self, plan: &Plan) -> serde_json::Value {
+        let mut config = serde_json::to_value(self).unwrap_or_default();
+        let resolved = plan.entries().iter().map(ResolvedEntry::describe).collect();
+        config["resolved"] = serde_json::Value::Array(resolved);
+        config
     }
 
     /// Tells runs of different content apart: a journal is resumed only by its own request.

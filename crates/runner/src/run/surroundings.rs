@@ -17,7 +17,7 @@ const CONSEQUENCE: &str = "the run was resumed so, and what was measured before 
 const OF_DEVICES: [&str; 3] = ["driver", "identity", "clock_policy"];
 
 fn differences(start: &Value, later: &Value) -> Vec<String> {
-    let (before, after) = (told(start), told(later));
+    let (before, after) = (facts_compared(start), facts_compared(later));
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let change = |name: &String| {
         let (was, is) = (before.get(name), after.get(name));
@@ -31,7 +31,7 @@ fn differences(start: &Value, later: &Value) -> Vec<String> {
 const VARIABLE: &str = "the variable ";
 
 /// All that is compared, by a name for readers.
-fn told(environment: &Value) -> BTreeMap<String, String> {
+fn facts_compared(environment: &Value) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut told = BTreeMap::new();
     for (name, value) in environment["variables"].as_object().into_iter().flatten() {

@@ -2,11 +2,11 @@
 
 use super::company::{company, order};
 use super::rig::{Pair, Rig};
-use super::together::{Found, all, alone, answer, beside, ends, is_one, lies_within, options, steps, together};
+use super::together::{CheckResult, all, alone, answer, beside, ends, is_one, lies_within, options, steps, together};
 use calorimeter_timing::{Comparison, Estimate, Failure, Overhead, Stopwatch, Verdict, Window, Work};
 
 /// Name, what is wanted, and how it is checked.
-type Named = (&'static str, &'static str, fn(&mut dyn Rig) -> Found);
+type Named = (&'static str, &'static str, fn(&mut dyn Rig) -> CheckResult);
 
 /// Every check, in the order in which they are made.
 pub const ALL: &[Named] = &[
@@ -32,7 +32,7 @@ pub const ALL: &[Named] = &[
 
 const ELSEWHERE: &str = "does not apply to this device";
 
-fn empty_window(rig: &mut dyn Rig) -> Found {
+fn empty_window(rig: &mut dyn Rig) -> CheckResult {
     let Pair { mut work, mut stopwatch, .. } = rig.spin(1_000)?;
     work.launch()?;
     work.settle()?;
@@ -78,7 +78,7 @@ fn left(work: &mut dyn Work, stopwatch: &mut dyn Stopwatch) -> Result<Estimate, 
     Estimate::of(&windows, Overhead::Inside).ok_or_else(|| "there are no windows".into())
 }
 
-fn linear(rig: &mut dyn Rig) -> Found {
+fn linear(rig: &mut dyn Rig) -> CheckResult {
     let steps = steps(rig)?;
     let (mut once, mut twice, mut four_times) = (rig.spin(steps)?, rig.spin(2 * steps)?, rig.spin(4 * steps)?);
     let mut launch = if rig.launching_takes_long() { Some(rig.spin(1)?) } else { None };
@@ -99,7 +99,7 @@ fn linear(rig: &mut dyn Rig) -> Found {
 }
 
 // ANCHOR: check
-fn copy(rig: &mut dyn Rig) -> Found {
+fn copy(rig: &mut dyn Rig) -> CheckResult {
     let Some(before) = rig.bandwidth()? else { return Ok((None, ELSEWHERE.into())) };
     let mut copy = rig.large_copy()?;
     let (time, bytes) = (alone(&mut copy)?, copy.bytes as f64);
@@ -112,7 +112,7 @@ fn copy(rig: &mut dyn Rig) -> Found {
 }
 // ANCHOR_END: check
 
-fn cold_and_hot(rig: &mut dyn Rig) -> Found {
+fn cold_and_hot(rig: &mut dyn Rig) -> CheckResult {
     let (bytes, sets) = rig.cached_copy();
     let more = sets * 3 / 2;
     let mut cold = rig.copy(bytes, sets)?;
@@ -131,7 +131,7 @@ fn cold_and_hot(rig: &mut dyn Rig) -> Found {
     Ok((Some(holds), found))
 }
 
-fn clocks(rig: &mut dyn Rig) -> Found {
+fn clocks(rig: &mut dyn Rig) -> CheckResult {
     let steps = steps(rig)?;
     let mut others = rig.other_clocks(steps)?;
     if others.is_empty() {
@@ -148,7 +148,7 @@ fn clocks(rig: &mut dyn Rig) -> Found {
     Ok(answer(holds, format!("over {}: {}", first.stopwatch.name(), told.collect::<Vec<_>>().join(", "))))
 }
 
-fn same(rig: &mut dyn Rig) -> Found {
+fn same(rig: &mut dyn Rig) -> CheckResult {
     const COMPARISONS: u64 = 20;
     let steps = steps(rig)?;
     let (mut wrong, mut off) = (0, Vec::new());
@@ -161,7 +161,7 @@ fn same(rig: &mut dyn Rig) -> Found {
     Ok((Some(wrong <= 1), format!("{wrong} of {COMPARISONS}; ratios within {:.2} % of 1", 100.0 * worst)))
 }
 
-fn slower(rig: &mut dyn Rig) -> Found {
+fn slower(rig: &mut dyn Rig) -> CheckResult {
     const COMPARISONS: u64 = 40;
     const LITTLE: u64 = 5;
     let steps = steps(rig)?;
@@ -191,7 +191,7 @@ fn slower(rig: &mut dyn Rig) -> Found {
     Ok(answer(holds, shown))
 }
 
-fn wall(rig: &mut dyn Rig) -> Found {
+fn wall(rig: &mut dyn Rig) -> CheckResult {
     const LAUNCHES: u32 = 10;
     let steps = steps(rig)?;
     let Pair { mut work, mut stopwatch, .. } = rig.spin(steps)?;

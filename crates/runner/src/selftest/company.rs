@@ -1,13 +1,13 @@
 //! Whether a time depends on what is measured beside it.
 
 use super::rig::Rig;
-use super::together::{Found, beside, looks_are_one, steps, watched};
+use super::together::{CheckResult, beside, looks_are_one, steps, watched};
 
 /// Looks at each figure: a machine changes between two of them, and their spread tells by how much.
 const LOOKS: u64 = 5;
 
 /// A chain alone, and in turns with a heavier and a lighter work.
-pub fn company(rig: &mut dyn Rig) -> Found {
+pub fn company(rig: &mut dyn Rig) -> CheckResult {
     let steps = steps(rig)?;
     let mut heavy = rig.heavy()?;
     let mut light = rig.spin(steps / 8)?;
@@ -23,7 +23,7 @@ pub fn company(rig: &mut dyn Rig) -> Found {
 }
 
 /// Two chains compared, and opened and compared the other way round: the product of the two ratios is 1.
-pub fn order(rig: &mut dyn Rig) -> Found {
+pub fn order(rig: &mut dyn Rig) -> CheckResult {
     let steps = steps(rig)?;
     let longer = steps + steps / 10;
     let mut products = Vec::new();

@@ -133,7 +133,7 @@ impl Rig for MockRig {
     }
 
     fn observer(&mut self) -> Box<dyn Observer + '_> {
-        Box::new(Watching { clock: self.clock.clone(), hushed: self.lies.hushed })
+        Box::new(ScriptedSensors { clock: self.clock.clone(), hushed: self.lies.hushed })
     }
 
     fn facts(&mut self) -> Value {
@@ -146,12 +146,12 @@ impl Rig for MockRig {
 }
 
 /// The sensors of the scripted device.
-struct Watching {
+struct ScriptedSensors {
     clock: MockClock,
     hushed: bool,
 }
 
-impl Observer for Watching {
+impl Observer for ScriptedSensors {
     fn state(&mut self, _: Phase) -> Option<State> {
         (!self.hushed).then(|| self.clock.state())
     }

@@ -158,7 +158,7 @@ impl Rig for RealRig {
     }
 
     fn observer(&mut self) -> Box<dyn Observer + '_> {
-        Box::new(Watching(self.sensors.begin()))
+        Box::new(SensorObserver(self.sensors.begin()))
     }
 
     fn facts(&mut self) -> Value {
@@ -172,9 +172,9 @@ impl Rig for RealRig {
 }
 
 /// Looks at the sensors between windows.
-struct Watching<'a>(Watch<'a>);
+struct SensorObserver<'a>(Watch<'a>);
 
-impl Observer for Watching<'_> {
+impl Observer for SensorObserver<'_> {
     fn round(&mut self, _: u32) {
         self.0.round();
     }

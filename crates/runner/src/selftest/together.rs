@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Whether a check holds, absent where nobody can say, and the figure or the reason.
-pub type Found = Result<(Option<bool>, String), Failure>;
+pub type CheckResult = Result<(Option<bool>, String), Failure>;
 
 pub fn options() -> Options {
     Options {

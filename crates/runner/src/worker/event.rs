@@ -1,28 +1,36 @@
-//! What happens to cases while they are worked on, and who listens.
+//! What happens while cases are worked on, and who listens.
 
 use calorimeter_case::{CaseId, Record};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Something that happened to a case.
+/// Something that happened in a run, almost always to a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Event {
-    /// It is being touched.
+    /// A run begins. Workers do not say this.
+    Begun {
+        /// How many cases it has.
+        cases: usize,
+        /// How many of them have ended in an earlier part of it.
+        already: usize,
+    },
+    /// A case is being touched.
     Touched {
         /// Which.
         case: CaseId,
         /// What is done to it.
         stage: Stage,
     },
-    /// Its kernels were looked at.
+    /// The kernels of a case were looked at.
     Saw {
         /// Which.
         case: CaseId,
         /// What ran.
         kernels: SeenKernels,
     },
-    /// It has ended.
+    /// A case has ended. Whoever listens to a run hears it when the record is on disk.
     Ended(Box<Record>),
 }
 

@@ -277,7 +277,7 @@ impl Worker {
                     let (case, status) = match &event {
                         Event::Ended(record) => (record.case.id.clone(), record.outcome.status),
                         Event::Saw { case, .. } => (case.clone(), Status::Ok),
-                        Event::Touched { .. } => continue,
+                        Event::Begun { .. } | Event::Touched { .. } => continue,
                     };
                     told.insert(case.clone());
                     // A baseline that is measured again keeps its first record.

@@ -2,30 +2,31 @@
 
 use crate::scene::Scene;
 use calorimeter_runner::dialects::Source;
-use calorimeter_runner::run::{Place, Request, Show};
-use calorimeter_runner::worker::{InProcess, Stage};
+use calorimeter_runner::run::{Event, Listener, Place, Request};
+use calorimeter_runner::worker::InProcess;
 use calorimeter_sinks::{Record, Status};
 
 #[derive(Default)]
-struct Seen {
+struct Heard {
     cases: usize,
     touched: usize,
     records: Vec<Record>,
 }
 
-impl Show for Seen {
-    fn start(&mut self, cases: usize, already: usize) {
-        assert_eq!(already, 0);
-        self.cases = cases;
-    }
-
-    fn touch(&mut self, id: &str, _: Stage) {
-        assert!(id.contains("/cpu/f32/"), "{id}");
-        self.touched += 1;
-    }
-
-    fn record(&mut self, record: &Record) {
-        self.records.push(record.clone());
+impl Listener for Heard {
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::Begun { cases, already } => {
+                assert_eq!(already, 0);
+                self.cases = cases;
+            }
+            Event::Touched { case, .. } => {
+                assert!(case.contains("/cpu/f32/"), "{case}");
+                self.touched += 1;
+            }
+            Event::Ended(record) => self.records.push(*record),
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -40,13 +41,13 @@ models: [{shapes: [{name: custom, shapes: [[4, 32, 16]]}]}]";
     let source = Source { path: "inline.yml".into(), text: text.into() };
     let prepared = Request { sources: vec![source], ..Request::default() }.prepare().unwrap();
     let place = Place { dir: scene.path("out"), output_dir: scene.path("out") };
-    let mut seen = Seen::default();
-    let outcome = prepared.start(&place, &mut InProcess::default(), &mut seen).unwrap();
+    let mut heard = Heard::default();
+    let outcome = prepared.start(&place, &mut InProcess::default(), &mut heard).unwrap();
     assert!(!outcome.interrupted && outcome.errors.is_empty() && outcome.paths.len() == 3);
     assert!(outcome.records.iter().all(|record| record.outcome.status == Status::Ok), "{:?}", outcome.records);
-    assert_eq!((seen.cases, seen.records.len()), (2, 2));
-    assert!(seen.touched > 2 * 6);
-    assert_eq!(scene.journal("out").records, seen.records);
-    seen.records.iter_mut().for_each(|record| drop(record.take_series()));
-    assert_eq!(outcome.records, seen.records);
+    assert_eq!((heard.cases, heard.records.len()), (2, 2));
+    assert!(heard.touched > 2 * 6);
+    assert_eq!(scene.journal("out").records, heard.records);
+    heard.records.iter_mut().for_each(|record| drop(record.take_series()));
+    assert_eq!(outcome.records, heard.records);
 }

@@ -4,7 +4,7 @@ use crate::real_devices::vulkan_is_here;
 use crate::scene::{Ended, Scene, TIMING, find, wait_until};
 use calorimeter_case::Verdict;
 use calorimeter_runner::dialects::Source;
-use calorimeter_runner::run::{Place, Request, Show};
+use calorimeter_runner::run::{Event, Place, Request};
 use calorimeter_runner::worker::{Assignment, Executor, InProcess, Listener, WorkerError};
 use calorimeter_sinks::Status;
 use rustix::process::Signal;
@@ -164,7 +164,9 @@ impl Executor for Breaks {
 
 struct Silent;
 
-impl Show for Silent {}
+impl Listener for Silent {
+    fn hear(&mut self, _: Event) {}
+}
 
 #[test]
 fn workers_that_cannot_be_had_cost_no_record_and_no_table() {

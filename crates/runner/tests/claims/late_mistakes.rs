@@ -2,9 +2,9 @@
 
 use crate::scene::{Scene, find};
 use calorimeter_runner::dialects::Source;
-use calorimeter_runner::run::{Place, Request, Show};
-use calorimeter_runner::worker::{InProcess, Stage};
-use calorimeter_sinks::{Record, Status};
+use calorimeter_runner::run::{Event, Listener, Place, Request};
+use calorimeter_runner::worker::InProcess;
+use calorimeter_sinks::Status;
 use calorimeter_zoo::{
     DeviceKind, Implementation, Opening, Output, Subject, Workload, ZooError, register_implementation,
 };
@@ -51,10 +51,8 @@ const BEFORE: u32 = 2000;
 
 struct Silent;
 
-impl Show for Silent {
-    fn start(&mut self, _: usize, _: usize) {}
-    fn touch(&mut self, _: &str, _: Stage) {}
-    fn record(&mut self, _: &Record) {}
+impl Listener for Silent {
+    fn hear(&mut self, _: Event) {}
 }
 
 #[test]

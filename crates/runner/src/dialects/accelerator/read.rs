@@ -66,11 +66,11 @@ pub fn read(source: &Source, devices: &Devices) -> Result<Document, ConfigError>
 }
 
 /// What the sets of an entry have in common: the type of inputs and the least number of windows.
-type Common = (Option<Element>, Option<u64>);
+type ElementAndRuns = (Option<Element>, Option<u64>);
 
 /// The sizes of a benchmark, in order, each entry's apart.
-fn parts(benchmark: &Benchmark, devices: &Devices) -> Result<Vec<(Common, Vec<Size>)>, String> {
-    let mut parts: Vec<(Common, Vec<Size>)> = Vec::new();
+fn parts(benchmark: &Benchmark, devices: &Devices) -> Result<Vec<(ElementAndRuns, Vec<Size>)>, String> {
+    let mut parts: Vec<(ElementAndRuns, Vec<Size>)> = Vec::new();
     for set in benchmark.sets() {
         let set = set?;
         let common = (set.element, set.num_runs);

@@ -1,6 +1,6 @@
 //! The stopwatch of a case, what it can tell apart, and which kernels it sees.
 
-use super::state::{Arm, Job, Opened};
+use super::state::{Arm, Job, OpenWorkload, Unjudged};
 use crate::devices::times_the_cache;
 use crate::peaks;
 use crate::platforms;
@@ -9,7 +9,7 @@ use crate::worker::event::SeenKernels;
 use crate::worker::protocol::AssignedCase;
 use crate::worker::scene::Scene;
 use calorimeter_case::record::Rotation;
-use calorimeter_case::{Clock, Implementation, sets_needed};
+use calorimeter_case::{Clock, Implementation, Record, sets_needed};
 use calorimeter_recipes::Sparsity;
 use calorimeter_timing::{Enqueue, Failure, Granularity, Stopwatch};
 
@@ -17,8 +17,14 @@ use calorimeter_timing::{Enqueue, Failure, Granularity, Stopwatch};
 const FINE_NS: u64 = 1000;
 
 /// Chooses the stopwatch and asks it what it sees before anything is timed.
-pub fn clock(assigned: &AssignedCase, opened: Opened, scene: &mut Scene<'_>) -> Result<Arm, Failure> {
-    let Opened { workload, setup, treatment, mut record, unjudged } = opened;
+pub fn clock(
+    assigned: &AssignedCase,
+    open: OpenWorkload,
+    mut record: Record,
+    unjudged: Unjudged,
+    scene: &mut Scene<'_>,
+) -> Result<Arm, Failure> {
+    let OpenWorkload { workload, setup, treatment } = open;
     let (case, sets) = (&assigned.case, setup.sets);
     let factors = scene.operands.task.factors(setup.implementation);
     let kinds = peaks::kinds(case, factors, &treatment, workload.may_use_tf32());

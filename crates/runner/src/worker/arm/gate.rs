@@ -2,7 +2,7 @@
 
 use super::open::open;
 use super::prime::prime;
-use super::state::{Arm, Opened, TF32, Unjudged, drop_comparisons_with_refused, refused};
+use super::state::{Arm, OpenWorkload, TF32, Unjudged, drop_comparisons_with_refused, refused};
 use crate::platforms;
 use crate::worker::operands::{Content, Operands};
 use crate::worker::poison::{Poisoned, guarded};
@@ -19,16 +19,23 @@ use std::time::{Duration, Instant};
 pub fn try_out(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Record, Box<Record>> {
     let mut opened = open(assigned, Content::Gate, scene)?;
     let case = &assigned.case;
-    let outputs = prime(assigned, &mut opened, Content::Gate, scene).map_err(|error| refused(case, error))?;
-    let Opened { workload, treatment, mut record, .. } = opened;
+    let mut record = Record::new(case.clone(), Status::Ok);
+    let outputs =
+        prime(assigned, &mut opened, &mut record, Content::Gate, scene).map_err(|error| refused(case, error))?;
+    let OpenWorkload { workload, treatment, .. } = opened;
     let judged = Judging { workload: &*workload, treatment: &treatment, content: Content::Gate, whose: String::new() };
     judged.compare(&outputs, &mut record, scene.operands).map_err(|error| refused(case, error))?;
     Ok(record)
 }
 
 /// Compares the outputs of the first pass with their references and fills in what follows from that.
-pub fn judge(opened: &mut Opened, outputs: &[Output], scene: &mut Scene<'_>) -> Result<(), ZooError> {
-    let Opened { workload, treatment, record, .. } = opened;
+pub fn judge(
+    open: &OpenWorkload,
+    outputs: &[Output],
+    record: &mut Record,
+    scene: &mut Scene<'_>,
+) -> Result<(), ZooError> {
+    let OpenWorkload { workload, treatment, .. } = open;
     let operands = &mut *scene.operands;
     let judging = Judging { workload: &**workload, treatment, content: Content::Timed, whose: String::new() };
     let kernel_rel_l2 = judging.compare(outputs, record, operands)?;
@@ -60,11 +67,17 @@ pub fn judge(opened: &mut Opened, outputs: &[Output], scene: &mut Scene<'_>) -> 
 const BEFORE: Duration = Duration::from_millis(250);
 
 /// Compares the outputs of other buffer sets than the first, whose were found right. Those that there is no time for are
-/// compared after the last window, when each of them holds what a timed pass has left.
-pub fn judge_sets(opened: &mut Opened, right: Vec<Output>, scene: &mut Scene<'_>) -> Result<(), ZooError> {
-    let Opened { workload, setup, record, unjudged, .. } = opened;
-    *unjudged = Unjudged { sets: (1..setup.sets).collect(), right };
-    let mut sets = Sets { workload: &mut **workload, record, operands: &mut *scene.operands, unjudged };
+/// compared after the last window, when each of them holds what a timed pass has left: they are answered.
+pub fn judge_sets(
+    open: &mut OpenWorkload,
+    right: Vec<Output>,
+    record: &mut Record,
+    scene: &mut Scene<'_>,
+) -> Result<Unjudged, ZooError> {
+    let OpenWorkload { workload, setup, .. } = open;
+    let mut unjudged = Unjudged { sets: (1..setup.sets).collect(), right };
+    let operands = &mut *scene.operands;
+    let mut sets = Sets { workload: &mut **workload, record, operands, unjudged: &mut unjudged };
     let start = Instant::now();
     for passes in 1..setup.sets {
         if !sets.record.is_ok() || (passes > 1 && start.elapsed() > BEFORE) {
@@ -75,7 +88,7 @@ pub fn judge_sets(opened: &mut Opened, right: Vec<Output>, scene: &mut Scene<'_>
     if unjudged.sets.is_empty() {
         unjudged.right.clear();
     }
-    Ok(())
+    Ok(unjudged)
 }
 
 /// Compares the outputs that the last passes have left, where they were not before, and that of one more pass of each

@@ -21,7 +21,7 @@ use super::protocol::AssignedCase;
 use super::scene::Scene;
 use crate::platforms;
 use calorimeter_case::{Record, Status};
-use state::{Opened, refused};
+use state::refused;
 use tuning::Decisions;
 
 /// Brings a case to where it can be timed. What cannot be, or is not to be, is answered with its record.
@@ -31,20 +31,21 @@ pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Bo
         return mock::prepare(assigned, scene);
     }
     let decisions = scene.context.tuning.clone().map(Decisions::before);
-    let tried = gate::try_out(assigned, scene)?;
-    let mut opened = Opened { record: tried, ..open::open(assigned, Content::Timed, scene)? };
-    let outputs = prime::prime(assigned, &mut opened, Content::Timed, scene).map_err(|error| refused(case, error))?;
-    gate::judge(&mut opened, &outputs, scene).map_err(|error| refused(case, error))?;
-    if scene.assignment.timing.is_none() || !opened.record.is_ok() {
-        return Err(Box::new(opened.record));
+    let mut record = gate::try_out(assigned, scene)?;
+    let mut open = open::open(assigned, Content::Timed, scene)?;
+    let outputs =
+        prime::prime(assigned, &mut open, &mut record, Content::Timed, scene).map_err(|error| refused(case, error))?;
+    gate::judge(&open, &outputs, &mut record, scene).map_err(|error| refused(case, error))?;
+    if scene.assignment.timing.is_none() || !record.is_ok() {
+        return Err(Box::new(record));
     }
-    gate::judge_sets(&mut opened, outputs, scene).map_err(|error| refused(case, error))?;
-    if !opened.record.is_ok() {
-        return Err(Box::new(opened.record));
+    let unjudged = gate::judge_sets(&mut open, outputs, &mut record, scene).map_err(|error| refused(case, error))?;
+    if !record.is_ok() {
+        return Err(Box::new(record));
     }
     let products = scene.operands.task.products();
     let decided = decisions.map(|decisions| decisions.after(case, &products, case.implementation));
-    opened.record.execution.autotune = decided.unwrap_or_default();
-    clock::clock(assigned, opened, scene)
+    record.execution.autotune = decided.unwrap_or_default();
+    clock::clock(assigned, open, record, unjudged, scene)
         .map_err(|error| Box::new(Record::without_time(case.clone(), Status::Failed, error.to_string())))
 }

@@ -1,15 +1,15 @@
 //! Tensors made, quantised and on their device.
 
-use super::state::{Opened, Unjudged, refused};
+use super::state::{OpenWorkload, refused};
 use crate::worker::event::Stage;
 use crate::worker::operands::Content;
 use crate::worker::protocol::AssignedCase;
 use crate::worker::scene::Scene;
-use calorimeter_case::{Record, Status};
+use calorimeter_case::Record;
 use calorimeter_zoo::Setup;
 
 /// Opens a case's workload, that of the gate on a single buffer set.
-pub fn open(assigned: &AssignedCase, content: Content, scene: &mut Scene<'_>) -> Result<Opened, Box<Record>> {
+pub fn open(assigned: &AssignedCase, content: Content, scene: &mut Scene<'_>) -> Result<OpenWorkload, Box<Record>> {
     let case = &assigned.case;
     let treatment = scene.operands.treatment(case).map_err(|error| refused(case, error.into()))?;
     scene.listener.touch(&case.id, Stage::Open);
@@ -19,6 +19,5 @@ pub fn open(assigned: &AssignedCase, content: Content, scene: &mut Scene<'_>) ->
     let (task, inputs) = (scene.operands.task.clone(), scene.operands.inputs_of(content));
     let workload =
         task.open(inputs, &treatment, setup, &mut scene.context.machines).map_err(|error| refused(case, error))?;
-    let record = Record::new(case.clone(), Status::Ok);
-    Ok(Opened { workload, setup, treatment, record, unjudged: Unjudged::default() })
+    Ok(OpenWorkload { workload, setup, treatment })
 }

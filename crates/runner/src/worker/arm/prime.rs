@@ -1,13 +1,13 @@
 //! The first passes, in which kernels are compiled and tuned.
 
-use super::state::Opened;
+use super::state::OpenWorkload;
 use crate::platforms;
 use crate::worker::event::Stage;
 use crate::worker::operands::Content;
 use crate::worker::protocol::AssignedCase;
 use crate::worker::scene::Scene;
-use calorimeter_case::Implementation;
 use calorimeter_case::record::{Preparation, Tuning};
+use calorimeter_case::{Implementation, Record};
 use calorimeter_zoo::{Output, ZooError};
 use std::time::Instant;
 
@@ -17,11 +17,12 @@ const PRIMING: u32 = 3;
 /// Runs a pass whose outputs are read, and a few more where the case is to be timed.
 pub fn prime(
     assigned: &AssignedCase,
-    opened: &mut Opened,
+    open: &mut OpenWorkload,
+    record: &mut Record,
     content: Content,
     scene: &mut Scene<'_>,
 ) -> Result<Vec<Output>, ZooError> {
-    let Opened { workload, setup, record, .. } = opened;
+    let OpenWorkload { workload, setup, .. } = open;
     scene.listener.touch(&assigned.case.id, Stage::Tune);
     let (start, tuned) = (Instant::now(), scene.context.silence.tuned());
     let outputs = workload.outputs()?;

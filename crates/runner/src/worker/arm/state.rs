@@ -80,13 +80,11 @@ pub fn drop_comparisons_with_refused(arms: &mut [Arm]) {
     }
 }
 
-/// A workload that is open, with what is known of it before it has run.
-pub struct Opened {
+/// A case's workload, open, with how it was opened.
+pub struct OpenWorkload {
     pub workload: Box<dyn Workload>,
     pub setup: Setup,
     pub treatment: Treatment,
-    pub record: Record,
-    pub unjudged: Unjudged,
 }
 
 /// Buffer sets whose outputs are still to be compared, with those of the first, which are right.

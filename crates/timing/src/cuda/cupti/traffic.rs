@@ -57,7 +57,7 @@ macro_rules! call {
     ($doing:expr, $function:ident, $parameters:expr) => {{
         let mut parameters = $parameters;
         // SAFETY: the parameters are those of this function and say their size; what they point to outlives the call.
-        told($doing, unsafe { sys::$function(&mut parameters) })?;
+        checked($doing, unsafe { sys::$function(&mut parameters) })?;
         parameters
     }};
 }
@@ -249,7 +249,7 @@ fn names() -> [*const c_char; METRICS.len()] {
     METRICS.map(CStr::as_ptr)
 }
 
-fn told(doing: &str, status: Status) -> Result<(), String> {
+fn checked(doing: &str, status: Status) -> Result<(), String> {
     match status {
         Status::CUPTI_SUCCESS => Ok(()),
         status => Err(explain(doing, CuptiError(status))),

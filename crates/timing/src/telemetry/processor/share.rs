@@ -74,9 +74,9 @@ fn look(proc: &Path, ours: BTreeSet<u32>) -> Option<Look> {
     let [user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen, ..] = all[..] else { return None };
     let busy = user + nice + system + interrupts + soft_interrupts;
     let myself = std::process::id();
-    let own = std::iter::once((myself, used(&proc.join("self/stat"))?));
+    let own = std::iter::once((myself, ticks_used(&proc.join("self/stat"))?));
     let named = ours.into_iter().filter(|&pid| pid != myself);
-    let others = named.filter_map(|pid| Some((pid, used(&proc.join(format!("{pid}/stat")))?)));
+    let others = named.filter_map(|pid| Some((pid, ticks_used(&proc.join(format!("{pid}/stat")))?)));
     Some(Look {
         cores: lines.count() as u64,
         passed: busy + idle + waiting + stolen,
@@ -87,7 +87,7 @@ fn look(proc: &Path, ours: BTreeSet<u32>) -> Option<Look> {
 }
 
 /// Ticks that a process and the children it has waited for have used.
-fn used(stat: &Path) -> Option<u64> {
+fn ticks_used(stat: &Path) -> Option<u64> {
     let stat = text(stat)?;
     // The name stands in brackets and may hold anything; user, system, and the same of the children are fields 14 to 17.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();

@@ -1,17 +1,18 @@
 //! One way to compute a group's workload: a case, and whether it can run.
 
-use super::planned::Planned;
+use super::ids::IdsAndReasons;
 use crate::dialects::published;
-use crate::entries::{NamedTask, ResolvedEntry};
+use crate::entries::ResolvedEntry;
 use crate::{platforms, regimes};
 use calorimeter_case::{CaseId, Clock, Identity, Implementation, Name, Regime};
 use calorimeter_recipes::{Treatment, Variant};
 use calorimeter_sinks::Case;
+use calorimeter_zoo::Task;
 use std::sync::Arc;
 
 /// A case with what is known of it before it runs. A plan may have a million: it keeps where the case is made from.
 #[derive(Debug, Clone)]
-pub struct Arm {
+pub struct PlannedCase {
     place: Place,
     variant: u32,
     implementation: u32,
@@ -20,12 +21,12 @@ pub struct Arm {
     supported: Result<(), Arc<str>>,
 }
 
-/// Where in the entries of a plan an arm belongs.
+/// Where in the entries of a plan a case belongs.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// All of them.
     pub entries: Arc<[ResolvedEntry]>,
-    /// The position of the arm's.
+    /// The position of the case's.
     pub entry: u32,
     /// The position of its task.
     pub task: u32,
@@ -38,46 +39,48 @@ impl Place {
         &self.entries[self.entry as usize]
     }
 
-    fn named(&self) -> &NamedTask {
-        &self.entry().tasks[self.task as usize]
+    /// What is computed, with the name that its size was given.
+    fn task(&self) -> (Name, &Task) {
+        let (name, task) = &self.entry().tasks[self.task as usize];
+        (*name, task)
     }
 
-    /// The arms of a group, one for each variant in each implementation.
-    pub fn arms(&self, planned: &mut Planned) -> Vec<Arm> {
+    /// The cases of a group, one for each variant in each implementation.
+    pub fn cases(&self, ids: &mut IdsAndReasons) -> Vec<PlannedCase> {
         let entry = self.entry();
-        let mut arms = Vec::with_capacity(entry.variants.len() * entry.implementations.len());
+        let mut cases = Vec::with_capacity(entry.variants.len() * entry.implementations.len());
         for variant in 0..entry.variants.len() as u32 {
             for implementation in 0..entry.implementations.len() as u32 {
-                arms.push(Arm::new(self.clone(), variant, implementation, planned));
+                cases.push(PlannedCase::new(self.clone(), variant, implementation, ids));
             }
         }
-        arms
+        cases
     }
 }
 
-impl Arm {
-    fn new(place: Place, variant: u32, implementation: u32, planned: &mut Planned) -> Self {
+impl PlannedCase {
+    fn new(place: Place, variant: u32, implementation: u32, ids: &mut IdsAndReasons) -> Self {
         let (id, implied) = (CaseId::default(), false);
-        let mut arm = Self { place, variant, implementation, implied, id, supported: Ok(()) };
-        let (recipe, sparsity) = arm.names();
-        let (entry, task) = (arm.place.entry(), &arm.place.named().task);
+        let mut planned = Self { place, variant, implementation, implied, id, supported: Ok(()) };
+        let (recipe, sparsity) = planned.names();
+        let (entry, task) = (planned.place.entry(), planned.place.task().1);
         let identity = Identity {
             mode: entry.mode,
             workload: entry.subject.to_string().into(),
             variant: (recipe, sparsity),
-            implementation: arm.implementation(),
+            implementation: planned.implementation(),
             device: entry.device,
             element: entry.element,
             output: task.output(),
             axes: &task.axes(),
-            regime: arm.place.regime,
+            regime: planned.place.regime,
             repeat: 0,
         };
-        let id = planned.id(identity);
-        let supported = arm.support().map_err(|reason| planned.reason(reason));
-        arm.implied = entry.implied_baseline && arm.is_baseline();
-        (arm.id, arm.supported) = (id, supported);
-        arm
+        let id = ids.id(identity);
+        let supported = planned.support().map_err(|reason| ids.reason(reason));
+        planned.implied = entry.implied_baseline && planned.is_baseline();
+        (planned.id, planned.supported) = (id, supported);
+        planned
     }
 
     /// What the case is called.
@@ -87,7 +90,7 @@ impl Arm {
 
     /// The case as it is written to plans and records.
     pub fn case(&self) -> Case {
-        let (entry, NamedTask { name, task }) = (self.place.entry(), self.place.named());
+        let (entry, (name, task)) = (self.place.entry(), self.place.task());
         let exists = task.exists();
         let (recipe, sparsity) = self.names();
         // What does not exist has no size, nor has a variant that does not exist in this dtype.
@@ -151,7 +154,7 @@ impl Arm {
     }
 
     fn support(&self) -> Result<(), String> {
-        let (entry, task) = (self.place.entry(), &self.place.named().task);
+        let (entry, task) = (self.place.entry(), self.place.task().1);
         let (regime, implementation) = (self.place.regime, self.implementation());
         regimes::supported(regime, implementation, entry.device)?;
         let captured = regime.clock() == Clock::Graph && !platforms::of(entry.device).is_scripted();

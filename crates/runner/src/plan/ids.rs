@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 /// Ids and reasons.
 #[derive(Default)]
-pub struct Planned {
+pub struct IdsAndReasons {
     /// How many cases have an id, but for the number that tells them apart.
     ids: HashMap<CaseId, u32>,
     reasons: HashSet<Arc<str>>,
 }
 
-impl Planned {
+impl IdsAndReasons {
     /// The id of the next case of an identity, which says how many equal ones stand before it.
     pub fn id(&mut self, identity: Identity<'_>) -> CaseId {
         let id = CaseId::from(identity);

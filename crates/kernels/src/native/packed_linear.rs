@@ -77,23 +77,14 @@ impl PackedLinear {
         self.shape.y_bytes(self.kind)
     }
 
-    /// Enqueues one run.
-    pub fn enqueue(&mut self, x: &Buffer, w: &PackedWeight, y: &mut Buffer) -> Result<(), NativeError> {
-        self.run(x, w, None, y)
-    }
-
-    /// Enqueues one run of a plan to whose product a matrix is added.
-    pub fn enqueue_with_added(
+    /// Enqueues one run; `added` is there if the plan was made for it.
+    pub fn enqueue(
         &mut self,
         x: &Buffer,
         w: &PackedWeight,
-        added: &Buffer,
+        added: Option<&Buffer>,
         y: &mut Buffer,
     ) -> Result<(), NativeError> {
-        self.run(x, w, Some(added), y)
-    }
-
-    fn run(&mut self, x: &Buffer, w: &PackedWeight, added: Option<&Buffer>, y: &mut Buffer) -> Result<(), NativeError> {
         let (needed, found) = (2 + usize::from(self.added), 2 + usize::from(added.is_some()));
         if needed != found {
             return Err(NativeError::InputCount { needed, found });

@@ -158,10 +158,8 @@ fn check(machine: &Arc<Machine>, form: DynamicForm, shape: LinearShape) {
     let device_added = machine.upload(&encode(&added, kind)).unwrap();
     let mut launch = || {
         let mut y = poisoned(machine, linear.y_bytes());
-        match form.added {
-            true => linear.enqueue_with_added(&device_x, &device_w, &device_added, &mut y).unwrap(),
-            false => linear.enqueue(&device_x, &device_w, &mut y).unwrap(),
-        }
+        let added = form.added.then_some(&device_added);
+        linear.enqueue(&device_x, &device_w, added, &mut y).unwrap();
         y.download().unwrap()
     };
     let bytes = launch();
@@ -212,16 +210,16 @@ fn what_is_no_number_stays_in_its_row_and_what_cannot_be_is_refused() {
         (x[k + 3], x[3 * k]) = (f64::INFINITY, f64::NAN);
         let (x, w) = (machine.upload(&encode(&x, Dtype::Bf16)).unwrap(), Weight::new(form, n, k).upload(&machine));
         let mut y = poisoned(&machine, linear.y_bytes());
-        linear.enqueue(&x, &w, &mut y).unwrap();
+        linear.enqueue(&x, &w, None, &mut y).unwrap();
         for (at, found) in decode(&y.download().unwrap(), Dtype::Bf16).into_iter().enumerate() {
             let number = shared == SharedScale::Row && ![1, 3].contains(&(at / n));
             assert_eq!(found.is_finite(), number, "{form:?} in row {}: {found}", at / n);
         }
         let mut short = poisoned(&machine, linear.y_bytes() - 1);
-        let error = linear.enqueue(&x, &w, &mut short).unwrap_err();
+        let error = linear.enqueue(&x, &w, None, &mut short).unwrap_err();
         assert!(matches!(error, NativeError::BufferSize { what: "y", .. }), "{error}");
         let fewer = PackedWeight { codes: machine.allocate(n * k - 1).unwrap(), ..w };
-        let error = linear.enqueue(&x, &fewer, &mut y).unwrap_err();
+        let error = linear.enqueue(&x, &fewer, None, &mut y).unwrap_err();
         assert_eq!(error, NativeError::BufferSize { what: "w", needed: n * k, found: n * k - 1 });
     }
     let k = DynamicCodes::MOST_INT8 + 1;
@@ -252,7 +250,7 @@ fn times_of_layers_of_codes() {
                 for _ in 0..8 {
                     let start = machine.stream().record_event(timed).unwrap();
                     for _ in 0..20 {
-                        linear.enqueue(&x, &codes, &mut y).unwrap();
+                        linear.enqueue(&x, &codes, None, &mut y).unwrap();
                     }
                     let end = machine.stream().record_event(timed).unwrap();
                     end.synchronize().unwrap();

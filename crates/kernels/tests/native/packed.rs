@@ -107,10 +107,8 @@ fn check(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape, with_adde
     let device_added = machine.upload(&encode(&added, kind)).unwrap();
     let mut launch = || {
         let mut y = poisoned(machine, linear.y_bytes());
-        match with_added {
-            true => linear.enqueue_with_added(&device_x, &device_w, &device_added, &mut y).unwrap(),
-            false => linear.enqueue(&device_x, &device_w, &mut y).unwrap(),
-        }
+        let added = with_added.then_some(&device_added);
+        linear.enqueue(&device_x, &device_w, added, &mut y).unwrap();
         y.download().unwrap()
     };
     let bytes = launch();
@@ -155,7 +153,7 @@ fn fastest(machine: &Machine, linear: &mut PackedLinear, x: &Buffer, weights: &[
     for _ in 0..5 {
         let start = machine.stream().record_event(timed).unwrap();
         for weight in (0..ROUNDS).flat_map(|_| weights) {
-            linear.enqueue(x, weight, y).unwrap();
+            linear.enqueue(x, weight, None, y).unwrap();
         }
         let end = machine.stream().record_event(timed).unwrap();
         end.synchronize().unwrap();

@@ -113,14 +113,13 @@ impl Product {
         added: Option<&Buffer>,
         y: &mut Buffer,
     ) -> Result<(), ZooError> {
-        use {DeviceWeight as Weight, Product as Of};
-        match (self, w, added) {
-            (Of::Plain(linear), Weight::Plain(w), None) => linear.enqueue(x, w, y)?,
-            (Of::Plain(linear), Weight::Plain(w), Some(added)) => linear.enqueue_with_added(x, w, added, y)?,
-            (Of::Packed(linear), Weight::Packed(w), None) => linear.enqueue(x, w, y)?,
-            (Of::Packed(linear), Weight::Packed(w), Some(added)) => linear.enqueue_with_added(x, w, added, y)?,
-            (Of::Dynamic(linear), Weight::Packed(w), None) => linear.enqueue(x, w, y)?,
-            (Of::Dynamic(linear), Weight::Packed(w), Some(added)) => linear.enqueue_with_added(x, w, added, y)?,
+        match (self, w) {
+            (Self::Plain(linear), DeviceWeight::Plain(w)) => match added {
+                Some(added) => linear.enqueue_with_added(x, w, added, y)?,
+                None => linear.enqueue(x, w, y)?,
+            },
+            (Self::Packed(linear), DeviceWeight::Packed(w)) => linear.enqueue(x, w, added, y)?,
+            (Self::Dynamic(linear), DeviceWeight::Packed(w)) => linear.enqueue(x, w, added, y)?,
             _ => return Err(ZooError::Device("a weight that is not stored as its product takes it".into())),
         }
         Ok(())

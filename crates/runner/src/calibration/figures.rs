@@ -1,7 +1,8 @@
 //! One operation at one size, and its curve over all sizes.
 
+use super::numbers::Numbers;
 use super::parts::Part;
-use super::peaks::{MEMORY, Peak, from_memory, key, kind};
+use super::peaks::{MEMORY, Peak, from_memory, key};
 use super::purpose::{CalibrationRecord, Purpose};
 use calorimeter_case::Axes;
 use calorimeter_case::{Implementation, Regime};
@@ -87,9 +88,10 @@ fn operation(
         let peak = peaks.get(kind).map(|peak| peak.measured).filter(|&peak| peak > 0.0)?;
         (on_device && record.outcome.status == Status::Ok).then_some(rate? / peak)
     };
+    let precision = Numbers::from(record).to_string();
     // A copy computes nothing: it has no rate of it.
     let gflops = record.rates.tflops.map(|rate| 1e3 * rate).filter(|&rate| rate > 0.0);
-    let compute = share(&kind(record), gflops);
+    let compute = share(&precision, gflops);
     let memory = if from_memory(record, cache_bytes) { share(MEMORY, record.rates.gbps) } else { None };
     let (bound, efficiency) = match (compute, memory) {
         (Some(compute), Some(memory)) if compute >= memory => (Some("compute"), Some(compute)),
@@ -105,7 +107,7 @@ fn operation(
         part: case.name.clone(),
         operation_type: case.workload.to_string(),
         implementation: case.implementation.to_string(),
-        precision: kind(record),
+        precision,
         regime: case.regime.to_string(),
         input_shape: case.shape.clone(),
         status: record.outcome.status.as_str().into(),

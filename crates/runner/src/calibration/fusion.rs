@@ -1,7 +1,7 @@
 //! Fusion patterns: each implementation at each size beside the same computation kernel by kernel.
 
+use super::numbers::Numbers;
 use super::patterns::Pattern;
-use super::peaks::kind;
 use super::verdict::Verdict;
 use calorimeter_case::Axes;
 use calorimeter_case::{Implementation, Regime};
@@ -121,7 +121,7 @@ fn fusion(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
         modelled: MODELLED.map(str::to_owned).into(),
         operator: fused.case.workload.to_string(),
         implementation: fused.case.implementation.to_string(),
-        precision: kind(fused),
+        precision: Numbers::from(fused).to_string(),
         speedup_lo: ratio.as_ref().and_then(|ratio| Some(ratio.interval?.0)),
         speedup_hi: ratio.as_ref().and_then(|ratio| Some(ratio.interval?.1)),
         verdict,
@@ -156,8 +156,9 @@ fn judge(unfused: Option<&Record>, fused: &Record, ratio: Option<&Ratio>) -> (Ve
         let why = unfused.outcome.reason.clone().unwrap_or_else(|| unfused.outcome.status.to_string());
         return inconclusive(format!("the unfused side has no time: {why}"));
     }
-    if kind(unfused) != kind(fused) {
-        return inconclusive(format!("{} against {}: not the same numbers", kind(fused), kind(unfused)));
+    let (own, theirs) = (Numbers::from(fused), Numbers::from(unfused));
+    if own != theirs {
+        return inconclusive(format!("{own} against {theirs}: not the same numbers"));
     }
     if let (Some(theirs), Some(own)) = (&unfused.execution.stopwatch, &fused.execution.stopwatch)
         && theirs != own

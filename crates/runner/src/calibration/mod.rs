@@ -4,6 +4,7 @@ mod figures;
 mod fusion;
 mod levels;
 mod measured;
+mod numbers;
 mod operations;
 mod parts;
 mod patterns;

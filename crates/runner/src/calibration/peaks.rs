@@ -1,8 +1,8 @@
 //! The highest rates of a calibration: by its operations, and by the probes that every run measures first.
 
+use super::numbers::Numbers;
 use super::parts::Part;
 use super::purpose::CalibrationRecord;
-use crate::worker::arm::TF32;
 use calorimeter_case::{DeviceKind, Dtype};
 use calorimeter_sinks::{Record, Status};
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ pub fn peaks(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>, stated
             note(MEMORY, record.rates.gbps, Some(key(record)));
         }
         if purpose.part() == Some(Part::Blas) {
-            note(&kind(record), record.rates.tflops.map(|rate| 1e3 * rate), Some(key(record)));
+            note(&Numbers::from(record).to_string(), record.rates.tflops.map(|rate| 1e3 * rate), Some(key(record)));
         }
         let Some(roof) = &record.rates.roofline else { continue };
         if from_memory {
@@ -74,8 +74,8 @@ pub fn peaks(records: &[CalibrationRecord<'_>], cache_bytes: Option<u64>, stated
             note(&record.case.element.to_string(), highest.map(|rate| 1e3 * rate), None);
         }
     }
-    for (kind, stated) in [(MEMORY, stated.gbps), ("f32", stated.gflops)] {
-        if let (Some(peak), Some(stated)) = (peaks.get_mut(kind), stated) {
+    for (kind, stated) in [(MEMORY.to_owned(), stated.gbps), (Numbers::F32.to_string(), stated.gflops)] {
+        if let (Some(peak), Some(stated)) = (peaks.get_mut(&kind), stated) {
             peak.stated = Some(stated);
             peak.finding = Some(finding(peak.measured, stated));
         }
@@ -96,15 +96,6 @@ pub fn key(record: &Record) -> String {
     format!("{}/{}/{}/{}/{}", case.workload, case.implementation, case.element, case.shape, case.regime)
 }
 
-/// The kind of number that a record's products were really computed in.
-pub fn kind(record: &Record) -> String {
-    if record.outcome.warnings.iter().any(|warning| warning == TF32) {
-        "tf32".into()
-    } else {
-        record.case.element.to_string()
-    }
-}
-
 /// Whether operands came from memory: from buffers that together exceed the last cache, or four times as large as it.
 pub fn from_memory(record: &Record, cache_bytes: Option<u64>) -> bool {
     let cold = record.case.regime.rotates();
@@ -122,6 +113,7 @@ pub fn from_memory(record: &Record, cache_bytes: Option<u64>) -> bool {
 pub mod tests {
     use super::*;
     use crate::calibration::purpose::with_purpose;
+    use crate::worker::arm::TF32;
     use calorimeter_case::Device;
     use calorimeter_case::record::{Estimate, Roofline, Rotation, finite};
     use calorimeter_case::record::{Rates, Time};

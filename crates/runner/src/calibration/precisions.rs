@@ -1,7 +1,9 @@
 //! Which types of numbers the device computes in, how fast, and why not in the others.
 
-use super::peaks::{Peak, kind};
+use super::numbers::Numbers;
+use super::peaks::Peak;
 use super::purpose::CalibrationRecord;
+use calorimeter_case::{Axes, Dtype, Element};
 use calorimeter_sinks::{Record, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,24 +31,28 @@ pub struct PrecisionSpeedup {
     pub shape: String,
 }
 
-/// In the order in which they are listed everywhere.
-const PRECISIONS: [(&str, Option<&str>); 9] = [
-    ("f64", Some("no operator of this version takes it")),
-    ("f32", None),
-    ("tf32", Some("f32 products were not rounded to it")),
-    ("f16", None),
-    ("bf16", None),
-    ("f8", Some("calibration multiplies floats of 16 and 32 bits; `calorimeter run` measures quantised products")),
-    ("i32", Some("no operator of this version takes it")),
-    ("i8", Some("calibration multiplies floats of 16 and 32 bits; `calorimeter run` measures quantised products")),
-    ("i4", Some("calibration multiplies floats of 16 and 32 bits; `calorimeter run` measures quantised products")),
+const QUANTISED: &str =
+    "calibration multiplies floats of 16 and 32 bits; `calorimeter run` measures quantised products";
+
+/// In the order in which they are listed everywhere, each with why it may be missing.
+const PRECISIONS: [(&str, Option<Numbers>, Option<&str>); 9] = [
+    ("f64", None, Some("no operator of this version takes it")),
+    ("f32", Some(Numbers::F32), None),
+    ("tf32", Some(Numbers::Tf32), Some("f32 products were not rounded to it")),
+    ("f16", Some(Numbers::of(Dtype::F16)), None),
+    ("bf16", Some(Numbers::of(Dtype::Bf16)), None),
+    ("f8", None, Some(QUANTISED)),
+    ("i32", Some(Numbers::Of(Element::Signed(32))), Some("no operator of this version takes it")),
+    ("i8", Some(Numbers::Of(Element::Signed(8))), Some(QUANTISED)),
+    ("i4", Some(Numbers::Of(Element::Signed(4))), Some(QUANTISED)),
 ];
 
 /// The matrix that records show.
 pub fn precisions(records: &[CalibrationRecord<'_>], peaks: &BTreeMap<String, Peak>) -> PrecisionMatrix {
     let mut matrix = PrecisionMatrix::default();
-    for (name, why) in PRECISIONS {
-        let of: Vec<&Record> = records.iter().map(|one| one.record).filter(|record| kind(record) == name).collect();
+    for (name, numbers, why) in PRECISIONS {
+        let of: Vec<&Record> =
+            records.iter().map(|one| one.record).filter(|record| Some(Numbers::from(*record)) == numbers).collect();
         if of.iter().any(|record| record.outcome.status == Status::Ok) {
             matrix.supported_precisions.push(name.into());
         } else {
@@ -58,26 +64,24 @@ pub fn precisions(records: &[CalibrationRecord<'_>], peaks: &BTreeMap<String, Pe
             matrix.peak_gflops_by_precision.insert(name.into(), peak.measured);
             matrix.theoretical_peaks.extend(peak.stated.map(|stated| (name.to_owned(), stated)));
         }
-        if name != "f32" {
-            matrix.speedup_vs_fp32.extend(speedup(records, name).map(|speedup| (name.to_owned(), speedup)));
+        if let Some(numbers) = numbers.filter(|numbers| *numbers != Numbers::F32) {
+            matrix.speedup_vs_fp32.extend(speedup(records, numbers).map(|speedup| (name.to_owned(), speedup)));
         }
     }
     matrix
 }
 
-fn speedup(records: &[CalibrationRecord<'_>], name: &str) -> Option<PrecisionSpeedup> {
-    let fastest = |wanted: &str, shape: &str| {
-        let of = products(records).filter(|record| kind(record) == wanted);
-        of.filter(|record| record.case.shape.to_string() == shape)
-            .filter_map(|record| record.rates.tflops)
-            .reduce(f64::max)
+fn speedup(records: &[CalibrationRecord<'_>], numbers: Numbers) -> Option<PrecisionSpeedup> {
+    let fastest = |wanted: Numbers, shape: &Axes| {
+        let of = products(records).filter(|record| Numbers::from(*record) == wanted && record.case.shape == *shape);
+        of.filter_map(|record| record.rates.tflops).reduce(f64::max)
     };
-    let mut by_size: Vec<&Record> = products(records).filter(|record| kind(record) == name).collect();
+    let mut by_size: Vec<&Record> = products(records).filter(|record| Numbers::from(*record) == numbers).collect();
     by_size.sort_by_key(|record| record.case.flops);
     by_size.iter().rev().find_map(|record| {
-        let shape = record.case.shape.to_string();
-        let ratio = fastest(name, &shape)? / fastest("f32", &shape)?;
-        Some(PrecisionSpeedup { ratio, shape })
+        let shape = &record.case.shape;
+        let ratio = fastest(numbers, shape)? / fastest(Numbers::F32, shape)?;
+        Some(PrecisionSpeedup { ratio, shape: shape.to_string() })
     })
 }
 
@@ -93,7 +97,6 @@ mod tests {
     use crate::calibration::parts::Part;
     use crate::calibration::peaks::{Stated, peaks, tests::record};
     use crate::calibration::purpose::with_purpose;
-    use calorimeter_case::Dtype;
 
     #[test]
     fn types_are_compared_at_the_largest_size_that_both_have_and_others_have_a_reason() {

@@ -1,6 +1,6 @@
 //! What inspections find, and the one place where it becomes a part of a record.
 
-use calorimeter_case::record::{Footprint, FusionState, LaunchTimes, Profile, Traffic};
+use calorimeter_case::record::{Footprint, FusionState, LaunchTimes, Profile};
 use calorimeter_case::{CaseId, Record};
 
 /// What an inspection says of a case.
@@ -24,7 +24,8 @@ pub enum Facet {
     /// What a trace shows.
     Trace(Profile),
     /// What went to and from memory.
-    Traffic(Traffic),
+    #[cfg(feature = "cuda")]
+    Traffic(calorimeter_case::record::Traffic),
     /// Whether it was fused.
     Fusion(FusionState),
     /// The memory that it takes.
@@ -40,6 +41,7 @@ impl Finding {
             Some(Facet::Launches(nanos)) => record.time.iterations_ns = nanos,
             Some(Facet::Percentiles(times)) => record.time.launch_ns = Some(Box::new(times)),
             Some(Facet::Trace(profile)) => record.profile = profile,
+            #[cfg(feature = "cuda")]
             Some(Facet::Traffic(traffic)) => record.traffic = Some(traffic),
             Some(Facet::Fusion(state)) => record.execution.fusion_state = Some(state),
             Some(Facet::Footprint(footprint)) => record.footprint = footprint,

@@ -1,6 +1,5 @@
 //! A linear layer with what is before and after it, in as few kernels as its product allows.
 
-use super::workload::ModelPass;
 use super::{
     numbers::bytes,
     weight::{DeviceWeight, Product},
@@ -120,19 +119,5 @@ impl Layer {
             activation.enqueue_in_place(output)?;
         }
         Ok(())
-    }
-}
-
-impl ModelPass for Layer {
-    fn layers(&self) -> Vec<&Layer> {
-        vec![self]
-    }
-
-    fn enqueue(&mut self, input: &Buffer, weights: &[DeviceWeight], output: &mut Buffer) -> Result<(), ZooError> {
-        Layer::enqueue(self, input, &weights[0], None, output)
-    }
-
-    fn algorithm(&self) -> String {
-        self.product.algorithm()
     }
 }

@@ -1,10 +1,11 @@
 //! A linear layer, alone or between a layer normalisation and an activation.
 
 use super::layer::{Layer, LayerForm};
-use super::workload;
+use super::weight::DeviceWeight;
+use super::workload::{self, ModelPass};
 use crate::{Activation, Layout, Problem, Tensors, Workload, ZooError};
 use calorimeter_kernels::Prologue;
-use calorimeter_kernels::native::{LinearShape, Machine};
+use calorimeter_kernels::native::{Buffer, LinearShape, Machine};
 use calorimeter_recipes::Treatment;
 use std::sync::Arc;
 
@@ -22,5 +23,22 @@ pub fn open(
     let prologue = if activation.is_some() { Prologue::LayerNorm } else { Prologue::Nothing };
     let form = LayerForm { prologue, activation, ..LayerForm::PRODUCT };
     let layer = Layer::new(&machine, treatment, form, shape)?;
-    workload::open(problem, tensors, treatment, machine, sets, layer)
+    workload::open(problem, tensors, treatment, machine, sets, Alone(layer))
+}
+
+/// A model that is a layer.
+struct Alone(Layer);
+
+impl ModelPass for Alone {
+    fn layers(&self) -> Vec<&Layer> {
+        vec![&self.0]
+    }
+
+    fn enqueue(&mut self, input: &Buffer, weights: &[DeviceWeight], output: &mut Buffer) -> Result<(), ZooError> {
+        self.0.enqueue(input, &weights[0], None, output)
+    }
+
+    fn algorithm(&self) -> String {
+        self.0.product().algorithm()
+    }
 }

@@ -1,30 +1,15 @@
 //! A linear layer with what is before and after it, in as few kernels as its product allows.
 
+use super::layer_form::LayerForm;
 use super::{
     numbers::bytes,
     weight::{DeviceWeight, Product},
 };
-use crate::{Activation, ZooError};
+use crate::ZooError;
 use calorimeter_kernels::Prologue;
 use calorimeter_kernels::native::{self, Buffer, LayerNorm, LinearShape, Machine, NativeError, RmsForm, RmsNorm};
 use calorimeter_recipes::{Dtype, Element, Treatment};
 use std::sync::Arc;
-
-/// What is before and after a product.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LayerForm {
-    /// What the input goes through first.
-    pub prologue: Prologue,
-    /// What follows the product.
-    pub activation: Option<Activation>,
-    /// Whether a matrix like the output is added at the end.
-    pub added: bool,
-}
-
-impl LayerForm {
-    /// A product alone.
-    pub const PRODUCT: Self = Self { prologue: Prologue::Nothing, activation: None, added: false };
-}
 
 /// The kernels of a layer, and the buffers between them.
 pub struct Layer {

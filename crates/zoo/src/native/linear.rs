@@ -1,6 +1,7 @@
 //! A linear layer, alone or between a layer normalisation and an activation.
 
-use super::layer::{Layer, LayerForm};
+use super::layer::Layer;
+use super::layer_form::LayerForm;
 use super::weight::DeviceWeight;
 use super::workload::{self, ModelPass};
 use crate::{Activation, Layout, Problem, Tensors, Workload, ZooError};

@@ -1,6 +1,7 @@
 //! Through cuBLASLt and CUDA C++, on a stream and in buffers of their own.
 
 pub(crate) mod layer;
+pub(crate) mod layer_form;
 pub mod linear;
 pub mod numbers;
 pub(crate) mod weight;

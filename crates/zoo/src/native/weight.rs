@@ -1,6 +1,6 @@
 //! The weight of a linear layer as it is stored on the device, and the product that takes it.
 
-use super::layer::LayerForm;
+use super::layer_form::LayerForm;
 use super::numbers::bytes;
 use crate::ZooError;
 use crate::native_form::{NativeForm, native_form};

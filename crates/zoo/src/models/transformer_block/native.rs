@@ -1,7 +1,8 @@
 //! By CUDA's libraries and kernels of ours.
 
 use super::{HEADS, TOKENS, TransformerBlock};
-use crate::native::layer::{Layer, LayerForm};
+use crate::native::layer::Layer;
+use crate::native::layer_form::LayerForm;
 use crate::native::weight::DeviceWeight;
 use crate::native::workload::{self, ModelPass};
 use crate::{Activation, Layout, NativeModel, Problem, Tensors, Workload, ZooError};

@@ -40,7 +40,7 @@ impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> QuantBacke
     }
 
     fn product(input: FloatTensor<Self>, weight: &Stored<IntTensor<Self>>) -> Option<FloatTensor<Self>> {
-        Some(product(input, weight))
+        product(input, weight)
     }
 }
 

@@ -41,7 +41,7 @@ pub trait QuantBackend: Backend {
     fn read(stored: &Stored<IntTensor<Self>>, rows: Range<usize>, reading: Reading, dtype: Dtype) -> FloatTensor<Self>;
 
     /// `input · weightᵀ` in the input's type, rounded once, by a kernel that takes the weight as it is stored, where there
-    /// is one. It is asked for formats that [`Format::has_product`] knows alone.
+    /// is one; see [`Format::has_product`].
     fn product(_input: FloatTensor<Self>, _weight: &Stored<IntTensor<Self>>) -> Option<FloatTensor<Self>> {
         None
     }

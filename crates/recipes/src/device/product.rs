@@ -16,21 +16,29 @@ use cubecl::prelude::*;
 /// Rows of an input that a cube takes, at most: more would not fit its registers.
 const MOST_INPUTS: usize = 8;
 
-/// y = x wᵀ.
-pub fn product<R: CubeRuntime>(input: CubeTensor<R>, weight: &Stored<CubeTensor<R>>) -> CubeTensor<R> {
+/// Cubes in one dimension of a launch, at most.
+const CUBES: usize = 65_535;
+
+/// y = x wᵀ, for formats that have a product.
+pub fn product<R: CubeRuntime>(input: CubeTensor<R>, weight: &Stored<CubeTensor<R>>) -> Option<CubeTensor<R>> {
+    if !weight.format.has_product() {
+        return None;
+    }
     let input = into_contiguous(input);
     let (inputs, outputs, cols) = (input.meta.shape()[0], weight.rows, weight.cols);
+    assert_eq!(input.meta.shape()[1], cols, "an input has as many columns as the weight");
     let client = input.client.clone();
     let output =
         empty_device_contiguous_dtype(client.clone(), input.device.clone(), Shape::new([inputs, outputs]), input.dtype);
-    let form = form(&client, &weight.format, cols, (inputs, input.dtype.size()));
+    let form = form(&input, &weight.format, cols);
     let (by_rows, by_inputs) = (outputs.div_ceil(form.rows), inputs.div_ceil(form.inputs));
+    let layers = by_rows.div_ceil(CUBES);
     // SAFETY: rows and inputs are checked against their number, columns are those of both operands, and codes, scales
-    // and zeros are as many as the format has for them.
+    // and zeros are as many as a format that has a product has for them.
     unsafe {
         kernel::product::launch_unchecked(
             &client,
-            CubeCount::Static(by_rows as u32, by_inputs as u32, 1),
+            CubeCount::Static(by_rows.div_ceil(layers) as u32, layers as u32, by_inputs as u32),
             CubeDim::new_1d(UNITS as u32),
             form.input_width,
             form.word_width,
@@ -45,19 +53,16 @@ pub fn product<R: CubeRuntime>(input: CubeTensor<R>, weight: &Stored<CubeTensor<
             output.dtype.into(),
         );
     }
-    output
+    Some(output)
 }
 
-fn form<R: CubeRuntime>(
-    client: &ComputeClient<R>,
-    format: &Format,
-    cols: usize,
-    (inputs, bytes): (usize, usize),
-) -> ProductForm {
+fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, cols: usize) -> ProductForm {
+    let client = &input.client;
     let properties = client.properties();
     let (hardware, planes) = (&properties.hardware, &properties.features.plane);
     let known = hardware.plane_size_min == hardware.plane_size_max && planes.contains(Plane::Ops);
-    let inputs = inputs.min(MOST_INPUTS);
+    // Where a row is not whole blocks every number is looked at by itself, and so it is in a view that begins anywhere.
+    let whole = cols.is_multiple_of(BLOCK) && input.handle.offset_start.unwrap_or(0).is_multiple_of(WIDEST);
     ProductForm {
         cols,
         words_per_row: format.words_per_row(cols),
@@ -71,13 +76,15 @@ fn form<R: CubeRuntime>(
         },
         // So many loads are in flight; with many inputs a unit has no registers for more.
         rows: if format.bits() > 4 { 2 } else { 4 },
-        inputs,
+        inputs: input.meta.shape()[0].min(MOST_INPUTS),
         plane: if known { (hardware.plane_size_max as usize).min(UNITS) } else { 1 },
-        // Where a row is not whole blocks every number is looked at by itself.
-        input_width: if cols.is_multiple_of(BLOCK) { widest(client, bytes, BLOCK) } else { 1 },
+        input_width: if whole { widest(client, input.dtype.size(), BLOCK) } else { 1 },
         word_width: widest(client, 4, format.bits() as usize),
     }
 }
+
+/// Bytes of the widest access, to which memory must then be aligned.
+const WIDEST: u64 = 16;
 
 /// Elements in the widest access that divides a run of them.
 fn widest<R: CubeRuntime>(client: &ComputeClient<R>, bytes: usize, run: usize) -> usize {

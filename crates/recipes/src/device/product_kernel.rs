@@ -94,8 +94,8 @@ pub fn product<F: Float, X: Size, W: Size>(
     #[define(F)] _dtype: StorageType,
 ) {
     let unit = UNIT_POS_X as usize;
-    let first_row = CUBE_POS_X as usize * comptime!(form.rows);
-    let first_input = CUBE_POS_Y as usize * comptime!(form.inputs);
+    let first_row = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize * comptime!(form.rows);
+    let first_input = CUBE_POS_Z as usize * comptime!(form.inputs);
     let mut sums = Array::<f32>::new(comptime!(form.rows * form.inputs));
     #[unroll]
     for at in 0..comptime!(form.rows * form.inputs) {

@@ -1,7 +1,7 @@
 //! Devices give the bits of the slice implementation.
 
 use burn::tensor::backend::Backend;
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{DType, Tensor, TensorData};
 use burn_cubecl::{CubeBackend, CubeRuntime};
 use burn_flex::Flex;
 use burn_fusion::Fusion;
@@ -214,9 +214,29 @@ fn check_products<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype]) {
     assert!(compared >= 18 * dtypes.len(), "only {compared} were compared");
 }
 
+/// A row out of the middle of other memory, where accesses of several numbers would not be aligned.
+fn check_product_of_a_view<B: QuantBackend>(device: &B::Device) {
+    let treatment = "int8wo".parse::<Recipe>().unwrap().treatment(Dtype::F32, None).unwrap();
+    let (n, k) = (5, 64);
+    let weight = Weight::new(n, k, (0..n * k).map(|i| (i % 17) as f32 - 8.0).collect(), Dtype::F32);
+    let layer = treatment.linear::<B>(&weight, device).unwrap();
+    let numbers: Vec<f32> = (0..3 * k).map(|i| (i % 13) as f32 - 6.0).collect();
+    let all = Tensor::<B, 1>::from_data(TensorData::new(numbers.clone(), [3 * k]), (device, DType::F32));
+    let from = |first: usize| {
+        let view = all.clone().slice_dim(0, first..first + k).reshape([1, k]);
+        layer.forward(view).into_data().to_vec::<f32>().unwrap()
+    };
+    for first in [0, 1, 3, k] {
+        let copy = TensorData::new(numbers[first..][..k].to_vec(), [1, k]);
+        let copy = layer.forward(Tensor::from_data(copy, (device, DType::F32))).into_data();
+        assert_eq!(from(first), copy.to_vec::<f32>().unwrap(), "from {first}");
+    }
+}
+
 #[test]
 fn products_with_stored_weights_are_those_of_their_numbers() {
     check_products::<Vulkan>(&WgpuDevice::Cpu, &[Dtype::F32]);
+    check_product_of_a_view::<Vulkan>(&WgpuDevice::Cpu);
 }
 
 #[test]
@@ -273,5 +293,6 @@ fn cuda_quantises_as_slices_do() {
     check::<Fusion<Cuda>>(&device, &[Dtype::F32]);
     check_memory::<cubecl::cuda::CudaRuntime>(&device);
     check_products::<Cuda>(&device, &Dtype::ALL);
+    check_product_of_a_view::<Cuda>(&device);
     Dtype::ALL.into_iter().for_each(|dtype| check_reading::<Cuda>(&device, dtype));
 }

@@ -35,7 +35,7 @@ impl NativeModel for TransformerBlock {
         let Layout { input: (rows, k), linears, .. } = problem.layout();
         let (rows, k, heads) = (rows as usize, k as usize, HEADS as usize);
         let normalised = LayerForm { prologue: Prologue::RmsNorm, ..LayerForm::PRODUCT };
-        // Behind an activation that is not the last step of a layer, its codes need no kernel of their own.
+        // GELU belongs to the layer behind it: what makes codes of its input applies it on the way.
         let activated = Prologue::Activation(Activation::Gelu);
         let added = LayerForm { added: true, ..LayerForm::PRODUCT };
         let forms = [normalised, added, normalised, LayerForm { prologue: activated, ..added }];

@@ -14,6 +14,10 @@ use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 /// Measures in this process: a crash takes it along, a hang stays, and timeouts are not enforced.
+///
+/// burn's settings and CubeCL's are the program's, which can give them once: what it has not set when the first device is
+/// opened, they read from files in the working directory and above it. Call [`calorimeter_zoo::backends::configure`] first
+/// thing, as workers do.
 #[derive(Default)]
 pub struct InProcess {
     /// One for each device, by its identity: sensors, peaks and free memory are the device's.

@@ -1,7 +1,7 @@
 //! Clocks that this program has locked. They are let go on every way out; where there was none, because the program was
 //! killed, the next start finds a note and lets them go.
 
-use crate::clock_notes::{LockedDevice, Note, PATIENCE, file_name, folder};
+use crate::clock_notes::{self, LockedDevice, Note, PATIENCE, file_name, folder};
 use crate::devices::DiscoveredDevice;
 use crate::host;
 use crate::platforms;
@@ -102,7 +102,16 @@ pub fn undo_left_behind() {
     for path in notes.map(|entry| entry.path()) {
         // One that cannot be locked belongs to a run that goes on.
         let Ok(mut note) = Note::open(&path, Duration::ZERO) else { continue };
-        let Some(locked) = note.read() else { continue };
+        let locked = match clock_notes::read(&path) {
+            Ok(Some(locked)) => locked,
+            Ok(None) => continue,
+            Err(why) => {
+                tell!(
+                    "warning: a run that was killed may have left a clock locked: {why}; see to it, and delete the note"
+                );
+                continue;
+            }
+        };
         let LockedDevice { device, identity, clock, by_hand, since } = locked;
         match unlock(&device, identity) {
             Ok(()) => {

@@ -6,7 +6,7 @@ use crate::tell::tell;
 use calorimeter_timing::telemetry::LockedClock;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io::{Read, Seek, Write};
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -27,17 +27,20 @@ pub struct Note {
     file: File,
 }
 
-/// A note is far shorter; of what is longer nothing can be read.
-const MOST_BYTES: u64 = 1 << 20;
-
 /// A process that is being started holds the locks of its parent for a moment, also where the parent was killed meanwhile.
 pub const PATIENCE: Duration = Duration::from_millis(200);
 const BREATH: Duration = Duration::from_millis(10);
 
-/// Where a run of this program, or one that was killed, has locked a device's clock.
+/// Where a run of this program, or one that was killed, has locked a device's clock. A note that cannot be read was named at
+/// the start.
 pub fn locked(identity: &str) -> Option<LockedClock> {
-    let locked: LockedDevice = cache::read(&folder()?.join(file_name(identity))).ok()??;
+    let locked = read(&folder()?.join(file_name(identity))).ok()??;
     Some(locked.clock)
+}
+
+/// What a note says; an empty one says nothing.
+pub fn read(path: &Path) -> Result<Option<LockedDevice>, String> {
+    if fs::metadata(path).is_ok_and(|found| found.len() == 0) { Ok(None) } else { cache::read(path) }
 }
 
 /// How a device's clocks are set: what its sensors say, where it has any, and what they cannot see.
@@ -61,7 +64,7 @@ impl Note {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(told)?;
         }
-        let options = File::options().read(true).write(true).create(true).truncate(false).open(path);
+        let options = File::options().write(true).create(true).truncate(false).open(path);
         let file = options.map_err(told)?;
         let taken = |error: fs::TryLockError| match error {
             fs::TryLockError::WouldBlock => "another run holds it locked".to_owned(),
@@ -76,12 +79,6 @@ impl Note {
         };
         locked.map_err(taken)?;
         Ok(Self { path: path.to_owned(), file })
-    }
-
-    pub fn read(&mut self) -> Option<LockedDevice> {
-        let mut text = String::new();
-        (&mut self.file).take(MOST_BYTES).read_to_string(&mut text).ok()?;
-        serde_json::from_str(&text).ok()
     }
 
     pub fn write(&mut self, locked: &LockedDevice) -> Result<(), String> {

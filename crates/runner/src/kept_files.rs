@@ -1,9 +1,11 @@
 //! Files that the program writes and reads itself, read as it does: for tests and fuzz targets, which hand it broken ones.
 
 use crate::calibration::{self, Profile};
+use crate::clock_notes;
 use crate::devices::DiscoveredDevice;
 use crate::noise_floor::Floor;
 use crate::peaks;
+use crate::worker::tuned::fault_of_file;
 use calorimeter_case::Device;
 use std::path::Path;
 
@@ -28,4 +30,14 @@ pub fn noise(path: &Path) -> Result<(), String> {
     let floor = Floor::kept(path, &DiscoveredDevice::named(Device::Mock, "mock"));
     assert!((0.01..1.0).contains(&floor.margin(0.01)), "{floor:?}");
     floor.note.map_or(Ok(()), Err)
+}
+
+/// A note of a locked clock, as the next start reads it.
+pub fn clock_note(path: &Path) -> Result<(), String> {
+    clock_notes::read(path).map(drop)
+}
+
+/// What a tuner decided, looked at before it is obeyed.
+pub fn decisions(path: &Path) -> Result<(), String> {
+    fault_of_file(path.to_owned()).map_or(Ok(()), |(path, why)| Err(format!("{}: {why}", path.display())))
 }

@@ -22,7 +22,7 @@ mod position;
 mod protocol;
 mod remaining;
 mod scene;
-mod tuned;
+pub(crate) mod tuned;
 
 pub use child::serve_if_worker;
 pub use event::{Event, Listener, SeenKernels, Stage};

@@ -32,7 +32,7 @@ fn fault_of_folder(path: PathBuf) -> Option<(PathBuf, String)> {
     }
 }
 
-fn fault_of_file(path: PathBuf) -> Option<(PathBuf, String)> {
+pub fn fault_of_file(path: PathBuf) -> Option<(PathBuf, String)> {
     let fault = || {
         if let Some(why) = open_to_others(&path) {
             return Some(why.to_owned());

@@ -3,7 +3,7 @@
 use calorimeter_runner::devices::Devices;
 use calorimeter_runner::dialects::{Source, read};
 use calorimeter_runner::entries::{Overrides, resolve};
-pub use calorimeter_runner::kept_files::{noise, peaks, profile};
+pub use calorimeter_runner::kept_files::{clock_note, decisions, noise, peaks, profile};
 use calorimeter_runner::plan::Plan;
 use calorimeter_runner::run::Request;
 use calorimeter_sinks::journal::{JournalContents, read as read_journal};

@@ -3,7 +3,7 @@
 
 use crate::drawn::{Drawn, tries};
 use crate::scene::{Ended, Scene, TIMING};
-use calorimeter_sinks::journal;
+use calorimeter_sinks::{Record, journal};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::collections::HashSet;
@@ -20,6 +20,7 @@ fn config() -> String {
         "recipes: [baseline, int8wo]
 device: mock
 dtype: f32
+enable_profiler: true
 {TIMING}
 models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16], [24, 24, 24]]}}]}}]
 mock:
@@ -31,6 +32,12 @@ mock:
 }
 
 const CASES: usize = 12;
+
+/// Two more groups of two cases, with files of their own.
+const BENCHMARKS: &str = "benchmarks:
+- {benchmark_name: gemm_simple, csv_path: tables, xlml_metrics_dir: lines,
+   benchmark_sweep_params: [{m: [16, 32], k: 32, n: 16}]}
+";
 
 /// Processes whose parent is this one.
 fn children(of: u32) -> Vec<Pid> {
@@ -58,16 +65,19 @@ fn files(below: &Path) -> Vec<String> {
 
 /// What lies in a finished run's folder and should not.
 fn strangers(out: &Path) -> Vec<String> {
+    let lies = |name: &str, start: &str, end: &str| name.starts_with(start) && name.ends_with(end);
     let ours = |name: &String| {
-        ["journal.jsonl", "results.csv", "results.parquet"].contains(&name.as_str())
-            || (name.starts_with("inference/results_") && name.ends_with(".csv"))
+        ["journal.jsonl", "results.csv", "results.parquet", "lines/metrics_report.jsonl"].contains(&name.as_str())
+            || lies(name, "inference/results_", ".csv")
+            || lies(name, "traces/", ".json")
+            || lies(name, "tables/t_gemm_simple_", ".tsv")
     };
     files(out).into_iter().filter(|name| !ours(name)).collect()
 }
 
 /// What lies in the scene, in its caches or in the folder of its run and should not.
 fn left_behind(scene: &Scene) -> Vec<String> {
-    let known = ["c.yml", "out", "cache", "tmp"];
+    let known = ["c.yml", "b.yml", "out", "cache", "tmp"];
     let foreign = |name: &String| !known.contains(&name.split('/').next().unwrap_or_default());
     let temporary = |name: &String| name.starts_with("cache/") && name.contains(".calorimeter-");
     let here = files(&scene.path(".")).into_iter().filter(|name| foreign(name) || temporary(name));
@@ -78,13 +88,15 @@ fn left_behind(scene: &Scene) -> Vec<String> {
 /// done; answers how often it was killed.
 fn storm(seed: u64, kills: usize) -> Result<usize, String> {
     let (scene, mut drawn) = (Scene::with(&config()), Drawn(seed));
+    scene.write("b.yml", BENCHMARKS);
     fs::create_dir(scene.path("tmp")).unwrap();
+    let cases = CASES + 4;
     let (mut killed, mut shown, mut kept) = (0, HashSet::new(), HashSet::new());
     loop {
         let arguments = if scene.path("out/journal.jsonl").exists() {
             "run --resume out --format jsonl"
         } else {
-            "run c.yml --out out --format jsonl"
+            "run c.yml b.yml --device mock --implementations eager,fused --out out --format jsonl"
         };
         let mut command = scene.command(arguments);
         command.env("TMPDIR", scene.path("tmp")).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -117,8 +129,7 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
             return Err(ended.stderr);
         }
         // A line that was cut off by the kill was not shown.
-        let lines =
-            ended.stdout.lines().filter_map(|line| serde_json::from_str::<calorimeter_sinks::Record>(line).ok());
+        let lines = ended.stdout.lines().filter_map(|line| serde_json::from_str::<Record>(line).ok());
         shown.extend(lines.map(|record| record.case.id.to_string()));
         if scene.path("out/journal.jsonl").exists() {
             let contents = match journal::read(&scene.path("out")) {
@@ -135,12 +146,13 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
                 return Err(format!("the record of {lost} is lost"));
             }
             kept = now;
-            if contents.summary.is_some_and(|summary| !summary.interrupted) {
-                if kept.len() != CASES {
-                    return Err(format!("{} of {CASES} cases have a record", kept.len()));
+            if contents.summary.as_ref().is_some_and(|summary| !summary.interrupted) {
+                if kept.len() != cases {
+                    return Err(format!("{} of {cases} cases have a record", kept.len()));
                 }
                 // A kill may come between the journal's last line and the tables, which a resume writes again.
                 if matches!(ended.code, Some(3 | 5)) {
+                    whole(&scene.path("out"), &contents.records)?;
                     break;
                 }
             }
@@ -151,6 +163,19 @@ fn storm(seed: u64, kills: usize) -> Result<usize, String> {
     }
     let left: Vec<String> = left_behind(&scene).into_iter().chain(files(&scene.path("tmp"))).collect();
     if left.is_empty() { Ok(killed) } else { Err(format!("left behind: {left:?}")) }
+}
+
+/// Whether every trace that a record names can be read, and other programs' lines are there once.
+fn whole(out: &Path, records: &[Record]) -> Result<(), String> {
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).map_err(|error| error.to_string());
+    let text = |name: &str| fs::read_to_string(out.join(name)).map_err(|error| format!("{name}: {error}"));
+    for record in records.iter().filter(|record| record.is_ok() && record.case.profiler) {
+        let trace = record.profile.trace.as_ref().ok_or_else(|| format!("{} has no trace", record.case.id))?;
+        json(&text(trace)?)?;
+    }
+    let lines = text("lines/metrics_report.jsonl")?;
+    lines.lines().try_for_each(|line| json(line).map(drop))?;
+    if lines.lines().count() == 4 { Ok(()) } else { Err(format!("4 lines are wanted: {lines}")) }
 }
 
 #[test]

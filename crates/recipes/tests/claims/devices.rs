@@ -10,7 +10,7 @@ use calorimeter_recipes::device::{DeviceTensor, QuantBackend};
 use calorimeter_recipes::format::{Format, Grouping, HqqIterate, Method, MxScaling, Zero};
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::stored::{Reading, Stored};
-use calorimeter_recipes::{Dtype, Element, FloatType, Recipe, Weight};
+use calorimeter_recipes::{Dtype, Element, FloatType, Recipe, TrainingRecipe, Weight};
 
 type Vulkan = CubeBackend<WgpuRuntime, f32, i32, u8>;
 type Cuda = CubeBackend<cubecl::cuda::CudaRuntime, f32, i32, u8>;
@@ -80,6 +80,9 @@ fn formats(dtype: Dtype) -> Vec<Format> {
     for element in [Element::E4m3, Element::E2m1] {
         formats.extend([MxScaling::Floor, MxScaling::Ceil].map(|scaling| Format::mx(element, scaling)));
     }
+    let training = TrainingRecipe::ALL.map(TrainingRecipe::training);
+    let products = training.iter().flat_map(|training| [training.output, training.grad_input]).flatten();
+    formats.extend(products.flat_map(|operands| [operands.left, operands.right]));
     formats
 }
 

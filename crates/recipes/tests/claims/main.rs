@@ -12,3 +12,5 @@ mod module;
 #[cfg(feature = "cpu")]
 mod outputs;
 mod properties;
+#[cfg(all(feature = "cpu", feature = "training"))]
+mod training;

@@ -232,12 +232,12 @@ fn a_treatment_of_ones_own_needs_no_recipe() {
 #[test]
 fn nothing_to_quantise_is_an_error() {
     let error = quantise(model().head, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
-    assert_eq!(error, "no layer would be quantised:  is a burn::nn::Linear and no QuantLinear");
+    assert_eq!(error, "no layer would be changed:  is a burn::nn::Linear and no QuantLinear");
     let error = quantise(model(), &recipe("int8wo"), |_, _| false).unwrap_err().to_string();
     assert!(error.contains("blocks.0.down is excluded by the filter"), "{error}");
     let norm = LayerNormConfig::new(3).init::<Flex>(&Default::default());
     let error = quantise(norm, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
-    assert!(error.contains("declare those to quantise as QuantLinear"), "{error}");
+    assert!(error.contains("declare those to change as QuantLinear"), "{error}");
     let (model, report) = quantise(model(), &Recipe::BASELINE, |_, _| true).unwrap();
     assert_eq!(report.layers[0].outcome, Outcome::LeftByRecipe);
     assert!(model.blocks[0].up.float().is_some());

@@ -1,0 +1,97 @@
+//! `calorimeter-recipes` alone: a small model is trained without float8 and with it, and the losses are shown side by side.
+//!
+//! `cargo run --release -p calorimeter-recipes --example train_in_float8 [-- tensorwise rowwise mxfp8]`
+
+use burn::module::Module;
+use burn::nn::{Gelu, LayerNorm, LayerNormConfig, LinearConfig};
+use burn::optim::{AdamConfig, GradientsParams, Optimizer};
+use burn::tensor::activation::log_softmax;
+use burn::tensor::backend::{AutodiffBackend, Backend};
+use burn::tensor::{Distribution, Int, Tensor};
+use burn_autodiff::Autodiff;
+use burn_flex::Flex;
+use calorimeter_recipes::{QuantLinear, RecipeError, TrainingRecipe, convert_to_float8_training};
+
+type B = Autodiff<Flex>;
+
+const FEATURES: usize = 64;
+const CLASSES: usize = 10;
+const STEPS: usize = 300;
+
+#[derive(Module, Debug)]
+struct Mlp<B: Backend> {
+    up: QuantLinear<B>,
+    norm: LayerNorm<B>,
+    down: QuantLinear<B>,
+    head: QuantLinear<B>,
+}
+
+impl<B: Backend> Mlp<B> {
+    fn new(device: &B::Device) -> Self {
+        let linear = |k, n| LinearConfig::new(k, n).init(device).into();
+        Self {
+            up: linear(FEATURES, 256),
+            norm: LayerNormConfig::new(256).init(device),
+            down: linear(256, FEATURES),
+            head: linear(FEATURES, CLASSES),
+        }
+    }
+
+    fn forward(&self, input: Tensor<B, 2>) -> Tensor<B, 2> {
+        let hidden = self.norm.forward(Gelu::new().forward(self.up.forward(input.clone())));
+        self.head.forward(input + self.down.forward(hidden))
+    }
+}
+
+/// Points of ten clouds that overlap.
+fn batch<B: AutodiffBackend>(centres: &Tensor<B, 2>) -> (Tensor<B, 2>, Tensor<B, 2>) {
+    let device = centres.device();
+    let classes = Tensor::<B, 1>::random([128], Distribution::Uniform(0.0, CLASSES as f64), &device).int();
+    let noise = Tensor::random([128, FEATURES], Distribution::Normal(0.0, 2.5), &device);
+    let wanted: Tensor<B, 2, Int> = classes.clone().one_hot(CLASSES);
+    (centres.clone().select(0, classes) + noise, wanted.float())
+}
+
+/// The mean loss of each thirty steps.
+fn losses(recipe: Option<TrainingRecipe>) -> Result<Vec<f32>, RecipeError> {
+    let device = Default::default();
+    // Every model begins with the same numbers and sees the same points.
+    B::seed(&device, 1);
+    let centres = Tensor::<B, 2>::random([CLASSES, FEATURES], Distribution::Normal(0.0, 1.0), &device);
+    let mut model = Mlp::<B>::new(&device);
+    // burn draws weights when they are first needed.
+    model.forward(centres.clone());
+    if let Some(recipe) = recipe {
+        let (converted, report) = convert_to_float8_training(model, recipe, |path, _| path != "head")?;
+        println!("{report}\n");
+        model = converted;
+    }
+    let mut optimiser = AdamConfig::new().init();
+    let mut losses = Vec::new();
+    for _ in 0..STEPS {
+        let (points, wanted) = batch(&centres);
+        let loss = (log_softmax(model.forward(points), 1) * wanted).sum_dim(1).mean().neg();
+        let grads = GradientsParams::from_grads(loss.backward(), &model);
+        model = optimiser.step(1e-3, model, grads);
+        losses.push(loss.into_scalar());
+    }
+    Ok(losses.chunks(30).map(|part| part.iter().sum::<f32>() / part.len() as f32).collect())
+}
+
+fn main() -> Result<(), RecipeError> {
+    let mut recipes = std::env::args().skip(1).map(|name| name.parse()).collect::<Result<Vec<TrainingRecipe>, _>>()?;
+    if recipes.is_empty() {
+        recipes = vec![TrainingRecipe::Tensorwise, TrainingRecipe::Rowwise];
+    }
+    let mut columns = vec![("f32".to_owned(), losses(None)?)];
+    for recipe in recipes {
+        columns.push((recipe.to_string(), losses(Some(recipe))?));
+    }
+    let heads: Vec<String> = columns.iter().map(|(name, _)| format!("{name:>18}")).collect();
+    println!("  to step{}", heads.concat());
+    for row in 0..columns[0].1.len() {
+        let cells: Vec<String> = columns.iter().map(|(_, losses)| format!("{:18.4}", losses[row])).collect();
+        println!("{:9}{}", (row + 1) * 30, cells.concat());
+    }
+    Ok(())
+}

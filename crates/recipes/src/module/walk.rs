@@ -1,0 +1,210 @@
+//! The way through a module whose linear layers are exchanged.
+
+use super::layer::{Change, Float8, LENT, LINEAR, QuantWeight, Slot, WEIGHT};
+use super::report::{Layer, Outcome, Report};
+use crate::device::QuantBackend;
+use crate::training::{Float8Backend, Float8Training};
+use crate::{Dtype, FloatType, Name, Quantiser, RecipeError, Treatment, Weight};
+use burn::module::{Module, ModuleMapper, Param};
+use burn::tensor::backend::Backend;
+use burn::tensor::{DType, Tensor};
+use std::mem;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Quantises the [`QuantLinear`](super::QuantLinear) layers of a module that the filter accepts by a recipe, or by any
+/// treatment, and reports on all linear layers.
+///
+/// The filter is given a layer's path, such as `blocks.0.up`, and its size `[n, k]`. Weights are quantised one by one on
+/// the host, in their own type, and the parameter is dropped. A module on an autodiff backend is taken off it first, with
+/// `valid()`. Other parameters, those of embeddings and convolutions too, are neither touched nor reported.
+///
+/// It is an error if nothing is quantised, if a layer is quantised already, or if the recipe cannot treat one of the
+/// layers; the filter can exclude it. The module is gone then; a clone made before costs no memory.
+pub fn quantise<B: QuantBackend, M: Module<B>>(
+    module: M,
+    by: &dyn Quantiser,
+    filter: impl FnMut(&str, [usize; 2]) -> bool,
+) -> Result<(M, Report), RecipeError> {
+    exchange(module, by.name(), Quantising(by), filter)
+}
+
+/// From now on the [`QuantLinear`](super::QuantLinear) layers of a module that the filter accepts multiply in float8, and on
+/// an autodiff backend so do their gradients, as `training` says, which may be a [`TrainingRecipe`](crate::TrainingRecipe); reports on all linear layers. The weights stay
+/// parameters, in their own type. A layer that was converted before is converted anew.
+///
+/// It is an error if nothing is converted, or if a layer that the filter accepts is quantised.
+pub fn convert_to_float8_training<B: Float8Backend, M: Module<B>>(
+    module: M,
+    training: impl Into<Float8Training>,
+    filter: impl FnMut(&str, [usize; 2]) -> bool,
+) -> Result<(M, Report), RecipeError> {
+    let training = training.into();
+    exchange(module, training.to_string().into(), Converting(Float8::new(training).into()), filter)
+}
+
+/// What a layer is exchanged for.
+trait Exchange<B: Backend> {
+    /// For one with this weight, which burn keeps as `[k, n]`; none if it is left as it is.
+    fn of<const D: usize>(&self, weight: Tensor<B, D>) -> Result<Option<Change<B>>, RecipeError>;
+}
+
+fn exchange<B: Backend, M: Module<B>>(
+    module: M,
+    name: Name,
+    by: impl Exchange<B>,
+    filter: impl FnMut(&str, [usize; 2]) -> bool,
+) -> Result<(M, Report), RecipeError> {
+    // What a mapper that panicked may have left.
+    LENT.take();
+    let report = Report { recipe: name, layers: Vec::new() };
+    let mut walk = Walk { filter, by, place: Vec::new(), slot: None::<Rc<Slot<B>>>, report, result: Ok(()) };
+    let module = module.map(&mut walk);
+    walk.result?;
+    let done = |layer: &Layer| matches!(layer.outcome, Outcome::Quantised | Outcome::LeftByRecipe | Outcome::InFloat8);
+    if walk.report.layers.iter().any(done) {
+        Ok((module, walk.report))
+    } else if walk.report.layers.is_empty() {
+        Err(RecipeError::Unsupported("the module has no linear layer; declare those to change as QuantLinear".into()))
+    } else {
+        let why = |layer: &Layer| format!("{} {}", layer.path, layer.outcome);
+        let layers: Vec<_> = walk.report.layers.iter().map(why).collect();
+        Err(RecipeError::Unsupported(format!("no layer would be changed: {}", layers.join(", "))))
+    }
+}
+
+/// For a quantised weight.
+struct Quantising<'a>(&'a dyn Quantiser);
+
+impl<B: QuantBackend> Exchange<B> for Quantising<'_> {
+    fn of<const D: usize>(&self, weight: Tensor<B, D>) -> Result<Option<Change<B>>, RecipeError> {
+        let treatment = self.0.treatment(dtype(weight.dtype())?)?;
+        if treatment == Treatment::none(treatment.dtype) {
+            return Ok(None);
+        }
+        let (device, weight) = (weight.device(), weight.transpose());
+        let [n, k] = weight.shape().dims();
+        let values = weight.into_data().convert::<f32>().into_vec().expect("the values were just converted to f32");
+        let layer = treatment.linear::<B>(&Weight::new(n, k, values, treatment.dtype), &device)?;
+        let recipe = self.0.name();
+        Ok(Some(Change::Quantised(QuantWeight { layer: layer.into(), recipe, n, k, device })))
+    }
+}
+
+/// For products in float8.
+struct Converting<B: Backend>(Arc<Float8<B>>);
+
+impl<B: Backend> Exchange<B> for Converting<B> {
+    fn of<const D: usize>(&self, _: Tensor<B, D>) -> Result<Option<Change<B>>, RecipeError> {
+        Ok(Some(Change::Float8(self.0.clone())))
+    }
+}
+
+/// The way through a module.
+struct Walk<B: Backend, F, E> {
+    filter: F,
+    by: E,
+    /// Names and kinds of the modules on the way to the current one.
+    place: Vec<(String, String)>,
+    /// Where what the current layer is exchanged for goes.
+    slot: Option<Rc<Slot<B>>>,
+    report: Report,
+    result: Result<(), RecipeError>,
+}
+
+impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E> Walk<B, F, E> {
+    /// Whether this is the weight of a linear layer.
+    fn at_weight(&self) -> bool {
+        self.place.last().is_some_and(|(name, kind)| name == WEIGHT && kind == LINEAR)
+    }
+
+    /// The path of the layer whose weight this is.
+    fn path(&self) -> String {
+        let names: Vec<_> = self.place[..self.place.len() - 1].iter().map(|(name, _)| name.as_str()).collect();
+        names.join(".")
+    }
+
+    fn accepts(&mut self, size: [usize; 2]) -> bool {
+        let path = self.path();
+        (self.filter)(&path, size)
+    }
+
+    fn note(&mut self, [n, k]: [usize; 2], bytes_before: u64, bytes_after: u64, outcome: Outcome) {
+        let path = self.path();
+        self.report.layers.push(Layer { path, n, k, bytes_before, bytes_after, outcome });
+    }
+
+    fn fail(&mut self, error: RecipeError) {
+        self.result = Err(RecipeError::Layer { path: self.path(), cause: Box::new(error) });
+    }
+
+    fn find_quantised(&mut self, weight: &QuantWeight<B>) {
+        let size = [weight.n, weight.k];
+        if self.accepts(size) {
+            let already = format!("the layer is quantised with {} already; exclude it by the filter", weight.recipe);
+            self.fail(RecipeError::Unsupported(already));
+        } else {
+            let bytes = weight.layer.weight_bytes();
+            self.note(size, bytes, bytes, Outcome::QuantisedBefore(weight.recipe));
+        }
+    }
+}
+
+fn dtype(dtype: DType) -> Result<Dtype, RecipeError> {
+    Dtype::ALL.into_iter().find(|known| known.burn() == dtype).ok_or_else(|| {
+        RecipeError::Unsupported(format!(
+            "the weight is in {dtype:?}; cast it to one of {:?}",
+            Dtype::ALL.map(Dtype::burn)
+        ))
+    })
+}
+
+impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E: Exchange<B>> ModuleMapper<B> for Walk<B, F, E> {
+    fn enter_module(&mut self, name: &str, kind: &str) {
+        self.place.push((name.to_owned(), kind.to_owned()));
+        if self.result.is_err() || !self.at_weight() {
+            return;
+        }
+        self.slot = LENT.take().and_then(|slot| slot.downcast::<Slot<B>>().ok());
+        let quantised = self.slot.take_if(|slot| slot.get().is_some());
+        if let Some(Change::Quantised(weight)) = quantised.as_ref().and_then(|slot| slot.get()) {
+            self.find_quantised(weight);
+        }
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.place.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
+        if self.result.is_err() || !self.at_weight() || D != 2 {
+            return param;
+        }
+        let [k, n] = param.lazy_shape().dims();
+        let bytes = (n * k * param.dtype().size()) as u64;
+        let Some(slot) = mem::take(&mut self.slot) else {
+            self.note([n, k], bytes, bytes, Outcome::NotExchangeable);
+            return param;
+        };
+        if !self.accepts([n, k]) {
+            self.note([n, k], bytes, bytes, Outcome::Excluded);
+            return param;
+        }
+        match self.by.of(param.val()) {
+            Ok(Some(change)) => {
+                match &change {
+                    Change::Quantised(weight) => {
+                        self.note([n, k], bytes, weight.layer.weight_bytes(), Outcome::Quantised);
+                    }
+                    Change::Float8(_) => self.note([n, k], bytes, bytes, Outcome::InFloat8),
+                }
+                // The parameter goes back; that of a quantised layer is dropped there. The slot is this layer's own and was
+                // empty.
+                let _ = slot.set(change);
+            }
+            Ok(None) => self.note([n, k], bytes, bytes, Outcome::LeftByRecipe),
+            Err(error) => self.fail(error),
+        }
+        param
+    }
+}

@@ -1,0 +1,74 @@
+//! The product with its gradients, for backends that differentiate.
+
+use super::backend::Float8Backend;
+use super::float8::Float8Training;
+use super::products;
+use crate::device::QuantBackend;
+use burn::tensor::ops::FloatTensor;
+use burn::tensor::{Tensor, TensorPrimitive};
+use burn_autodiff::checkpoint::base::Checkpointer;
+use burn_autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn_autodiff::grads::Gradients;
+use burn_autodiff::ops::{Backward, Ops, OpsKind, binary};
+use burn_autodiff::{Autodiff, NodeId};
+
+impl<B: QuantBackend + Float8Backend, C: CheckpointStrategy> Float8Backend for Autodiff<B, C> {
+    fn float8_linear(
+        input: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        training: Float8Training,
+    ) -> FloatTensor<Self> {
+        let nodes = [input.node.clone(), weight.node.clone()];
+        let prepared = Product(training).prepare::<C>(nodes).compute_bound().stateful();
+        let tracked = (input.is_tracked(), weight.is_tracked());
+        match prepared {
+            OpsKind::Tracked(mut prepared) => {
+                let kept = Kept {
+                    input: tracked.1.then(|| prepared.checkpoint(&input)),
+                    weight: tracked.0.then(|| prepared.checkpoint(&weight)),
+                };
+                prepared.finish(kept, B::float8_linear(input.primitive, weight.primitive, training))
+            }
+            OpsKind::UnTracked(prepared) => {
+                prepared.finish(B::float8_linear(input.primitive, weight.primitive, training))
+            }
+        }
+    }
+}
+
+/// The way back.
+#[derive(Debug)]
+struct Product(Float8Training);
+
+/// What the gradients need: each operand for that of the other.
+#[derive(Debug, Clone)]
+struct Kept {
+    input: Option<NodeId>,
+    weight: Option<NodeId>,
+}
+
+impl<B: QuantBackend> Backward<B, 2> for Product {
+    type State = Kept;
+
+    fn backward(self, ops: Ops<Kept, 2>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
+        let Kept { input, weight } = ops.state;
+        let mut kept = |node| tensor::<B>(checkpointer.retrieve_node_output(node));
+        let (input, weight) = (input.map(&mut kept), weight.map(&mut kept));
+        let needed = "what a gradient needs is kept where it is asked for";
+        binary::<B, _, _>(
+            ops.parents,
+            ops.node,
+            grads,
+            |grad| primitive(products::grad_input(tensor::<B>(grad), weight.expect(needed), self.0)),
+            |grad| primitive(products::grad_weight(tensor::<B>(grad), input.expect(needed), self.0)),
+        );
+    }
+}
+
+fn tensor<B: QuantBackend>(primitive: FloatTensor<B>) -> Tensor<B, 2> {
+    Tensor::from_primitive(TensorPrimitive::Float(primitive))
+}
+
+fn primitive<B: QuantBackend>(tensor: Tensor<B, 2>) -> FloatTensor<B> {
+    tensor.into_primitive().tensor()
+}

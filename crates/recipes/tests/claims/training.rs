@@ -1,0 +1,368 @@
+//! Layers trained in float8: their products, their gradients, and a model that learns by them.
+
+use burn::module::{AutodiffModule, Module, Param};
+use burn::nn;
+use burn::nn::{LayerNorm, LayerNormConfig, Relu};
+use burn::optim::{AdamConfig, GradientsParams, Optimizer};
+use burn::record::{FullPrecisionSettings, NamedMpkBytesRecorder, Recorder};
+use burn::tensor::backend::{AutodiffBackend, Backend};
+use burn::tensor::{DType, Tensor, TensorData};
+use burn_autodiff::Autodiff;
+use burn_flex::Flex;
+use calorimeter_recipes::module::Outcome;
+use calorimeter_recipes::quantise::quantise as on_the_host;
+use calorimeter_recipes::training::{Float8Backend, Operand, Operands};
+use calorimeter_recipes::{
+    Dtype, Float8Training, FloatType, QuantLinear, Recipe, TrainingRecipe, convert_to_float8_training, quantise,
+};
+
+/// Numbers that a place decides, with gains of rows and columns over three octaves, so that a scale which is not its own
+/// shows.
+fn numbers(rows: usize, cols: usize, seed: u64, dtype: Dtype) -> Vec<f32> {
+    let number = |at: usize| {
+        let mixed = (at as u64 + 1 + (seed << 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let gains = f32::powi(2.0, (at / cols % 4) as i32) * f32::powi(2.0, -((at % cols % 4) as i32));
+        dtype.round(((mixed >> 40) as f32 / (1u32 << 23) as f32 - 1.0) * gains)
+    };
+    (0..rows * cols).map(number).collect()
+}
+
+fn tensor<B: Backend>(values: &[f32], [rows, cols]: [usize; 2], device: &B::Device, dtype: Dtype) -> Tensor<B, 2> {
+    Tensor::from_data(TensorData::new(values.to_vec(), [rows, cols]), (device, dtype.burn()))
+}
+
+fn values<B: Backend, const D: usize>(tensor: Tensor<B, D>) -> Vec<f32> {
+    tensor.into_data().convert::<f32>().into_vec().unwrap()
+}
+
+fn transposed(values: &[f32], cols: usize) -> Vec<f32> {
+    let rows = values.len() / cols;
+    (0..values.len()).map(|at| values[at % rows * cols + at / rows]).collect()
+}
+
+/// `left · rightᵀ` in double precision, of what the operands stand for; `sum` is how many are summed up.
+fn product(left: &[f32], right: &[f32], sum: usize, operands: Option<Operands>) -> Vec<f64> {
+    let stands_for = |values: &[f32], format| on_the_host(values, sum, format).dequantise();
+    let (left, right) = match operands {
+        Some(operands) => (stands_for(left, operands.left), stands_for(right, operands.right)),
+        None => (left.to_vec(), right.to_vec()),
+    };
+    let dot = |row: &[f32], other: &[f32]| row.iter().zip(other).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+    left.chunks(sum).flat_map(|row| right.chunks(sum).map(move |other| dot(row, other))).collect()
+}
+
+fn relative(found: &[f32], exact: &[f64]) -> f64 {
+    let power = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
+    let error = power(&mut found.iter().zip(exact).map(|(found, exact)| f64::from(*found) - exact));
+    (error / power(&mut exact.iter().copied())).sqrt()
+}
+
+fn trainings() -> Vec<Float8Training> {
+    let named = TrainingRecipe::ALL.map(TrainingRecipe::training);
+    let without = |operand| Float8Training::tensorwise().without(operand);
+    let partly = [Operand::Input, Operand::Weight, Operand::GradOutput].map(without);
+    named.into_iter().chain(partly).collect()
+}
+
+/// What a layer gives and what comes back: output, gradient of the input, of the weight and of the bias.
+fn passed<B: QuantAutodiff>(
+    [x, w, g]: [&[f32]; 3],
+    [m, k, n]: [usize; 3],
+    training: Float8Training,
+    device: &B::Device,
+    dtype: Dtype,
+) -> [Vec<f32>; 4] {
+    let input = tensor::<B>(x, [m, k], device, dtype).require_grad();
+    let weight = tensor::<B>(w, [k, n], device, dtype);
+    let bias = Tensor::<B, 1>::zeros([n], (device, dtype.burn()));
+    let plain = nn::Linear { weight: Param::from_tensor(weight), bias: Some(Param::from_tensor(bias)) };
+    let (layer, _) = convert_to_float8_training(QuantLinear::from(plain), training, |_, _| true).unwrap();
+    let output = layer.forward(input.clone());
+    let grads = (output.clone() * tensor::<B>(g, [m, n], device, dtype)).sum().backward();
+    let kept = layer.float().unwrap();
+    let weight = kept.weight.val().grad(&grads).unwrap();
+    let bias = kept.bias.as_ref().unwrap().val().grad(&grads).unwrap();
+    [values(output), values(input.grad(&grads).unwrap()), values(weight), values(bias)]
+}
+
+/// A backend that differentiates, and multiplies in float8 both ways.
+trait QuantAutodiff: AutodiffBackend<FloatElem: Into<f64>> + Float8Backend {}
+impl<B: AutodiffBackend<FloatElem: Into<f64>> + Float8Backend> QuantAutodiff for B {}
+
+/// Squares, where a transposition that is missing still fits, and sizes that fill nothing.
+const SIZES: [[usize; 3]; 4] = [[32, 32, 32], [5, 33, 70], [1, 64, 3], [130, 17, 40]];
+
+/// Output and gradients are those of the quantised operands, each quantised along what is summed up.
+fn check_products<B: QuantAutodiff>(sizes: &[[usize; 3]], device: &B::Device, dtypes: &[Dtype]) {
+    for &sizes @ [m, k, n] in sizes {
+        for &dtype in dtypes {
+            let (x, w, g) = (numbers(m, k, 1, dtype), numbers(k, n, 2, dtype), numbers(m, n, 3, dtype));
+            for training in trainings() {
+                let found = passed::<B>([&x, &w, &g], sizes, training, device, dtype);
+                let (w_t, x_t, g_t) = (transposed(&w, n), transposed(&x, k), transposed(&g, n));
+                let exact = [
+                    product(&x, &w_t, k, training.output),
+                    product(&g, &w, n, training.grad_input),
+                    product(
+                        &x_t,
+                        &g_t,
+                        m,
+                        training.grad_weight.map(|Operands { left, right }| Operands { left: right, right: left }),
+                    ),
+                    g_t.chunks(m).map(|column| column.iter().map(|x| f64::from(*x)).sum()).collect(),
+                ];
+                let tolerance = if dtype == Dtype::F32 { 2e-6 } else { 1.5 * dtype.unit_roundoff() };
+                for ((found, exact), what) in found.iter().zip(&exact).zip(["output", "grad x", "grad w", "grad bias"])
+                {
+                    let error = relative(found, exact);
+                    let all = (found.len(), exact.len());
+                    assert!(all.0 == all.1 && error <= tolerance, "{what} {sizes:?} {dtype} {training:?}: {error:e}");
+                }
+            }
+        }
+    }
+}
+
+/// In the model's own type gradients are the slopes of the loss; in float8 they are close to them.
+fn check_slopes<B: QuantAutodiff>(device: &B::Device) {
+    let [m, k, n] = [6, 48, 10];
+    let (x, w, g) = (numbers(m, k, 4, Dtype::F32), numbers(k, n, 5, Dtype::F32), numbers(m, n, 6, Dtype::F32));
+    let loss = |x: &[f64], w: &[f64]| {
+        let at = |row: usize, col: usize| (0..k).map(|i| x[row * k + i] * w[i * n + col]).sum::<f64>();
+        (0..m * n).map(|place| (at(place / n, place % n)).tanh() * f64::from(g[place])).sum::<f64>()
+    };
+    let wide = |values: &[f32]| values.iter().map(|value| f64::from(*value)).collect::<Vec<_>>();
+    let (wide_x, wide_w) = (wide(&x), wide(&w));
+    let slope = |of: &dyn Fn(f64) -> f64| (of(1e-5) - of(-1e-5)) / 2e-5;
+    let nudged = |values: &[f64], at: usize, by: f64| {
+        let mut values = values.to_vec();
+        values[at] += by;
+        values
+    };
+    let by_input: Vec<f64> = (0..m * k).map(|at| slope(&|by| loss(&nudged(&wide_x, at, by), &wide_w))).collect();
+    let by_weight: Vec<f64> = (0..k * n).map(|at| slope(&|by| loss(&wide_x, &nudged(&wide_w, at, by)))).collect();
+    let none = Float8Training::rowwise().without(Operand::Input).without(Operand::Weight);
+    assert_eq!((none.output, none.grad_input, none.grad_weight), (None, None, None));
+    let all = TrainingRecipe::ALL.map(|recipe| (recipe.training(), 0.2));
+    for (training, most) in [(none, 1e-5)].into_iter().chain(all) {
+        let input = tensor::<B>(&x, [m, k], device, Dtype::F32).require_grad();
+        let weight = Param::from_tensor(tensor::<B>(&w, [k, n], device, Dtype::F32));
+        let layer = QuantLinear::from(nn::Linear { weight, bias: None });
+        let (layer, _) = convert_to_float8_training(layer, training, |_, _| true).unwrap();
+        let loss = layer.forward(input.clone()).tanh() * tensor(&g, [m, n], device, Dtype::F32);
+        let grads = loss.sum().backward();
+        let weight = layer.float().unwrap().weight.val().grad(&grads).unwrap();
+        let errors = [relative(&values(input.grad(&grads).unwrap()), &by_input), relative(&values(weight), &by_weight)];
+        let float8 = most > 1e-3;
+        assert!(errors.iter().all(|&error| error < most && (error > 1e-3) == float8), "{training}: {errors:?}");
+    }
+}
+
+#[derive(Module, Debug)]
+struct Mlp<B: Backend> {
+    up: QuantLinear<B>,
+    norm: LayerNorm<B>,
+    hidden: QuantLinear<B>,
+    head: QuantLinear<B>,
+}
+
+const CLASSES: usize = 5;
+const FEATURES: usize = 24;
+const HIDDEN: usize = 48;
+const BATCH: usize = 32;
+
+impl<B: Backend> Mlp<B> {
+    /// The same numbers on every device.
+    fn new(device: &B::Device) -> Self {
+        let linear = |k: usize, n: usize, seed| {
+            let bound = 1.0 / (k as f32).sqrt();
+            let weights: Vec<f32> = numbers(1, k * n, seed, Dtype::F32)
+                .iter()
+                .enumerate()
+                .map(|(at, x)| x * bound * f32::powi(2.0, (at % 4) as i32))
+                .collect();
+            let weight = Param::from_tensor(tensor(&weights, [k, n], device, Dtype::F32));
+            let bias = Param::from_tensor(Tensor::zeros([n], (device, DType::F32)));
+            QuantLinear::from(nn::Linear { weight, bias: Some(bias) })
+        };
+        Self {
+            up: linear(FEATURES, HIDDEN, 11),
+            norm: LayerNormConfig::new(HIDDEN).init(device),
+            hidden: linear(HIDDEN, HIDDEN, 12),
+            head: linear(HIDDEN, CLASSES, 13),
+        }
+    }
+
+    fn forward(&self, input: Tensor<B, 2>) -> Tensor<B, 2> {
+        let hidden = Relu::new().forward(self.norm.forward(self.up.forward(input)));
+        self.head.forward(Relu::new().forward(self.hidden.forward(hidden)))
+    }
+}
+
+/// A batch of points and what a layer that is not known says of them, one in five at random: no model has a loss of zero.
+fn batch<B: Backend>(step: usize, device: &B::Device) -> (Tensor<B, 2>, Tensor<B, 2>) {
+    let flat = |count: usize, seed: u64| {
+        let number = |at: usize| {
+            let mixed = (at as u64 + 1 + (seed << 20)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            (mixed >> 40) as f32 / (1u32 << 23) as f32 - 1.0
+        };
+        (0..count).map(number).collect::<Vec<f32>>()
+    };
+    let points = flat(BATCH * FEATURES, 100 + step as u64);
+    let unknown = flat(FEATURES * CLASSES, 7);
+    let noise = flat(BATCH * 2, 1_000_000 + step as u64);
+    let class = |row: usize| {
+        let score = |class: usize| {
+            points[row * FEATURES..][..FEATURES]
+                .iter()
+                .zip(&unknown[class * FEATURES..])
+                .map(|(x, w)| x * w)
+                .sum::<f32>()
+        };
+        let best = (0..CLASSES).max_by(|&a, &b| score(a).total_cmp(&score(b))).unwrap();
+        let any = ((noise[row * 2 + 1] + 1.0) / 2.0 * CLASSES as f32) as usize % CLASSES;
+        if noise[row * 2] < -0.6 { any } else { best }
+    };
+    let wanted: Vec<f32> = (0..BATCH)
+        .flat_map(|row| {
+            let right = class(row);
+            (0..CLASSES).map(move |class| f32::from(u8::from(class == right)))
+        })
+        .collect();
+    (tensor(&points, [BATCH, FEATURES], device, Dtype::F32), tensor(&wanted, [BATCH, CLASSES], device, Dtype::F32))
+}
+
+/// The mean loss of the last fifth of so many steps.
+fn learned<B: QuantAutodiff>(steps: usize, training: Option<Float8Training>, device: &B::Device) -> f64 {
+    let mut model = Mlp::<B>::new(device);
+    if let Some(training) = training {
+        model = convert_to_float8_training(model, training, |_, _| true).unwrap().0;
+    }
+    let mut optimiser = AdamConfig::new().init();
+    let (mut total, mut counted) = (0.0, 0);
+    for step in 0..steps {
+        let (points, wanted) = batch::<B>(step, device);
+        let probabilities = burn::tensor::activation::log_softmax(model.forward(points), 1);
+        let loss = (probabilities * wanted).sum().neg() / BATCH as f32;
+        let grads = GradientsParams::from_grads(loss.backward(), &model);
+        model = optimiser.step(2e-3, model, grads);
+        if step >= steps - steps / 5 {
+            total += loss.into_scalar().into();
+            counted += 1;
+        }
+    }
+    assert_eq!(model.hidden.float8(), training, "steps of an optimiser leave it as it is");
+    total / f64::from(counted)
+}
+
+fn check_learning<B: QuantAutodiff>(steps: usize, recipes: &[TrainingRecipe], most: f64, device: &B::Device) {
+    let plain = learned::<B>(steps, None, device);
+    let guessed = (CLASSES as f64).ln();
+    assert!(plain < 0.95 * guessed && plain > 0.2, "{plain} of {guessed}");
+    for recipe in recipes {
+        let loss = learned::<B>(steps, Some(recipe.training()), device);
+        println!("{recipe}: {loss:.4}, without {plain:.4}");
+        assert!((loss / plain - 1.0).abs() < most, "{recipe}: {loss}, without {plain}");
+    }
+}
+
+#[test]
+fn products_and_gradients_are_those_of_the_quantised_operands() {
+    check_products::<Autodiff<Flex>>(&SIZES, &Default::default(), &Dtype::ALL);
+}
+
+#[test]
+fn gradients_are_slopes() {
+    check_slopes::<Autodiff<Flex>>(&Default::default());
+}
+
+#[test]
+fn a_model_learns_in_float8_what_it_learns_without() {
+    check_learning::<Autodiff<Flex>>(500, &TrainingRecipe::ALL, 0.02, &Default::default());
+}
+
+#[test]
+fn an_infinite_gradient_is_not_lost() {
+    for recipe in TrainingRecipe::ALL {
+        let (x, w, mut g) =
+            (numbers(4, 64, 1, Dtype::F32), numbers(64, 8, 2, Dtype::F32), numbers(4, 8, 3, Dtype::F32));
+        g[9] = f32::INFINITY;
+        let device = Default::default();
+        let [_, input, weight, _] =
+            passed::<Autodiff<Flex>>([&x, &w, &g], [4, 64, 8], recipe.training(), &device, Dtype::F32);
+        assert!(input.iter().any(|x| !x.is_finite()) && weight.iter().any(|x| !x.is_finite()), "{recipe}");
+    }
+}
+
+#[test]
+fn a_converted_model_is_reported_saved_evaluated_and_quantised_like_any_other() {
+    type B = Autodiff<Flex>;
+    let device = Default::default();
+    let (model, report) =
+        convert_to_float8_training(Mlp::<B>::new(&device), TrainingRecipe::Rowwise, |path, _| path != "head").unwrap();
+    let outcomes: Vec<_> = report.layers.iter().map(|layer| (layer.path.as_str(), layer.outcome)).collect();
+    assert_eq!(outcomes, [("up", Outcome::InFloat8), ("hidden", Outcome::InFloat8), ("head", Outcome::Excluded)]);
+    assert_eq!((report.recipe.as_str(), report.bytes_before()), ("rowwise", report.bytes_after()));
+    assert!(report.to_string().contains("up     multiplies in float8: [48, 24], 4608 -> 4608 bytes"), "{report}");
+    assert_eq!(model.up.float8(), Some(Float8Training::rowwise()));
+    assert_eq!(
+        model.up.to_string(),
+        "QuantLinear {d_input: 24, d_output: 48, bias: true, float8: rowwise, params: 1200}"
+    );
+
+    let recorder = NamedMpkBytesRecorder::<FullPrecisionSettings>::new();
+    let saved = Recorder::<B>::record(&recorder, model.clone().into_record(), ()).unwrap();
+    let plain = Recorder::<B>::record(&recorder, Mlp::<B>::new(&device).into_record(), ()).unwrap();
+    assert_eq!(saved.len(), plain.len());
+    let loaded = model.clone().load_record(recorder.load(saved, &device).unwrap());
+    assert_eq!(loaded.up.float8(), model.up.float8(), "what is loaded is trained as before");
+    let moved = model.clone().to_device(&device).fork(&device);
+    assert_eq!(moved.up.float8(), model.up.float8());
+
+    let points = batch::<Flex>(0, &device).0;
+    let evaluated = model.valid();
+    assert_eq!(evaluated.up.float8(), None);
+    assert_eq!(values(evaluated.forward(points.clone())), values(Mlp::<Flex>::new(&device).forward(points)));
+    let int8: Recipe = "int8wo".parse().unwrap();
+    let (quantised, _) = quantise(evaluated, &int8, |_, _| true).unwrap();
+    let error = convert_to_float8_training(quantised, TrainingRecipe::Mxfp8, |_, _| true).unwrap_err().to_string();
+    assert_eq!(error, "up: the layer is quantised with int8wo already; exclude it by the filter");
+    let (again, _) = convert_to_float8_training(model, TrainingRecipe::Mxfp8, |path, _| path == "up").unwrap();
+    let now = [again.up.float8(), again.hidden.float8()];
+    assert_eq!(now, [Some(Float8Training::mxfp8()), Some(Float8Training::rowwise())]);
+}
+
+#[cfg(feature = "cube")]
+mod on_gpus {
+    use super::*;
+    use burn_cubecl::CubeBackend;
+    use burn_fusion::Fusion;
+    use burn_wgpu::{WgpuDevice, WgpuRuntime};
+
+    type Vulkan = CubeBackend<WgpuRuntime, f32, i32, u8>;
+    type Cuda = CubeBackend<cubecl::cuda::CudaRuntime, f32, i32, u8>;
+
+    #[test]
+    fn vulkan_multiplies_and_learns_as_the_cpu_does() {
+        // Each size is compiled anew.
+        check_products::<Autodiff<Vulkan>>(&SIZES[1..2], &WgpuDevice::Cpu, &[Dtype::F32]);
+        check_slopes::<Autodiff<Fusion<Vulkan>>>(&WgpuDevice::Cpu);
+        let long = std::env::var("CALORIMETER_TORTURE").is_ok_and(|form| form == "long");
+        let steps = if long { 500 } else { 50 };
+        check_learning::<Autodiff<Vulkan>>(steps, &[TrainingRecipe::Rowwise], 0.02, &WgpuDevice::Cpu);
+    }
+
+    #[test]
+    fn cuda_multiplies_and_learns_as_the_cpu_does() {
+        if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+            println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+            return;
+        }
+        let device = burn_cuda::CudaDevice::new(0);
+        check_products::<Autodiff<Cuda>>(&SIZES, &device, &Dtype::ALL);
+        check_slopes::<Autodiff<Fusion<Cuda>>>(&device);
+        check_learning::<Autodiff<Cuda>>(500, &TrainingRecipe::ALL, 0.02, &device);
+    }
+}

@@ -21,6 +21,9 @@ pub struct Case {
     /// The sparsity laid over the recipe, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparsity: Option<Name>,
+    /// What shares a scale while a layer is trained, if anything does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Name>,
     /// Which kernels: `eager`, `fused`, `cube`, `native`.
     pub implementation: Implementation,
     /// The device with its index, e.g. `cuda:0`.
@@ -103,6 +106,7 @@ impl Default for Case {
             workload: Name::default(),
             recipe: Self::BASELINE,
             sparsity: None,
+            scaling: None,
             implementation: Implementation::Eager,
             device: Device::Cpu,
             element: Element::Float(Dtype::F32),
@@ -306,6 +310,13 @@ impl Case {
             unit: "bytes",
             doc: "estimate of the memory needed with one buffer set; absent as `bytes` is",
             read: Read::Count(|case| case.memory_bytes),
+        },
+        Column {
+            name: "scaling",
+            field: "scaling",
+            unit: "",
+            doc: "of layers that are trained in float8: what shares a scale",
+            read: Read::Text(|case| case.scaling.map(Name::as_str)),
         },
     ];
 

@@ -18,6 +18,8 @@ pub enum Suite {
     Calibration,
     /// Copies between host and device, and exchange between devices.
     Links,
+    /// The passes of a layer that is trained.
+    Training,
     /// What other programs measure on other machines.
     Elsewhere,
     /// What other crates add.
@@ -26,8 +28,16 @@ pub enum Suite {
 
 impl Suite {
     /// Every suite.
-    pub const ALL: [Self; 7] =
-        [Self::Gemm, Self::Ops, Self::Fusion, Self::Calibration, Self::Links, Self::Elsewhere, Self::Custom];
+    pub const ALL: [Self; 8] = [
+        Self::Gemm,
+        Self::Ops,
+        Self::Fusion,
+        Self::Calibration,
+        Self::Links,
+        Self::Training,
+        Self::Elsewhere,
+        Self::Custom,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -37,6 +47,7 @@ impl Suite {
             Self::Fusion => "fusion",
             Self::Calibration => "calibration",
             Self::Links => "links",
+            Self::Training => "training",
             Self::Elsewhere => "elsewhere",
             Self::Custom => "custom",
         }
@@ -49,7 +60,7 @@ pub enum Mode {
     /// Forward passes of a model.
     #[default]
     Inference,
-    /// Forward and backward passes of a model.
+    /// The passes of a layer that is trained.
     Training,
     /// An operator.
     Operator(Suite),
@@ -57,7 +68,12 @@ pub enum Mode {
 
 impl Mode {
     fn all() -> impl Iterator<Item = Self> {
-        [Self::Inference, Self::Training].into_iter().chain(Suite::ALL.map(Self::Operator))
+        [Self::Inference].into_iter().chain(Suite::ALL.map(Self::of))
+    }
+
+    /// That of an operator of a suite.
+    pub fn of(suite: Suite) -> Self {
+        if suite == Suite::Training { Self::Training } else { Self::Operator(suite) }
     }
 
     /// Its name.
@@ -69,7 +85,7 @@ impl Mode {
         }
     }
 
-    /// Whether it is an operator that runs, for which there are no recipes.
+    /// Whether it is an operator for which there are no recipes.
     pub fn is_operator(self) -> bool {
         matches!(self, Self::Operator(_))
     }

@@ -1,6 +1,6 @@
 //! `calorimeter-recipes` alone: a small model is trained without float8 and with it, and the losses are shown side by side.
 //!
-//! `cargo run --release -p calorimeter-recipes --example train_in_float8 [-- tensorwise rowwise mxfp8]`
+//! `cargo run --release -p calorimeter-recipes --example train_in_float8 [-- baseline rowwise mxfp8]`
 
 use burn::module::Module;
 use burn::nn::{Gelu, LayerNorm, LayerNormConfig, LinearConfig};
@@ -10,7 +10,7 @@ use burn::tensor::backend::{AutodiffBackend, Backend};
 use burn::tensor::{Distribution, Int, Tensor};
 use burn_autodiff::Autodiff;
 use burn_flex::Flex;
-use calorimeter_recipes::{QuantLinear, RecipeError, TrainingRecipe, convert_to_float8_training};
+use calorimeter_recipes::{QuantLinear, Recipe, RecipeError, TrainingRecipe, convert_to_float8_training};
 
 type B = Autodiff<Flex>;
 
@@ -79,13 +79,14 @@ fn losses(recipe: Option<TrainingRecipe>) -> Result<Vec<f32>, RecipeError> {
 }
 
 fn main() -> Result<(), RecipeError> {
-    let mut recipes = std::env::args().skip(1).map(|name| name.parse()).collect::<Result<Vec<TrainingRecipe>, _>>()?;
-    if recipes.is_empty() {
-        recipes = vec![TrainingRecipe::Tensorwise, TrainingRecipe::Rowwise];
+    let mut names: Vec<String> = std::env::args().skip(1).collect();
+    if names.is_empty() {
+        names = ["baseline", "tensorwise", "rowwise"].map(str::to_owned).into();
     }
-    let mut columns = vec![("f32".to_owned(), losses(None)?)];
-    for recipe in recipes {
-        columns.push((recipe.to_string(), losses(Some(recipe))?));
+    let mut columns = Vec::new();
+    for name in names {
+        let recipe: Recipe = name.parse()?;
+        columns.push((name, losses(recipe.training()?)?));
     }
     let heads: Vec<String> = columns.iter().map(|(name, _)| format!("{name:>18}")).collect();
     println!("  to step{}", heads.concat());

@@ -21,6 +21,14 @@ impl Variant {
     pub fn treatment(&self, dtype: Dtype) -> Result<Treatment, RecipeError> {
         self.recipe.treatment(dtype, self.sparsity)
     }
+
+    /// The same for a layer that is trained: see [`Recipe::training`].
+    pub fn in_training(&self, dtype: Dtype) -> Result<Treatment, RecipeError> {
+        match self.sparsity {
+            Some(sparsity) => Err(RecipeError::Unsupported(format!("{sparsity}: what is trained is not pruned"))),
+            None => Ok(Treatment { training: self.recipe.training()?, ..Treatment::none(dtype) }),
+        }
+    }
 }
 
 impl From<Recipe> for Variant {

@@ -1,7 +1,7 @@
 //! Recipes by their names.
 
 use crate::schemes::baseline::Baseline;
-use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, Treatment, registry};
+use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment, registry};
 use calorimeter_case::Name;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -103,6 +103,14 @@ impl Recipe {
     pub fn treatment(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         let treatment = self.scheme.treatment(dtype, sparsity)?;
         Ok(Treatment { sparsity, ..treatment })
+    }
+
+    /// How layers are trained under it, if not in the model's own type; the error says what would train.
+    pub fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
+        self.scheme.training().map_err(|error| match error {
+            RecipeError::Unsupported(why) => RecipeError::Unsupported(format!("{}: {why}", self.name)),
+            other => other,
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a recipe must be able to do, and how it is found by its name.
 
-use crate::{Dtype, RecipeError, Sparsity, Treatment};
+use crate::{Dtype, RecipeError, Sparsity, TrainingRecipe, Treatment};
 use std::any::Any;
 use std::fmt::{Debug, Display};
 
@@ -13,6 +13,15 @@ pub trait Scheme: Any + Debug + Display + Send + Sync {
 
     /// What it does to the linear layers of a model in `dtype`, pruned or not; the error says what would make it run.
     fn treatment(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<Treatment, RecipeError>;
+
+    /// How layers are trained under it; the error says what would train.
+    fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
+        Err(RecipeError::Unsupported(
+            "it is for models that were trained before; baseline, tensorwise, rowwise, rowwise_with_gw_hp, float8dq-tensor, \
+             float8dq-row and mxfp8 train"
+                .into(),
+        ))
+    }
 }
 
 /// One recipe, or recipes that differ in parameters, by their names. A crate that has one of its own registers it with

@@ -5,7 +5,7 @@ use crate::format::{Format, Grouping, Method};
 use crate::quantise::quantise;
 use crate::quantised::Quantised;
 use crate::stored::Stored;
-use crate::{Dtype, RecipeError, Sparsity, Weight};
+use crate::{Dtype, RecipeError, Sparsity, TrainingRecipe, Weight};
 
 /// What is multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Treatment {
     pub spares_single_rows: bool,
     /// How the weight is pruned before anything else.
     pub sparsity: Option<Sparsity>,
+    /// How it is trained, if not in its own type.
+    pub training: Option<TrainingRecipe>,
 }
 
 /// A weight ready to be taken to a device.
@@ -56,6 +58,7 @@ impl Treatment {
             products: Products::Numbers,
             spares_single_rows: false,
             sparsity: None,
+            training: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The speed-ups of each recipe over all shapes, together.
 
+use calorimeter_case::Mode;
 use calorimeter_case::record::SuiteSpeedup;
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::SuiteMean;
@@ -16,8 +17,12 @@ pub fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
         let Some(speedup) = &record.speedup else { continue };
         let case = &record.case;
         let names = [
-            // Operators have no recipes, and different ones have no mean.
-            if case.mode.is_operator() { case.workload.to_string() } else { case.variant() },
+            // Different operators have no mean, nor have different passes.
+            match case.mode {
+                Mode::Operator(_) => case.workload.to_string(),
+                Mode::Training => format!("{} {}", case.workload, case.variant()),
+                Mode::Inference => case.variant(),
+            },
             case.implementation.to_string(),
             case.device.to_string(),
             case.element.to_string(),
@@ -42,7 +47,7 @@ pub fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
 mod tests {
     use super::*;
     use calorimeter_case::record::Speedup;
-    use calorimeter_case::{Case, Mode, Suite};
+    use calorimeter_case::{Case, Suite};
 
     #[test]
     fn each_recipe_has_one_line_over_its_shapes() {

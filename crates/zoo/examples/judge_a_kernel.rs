@@ -8,7 +8,7 @@ use calorimeter_zoo::{Matrix, OperatorProblem, Output, Spec, ZooError};
 
 fn main() -> Result<(), ZooError> {
     let axes = Axes::from([("batch", 2), ("sequence", 16), ("dimension", 64)]);
-    let spec = Spec { axes, element: Element::Float(Dtype::F32), output: None };
+    let spec = Spec { axes, element: Element::Float(Dtype::F32), output: None, training: None };
     let problem = OperatorProblem { operator: "softmax".parse()?, spec, seed: 42 };
     println!("{}: {} operations", problem.operator, problem.operator.flops(&problem.spec));
 

@@ -173,7 +173,12 @@ mod tests {
 
     #[test]
     fn an_operator_that_does_not_move_as_its_sizes_suggest_is_told_to_say_so() {
-        let spec = Spec { axes: Axes::from([("m", 5), ("n", 3)]), element: Element::Float(Dtype::F32), output: None };
+        let spec = Spec {
+            axes: Axes::from([("m", 5), ("n", 3)]),
+            element: Element::Float(Dtype::F32),
+            output: None,
+            training: None,
+        };
         let problem = OperatorProblem { operator: Operator::of(&Accumulated), spec, seed: 1 };
         let error = problem.check_moves(&problem.gate_inputs()).unwrap_err().to_string();
         assert!(error.contains("`Operation::moves`") && error.contains("`Moves::none()`"), "{error}");

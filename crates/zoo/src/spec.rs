@@ -1,6 +1,6 @@
 //! At what size an operator is run.
 
-use calorimeter_recipes::{Dtype, Element};
+use calorimeter_recipes::{Dtype, Element, TrainingRecipe};
 use calorimeter_shapes::Axes;
 
 /// At what size an operator is run, and in which types of numbers.
@@ -12,6 +12,8 @@ pub struct Spec {
     pub element: Element,
     /// What its outputs are stored as, where that is a choice and not the operator's own.
     pub output: Option<Element>,
+    /// How a layer is trained, if not in the type of its inputs.
+    pub training: Option<TrainingRecipe>,
 }
 
 impl Spec {

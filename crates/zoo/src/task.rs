@@ -2,11 +2,12 @@
 
 use crate::gate::{Judged, Mismatch};
 use crate::{
-    FusionModel, Implementation, Matrix, Model, Operator, OperatorProblem, Output, Problem, Reference, Spec, Tensors,
-    ZooError,
+    FusionModel, Implementation, Matrix, Model, Operator, OperatorProblem, Output, Problem, Reference, Spec, Suite,
+    Tensors, ZooError,
 };
-use calorimeter_recipes::{Dtype, Element, Treatment};
+use calorimeter_recipes::{Dtype, Element, Treatment, Variant};
 use calorimeter_shapes::{Axes, Shape};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Which computation, without its size.
@@ -32,7 +33,7 @@ impl fmt::Display for Subject {
 pub enum Task {
     /// A model, which recipes apply to.
     Model(Problem),
-    /// An operator, which has only its baseline.
+    /// An operator, which has only its baseline, but for those of training.
     Operator(OperatorProblem),
 }
 
@@ -69,7 +70,7 @@ impl Task {
                 Ok(Self::Model(Problem { model, shape, dtype, seed }))
             }
             Subject::Operator(operator) => {
-                let spec = Spec { axes: axes.clone(), element, output };
+                let spec = Spec { axes: axes.clone(), element, output, training: None };
                 operator.check_axes(&spec)?;
                 Ok(Self::Operator(OperatorProblem { operator, spec, seed }))
             }
@@ -97,6 +98,33 @@ impl Task {
         match self {
             Self::Model(problem) => Element::Float(problem.dtype),
             Self::Operator(problem) => problem.spec.element,
+        }
+    }
+
+    /// What a variant does to it; the error says what would make it run.
+    pub fn treatment(&self, variant: Variant) -> Result<Treatment, ZooError> {
+        match self {
+            Self::Model(problem) => Ok(variant.treatment(problem.dtype)?),
+            Self::Operator(OperatorProblem { operator, spec, .. }) if operator.suite() == Suite::Training => {
+                Ok(variant.in_training(spec.dtype())?)
+            }
+            Self::Operator(OperatorProblem { spec, .. }) if variant == Variant::BASELINE => {
+                Ok(Treatment::none(spec.dtype()))
+            }
+            Self::Operator(OperatorProblem { operator, .. }) => {
+                Err(ZooError::Unsupported(format!("recipes are for models; {operator} is an operator")))
+            }
+        }
+    }
+
+    /// The same under a treatment, which says how an operator of training multiplies.
+    pub(crate) fn under(&self, treatment: &Treatment) -> Cow<'_, Self> {
+        match self {
+            Self::Operator(OperatorProblem { operator, spec, seed }) if spec.training != treatment.training => {
+                let spec = Spec { training: treatment.training, ..spec.clone() };
+                Cow::Owned(Self::Operator(OperatorProblem { operator: *operator, spec, seed: *seed }))
+            }
+            _ => Cow::Borrowed(self),
         }
     }
 
@@ -164,7 +192,7 @@ impl Task {
 
     /// An estimate of the device memory that running it takes.
     pub fn memory(&self, treatment: &Treatment) -> u64 {
-        match self {
+        match &*self.under(treatment) {
             Self::Model(problem) => problem.memory(treatment),
             Self::Operator(problem) => problem.memory(),
         }
@@ -222,7 +250,7 @@ impl Task {
 
     /// What a correct implementation computes, for each output.
     pub fn references(&self, inputs: &Inputs, treatment: &Treatment) -> Result<Vec<Reference>, ZooError> {
-        match (self, inputs) {
+        match (&*self.under(treatment), inputs) {
             (Self::Model(problem), Inputs::Model(tensors)) => Ok(vec![problem.reference(tensors, treatment)?]),
             (Self::Operator(problem), Inputs::Operator(inputs)) => {
                 problem.check_moves(inputs)?;
@@ -240,7 +268,7 @@ impl Task {
         references: &[Reference],
         may_use_tf32: bool,
     ) -> Result<Judged, Mismatch> {
-        match (self, outputs, references) {
+        match (&*self.under(treatment), outputs, references) {
             (Self::Model(problem), [output], [reference]) => problem.judge(treatment, output, reference, may_use_tf32),
             (Self::Operator(problem), _, _) => problem.judge(outputs, references, may_use_tf32),
             _ => Err(Mismatch::Size { got: outputs.len(), expected: references.len() }),
@@ -256,7 +284,7 @@ impl Task {
         right: &[Output],
         tf32: bool,
     ) -> Result<(), Mismatch> {
-        match (self, outputs, right) {
+        match (&*self.under(treatment), outputs, right) {
             (Self::Model(problem), [output], [right]) => problem.judge_beside(treatment, output, right, tf32),
             (Self::Operator(problem), _, _) => problem.judge_beside(outputs, right, tf32),
             _ => Err(Mismatch::Size { got: outputs.len(), expected: right.len() }),

@@ -1,6 +1,6 @@
 //! `baseline`: the model as it is.
 
-use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment};
 use std::fmt;
 
 /// Nothing quantised.
@@ -35,5 +35,9 @@ impl Scheme for Baseline {
 
     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         Ok(Treatment::none(dtype))
+    }
+
+    fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
+        Ok(None)
     }
 }

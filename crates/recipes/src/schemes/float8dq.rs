@@ -6,7 +6,7 @@
 //! multiplied with the activation's scale, then with the weight's, in f32, and rounded once.
 
 use crate::format::{Format, Grouping};
-use crate::{Dtype, Element, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Element, Family, Products, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment};
 use std::fmt;
 
 /// Float8 dynamic quantisation.
@@ -61,6 +61,13 @@ impl Scheme for Float8Dynamic {
         };
         let format = |element| Format::float8(element, grouping, dtype);
         Ok(Treatment::dynamic(dtype, format(Element::E4m3), format(input), Products::Codes(Dtype::F32)))
+    }
+
+    fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
+        Ok(Some(match self {
+            Self::Tensor => TrainingRecipe::Tensorwise,
+            Self::Row => TrainingRecipe::Rowwise,
+        }))
     }
 }
 

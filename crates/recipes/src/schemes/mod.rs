@@ -1,6 +1,7 @@
 //! One file for each recipe or family of recipes.
 
 pub mod baseline;
+pub mod float8_training;
 pub mod float8dq;
 pub mod float8wo;
 pub mod fp6;
@@ -33,6 +34,7 @@ pub(crate) const OURS: &[&Family] = &[
     &gemlitewo::FAMILY,
     &float8wo::FAMILY,
     &float8dq::FAMILY,
+    &float8_training::FAMILY,
     &mxfp::FAMILY,
     &nvfp4::FAMILY,
 ];

@@ -6,7 +6,7 @@
 //! the numbers, which are exact in f32, and rounds once.
 
 use crate::format::{Format, MxScaling};
-use crate::{Dtype, Element, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
+use crate::{Dtype, Element, Family, Products, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment};
 use std::fmt;
 
 /// OCP microscaling.
@@ -56,6 +56,13 @@ impl Scheme for Mx {
         };
         let format = Format::mx(element, MxScaling::Ceil);
         Ok(Treatment::dynamic(dtype, format, format, Products::Numbers))
+    }
+
+    fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
+        match self {
+            Self::Fp8 => Ok(Some(TrainingRecipe::Mxfp8)),
+            Self::Fp4 => Err(RecipeError::Unsupported("four bits are not trained in; mxfp8 is".into())),
+        }
     }
 }
 

@@ -38,6 +38,11 @@ pub struct Float8Training {
 const EPSILON: f32 = 1e-12;
 
 impl Float8Training {
+    /// Nothing in float8.
+    pub fn none() -> Self {
+        Self { output: None, grad_input: None, grad_weight: None }
+    }
+
     /// One scale for each operand; gradients have the wider range of e5m2.
     pub fn tensorwise() -> Self {
         let format = |element| {

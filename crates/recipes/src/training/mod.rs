@@ -14,4 +14,5 @@ mod recipe;
 
 pub use backend::Float8Backend;
 pub use float8::{Float8Training, Operand, Operands};
+pub use products::{grad_input, grad_weight, output};
 pub use recipe::TrainingRecipe;

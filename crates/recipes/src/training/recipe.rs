@@ -1,12 +1,10 @@
 //! The names of ways to train in float8.
 
 use super::float8::Float8Training;
-use crate::RecipeError;
 use std::fmt;
-use std::str::FromStr;
 
-/// A way to train in float8 that has a name: torchao's, and what its benchmarks call them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// A way to train in float8 that has a name; [`Recipe::training`](crate::Recipe::training) has it for a recipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum TrainingRecipe {
     /// See [`Float8Training::tensorwise`].
@@ -30,6 +28,16 @@ impl TrainingRecipe {
             Self::Rowwise => Float8Training::rowwise(),
             Self::RowwiseWithGwHp => Float8Training::rowwise_with_gw_hp(),
             Self::Mxfp8 => Float8Training::mxfp8(),
+        }
+    }
+
+    /// What shares a scale, for records.
+    pub fn scaling(self) -> &'static str {
+        match self {
+            Self::Tensorwise => "e4m3 per tensor; gradients e5m2",
+            Self::Rowwise => "e4m3 per row; powers of two",
+            Self::RowwiseWithGwHp => "e4m3 per row; powers of two; the weight's gradient unscaled",
+            Self::Mxfp8 => "e4m3 per 32 of a row; powers of two",
         }
     }
 
@@ -65,35 +73,14 @@ impl fmt::Display for Float8Training {
     }
 }
 
-impl FromStr for TrainingRecipe {
-    type Err = RecipeError;
-
-    fn from_str(name: &str) -> Result<Self, RecipeError> {
-        match name {
-            "float8dq" | "float8dq-tensor" => return Ok(Self::Tensorwise),
-            "float8dq-row" => return Ok(Self::Rowwise),
-            _ => {}
-        }
-        Self::ALL.into_iter().find(|recipe| recipe.name() == name).ok_or_else(|| {
-            let others = ["float8dq-tensor", "float8dq-row"].map(String::from);
-            let known = Self::ALL.map(|recipe| recipe.to_string()).into_iter().chain(others);
-            RecipeError::unknown("way to train in float8", name, known)
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn each_is_read_by_its_name_and_a_wrong_name_has_a_suggestion() {
+    fn what_a_recipe_does_has_its_name() {
         for recipe in TrainingRecipe::ALL {
-            assert_eq!(recipe.to_string().parse(), Ok(recipe));
             assert_eq!(recipe.training().to_string(), recipe.to_string());
         }
-        assert_eq!("float8dq-row".parse(), Ok(TrainingRecipe::Rowwise));
-        let error = "rowise".parse::<TrainingRecipe>().unwrap_err().to_string();
-        assert!(error.contains("rowwise"), "{error}");
     }
 }

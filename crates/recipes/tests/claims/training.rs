@@ -284,6 +284,21 @@ fn a_model_learns_in_float8_what_it_learns_without() {
 }
 
 #[test]
+fn recipes_say_how_they_train() {
+    let training = |name: &str| name.parse::<Recipe>().unwrap().training();
+    assert_eq!(training("baseline"), Ok(None));
+    for recipe in TrainingRecipe::ALL {
+        assert_eq!(training(&recipe.to_string()), Ok(Some(recipe)));
+    }
+    assert_eq!(training("float8dq"), Ok(Some(TrainingRecipe::Tensorwise)));
+    assert_eq!(training("float8dq-row"), Ok(Some(TrainingRecipe::Rowwise)));
+    let error = training("int8wo").unwrap_err().to_string();
+    assert!(error.starts_with("int8wo: it is for models that were trained before; baseline, tensorwise"), "{error}");
+    let error = "rowwise".parse::<Recipe>().unwrap().treatment(Dtype::F32, None).unwrap_err().to_string();
+    assert!(error.contains("`benchmark_mode: training`"), "{error}");
+}
+
+#[test]
 fn an_infinite_gradient_is_not_lost() {
     for recipe in TrainingRecipe::ALL {
         let (x, w, mut g) =

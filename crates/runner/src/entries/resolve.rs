@@ -54,6 +54,7 @@ fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<Resolv
     let tasks = tasks.collect::<Result<Vec<(Name, Task)>, String>>()?;
     let mut variants = match subject {
         Subject::Model(_) => pair(&entry.recipes, &entry.sparsities),
+        Subject::Operator(operator) if operator.info().suite == Suite::Training => pair(&entry.recipes, &[]),
         // Recipes are for models.
         Subject::Operator(_) => vec![Variant::BASELINE],
     };
@@ -154,7 +155,7 @@ fn having(subject: Subject, tasks: &[(Name, Task)], device: Device) -> Vec<Imple
 fn mode(subject: Subject) -> Mode {
     match subject {
         Subject::Model(_) => Mode::Inference,
-        Subject::Operator(operator) => Mode::Operator(operator.info().suite),
+        Subject::Operator(operator) => Mode::of(operator.info().suite),
     }
 }
 

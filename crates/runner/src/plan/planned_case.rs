@@ -94,7 +94,7 @@ impl PlannedCase {
         let exists = task.exists();
         let (recipe, sparsity) = self.names();
         // What does not exist has no size, nor has a variant that does not exist in this dtype.
-        let treatment: Option<Treatment> = self.variant().treatment(task.dtype()).ok().filter(|_| exists);
+        let treatment: Option<Treatment> = task.treatment(self.variant()).ok().filter(|_| exists);
         Case {
             id: self.id.clone(),
             mode: entry.mode,
@@ -102,6 +102,7 @@ impl PlannedCase {
             workload: entry.subject.to_string().into(),
             recipe,
             sparsity,
+            scaling: treatment.and_then(|treatment| treatment.training).map(|recipe| Name::new(recipe.scaling())),
             implementation: self.implementation(),
             device: entry.device,
             element: entry.element,

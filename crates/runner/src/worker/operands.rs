@@ -62,8 +62,8 @@ impl Operands {
     }
 
     /// What a case does to the weights. That it can be run is known: the plan has said so, and nobody asks a second time.
-    pub fn treatment(&self, case: &Case) -> Result<Treatment, RecipeError> {
-        variant(case)?.treatment(self.task.dtype())
+    pub fn treatment(&self, case: &Case) -> Result<Treatment, ZooError> {
+        self.task.treatment(variant(case)?)
     }
 }
 

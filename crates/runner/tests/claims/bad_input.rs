@@ -124,8 +124,20 @@ const FILES: &[(&str, &str)] = &[
     ),
     // Too much.
     (
-        "mode: training\nrecipes: [baseline]\nMODEL",
-        ": benchmark_mode training is not available in this version; only inference is",
+        "mode: training\nrecipes: [baseline]\nmodels: [{model: transformer_block, shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]",
+        ": models[0]: mode: training: the passes of transformer_block are not there in this version; those of linear are",
+    ),
+    (
+        "mode: training\nrecipes: [float8dq-row]\nscaling_type_grad_output: disabled\nMODEL",
+        ": scaling_type_grad_output: disabled: every product has two operands in float8 or none in this version…",
+    ),
+    (
+        "mode: training\nrecipes: [float8dq-tensor]\nscaling_granularity: rowwise\nMODEL",
+        ": scaling_granularity: float8dq-tensor has one scale for a tensor; take float8dq-row among the recipes…",
+    ),
+    (
+        "mode: training\nrecipes: [baseline]\nsparsities: [block]\nMODEL",
+        ": models[0]: mode: training: block-0.9-64: what is trained is not pruned",
     ),
     (
         "recipes: [baseline]\ntiming: {max_windows: 100001}\nMODEL",

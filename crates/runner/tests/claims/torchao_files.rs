@@ -3,6 +3,7 @@
 use crate::scene::{Scene, fixture};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::fs;
 
 /// The plan of a file among the fixtures, the same each time.
 fn plan(file: &str) -> Vec<Value> {
@@ -120,10 +121,65 @@ fn a_file_of_the_last_schema_implies_the_baseline() {
 }
 
 #[test]
-fn a_file_for_training_is_refused_by_its_mode() {
+fn a_file_for_training_has_a_case_for_each_pass() {
+    let cases = plan("training_benchmark_config.yml");
+    let passes = ["linear_forward", "linear_backward", "linear_forward_backward", "linear_adamw", "linear_adamw_step"];
+    let sizes = [[1024, 1024, 1024], [2048, 4096, 1024], [4096, 4096, 1024], [16384, 16384, 16384]];
+    let mut expected = Vec::new();
+    for pass in passes {
+        // torchao measured the baseline beside every recipe; an optimiser has no other.
+        let both = [("baseline", ""), ("float8dq-tensor", "")];
+        let recipes = if pass == "linear_adamw" { &both[..1] } else { &both };
+        expected.extend(product(recipes, &sizes.map(|size| (pass, size)), &ALL));
+    }
+    assert_eq!(lines(&cases), expected);
+    has_reasons(&cases);
+    assert!(cases.iter().all(|case| case["mode"] == "training" && case["dtype"] == "bf16"));
+    let scaled =
+        cases.iter().filter(|case| case["scaling"].is_string()).all(|case| case["recipe"] == "float8dq-tensor");
+    assert!(scaled && cases[4]["scaling"] == "e4m3 per tensor; gradients e5m2", "{}", cases[4]);
+}
+
+#[test]
+fn a_file_for_training_runs_and_its_passes_stand_side_by_side() {
     let file = fixture("torchao/training_benchmark_config.yml");
-    let ended = Scene::new().run(&format!("run {} --dry-run", file.display()));
-    assert!(ended.error().contains("benchmark_mode training is not available"), "{ended:?}");
+    let scene = Scene::with("device: cpu");
+    let command = format!(
+        "run {} --device cpu --implementations eager --scale-shapes 1/64 --max-time 20ms --out out --format jsonl",
+        file.display()
+    );
+    let ended = scene.run(&command);
+    let records = ended.ended_with(0).records();
+    assert_eq!(records.len(), 4 * 9);
+    for record in &records {
+        let expected = if record.case.recipe == "baseline" { None } else { Some("e4m3 per tensor; gradients e5m2") };
+        assert_eq!(record.case.scaling.map(|scaling| scaling.as_str()), expected, "{}", record.case.id);
+        assert!(record.is_ok() && record.accuracy.is_some(), "{record:?}");
+        assert_eq!(record.speedup.is_some(), expected.is_some(), "{}", record.case.id);
+    }
+    for note in ["use_fast_accum has no effect", "repeat_n has no effect"] {
+        assert!(ended.stderr.contains(note), "{note} in {}", ended.stderr);
+    }
+    let tables = fs::read_dir(scene.path("out/training")).unwrap().map(|entry| entry.unwrap().path());
+    let tables: Vec<_> = tables.collect();
+    assert_eq!(tables.len(), 1, "{tables:?}");
+    let text = fs::read_to_string(&tables[0]).unwrap();
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines.len(), 1 + 2 * 4, "{text}");
+    let column = |name: &str| lines[0].iter().position(|head| *head == name).unwrap();
+    for line in &lines[1..] {
+        for name in [
+            "forward_time_ms",
+            "backward_time_ms",
+            "total_time_ms",
+            "reference_total_time_ms",
+            "speedup",
+            "step_time_ms",
+        ] {
+            assert!(line[column(name)].parse::<f64>().unwrap() > 0.0, "{name}: {line:?}");
+        }
+    }
+    assert!(!scene.path("out/inference").exists());
 }
 
 #[test]

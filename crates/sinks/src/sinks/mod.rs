@@ -5,6 +5,7 @@ pub mod csv;
 #[cfg(feature = "tables")]
 pub mod parquet;
 pub mod torchao;
+pub mod training;
 
 use crate::Sink;
 
@@ -14,5 +15,6 @@ pub(crate) const OURS: &[&dyn Sink] = &[
     #[cfg(feature = "tables")]
     &parquet::Parquet,
     &torchao::Torchao,
+    &training::Training,
     &accelerator::Accelerator,
 ];

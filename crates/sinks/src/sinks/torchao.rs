@@ -44,8 +44,8 @@ pub const COLUMNS: [&str; 24] = [
     "memory_stats",
 ];
 
-/// Writes `<output_dir>/<mode>/results_<start>.csv`, one file per mode; none if nothing was timed. Runs that started in one
-/// second have a number behind it, as their folders do.
+/// Writes `<output_dir>/inference/results_<start>.csv`; none if nothing was timed. Runs that started in one second have a
+/// number behind it, as their folders do.
 pub struct Torchao;
 
 impl Sink for Torchao {
@@ -54,34 +54,29 @@ impl Sink for Torchao {
     }
 
     fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
-        let started = DateTime::parse_from_rfc3339(&run.header.started).map_err(|cause| SinkError::BadTime {
-            journal: run.dir.join(JOURNAL_FILE),
-            started: run.header.started.clone(),
-            cause,
-        })?;
-        let stamp = run_stamp(&run.header.run_id).unwrap_or_else(|| stamp(started.naive_local()));
-        if run.records.iter().all(|record| record.time.time_ns.is_none()) {
+        let rows = pivot::rows(&run.records);
+        // Other modes have other columns, or are operators, which torchao does not have.
+        let rows = || rows.iter().filter(|row| row.case.mode == Mode::Inference);
+        if rows().next().is_none() || run.records.iter().all(|record| record.time.time_ns.is_none()) {
             return Ok(Vec::new());
         }
-        let rows = pivot::rows(&run.records);
-        let mut modes: Vec<Mode> = Vec::new();
-        // Other modes are operators, which torchao does not have.
-        for row in rows.iter().filter(|row| !row.case.mode.is_operator()) {
-            if !modes.contains(&row.case.mode) {
-                modes.push(row.case.mode);
-            }
-        }
-        let mut paths = Vec::new();
-        for mode in modes {
-            let path = path_of(&run.output_dir, mode, &stamp);
-            let rows = rows.iter().filter(|row| row.case.mode == mode);
-            atomic::write_with(&path, |file| {
-                encode(rows, &run.output_dir, &run.dir, file).map_err(|cause| SinkError::format(&path, cause))
-            })?;
-            paths.push(path);
-        }
-        Ok(paths)
+        let path = results_path(run, Mode::Inference)?;
+        atomic::write_with(&path, |file| {
+            encode(rows(), &run.output_dir, &run.dir, file).map_err(|cause| SinkError::format(&path, cause))
+        })?;
+        Ok(vec![path])
     }
+}
+
+/// Where the results of a run in a mode go.
+pub(super) fn results_path(run: &Run, mode: Mode) -> Result<PathBuf, SinkError> {
+    let started = DateTime::parse_from_rfc3339(&run.header.started).map_err(|cause| SinkError::BadTime {
+        journal: run.dir.join(JOURNAL_FILE),
+        started: run.header.started.clone(),
+        cause,
+    })?;
+    let stamp = run_stamp(&run.header.run_id).unwrap_or_else(|| stamp(started.naive_local()));
+    Ok(path_of(&run.output_dir, mode, &stamp))
 }
 
 /// Where torchao would put the results of a run that started then: `<base>/<mode>/results_%d%m%Y_%H%M%S.csv`.
@@ -189,7 +184,7 @@ fn memory_stats(row: &Row) -> String {
     }
 }
 
-fn torch_dtype(element: Element) -> String {
+pub(super) fn torch_dtype(element: Element) -> String {
     match element {
         Element::Float(Dtype::Bf16) => "torch.bfloat16".into(),
         Element::Float(Dtype::F16) => "torch.float16".into(),
@@ -198,7 +193,7 @@ fn torch_dtype(element: Element) -> String {
     }
 }
 
-fn python_bool(value: bool) -> String {
+pub(super) fn python_bool(value: bool) -> String {
     if value { "True" } else { "False" }.to_owned()
 }
 

@@ -77,6 +77,7 @@ fn the_torchao_sink_writes_one_file_per_mode_named_by_the_local_start() {
     let dir = tempfile::tempdir().unwrap();
     let mut records = torchao_records();
     records[9].case.mode = "training".parse().unwrap();
+    records[9].case.workload = "linear_forward".into();
     let written = write_all(&run(dir.path(), records));
     let file = |mode: &str| dir.path().join("out").join(mode).join("results_09032026_070501.csv");
     assert_eq!(written.paths[written.paths.len() - 2..], [file("inference"), file("training")]);

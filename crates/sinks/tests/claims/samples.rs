@@ -188,6 +188,7 @@ pub fn full(id: &str) -> Record {
                 fusion: Some(Box::new(FusionModel { operators: vec!["a".into()], unfused_bytes: 9, fused_bytes: 5 })),
                 memory_bytes: Some(3),
                 implied: true,
+                scaling: Some("e4m3 per row".into()),
                 compile_mode: Some("default".into()),
                 profiler: true,
                 memory_profiler: true,

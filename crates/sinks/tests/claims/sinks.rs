@@ -25,7 +25,7 @@ fn one_failing_sink_does_not_take_the_others_with_it() {
 #[test]
 fn the_sinks_have_these_names() {
     let names: Vec<&str> = sinks().iter().map(|sink| sink.name()).collect();
-    let all = ["csv", "parquet", "torchao", "accelerator"];
+    let all = ["csv", "parquet", "torchao", "training", "accelerator"];
     let there = all.into_iter().filter(|&name| cfg!(feature = "tables") || name != "parquet");
     assert_eq!(names, there.collect::<Vec<_>>());
 }

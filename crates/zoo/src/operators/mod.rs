@@ -25,6 +25,7 @@ pub mod softmax;
 pub mod stream;
 pub mod swiglu;
 pub mod swiglu_mlp;
+pub mod trained_linear;
 pub mod transfer;
 
 mod absmax;
@@ -67,4 +68,5 @@ pub(crate) fn register(zoo: &Zoo) {
     ln_linear::register(zoo);
     swiglu_mlp::register(zoo);
     blas::register(zoo);
+    trained_linear::register(zoo);
 }

@@ -174,7 +174,7 @@ mod tests {
             let sizes = preset.sizes(operator);
             assert_eq!(sizes.iter().collect::<BTreeSet<_>>().len(), sizes.len(), "{operator} {preset}");
             for axes in sizes {
-                let spec = Spec { axes, element: Element::Float(Dtype::Bf16), output: None };
+                let spec = Spec { axes, element: Element::Float(Dtype::Bf16), output: None, training: None };
                 operator.check_axes(&spec).unwrap();
             }
         }

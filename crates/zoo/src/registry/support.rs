@@ -75,12 +75,9 @@ impl Task {
         match self {
             Self::Model(problem) => support(problem, variant, implementation, device),
             Self::Operator(OperatorProblem { operator, spec, .. }) => {
-                if variant != Variant::BASELINE {
-                    return Err(ZooError::Unsupported(format!("recipes are for models; {operator} is an operator")));
-                }
+                let treatment = self.treatment(variant)?;
                 operator.check(spec)?;
-                let treatment = Treatment::none(spec.dtype());
-                supported(self, &treatment, implementation, device).map(|()| treatment)
+                supported(&self.under(&treatment), &treatment, implementation, device).map(|()| treatment)
             }
         }
     }
@@ -103,6 +100,6 @@ impl Task {
             Self::Model(problem) => problem.model.check(problem.shape)?,
             Self::Operator(OperatorProblem { operator, spec, .. }) => operator.check(spec)?,
         }
-        open(Opening { task: self, inputs, treatment, setup, machines })
+        open(Opening { task: &self.under(treatment), inputs, treatment, setup, machines })
     }
 }

@@ -10,7 +10,7 @@ const BF16: Element = Element::Float(Dtype::Bf16);
 const F32: Element = Element::Float(Dtype::F32);
 
 fn problem(name: &str, axes: &[(&'static str, u64)], element: Element, output: Option<Element>) -> OperatorProblem {
-    let spec = Spec { axes: Axes::new(axes.iter().copied()).unwrap(), element, output };
+    let spec = Spec { axes: Axes::new(axes.iter().copied()).unwrap(), element, output, training: None };
     let operator: Operator = name.parse().unwrap();
     operator.check(&spec).unwrap();
     OperatorProblem { operator, spec, seed: 1 }
@@ -178,7 +178,7 @@ fn types_that_an_operator_does_not_take_are_answered_with_those_it_does() {
     let refusal = |name: &str, element, output| {
         let operator: Operator = name.parse().unwrap();
         let axes = Axes::new(operator.info().axes.iter().map(|&axis| (axis, 128))).unwrap();
-        operator.check(&Spec { axes, element, output }).unwrap_err().to_string()
+        operator.check(&Spec { axes, element, output, training: None }).unwrap_err().to_string()
     };
     assert_eq!(refusal("gemm", BF16, None), "gemm takes e4m3, not bf16");
     assert_eq!(refusal("gemm_simple", Element::E4m3, Some(F32)), "gemm_simple writes bf16, not f32");

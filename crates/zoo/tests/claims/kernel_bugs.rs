@@ -10,7 +10,7 @@ type Kernel = fn(&[Matrix]) -> Vec<Vec<Vec<f64>>>;
 /// Whether the gate refuses a kernel's outputs, rounded as they are stored.
 fn refused(operator: &str, dtype: Dtype, dimension: u64, kernel: Kernel) -> bool {
     let axes = Axes::new([("batch", 3), ("sequence", 3), ("dimension", dimension)]).unwrap();
-    let spec = Spec { axes, element: Element::Float(dtype), output: None };
+    let spec = Spec { axes, element: Element::Float(dtype), output: None, training: None };
     let problem = OperatorProblem { operator: operator.parse().unwrap(), spec, seed: 5 };
     problem.operator.check(&problem.spec).unwrap();
     let inputs = problem.inputs();

@@ -10,3 +10,4 @@ mod mutants;
 mod operator_mutants;
 mod operators;
 mod tampered;
+mod training;

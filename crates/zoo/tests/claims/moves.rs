@@ -6,7 +6,12 @@ use calorimeter_zoo::{Operator, OperatorProblem, Output, Sample, Slot, Spec};
 
 /// An operator at a size, in the first numbers that it takes.
 fn problem(operator: Operator, axes: Axes) -> Option<OperatorProblem> {
-    let specs = types(operator).into_iter().map(|(element, output)| Spec { axes: axes.clone(), element, output });
+    let specs = types(operator).into_iter().map(|(element, output)| Spec {
+        axes: axes.clone(),
+        element,
+        output,
+        training: None,
+    });
     let spec = specs.into_iter().find(|spec| operator.check(spec).is_ok())?;
     Some(OperatorProblem { operator, spec, seed: 5 })
 }

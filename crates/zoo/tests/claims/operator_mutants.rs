@@ -43,7 +43,7 @@ impl Bench {
     fn each(operators: impl IntoIterator<Item = Operator>) -> impl Iterator<Item = Self> {
         operators.into_iter().flat_map(|operator| {
             let axes = Axes::new(operator.info().axes.iter().map(|&axis| (axis, size(axis)))).unwrap();
-            let spec = move |(element, output)| Spec { axes: axes.clone(), element, output };
+            let spec = move |(element, output)| Spec { axes: axes.clone(), element, output, training: None };
             let specs = types(operator).into_iter().map(spec).filter(move |spec| operator.check(spec).is_ok());
             specs.map(move |spec| Self::new(operator, spec))
         })
@@ -303,7 +303,8 @@ fn a_wrong_fragment_where_nothing_is_sampled_is_refused() {
         ("linear_bias", f32),
         ("ln_linear", f32),
     ] {
-        let spec = Spec { axes: Axes::from([("m", 256), ("k", 2048), ("n", 4096)]), element, output: None };
+        let spec =
+            Spec { axes: Axes::from([("m", 256), ("k", 2048), ("n", 4096)]), element, output: None, training: None };
         let problem = OperatorProblem { operator: name.parse().unwrap(), spec, seed: 3 };
         let (inputs, setup) =
             (problem.gate_inputs(), Setup { implementation: Implementation::Eager, device: Device::Cpu, sets: 1 });

@@ -107,7 +107,7 @@ fn check(device: Device, implementations: &[Implementation], operators: &[Operat
         let (mut passed, mut refused) = (0, 0);
         for axes in points(operator, sizes) {
             for (element, output) in types(operator) {
-                let spec = Spec { axes: axes.clone(), element, output };
+                let spec = Spec { axes: axes.clone(), element, output, training: None };
                 let output = output.map_or_else(String::new, |output| format!(" to {output}"));
                 if operator.check(&spec).is_err() || (device == Device::Cpu && wrong_in_burn(operator, &spec)) {
                     continue;
@@ -165,7 +165,8 @@ fn every_operator_computes_its_reference_on_the_cpu() {
 #[test]
 fn kernels_of_cubecl_are_for_the_devices_that_cubecl_drives() {
     let at = |operator: Operator, element| {
-        let mut specs = points(operator, many_sizes).into_iter().map(|axes| Spec { axes, element, output: None });
+        let mut specs =
+            points(operator, many_sizes).into_iter().map(|axes| Spec { axes, element, output: None, training: None });
         specs.find(|spec| operator.check(spec).is_ok())
     };
     let on = |device, dtype| -> Vec<String> {
@@ -198,7 +199,7 @@ fn operators_with_a_cubecl_kernel_compute_their_references_on_vulkan() {
     let has_kernel = |operator: &Operator| {
         let mut specs = points(*operator, few_sizes).into_iter();
         specs.any(|axes| {
-            let spec = Spec { axes, element: Element::Float(Dtype::F32), output: None };
+            let spec = Spec { axes, element: Element::Float(Dtype::F32), output: None, training: None };
             let known = operator.check(&spec).is_ok();
             known && operator.supported(&spec, Implementation::Cube, Device::Vulkan(0)).is_ok()
         })
@@ -292,6 +293,7 @@ fn what_travels_arrives_on_cuda() {
             axes: Axes::new([("matrix_dim", 1), ("devices", 2)]).unwrap(),
             element: Element::Float(Dtype::F32),
             output: None,
+            training: None,
         },
         seed: 5,
     };
@@ -307,6 +309,7 @@ fn what_is_exchanged_is_what_the_words_say() {
         axes: Axes::new([(axis, size), ("devices", devices)]).unwrap(),
         element: Element::Float(Dtype::Bf16),
         output: None,
+        training: None,
     };
     for name in COLLECTIVES {
         let (operator, axis) =
@@ -358,7 +361,7 @@ fn native_operators_compute_their_references_on_cuda() {
 fn what_is_native_is_native_on_cuda_and_says_which_sizes_it_takes_and_stream_on_the_cpu_too() {
     let spec = |operator: Operator, element, output, size| {
         let axes = Axes::new(operator.info().axes.iter().map(|&axis| (axis, size))).unwrap();
-        Spec { axes, element, output }
+        Spec { axes, element, output, training: None }
     };
     for operator in Operator::all() {
         let native = |device| {
@@ -398,7 +401,7 @@ fn a_wrong_output_of_any_operator_does_not_pass() {
     for operator in measured() {
         for axes in points(operator, many_sizes) {
             let specs = types(operator).into_iter();
-            let mut specs = specs.map(|(element, output)| Spec { axes: axes.clone(), element, output });
+            let mut specs = specs.map(|(element, output)| Spec { axes: axes.clone(), element, output, training: None });
             let Some(spec) = specs.find(|spec| operator.check(spec).is_ok()) else { continue };
             let problem = OperatorProblem { operator, spec, seed: 5 };
             let references = problem.references(&problem.inputs());
@@ -424,7 +427,7 @@ fn a_wrong_output_of_any_operator_does_not_pass() {
 /// An operator at batch 2, sequence 3, dimension 10 in bf16.
 fn small(operator: &str) -> (Operator, Spec) {
     let axes = Axes::new([("batch", 2), ("sequence", 3), ("dimension", 10)]).unwrap();
-    (operator.parse().unwrap(), Spec { axes, element: Element::Float(Dtype::Bf16), output: None })
+    (operator.parse().unwrap(), Spec { axes, element: Element::Float(Dtype::Bf16), output: None, training: None })
 }
 
 #[test]
@@ -474,7 +477,8 @@ fn a_single_class_is_refused() {
 fn axes_that_an_operator_does_not_have_are_named() {
     let operator: Operator = "layer_norm".parse().unwrap();
     let axes = Axes::new([("batch", 1), ("seq", 2), ("dimension", 3)]).unwrap();
-    let error = operator.check(&Spec { axes, element: Element::Float(Dtype::F32), output: None }).unwrap_err();
+    let error =
+        operator.check(&Spec { axes, element: Element::Float(Dtype::F32), output: None, training: None }).unwrap_err();
     assert_eq!(
         error.to_string(),
         "layer_norm has the axes batch, sequence, dimension; given are batch, seq, dimension"

@@ -128,7 +128,7 @@ mod tests {
 
     fn spec(names: &[&'static str], sizes: &[u64], dtype: Dtype) -> Spec {
         let axes = Axes::new(names.iter().copied().zip(sizes.iter().copied())).unwrap();
-        Spec { axes, element: Element::Float(dtype), output: None }
+        Spec { axes, element: Element::Float(dtype), output: None, training: None }
     }
 
     #[test]

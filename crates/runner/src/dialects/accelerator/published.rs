@@ -77,7 +77,7 @@ mod tests {
         element: Element,
         output: Option<Element>,
     ) -> Option<Counts> {
-        let spec = Spec { axes: Axes::new(axes.iter().copied()).unwrap(), element, output };
+        let spec = Spec { axes: Axes::new(axes.iter().copied()).unwrap(), element, output, training: None };
         let operator: Operator = name.parse().unwrap();
         operator.check(&spec).unwrap();
         counts(operator, &spec)

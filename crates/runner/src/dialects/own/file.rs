@@ -17,8 +17,40 @@ pub enum Mode {
     /// Forward passes.
     #[default]
     Inference,
-    /// Forward and backward passes.
+    /// The passes of layers that are trained.
     Training,
+}
+
+/// Whether an operand is scaled as it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Scaling {
+    /// It is.
+    Dynamic,
+    /// It is left in its own type.
+    Disabled,
+}
+
+/// What shares a scale in training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Granularity {
+    /// An operand.
+    Tensorwise,
+    /// A row of what is summed up.
+    #[serde(alias = "columnwise", alias = "axiswise")]
+    Rowwise,
+}
+
+/// What changes a weight in training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Optimiser {
+    /// With moments in f32.
+    #[default]
+    Adamw,
+    /// Plain descent.
+    Sgd,
 }
 
 /// Declares the keys that may stand at the top of a file, as defaults, and in each of its models.
@@ -58,7 +90,7 @@ macro_rules! shared_keys {
         #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default, expecting = "keys such as recipes and models")]
         pub struct File {
-            /// `inference`; `training` is known and refused.
+            /// `inference`, or `training`: the passes of a linear layer.
             #[serde(alias = "benchmark_mode")]
             pub mode: Mode,
             /// Quantisation recipes, each measured beside the baseline.
@@ -74,22 +106,25 @@ macro_rules! shared_keys {
             #[serde(alias = "model_params", deserialize_with = "one_or_many")]
             #[schemars(schema_with = "one_or_many_schema")]
             pub models: Vec<ModelEntry>,
-            /// Read from training files, which are refused by their mode.
+            /// Of training: how the input is scaled; `disabled` is refused.
             #[serde(skip_serializing)]
-            pub scaling_type_input: Option<String>,
-            /// Read from training files, which are refused by their mode.
+            pub scaling_type_input: Option<Scaling>,
+            /// Of training: how the weight is scaled; `disabled` is refused.
             #[serde(skip_serializing)]
-            pub scaling_type_weight: Option<String>,
-            /// Read from training files, which are refused by their mode.
+            pub scaling_type_weight: Option<Scaling>,
+            /// Of training: how gradients are scaled; `disabled` is refused.
             #[serde(skip_serializing)]
-            pub scaling_type_grad_output: Option<String>,
-            /// Read from training files, which are refused by their mode.
+            pub scaling_type_grad_output: Option<Scaling>,
+            /// Of training: what shares a scale, as the recipes say too.
             #[serde(skip_serializing)]
-            pub scaling_granularity: Option<String>,
-            /// Read from training files, which are refused by their mode.
+            pub scaling_granularity: Option<Granularity>,
+            /// Of training: what changes the weight (adamw).
+            #[serde(skip_serializing)]
+            pub optimiser: Option<Optimiser>,
+            /// Of training: accepted without effect.
             #[serde(skip_serializing)]
             pub use_fast_accum: Option<bool>,
-            /// Read from training files, which are refused by their mode.
+            /// Of training: accepted without effect.
             #[serde(skip_serializing)]
             pub repeat_n: Option<u64>,
             $($(#[$meta])* #[serde(skip_serializing_if = "Option::is_none")] pub $key: Option<$type>,)+

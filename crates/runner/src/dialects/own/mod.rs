@@ -3,6 +3,7 @@
 mod axes;
 mod file;
 mod read;
+mod training;
 
 pub use file::File;
 pub use read::read;

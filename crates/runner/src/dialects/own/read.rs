@@ -2,6 +2,7 @@
 
 use super::axes::AxisValues;
 use super::file::{File, Mode, ModelEntry};
+use super::training;
 use crate::dialects::names::ModelName;
 use crate::dialects::{Document, Source, yaml};
 use crate::entries::{CompileMode, ConfigError, Entry, MOST_ENTRIES, Origin, Size};
@@ -17,9 +18,6 @@ use std::path::Path;
 pub fn read(source: &Source) -> Result<Document, ConfigError> {
     let file = said_once(yaml::parse(source)?);
     let invalid = |message: &str| Err(ConfigError::invalid(source.path.clone(), message));
-    if file.mode == Mode::Training {
-        return invalid("benchmark_mode training is not available in this version; only inference is");
-    }
     if file.models.len() > MOST_ENTRIES {
         return invalid(&format!("{} models, more than {MOST_ENTRIES}; split the file", file.models.len()));
     }
@@ -47,9 +45,20 @@ pub fn read(source: &Source) -> Result<Document, ConfigError> {
         let entry = entry(&file, file.defaults().overwrite(model), origin.clone(), room);
         let entry = entry.map_err(|message| origin.invalid(message))?;
         room = room.saturating_sub(entry.sizes.len() as u64);
-        entries.push(entry);
+        match file.mode {
+            Mode::Inference => entries.push(entry),
+            Mode::Training => entries.extend(
+                training::passes(entry, file.optimiser.unwrap_or_default())
+                    .map_err(|message| origin.invalid(message))?,
+            ),
+        }
     }
-    Ok(Document { entries, output_dir: file.output_dir.map(Into::into), notes: Vec::new() })
+    let notes = if file.mode == Mode::Training {
+        training::notes(&file).map_err(|message| ConfigError::invalid(source.path.clone(), message))?
+    } else {
+        Vec::new()
+    };
+    Ok(Document { entries, output_dir: file.output_dir.map(Into::into), notes })
 }
 
 /// What is named again among the recipes, sparsities, implementations or regimes for all models adds nothing.

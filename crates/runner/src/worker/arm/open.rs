@@ -11,7 +11,7 @@ use calorimeter_zoo::Setup;
 /// Opens a case's workload, that of the gate on a single buffer set.
 pub fn open(assigned: &AssignedCase, content: Content, scene: &mut Scene<'_>) -> Result<OpenWorkload, Box<Record>> {
     let case = &assigned.case;
-    let treatment = scene.operands.treatment(case).map_err(|error| refused(case, error.into()))?;
+    let treatment = scene.operands.treatment(case).map_err(|error| refused(case, error))?;
     scene.listener.touch(&case.id, Stage::Open);
     let timed = scene.assignment.timing.is_some() && content == Content::Timed;
     let sets = if timed { assigned.sets } else { 1 };

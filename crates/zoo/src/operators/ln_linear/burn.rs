@@ -3,10 +3,10 @@
 use super::{LnLinear, first};
 use crate::operators::layer_norm::LayerNorm;
 use crate::{BurnPass, Pass, Spec, Value};
-use burn::tensor::backend::Backend;
+use calorimeter_recipes::device::QuantBackend;
 
 impl BurnPass for LnLinear {
-    fn pass<B: Backend>(&self, spec: &Spec, mut inputs: Vec<Value<B>>) -> Pass<B> {
+    fn pass<B: QuantBackend>(&self, spec: &Spec, mut inputs: Vec<Value<B>>) -> Pass<B> {
         let weight = inputs.pop().expect("four inputs").float();
         let norm = LayerNorm.pass(&first(spec), inputs);
         Box::new(move || {

@@ -1,0 +1,235 @@
+//! The results of training with the columns of the mode that torchao wrote and never merged, and a few of ours behind them: a
+//! row for each recipe, shape and implementation, with its passes side by side.
+//!
+//! `total_time_ms` is the forward and the backward pass together, which were measured together; the `reference_…` columns are
+//! those of the recipe `baseline` in the same implementation. `speedup` is the quotient of the two totals. Percentages are of
+//! the peaks that were measured on the machine.
+
+use super::torchao::{python_bool, results_path, torch_dtype};
+use crate::python::float;
+use crate::sink::{Run, Sink};
+use crate::spreadsheet::as_text;
+use crate::{SinkError, atomic};
+use calorimeter_case::record::{Record, Status};
+use calorimeter_case::{Case, Mode, Name};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// The columns in their order.
+const COLUMNS: [&str; 27] = [
+    "name",
+    "quantization",
+    "m",
+    "k",
+    "n",
+    "high_precision_dtype",
+    "torch_compile_mode",
+    "device",
+    "model_type",
+    "output_dir",
+    "enable_profiler",
+    "enable_memory_profiler",
+    "forward_time_ms",
+    "backward_time_ms",
+    "total_time_ms",
+    "reference_forward_time_ms",
+    "reference_backward_time_ms",
+    "reference_total_time_ms",
+    "speedup",
+    "scaling_repr",
+    "ref_tops_sec",
+    "ref_pct_top_peak",
+    "tops_sec",
+    "pct_top_peak",
+    "implementation",
+    "step_time_ms",
+    "tokens_per_sec",
+];
+
+/// Writes `<output_dir>/training/results_<start>.csv`; none if no pass of training was timed.
+pub struct Training;
+
+impl Sink for Training {
+    fn name(&self) -> &'static str {
+        "training"
+    }
+
+    fn write(&self, run: &Run) -> Result<Vec<PathBuf>, SinkError> {
+        let timed = |record: &Record| record.case.mode == Mode::Training && record.time.time_ns.is_some();
+        if !run.records.iter().any(timed) {
+            return Ok(Vec::new());
+        }
+        let path = results_path(run, Mode::Training)?;
+        let text = to_csv(&run.records, &run.output_dir).map_err(|cause| SinkError::format(&path, cause))?;
+        atomic::write(&path, &text)?;
+        Ok(vec![path])
+    }
+}
+
+/// A pass, as its workload's name ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Pass {
+    Forward,
+    Backward,
+    Total,
+    Step,
+}
+
+/// The longer of two names that end alike comes first.
+const PASSES: [(&str, Pass); 5] = [
+    ("_forward_backward", Pass::Total),
+    ("_forward", Pass::Forward),
+    ("_backward", Pass::Backward),
+    ("_adamw_step", Pass::Step),
+    ("_sgd_step", Pass::Step),
+];
+
+/// The layer and the pass of a workload.
+fn parted(workload: &str) -> Option<(&str, Pass)> {
+    PASSES.iter().find_map(|(end, pass)| Some((workload.strip_suffix(end)?, *pass)))
+}
+
+/// The passes of one recipe at one shape in one implementation.
+#[derive(Clone)]
+struct Row<'a> {
+    case: &'a Case,
+    model: &'a str,
+    passes: HashMap<Pass, &'a Record>,
+}
+
+impl Row<'_> {
+    fn of(&self, pass: Pass) -> Option<&Record> {
+        self.passes.get(&pass).copied()
+    }
+
+    fn milliseconds(&self, pass: Pass) -> Option<f64> {
+        Some(self.of(pass)?.time.time_ns?.median / 1e6)
+    }
+
+    /// What is compared: everything but the recipe.
+    fn kind(&self) -> String {
+        kind(self.case, self.model)
+    }
+}
+
+fn kind(case: &Case, model: &str) -> String {
+    let Case { name, implementation, device, element, shape, shape_name, regime, .. } = case;
+    format!("{name}\n{model}/{implementation}/{device}/{element}/{shape}/{shape_name}/{regime}")
+}
+
+fn to_csv(records: &[Record], output_dir: &Path) -> Result<Vec<u8>, ::csv::Error> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut place_of: HashMap<(String, Name), usize> = HashMap::new();
+    for record in records.iter().filter(|record| record.case.mode == Mode::Training) {
+        let case = &record.case;
+        let Some((model, pass)) = parted(case.workload.as_str()) else { continue };
+        let place = *place_of.entry((kind(case, model), case.recipe)).or_insert_with(|| {
+            rows.push(Row { case, model, passes: HashMap::new() });
+            rows.len() - 1
+        });
+        if record.outcome.status == Status::Ok {
+            rows[place].passes.insert(pass, record);
+        }
+    }
+    let mut writer = ::csv::WriterBuilder::new().terminator(::csv::Terminator::CRLF).from_writer(Vec::new());
+    writer.write_record(COLUMNS)?;
+    for row in rows.iter().filter(|row| !row.case.implied) {
+        let baseline = place_of.get(&(row.kind(), Case::BASELINE)).map(|&at| &rows[at]);
+        writer.write_record(cells(row, baseline, output_dir))?;
+    }
+    writer.into_inner().map_err(|failed| failed.into_error().into())
+}
+
+fn cells(row: &Row, baseline: Option<&Row>, output_dir: &Path) -> [String; 27] {
+    let case = row.case;
+    let number = |value: Option<f64>| value.map(float).unwrap_or_default();
+    let axis = |name: &str| case.shape.get(name).map_or_else(String::new, |size| size.to_string());
+    let total = |row: &Row| row.milliseconds(Pass::Total);
+    let rate = |row: &Row| row.of(Pass::Total).and_then(|record| record.rates.tflops);
+    let percent = |row: &Row| {
+        let roofline = row.of(Pass::Total)?.rates.roofline.as_ref()?;
+        roofline.compute_percent.or(Some(roofline.percent))
+    };
+    let before = |pass: Pass| baseline.and_then(|row| row.milliseconds(pass));
+    let speedup = baseline.and_then(total).zip(total(row)).map(|(before, now)| before / now);
+    [
+        as_text((&case.name).into()).into_owned(),
+        case.recipe.to_string(),
+        axis("m"),
+        axis("k"),
+        axis("n"),
+        torch_dtype(case.element),
+        case.compile_mode.clone().unwrap_or_default(),
+        case.device.kind().to_string(),
+        row.model.to_owned(),
+        output_dir.join(case.mode.name()).display().to_string(),
+        python_bool(case.profiler),
+        python_bool(case.memory_profiler),
+        number(row.milliseconds(Pass::Forward)),
+        number(row.milliseconds(Pass::Backward)),
+        number(total(row)),
+        number(before(Pass::Forward)),
+        number(before(Pass::Backward)),
+        number(before(Pass::Total)),
+        number(speedup),
+        case.scaling.map_or_else(String::new, |scaling| scaling.to_string()),
+        number(baseline.and_then(rate)),
+        number(baseline.and_then(percent)),
+        number(rate(row)),
+        number(percent(row)),
+        case.implementation.to_string(),
+        number(row.milliseconds(Pass::Step)),
+        number(row.milliseconds(Pass::Step).zip(case.shape.get("m")).map(|(step, tokens)| 1e3 * tokens as f64 / step)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calorimeter_case::record::{Estimate, Time};
+
+    #[test]
+    fn passes_stand_side_by_side_with_those_of_the_baseline() {
+        let record = |recipe: &'static str, workload: &'static str, median: f64, implied: bool| {
+            let case = Case {
+                mode: Mode::Training,
+                workload: workload.into(),
+                recipe: recipe.into(),
+                shape: [("m", 8), ("k", 16), ("n", 32)].into(),
+                implied,
+                ..Case::default()
+            };
+            let time_ns = Some(Estimate { median, lo: None, hi: None });
+            Record { time: Time { time_ns, ..Time::default() }, ..Record::new(case, Status::Ok) }
+        };
+        let mut records = vec![
+            record("baseline", "linear_forward", 1e6, true),
+            record("baseline", "linear_forward_backward", 3e6, true),
+            record("rowwise", "linear_forward", 5e5, false),
+            record("rowwise", "linear_backward", 1e6, false),
+            record("rowwise", "linear_forward_backward", 1.25e6, false),
+            record("rowwise", "linear_adamw", 1.0, false),
+        ];
+        records.push(Record::new(record("rowwise", "linear_adamw_step", 1.0, false).case, Status::Failed));
+        let text = String::from_utf8(to_csv(&records, Path::new("out")).unwrap()).unwrap();
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        let cell = |name: &str| lines[1][lines[0].iter().position(|head| *head == name).unwrap()];
+        let expected = [
+            ("quantization", "rowwise"),
+            ("model_type", "linear"),
+            ("output_dir", "out/training"),
+            ("forward_time_ms", "0.5"),
+            ("backward_time_ms", "1.0"),
+            ("total_time_ms", "1.25"),
+            ("reference_forward_time_ms", "1.0"),
+            ("reference_backward_time_ms", ""),
+            ("reference_total_time_ms", "3.0"),
+            ("speedup", "2.4"),
+            ("step_time_ms", ""),
+        ];
+        for (name, value) in expected {
+            assert_eq!(cell(name), value, "{name}");
+        }
+    }
+}

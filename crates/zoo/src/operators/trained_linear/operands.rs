@@ -1,0 +1,56 @@
+//! The operands of a layer's products, as a recipe stores them.
+
+use super::{Given, TrainedLinear};
+use crate::Matrix;
+use calorimeter_recipes::quantise::quantise;
+use calorimeter_recipes::training::Operands as Formats;
+use calorimeter_recipes::{Float8Training, TrainingRecipe};
+
+/// One of a layer's products.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Product {
+    Output,
+    GradInput,
+    GradWeight,
+}
+
+/// What the two operands of a product stand for: it sums up rows of both.
+pub struct Operands {
+    pub left: Matrix,
+    pub right: Matrix,
+}
+
+impl Operands {
+    /// Those of a product, of what a pass is given.
+    pub fn of(product: Product, pass: TrainedLinear, inputs: &[Matrix], recipe: Option<TrainingRecipe>) -> Self {
+        let given = |wanted: Given| {
+            let at = pass.given().iter().position(|given| *given == wanted);
+            &inputs[at.expect("a pass is given what it multiplies")]
+        };
+        let formats = |of: fn(Float8Training) -> Option<Formats>| recipe.and_then(|recipe| of(recipe.training()));
+        let (left, right, formats) = match product {
+            Product::Output => (given(Given::Input).clone(), given(Given::Weight).clone(), formats(|of| of.output)),
+            Product::GradInput => {
+                (given(Given::GradOutput).clone(), transposed(given(Given::Weight)), formats(|of| of.grad_input))
+            }
+            Product::GradWeight => {
+                (transposed(given(Given::GradOutput)), transposed(given(Given::Input)), formats(|of| of.grad_weight))
+            }
+        };
+        match formats {
+            None => Self { left, right },
+            Some(formats) => Self { left: stands_for(&left, formats.left), right: stands_for(&right, formats.right) },
+        }
+    }
+}
+
+fn stands_for(matrix: &Matrix, format: calorimeter_recipes::format::Format) -> Matrix {
+    let values = quantise(&matrix.values, matrix.cols, format).dequantise();
+    Matrix { values: values.into(), ..matrix.clone() }
+}
+
+fn transposed(matrix: &Matrix) -> Matrix {
+    let Matrix { rows, cols, values } = matrix;
+    let values: Vec<f32> = (0..rows * cols).map(|at| values[at % rows * cols + at / rows]).collect();
+    Matrix { rows: *cols, cols: *rows, values: values.into() }
+}

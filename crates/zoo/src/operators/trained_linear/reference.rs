@@ -1,0 +1,91 @@
+//! What it computes, in double precision, and how far a kernel may be from that.
+
+use super::operands::{Operands, Product};
+use super::{Given, Made, TrainedLinear, optimisers};
+use crate::gate::{Projection, Tolerance};
+use crate::operators::product::size;
+use crate::reference::{dot, projected};
+use crate::{Exact, Matrix, Sample, Spec};
+use calorimeter_recipes::Dtype;
+
+impl Exact for TrainedLinear {
+    fn depth(&self, spec: &Spec, output: usize) -> u64 {
+        let (m, k, n) = size(spec);
+        match self.results()[output] {
+            Made::Output => k,
+            Made::GradInput => n,
+            _ if self.is_optimiser() => 4,
+            Made::GradWeight | Made::Weight | Made::Moment(_) => m,
+        }
+    }
+
+    fn reference(&self, spec: &Spec, inputs: &[Matrix], output: usize, sample: &Sample) -> Vec<f64> {
+        let result = self.results()[output];
+        if let Some(product) = product(result) {
+            return self.product(product, spec, inputs, sample);
+        }
+        let given = |wanted: Given| self.given().iter().position(|given| *given == wanted).map(|at| &inputs[at]);
+        // What a step has multiplied itself is rounded to the type of the weight before it is used.
+        let gradient: Vec<f64> = match given(Given::GradWeight) {
+            Some(gradient) => sample.by_elements(|row, col| f64::from(gradient.row(row)[col])),
+            None => self.product(Product::GradWeight, spec, inputs, sample),
+        };
+        let weight = given(Given::Weight).expect("an optimiser is given weights");
+        let moments = given(Given::Moment(0)).zip(given(Given::Moment(1)));
+        let at = |matrix: &Matrix, (row, col): (usize, usize)| f64::from(matrix.row(row)[col]);
+        let updated = |(index, gradient): (usize, &f64)| {
+            let place = sample.position(index);
+            let weight = at(weight, place);
+            let Some((mean, square)) = moments else { return optimisers::exact_sgd(weight, *gradient) };
+            let (weight, moments) = optimisers::exact_adamw(weight, *gradient, [at(mean, place), at(square, place)]);
+            match result {
+                Made::Moment(of) => moments[of],
+                _ => weight,
+            }
+        };
+        gradient.iter().enumerate().map(updated).collect()
+    }
+
+    fn projection(&self, spec: &Spec, inputs: &[Matrix], output: usize) -> Option<Projection> {
+        let Operands { left, right } = Operands::of(product(self.results()[output])?, *self, inputs, spec.training);
+        let sides = [left.rows, left.cols, right.rows];
+        Some(projected(sides, |row| left.exact_row(row), |col| right.exact_row(col)))
+    }
+
+    fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance {
+        let (m, k, n) = size(spec);
+        // Both scales, and the product.
+        let roundings = if spec.training.is_some() { 3 } else { 1 };
+        let product = |depth| Tolerance::new(spec.dtype(), roundings, depth);
+        match self.results()[output] {
+            Made::Output => product(k),
+            Made::GradInput => product(n),
+            Made::GradWeight => product(m),
+            // In f32, but for the rounding to the weight's type.
+            Made::Weight if self.is_optimiser() => Tolerance::new(spec.dtype(), 6, 4),
+            Made::Moment(_) if self.is_optimiser() => Tolerance::new(Dtype::F32, 6, 4),
+            // The gradient was rounded before, and one of the moments squares it.
+            Made::Weight | Made::Moment(_) => Tolerance::new(spec.dtype(), roundings + 6, m),
+        }
+    }
+}
+
+/// The product that a result is, if it is one.
+fn product(result: Made) -> Option<Product> {
+    match result {
+        Made::Output => Some(Product::Output),
+        Made::GradInput => Some(Product::GradInput),
+        Made::GradWeight => Some(Product::GradWeight),
+        Made::Weight | Made::Moment(_) => None,
+    }
+}
+
+impl TrainedLinear {
+    fn product(self, product: Product, spec: &Spec, inputs: &[Matrix], sample: &Sample) -> Vec<f64> {
+        let Operands { left, right } = Operands::of(product, self, inputs, spec.training);
+        sample.by_rows(|row| {
+            let row = left.exact_row(row);
+            sample.cols.iter().map(|&col| dot(&row, right.row(col))).collect()
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! The passes of a linear layer that is trained, under each recipe: what is right passes the gate, and what hand-written
+//! backward passes get wrong is refused.
+
+use calorimeter_recipes::quantise::quantise;
+use calorimeter_recipes::{Dtype, Element, Quantised, Recipe, Treatment, Variant};
+use calorimeter_shapes::Axes;
+use calorimeter_zoo::gate::Mismatch;
+use calorimeter_zoo::{Device, Implementation, Inputs, Machines, Matrix, Output, Setup, Task};
+
+const RECIPES: [&str; 5] = ["baseline", "tensorwise", "rowwise", "rowwise_with_gw_hp", "mxfp8"];
+const PASSES: [&str; 7] = [
+    "linear_forward",
+    "linear_backward",
+    "linear_forward_backward",
+    "linear_adamw",
+    "linear_sgd",
+    "linear_adamw_step",
+    "linear_sgd_step",
+];
+const OPTIMISERS: [&str; 2] = ["linear_adamw", "linear_sgd"];
+
+fn task(pass: &str, [m, k, n]: [u64; 3], dtype: Dtype) -> Task {
+    let axes = Axes::from([("m", m), ("k", k), ("n", n)]);
+    Task::new(pass.parse().unwrap(), &axes, Element::Float(dtype), None, 9).unwrap()
+}
+
+fn treatment(task: &Task, recipe: &str) -> Treatment {
+    task.treatment(Variant::from(recipe.parse::<Recipe>().unwrap())).unwrap()
+}
+
+fn check(device: Device, implementations: &[Implementation], dtypes: &[Dtype], sizes: &[[u64; 3]]) {
+    let mut machines = Machines::default();
+    for &implementation in implementations {
+        for pass in PASSES {
+            for &dtype in dtypes {
+                for &size in sizes {
+                    let task = task(pass, size, dtype);
+                    for recipe in if OPTIMISERS.contains(&pass) { &RECIPES[..1] } else { &RECIPES } {
+                        let what = format!("{pass} {recipe} {implementation} {device} {dtype} {size:?}");
+                        let treatment = treatment(&task, recipe);
+                        let inputs = task.gate_inputs();
+                        let setup = Setup { implementation, device, sets: 2 };
+                        let mut workload = task.open(&inputs, &treatment, setup, &mut machines).unwrap();
+                        let references = task.references(&inputs, &treatment).unwrap();
+                        for set in [0, 1] {
+                            let outputs = task.as_of_first_set(workload.outputs().unwrap(), set);
+                            let tf32 = workload.may_use_tf32();
+                            if let Err(why) = task.judge(&treatment, &outputs, &references, tf32) {
+                                panic!("{what}, set {set}: {why}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_pass_is_right_on_the_cpu_under_every_recipe() {
+    let sizes = [[64, 96, 32], [1, 3, 17], [129, 127, 40], [33, 64, 1]];
+    check(Device::Cpu, &[Implementation::Eager], &[Dtype::F32, Dtype::Bf16], &sizes);
+}
+
+#[test]
+#[cfg(feature = "wgpu")]
+fn every_pass_is_right_on_vulkan_under_every_recipe() {
+    if calorimeter_zoo::backends::wgpu::adapters().is_empty() {
+        assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver; none was found");
+        println!("no Vulkan adapter here: nothing was checked");
+        return;
+    }
+    check(Device::Vulkan(0), &[Implementation::Eager, Implementation::Fused], &[Dtype::F32], &[[64, 32, 40]]);
+}
+
+#[test]
+fn every_pass_is_right_on_cuda_under_every_recipe() {
+    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        return;
+    }
+    let sizes = [[64, 96, 32], [129, 127, 40], [512, 1024, 768]];
+    check(Device::Cuda(0), &[Implementation::Eager, Implementation::Fused], &[Dtype::F32, Dtype::Bf16], &sizes);
+}
+
+/// What a pass would answer for these inputs, rounded as its outputs are.
+fn answered(task: &Task, inputs: &[Matrix], treatment: &Treatment) -> Vec<Output> {
+    let references = task.references(&Inputs::Operator(inputs.to_vec()), treatment).unwrap();
+    let output = |reference: &calorimeter_zoo::Reference| {
+        let (rows, cols) = (reference.sample.rows.len(), reference.sample.cols.len());
+        Output { rows, cols, values: reference.values.iter().map(|value| *value as f32).collect() }
+    };
+    references.iter().map(output).collect()
+}
+
+fn transposed(matrix: &Matrix) -> Matrix {
+    let Matrix { rows, cols, values } = matrix;
+    let values: Vec<f32> = (0..rows * cols).map(|at| values[at % rows * cols + at / rows]).collect();
+    Matrix { rows: *cols, cols: *rows, values: values.into() }
+}
+
+#[test]
+fn what_backward_passes_get_wrong_is_refused() {
+    // A square: nothing is found out by its size.
+    let task = task("linear_backward", [96, 96, 96], Dtype::F32);
+    let Inputs::Operator(inputs) = task.gate_inputs() else { panic!("an operator has matrices") };
+    let [x, w, g] = &inputs[..] else { panic!("three inputs") };
+    let plain = treatment(&task, "baseline");
+    for recipe in RECIPES {
+        let treatment = treatment(&task, recipe);
+        let references = task.references(&Inputs::Operator(inputs.clone()), &treatment).unwrap();
+        let judged = |outputs: &[Output]| task.judge(&treatment, outputs, &references, false);
+        let right = answered(&task, &inputs, &treatment);
+        judged(&right).unwrap_or_else(|why| panic!("{recipe}: what is right is refused: {why}"));
+        let [grad_input, grad_weight] = &right[..] else { panic!("two outputs") };
+        let refused = |what: &str, outputs: &[Output]| {
+            assert!(judged(outputs).is_err(), "{recipe}: {what} passes");
+        };
+        let of = |x: &Matrix, w: &Matrix, g: &Matrix, treatment: &Treatment| {
+            answered(&task, &[x.clone(), w.clone(), g.clone()], treatment)
+        };
+        refused("the gradient of the other operand", &[grad_weight.clone(), grad_input.clone()]);
+        refused("a weight that is not transposed", &of(x, &transposed(w), g, &treatment));
+        refused("an input that is not transposed", &of(&transposed(x), w, g, &treatment));
+        refused("a gradient that is not transposed", &of(x, w, &transposed(g), &treatment));
+        let twice = |output: &Output| Output {
+            values: output.values.iter().map(|value| 2.0 * value).collect(),
+            ..output.clone()
+        };
+        refused("what was left of the step before", &[grad_input.clone(), twice(grad_weight)]);
+        let stale = |output: &Output| Output { values: vec![0.0; output.values.len()], ..output.clone() };
+        refused("a gradient that was not written", &[grad_input.clone(), stale(grad_weight)]);
+        let scaled = |output: &Output| Output {
+            values: output.values.iter().map(|value| 1.01 * value).collect(),
+            ..output.clone()
+        };
+        refused("a hundredth too much", &[scaled(grad_input), grad_weight.clone()]);
+        let Some(training) = treatment.training.map(|recipe| recipe.training()) else { continue };
+        if let (Some(forward), Some(backward)) = (training.output, training.grad_input) {
+            let codes = |of: &Matrix, format| quantise(&of.values, of.cols, format);
+            let number = |of: Quantised| Matrix { values: of.dequantise().into(), ..g.clone() };
+            let weight = transposed(&number(codes(&transposed(w), backward.right)));
+            let with =
+                |gradient: Quantised| [of(x, &weight, &number(gradient), &plain)[0].clone(), grad_weight.clone()];
+            let own = codes(g, backward.left);
+            judged(&with(own.clone())).unwrap_or_else(|why| panic!("{recipe}: the twin: {why}"));
+            let scales = codes(x, forward.left).scales;
+            refused(
+                "a scale of the forward pass",
+                &with({
+                    let mut of_forward = own.clone();
+                    of_forward.scales = scales;
+                    of_forward
+                }),
+            );
+            if own.scales.len() > 1 {
+                let mut rolled = own;
+                rolled.scales.rotate_right(1);
+                refused("scales that are off by one", &with(rolled));
+            }
+        }
+        let mut not_finite = right.clone();
+        not_finite[1].values[7] = f32::INFINITY;
+        assert!(matches!(judged(&not_finite), Err(Mismatch::NotFinite { .. })), "{recipe}");
+    }
+}
+
+#[test]
+fn what_optimisers_get_wrong_is_refused() {
+    for dtype in [Dtype::F32, Dtype::Bf16] {
+        let task = task("linear_adamw", [8, 64, 48], dtype);
+        let treatment = treatment(&task, "baseline");
+        let Inputs::Operator(inputs) = task.gate_inputs() else { panic!("an operator has matrices") };
+        let references = task.references(&Inputs::Operator(inputs.clone()), &treatment).unwrap();
+        let judged = |outputs: &[Output]| task.judge(&treatment, outputs, &references, false);
+        let right = answered(&task, &inputs, &treatment);
+        judged(&right).unwrap();
+        let as_it_was = |input: usize| {
+            let Matrix { rows, cols, values } = &inputs[input];
+            Output { rows: *rows, cols: *cols, values: values.to_vec() }
+        };
+        let [weight, mean, square] = &right[..] else { panic!("three outputs") };
+        let mutants = [
+            ("a weight without its step", [as_it_was(0), mean.clone(), square.clone()]),
+            ("a mean as it was", [weight.clone(), as_it_was(2), square.clone()]),
+            ("squares as they were", [weight.clone(), mean.clone(), as_it_was(3)]),
+            ("moments that changed places", [weight.clone(), square.clone(), mean.clone()]),
+        ];
+        for (what, outputs) in mutants {
+            assert!(judged(&outputs).is_err(), "{dtype}: {what} passes");
+        }
+    }
+}

@@ -160,6 +160,8 @@ impl Journal {
     pub fn finish(mut self, summary: &Summary) -> Result<Stored, SinkError> {
         self.append_line(&LineOut::Summary(summary))?;
         self.file.sync_all().map_err(|cause| SinkError::write(&self.path, cause))?;
+        // Of workers that were killed on the way.
+        self.path.parent().into_iter().for_each(left_over::clear_run);
         // Where there are no locks, none is let go.
         let _ = self.file.unlock();
         Ok(Stored::new(self.path, self.file, self.records))

@@ -76,7 +76,8 @@ fn torture_by_limits_of_processes_files_and_addresses_loses_no_record() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Ends a command and says how much memory it had at most, in MiB.
+/// Ends a command and says how much memory of its own it had at most, in MiB: the code of an unoptimised program takes
+/// several times what it takes in a release.
 fn peak_mib(mut command: Command) -> (Ended, u64) {
     let output = tempfile::tempfile().unwrap();
     let mut child = command.stdout(output).stderr(Stdio::piped()).spawn().unwrap();
@@ -84,8 +85,9 @@ fn peak_mib(mut command: Command) -> (Ended, u64) {
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {
         let text = fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        peak = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(peak);
+        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        peak =
+            line.and_then(|line| line.split_whitespace().next()?.parse().ok()).map_or(peak, |now: u64| peak.max(now));
         std::thread::sleep(Duration::from_millis(5));
     }
     (Ended::soon_of(child), peak / 1024)
@@ -116,5 +118,5 @@ fn torture_by_size_a_long_run_takes_little_memory() {
     let (ended, peak) = peak_mib(scene.command("run c.yml --out out"));
     println!("a run: {peak} MiB");
     ended.ended_with(0);
-    assert!(peak < 286, "{peak} MiB");
+    assert!(peak < 256, "{peak} MiB");
 }

@@ -118,7 +118,7 @@ impl Terminal {
     fn ended(&mut self, record: &Record) {
         match self.format {
             Format::Table => {
-                if let Some(text) = self.table.as_mut().map(|table| table.show(record)) {
+                if let Some(text) = self.table.as_mut().and_then(|table| table.show(record)) {
                     self.print(&text);
                 }
             }

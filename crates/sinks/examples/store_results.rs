@@ -31,7 +31,7 @@ fn main() -> Result<(), SinkError> {
         let record = sorted(size);
         // On disk before the next one starts.
         journal.append(&record)?;
-        println!("{}", table.show(&record));
+        table.show(&record).iter().for_each(|lines| println!("{lines}"));
         records.push(record);
     }
     let stored = journal.finish(&Summary {

@@ -1,6 +1,7 @@
 //! The JSON list that the PyTorch benchmark database takes from torchao's nightly micro-benchmarks.
 
 use calorimeter_case::record::Footprint;
+use std::collections::HashMap;
 use std::path::Path;
 
 use serde::Serialize;
@@ -10,41 +11,86 @@ use crate::{SinkError, atomic};
 use calorimeter_case::record::Record;
 use calorimeter_case::{DeviceKind, Dtype, Element};
 
-/// Writes [`to_json`] at `path`, atomically.
-pub fn write(path: &Path, records: &[Record], arch: &str) -> Result<(), SinkError> {
-    let json = to_json(records, arch).map_err(|cause| SinkError::format(path, cause))?;
-    atomic::write_named(path, json.as_bytes())
+/// Writes [`to_json`] at `path`, atomically, and says how many entries there are.
+pub fn write(path: &Path, records: &[Record], arch: &str) -> Result<usize, SinkError> {
+    let rows = rows(records);
+    let entries: Vec<Entry> = rows.iter().flat_map(|(row, name)| entries(row, name, arch)).collect();
+    let json = serde_json::to_string_pretty(&entries).map_err(|cause| SinkError::format(path, cause))?;
+    atomic::write_named(path, json.as_bytes())?;
+    Ok(entries.len())
 }
 
-/// Four entries for each recipe and shape that the user listed and of which the compiled arm and its baseline were
-/// measured: the speed-up with two decimals, both times in ms, and the peak memory in 10⁶ bytes, which is left out where it
-/// is unknown. `arch` is the name of the device model.
+/// The entries of each recipe and shape that the user listed, as far as they and their baseline were measured: of the
+/// compiled arm the speed-up with two decimals, both times in ms, and the peak memory in 10⁶ bytes, as torchao has them; then
+/// the same of the eager arm, without its memory. `arch` is the name of the device model.
 ///
 /// Compiled means the fastest implementation that is not `eager`. The time of the baseline is called
 /// `Bfloat16 Fwd Time (ms)` when it is bf16 and by its own dtype otherwise, where torchao says bfloat16 in any case.
-/// An entry without a compile mode gets `default`, which is what torchao takes it to be.
+/// An entry without a compile mode gets `default`, which is what torchao takes it to be. No two have the same model's name,
+/// recipe and metric: where the sizes do not tell rows apart, the name goes on with what does.
 pub fn to_json(records: &[Record], arch: &str) -> Result<String, serde_json::Error> {
-    let entries: Vec<Entry> = pivot::rows(records).iter().flat_map(|row| entries(row, arch)).collect();
+    let rows = rows(records);
+    let entries: Vec<Entry> = rows.iter().flat_map(|(row, name)| entries(row, name, arch)).collect();
     serde_json::to_string_pretty(&entries)
 }
 
-fn entries<'a>(row: &Row<'a>, arch: &'a str) -> Vec<Entry<'a>> {
-    let (Some(quantised), Some(baseline), Some(speedup)) = (
-        row.compiled.milliseconds(),
-        row.baseline_compiled.milliseconds(),
-        row.compiled.speedup_over(row.baseline_compiled),
-    ) else {
-        return Vec::new();
-    };
-    let mut metrics = vec![
-        Metric::new("Fwd Speedup (x)".into(), speedup, None),
-        Metric::new(format!("{} Fwd Time (ms)", dtype_label(row.case.element)), baseline, Some("ms")),
-        Metric::new("Quantized Fwd Time (ms)".into(), quantised, Some("ms")),
-    ];
-    if let Arm(Some(Record { footprint: Footprint { peak_bytes: Some(bytes), .. }, .. })) = row.compiled {
+/// What tells rows apart that have a recipe and sizes in common, one after another.
+const TELLING: [fn(&Row) -> String; 6] = [
+    |row| row.case.workload.to_string(),
+    |row| row.case.element.to_string(),
+    |row| row.case.device.to_string(),
+    |row| row.case.regime.to_string(),
+    |row| row.case.name.clone(),
+    |row| row.case.shape_name.clone(),
+];
+
+/// The rows, each with a name that no other has.
+fn rows(records: &[Record]) -> Vec<(Row<'_>, String)> {
+    let rows = pivot::rows(records);
+    let base = |row: &Row| format!("{}-{}-{}-{}", row.case.variant(), row.m, row.k, row.n);
+    let mut alike: HashMap<String, Vec<usize>> = HashMap::new();
+    rows.iter().enumerate().for_each(|(at, row)| alike.entry(base(row)).or_default().push(at));
+    let mut names: Vec<String> = rows.iter().map(base).collect();
+    for group in alike.values().filter(|group| group.len() > 1) {
+        for tell in TELLING {
+            let told: Vec<String> = group.iter().map(|&at| tell(&rows[at])).collect();
+            if told.iter().any(|one| *one != told[0]) {
+                group.iter().zip(told).for_each(|(&at, one)| names[at] += &format!("-{one}"));
+            }
+        }
+        let mut known: HashMap<String, usize> = HashMap::new();
+        for &at in group {
+            let count = known.entry(names[at].clone()).or_default();
+            *count += 1;
+            if *count > 1 {
+                names[at] += &format!("#{count}");
+            }
+        }
+    }
+    rows.into_iter().zip(names).collect()
+}
+
+fn entries<'a>(row: &Row<'a>, name: &str, arch: &'a str) -> Vec<Entry<'a>> {
+    let dtype = dtype_label(row.case.element);
+    let mut metrics = of_arm(row.compiled, row.baseline_compiled, ["Fwd", &dtype]);
+    if let (false, Arm(Some(Record { footprint: Footprint { peak_bytes: Some(bytes), .. }, .. }))) =
+        (metrics.is_empty(), row.compiled)
+    {
         metrics.push(Metric::new("Allocated Memory (MB)".into(), *bytes as f64 / 1e6, Some("MB")));
     }
-    metrics.into_iter().map(|metric| Entry::new(row, arch, metric)).collect()
+    metrics.extend(of_arm(row.eager, row.baseline_eager, ["Eager Fwd", &dtype]));
+    metrics.into_iter().map(|metric| Entry::new(row, name, arch, metric)).collect()
+}
+
+/// What is told of an arm beside its baseline; nothing unless both were measured.
+fn of_arm(arm: Arm, baseline: Arm, [pass, dtype]: [&str; 2]) -> Vec<Metric> {
+    let figures = || Some((arm.speedup_over(baseline)?, baseline.milliseconds()?, arm.milliseconds()?));
+    let Some((speedup, before, after)) = figures() else { return Vec::new() };
+    vec![
+        Metric::new(format!("{pass} Speedup (x)"), speedup, None),
+        Metric::new(format!("{dtype} {pass} Time (ms)"), before, Some("ms")),
+        Metric::new(format!("Quantized {pass} Time (ms)"), after, Some("ms")),
+    ]
 }
 
 fn dtype_label(element: Element) -> String {
@@ -67,7 +113,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    fn new(row: &Row<'a>, arch: &'a str, metric: Metric) -> Entry<'a> {
+    fn new(row: &Row<'a>, name: &str, arch: &'a str, metric: Metric) -> Entry<'a> {
         let case = row.case;
         Entry {
             benchmark: Benchmark {
@@ -80,11 +126,7 @@ impl<'a> Entry<'a> {
                     torch_compile_mode: case.compile_mode.as_deref().unwrap_or("default"),
                 },
             },
-            model: Model {
-                name: format!("{}-{}-{}-{}", case.recipe, row.m, row.k, row.n),
-                r#type: "micro-benchmark custom layer",
-                origins: ["torchao"],
-            },
+            model: Model { name: name.to_owned(), r#type: "micro-benchmark custom layer", origins: ["torchao"] },
             metric,
             runners: [],
             dependencies: Empty {},

@@ -25,7 +25,7 @@
 //! assert_eq!(contents.records, [record]);
 //! let mut table = LiveTable::new(Colour::Never);
 //! for record in &contents.records {
-//!     println!("{}", table.show(record));
+//!     table.show(record).iter().for_each(|lines| println!("{lines}"));
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

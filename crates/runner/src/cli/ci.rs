@@ -2,35 +2,37 @@
 
 use super::error::CliError;
 use super::options::CiArguments;
-use super::run::{read, report, start};
+use super::run::{execute, read};
 use crate::Exit;
 use crate::devices;
-use crate::progress::{Format, Terminal};
 use crate::run::Request;
 use crate::tell::tell;
 use calorimeter_sinks::dashboard;
 use calorimeter_sinks::journal::check_writable;
-use calorimeter_sinks::terminal::Colour;
 use std::path::Path;
 
 pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
-    let sources = read(&[&arguments.config])?;
-    let prepared = Request { sources, overrides: arguments.overrides.into(), ..Request::default() }.prepare()?;
+    let CiArguments { config, output, allow_empty, run } = arguments;
+    let sources = read(&[&config])?;
     // An output that cannot be written costs nothing when it is known first.
-    check_writable(folder_of(&arguments.output))?;
-    let mut terminal = Terminal::new(Format::Table, Colour::Never);
-    let ended = start(&prepared, arguments.out.as_deref(), &mut terminal);
-    let printed = terminal.finish();
-    let (_, outcome) = ended?;
-    let device = prepared.plan().devices().first().copied();
+    check_writable(folder_of(&output))?;
+    let Some(mut finished) = execute(Request { sources, ..Request::default() }, run)? else { return Ok(Exit::Fine) };
+    let exit = finished.sum_up();
+    let records = &finished.outcome.records;
+    let device = records.first().map(|record| record.case.device);
     let arch = device
         .and_then(|device| devices::present(device).ok())
         .map_or_else(|| "unknown".to_owned(), |found| found.name);
-    dashboard::write(&arguments.output, &outcome.records, &arch)?;
-    tell!("wrote {}", arguments.output.display());
-    let exit = report(&outcome, false);
-    printed?;
-    Ok(exit)
+    let entries = dashboard::write(&output, records, &arch)?;
+    tell!("wrote {}", output.display());
+    if entries == 0 && !allow_empty {
+        tell!(
+            "error: {} is empty: no recipe was measured beside its baseline; --allow-empty lets it pass",
+            output.display()
+        );
+        return finished.end(if exit == Exit::Fine { Exit::Broken } else { exit });
+    }
+    finished.end(exit)
 }
 
 fn folder_of(file: &Path) -> &Path {

@@ -163,11 +163,11 @@ pub struct CiArguments {
     /// Where the dashboard's JSON goes
     #[arg(long, value_name = "FILE", default_value = "benchmark_results.json")]
     pub output: PathBuf,
-    /// Folder for the journal and the other results [default: a new one under the file's output_dir]
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
+    /// A list without entries is no error
+    #[arg(long)]
+    pub allow_empty: bool,
     #[command(flatten)]
-    pub overrides: OverrideArguments,
+    pub run: RunArguments,
 }
 
 /// Compare computations with themselves, and keep the margin that follows for later verdicts.

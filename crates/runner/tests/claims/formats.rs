@@ -56,7 +56,7 @@ fn the_plan_has_the_ids_and_facts_of_the_records() {
 }
 
 #[test]
-fn the_dashboard_has_four_facts_for_each_quantised_shape_less_those_unknown() {
+fn the_dashboard_has_what_is_known_of_both_arms_of_each_quantised_shape() {
     let scene = scene();
     scene.run("ci --config c.yml --output x.json --out out").ended_with(5);
     let entries: Vec<Value> = serde_json::from_slice(&fs::read(scene.path("x.json")).unwrap()).unwrap();
@@ -73,11 +73,30 @@ fn the_dashboard_has_four_facts_for_each_quantised_shape_less_those_unknown() {
     let expected: Vec<String> = ["8-8-8", "16-16-16", "2-8-8"]
         .iter()
         .flat_map(|shape| {
-            ["Fwd Speedup (x) [2.5]", "Bfloat16 Fwd Time (ms) [0.01]", "Quantized Fwd Time (ms) [0.004]"]
-                .map(|fact| format!("int8wo-{shape} {fact}"))
+            [
+                "Fwd Speedup (x) [2.5]",
+                "Bfloat16 Fwd Time (ms) [0.01]",
+                "Quantized Fwd Time (ms) [0.004]",
+                "Eager Fwd Speedup (x) [1.0]",
+                "Bfloat16 Eager Fwd Time (ms) [0.01]",
+                "Quantized Eager Fwd Time (ms) [0.01]",
+            ]
+            .map(|fact| format!("int8wo-{shape} {fact}"))
         })
         .collect();
     assert_eq!(facts, expected);
+}
+
+#[test]
+fn a_dashboard_without_entries_is_an_error_unless_that_is_allowed() {
+    let model = "models: [{shapes: [{name: custom, shapes: [[8, 8, 8]]}]}]";
+    let scene = Scene::with(&format!("recipes: [marlin]\ndevice: mock\n{TIMING}\n{model}\n"));
+    let ended = scene.run("ci --config c.yml --output x.json");
+    assert!(ended.code == Some(5) && ended.stderr.contains("error: x.json is empty"), "{ended:?}");
+    assert_eq!(fs::read_to_string(scene.path("x.json")).unwrap(), "[]");
+    scene.run("ci --config c.yml --output x.json --allow-empty").ended_with(0);
+    // It takes what `run` takes.
+    assert!(scene.run("ci --config c.yml --dry-run --format jsonl").ended_with(0).objects().len() == 4);
 }
 
 #[test]

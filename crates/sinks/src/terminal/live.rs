@@ -1,6 +1,6 @@
 //! Rows that can be printed as they come.
 
-use super::text::{four_digits, indented, interval, mebibytes, nanoseconds, wrap};
+use super::text::{self, four_digits, indented, interval, nanoseconds, operations, wrap};
 use super::{Colour, RECIPE_WIDTH, WIDTH, bold, group, paint};
 use calorimeter_case::record::{KernelShare, Record, Status, finite};
 use calorimeter_case::{Case, Verdict};
@@ -20,16 +20,19 @@ impl LiveTable {
         LiveTable { colour, last: None }
     }
 
-    /// The lines to print for this record.
-    pub fn show(&mut self, record: &Record) -> String {
+    /// The lines to print for this record; none for what does not exist here, of which the summary tells once.
+    pub fn show(&mut self, record: &Record) -> Option<String> {
+        if record.outcome.status == Status::Unsupported {
+            return None;
+        }
         let row = [row(record, self.colour)].into_iter().chain(memory(record)).chain(kernels(record));
         let row = row.collect::<Vec<_>>().join("\n");
         if self.last.as_ref().is_some_and(|last| group(last) == group(&record.case)) {
-            return row;
+            return Some(row);
         }
         let gap = if self.last.is_some() { "\n" } else { "" };
         self.last = Some(record.case.clone());
-        format!("{gap}{}\n{row}", heading(&record.case, self.colour))
+        Some(format!("{gap}{}\n{row}", heading(&record.case, self.colour)))
     }
 }
 
@@ -50,7 +53,7 @@ pub fn heading(case: &Case, colour: Colour) -> String {
         speedup: "speed-up",
         speedup_interval: "±",
         verdict: "verdict".into(),
-        rate: "TFLOP/s",
+        rate: "FLOP/s",
         sqnr: "SQNR",
         weights: if case.mode.is_operator() { "GB/s" } else { "weights" },
     };
@@ -59,7 +62,7 @@ pub fn heading(case: &Case, colour: Colour) -> String {
 
 /// One case. A measured one is a line of figures; another one says its status and the reason.
 ///
-/// The interval of a figure is half its width, in percent of the figure. Rates are TFLOP/s, or GB/s where it is said. SQNR
+/// The interval of a figure is half its width, in percent of the figure. Rates are FLOP/s, or GB/s where it is said. SQNR
 /// is in dB, `exact` where the output equals the reference. `-` was not measured. `UNCLEAR` is the verdict INCONCLUSIVE.
 /// An operator has no recipe and no weights: there stand how many kernels one run takes and its GB/s.
 /// After the stopwatch comes the share of the roof that binds: `compute` or `memory`; then what went to and from the
@@ -94,12 +97,12 @@ fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
         sqnr: &sqnr(record),
         weights: &match (record.case.mode.is_operator(), record.rates.gbps, record.weights.weight_bytes) {
             (true, Some(gbps), _) => four_digits(gbps),
-            (false, _, Some(bytes)) => mebibytes(bytes),
+            (false, _, Some(bytes)) => text::memory(bytes),
             _ => "-".into(),
         },
     };
     let roof = record.rates.roofline.as_ref().map(|roof| format!("{:.0} % {}", roof.percent, roof.bound));
-    let moved = record.traffic.map(|traffic| format!("moves {}", mebibytes(traffic.bytes() as u64)));
+    let moved = record.traffic.map(|traffic| format!("moves {}", text::memory(traffic.bytes() as u64)));
     let mut notes: Vec<&str> = record.execution.stopwatch.as_deref().into_iter().chain(roof.as_deref()).collect();
     notes.extend(moved.as_deref());
     let in_turns = in_turns(record);
@@ -150,14 +153,19 @@ fn kernels(record: &Record) -> Vec<String> {
 fn memory(record: &Record) -> Option<String> {
     let memory = record.footprint.memory.as_ref()?;
     let peak = |bytes: Option<u64>, what: &str| {
-        bytes.map(|bytes| format!("{}{} {what}", memory.bound.sign(), mebibytes(bytes)))
+        bytes.map(|bytes| format!("{}{} {what}", memory.bound.sign(), text::memory(bytes)))
     };
     let peaks = [
         peak(memory.peak_allocated, "allocated"),
         peak(memory.peak_active, "active"),
         peak(memory.peak_reserved, "reserved"),
         memory.saving.map(|saving| {
-            format!("the baseline's is {}{} times that", memory.saving_bound.sign(), four_digits(saving))
+            let sign = memory.saving_bound.sign();
+            match 100.0 * (1.0 / saving - 1.0) {
+                more if more >= 0.05 => format!("{more:.1} % more than the baseline"),
+                less if less <= -0.05 => format!("{sign}{:.1} % less than the baseline", -less),
+                _ => "as much as the baseline".into(),
+            }
         }),
     ];
     Some(format!("    memory at its peak: {}", peaks.into_iter().flatten().collect::<Vec<_>>().join(", ")))
@@ -232,9 +240,9 @@ fn verdict(verdict: Verdict, colour: Colour) -> Painted {
 
 fn rate(record: &Record) -> String {
     match (record.rates.tflops.and_then(finite), record.rates.gbps.and_then(finite)) {
-        (Some(tflops), _) => four_digits(tflops),
-        (None, Some(gbps)) => format!("{} GB/s", four_digits(gbps)),
-        (None, None) => "-".into(),
+        (Some(tflops), _) if tflops > 0.0 => operations(tflops),
+        (_, Some(gbps)) => format!("{} GB/s", four_digits(gbps)),
+        _ => "-".into(),
     }
 }
 

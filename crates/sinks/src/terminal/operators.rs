@@ -1,6 +1,6 @@
 //! Operators side by side: a table for each, a row for each shape, a column for each implementation.
 
-use super::text::{four_digits, mebibytes, nanoseconds};
+use super::text::{self, four_digits, nanoseconds};
 use super::{Colour, bold};
 use calorimeter_case::record::{Memory, Record, Status};
 use calorimeter_case::{Case, Device, Element, Implementation, Name, Regime};
@@ -110,7 +110,8 @@ impl<'a> Table<'a> {
             None => None,
             Some(before) => {
                 let (from, (_, below)) = (rows.get(before + 1)?.0, rows[before]);
-                let moved = from.case.bytes.map_or_else(String::new, |bytes| format!(", {} moved", mebibytes(bytes)));
+                let moved =
+                    from.case.bytes.map_or_else(String::new, |bytes| format!(", {} moved", text::memory(bytes)));
                 Some(format!(
                     "{last} is the fastest from {}{moved}, on; below it {below} wins at times",
                     from.case.shape
@@ -172,7 +173,7 @@ impl<'a> Row<'a> {
 
 /// The peak above the inputs.
 fn above(memory: &Memory) -> Option<String> {
-    memory.peak_above_inputs.map(|bytes| format!("{}+{}", memory.bound.sign(), mebibytes(bytes)))
+    memory.peak_above_inputs.map(|bytes| format!("{}+{}", memory.bound.sign(), text::memory(bytes)))
 }
 
 #[cfg(test)]

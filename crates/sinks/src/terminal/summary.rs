@@ -127,9 +127,11 @@ impl Cause<'_> {
         if !self.reason.is_empty() {
             lines.push(indented(self.reason, 4));
         }
-        lines.extend(self.ids.iter().take(MOST_LISTED).map(|id| format!("      {id}")));
-        if self.ids.len() > MOST_LISTED {
-            lines.push(format!("      and {} more", self.ids.len() - MOST_LISTED));
+        // Nobody waited for what does not exist here: one shows which are meant.
+        let listed = if self.status == Status::Unsupported { 1 } else { MOST_LISTED };
+        lines.extend(self.ids.iter().take(listed).map(|id| format!("      {id}")));
+        if self.ids.len() > listed {
+            lines.push(format!("      and {} more", self.ids.len() - listed));
         }
         lines
     }

@@ -3,8 +3,29 @@
 use super::WIDTH;
 use calorimeter_case::record::finite;
 
-pub(super) fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", four_digits(bytes as f64 / f64::from(1 << 20)))
+/// Bytes with four digits and the unit that suits them.
+pub(super) fn memory(bytes: u64) -> String {
+    let rounded = |scale: u64| format!("{:.3e}", bytes as f64 / scale as f64).parse().unwrap_or(f64::INFINITY);
+    let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match units.into_iter().find(|(scale, _)| rounded(*scale) >= 1.0) {
+        Some((scale, unit)) => format!("{} {unit}", four_digits(bytes as f64 / scale as f64)),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// Operations per second with four digits, and a letter for thousands of them: k, M, G, T or P.
+pub(super) fn operations(tflops: f64) -> String {
+    let rate = 1e12 * tflops;
+    let rounded = format!("{rate:.3e}").parse().unwrap_or(rate);
+    let (scale, letter) = match rounded {
+        ..1e3 => (1.0, ""),
+        ..1e6 => (1e3, " k"),
+        ..1e9 => (1e6, " M"),
+        ..1e12 => (1e9, " G"),
+        ..1e15 => (1e12, " T"),
+        _ => (1e15, " P"),
+    };
+    format!("{}{letter}", four_digits(rounded / scale))
 }
 
 pub(super) fn interval(middle: f64, lo: Option<f64>, hi: Option<f64>) -> Option<String> {
@@ -92,7 +113,19 @@ mod tests {
         for (value, text) in [(9.9996, "10.00"), (99.996, "100.0"), (0.04321, "0.04321"), (0.00000123, "0.000001")] {
             assert_eq!(four_digits(value), text);
         }
-        assert_eq!(mebibytes(1 << 40), "1048576 MiB");
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (8192, "8.000 KiB"),
+            ((1 << 20) - 1, "1.000 MiB"),
+            (2 << 20, "2.000 MiB"),
+            (1 << 40, "1.000 TiB"),
+        ] {
+            assert_eq!(memory(bytes), text);
+        }
+        for (tflops, text) in [(723.44, "723.4 T"), (0.000_025, "25.00 M"), (0.999_96, "1.000 T"), (3e-11, "30.00")] {
+            assert_eq!(operations(tflops), text);
+        }
     }
 
     #[test]

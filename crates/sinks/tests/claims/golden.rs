@@ -114,3 +114,34 @@ fn the_dashboard_json_is_what_python_would_have_written() {
     assert_eq!(fs::read_to_string(&path).unwrap(), golden);
     assert_eq!(dashboard::to_json(&[], "x").unwrap(), "[]");
 }
+
+#[test]
+fn no_two_entries_of_the_dashboard_are_of_the_same_name() {
+    let plain = torchao_records().swap_remove(2);
+    let with = |change: &dyn Fn(&mut Case)| {
+        let mut record = plain.clone();
+        change(&mut record.case);
+        record
+    };
+    let records = vec![
+        plain.clone(),
+        with(&|case| case.regime = "graph".parse().unwrap()),
+        with(&|case| case.workload = "ln_linear_relu".into()),
+        with(&|case| case.sparsity = Some("semi-sparse".into())),
+        with(&|case| case.shape_name = "again".into()),
+        with(&|case| case.name = "another".into()),
+    ];
+    // Each is a baseline beside itself, so that it has entries.
+    let records: Vec<Record> = records
+        .into_iter()
+        .flat_map(|record| {
+            let baseline = Case { recipe: "baseline".into(), sparsity: None, implied: true, ..record.case.clone() };
+            [Record { case: baseline, ..record.clone() }, record]
+        })
+        .collect();
+    let entries: Vec<serde_json::Value> = serde_json::from_str(&dashboard::to_json(&records, "x").unwrap()).unwrap();
+    let name = |entry: &serde_json::Value| format!("{} {}", entry["model"]["name"], entry["metric"]["name"]);
+    let names: std::collections::BTreeSet<String> = entries.iter().map(name).collect();
+    assert_eq!((names.len(), entries.len()), (6 * 3, 6 * 3), "{names:#?}");
+    assert!(names.iter().any(|name| name.starts_with("\"int8wo+semi-sparse-1024-512-256\" ")), "{names:#?}");
+}

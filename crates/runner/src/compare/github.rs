@@ -27,3 +27,14 @@ fn command(kind: &str, title: &str, text: &str) -> String {
     let title = escaped(title).replace(':', "%3A").replace(',', "%2C");
     format!("::{kind} title={title}::{}\n", escaped(text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_driver_said_begins_no_command_of_its_own() {
+        let line = command("error", "a: b, c", "100 % gone\n::stop-commands::x");
+        assert_eq!(line, "::error title=a%3A b%2C c::100 %25 gone%0A::stop-commands::x\n");
+    }
+}

@@ -43,3 +43,13 @@ fn escaped(text: &str) -> String {
     let text: String = text.chars().map(allowed).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_xml_has_no_place_for_is_escaped_or_left_out() {
+        assert_eq!(escaped("a<b> & \"c\"\u{1b}[31m\n"), "a&lt;b&gt; &amp; &quot;c&quot; [31m ");
+    }
+}

@@ -18,13 +18,13 @@ pub struct Likeness {
 /// build.
 pub fn likeness<'a>(runs: impl IntoIterator<Item = &'a Run>, devices: &BTreeSet<String>) -> Likeness {
     let (mut unlike, mut differences) = (BTreeSet::new(), BTreeSet::new());
-    let mut first: Option<(&Run, BTreeMap<String, Fact>)> = None;
-    for run in runs {
-        let Some(header) = &run.read.header else {
-            unlike.insert(format!("nobody knows where {} was measured: no journal lies beside it", run.name));
+    let mut first: Option<(String, BTreeMap<String, Fact>)> = None;
+    for (run, environment) in runs.into_iter().flat_map(environments) {
+        let Some(environment) = environment else {
+            unlike.insert(format!("nobody knows where {run} was measured: no journal lies beside it"));
             continue;
         };
-        let facts = facts(&header.environment, devices);
+        let facts = facts(environment, devices);
         let Some((first, before)) = &first else {
             first = Some((run, facts));
             continue;
@@ -35,7 +35,7 @@ pub fn likeness<'a>(runs: impl IntoIterator<Item = &'a Run>, devices: &BTreeSet<
             if was.map(|fact| &fact.value) == is.map(|fact| &fact.value) {
                 continue;
             }
-            let line = format!("{name} is {} in {} and {} in {}", told(was), first.name, told(is), run.name);
+            let line = format!("{name} is {} in {first} and {} in {run}", told(was), told(is));
             // What an early journal does not tell need not be another.
             let decides = was.zip(is).is_some_and(|(was, _)| was.decides);
             if decides {
@@ -46,6 +46,14 @@ pub fn likeness<'a>(runs: impl IntoIterator<Item = &'a Run>, devices: &BTreeSet<
         }
     }
     Likeness { unlike: unlike.into_iter().collect(), differences: differences.into_iter().collect() }
+}
+
+/// Where the parts of a run were measured, each with its name.
+fn environments(run: &Run) -> Vec<(String, Option<&Value>)> {
+    let start = run.read.header.as_ref().map(|header| &header.environment);
+    let resumed = run.read.resumed.iter().filter_map(|part| part.environment.as_ref());
+    let resumed = resumed.map(|environment| (format!("{} as it was resumed", run.name), Some(environment)));
+    [(run.name.clone(), start)].into_iter().chain(resumed).collect()
 }
 
 fn told(fact: Option<&Fact>) -> String {
@@ -104,12 +112,12 @@ fn facts(environment: &Value, devices: &BTreeSet<String>) -> BTreeMap<String, Fa
 mod tests {
     use super::*;
     use calorimeter_sinks::ReadBack;
-    use calorimeter_sinks::journal::Header;
+    use calorimeter_sinks::journal::{Header, Resumed};
     use serde_json::json;
 
     fn run(name: &str, environment: Option<Value>) -> Run {
         let header = environment.map(|environment| Header { environment, ..Header::default() });
-        Run { name: name.into(), read: ReadBack { header, records: vec![] } }
+        Run { name: name.into(), read: ReadBack { header, resumed: vec![], records: vec![] } }
     }
 
     fn machine(gpu: &str, revision: &str) -> Value {
@@ -126,6 +134,15 @@ mod tests {
         assert_eq!(differences, ["its revision is \"r1\" in a and \"r2\" in b"]);
         let same = likeness([&a, &a], &devices);
         assert!(same.unlike.is_empty() && same.differences.is_empty());
+    }
+
+    #[test]
+    fn a_run_that_was_resumed_elsewhere_is_not_alike() {
+        let mut run = run("a", Some(machine("H100", "r")));
+        let environment = Some(machine("H200", "r"));
+        run.read.resumed.push(Resumed { time: String::new(), argv: vec![], environment });
+        let Likeness { unlike, .. } = likeness([&run], &BTreeSet::from(["cuda:0".to_owned()]));
+        assert_eq!(unlike, ["cuda:0 is \"H100\" in a and \"H200\" in a as it was resumed"]);
     }
 
     #[test]

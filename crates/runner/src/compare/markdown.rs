@@ -37,3 +37,13 @@ fn row(case: &CaseChange) -> String {
 fn in_a_cell(text: &str) -> String {
     text.replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_stays_in_its_cell() {
+        assert_eq!(in_a_cell("a | b\r\n<img src=x>"), "a \\| b  &lt;img src=x>");
+    }
+}

@@ -3,6 +3,7 @@
 use crate::scene::{Ended, Scene, TABLES};
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 /// Windows as many as a run takes at least, of a scripted clock.
 const WINDOWS: &str =
@@ -227,6 +228,13 @@ fn a_baseline_is_kept_by_name_and_compared_with_the_newest_run() {
         assert!(ended.code == Some(2) && ended.stderr.contains("is no name for a baseline"), "{ended:?}");
     }
     assert!(!scene.path("no").exists());
+    let kept = scene.path("cache/calorimeter/baselines/main.jsonl");
+    fs::set_permissions(&kept, PermissionsExt::from_mode(0o666)).unwrap();
+    let ended = scene.run("compare main slow");
+    assert!(
+        ended.error().starts_with("what is kept as \"main\" is not used, because everybody may write"),
+        "{ended:?}"
+    );
 }
 
 #[test]

@@ -78,14 +78,14 @@ fn facts(environment: &Value, devices: &BTreeSet<String>) -> BTreeMap<String, Fa
     let on_the_cpu = devices.iter().any(|device| device == "cpu");
     for (name, key, decides) in [
         ("the processor", "cpu", true),
-        ("its architecture", "arch", true),
+        ("the processor's architecture", "arch", true),
         ("the profile of the build", "profile", true),
         ("the number of threads", "threads", on_the_cpu),
         ("RAYON_NUM_THREADS", "rayon_num_threads", on_the_cpu),
         ("the system", "os", false),
-        ("its kernel", "kernel", false),
+        ("the system's kernel", "kernel", false),
         ("calorimeter's version", "calorimeter", false),
-        ("its revision", "revision", false),
+        ("calorimeter's revision", "revision", false),
         ("burn's version", "burn", false),
         ("cubecl's version", "cubecl", false),
         ("the compiler", "rustc", false),
@@ -131,7 +131,7 @@ mod tests {
         let (a, b) = (run("a", Some(machine("H100", "r1"))), run("b", Some(machine("H200", "r2"))));
         let Likeness { unlike, differences } = likeness([&a, &b], &devices);
         assert_eq!(unlike, ["cuda:0 is \"H100\" in a and \"H200\" in b"]);
-        assert_eq!(differences, ["its revision is \"r1\" in a and \"r2\" in b"]);
+        assert_eq!(differences, ["calorimeter's revision is \"r1\" in a and \"r2\" in b"]);
         let same = likeness([&a, &a], &devices);
         assert!(same.unlike.is_empty() && same.differences.is_empty());
     }

@@ -100,7 +100,7 @@ fn runs_of_two_machines_are_refused_with_the_reason() {
     moved_to(&scene, "a", "b.jsonl", |environment| environment["revision"] = "1234567".into());
     let named = scene.run("compare a b.jsonl");
     named.ended_with(0);
-    assert!(named.stdout.contains("its revision is "), "{}", named.stdout);
+    assert!(named.stdout.contains("calorimeter's revision is "), "{}", named.stdout);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! How much faster something became from one measurement to another, of which neither knew the other.
 
+use crate::median;
 use crate::student::{beyond, point};
 
 /// A figure with its 95 % interval.
@@ -66,6 +67,23 @@ impl Change {
     pub fn beside(self, shared: Figure) -> Option<Self> {
         let Self { ratio, lo, hi, degrees, .. } = self;
         Self::new(quotient(Figure { middle: ratio, lo, hi }, shared), degrees)
+    }
+
+    /// The same, known no better than this: where its interval ends closer to the ratio than `half`, a difference of
+    /// logarithms, it is widened.
+    pub fn no_closer(self, half: f64) -> Option<Self> {
+        let Self { ratio, lo, hi, degrees, .. } = self;
+        Self::new(Figure { middle: ratio, lo: lo.min(ratio * (-half).exp()), hi: hi.max(ratio * half.exp()) }, degrees)
+    }
+
+    /// How far changes lie apart of which none should be one: 95 % of them are within this of their middle, as a difference of
+    /// logarithms. A few that did change do not count.
+    pub fn scatter(changes: &[Self]) -> Option<f64> {
+        let logs: Vec<f64> = changes.iter().map(|change| change.ratio.ln()).collect();
+        let middle = median(&logs)?;
+        let distances: Vec<f64> = logs.iter().map(|log| (log - middle).abs()).collect();
+        // Of normal numbers half lie within 0.6745 of their standard deviation.
+        Some(point(DEGREES_OF_INTERVALS) * median(&distances)? / 0.6745)
     }
 
     fn new(ratio: Figure, degrees: usize) -> Option<Self> {
@@ -173,6 +191,24 @@ mod tests {
         let left = change.beside(shared).unwrap();
         assert!((left.ratio - 1.0).abs() < 1e-9 && left.p > 0.9, "{left:?}");
         assert!(left.hi / left.lo > change.hi / change.lo, "{left:?}");
+    }
+
+    #[test]
+    fn what_others_scatter_by_is_the_least_that_is_not_known() {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let exact = |nanos: f64| Figure { middle: nanos, lo: nanos * 0.9999, hi: nanos * 1.0001 };
+        // Intervals of a hundredth of a percent, and runs that differ by three: each change looks real.
+        let mut change = || Change::of_figures(exact(1000.0), exact(1000.0 * (0.03 * normal(&mut rng)).exp())).unwrap();
+        let mut changes: Vec<Change> = (0..200).map(|_| change()).collect();
+        assert!(changes.iter().filter(|change| change.p < 0.05).count() > 190);
+        changes[0] = Change::of_figures(exact(1000.0), exact(1300.0)).unwrap();
+        let half = Change::scatter(&changes).unwrap();
+        assert!((0.05..0.08).contains(&half), "{half}");
+        let chances: Vec<f64> = changes.iter().map(|change| change.no_closer(half).unwrap().p).collect();
+        let found = discoveries(&chances, 0.05);
+        assert_eq!((found[0], found.iter().filter(|found| **found).count()), (true, 1));
+        assert_eq!(changes[1].no_closer(0.0), Some(changes[1]));
+        assert_eq!(Change::scatter(&[]), None);
     }
 
     #[test]

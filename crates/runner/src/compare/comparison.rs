@@ -131,8 +131,9 @@ fn nothing_shared(before: &[Run], after: &[Run]) -> CompareError {
     CompareError::NothingShared { before: name(before), after: name(after), one, other }
 }
 
-/// Takes out of the changes on a device what its controls shared, and answers that factor. Controls are the unquantised cases
-/// of plain burn: work on kernels and recipes does not touch them, and burn itself must be the same on both sides.
+/// Takes out of the changes on a device what its controls shared, and answers that factor; and widens what is told more
+/// precisely than controls lie apart. Controls are the unquantised cases of plain burn: work on kernels and recipes does not
+/// touch them, and burn itself must be the same on both sides.
 fn shift(
     cases: &mut [CaseChange],
     device: &str,
@@ -142,31 +143,41 @@ fn shift(
 ) -> Option<f64> {
     let mut here: Vec<&mut CaseChange> =
         cases.iter_mut().filter(|case| case.device == device && case.change.is_some()).collect();
-    let ratios = |wanted: &dyn Fn(&CaseChange) -> bool| -> Vec<f64> {
-        here.iter().filter(|case| wanted(case)).filter_map(|case| Some(case.change?.ratio)).collect()
+    let changes = |wanted: fn(&CaseChange) -> bool| -> Vec<Change> {
+        here.iter().filter(|case| wanted(case)).filter_map(|case| case.change).collect()
     };
-    let (all, controls) = (ratios(&|_| true), ratios(&|case| case.control));
-    if same_libraries && (CommonShift::FEWEST..all.len()).contains(&controls.len()) {
-        let shift = CommonShift::of(&controls, margin)?;
-        let shared = Figure { middle: shift.factor, lo: shift.lo, hi: shift.hi };
-        for case in &mut here {
-            case.change = case.change.and_then(|change: Change| change.beside(shared));
-        }
+    let ratios = |changes: &[Change]| changes.iter().map(|change| change.ratio).collect::<Vec<f64>>();
+    let (all, controls) = (changes(|_| true), changes(|case| case.control));
+    if !same_libraries || !(CommonShift::FEWEST..all.len()).contains(&controls.len()) {
+        let shift = CommonShift::of(&ratios(&all), margin)?;
         notes.push(format!(
-            "{device}: the machine itself ran {:.4} times as fast in B: so did {} cases of plain, unquantised burn together. \
-             Every ratio on {device} is what is left beside that",
-            shift.factor,
-            controls.len()
+            "{device}: nearly all cases moved together, to {:.4} times the speed: the machine may have, or something that \
+             they all share; no case here can tell which",
+            shift.factor
         ));
-        return Some(shift.factor);
+        return None;
     }
-    let shift = CommonShift::of(&all, margin)?;
+    let count = controls.len();
+    let half = Change::scatter(&controls)?;
+    for case in &mut here {
+        case.change = case.change.and_then(|change| change.no_closer(half));
+    }
     notes.push(format!(
-        "{device}: nearly all cases moved together, to {:.4} times the speed: the machine may have, or something that they \
-         all share; no case here can tell which",
+        "{device}: {count} cases of plain, unquantised burn, which no change of kernels or recipes touches, lie within {:.1} % \
+         of one another; no interval is narrower than that",
+        100.0 * half
+    ));
+    let shift = CommonShift::of(&ratios(&controls), margin)?;
+    let shared = Figure { middle: shift.factor, lo: shift.lo, hi: shift.hi };
+    for case in &mut here {
+        case.change = case.change.and_then(|change| change.beside(shared));
+    }
+    notes.push(format!(
+        "{device}: the machine itself ran {:.4} times as fast in B: so did these {count} cases together. Every ratio on \
+         {device} is what is left beside that",
         shift.factor
     ));
-    None
+    Some(shift.factor)
 }
 
 /// Gives every case with a change its verdict, as one of so many.

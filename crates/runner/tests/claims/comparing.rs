@@ -133,6 +133,25 @@ fn a_slower_machine_is_told_from_slower_code() {
 }
 
 #[test]
+fn what_controls_lie_apart_by_is_no_change_of_others() {
+    let scene = Scene::new();
+    // Each case is exact in both runs, and they differ by up to 6 %, as where memory lies differs.
+    let rules = |step: u32| {
+        let rule = |size: u32| {
+            let nanos = 10_000 + (size * step) % 7 * 100;
+            format!("{{match: 'n{}$', nanos: {nanos}, noise: 0.0001, seed: {step}}}", 8 * size)
+        };
+        (1..=12).map(rule).collect::<Vec<_>>().join(", ")
+    };
+    measured(&scene, "a", 12, &rules(3));
+    measured(&scene, "b", 12, &rules(5));
+    let (ended, comparison) = compared(&scene, "a b");
+    ended.ended_with(0);
+    assert!(found(&comparison, &["slower", "faster"]).is_empty(), "{comparison}");
+    assert!(comparison["notes"].to_string().contains("no interval is narrower than that"), "{comparison}");
+}
+
+#[test]
 fn what_differs_from_process_to_process_is_in_the_interval_of_runs_that_were_repeated() {
     let scene = Scene::new();
     for (folder, nanos) in [("a1", 10_000), ("a2", 10_600), ("b1", 10_500), ("b2", 10_100)] {

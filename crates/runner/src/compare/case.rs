@@ -191,6 +191,9 @@ fn stopwatches(before: &[&Record], after: &[&Record]) -> Option<String> {
     (clocks.len() > 1).then(|| format!("read from different clocks: {}", clocks.join(", then ")))
 }
 
+/// A share of windows that says something of the time.
+const HELD_BACK: f64 = 0.05;
+
 /// What else differs of what ran.
 fn differences(before: &[&Record], after: &[&Record]) -> Vec<String> {
     let (Some(before), Some(after)) = (before.first(), after.first()) else { return Vec::new() };
@@ -199,15 +202,15 @@ fn differences(before: &[&Record], after: &[&Record]) -> Vec<String> {
     if let (Some(was), Some(is)) = (&was.kernel, &is.kernel)
         && was != is
     {
-        differences.push(format!("another kernel: {is}, before {was}"));
+        differences.push(format!("another kernel: {is}, in A {was}"));
     }
     if !was.autotune.is_empty() && !is.autotune.is_empty() && was.autotune != is.autotune {
         differences.push("the autotuner decided otherwise".into());
     }
-    let [was, is] = [before, after].map(|record| record.time.in_turns_ns.is_some());
+    let [was, is] = [before, after].map(|record| record.time.held_back.is_some_and(|share| share > HELD_BACK));
     if was != is {
-        let side = if is { "after" } else { "before" };
-        differences.push(format!("timed alone {side}, because power or heat held the device back, else in turns"));
+        let side = if is { "B" } else { "A" };
+        differences.push(format!("power or heat held the device back in {side} alone"));
     }
     differences
 }
@@ -225,4 +228,58 @@ fn other_accuracy(before: &[&Record], after: &[&Record]) -> Option<[Option<f64>;
         _ => was.is_exact() != is.is_exact(),
     };
     differ.then_some([was.sqnr_db, is.sqnr_db])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calorimeter_case::Case;
+    use calorimeter_case::record::Estimate;
+
+    fn record() -> Record {
+        let mut record = Record::new(Case::default(), Status::Ok);
+        record.time.time_ns = Some(Estimate { median: 100.0, lo: Some(99.0), hi: Some(101.0) });
+        record.execution.kernel = Some("gemm_128".into());
+        record.accuracy = Some(Box::new(Accuracy { sqnr_db: Some(40.0), rel_l2: Some(0.01), ..Accuracy::default() }));
+        record
+    }
+
+    fn compared(before: &Record, after: &Record) -> CaseChange {
+        CaseChange::of("x".into(), &[before], &[after], false).unwrap()
+    }
+
+    #[test]
+    fn another_kernel_another_accuracy_and_another_state_of_power_are_told() {
+        let before = record();
+        assert!(compared(&before, &before).remarks.is_empty() && compared(&before, &before).sqnr_db.is_none());
+        let mut after = record();
+        after.execution.kernel = Some("gemm_64".into());
+        after.time.held_back = Some(0.6);
+        after.accuracy = Some(Box::new(Accuracy { sqnr_db: Some(39.0), ..Accuracy::default() }));
+        let change = compared(&before, &after);
+        let told = ["another kernel: gemm_64, in A gemm_128", "power or heat held the device back in B alone"]
+            .map(String::from);
+        assert_eq!(change.remarks, told);
+        assert_eq!(change.sqnr_db, Some([Some(40.0), Some(39.0)]));
+        after.accuracy = Some(Box::new(Accuracy { rel_l2: Some(0.0), ..Accuracy::default() }));
+        assert_eq!(compared(&before, &after).sqnr_db, Some([Some(40.0), None]));
+    }
+
+    #[test]
+    fn how_a_case_ends_on_both_sides_is_its_finding() {
+        let ended = |status: Status| Record { outcome: status.into(), ..record() };
+        for (before, after, finding) in [
+            (Status::Ok, Status::Crashed, Finding::Broken),
+            (Status::Ok, Status::Mismatch, Finding::Broken),
+            (Status::Ok, Status::Unsupported, Finding::EndsOtherwise),
+            (Status::Timeout, Status::Ok, Finding::Mended),
+            (Status::Unsupported, Status::Ok, Finding::EndsOtherwise),
+            (Status::Failed, Status::Failed, Finding::NotTimed),
+        ] {
+            assert_eq!(compared(&ended(before), &ended(after)).finding, finding, "{before} {after}");
+        }
+        let only = |before: &[&Record], after: &[&Record]| CaseChange::of("x".into(), before, after, false).unwrap();
+        assert_eq!(only(&[&record()], &[]).finding, Finding::OnlyBefore);
+        assert_eq!(only(&[], &[&record()]).finding, Finding::OnlyAfter);
+    }
 }

@@ -8,6 +8,8 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Every case that can run here ran.
     Fine = 0,
+    /// `compare`: something became slower, or broke.
+    Regression = 1,
     /// Usage, configuration or environment.
     Usage = 2,
     /// An output was wrong.

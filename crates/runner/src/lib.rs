@@ -41,6 +41,7 @@ mod cache;
 mod calibration;
 mod clock_lock;
 mod clock_notes;
+mod compare;
 mod exit;
 mod expression;
 mod fingerprint;

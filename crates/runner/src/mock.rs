@@ -21,6 +21,8 @@ pub struct Rule {
     pub noise: f64,
     /// Nanoseconds that a window costs besides its launches.
     pub fixed: f64,
+    /// Another number is other noise.
+    pub seed: u64,
     /// What goes wrong.
     pub fault: Option<Fault>,
     /// Launches before it goes wrong.
@@ -39,7 +41,7 @@ fn expression<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Strin
 impl Default for Rule {
     fn default() -> Self {
         let Script { nanos, noise, fixed, .. } = Script::default();
-        Self { pattern: String::new(), nanos, noise, fixed, fault: None, after: 0, sleep_ms: 0 }
+        Self { pattern: String::new(), nanos, noise, fixed, seed: 0, fault: None, after: 0, sleep_ms: 0 }
     }
 }
 
@@ -84,7 +86,7 @@ impl Rule {
 
     /// The script of a case's clock: the same for the same id.
     pub fn script(&self, id: &str) -> Script {
-        let seed = crate::fingerprint::fnv1a(id.as_bytes());
+        let seed = crate::fingerprint::fnv1a(id.as_bytes()) ^ self.seed;
         Script { nanos: self.nanos, noise: self.noise, fixed: self.fixed, seed, ..Script::default() }
     }
 }

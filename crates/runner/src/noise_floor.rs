@@ -93,15 +93,24 @@ impl Floor {
         path(&found.identity).map_or_else(Self::default, |path| Self::kept(&path, found))
     }
 
+    /// What was found on a device of an earlier run, as far as it holds for the policy of clocks of then.
+    pub fn under(found: &DiscoveredDevice, policy: &str) -> Self {
+        path(&found.identity).map_or_else(Self::default, |path| Self::read(&path, found, policy))
+    }
+
     /// What a file says of this device.
     pub fn kept(path: &Path, found: &DiscoveredDevice) -> Self {
+        Self::read(path, found, &policy(found))
+    }
+
+    fn read(path: &Path, found: &DiscoveredDevice, policy: &str) -> Self {
         let unused = |why: String| Self { floor: 0.0, note: Some(note(found.device, &why)) };
         let noise = match cache::read::<Noise>(path) {
             Ok(Some(noise)) => noise,
             Ok(None) => return Self::default(),
             Err(why) => return unused(why),
         };
-        match outdated(&noise, found, &policy(found), host::now()) {
+        match outdated(&noise, found, policy, host::now()) {
             None => Self { floor: noise.middle_floor, note: None },
             Some(why) => unused(why),
         }

@@ -85,6 +85,22 @@ pub enum SinkError {
         /// The file.
         path: PathBuf,
     },
+    /// A table that does not hold records.
+    #[error("{path} is no results.parquet of ours: {why}")]
+    NotOurTable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A Parquet file, in a program that was built without polars.
+    #[error(
+        "{path} cannot be read: this program was built without the feature `tables`; give the run's folder instead"
+    )]
+    NeedsTables {
+        /// The file.
+        path: PathBuf,
+    },
     /// The journal comes from a newer program.
     #[error(
         "{path} has journal version {found}, and this program knows versions up to {known}; use a newer calorimeter"

@@ -23,7 +23,7 @@ use rustix::fs::OFlags;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -192,7 +192,7 @@ impl Journal {
     }
 }
 
-/// Reads the journal in `dir`, finished or not, even while it is being written.
+/// Reads the journal in `dir`, or a journal by its own name, finished or not, even while it is being written.
 pub fn read(dir: &Path) -> Result<JournalContents, SinkError> {
     let (file, path) = open(dir)?;
     Ok(read_from(&file, &path, |_| {})?.contents)
@@ -204,14 +204,28 @@ pub fn read_trimmed(dir: &Path, trim: impl Fn(&mut Record)) -> Result<JournalCon
     Ok(read_from(&file, &path, trim)?.contents)
 }
 
+/// Puts a copy of what was read at `path`, a journal like any other, in place of what is there.
+pub fn write_copy(contents: &JournalContents, path: &Path) -> Result<(), SinkError> {
+    atomic::write_with(path, |file| {
+        let mut file = BufWriter::new(file);
+        let mut put = |line: Vec<u8>| file.write_all(&line).map_err(|cause| SinkError::write(path, cause));
+        put(first_line(path, &contents.header)?)?;
+        contents.records.iter().try_for_each(|record| put(later_line(path, &LineOut::Record(record))?))?;
+        contents.resumed.iter().try_for_each(|resumed| put(later_line(path, &LineOut::Resumed(resumed))?))?;
+        contents.summary.iter().try_for_each(|summary| put(later_line(path, &LineOut::Summary(summary))?))?;
+        file.flush().map_err(|cause| SinkError::write(path, cause))
+    })
+}
+
 /// Reads the first line of the journal in `dir`.
 pub fn read_header(dir: &Path) -> Result<Header, SinkError> {
     let (file, path) = open(dir)?;
     header_of(&mut CompleteLines::of(&file, &path))
 }
 
+/// The journal of a run's folder, or the file that is named itself.
 fn open(dir: &Path) -> Result<(File, PathBuf), SinkError> {
-    let path = dir.join(JOURNAL_FILE);
+    let path = if dir.is_file() { dir.to_owned() } else { dir.join(JOURNAL_FILE) };
     match File::open(&path) {
         Ok(file) => Ok((file, path)),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Err(SinkError::JournalMissing { path, cause }),

@@ -34,6 +34,7 @@
 //!
 //! - [`record`]: the schema, a [`Case`] and what became of it
 //! - [`journal`]: `journal.jsonl`, written line by line, read back, continued
+//! - [`read_back()`]: a run from its folder, its journal or its Parquet file
 //! - [`columns`]: what a table of records shows, column by column, and [`csv`], which writes it
 //! - `table` and `parquet`: the same as a data frame of polars and as a file with types, in the feature `tables`
 //! - [`torchao`] and [`dashboard`]: the files of torchao's micro-benchmarks
@@ -63,6 +64,7 @@ pub mod memory_page;
 pub mod operators;
 mod pivot;
 mod python;
+mod read_back;
 mod registry;
 pub mod sink;
 mod sinks;
@@ -80,6 +82,7 @@ pub use calorimeter_case::{self as case, record};
 pub use calorimeter_case::{Case, CaseId, Record, Status};
 pub use error::SinkError;
 pub use journal::Journal;
+pub use read_back::{ReadBack, read_back};
 pub use registry::{Written, not_in_this_build, register, sinks, write_all};
 pub use sink::{Run, Sink};
 #[cfg(feature = "tables")]

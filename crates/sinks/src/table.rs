@@ -1,6 +1,10 @@
 //! The records as one table, one row per case: the form in which other programs join, group and plot them. In the feature
 //! `tables`.
 
+mod read;
+
+pub use read::read_records;
+
 use polars::prelude::{AnyValue, Column, DataFrame, DataType, PolarsResult, Series};
 
 use crate::columns::{COLUMNS, Cell, Kind};

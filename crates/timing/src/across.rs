@@ -1,5 +1,7 @@
 //! One figure of several processes.
 
+use crate::student;
+
 /// A figure that several processes found each for itself, with an interval for what the next process would find on average:
 /// their mean, in logarithms, by Student's distribution. Each process's own scatter is in what it found, so the interval
 /// has both levels.
@@ -14,12 +16,6 @@ pub struct Across {
     pub hi: f64,
 }
 
-/// The two-sided 95 % points of Student's distribution for 1, 2, … degrees of freedom.
-const STUDENT: [f64; 20] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086,
-];
-
 impl Across {
     /// From what each process found; `None` of fewer than two, or of what has no logarithm.
     pub fn of(found: &[f64]) -> Option<Self> {
@@ -30,7 +26,7 @@ impl Across {
         }
         let mean = logs.iter().sum::<f64>() / n as f64;
         let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
-        let half = STUDENT[(n - 2).min(STUDENT.len() - 1)] * (variance / n as f64).sqrt();
+        let half = student::point(n - 1) * (variance / n as f64).sqrt();
         Some(Self { mean: mean.exp(), lo: (mean - half).exp(), hi: (mean + half).exp() })
     }
 }

@@ -43,6 +43,8 @@ pub struct OperationProfile {
     pub bound: Option<String>,
     /// The higher of the two.
     pub efficiency: Option<f64>,
+    /// Energy of one run, where the sensors tell.
+    pub joules: Option<f64>,
     /// Kernels of one run, where the clock sees them.
     pub launches: Option<f64>,
     /// Whether launching, not working, takes the time.
@@ -124,6 +126,7 @@ fn operation(
         memory_efficiency: memory,
         bound: bound.map(str::to_owned),
         efficiency,
+        joules: record.telemetry.as_ref().and_then(|telemetry| telemetry.joules),
         launches: record.execution.kernel_launches,
         launch_bound: if on_device {
             record.time.launch_bound.into_iter().chain(near_floor).reduce(|a, b| a || b)

@@ -17,6 +17,7 @@ mod registry;
 mod show;
 mod verdict;
 
+pub use figures::OperationProfile;
 pub use fusion::fusions;
 pub use measured::measured;
 pub use operations::{Operations, every_operation};

@@ -1,13 +1,16 @@
 //! The ways out of what goes wrong when results are stored: the options of this program that lead on.
 
 use super::error::CliError;
+use crate::compare::CompareError;
 use crate::run::RunError;
 use calorimeter_sinks::SinkError;
 
 /// An error as one line: what is wrong, why, and what to do about it.
 pub fn line(error: &CliError) -> String {
     match error {
-        CliError::Sink(error) | CliError::Run(RunError::Sink(error)) => stored(error),
+        CliError::Sink(error) | CliError::Run(RunError::Sink(error)) | CliError::Compare(CompareError::Sink(error)) => {
+            stored(error)
+        }
         other => other.to_string(),
     }
 }

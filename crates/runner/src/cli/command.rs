@@ -1,6 +1,7 @@
 //! Every command.
 
 use super::calibrate::CalibrateArguments;
+use super::compare::CompareArguments;
 use super::options::{
     AccuracyArguments, CiArguments, DoctorArguments, NoiseArguments, OpsArguments, RunFilesArguments, SuiteArguments,
 };
@@ -31,6 +32,8 @@ pub enum Command {
     Calibrate(CalibrateArguments),
     /// Measure a configuration file and write the dashboard's JSON
     Ci(CiArguments),
+    /// Compare two runs, and fail where something became slower; or two machines by their profiles
+    Compare(CompareArguments),
     /// List what configuration files can name
     List {
         /// What to list; everything without it

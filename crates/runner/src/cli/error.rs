@@ -1,5 +1,6 @@
 //! What ends a command.
 
+use crate::compare::CompareError;
 use crate::run::RunError;
 
 /// An error of the command line's own, or of the run.
@@ -7,6 +8,8 @@ use crate::run::RunError;
 pub enum CliError {
     #[error(transparent)]
     Run(#[from] RunError),
+    #[error(transparent)]
+    Compare(#[from] CompareError),
     #[error(transparent)]
     Sink(#[from] calorimeter_sinks::SinkError),
     #[error("cannot write to standard output: {0}")]

@@ -5,6 +5,7 @@ mod advice;
 mod calibrate;
 mod ci;
 mod command;
+mod compare;
 mod doctor;
 mod error;
 mod list;
@@ -45,6 +46,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Accuracy(arguments) => accuracy::accuracy(arguments),
         Command::Calibrate(arguments) => calibrate::calibrate(arguments),
         Command::Ci(arguments) => ci::ci(arguments),
+        Command::Compare(arguments) => compare::compare(arguments),
         Command::List { what } => printed(&list::list(what)),
         Command::Noise(arguments) => noise::noise(arguments),
         Command::Doctor(arguments) => doctor::doctor(arguments),

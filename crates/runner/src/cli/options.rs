@@ -1,5 +1,6 @@
 //! What each command can be told.
 
+use crate::compare::Baseline;
 use crate::entries::{Autotune, Factor, MOST_LAUNCHES, Overrides, Share, Span, Timing, Wanted};
 use crate::progress::Format;
 use calorimeter_case::{Implementation, Regime};
@@ -45,6 +46,9 @@ pub struct RunArguments {
     /// Go on with the run in this folder; the configuration is taken from its journal if no FILE is given
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     pub resume: Option<PathBuf>,
+    /// Keep the results under this name too, for `calorimeter compare NAME`
+    #[arg(long, value_name = "NAME")]
+    pub save_baseline: Option<Baseline>,
     /// Print what would be measured, and touch no device
     #[arg(long)]
     pub dry_run: bool,

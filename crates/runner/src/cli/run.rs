@@ -4,6 +4,7 @@ use super::advice::stored;
 use super::error::CliError;
 use super::options::{ColourArguments, ColourChoice, RunArguments, RunFilesArguments};
 use crate::Exit;
+use crate::compare::{self, Baseline};
 use crate::dialects::Source;
 use crate::entries::{Autotune, Overrides, ResolvedEntry};
 use crate::print::{heard, print};
@@ -33,7 +34,7 @@ pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
 
 /// Plans and runs what is asked for, or goes on with the run of a folder; nothing where the plan was only printed.
 pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, CliError> {
-    let RunArguments { out, resume, dry_run: dry, format, strict, colour: arguments, overrides } = run;
+    let RunArguments { out, resume, save_baseline, dry_run: dry, format, strict, colour: arguments, overrides } = run;
     let request = match &resume {
         Some(dir) if asked == Request::default() => continued(dir, overrides.into())?,
         _ => Request { overrides: overrides.into(), ..asked },
@@ -43,6 +44,8 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, Cl
         dry_run(&prepared, format)?;
         return Ok(None);
     }
+    // That there is no place for it is known before anything is measured.
+    save_baseline.as_ref().map(Baseline::path).transpose()?;
     let colour = colour(&arguments);
     let mut terminal = Terminal::new(format, colour);
     let ended = match &resume {
@@ -51,7 +54,20 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, Cl
     };
     let printed = terminal.finish();
     let (Place { dir, .. }, outcome) = ended?;
+    if let Some(name) = &save_baseline {
+        keep_baseline(name, &dir, &outcome)?;
+    }
     Ok(Some(Finished { dir, outcome, printed, format, colour, strict }))
+}
+
+/// Keeps a whole run under a name; a part of one would hide what is missing from it.
+fn keep_baseline(name: &Baseline, dir: &Path, outcome: &Outcome) -> Result<(), CliError> {
+    if outcome.interrupted || outcome.stopped.is_some() {
+        tell!("note: the run was cut short, so it is not kept as a baseline");
+        return Ok(());
+    }
+    tell!("wrote {}", compare::keep(name, dir)?.display());
+    Ok(())
 }
 
 /// A run that has ended, and how its figures are to be told.

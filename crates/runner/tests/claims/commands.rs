@@ -12,6 +12,7 @@ fn every_question_is_answered_on_standard_output() {
         ("run -h", "--dry-run"),
         ("accuracy --help", "--implementations"),
         ("ci --help", "--output"),
+        ("compare --help", "Exit codes:"),
         ("calibrate --help", "--fusion-patterns"),
         ("list", "transformer_block"),
         ("list recipes", "int8wo"),

@@ -15,6 +15,7 @@ mod broken_files;
 mod calibration;
 mod clock_locks;
 mod commands;
+mod comparing;
 mod embedding;
 mod formats;
 mod golden;

@@ -67,7 +67,7 @@ pub(super) fn indented(text: &str, indent: usize) -> String {
 
 /// Lines of at most `width` characters, broken at blanks, and inside a word that is longer than that. Line feeds and control
 /// characters become blanks, because a reason may quote what a driver wrote to its terminal.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut room = 0;
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {

@@ -1,0 +1,196 @@
+//! Two sides, case by case.
+
+use super::case::{CaseChange, Finding};
+use super::error::CompareError;
+use super::likeness::{Likeness, likeness};
+use super::margins::margins;
+use super::source::Run;
+use calorimeter_case::CaseId;
+use calorimeter_case::record::Record;
+use calorimeter_timing::{Change, CommonShift, Figure, discoveries};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The share of the findings of a comparison that may be false, on average.
+pub const FALSE_SHARE: f64 = 0.05;
+
+/// Two sides, case by case.
+#[derive(Debug, Serialize)]
+pub struct Comparison {
+    pub schema: &'static str,
+    pub version: u32,
+    pub before: Vec<String>,
+    pub after: Vec<String>,
+    /// Why these times should not be compared, where that was forced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unlike: Vec<String>,
+    /// What else differs between the sides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<String>,
+    /// What a reader should know of the intervals and the margins.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// A difference within this share of 1 is none, device by device.
+    pub margins: BTreeMap<String, f64>,
+    /// How much faster a machine became whatever ran on it, device by device: ratios are beside it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub machine: BTreeMap<String, f64>,
+    pub counts: BTreeMap<&'static str, usize>,
+    /// The worst first.
+    pub cases: Vec<CaseChange>,
+}
+
+impl Comparison {
+    pub fn has_regressions(&self) -> bool {
+        self.cases.iter().any(|case| case.finding.is_regression())
+    }
+
+    /// The cases that a reader wants to see.
+    pub fn shown(&self, all: bool) -> impl Iterator<Item = &CaseChange> {
+        self.cases.iter().filter(move |case| all || case.finding.is_change() || case.sqnr_db.is_some())
+    }
+
+    /// How many cases ended how, the worst first: `1 SLOWER, 499 SAME`.
+    pub fn tally(&self) -> String {
+        let count = |finding: Finding| Some((self.counts.get(finding.as_str())?, finding));
+        let counts = Finding::ALL.into_iter().filter_map(count);
+        counts.map(|(count, finding)| format!("{count} {}", finding.as_str())).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Compares runs; with `force` also such that are not alike, which the comparison then says.
+pub fn compare(before: &[Run], after: &[Run], margin: f64, force: bool) -> Result<Comparison, CompareError> {
+    let cases = matched(before, after);
+    let shared = cases.iter().filter(|(_, one, other)| !one.is_empty() && !other.is_empty());
+    let devices: BTreeSet<String> = shared.map(|(_, one, _)| one[0].case.device.to_string()).collect();
+    if devices.is_empty() {
+        return Err(nothing_shared(before, after));
+    }
+    let Likeness { unlike, differences } = likeness(before.iter().chain(after), &devices);
+    if !unlike.is_empty() && !force {
+        return Err(CompareError::Unlike { reasons: unlike.join("; ") });
+    }
+    let mut cases: Vec<CaseChange> =
+        cases.into_iter().filter_map(|(id, one, other)| CaseChange::of(id, &one, &other, force)).collect();
+    let is_repeated =
+        |case: &CaseChange| [&case.before, &case.after].into_iter().flatten().any(|seen| seen.is_repeated());
+    let repeated = cases.iter().any(is_repeated);
+    let (margins, mut notes) = margins(&before[0], &devices, margin, repeated);
+    let of_controls = |line: &&String| MAKES_CONTROLS.iter().any(|what| line.starts_with(what));
+    let same_libraries = !differences.iter().any(|line| of_controls(&line));
+    let mut machine = BTreeMap::new();
+    for device in &devices {
+        let shift = shift(&mut cases, device, margins[device], same_libraries, &mut notes);
+        machine.extend(shift.map(|factor| (device.clone(), factor)));
+    }
+    judge(&mut cases, &margins);
+    let mut counts = BTreeMap::new();
+    for case in &cases {
+        *counts.entry(case.finding.as_str()).or_insert(0) += 1;
+    }
+    cases.sort_by(|one, other| (one.finding, &one.id).cmp(&(other.finding, &other.id)));
+    let names = |runs: &[Run]| runs.iter().map(|run| run.name.clone()).collect();
+    let (schema, version) = ("calorimeter-comparison", 1);
+    let (before, after) = (names(before), names(after));
+    Ok(Comparison { schema, version, before, after, unlike, differences, notes, margins, machine, counts, cases })
+}
+
+/// Where one of these differs, the cases of plain burn are not the same on both sides.
+const MAKES_CONTROLS: [&str; 4] = ["burn's version", "cubecl's version", "the compiler", "the set of features"];
+
+type Matched<'a> = (CaseId, Vec<&'a Record>, Vec<&'a Record>);
+
+/// The records of each case, in the order in which the runs have them.
+fn matched<'a>(before: &'a [Run], after: &'a [Run]) -> Vec<Matched<'a>> {
+    let mut cases: Vec<Matched<'a>> = Vec::new();
+    let mut places: HashMap<&CaseId, usize> = HashMap::new();
+    let mut add = |runs: &'a [Run], is_after: bool| {
+        for record in runs.iter().flat_map(|run| &run.read.records) {
+            let id = &record.case.id;
+            let place = *places.entry(id).or_insert(cases.len());
+            if place == cases.len() {
+                cases.push((id.clone(), Vec::new(), Vec::new()));
+            }
+            let (_, one, other) = &mut cases[place];
+            if is_after {
+                other.push(record)
+            } else {
+                one.push(record)
+            };
+        }
+    };
+    add(before, false);
+    add(after, true);
+    cases
+}
+
+fn nothing_shared(before: &[Run], after: &[Run]) -> CompareError {
+    let name = |runs: &[Run]| runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>().join(",");
+    let example = |runs: &[Run]| runs[0].read.records[0].case.id.to_string();
+    let (one, other) = (example(before), example(after));
+    CompareError::NothingShared { before: name(before), after: name(after), one, other }
+}
+
+/// Takes out of the changes on a device what its controls shared, and answers that factor; and widens what is told more
+/// precisely than controls lie apart. Controls are the unquantised cases of plain burn: work on kernels and recipes does not
+/// touch them, and burn itself must be the same on both sides.
+fn shift(
+    cases: &mut [CaseChange],
+    device: &str,
+    margin: f64,
+    same_libraries: bool,
+    notes: &mut Vec<String>,
+) -> Option<f64> {
+    let mut here: Vec<&mut CaseChange> =
+        cases.iter_mut().filter(|case| case.device == device && case.change.is_some()).collect();
+    let changes = |wanted: fn(&CaseChange) -> bool| -> Vec<Change> {
+        here.iter().filter(|case| wanted(case)).filter_map(|case| case.change).collect()
+    };
+    let ratios = |changes: &[Change]| changes.iter().map(|change| change.ratio).collect::<Vec<f64>>();
+    let (all, controls) = (changes(|_| true), changes(|case| case.control));
+    if !same_libraries || !(CommonShift::FEWEST..all.len()).contains(&controls.len()) {
+        let shift = CommonShift::of(&ratios(&all), margin)?;
+        notes.push(format!(
+            "{device}: nearly all cases moved together, to {:.4} times the speed: the machine may have, or something that \
+             they all share; no case here can tell which",
+            shift.factor
+        ));
+        return None;
+    }
+    let count = controls.len();
+    let half = Change::scatter(&controls)?;
+    for case in &mut here {
+        case.change = case.change.and_then(|change| change.no_closer(half));
+    }
+    notes.push(format!(
+        "{device}: {count} cases of plain, unquantised burn, which no change of kernels or recipes touches, lie within {:.1} % \
+         of one another; no interval is narrower than that",
+        100.0 * half
+    ));
+    let shift = CommonShift::of(&ratios(&controls), margin)?;
+    let shared = Figure { middle: shift.factor, lo: shift.lo, hi: shift.hi };
+    for case in &mut here {
+        case.change = case.change.and_then(|change| change.beside(shared));
+    }
+    notes.push(format!(
+        "{device}: the machine itself ran {:.4} times as fast in B: so did these {count} cases together. Every ratio on \
+         {device} is what is left beside that",
+        shift.factor
+    ));
+    Some(shift.factor)
+}
+
+/// Gives every case with a change its verdict, as one of so many.
+fn judge(cases: &mut [CaseChange], margins: &BTreeMap<String, f64>) {
+    let (mut changed, mut chances) = (Vec::new(), Vec::new());
+    for case in cases {
+        if let Some(change) = case.change {
+            chances.push(change.p);
+            changed.push((case, change));
+        }
+    }
+    for ((case, change), is_discovery) in changed.into_iter().zip(discoveries(&chances, FALSE_SHARE)) {
+        let margin = margins[&case.device];
+        case.judge(change, margin, is_discovery);
+    }
+}

@@ -1,0 +1,157 @@
+//! Whether like is compared with like: what keeps times from being compared, and what is worth knowing of the rest.
+
+use super::source::Run;
+use calorimeter_case::excerpt;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How runs differ.
+#[derive(Debug, Default)]
+pub struct Likeness {
+    /// Why their times cannot be compared.
+    pub unlike: Vec<String>,
+    /// What else differs: versions of the software, above all, which may be what the comparison is about.
+    pub differences: Vec<String>,
+}
+
+/// How the runs differ from the first of them, by what their journals tell of the machine, of these devices and of the
+/// build.
+pub fn likeness<'a>(runs: impl IntoIterator<Item = &'a Run>, devices: &BTreeSet<String>) -> Likeness {
+    let (mut unlike, mut differences) = (BTreeSet::new(), BTreeSet::new());
+    let mut first: Option<(String, BTreeMap<String, Fact>)> = None;
+    for (run, environment) in runs.into_iter().flat_map(environments) {
+        let Some(environment) = environment else {
+            unlike.insert(format!("nobody knows where {run} was measured: no journal lies beside it"));
+            continue;
+        };
+        let facts = facts(environment, devices);
+        let Some((first, before)) = &first else {
+            first = Some((run, facts));
+            continue;
+        };
+        let names: BTreeSet<&String> = before.keys().chain(facts.keys()).collect();
+        for name in names {
+            let (was, is) = (before.get(name), facts.get(name));
+            if was.map(|fact| &fact.value) == is.map(|fact| &fact.value) {
+                continue;
+            }
+            let line = format!("{name} is {} in {first} and {} in {run}", told(was), told(is));
+            // What an early journal does not tell need not be another.
+            let decides = was.zip(is).is_some_and(|(was, _)| was.decides);
+            if decides {
+                unlike.insert(line)
+            } else {
+                differences.insert(line)
+            };
+        }
+    }
+    Likeness { unlike: unlike.into_iter().collect(), differences: differences.into_iter().collect() }
+}
+
+/// Where the parts of a run were measured, each with its name.
+fn environments(run: &Run) -> Vec<(String, Option<&Value>)> {
+    let start = run.read.header.as_ref().map(|header| &header.environment);
+    let resumed = run.read.resumed.iter().filter_map(|part| part.environment.as_ref());
+    let resumed = resumed.map(|environment| (format!("{} as it was resumed", run.name), Some(environment)));
+    [(run.name.clone(), start)].into_iter().chain(resumed).collect()
+}
+
+fn told(fact: Option<&Fact>) -> String {
+    fact.map_or_else(|| "not told".into(), |fact| format!("{:?}", excerpt(&fact.value, 60)))
+}
+
+struct Fact {
+    value: String,
+    /// Whether times under another value are of another thing.
+    decides: bool,
+}
+
+/// What the environment of a run tells, by a name for readers.
+fn facts(environment: &Value, devices: &BTreeSet<String>) -> BTreeMap<String, Fact> {
+    let mut facts = BTreeMap::new();
+    let mut note = |name: String, value: &Value, decides: bool| {
+        if !value.is_null() {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            facts.insert(name, Fact { value, decides });
+        }
+    };
+    let on_the_cpu = devices.iter().any(|device| device == "cpu");
+    for (name, key, decides) in [
+        ("the processor", "cpu", true),
+        ("the processor's architecture", "arch", true),
+        ("the profile of the build", "profile", true),
+        ("the number of threads", "threads", on_the_cpu),
+        ("RAYON_NUM_THREADS", "rayon_num_threads", on_the_cpu),
+        ("the system", "os", false),
+        ("the system's kernel", "kernel", false),
+        ("calorimeter's version", "calorimeter", false),
+        ("calorimeter's revision", "revision", false),
+        ("burn's version", "burn", false),
+        ("cubecl's version", "cubecl", false),
+        ("the compiler", "rustc", false),
+        ("the set of features", "features", false),
+    ] {
+        note(name.into(), &environment[key], decides);
+    }
+    let variables = environment["variables"].as_object().into_iter().flatten();
+    for (name, value) in variables.filter(|(name, _)| *name != "RAYON_NUM_THREADS") {
+        note(format!("the variable {name}"), value, false);
+    }
+    let known = environment["devices"].as_array().into_iter().flatten();
+    for device in known.filter(|device| device["device"].as_str().is_some_and(|name| devices.contains(name))) {
+        let name = device["device"].as_str().unwrap_or_default();
+        note(name.into(), &device["name"], true);
+        note(format!("the identity of {name}"), &device["identity"], true);
+        note(format!("the driver of {name}"), &device["driver"], true);
+        note(format!("how the clocks of {name} are set"), &device["clock_policy"], true);
+    }
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calorimeter_sinks::ReadBack;
+    use calorimeter_sinks::journal::{Header, Resumed};
+    use serde_json::json;
+
+    fn run(name: &str, environment: Option<Value>) -> Run {
+        let header = environment.map(|environment| Header { environment, ..Header::default() });
+        Run { name: name.into(), read: ReadBack { header, resumed: vec![], records: vec![] } }
+    }
+
+    fn machine(gpu: &str, revision: &str) -> Value {
+        let device = |name: &str, gpu: &str| json!({ "device": name, "name": gpu, "driver": "1" });
+        json!({ "cpu": "x", "revision": revision, "devices": [device("cuda:0", gpu), device("cpu", revision)] })
+    }
+
+    #[test]
+    fn another_device_is_a_reason_and_another_revision_is_named() {
+        let devices = BTreeSet::from(["cuda:0".to_owned()]);
+        let (a, b) = (run("a", Some(machine("H100", "r1"))), run("b", Some(machine("H200", "r2"))));
+        let Likeness { unlike, differences } = likeness([&a, &b], &devices);
+        assert_eq!(unlike, ["cuda:0 is \"H100\" in a and \"H200\" in b"]);
+        assert_eq!(differences, ["calorimeter's revision is \"r1\" in a and \"r2\" in b"]);
+        let same = likeness([&a, &a], &devices);
+        assert!(same.unlike.is_empty() && same.differences.is_empty());
+    }
+
+    #[test]
+    fn a_run_that_was_resumed_elsewhere_is_not_alike() {
+        let mut run = run("a", Some(machine("H100", "r")));
+        let environment = Some(machine("H200", "r"));
+        run.read.resumed.push(Resumed { time: String::new(), argv: vec![], environment });
+        let Likeness { unlike, .. } = likeness([&run], &BTreeSet::from(["cuda:0".to_owned()]));
+        assert_eq!(unlike, ["cuda:0 is \"H100\" in a and \"H200\" in a as it was resumed"]);
+    }
+
+    #[test]
+    fn what_nobody_told_of_is_named_and_what_has_no_journal_is_a_reason() {
+        let (told, early) = (machine("H100", "r"), json!({ "cpu": "x" }));
+        let Likeness { unlike, differences } =
+            likeness([&run("a", Some(told)), &run("b", Some(early))], &BTreeSet::from(["cuda:0".to_owned()]));
+        assert!(unlike.is_empty() && differences.iter().any(|line| line.contains("not told")), "{differences:?}");
+        let alone = likeness([&run("t.parquet", None)], &BTreeSet::new());
+        assert_eq!(alone.unlike, ["nobody knows where t.parquet was measured: no journal lies beside it"]);
+    }
+}

@@ -1,0 +1,49 @@
+//! A comparison as Markdown, for a pull request.
+
+use super::case::CaseChange;
+use super::comparison::Comparison;
+use super::words;
+
+/// A summary, a table of what changed, and what a reader should know.
+pub fn markdown(comparison: &Comparison, all: bool) -> String {
+    let Comparison { before, after, unlike, differences, notes, .. } = comparison;
+    let code = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let mut text = format!("### Speed of B = {} beside A = {}\n\n", code(after), code(before));
+    text += &format!("{} cases: **{}**\n", comparison.cases.len(), comparison.tally());
+    let rows: Vec<String> = comparison.shown(all).map(row).collect();
+    if !rows.is_empty() {
+        text += "\n| verdict | case | speed of B | time in A | time in B | remarks |\n|---|---|---|---|---|---|\n";
+        text += &rows.concat();
+    }
+    let known = unlike.iter().map(|line| format!("**not alike, compared by force:** {line}"));
+    let known: Vec<String> = known.chain(differences.iter().cloned()).chain(notes.iter().cloned()).collect();
+    if !known.is_empty() {
+        text += "\n";
+    }
+    for line in known {
+        text += &format!("- {}\n", in_a_cell(&line));
+    }
+    text
+}
+
+fn row(case: &CaseChange) -> String {
+    let [was, is] = [&case.before, &case.after].map(|seen| words::time(seen.as_ref()));
+    let ratio = case.ratio.as_ref().map_or_else(String::new, words::ratio);
+    let remarks = in_a_cell(&words::remarks(case).join("; "));
+    format!("| {} | `{}` | {ratio} | {was} | {is} | {remarks} |\n", case.finding.as_str(), in_a_cell(&case.id))
+}
+
+/// Text that ends no cell and no line, and begins no element of HTML.
+fn in_a_cell(text: &str) -> String {
+    text.replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_stays_in_its_cell() {
+        assert_eq!(in_a_cell("a | b\r\n<img src=x>"), "a \\| b  &lt;img src=x>");
+    }
+}

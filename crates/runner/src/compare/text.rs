@@ -1,0 +1,58 @@
+//! A comparison for a terminal of 80 columns.
+
+use super::case::{CaseChange, Finding};
+use super::comparison::Comparison;
+use super::words;
+use calorimeter_sinks::terminal::{Colour, wrap};
+
+const WIDTH: usize = 80;
+
+/// The table: what changed, or with `all` every case, and how many ended how.
+pub fn text(comparison: &Comparison, all: bool, colour: Colour) -> String {
+    let Comparison { before, after, unlike, differences, notes, .. } = comparison;
+    let mut text = format!("A  {}\nB  {}\n", before.join(", "), after.join(", "));
+    let gathered = [("not alike, compared by force: ", unlike), ("differs: ", differences), ("note: ", notes)];
+    for (head, lines) in gathered {
+        for line in lines {
+            text += &paragraph(&format!("{head}{line}"), 0);
+        }
+    }
+    let mut cases = comparison.shown(all).peekable();
+    if cases.peek().is_some() {
+        text +=
+            &format!("\n{:<14} {:<26} {:>12} {:>12}\n", "verdict", "speed of B, A being 1", "time in A", "time in B");
+    }
+    for case in cases {
+        text += &row(case, colour);
+    }
+    text + &format!("\n{} cases: {}\n", comparison.cases.len(), comparison.tally())
+}
+
+fn row(case: &CaseChange, colour: Colour) -> String {
+    let [was, is] = [&case.before, &case.after].map(|seen| words::time(seen.as_ref()));
+    let ratio = case.ratio.as_ref().map_or_else(String::new, words::ratio);
+    let finding = painted(case.finding, colour);
+    let mut row = format!("{finding} {ratio:<26} {was:>12} {is:>12}");
+    row.truncate(row.trim_end().len());
+    row += &format!("\n  {}\n", case.id);
+    for remark in words::remarks(case) {
+        row += &paragraph(&remark, 4);
+    }
+    row
+}
+
+/// The word in its column, red where a check would fail.
+fn painted(finding: Finding, colour: Colour) -> String {
+    let word = format!("{:<14}", finding.as_str());
+    let code = match finding {
+        Finding::Broken | Finding::Slower => "31",
+        Finding::Faster | Finding::Mended => "32",
+        Finding::EndsOtherwise | Finding::Unlike => "33",
+        _ => return word,
+    };
+    if colour == Colour::Always { format!("\x1b[{code}m{word}\x1b[0m") } else { word }
+}
+
+fn paragraph(text: &str, indent: usize) -> String {
+    wrap(text, WIDTH - indent).iter().map(|line| format!("{:indent$}{line}\n", "")).collect()
+}

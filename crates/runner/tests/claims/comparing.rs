@@ -1,0 +1,333 @@
+//! Two runs side by side: what `compare` finds, what it refuses, and how it ends.
+
+use crate::scene::{Ended, Scene, TABLES};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// Windows as many as a run takes at least, of a scripted clock.
+const WINDOWS: &str =
+    "timing: {min_time: 1ms, max_time: 60s, warm_up: 0s, min_windows: 30, max_windows: 30, window: 20us}";
+
+/// Two recipes at so many sizes; what the clock does, rule by rule.
+fn config(sizes: u32, rules: &str) -> String {
+    let shapes: Vec<String> = (1..=sizes).map(|size| format!("[8, 8, {}]", 8 * size)).collect();
+    format!(
+        "recipes: [baseline, int8wo]\ndevice: mock\nimplementations: [eager]\n{WINDOWS}\nmock: [{rules}]
+models: [{{shapes: [{{name: custom, shapes: [{}]}}]}}]\n",
+        shapes.join(", ")
+    )
+}
+
+/// Runs it into a folder.
+fn measured(scene: &Scene, folder: &str, sizes: u32, rules: &str) {
+    scene.write("c.yml", config(sizes, rules));
+    let ended = scene.run(&format!("run c.yml --out {folder}"));
+    assert!(ended.code == Some(0) || rules.contains("fault"), "{ended:?}");
+}
+
+fn compared(scene: &Scene, arguments: &str) -> (Ended, Value) {
+    let ended = scene.run(&format!("compare {arguments} --format json"));
+    let json = serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
+    (ended, json)
+}
+
+/// The cases with one of these findings.
+fn found<'a>(comparison: &'a Value, findings: &[&str]) -> Vec<&'a Value> {
+    let cases = comparison["cases"].as_array().unwrap().iter();
+    cases.filter(|case| findings.contains(&case["finding"].as_str().unwrap())).collect()
+}
+
+/// Writes the same run with another fact about its machine.
+fn moved_to(scene: &Scene, from: &str, to: &str, change: impl Fn(&mut Value)) {
+    let journal = fs::read_to_string(scene.path(from).join("journal.jsonl")).unwrap();
+    let (first, rest) = journal.split_once('\n').unwrap();
+    let mut header: Value = serde_json::from_str(first).unwrap();
+    change(&mut header["environment"]);
+    scene.write(to, format!("{header}\n{rest}"));
+}
+
+#[test]
+fn of_500_cases_that_did_not_change_none_is_named_and_one_that_did_is() {
+    let scene = Scene::new();
+    measured(&scene, "a", 250, "{noise: 0.01, seed: 1}");
+    measured(&scene, "b", 250, "{noise: 0.01, seed: 2}");
+    // With hardly a margin, so that chance has its way.
+    let (ended, same) = compared(&scene, "a b --margin 0.0001%");
+    ended.ended_with(0);
+    let cases = same["cases"].as_array().unwrap();
+    let alone = cases.iter().filter(|case| ["FASTER", "SLOWER"].contains(&case["alone"].as_str().unwrap()));
+    let alone = alone.count();
+    assert!(cases.len() == 500 && (1..=25).contains(&alone), "{alone} of {}", cases.len());
+    assert_eq!(found(&same, &["faster", "slower"]).len(), 0);
+
+    let slowed = "{match: int8wo.*n1600$, nanos: 10500, noise: 0.01, seed: 3}";
+    measured(&scene, "c", 250, &format!("{slowed}, {{noise: 0.01, seed: 3}}"));
+    let (ended, changed) = compared(&scene, "a c");
+    ended.ended_with(1);
+    let slower = found(&changed, &["slower", "faster", "broken"]);
+    assert_eq!(slower.len(), 1, "{slower:?}");
+    assert_eq!(slower[0]["id"], "inference/linear/int8wo/eager/mock/bf16/m8-k8-n1600");
+    let table = scene.run("compare a c --color never");
+    table.ended_with(1);
+    assert!(table.stdout.contains("\nSLOWER ") && table.stdout.contains("m8-k8-n1600"), "{}", table.stdout);
+    assert!(table.stdout.lines().all(|line| line.chars().count() <= 80), "{}", table.stdout);
+}
+
+#[test]
+fn runs_of_two_machines_are_refused_with_the_reason() {
+    let scene = Scene::new();
+    measured(&scene, "a", 2, "{noise: 0.001}");
+    for (change, reason) in [
+        ("cpu", "the processor is "),
+        ("profile", "the profile of the build is "),
+        ("name", "mock is "),
+        ("identity", "the identity of mock is "),
+        ("driver", "the driver of mock is "),
+    ] {
+        moved_to(&scene, "a", "b.jsonl", |environment| match change {
+            "cpu" | "profile" => environment[change] = "another".into(),
+            of_device => environment["devices"][0][of_device] = "another".into(),
+        });
+        let ended = scene.run("compare a b.jsonl");
+        let error = ended.error();
+        assert!(error.starts_with(&format!("these times cannot be compared: {reason}")), "{error}");
+        assert!(error.contains("\"another\" in b.jsonl"), "{error}");
+        let forced = scene.run("compare a b.jsonl --force");
+        forced.ended_with(0);
+        assert!(forced.stdout.contains("not alike, compared by force: "), "{}", forced.stdout);
+    }
+    moved_to(&scene, "a", "b.jsonl", |environment| environment["revision"] = "1234567".into());
+    let named = scene.run("compare a b.jsonl");
+    named.ended_with(0);
+    assert!(named.stdout.contains("calorimeter's revision is "), "{}", named.stdout);
+}
+
+#[test]
+fn a_slower_machine_is_told_from_slower_code() {
+    let scene = Scene::new();
+    measured(&scene, "a", 10, "{noise: 0.002, seed: 1}");
+    measured(&scene, "b", 10, "{nanos: 11000, noise: 0.002, seed: 2}");
+    let (ended, moved) = compared(&scene, "a b");
+    ended.ended_with(0);
+    assert!((moved["machine"]["mock"].as_f64().unwrap() - 1.0 / 1.1).abs() < 0.002, "{moved}");
+    assert_eq!(moved["counts"], serde_json::json!({ "SAME": 20 }));
+    let slowed = "{match: int8wo.*n16$, nanos: 12100, noise: 0.002}";
+    measured(&scene, "c", 10, &format!("{slowed}, {{nanos: 11000, noise: 0.002, seed: 2}}"));
+    let (ended, both) = compared(&scene, "a c");
+    ended.ended_with(1);
+    assert_eq!(both["counts"], serde_json::json!({ "SAME": 19, "SLOWER": 1 }));
+    // Without controls nobody can tell, and the verdicts stand.
+    let only = |from: &str, to: &str| {
+        let journal = fs::read_to_string(scene.path(from).join("journal.jsonl")).unwrap();
+        let lines = journal.lines().filter(|line| !line.contains("\"recipe\":\"baseline\""));
+        scene.write(to, lines.map(|line| format!("{line}\n")).collect::<String>());
+    };
+    only("a", "a.jsonl");
+    only("b", "b.jsonl");
+    let (ended, alone) = compared(&scene, "a.jsonl b.jsonl");
+    ended.ended_with(1);
+    assert_eq!(found(&alone, &["slower"]).len(), 10);
+    let notes = alone["notes"].to_string();
+    assert!(notes.contains("nearly all cases moved together, to 0.9") && alone["machine"].is_null(), "{alone}");
+}
+
+#[test]
+fn what_controls_lie_apart_by_is_no_change_of_others() {
+    let scene = Scene::new();
+    // Each case is exact in both runs, and they differ by up to 6 %, as where memory lies differs.
+    let rules = |step: u32| {
+        let rule = |size: u32| {
+            let nanos = 10_000 + (size * step) % 7 * 100;
+            format!("{{match: 'n{}$', nanos: {nanos}, noise: 0.0001, seed: {step}}}", 8 * size)
+        };
+        (1..=12).map(rule).collect::<Vec<_>>().join(", ")
+    };
+    measured(&scene, "a", 12, &rules(3));
+    measured(&scene, "b", 12, &rules(5));
+    let (ended, comparison) = compared(&scene, "a b");
+    ended.ended_with(0);
+    assert!(found(&comparison, &["slower", "faster"]).is_empty(), "{comparison}");
+    assert!(comparison["notes"].to_string().contains("no interval is narrower than that"), "{comparison}");
+}
+
+#[test]
+fn what_differs_from_process_to_process_is_in_the_interval_of_runs_that_were_repeated() {
+    let scene = Scene::new();
+    for (folder, nanos) in [("a1", 10_000), ("a2", 10_600), ("b1", 10_500), ("b2", 10_100)] {
+        let rules = format!("{{match: int8wo, nanos: {nanos}, noise: 0.001, seed: {nanos}}}, {{noise: 0.001}}");
+        measured(&scene, folder, 3, &rules);
+    }
+    // Alone the two differ by 5 %, which each interval denies to be chance.
+    let (ended, single) = compared(&scene, "a1 b1");
+    ended.ended_with(1);
+    assert!(single["notes"].to_string().contains("each side is one process"), "{single}");
+    let (ended, repeated) = compared(&scene, "a1,a2 b1,b2");
+    ended.ended_with(0);
+    assert!(!repeated["notes"].to_string().contains("one process"), "{repeated}");
+    let quantised = repeated["cases"].as_array().unwrap().iter().find(|case| case["control"] == false).unwrap();
+    assert_eq!(quantised["before"]["of_processes_ns"].as_array().unwrap().len(), 2);
+    assert!(quantised["lo"].as_f64().unwrap() < 0.95 && quantised["hi"].as_f64().unwrap() > 1.05, "{quantised}");
+}
+
+#[test]
+fn a_case_that_breaks_is_a_regression_and_one_that_is_mended_is_not() {
+    let scene = Scene::new();
+    measured(&scene, "good", 2, "{noise: 0.001}");
+    measured(&scene, "bad", 2, "{match: int8wo.*n16$, fault: error}, {noise: 0.001}");
+    let broken = scene.run("compare good bad --color never");
+    broken.ended_with(1);
+    assert!(broken.stdout.contains("\nbroken "), "{}", broken.stdout);
+    assert!(broken.stdout.contains("the mock device reports an error"), "{}", broken.stdout);
+    let mended = scene.run("compare bad good");
+    mended.ended_with(0);
+    assert!(mended.stdout.contains("1 mended, 3 SAME"), "{}", mended.stdout);
+    let same = scene.run("compare bad bad");
+    same.ended_with(0);
+    assert!(same.stdout.contains("3 SAME, 1 not timed"), "{}", same.stdout);
+}
+
+#[test]
+fn times_of_two_clocks_are_not_compared() {
+    let scene = Scene::new();
+    measured(&scene, "a", 1, "{noise: 0.001}");
+    let journal = fs::read_to_string(scene.path("a/journal.jsonl")).unwrap();
+    scene.write("b.jsonl", journal.replacen("\"stopwatch\":\"mock\"", "\"stopwatch\":\"wall\"", 1));
+    let (ended, comparison) = compared(&scene, "a b.jsonl");
+    ended.ended_with(0);
+    let unlike = found(&comparison, &["unlike"]);
+    assert_eq!(unlike[0]["remarks"], serde_json::json!(["read from different clocks: mock, then wall"]));
+    let (_, forced) = compared(&scene, "a b.jsonl --force");
+    assert!(found(&forced, &["unlike"]).is_empty() && forced.to_string().contains("different clocks"), "{forced}");
+}
+
+#[test]
+fn every_format_names_what_became_slower() {
+    let scene = Scene::new();
+    measured(&scene, "a", 2, "{noise: 0.001}");
+    measured(&scene, "b", 2, "{match: int8wo.*n16$, nanos: 12000, noise: 0.001}, {noise: 0.001}");
+    let id = "inference/linear/int8wo/eager/mock/bf16/m8-k8-n16";
+    for (format, holds) in [
+        ("table", format!("\n  {id}\n")),
+        ("markdown", format!("| SLOWER | `{id}` | 0.83")),
+        ("json", format!("\"id\": \"{id}\"")),
+        ("junit", format!("name=\"{id}\"><failure type=\"SLOWER\" message=\"0.83")),
+        ("github", format!("::error title=SLOWER::{id}: 0.83")),
+    ] {
+        let ended = scene.run(&format!("compare a b --format {format}"));
+        ended.ended_with(1);
+        assert!(ended.stdout.contains(&holds), "{format}: {}", ended.stdout);
+        assert!(ended.stderr.is_empty(), "{format}: {}", ended.stderr);
+    }
+    let junit = scene.run("compare a b --format junit").stdout;
+    assert!(junit.contains("tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"0\""), "{junit}");
+    let all = scene.run("compare a b --all --color never").stdout;
+    assert_eq!(all.lines().filter(|line| line.starts_with("SAME")).count(), 3, "{all}");
+}
+
+#[test]
+fn a_baseline_is_kept_by_name_and_compared_with_the_newest_run() {
+    let scene = Scene::with(&config(1, "{noise: 0.001}"));
+    scene.write("c.yml", config(1, "{noise: 0.001}") + "output_dir: results\n");
+    let first = scene.run("run c.yml --save-baseline main");
+    first.ended_with(0);
+    assert!(first.stderr.contains("baselines/main.jsonl"), "{first:?}");
+    let same = scene.run("compare main");
+    same.ended_with(0);
+    assert!(same.stderr.contains("note: compared is the newest run, results/"), "{same:?}");
+    assert!(same.stdout.contains("2 cases: 2 SAME"), "{same:?}");
+    scene.write("c.yml", config(1, "{match: int8wo, nanos: 20000, noise: 0.001}, {noise: 0.001}"));
+    scene.run("run c.yml --out slow").ended_with(0);
+    scene.run("compare main slow").ended_with(1);
+    let ended = scene.run("compare mian slow");
+    let unknown = "\"mian\" is no file or folder, and no baseline is kept under this name; kept are main";
+    assert_eq!(ended.error(), unknown);
+    for name in ["../main", ".hidden", "a/b"] {
+        let ended = scene.run(&format!("run c.yml --out no --save-baseline {name}"));
+        assert!(ended.code == Some(2) && ended.stderr.contains("is no name for a baseline"), "{ended:?}");
+    }
+    assert!(!scene.path("no").exists());
+    let kept = scene.path("cache/calorimeter/baselines/main.jsonl");
+    fs::set_permissions(&kept, PermissionsExt::from_mode(0o666)).unwrap();
+    let ended = scene.run("compare main slow");
+    assert!(
+        ended.error().starts_with("what is kept as \"main\" is not used, because everybody may write"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_parquet_file_is_compared_as_its_run_and_not_without_it() {
+    if !TABLES.contains(&"results.parquet") {
+        return; // the feature `tables` is what reads it
+    }
+    let scene = Scene::new();
+    measured(&scene, "a", 2, "{noise: 0.001}");
+    measured(&scene, "b", 2, "{match: int8wo.*n16$, nanos: 12000, noise: 0.001}, {noise: 0.001}");
+    let (ended, of_tables) = compared(&scene, "a/results.parquet b/results.parquet");
+    ended.ended_with(1);
+    let (_, of_journals) = compared(&scene, "a b");
+    assert_eq!(of_tables["cases"], of_journals["cases"]);
+    fs::copy(scene.path("b/results.parquet"), scene.path("alone.parquet")).unwrap();
+    let ended = scene.run("compare a alone.parquet");
+    assert!(ended.error().contains("nobody knows where alone.parquet was measured"), "{ended:?}");
+    scene.run("compare a alone.parquet --force").ended_with(1);
+    scene.write("no.parquet", "nothing");
+    let ended = scene.run("compare a no.parquet");
+    assert!(ended.error().starts_with("no.parquet is no results.parquet of ours"), "{ended:?}");
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_in_a_sentence() {
+    let scene = Scene::new();
+    measured(&scene, "a", 1, "{noise: 0.001}");
+    let journal = fs::read_to_string(scene.path("a/journal.jsonl")).unwrap();
+    scene.write("other.jsonl", journal.replace("/m8-k8-n8", "/m8-k8-n9"));
+    scene.write("empty.jsonl", format!("{}\n", journal.lines().next().unwrap()));
+    scene.write("no.jsonl", "{}\n");
+    scene.write("profile.json", "{}");
+    for (arguments, said) in [
+        ("a", "no run is given to compare with \"a\", and there is none in results"),
+        ("a nowhere", "\"nowhere\" is no file or folder, and no baseline is kept under this name; none is kept: …"),
+        ("a other.jsonl", "no case is in both a and other.jsonl: ids begin, for example, with \"inference/linear/…"),
+        ("a empty.jsonl", "empty.jsonl holds no records"),
+        ("a no.jsonl", "no.jsonl is not a calorimeter journal: …"),
+        ("a profile.json", "a is a run and profile.json a calibration profile: compare two of one kind"),
+        ("profile.json profile.json", "profile.json is no profile of `calorimeter calibrate`: …"),
+        ("a a --price 1,2", "--price is of machines: give two profiles"),
+    ] {
+        let ended = scene.run(&format!("compare {arguments}"));
+        let error = ended.error();
+        match said.strip_suffix('…') {
+            Some(beginning) => assert!(error.starts_with(beginning), "{arguments}: {error}"),
+            None => assert_eq!(error, said, "{arguments}"),
+        }
+    }
+}
+
+#[test]
+fn two_profiles_say_which_machine() {
+    let scene = Scene::new();
+    let quick = "calibrate --device mock --quick --max-time 20ms --operations matmul,memory";
+    for name in ["old", "new"] {
+        scene.run(&format!("{quick} --hardware {name} --out {name}")).ended_with(0);
+    }
+    let path = scene.path("new/profile.json");
+    let mut new: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    for operation in new["operation_profiles"].as_object_mut().unwrap().values_mut() {
+        operation["median_latency_ms"] = (operation["median_latency_ms"].as_f64().unwrap() / 2.0).into();
+    }
+    fs::write(&path, new.to_string()).unwrap();
+    let ended = scene.run("compare old/profile.json new/profile.json --price 1,4");
+    ended.ended_with(0);
+    for part in
+        ["B is 2.00 times as fast", "A does 2.00 times as much for the money", "Per joule nothing", "matmul f32 eager"]
+    {
+        assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
+    }
+    assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ended.stdout);
+    let json = scene.run("compare old/profile.json new/profile.json --format json").ended_with(0).stdout.clone();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["a"], &json["b"]), (&"old".into(), &"new".into()));
+    assert!((json["all"]["speed"].as_f64().unwrap() - 2.0).abs() < 1e-6, "{json}");
+}

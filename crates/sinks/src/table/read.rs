@@ -1,0 +1,82 @@
+//! Records read back from a Parquet file: what identifies a case, how it ended, its times and its accuracy.
+
+use polars::prelude::{AnyValue, DataFrame, ParquetReader, PolarsResult, SerReader};
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::path::Path;
+
+use crate::SinkError;
+use crate::columns::{COLUMNS, RecordColumn};
+use crate::record::{Accuracy, Record};
+
+/// Fields that stand in the table as they do in the record; a field of the accuracy does, too.
+const AS_THEY_ARE: [&str; 19] = [
+    "id",
+    "mode",
+    "name",
+    "workload",
+    "recipe",
+    "sparsity",
+    "implementation",
+    "device",
+    "dtype",
+    "output_dtype",
+    "shape_name",
+    "regime",
+    "status",
+    "reason",
+    "stopwatch",
+    "kernel",
+    "converged",
+    "held_back",
+    "in_turns_ns.median",
+];
+
+/// The records of a Parquet file of ours, as far as it holds them.
+pub fn read_records(path: &Path) -> Result<Vec<Record>, SinkError> {
+    let file = File::open(path).map_err(|cause| SinkError::Read { path: path.to_owned(), cause })?;
+    let refused = |why: String| SinkError::NotOurTable { path: path.to_owned(), why };
+    let frame = ParquetReader::new(file).finish().map_err(|error| refused(error.to_string()))?;
+    let columns: Vec<&RecordColumn> = COLUMNS.iter().filter(|column| is_read(column)).collect();
+    let rows = 0..frame.height();
+    let records = rows.map(|row| {
+        let fields = fields(&frame, &columns, row).map_err(|error| error.to_string())?;
+        serde_json::from_value(Value::Object(fields)).map_err(|error| format!("row {}: {error}", row + 1))
+    });
+    records.collect::<Result<_, String>>().map_err(refused)
+}
+
+fn is_read(column: &RecordColumn) -> bool {
+    let of_accuracy = Accuracy::COLUMNS.iter().any(|known| known.name == column.name);
+    AS_THEY_ARE.contains(&column.field) || column.field.starts_with("time_ns.") || column.name == "shape" || of_accuracy
+}
+
+/// The fields of a record, as its JSON has them.
+fn fields(frame: &DataFrame, columns: &[&RecordColumn], row: usize) -> PolarsResult<Map<String, Value>> {
+    let mut fields = Map::new();
+    for column in columns {
+        let value = match frame.column(column.name)?.get(row)? {
+            AnyValue::String(text) if column.name == "shape" => axes(text),
+            AnyValue::String(text) => text.into(),
+            AnyValue::StringOwned(text) => text.as_str().into(),
+            AnyValue::UInt64(count) => count.into(),
+            AnyValue::Float64(number) => number.into(),
+            AnyValue::Boolean(flag) => flag.into(),
+            _ => continue,
+        };
+        match column.field.split_once('.') {
+            None => drop(fields.insert(column.field.to_owned(), value)),
+            Some((facet, field)) => fields.entry(facet).or_insert_with(|| Map::new().into())[field] = value,
+        }
+    }
+    Ok(fields)
+}
+
+/// The axes of `m1024-k512-n256` as an object.
+fn axes(text: &str) -> Value {
+    let axis = |part: &str| {
+        let name = part.trim_end_matches(|c: char| c.is_ascii_digit());
+        Some((name.to_owned(), part[name.len()..].parse::<u64>().ok()?.into()))
+    };
+    text.split('-').filter_map(axis).collect::<Map<String, Value>>().into()
+}

@@ -1,0 +1,221 @@
+//! How much faster something became from one measurement to another, of which neither knew the other.
+
+use crate::median;
+use crate::student::{beyond, point};
+
+/// A figure with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figure {
+    /// The middle value.
+    pub middle: f64,
+    /// Lower end of the interval.
+    pub lo: f64,
+    /// Upper end.
+    pub hi: f64,
+}
+
+/// How many times faster something became: above 1 is faster.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Change {
+    /// The time before over the time after.
+    pub ratio: f64,
+    /// Lower end of the 95 % interval.
+    pub lo: f64,
+    /// Upper end.
+    pub hi: f64,
+    /// How often chance alone shows such a difference, or a larger one, where there is none.
+    pub p: f64,
+    degrees: usize,
+}
+
+/// How well intervals of a median tell how wide they should be: as so many degrees of freedom do. The distance of two order
+/// statistics of n windows scatters like an estimate with about √n of them; thirty windows, the fewest of a run, on two
+/// sides make eleven.
+const DEGREES_OF_INTERVALS: usize = 11;
+
+impl Change {
+    /// From one figure on each side.
+    ///
+    /// ```
+    /// use calorimeter_timing::{Change, Figure};
+    ///
+    /// let figure = |middle: f64| Figure { middle, lo: middle * 0.995, hi: middle * 1.005 };
+    /// let change = Change::of_figures(figure(100.0), figure(105.0)).unwrap();
+    /// assert!(change.hi < 1.0 && change.p < 1e-6, "{change:?}");
+    /// assert!(Change::of_figures(figure(100.0), figure(100.1)).unwrap().p > 0.5);
+    /// ```
+    pub fn of_figures(before: Figure, after: Figure) -> Option<Self> {
+        Self::new(quotient(before, after), DEGREES_OF_INTERVALS)
+    }
+
+    /// From what each of several processes found, at least two of them on one side. How much processes differ is taken to be
+    /// the same on both sides: they run on one machine, and each side alone has too few to tell.
+    pub fn of_processes(before: &[f64], after: &[f64]) -> Option<Self> {
+        let (before, after) = (Logs::of(before)?, Logs::of(after)?);
+        let degrees = before.count + after.count - 2;
+        if degrees == 0 {
+            return None;
+        }
+        let variance = (before.squares + after.squares) / degrees as f64;
+        let error = (variance * (1.0 / before.count as f64 + 1.0 / after.count as f64)).sqrt();
+        let (log, half) = (before.mean - after.mean, point(degrees) * error);
+        Self::new(Figure { middle: log.exp(), lo: (log - half).exp(), hi: (log + half).exp() }, degrees)
+    }
+
+    /// What is left of it beside a change that everything shared.
+    pub fn beside(self, shared: Figure) -> Option<Self> {
+        let Self { ratio, lo, hi, degrees, .. } = self;
+        Self::new(quotient(Figure { middle: ratio, lo, hi }, shared), degrees)
+    }
+
+    /// The same, known no better than this: where its interval ends closer to the ratio than `half`, a difference of
+    /// logarithms, it is widened.
+    pub fn no_closer(self, half: f64) -> Option<Self> {
+        let Self { ratio, lo, hi, degrees, .. } = self;
+        Self::new(Figure { middle: ratio, lo: lo.min(ratio * (-half).exp()), hi: hi.max(ratio * half.exp()) }, degrees)
+    }
+
+    /// How far changes lie apart of which none should be one: 95 % of them are within this of their middle, as a difference of
+    /// logarithms. A few that did change do not count.
+    pub fn scatter(changes: &[Self]) -> Option<f64> {
+        let logs: Vec<f64> = changes.iter().map(|change| change.ratio.ln()).collect();
+        let middle = median(&logs)?;
+        let distances: Vec<f64> = logs.iter().map(|log| (log - middle).abs()).collect();
+        // Of normal numbers half lie within 0.6745 of their standard deviation.
+        Some(point(DEGREES_OF_INTERVALS) * median(&distances)? / 0.6745)
+    }
+
+    fn new(ratio: Figure, degrees: usize) -> Option<Self> {
+        let Figure { middle, lo, hi } = ratio;
+        let towards_one = if middle > 1.0 { middle / lo } else { hi / middle };
+        let distance = middle.ln().abs();
+        // No distance is none, however narrow the interval is.
+        let t = if distance == 0.0 { 0.0 } else { point(degrees) * distance / towards_one.ln() };
+        let change = Self { ratio: middle, lo, hi, p: beyond(t, degrees), degrees };
+        ([middle, lo, hi, change.p].iter().all(|number| number.is_finite()) && middle > 0.0).then_some(change)
+    }
+}
+
+/// One figure over another. Each end is as far away as both figures' own ends are, taken together as independent errors are.
+fn quotient(over: Figure, under: Figure) -> Figure {
+    let middle = over.middle / under.middle;
+    let below = (over.middle / over.lo).ln().hypot((under.hi / under.middle).ln());
+    let above = (over.hi / over.middle).ln().hypot((under.middle / under.lo).ln());
+    Figure { middle, lo: middle * (-below).exp(), hi: middle * above.exp() }
+}
+
+/// Logarithms of what processes found.
+struct Logs {
+    count: usize,
+    mean: f64,
+    /// The sum of the squares of the distances from the mean.
+    squares: f64,
+}
+
+impl Logs {
+    fn of(found: &[f64]) -> Option<Self> {
+        let logs: Vec<f64> = found.iter().map(|value| value.ln()).collect();
+        if logs.is_empty() || logs.iter().any(|log| !log.is_finite()) {
+            return None;
+        }
+        let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+        Some(Self { count: logs.len(), mean, squares: logs.iter().map(|log| (log - mean).powi(2)).sum() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mock::normal;
+    use crate::{Interval, discoveries};
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    fn figure(rng: &mut ChaCha8Rng, nanos: f64) -> Figure {
+        let windows: Vec<f64> = (0..30).map(|_| nanos * (0.01 * normal(rng)).exp()).collect();
+        let interval = Interval::of(&windows).unwrap();
+        let (lo, hi) = interval.bounds.unwrap();
+        Figure { middle: interval.median, lo, hi }
+    }
+
+    #[test]
+    fn the_interval_and_the_chance_say_the_same() {
+        let after = Figure { middle: 100.0, lo: 99.0, hi: 100.0 };
+        for (middle, below) in [(101.0, true), (100.9, false)] {
+            let before = Figure { middle, lo: middle, hi: middle };
+            let change = Change::of_figures(before, Figure { hi: 101.0, ..after }).unwrap();
+            assert_eq!((change.lo >= 1.0, change.p <= 0.05 + 1e-4), (below, below), "{change:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_changed_is_found_in_500_cases_and_one_that_did_is() {
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let (mut before_control, mut after_control, mut found) = (0, 0, 0);
+        for _ in 0..40 {
+            let mut changes: Vec<Change> = (0..500)
+                .map(|_| Change::of_figures(figure(&mut rng, 1000.0), figure(&mut rng, 1000.0)).unwrap())
+                .collect();
+            before_control += changes.iter().filter(|change| change.lo > 1.0 || change.hi < 1.0).count();
+            let real = |changes: &[Change]| discoveries(&changes.iter().map(|c| c.p).collect::<Vec<_>>(), 0.05);
+            after_control += real(&changes).iter().filter(|real| **real).count();
+            changes[17] = Change::of_figures(figure(&mut rng, 1000.0), figure(&mut rng, 1050.0)).unwrap();
+            found += usize::from(real(&changes)[17]);
+        }
+        assert!(before_control <= 40 * 25, "{before_control} of {}", 40 * 500);
+        assert!(after_control <= 2 && found == 40, "{after_control} false, {found} of 40 found");
+    }
+
+    #[test]
+    fn what_differs_from_process_to_process_is_no_change() {
+        let mut rng = ChaCha8Rng::seed_from_u64(6);
+        let mut side = || [(); 3].map(|()| 1000.0 * (0.03 * normal(&mut rng)).exp());
+        let mut wrong = 0;
+        for _ in 0..2000 {
+            let change = Change::of_processes(&side(), &side()).unwrap();
+            wrong += usize::from(change.lo > 1.0 || change.hi < 1.0);
+            assert_eq!(change.p < 0.0499, change.lo > 1.0 || change.hi < 1.0, "{change:?}");
+        }
+        assert!((70..=130).contains(&wrong), "{wrong} of 2000");
+        assert_eq!(Change::of_processes(&[1.0], &[1.0]), None);
+        assert_eq!(Change::of_processes(&[2.0, 2.0], &[2.0]).map(|change| change.p), Some(1.0));
+    }
+
+    #[test]
+    fn what_everything_shared_is_no_change_and_widens_what_is_left() {
+        let slower = |by: f64| Figure { middle: 100.0 * by, lo: 99.0 * by, hi: 101.0 * by };
+        let shared = Figure { middle: 0.9, lo: 0.89, hi: 0.91 };
+        let change = Change::of_figures(slower(1.0), slower(1.0 / 0.9)).unwrap();
+        assert!(change.hi < 1.0 && change.p < 1e-6, "{change:?}");
+        let left = change.beside(shared).unwrap();
+        assert!((left.ratio - 1.0).abs() < 1e-9 && left.p > 0.9, "{left:?}");
+        assert!(left.hi / left.lo > change.hi / change.lo, "{left:?}");
+    }
+
+    #[test]
+    fn what_others_scatter_by_is_the_least_that_is_not_known() {
+        let mut rng = ChaCha8Rng::seed_from_u64(7);
+        let exact = |nanos: f64| Figure { middle: nanos, lo: nanos * 0.9999, hi: nanos * 1.0001 };
+        // Intervals of a hundredth of a percent, and runs that differ by three: each change looks real.
+        let mut change = || Change::of_figures(exact(1000.0), exact(1000.0 * (0.03 * normal(&mut rng)).exp())).unwrap();
+        let mut changes: Vec<Change> = (0..200).map(|_| change()).collect();
+        assert!(changes.iter().filter(|change| change.p < 0.05).count() > 190);
+        changes[0] = Change::of_figures(exact(1000.0), exact(1300.0)).unwrap();
+        let half = Change::scatter(&changes).unwrap();
+        assert!((0.05..0.08).contains(&half), "{half}");
+        let chances: Vec<f64> = changes.iter().map(|change| change.no_closer(half).unwrap().p).collect();
+        let found = discoveries(&chances, 0.05);
+        assert_eq!((found[0], found.iter().filter(|found| **found).count()), (true, 1));
+        assert_eq!(changes[1].no_closer(0.0), Some(changes[1]));
+        assert_eq!(Change::scatter(&[]), None);
+    }
+
+    #[test]
+    fn what_has_no_logarithm_has_no_change() {
+        let figure = |middle| Figure { middle, lo: middle, hi: middle };
+        assert_eq!(Change::of_figures(figure(0.0), figure(1.0)), None);
+        assert_eq!(Change::of_figures(figure(1.0), figure(f64::NAN)), None);
+        assert_eq!(Change::of_processes(&[1.0, -1.0], &[1.0]), None);
+    }
+}

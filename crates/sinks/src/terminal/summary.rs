@@ -127,8 +127,8 @@ impl Cause<'_> {
         if !self.reason.is_empty() {
             lines.push(indented(self.reason, 4));
         }
-        // Nobody waited for what does not exist here: one shows which are meant.
-        let listed = if self.status == Status::Unsupported { 1 } else { MOST_LISTED };
+        // Nobody waited for what does not exist here: a few show which are meant.
+        let listed = if self.status == Status::Unsupported { 3 } else { MOST_LISTED };
         lines.extend(self.ids.iter().take(listed).map(|id| format!("      {id}")));
         if self.ids.len() > listed {
             lines.push(format!("      and {} more", self.ids.len() - listed));

@@ -1,3 +1,7 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| calorimeter_fuzz::hand("c.json", calorimeter_fuzz::readers::clock_note, data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| calorimeter_fuzz::hand(
+    "c.json",
+    calorimeter_fuzz::readers::clock_note,
+    data
+));

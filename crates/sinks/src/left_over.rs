@@ -51,6 +51,38 @@ fn writer(name: &str) -> Option<Pid> {
 /// A file is in use as long as its writer lives, or its lock is held: ids mean nothing to another machine or container,
 /// where an earlier process may also have had our own.
 fn is_left_over(path: &Path, writer: Pid) -> bool {
-    let gone = writer == rustix::process::getpid() || test_kill_process(writer) == Err(rustix::io::Errno::SRCH);
-    gone && File::open(path).and_then(|file| file.try_lock().map_err(|_| io::Error::from(ErrorKind::Other))).is_ok()
+    let gone = || test_kill_process(writer) == Err(rustix::io::Errno::SRCH) || has_ended(writer);
+    (writer == rustix::process::getpid() || gone())
+        && File::open(path).and_then(|file| file.try_lock().map_err(|_| io::Error::from(ErrorKind::Other))).is_ok()
+}
+
+/// Whether a process is dead and nobody has asked how it ended: the one that killed it may be dead as well.
+fn has_ended(process: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn what_a_dead_process_left_goes_even_if_nobody_has_asked_how_it_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let left = folder.path().join(format!("{PREFIX}{}-0{SUFFIX}", child.id()));
+        fs::write(&left, "half").unwrap();
+        clear(folder.path());
+        assert!(left.exists(), "its writer lives");
+        drop(child.stdin.take());
+        let start = Instant::now();
+        while left.exists() && start.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(5));
+            clear(folder.path());
+        }
+        assert!(!left.exists());
+        child.wait().unwrap();
+    }
 }

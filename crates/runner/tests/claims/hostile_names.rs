@@ -134,6 +134,9 @@ enable_memory_profiler: true\n{TIMING}\nmodels:\n- {{name: {quoted}, shapes: [{{
         run("run c.yml --out out/run");
         run("ci --config c.yml --output dashboard.json");
         run("run --resume out/run");
+        for format in ["table", "markdown", "json", "junit", "github"] {
+            run(&format!("compare out/run out/run --all --format {format}"));
+        }
         let record = &home.journal("deep/er/out/run").records[0];
         assert_eq!((&record.case.name, &record.case.shape_name), (&name, &name));
         for path in files(&home.path(".")) {

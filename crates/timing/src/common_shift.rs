@@ -29,7 +29,7 @@ impl CommonShift {
     /// ```
     /// use calorimeter_timing::CommonShift;
     ///
-    /// let slower = CommonShift::of(&[0.91, 0.90, 0.905, 0.9, 0.895, 0.9, 1.3], 0.02).unwrap();
+    /// let slower = CommonShift::of(&[0.91, 0.9, 0.905, 0.9, 0.895, 0.9, 0.9, 0.9, 0.9, 1.3], 0.02).unwrap();
     /// assert!((slower.factor - 0.9).abs() < 1e-9 && slower.alike > 0.8);
     /// assert_eq!(CommonShift::of(&[0.9, 0.8, 0.7, 0.6, 0.5, 0.4], 0.02), None);
     /// assert_eq!(CommonShift::of(&[1.0; 10], 0.02), None);

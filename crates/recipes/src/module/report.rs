@@ -45,7 +45,7 @@ pub enum Outcome {
     QuantisedBefore(Name),
     /// The recipe does not quantise weights.
     LeftByRecipe,
-    /// It is an [`nn::Linear`] and no [`QuantLinear`].
+    /// It is an [`burn::nn::Linear`] and no [`QuantLinear`](super::QuantLinear).
     NotExchangeable,
 }
 

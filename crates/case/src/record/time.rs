@@ -14,6 +14,9 @@ pub struct Time {
     /// What each process found, where several measured the case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub of_processes_ns: Vec<f64>,
+    /// What was found in each place in memory, where one process measured the case in several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub of_places_ns: Vec<f64>,
     /// The time in turns with the cases beside it, where `time_ns` is of the case alone because power or heat held the device
     /// back.
     #[serde(default, skip_serializing_if = "Estimate::is_absent")]
@@ -309,6 +312,11 @@ impl Time {
             name: "of_processes_ns",
             kind: "list of numbers, ns",
             doc: "what each process found, in their order, where `--launches` asked for several",
+        },
+        Field {
+            name: "of_places_ns",
+            kind: "list of numbers, ns",
+            doc: "what was found in each place in memory, for operators on a processor or an imitated GPU",
         },
     ];
 }

@@ -2,13 +2,14 @@
 //! prime and gate.
 
 use super::arm::sensors::Sensors;
-use super::arm::{Arm, judge_again, measure, prepare};
+use super::arm::{Arm, judge_again, prepare};
 use super::batches::batches;
 use super::context::Context;
 use super::event::{Event, Listener, Stage};
 use super::inspect::inspect;
 use super::kernels;
 use super::operands::Operands;
+use super::places::measure_in_places;
 use super::poison::{Poisoned, guarded};
 use super::protocol::Assignment;
 use super::scene::Scene;
@@ -50,7 +51,7 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
             }
         }
         let Some(timing) = &assignment.timing else { continue };
-        measure(&mut arms, timing, &mut scene)?;
+        measure_in_places(&mut arms, timing, &mut scene)?;
         judge_again(&mut arms, &mut scene)?;
         inspect(&mut arms, &mut scene)?;
         if scene.listener.interrupted() {

@@ -16,12 +16,14 @@ mod kernels;
 mod launches;
 mod operands;
 mod panics;
+mod places;
 mod poison;
 mod pool;
 mod position;
 mod protocol;
 mod remaining;
 mod scene;
+mod together;
 pub(crate) mod tuned;
 
 pub use child::serve_if_worker;

@@ -1,8 +1,8 @@
 //! What is told of times besides the times, and the commands that test the measuring.
 
 use crate::scene::{Scene, find};
-use calorimeter_sinks::Status;
 use calorimeter_sinks::memory_page::Bound;
+use calorimeter_sinks::{Record, Status};
 use serde_json::Value;
 use std::fs;
 
@@ -153,6 +153,27 @@ fn each_of_several_processes_measures_every_case() {
     assert!(records[1].speedup.is_some());
     let one = scene.run("run c.yml --max-time 100ms --out one --format jsonl").ended_with(0).records();
     assert!(one[0].time.of_processes_ns.is_empty());
+}
+
+#[test]
+fn operators_on_a_processor_are_measured_in_several_places() {
+    let scene = on_the_cpu("regimes: [device-hot]");
+    let records = |command: &str| scene.run(&format!("{command} --format jsonl")).ended_with(0).records();
+    let sums =
+        records("ops --ops stream_add --axis elements=65536 --dtypes f32 --device cpu --max-time 300ms --out ops");
+    assert!(sums.iter().any(|record| record.speedup.is_some()), "{sums:?}");
+    for Record { time, speedup, .. } in sums.iter().filter(|record| record.is_ok()) {
+        let (found, whole) = (&time.of_places_ns, time.time_ns.unwrap());
+        assert!((4..=12).contains(&found.len()) && found.iter().any(|one| *one != found[0]), "{found:?}");
+        let mean = (found.iter().map(|one| one.ln()).sum::<f64>() / found.len() as f64).exp();
+        assert!((whole.median / mean - 1.0).abs() < 1e-9 && whole.lo.unwrap() < mean, "{whole:?} {found:?}");
+        let narrow = |lo: f64, hi: f64, middle: f64| (hi - lo) / 2.0 <= 0.01 * middle;
+        let ratio = speedup.as_ref().is_none_or(|one| narrow(one.lo.unwrap(), one.hi.unwrap(), one.ratio));
+        let precise = narrow(whole.lo.unwrap(), whole.hi.unwrap(), whole.median) && ratio;
+        assert_eq!(time.converged, Some(precise), "{whole:?} {speedup:?}");
+    }
+    let models = records("run c.yml --max-time 100ms --out out");
+    assert!(models.iter().all(|record| record.time.of_places_ns.is_empty()));
 }
 
 #[test]

@@ -110,6 +110,7 @@ pub fn full(id: &str) -> Record {
             enqueue_ns: Some(1e16),
             launch_bound: Some(false),
             of_processes_ns: vec![12_300.0, 12_380.5],
+            of_places_ns: vec![12_290.0, 12_410.25],
             in_turns_ns: Some(Box::new(Estimate { median: 11_980.5, lo: Some(11_950.0), hi: Some(12_010.25) })),
             with_gaps_ns: Some(15_425.25),
             busy: Some(0.8),

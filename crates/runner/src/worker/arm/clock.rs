@@ -55,8 +55,7 @@ pub fn clock(
         Some(Sparsity::Block { percent, .. }) => 1.0 - f64::from(percent) / 100.0,
         _ => 1.0,
     };
-    let (against, kernels) = (assigned.against.clone(), assigned.kernels.clone());
-    Ok(Arm { job, stopwatch, record, against, kinds, share, kernels, unjudged })
+    Ok(Arm { job, stopwatch, record, assigned: assigned.clone(), kinds, share, unjudged })
 }
 
 /// What a clock can tell apart: it is the clock's, not the case's.

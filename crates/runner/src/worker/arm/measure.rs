@@ -29,7 +29,7 @@ pub fn measure(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Re
     let clocks: Vec<Option<String>> = arms.iter().map(|arm| arm.record.execution.stopwatch.clone()).collect();
     let platform = platforms::of(scene.operands.device);
     for (arm, outcome) in arms.iter_mut().zip(outcome) {
-        let baseline = arm.against.as_ref().and_then(|id| cases.iter().position(|case| case == id));
+        let baseline = arm.assigned.against.as_ref().and_then(|id| cases.iter().position(|case| case == id));
         fill(arm, outcome, options.margin, telemetry.as_ref());
         if arm.stopwatch.holds_gaps() {
             arm.record.time.with_gaps_ns = arm.record.time.time_ns.map(|time| time.median);
@@ -61,7 +61,7 @@ fn timed(
 ) -> Result<(Outcome, Option<Telemetry>), Poisoned> {
     let mut timed: Vec<timing::Arm<'_>> = Vec::with_capacity(arms.len());
     for arm in arms.iter_mut() {
-        let baseline = arm.against.as_ref().and_then(|id| cases.iter().position(|case| case == id));
+        let baseline = arm.assigned.against.as_ref().and_then(|id| cases.iter().position(|case| case == id));
         let one = timing::Arm::new(&mut arm.job, arm.stopwatch.as_mut());
         let step = arm.record.preparation.granularity_ns.filter(|&step| step <= COARSEST_NS);
         let one = one.with_step(step.unwrap_or(0));
@@ -96,7 +96,7 @@ fn count(arm: &mut Arm, platform: &dyn Platform) {
 }
 
 fn fill(arm: &mut Arm, outcome: Result<Measurement, TimingError>, margin: f64, telemetry: Option<&Telemetry>) {
-    let (against, overhead) = (arm.against.clone(), arm.stopwatch.overhead());
+    let (against, overhead) = (arm.assigned.against.clone(), arm.stopwatch.overhead());
     let record = &mut arm.record;
     let measured = match outcome {
         Ok(measured) => measured,

@@ -29,7 +29,7 @@ fn arm(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, ZooError> 
         record.outcome.status = Status::Mismatch;
         record.outcome.reason = Some("wrong output: the mock device was told to be wrong".into());
     }
-    let (job, against, kernels) = (Job(Box::new(workload)), assigned.against.clone(), assigned.kernels.clone());
+    let (job, assigned) = (Job(Box::new(workload)), assigned.clone());
     let (stopwatch, unjudged) = (Box::new(stopwatch), Unjudged::default());
-    Ok(Arm { job, stopwatch, record, against, kinds: vec![], share: 1.0, kernels, unjudged })
+    Ok(Arm { job, stopwatch, record, assigned, kinds: vec![], share: 1.0, unjudged })
 }

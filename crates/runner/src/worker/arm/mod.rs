@@ -7,6 +7,7 @@ mod mock;
 mod open;
 mod prime;
 mod ranges;
+mod reopen;
 mod roofline;
 pub mod sensors;
 mod state;
@@ -14,6 +15,8 @@ mod tuning;
 
 pub use gate::judge_again;
 pub use measure::measure;
+pub use reopen::reopen;
+pub use roofline::peaks as find_peaks;
 pub use state::{Arm, Job, TF32};
 
 use super::operands::Content;

@@ -1,7 +1,7 @@
 //! What is known of a case on its way to a time.
 
 use crate::peaks::ProductKind;
-use crate::worker::event::SeenKernels;
+use crate::worker::protocol::AssignedCase;
 use calorimeter_case::{Case, CaseId, Record, Status};
 use calorimeter_recipes::Treatment;
 use calorimeter_timing::{Failure, Stopwatch, Work};
@@ -15,14 +15,12 @@ pub struct Arm {
     pub stopwatch: Box<dyn Stopwatch>,
     /// What is known of it so far.
     pub record: Record,
-    /// The one that it is compared with.
-    pub against: Option<CaseId>,
+    /// What was asked for: the case, what it is compared with, and what another worker saw of its kernels.
+    pub assigned: AssignedCase,
     /// The kinds of number that its products may be computed in.
     pub kinds: Vec<ProductKind>,
     /// The share of the operations that is done: blocks of zeros are left out.
     pub share: f64,
-    /// The kernels that another worker saw.
-    pub kernels: Option<SeenKernels>,
     /// What the gate has not compared yet.
     pub unjudged: Unjudged,
 }

@@ -38,7 +38,7 @@ impl Inspection for Telling {
         let launches = |arm: &Arm| Some((arm.record.case.id.clone(), arm.record.execution.kernel_launches?));
         let counted: HashMap<CaseId, f64> = arms.iter().filter_map(launches).collect();
         let finding = |arm: &Arm| {
-            let unfused = counted.get(arm.against.as_ref()?)?;
+            let unfused = counted.get(arm.assigned.against.as_ref()?)?;
             let own = arm.record.execution.kernel_launches?;
             let state = if own < *unfused { FusionState::Fused } else { FusionState::NotFused };
             Some(Finding { case: arm.record.case.id.clone(), facet: Some(Facet::Fusion(state)), warnings: Vec::new() })

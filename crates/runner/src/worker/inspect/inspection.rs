@@ -52,7 +52,7 @@ pub struct Subject<'a> {
 
 impl<'a> From<&'a mut Arm> for Subject<'a> {
     fn from(arm: &'a mut Arm) -> Self {
-        let Arm { job, stopwatch, record, kernels, .. } = arm;
-        Self { job, stopwatch: stopwatch.as_mut(), record, kernels: kernels.as_ref(), remarks: Vec::new() }
+        let Arm { job, stopwatch, record, assigned, .. } = arm;
+        Self { job, stopwatch: stopwatch.as_mut(), record, kernels: assigned.kernels.as_ref(), remarks: Vec::new() }
     }
 }

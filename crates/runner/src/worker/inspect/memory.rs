@@ -78,11 +78,11 @@ impl Inspection for Following {
 
     fn compare(&self, arms: &[Arm], assignment: &Assignment) -> Vec<Finding> {
         let Some(folder) = assignment.folder.as_deref() else { return Vec::new() };
-        let finding = |Arm { record, against, .. }: &Arm| {
+        let finding = |Arm { record, assigned, .. }: &Arm| {
             let Followed { case, timeline: own, memory } = self.of(&record.case.id)?;
             // Figures of two sources are not the same quantity.
             let told_by = |timeline: &Timeline| (timeline.source, timeline.pools.is_empty());
-            let baseline = against.as_ref().and_then(|id| Some((id, &self.of(id)?.timeline)));
+            let baseline = assigned.against.as_ref().and_then(|id| Some((id, &self.of(id)?.timeline)));
             let baseline = baseline.filter(|(_, other)| told_by(other) == told_by(own));
             let saving = baseline.and_then(|(_, other)| saving(other, own));
             let memory = Memory {

@@ -124,7 +124,7 @@ mod tests {
             arm
         };
         let mut fused = arm(case("fused", Implementation::Fused), 1.0);
-        fused.against = Some(CaseId::from("unfused".to_owned()));
+        fused.assigned.against = Some(CaseId::from("unfused".to_owned()));
         vec![arm(case("unfused", Implementation::Eager), 1.0), fused]
     }
 

@@ -133,10 +133,9 @@ pub mod tests {
             job,
             stopwatch,
             record,
-            against: None,
+            assigned: crate::worker::AssignedCase { case: Case::default(), against: None, sets: 1, kernels: None },
             kinds: vec![],
             share: 1.0,
-            kernels: None,
             unjudged: Default::default(),
         }
     }

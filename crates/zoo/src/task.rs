@@ -215,8 +215,8 @@ impl Task {
     }
 
     /// What its matrix products multiply, or would.
-    pub fn factors(&self, implementation: Implementation) -> Element {
-        match self {
+    pub fn factors(&self, treatment: &Treatment, implementation: Implementation) -> Element {
+        match &*self.under(treatment) {
             Self::Model(problem) => Element::Float(problem.dtype),
             Self::Operator(OperatorProblem { operator, spec, .. }) => operator.factors(spec, implementation),
         }

@@ -18,7 +18,7 @@ use cudarc::cublaslt::{
 };
 
 use super::{
-    Epilogue, Float8Sums, LinearShape, Machine, NativeError, WeightLayout,
+    Epilogue, Float8Sums, InputLayout, LinearShape, Machine, NativeError, WeightLayout,
     cublaslt_handle::refused,
     driver::{Memory, failed},
     form::{Factors, Form, Scales, Written},
@@ -45,7 +45,7 @@ pub(super) struct Operands<'a> {
 /// The product y = x wᵀ of row-major matrices, with the algorithm that will compute it.
 ///
 /// cuBLASLt counts in columns: our row-major y[m, n] is its column-major n × m, which is the transpose of w[n, k] (its
-/// k × n) times x[m, k] (its k × m). A w[k, n] is its n × k, and is multiplied as it is.
+/// k × n) times x[m, k] (its k × m). A w[k, n] is its n × k, and is multiplied as it is; an x[k, m] is its m × k.
 #[derive(Debug)]
 pub(super) struct Product {
     shape: LinearShape,
@@ -75,7 +75,9 @@ impl Product {
         handle.context.bind_to_thread().map_err(failed("selecting the device"))?;
 
         let (compute, factor_of_sums) = match form.factors {
-            Factors::Whole(_) | Factors::E4m3(_) => (Compute::CUBLAS_COMPUTE_32F, DataType::CUDA_R_32F),
+            Factors::Whole(_) | Factors::E4m3(_) | Factors::E5m2ByE4m3(_) => {
+                (Compute::CUBLAS_COMPUTE_32F, DataType::CUDA_R_32F)
+            }
             Factors::Tf32 => (Compute::CUBLAS_COMPUTE_32F_FAST_TF32, DataType::CUDA_R_32F),
             Factors::Int8 => (Compute::CUBLAS_COMPUTE_32I, DataType::CUDA_R_32I),
         };
@@ -84,7 +86,10 @@ impl Product {
         if form.weight == WeightLayout::AlongK {
             operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_TRANSA, TRANSPOSE).map_err(&refused)?;
         }
-        if let Factors::E4m3(sums) = form.factors {
+        if form.input == InputLayout::AlongM {
+            operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_TRANSB, TRANSPOSE).map_err(&refused)?;
+        }
+        if let Factors::E4m3(sums) | Factors::E5m2ByE4m3(sums) = form.factors {
             let fast = i8::from(sums == Float8Sums::Fast);
             operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast).map_err(&refused)?;
         }
@@ -115,7 +120,15 @@ impl Product {
             WeightLayout::AlongK => layout(factors, k, n)?,
             WeightLayout::AlongN => layout(factors, n, k)?,
         };
-        let (x, y) = (layout(factors, k, m)?, layout(output_type(form.output), n, m)?);
+        let of_input = match form.factors {
+            Factors::E5m2ByE4m3(_) => DataType::CUDA_R_8F_E5M2,
+            _ => factors,
+        };
+        let x = match form.input {
+            InputLayout::AlongK => layout(of_input, k, m)?,
+            InputLayout::AlongM => layout(of_input, m, k)?,
+        };
+        let y = layout(output_type(form.output), n, m)?;
 
         let workspace_bytes = machine.workspace().len();
         let preference = owned(result::create_matmul_pref(), result::destroy_matmul_pref).map_err(&refused)?;
@@ -305,7 +318,7 @@ fn factor_type(factors: Factors) -> DataType {
     match factors {
         Factors::Whole(kind) => data_type(kind),
         Factors::Tf32 => DataType::CUDA_R_32F,
-        Factors::E4m3(_) => DataType::CUDA_R_8F_E4M3,
+        Factors::E4m3(_) | Factors::E5m2ByE4m3(_) => DataType::CUDA_R_8F_E4M3,
         Factors::Int8 => DataType::CUDA_R_8I,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Epilogue, Float8Sums, WeightLayout};
+use super::{Epilogue, Float8Sums, InputLayout, WeightLayout};
 use crate::Dtype;
 
 /// What a product multiplies.
@@ -14,6 +14,8 @@ pub(super) enum Factors {
     Tf32,
     /// Codes of e4m3.
     E4m3(Float8Sums),
+    /// Codes of e5m2 times codes of e4m3.
+    E5m2ByE4m3(Float8Sums),
     /// Integers of a byte, whose sums are integers too.
     Int8,
 }
@@ -65,7 +67,7 @@ impl Factors {
         match self {
             Self::Whole(kind) => kind.width(),
             Self::Tf32 => Dtype::F32.width(),
-            Self::E4m3(_) | Self::Int8 => 1,
+            Self::E4m3(_) | Self::E5m2ByE4m3(_) | Self::Int8 => 1,
         }
     }
 }
@@ -76,6 +78,7 @@ pub(super) struct Form {
     pub(super) factors: Factors,
     pub(super) output: Written,
     pub(super) scales: Scales,
+    pub(super) input: InputLayout,
     pub(super) weight: WeightLayout,
     pub(super) epilogue: Epilogue,
 }
@@ -92,7 +95,8 @@ impl Form {
     }
 
     fn of(factors: Factors, output: Written) -> Self {
-        Self { factors, output, scales: Scales::Nothing, weight: WeightLayout::AlongK, epilogue: Epilogue::Nothing }
+        let (input, weight) = (InputLayout::AlongK, WeightLayout::AlongK);
+        Self { factors, output, scales: Scales::Nothing, input, weight, epilogue: Epilogue::Nothing }
     }
 }
 
@@ -103,6 +107,7 @@ impl fmt::Display for Form {
             Factors::Whole(kind) => kind.to_string(),
             Factors::Tf32 => "TF32".into(),
             Factors::E4m3(_) => "e4m3".into(),
+            Factors::E5m2ByE4m3(_) => "e5m2 by e4m3".into(),
             Factors::Int8 => "int8".into(),
         };
         write!(f, "{scaled}{factors}")?;

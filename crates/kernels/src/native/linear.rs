@@ -58,8 +58,8 @@ impl Linear {
         shape: LinearShape,
     ) -> Result<Self, NativeError> {
         let shape = checked_shape(shape)?;
-        let LinearForm { output, weight, epilogue, .. } = form;
-        let product = Product::plan(machine, Form { weight, epilogue, ..Form::plain(factors, output) }, shape)?;
+        let LinearForm { output, input, weight, epilogue, .. } = form;
+        let product = Product::plan(machine, Form { input, weight, epilogue, ..Form::plain(factors, output) }, shape)?;
         Ok(Self { product, after: None, machine: machine.clone(), form, shape })
     }
 

@@ -44,6 +44,16 @@ pub enum WeightLayout {
     AlongN,
 }
 
+/// How an input lies in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum InputLayout {
+    /// x[m, k], row by row.
+    AlongK,
+    /// x[k, m], what is summed up from row to row.
+    AlongM,
+}
+
 /// What cuBLASLt does with a sum before it rounds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Epilogue {
@@ -71,6 +81,8 @@ pub struct LinearForm {
     pub kind: Dtype,
     /// The type of y, and of the bias.
     pub output: Dtype,
+    /// How x lies in memory.
+    pub input: InputLayout,
     /// How w lies in memory.
     pub weight: WeightLayout,
     /// What is done with the sums.
@@ -80,6 +92,7 @@ pub struct LinearForm {
 impl LinearForm {
     /// y = x · wᵀ of one type.
     pub fn plain(kind: Dtype) -> Self {
-        Self { kind, output: kind, weight: WeightLayout::AlongK, epilogue: Epilogue::Nothing }
+        let (input, weight) = (InputLayout::AlongK, WeightLayout::AlongK);
+        Self { kind, output: kind, input, weight, epilogue: Epilogue::Nothing }
     }
 }

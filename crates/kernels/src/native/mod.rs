@@ -30,11 +30,13 @@ mod kernel;
 mod layer_norm;
 #[allow(unsafe_code, reason = "loading a library runs its initialisers")]
 mod libraries;
+mod line_codes;
 mod linear;
 mod linear_form;
 mod machine;
 #[allow(unsafe_code, reason = "the bindings of NVRTC")]
 mod nvrtc;
+mod optimiser;
 mod packed_form;
 mod packed_linear;
 mod packed_product;
@@ -54,6 +56,7 @@ mod sizes;
 mod softmax;
 #[allow(unsafe_code, reason = "the bindings of NCCL")]
 mod team;
+mod trained_products;
 #[allow(unsafe_code, reason = "memory that a device copies from and to")]
 mod transfers;
 mod transpose_bytes;
@@ -73,9 +76,11 @@ pub use gpu::{ComputeCapability, DriverVersion, GpuInfo};
 pub use halved_swiglu::HalvedSwiglu;
 pub use layer_norm::LayerNorm;
 pub use libraries::{LibraryStatus, libraries};
+pub use line_codes::{Float8Codes, LineFormat};
 pub use linear::Linear;
-pub use linear_form::{Epilogue, LinearForm, LinearShape, WeightLayout};
+pub use linear_form::{Epilogue, InputLayout, LinearForm, LinearShape, WeightLayout};
 pub use machine::Machine;
+pub use optimiser::{Adamw, OptimiserRule, OptimiserStep};
 pub use packed_form::PackedWeight;
 pub use packed_linear::PackedLinear;
 pub use pair_sum::{PairFunction, PairSum};
@@ -87,5 +92,6 @@ pub use rows_by_vector::RowsByVector;
 pub use short_attention::ShortAttention;
 pub use softmax::Softmax;
 pub use team::{Collective, Team};
+pub use trained_products::{TrainedForm, TrainedOperands, TrainedProduct, TrainedProducts};
 pub use transfers::{HostKind, HostMemory, Transfers};
 pub use transpose_bytes::TransposeBytes;

@@ -40,6 +40,9 @@ pub(super) enum Source {
     AffineLayerNorm,
     Softmax,
     ShortAttention,
+    LargestOfLines,
+    CodesOfLines,
+    Optimiser,
 }
 
 impl Source {
@@ -70,6 +73,9 @@ impl Source {
             Self::AffineLayerNorm => "affine_layer_norm.cu",
             Self::Softmax => "softmax.cu",
             Self::ShortAttention => "short_attention.cu",
+            Self::LargestOfLines => "largest_of_lines.cu",
+            Self::CodesOfLines => "codes_of_lines.cu",
+            Self::Optimiser => "optimiser.cu",
         }
     }
 
@@ -100,12 +106,15 @@ impl Source {
             Self::AffineLayerNorm => include_str!("cuda/affine_layer_norm.cu"),
             Self::Softmax => include_str!("cuda/softmax.cu"),
             Self::ShortAttention => include_str!("cuda/short_attention.cu"),
+            Self::LargestOfLines => include_str!("cuda/largest_of_lines.cu"),
+            Self::CodesOfLines => include_str!("cuda/codes_of_lines.cu"),
+            Self::Optimiser => include_str!("cuda/optimiser.cu"),
         }
     }
 }
 
 /// What the sources include, by name.
-const HEADERS: [(&CStr, &str); 11] = [
+const HEADERS: [(&CStr, &str); 12] = [
     (c"element.cuh", include_str!("cuda/element.cuh")),
     (c"activations.cuh", include_str!("cuda/activations.cuh")),
     (c"row_statistics.cuh", include_str!("cuda/row_statistics.cuh")),
@@ -116,6 +125,7 @@ const HEADERS: [(&CStr, &str); 11] = [
     (c"input_row.cuh", include_str!("cuda/input_row.cuh")),
     (c"input_codes.cuh", include_str!("cuda/input_codes.cuh")),
     (c"packed.cuh", include_str!("cuda/packed.cuh")),
+    (c"line_codes.cuh", include_str!("cuda/line_codes.cuh")),
     (c"packed_pairs.cuh", include_str!("cuda/packed_pairs.cuh")),
 ];
 

@@ -175,7 +175,7 @@ fn linear_takes_either_layout_other_outputs_and_a_bias() {
         let [x_buffer, w_buffer] = [&x, &w].map(|some| machine.upload(&encode(some, kind)).unwrap());
         let bias_buffer = machine.upload(&encode(&bias, output)).unwrap();
         for (weight, epilogue) in layouts.into_iter().flat_map(|weight| epilogues.map(|epilogue| (weight, epilogue))) {
-            let form = LinearForm { kind, output, weight, epilogue };
+            let form = LinearForm { output, weight, epilogue, ..LinearForm::plain(kind) };
             let linear = match Linear::of(&machine, form, shape) {
                 Ok(linear) => linear,
                 Err(NativeError::NoAlgorithm { .. }) if epilogue != Epilogue::Nothing && kind != output => continue,

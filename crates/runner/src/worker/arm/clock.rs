@@ -26,7 +26,7 @@ pub fn clock(
 ) -> Result<Arm, Failure> {
     let OpenWorkload { workload, setup, treatment } = open;
     let (case, sets) = (&assigned.case, setup.sets);
-    let factors = scene.operands.task.factors(setup.implementation);
+    let factors = scene.operands.task.factors(&treatment, setup.implementation);
     let kinds = peaks::kinds(case, factors, &treatment, workload.may_use_tf32());
     let algorithm = workload.kernel();
     let mut job = Job(workload);

@@ -25,7 +25,7 @@ impl NativeOpen for Gemm {
         };
         let pass = if let Element::Float(dtype) = spec.element {
             let (weight, epilogue) = (WeightLayout::AlongN, Epilogue::Nothing);
-            native_plans::product(&machine, spec, LinearForm { kind: dtype, output, weight, epilogue })?
+            native_plans::product(&machine, spec, LinearForm { output, weight, epilogue, ..LinearForm::plain(dtype) })?
         } else {
             let shape = shape(spec);
             let output = match self {

@@ -4,6 +4,7 @@
 //! Weights are [n, k]. The optimiser's moments are in f32, whatever the type of the weight.
 
 mod burn;
+mod native;
 mod operands;
 mod optimisers;
 mod reference;
@@ -112,7 +113,7 @@ impl TrainedLinear {
 
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators(TrainedLinear::ALL).burn();
+    zoo.operators(TrainedLinear::ALL).burn().native();
 }
 
 impl Signature for TrainedLinear {
@@ -199,8 +200,12 @@ impl Cost for TrainedLinear {
     }
 
     // Codes are exact in f32, and burn has products of floats alone.
-    fn factors(&self, spec: &Spec, _: Implementation) -> Element {
-        if spec.training.is_some() { F32 } else { spec.element }
+    fn factors(&self, spec: &Spec, implementation: Implementation) -> Element {
+        match (spec.training, implementation) {
+            (None, _) => spec.element,
+            (Some(_), Implementation::Native) => Element::E4m3,
+            (Some(_), _) => F32,
+        }
     }
 }
 

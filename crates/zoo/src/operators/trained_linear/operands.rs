@@ -5,6 +5,7 @@ use crate::Matrix;
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::training::Operands as Formats;
 use calorimeter_recipes::{Float8Training, TrainingRecipe};
+use rayon::prelude::*;
 
 /// One of a layer's products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +51,32 @@ fn stands_for(matrix: &Matrix, format: calorimeter_recipes::format::Format) -> M
 }
 
 fn transposed(matrix: &Matrix) -> Matrix {
+    // Columns of the matrix that lie beside each other in a line of a processor's cache.
+    const BESIDE: usize = 16;
     let Matrix { rows, cols, values } = matrix;
-    let values: Vec<f32> = (0..rows * cols).map(|at| values[at % rows * cols + at / rows]).collect();
-    Matrix { rows: *cols, cols: *rows, values: values.into() }
+    let mut turned = vec![0.0; values.len()];
+    turned.par_chunks_mut(BESIDE * rows).enumerate().for_each(|(band, turned)| {
+        let first = band * BESIDE;
+        for (row, from) in values.chunks(*cols).enumerate() {
+            let beside = &from[first..(first + BESIDE).min(*cols)];
+            beside.iter().enumerate().for_each(|(col, value)| turned[col * rows + row] = *value);
+        }
+    });
+    Matrix { rows: *cols, cols: *rows, values: turned.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transpose_has_columns_for_rows() {
+        for (rows, cols) in [(3, 5), (40, 33), (1, 70), (17, 1)] {
+            let values: Vec<f32> = (0..rows * cols).map(|at| at as f32).collect();
+            let turned = transposed(&Matrix { rows, cols, values: values.into() });
+            assert_eq!((turned.rows, turned.cols), (cols, rows));
+            let right = |at: usize| turned.values[at] == (at % rows * cols + at / rows) as f32;
+            assert!((0..rows * cols).all(right), "{rows} x {cols}");
+        }
+    }
 }

@@ -5,10 +5,10 @@
 
 use burn::tensor::{DType, Tensor, backend::Backend};
 
-const LEARNING_RATE: f64 = 0.01;
-const BETAS: [f64; 2] = [0.9, 0.999];
-const EPSILON: f64 = 1e-8;
-const DECAY: f64 = 0.01;
+pub const LEARNING_RATE: f64 = 0.01;
+pub const BETAS: [f64; 2] = [0.9, 0.999];
+pub const EPSILON: f64 = 1e-8;
+pub const DECAY: f64 = 0.01;
 const STEP: i32 = 10;
 
 /// Operations of AdamW for one weight: three for the first mean and four for the second, two corrections, a root, a sum, a
@@ -18,7 +18,7 @@ pub const ADAMW_FLOPS: u64 = 15;
 pub const SGD_FLOPS: u64 = 2;
 
 /// What makes a mean over the steps so far of one that began with nothing.
-fn correction(beta: f64) -> f64 {
+pub fn correction(beta: f64) -> f64 {
     1.0 / (1.0 - beta.powi(STEP))
 }
 

@@ -1,0 +1,167 @@
+//! Codes of 8 bits of a matrix and of its transpose: what products of them read.
+
+use std::sync::Arc;
+
+use super::{
+    Machine, NativeError,
+    driver::Memory,
+    gpu::ComputeCapability,
+    kernel::{Extent, Geometry, Kernel},
+    nvrtc::Source,
+    sizes::checked_size,
+};
+use crate::SharedScale;
+
+/// What numbers are stored as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Float8Codes {
+    /// Three bits of mantissa, up to 448.
+    E4m3,
+    /// Two, up to 57344.
+    E5m2,
+}
+
+/// How an operand is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LineFormat {
+    /// What its numbers are stored as.
+    pub codes: Float8Codes,
+    /// Which of them share a scale.
+    pub shared: SharedScale,
+    /// Whether scales are powers of two, rounded up so that nothing saturates.
+    pub power_of_two: bool,
+}
+
+/// Which codes are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sides {
+    /// Those of the matrix, with scales of its rows.
+    pub(super) plain: bool,
+    /// Those of the transpose, with scales of the columns.
+    pub(super) turned: bool,
+}
+
+/// Codes with their scales.
+#[derive(Debug)]
+pub(super) struct Coded {
+    pub(super) codes: Memory,
+    pub(super) scales: Memory,
+}
+
+/// The kernels that make codes of a bf16 matrix, and those codes.
+#[derive(Debug)]
+pub(super) struct LineCodes {
+    largest: Kernel,
+    codes: Kernel,
+    /// The largest magnitudes of rows, of columns, or of all.
+    found: Vec<Memory>,
+    pub(super) plain: Option<Coded>,
+    pub(super) turned: Option<Coded>,
+}
+
+/// Rows and columns of what a block of the first kernel takes, and of the second.
+const TILES: [usize; 2] = [256, 128];
+const THREADS: (u32, u32) = (256, 1);
+
+impl LineCodes {
+    /// Compiles for x[rows, columns], both multiples of 16.
+    pub(super) fn new(
+        machine: &Arc<Machine>,
+        format: LineFormat,
+        sides: Sides,
+        (rows, columns): (usize, usize),
+    ) -> Result<Self, NativeError> {
+        machine.require("codes of float8", ComputeCapability::E4M3)?;
+        let rows = checked_size("the number of rows", rows)?;
+        let columns = checked_size("the length of a row", columns)?;
+        let lines = [(sides.plain, rows), (sides.turned, columns)];
+        let lines: Vec<usize> = lines.into_iter().filter(|(wanted, _)| *wanted).map(|(_, lines)| lines).collect();
+        let scales: Vec<usize> = match format.shared {
+            SharedScale::Row => lines,
+            SharedScale::Tensor => vec![1; lines.len()],
+        };
+        let found = match format.shared {
+            SharedScale::Row => scales.clone(),
+            SharedScale::Tensor => vec![1],
+        };
+        let (x, sizes) = (("x", 2 * rows * columns), (rows as u64, columns as u64));
+        let geometry = |tile: usize| -> Result<Geometry, NativeError> {
+            let blocks = rows.div_ceil(tile) * columns.div_ceil(tile);
+            Ok(Geometry { blocks: checked_size("the number of blocks", blocks)? as u32, threads: THREADS })
+        };
+        let words = |lines: &usize| ("largest", 4 * lines);
+        let largest = {
+            let extent = Extent { reads: vec![x], writes: found.iter().map(words).collect(), sizes };
+            let (name, macros) = (LARGEST, macros(LARGEST, format, sides));
+            Kernel::prepare(machine, Source::LargestOfLines, name, macros, extent, geometry(TILES[0])?)?
+        };
+        let codes = {
+            let reads = [x].into_iter().chain(found.iter().map(words)).collect();
+            let writes = scales.iter().flat_map(|lines| [("codes", rows * columns), ("scales", 4 * lines)]).collect();
+            let extent = Extent { reads, writes, sizes };
+            let (name, macros) = (CODES, macros(CODES, format, sides));
+            Kernel::prepare(machine, Source::CodesOfLines, name, macros, extent, geometry(TILES[1])?)?
+        };
+        let memory = |bytes| Memory::allocate(machine.stream(), bytes);
+        let mut coded = scales
+            .iter()
+            .map(|lines| Ok(Coded { codes: memory(rows * columns)?, scales: memory(4 * lines)? }))
+            .collect::<Result<Vec<_>, NativeError>>()?
+            .into_iter();
+        Ok(Self {
+            largest,
+            codes,
+            found: found.iter().map(|lines| memory(4 * lines)).collect::<Result<_, _>>()?,
+            plain: if sides.plain { coded.next() } else { None },
+            turned: if sides.turned { coded.next() } else { None },
+        })
+    }
+
+    /// Enqueues one run.
+    pub(super) fn enqueue(&mut self, x: &Memory) -> Result<(), NativeError> {
+        self.found.iter_mut().try_for_each(|found| found.fill(0))?;
+        self.largest.enqueue_all(&[x], &mut self.found.iter_mut().collect::<Vec<_>>())?;
+        let inputs: Vec<&Memory> = [x].into_iter().chain(&self.found).collect();
+        let written = self.plain.iter_mut().chain(&mut self.turned);
+        let mut written: Vec<&mut Memory> = written.flat_map(|coded| [&mut coded.codes, &mut coded.scales]).collect();
+        self.codes.enqueue_all(&inputs, &mut written)
+    }
+}
+
+const LARGEST: &str = "largest_of_lines";
+const CODES: &str = "codes_of_lines";
+
+fn macros(name: &str, format: LineFormat, sides: Sides) -> Vec<String> {
+    let LineFormat { codes, shared, power_of_two } = format;
+    let lines = shared == SharedScale::Row;
+    let all = [
+        (codes == Float8Codes::E5m2, "CODES_E5M2"),
+        (power_of_two, "POWER_OF_TWO"),
+        (lines, "LINES"),
+        (lines && sides.plain, "OF_ROWS"),
+        (lines && sides.turned, "OF_COLUMNS"),
+        (sides.plain, "PLAIN"),
+        (sides.turned, "TURNED"),
+    ];
+    let set = all.into_iter().filter(|(set, _)| *set).map(|(_, name)| name.to_owned());
+    set.chain([format!("KERNEL={name}")]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::nvrtc::tests::assert_compiles;
+    use super::*;
+
+    #[test]
+    fn the_sources_compile_for_every_format_and_side() {
+        for codes in [Float8Codes::E4m3, Float8Codes::E5m2] {
+            for (shared, power_of_two) in [(SharedScale::Row, true), (SharedScale::Tensor, false)] {
+                for (plain, turned) in [(true, false), (false, true), (true, true)] {
+                    let (format, sides) = (LineFormat { codes, shared, power_of_two }, Sides { plain, turned });
+                    assert_compiles(Source::LargestOfLines, &macros(LARGEST, format, sides));
+                    assert_compiles(Source::CodesOfLines, &macros(CODES, format, sides));
+                }
+            }
+        }
+    }
+}

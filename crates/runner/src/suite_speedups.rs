@@ -2,6 +2,7 @@
 
 use calorimeter_case::Mode;
 use calorimeter_case::record::SuiteSpeedup;
+use calorimeter_sinks::report::Mean;
 use calorimeter_sinks::{Record, Status};
 use calorimeter_timing::SuiteMean;
 use std::collections::HashMap;
@@ -11,9 +12,14 @@ const SEED: u64 = 42;
 
 /// A line for each recipe, or operator, and implementation on a device, in a dtype and regime, in the order of the records.
 pub fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
-    let mut lines: Vec<(SuiteSpeedup, Vec<f64>)> = Vec::new();
+    means(records).into_iter().map(|mean| mean.together).collect()
+}
+
+/// The same, with the places of the records behind each line.
+pub fn means(records: &[Record]) -> Vec<Mean> {
+    let mut lines: Vec<(SuiteSpeedup, Vec<f64>, Vec<usize>)> = Vec::new();
     let mut place_of: HashMap<[String; 5], usize> = HashMap::new();
-    for record in records.iter().filter(|record| record.outcome.status == Status::Ok) {
+    for (index, record) in records.iter().enumerate().filter(|(_, record)| record.outcome.status == Status::Ok) {
         let Some(speedup) = &record.speedup else { continue };
         let case = &record.case;
         let names = [
@@ -31,14 +37,15 @@ pub fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
         let place = *place_of.entry(names).or_insert_with_key(|names| {
             let [recipe, implementation, device, dtype, regime] = names.clone();
             let figures = SuiteSpeedup { recipe, implementation, device, dtype, regime, ..SuiteSpeedup::default() };
-            lines.push((figures, Vec::new()));
+            lines.push((figures, Vec::new(), Vec::new()));
             lines.len() - 1
         });
         lines[place].1.push(speedup.ratio);
+        lines[place].2.push(index);
     }
-    let mean = |(line, ratios): (SuiteSpeedup, Vec<f64>)| {
+    let mean = |(line, ratios, of): (SuiteSpeedup, Vec<f64>, Vec<usize>)| {
         let SuiteMean { ratio, lo, hi, .. } = SuiteMean::of(&ratios, SEED)?;
-        Some(SuiteSpeedup { cases: ratios.len() as u64, ratio, lo, hi, ..line })
+        Some(Mean { together: SuiteSpeedup { cases: ratios.len() as u64, ratio, lo, hi, ..line }, of })
     };
     lines.into_iter().filter_map(mean).collect()
 }

@@ -41,6 +41,7 @@
 //! - [`operators`]: the list that readers of an op benchmark know
 //! - [`accelerator`]: the files of accelerator-microbenchmarks
 //! - [`terminal`]: the live table, the summary and the table of accuracies
+//! - [`report`]: the page that is sent to a colleague, its short form in [`markdown`], and its plots
 //! - [`sink`]: the trait, the list of sinks and [`write_all`]
 //! - [`atomic`]: how every derived file is put in its place
 //!
@@ -54,18 +55,21 @@
 extern crate self as calorimeter_sinks;
 
 pub mod atomic;
+mod causes;
 pub mod columns;
 pub mod dashboard;
 mod error;
 pub mod journal;
 mod left_over;
 mod lock;
+pub mod markdown;
 pub mod memory_page;
 pub mod operators;
 mod pivot;
 mod python;
 mod read_back;
 mod registry;
+pub mod report;
 pub mod sink;
 mod sinks;
 mod spreadsheet;

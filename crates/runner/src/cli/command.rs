@@ -5,6 +5,7 @@ use super::compare::CompareArguments;
 use super::options::{
     AccuracyArguments, CiArguments, DoctorArguments, NoiseArguments, OpsArguments, RunFilesArguments, SuiteArguments,
 };
+use super::report::ReportArguments;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -34,6 +35,8 @@ pub enum Command {
     Ci(CiArguments),
     /// Compare two runs, and fail where something became slower; or two machines by their profiles
     Compare(CompareArguments),
+    /// Make one page of one run or several, to look at and to send on
+    Report(ReportArguments),
     /// List what configuration files can name
     List {
         /// What to list; everything without it

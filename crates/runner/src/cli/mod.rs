@@ -13,6 +13,7 @@ mod noise;
 mod operators;
 mod options;
 mod reference;
+mod report;
 mod run;
 
 use crate::Exit;
@@ -51,6 +52,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Noise(arguments) => noise::noise(arguments),
         Command::Doctor(arguments) => doctor::doctor(arguments),
         Command::Docs { dir, check } => reference::docs(&dir, check),
+        Command::Report(arguments) => report::report(arguments),
         Command::Schema => printed(&crate::dialects::schema()),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -3,6 +3,7 @@
 use super::case::CaseChange;
 use super::comparison::Comparison;
 use super::words;
+use calorimeter_sinks::markdown::in_a_cell;
 
 /// A summary, a table of what changed, and what a reader should know.
 pub fn markdown(comparison: &Comparison, all: bool) -> String {
@@ -31,19 +32,4 @@ fn row(case: &CaseChange) -> String {
     let ratio = case.ratio.as_ref().map_or_else(String::new, words::ratio);
     let remarks = in_a_cell(&words::remarks(case).join("; "));
     format!("| {} | `{}` | {ratio} | {was} | {is} | {remarks} |\n", case.finding.as_str(), in_a_cell(&case.id))
-}
-
-/// Text that ends no cell and no line, and begins no element of HTML.
-fn in_a_cell(text: &str) -> String {
-    text.replace('|', "\\|").replace(['\n', '\r'], " ").replace('<', "&lt;")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reason_stays_in_its_cell() {
-        assert_eq!(in_a_cell("a | b\r\n<img src=x>"), "a \\| b  &lt;img src=x>");
-    }
 }

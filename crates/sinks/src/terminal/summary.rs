@@ -1,10 +1,10 @@
 //! What to say when a run is over.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use super::text::{four_digits, indented};
 use super::{Colour, RECIPE_WIDTH, bold, group, paint};
+use crate::causes::{Cause, causes, warnings};
 use crate::journal::count_by_status;
 use calorimeter_case::record::{Record, Status, SuiteSpeedup};
 
@@ -36,7 +36,7 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], colour: Colour) -> St
     if !causes.is_empty() {
         lines.push(bold("not measured", colour));
         for cause in &causes {
-            lines.extend(cause.lines(colour));
+            lines.extend(told(cause, colour));
         }
     }
     let warnings = warnings(records);
@@ -114,61 +114,20 @@ fn position_or_push<K: PartialEq, V: Default>(list: &mut Vec<(K, V)>, key: K) ->
     })
 }
 
-/// Cases that ended alike.
-struct Cause<'a> {
-    status: Status,
-    reason: &'a str,
-    ids: Vec<&'a str>,
-}
-
-impl Cause<'_> {
-    fn lines(&self, colour: Colour) -> Vec<String> {
-        let mut lines = vec![format!("  {}, {}", paint(self.status.as_str(), "33", colour), cases(self.ids.len()))];
-        if !self.reason.is_empty() {
-            lines.push(indented(self.reason, 4));
-        }
-        // Nobody waited for what does not exist here: a few show which are meant.
-        let listed = if self.status == Status::Unsupported { 3 } else { MOST_LISTED };
-        lines.extend(self.ids.iter().take(listed).map(|id| format!("      {id}")));
-        if self.ids.len() > listed {
-            lines.push(format!("      and {} more", self.ids.len() - listed));
-        }
-        lines
+fn told(cause: &Cause, colour: Colour) -> Vec<String> {
+    let mut lines = vec![format!("  {}, {}", paint(cause.status.as_str(), "33", colour), cases(cause.ids.len()))];
+    if !cause.reason.is_empty() {
+        lines.push(indented(cause.reason, 4));
     }
+    // Nobody waited for what does not exist here: a few show which are meant.
+    let listed = if cause.status == Status::Unsupported { 3 } else { MOST_LISTED };
+    lines.extend(cause.ids.iter().take(listed).map(|id| format!("      {id}")));
+    if cause.ids.len() > listed {
+        lines.push(format!("      and {} more", cause.ids.len() - listed));
+    }
+    lines
 }
 
 fn cases(count: usize) -> String {
     if count == 1 { "1 case".into() } else { format!("{count} cases") }
-}
-
-/// What went wrong comes first, what was never going to run after it; the more frequent before the rarer.
-fn causes(records: &[Record]) -> Vec<Cause<'_>> {
-    let mut causes: Vec<Cause> = Vec::new();
-    let mut place_of: HashMap<(Status, &str), usize> = HashMap::new();
-    for record in records.iter().filter(|record| record.outcome.status != Status::Ok) {
-        let reason = record.outcome.reason.as_deref().unwrap_or_default();
-        let place = *place_of.entry((record.outcome.status, reason)).or_insert(causes.len());
-        if place == causes.len() {
-            causes.push(Cause { status: record.outcome.status, reason, ids: Vec::new() });
-        }
-        causes[place].ids.push(&record.case.id);
-    }
-    let rank = |status| Status::ALL.iter().position(|known| *known == status);
-    causes.sort_by_key(|cause| (rank(cause.status), Reverse(cause.ids.len())));
-    causes
-}
-
-/// How often each was given, the most frequent first.
-fn warnings(records: &[Record]) -> Vec<(&str, usize)> {
-    let mut warnings: Vec<(&str, usize)> = Vec::new();
-    let mut place_of = HashMap::new();
-    for warning in records.iter().flat_map(|record| &record.outcome.warnings) {
-        let place = *place_of.entry(warning).or_insert(warnings.len());
-        if place == warnings.len() {
-            warnings.push((warning, 0));
-        }
-        warnings[place].1 += 1;
-    }
-    warnings.sort_by_key(|(_, count)| Reverse(*count));
-    warnings
 }

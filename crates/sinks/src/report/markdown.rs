@@ -1,0 +1,72 @@
+//! The summary as Markdown, for a pull request or a message.
+
+use super::ReportedRun;
+use super::summary::{CauseLine, MeanLine, Summary};
+use crate::markdown::{code, in_a_cell};
+
+/// How the cases ended, what each recipe buys, and why something has no time.
+pub fn markdown(runs: &[ReportedRun]) -> String {
+    let summary = Summary::of(runs);
+    let statuses: Vec<String> = summary.statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    let names: Vec<String> = runs.iter().map(|run| code(&run.name)).collect();
+    let mut text = format!("### {}\n\n{} cases: **{}**\n", names.join(", "), summary.cases, statuses.join(", "));
+    for run in runs {
+        text += &machine(run).map_or_else(String::new, |machine| format!("- {machine}\n"));
+    }
+    if !summary.means.is_empty() {
+        text +=
+            "\n| recipe | kernels | where | cases | geometric mean | best | worst |\n|---|---|---|---|---|---|---|\n";
+        text.extend(summary.means.iter().map(|line| mean(line, runs)));
+    }
+    if !summary.causes.is_empty() {
+        text += "\n| not measured | cases | why |\n|---|---|---|\n";
+        text.extend(summary.causes.iter().map(cause));
+    }
+    text
+}
+
+fn machine(run: &ReportedRun) -> Option<String> {
+    let header = run.read.header.as_ref()?;
+    let of = |name: &str| header.environment.get(name).and_then(|value| value.as_str());
+    let devices = header.environment.get("devices").and_then(|devices| devices.as_array()).into_iter().flatten();
+    let devices = devices.filter_map(|device| {
+        let of = |name: &str| device.get(name)?.as_str().filter(|text| !text.is_empty());
+        Some(format!(
+            "{} {}{}",
+            of("device")?,
+            of("name")?,
+            of("driver").map_or_else(String::new, |d| format!(", {d}"))
+        ))
+    });
+    let facts: Vec<String> = devices.chain(of("cpu").map(String::from)).chain(of("os").map(String::from)).collect();
+    Some(format!("{}, started {}: {}", code(&run.name), in_a_cell(&header.started), in_a_cell(&facts.join("; "))))
+}
+
+fn mean(line: &MeanLine, runs: &[ReportedRun]) -> String {
+    let MeanLine { run, together, best, worst } = line;
+    let interval = match (together.lo, together.hi) {
+        (Some(lo), Some(hi)) => format!(" [{lo:.3}, {hi:.3}]"),
+        _ => String::new(),
+    };
+    let run = if runs.len() > 1 { format!("{}, ", code(&runs[*run].name)) } else { String::new() };
+    format!(
+        "| {} | {} | {run}{}, {}, {} | {} | {:.3}x{interval} | {:.3}x at {} | {:.3}x at {} |\n",
+        code(&together.recipe),
+        in_a_cell(&together.implementation),
+        in_a_cell(&together.device),
+        in_a_cell(&together.dtype),
+        in_a_cell(&together.regime),
+        together.cases,
+        together.ratio,
+        best.ratio,
+        in_a_cell(&best.shape),
+        worst.ratio,
+        in_a_cell(&worst.shape),
+    )
+}
+
+fn cause(CauseLine { status, reason, cases, examples }: &CauseLine) -> String {
+    let examples: Vec<String> = examples.iter().map(|id| code(id)).collect();
+    let more = if *cases > examples.len() { ", …" } else { "" };
+    format!("| {status} | {cases} | {}: {}{more} |\n", in_a_cell(reason), examples.join(", "))
+}

@@ -1,0 +1,244 @@
+//! Records as columns, each text once: the form in which they lie in a page.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::Path;
+
+use serde::{Serialize, Serializer};
+
+use super::links::Way;
+use super::{ReportedRun, records};
+use crate::columns::{COLUMNS, Cell, Kind};
+use crate::record::Record;
+
+/// A column with a cell for each record.
+#[derive(Serialize)]
+pub(super) struct Packed<'a> {
+    name: Cow<'a, str>,
+    unit: &'static str,
+    doc: Cow<'static, str>,
+    kind: &'static str,
+    #[serde(flatten)]
+    cells: Cells<'a>,
+}
+
+/// A cell without a value was not measured.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Cells<'a> {
+    Numbers { numbers: Vec<Option<Figure>> },
+    Words { words: Vec<Cow<'a, str>>, at: Vec<Option<u32>> },
+}
+
+/// Six digits are more than any measurement has. Whole numbers are written without a point.
+#[derive(Clone, Copy)]
+struct Figure(f64);
+
+impl Serialize for Figure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let whole = self.0.fract() == 0.0 && self.0.abs() < 9e15;
+        if whole { serializer.serialize_i64(self.0 as i64) } else { serializer.serialize_f64(self.0) }
+    }
+}
+
+impl Figure {
+    fn rounded(value: f64) -> Self {
+        Self(format!("{value:.5e}").parse().unwrap_or(value))
+    }
+}
+
+/// Every column in which something stands. Series are too long for a page, and axes come from the shape.
+pub(super) fn packed<'a>(runs: &'a [ReportedRun], page: &Path) -> Vec<Packed<'a>> {
+    let mut columns = Vec::new();
+    if runs.len() > 1 {
+        let names = runs.iter().flat_map(|run| run.read.records.iter().map(|_| Some(run.name.as_str().into())));
+        columns.extend(words("run", "the run it belongs to", names));
+    }
+    for column in COLUMNS.iter().filter(|column| !["windows", "m", "k", "n"].contains(&column.name)) {
+        let cells = records(runs).map(|record| column.cell(record));
+        let found = match column.kind {
+            Kind::Text => words(column.name, column.doc, cells.map(|cell| cell.and_then(text))),
+            _ => numbers(column.name.into(), column.unit, column.doc, cells.map(|cell| cell.and_then(number))),
+        };
+        let kind = if column.kind == Kind::Flag { "flag" } else { found.as_ref().map_or("", |found| found.kind) };
+        columns.extend(found.map(|found| Packed { kind, ..found }));
+        if column.name == "shape" {
+            columns.extend(axes(runs));
+        }
+        if column.name == "memory_percent" {
+            columns.extend(peaks(runs));
+        }
+    }
+    columns.extend(links(runs, page));
+    columns
+}
+
+fn text(cell: Cell<'_>) -> Option<Cow<'_, str>> {
+    if let Cell::Text(text) = cell { Some(text) } else { None }
+}
+
+fn number(cell: Cell<'_>) -> Option<Figure> {
+    match cell {
+        Cell::Count(count) => Some(Figure(count as f64)),
+        Cell::Number(number) => Some(Figure::rounded(number)),
+        Cell::Flag(flag) => Some(Figure(f64::from(u8::from(flag)))),
+        Cell::Text(_) => None,
+    }
+}
+
+/// The axes of all shapes, in the order in which they first come.
+fn axes(runs: &[ReportedRun]) -> Vec<Packed<'_>> {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in records(runs).flat_map(|record| record.case.shape.iter()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let column = |name: &'_ str| {
+        let sizes = records(runs).map(|record| record.case.shape.get(name).map(|size| Figure(size as f64)));
+        numbers(Cow::Owned(name.to_owned()), "", "an axis of the shape", sizes)
+            .map(|axis| Packed { kind: "axis", ..axis })
+    };
+    names.into_iter().filter_map(column).collect()
+}
+
+/// What the machine reaches, as each record tells it.
+fn peaks(runs: &[ReportedRun]) -> impl Iterator<Item = Packed<'_>> {
+    let peak = |of: fn(&Record) -> Option<f64>| records(runs).map(move |record| of(record).map(Figure::rounded));
+    let operations = peak(|record| record.rates.roofline.as_ref()?.peak_tflops);
+    let bytes = peak(|record| record.rates.roofline.as_ref()?.peak_gbps);
+    let columns = [
+        numbers("peak_tflops".into(), "10¹² operations/s", "the compute peak under continuous load", operations),
+        numbers("peak_gbps".into(), "10⁹ bytes/s", "the peak of memory or cache", bytes),
+    ];
+    columns.into_iter().flatten()
+}
+
+/// Where the files of a case are, seen from the page.
+fn links<'a>(runs: &'a [ReportedRun], page: &Path) -> impl Iterator<Item = Packed<'a>> {
+    let link = |file: fn(&Record) -> Option<std::path::PathBuf>| {
+        let of_run = |run: &'a ReportedRun| {
+            let way = Way::from_to(page, &run.dir);
+            let addresses = run.read.records.iter().map(|record| way.to(&file(record)?).map(Cow::Owned));
+            addresses.collect::<Vec<_>>()
+        };
+        runs.iter().flat_map(of_run).collect::<Vec<_>>().into_iter()
+    };
+    let trace = link(|record| record.profile.trace.as_ref().map(Into::into));
+    let memory = link(|record| Some(Path::new(record.footprint.memory_profile.as_ref()?).join("memory.html")));
+    let columns = [words("trace_link", "", trace), words("memory_link", "", memory)];
+    columns.into_iter().flatten().map(|column| Packed { kind: "link", ..column })
+}
+
+fn numbers<'a>(
+    name: Cow<'a, str>,
+    unit: &'static str,
+    doc: &'static str,
+    cells: impl Iterator<Item = Option<Figure>>,
+) -> Option<Packed<'a>> {
+    let numbers: Vec<Option<Figure>> = cells.collect();
+    let some = numbers.iter().any(Option::is_some);
+    some.then(|| Packed { name, unit, doc: plain(doc), kind: "number", cells: Cells::Numbers { numbers } })
+}
+
+fn words<'a>(
+    name: &'a str,
+    doc: &'static str,
+    cells: impl Iterator<Item = Option<Cow<'a, str>>>,
+) -> Option<Packed<'a>> {
+    let mut words: Vec<Cow<str>> = Vec::new();
+    let mut place_of: HashMap<Cow<str>, u32> = HashMap::new();
+    let mut place = |text: Cow<'a, str>| {
+        *place_of.entry(text).or_insert_with_key(|text| {
+            words.push(text.clone());
+            words.len() as u32 - 1
+        })
+    };
+    let at: Vec<Option<u32>> = cells.map(|cell| cell.map(&mut place)).collect();
+    let some = !words.is_empty();
+    some.then(|| Packed {
+        name: name.into(),
+        unit: "",
+        doc: plain(doc),
+        kind: "text",
+        cells: Cells::Words { words, at },
+    })
+}
+
+/// What a piece of Markdown says, without the marks of code and the targets of links.
+fn plain(markdown: &'static str) -> Cow<'static, str> {
+    if !markdown.contains(['`', '[']) {
+        return markdown.into();
+    }
+    let mut plain = String::new();
+    let mut rest = markdown;
+    while let Some((before, (text, after))) =
+        rest.split_once('[').and_then(|(before, link)| Some((before, link.split_once("](")?)))
+    {
+        plain += before;
+        plain += text;
+        rest = after.split_once(')').map_or("", |(_, after)| after);
+    }
+    (plain + rest).replace('`', "").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ReadBack;
+    use crate::record::{Estimate, Roofline};
+    use crate::{Case, Status};
+    use serde_json::{Value, json};
+
+    fn run(name: &str, records: Vec<Record>) -> ReportedRun {
+        let read = ReadBack { header: None, resumed: vec![], records };
+        ReportedRun { name: name.into(), dir: "gone".into(), read, means: vec![] }
+    }
+
+    fn columns(runs: &[ReportedRun]) -> Vec<Value> {
+        let Value::Array(columns) = serde_json::to_value(packed(runs, Path::new("."))).unwrap() else { panic!() };
+        columns
+    }
+
+    fn column<'a>(columns: &'a [Value], name: &str) -> &'a Value {
+        columns.iter().find(|column| column["name"] == name).unwrap_or_else(|| panic!("no {name}"))
+    }
+
+    #[test]
+    fn a_column_holds_each_text_once_and_numbers_with_six_digits() {
+        let record = |recipe: &str, nanos: f64, axis: &'static str| {
+            let case = Case { recipe: recipe.parse().unwrap(), shape: [(axis, 7)].into(), ..Case::default() };
+            let mut record = Record::new(case, Status::Ok);
+            record.time.time_ns = Some(Estimate { median: nanos, lo: None, hi: None });
+            record.time.converged = Some(true);
+            record
+        };
+        let mut first = record("int8wo", 1.23456789e-3, "m");
+        let roofline = Roofline { peak_gbps: Some(100.0), ..Roofline::default() };
+        first.rates.roofline = Some(Box::new(roofline));
+        let runs =
+            [run("a", vec![first, record("mxfp8", 1000.0, "batch")]), run("b", vec![record("int8wo", 12.0, "m")])];
+        let columns = columns(&runs);
+        let recipe = column(&columns, "recipe");
+        assert_eq!((&recipe["words"], &recipe["at"]), (&json!(["int8wo", "mxfp8"]), &json!([0, 1, 0])));
+        assert_eq!(column(&columns, "run")["words"], json!(["a", "b"]));
+        assert_eq!(column(&columns, "time_ns")["numbers"].to_string(), "[0.00123457,1000,12]");
+        assert_eq!(column(&columns, "converged")["kind"], "flag");
+        let batch = column(&columns, "batch");
+        assert_eq!((&batch["kind"], &batch["numbers"]), (&json!("axis"), &json!([null, 7, null])));
+        assert_eq!(column(&columns, "peak_gbps")["numbers"], json!([100, null, null]));
+        // What nobody measured has no column, and axes have one.
+        let names: Vec<&str> = columns.iter().map(|column| column["name"].as_str().unwrap()).collect();
+        assert!(!names.contains(&"sqnr_db") && !names.contains(&"windows"), "{names:?}");
+        assert_eq!(names.iter().filter(|name| **name == "m").count(), 1);
+    }
+
+    #[test]
+    fn what_a_column_means_is_told_without_markup() {
+        assert_eq!(
+            plain("`fused` where: see [Method](method.md#a) or [`b`](c.md), `d`"),
+            "fused where: see Method or b, d"
+        );
+        assert_eq!(plain("an [ and no link"), "an [ and no link");
+    }
+}

@@ -1,0 +1,102 @@
+//! The page: its frame, its style, its scripts, and the records.
+
+use serde::Serialize;
+use serde_json::Value;
+use std::path::Path;
+
+use super::ReportedRun;
+use super::packed::{Packed, packed};
+use super::summary::Summary;
+
+const FRAME: &str = include_str!("page/frame.html");
+const STYLE: &str = include_str!("page/style.css");
+
+/// In the order in which they need each other.
+const SCRIPTS: [&str; 14] = [
+    include_str!("page/data.js"),
+    include_str!("page/element.js"),
+    include_str!("page/figures.js"),
+    include_str!("page/filter.js"),
+    include_str!("page/record.js"),
+    include_str!("page/chart.js"),
+    include_str!("page/summary.js"),
+    include_str!("page/heat_map.js"),
+    include_str!("page/roofline.js"),
+    include_str!("page/sizes.js"),
+    include_str!("page/accuracy.js"),
+    include_str!("page/groups.js"),
+    include_str!("page/machine.js"),
+    include_str!("page/table.js"),
+];
+
+/// The page as it lies in a folder.
+pub(super) fn html(runs: &[ReportedRun], folder: &Path) -> Result<String, String> {
+    let data =
+        Data { summary: Summary::of(runs), runs: runs.iter().map(Facts::of).collect(), columns: packed(runs, folder) };
+    let json = serde_json::to_string(&data).map_err(|cause| cause.to_string())?;
+    // These occur in strings only, where an escape means the same, and nothing can end the script element early.
+    let json = json.replace('<', r"\u003c").replace('>', r"\u003e").replace('&', r"\u0026");
+    let page = FRAME.replacen("{{style}}", STYLE, 1).replacen("{{script}}", &SCRIPTS.concat(), 1);
+    // Last, so that nothing in the records is taken for a place.
+    Ok(page.replacen("{{data}}", &json, 1))
+}
+
+/// What the page's scripts are given.
+#[derive(Serialize)]
+struct Data<'a> {
+    summary: Summary<'a>,
+    runs: Vec<Facts<'a>>,
+    columns: Vec<Packed<'a>>,
+}
+
+/// Where a run comes from. A Parquet file that lies alone does not tell.
+#[derive(Serialize)]
+struct Facts<'a> {
+    name: &'a str,
+    cases: usize,
+    planned: Option<u64>,
+    started: Option<&'a str>,
+    resumed: Vec<&'a str>,
+    id: Option<&'a str>,
+    argv: &'a [String],
+    environment: Option<&'a Value>,
+    sources: Vec<Source<'a>>,
+}
+
+/// A configuration file of the run.
+#[derive(Serialize)]
+struct Source<'a> {
+    path: &'a str,
+    text: &'a str,
+    /// Whether the file was longer.
+    cut: bool,
+}
+
+/// Longer ones were written by programs, and a page is for people.
+const MOST_OF_A_SOURCE: usize = 16 << 10;
+
+impl<'a> Facts<'a> {
+    fn of(run: &'a ReportedRun) -> Self {
+        let header = run.read.header.as_ref();
+        let sources = header.and_then(|header| header.config.get("sources")?.as_array()).into_iter().flatten();
+        Self {
+            name: &run.name,
+            cases: run.read.records.len(),
+            planned: header.map(|header| header.plan_cases),
+            started: header.map(|header| header.started.as_str()),
+            resumed: run.read.resumed.iter().map(|resumed| resumed.time.as_str()).collect(),
+            id: header.map(|header| header.run_id.as_str()),
+            argv: header.map_or(&[], |header| &header.argv),
+            environment: header.map(|header| &header.environment),
+            sources: sources.filter_map(Source::of).collect(),
+        }
+    }
+}
+
+impl<'a> Source<'a> {
+    fn of(source: &'a Value) -> Option<Self> {
+        let (path, whole) = (source.get("path")?.as_str()?, source.get("text")?.as_str()?);
+        let text = &whole[..whole.floor_char_boundary(MOST_OF_A_SOURCE)];
+        Some(Self { path, text, cut: text.len() < whole.len() })
+    }
+}

@@ -1,0 +1,158 @@
+// Points, lines and intervals over two axes, most often logarithmic.
+const pen = document.createElement("canvas").getContext("2d");
+function widthOf(text) {
+  pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return pen.measureText(text).width;
+}
+
+// Colour says what is compared and form says whose kernels ran, the same everywhere on the page. The second eight colours are
+// those of the first, hollow.
+const MEASURED = ALL_ROWS.filter(isOk);
+const WHATS = distinct(MEASURED, what).filter((name) => name !== "baseline");
+const IMPLEMENTATIONS = distinct(MEASURED, (row) => get("implementation", row));
+function look(row) {
+  const place = WHATS.indexOf(what(row)) % 16;
+  const colour = place < 0 ? "s8" : `s${place % 8}${place >= 8 ? " hollow" : ""}`;
+  return { colour, form: FORMS[IMPLEMENTATIONS.indexOf(get("implementation", row)) % FORMS.length] };
+}
+const FORMS = [
+  (r) => `m${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`,
+  (r) => `m${-r * 0.9} ${-r * 0.9}h${r * 1.8}v${r * 1.8}h${-r * 1.8}z`,
+  (r) => `m0 ${-r * 1.25}l${r * 1.15} ${r * 2}h${-r * 2.3}z`,
+  (r) => `m0 ${-r * 1.35}l${r * 1.35} ${r * 1.35}l${-r * 1.35} ${r * 1.35}l${-r * 1.35} ${-r * 1.35}z`,
+  (r) => `m${-r * 0.4} ${-r * 1.2}h${r * 0.8}v${r * 0.8}h${r * 0.8}v${r * 0.8}h${-r * 0.8}v${r * 0.8}h${-r * 0.8}v${-r * 0.8}h${-r * 0.8}v${-r * 0.8}h${r * 0.8}z`,
+];
+
+function legend(series) {
+  const item = ({ name, colour, form }) => element("li", {},
+    shape("svg", { class: colour, viewBox: "-8 -6 16 12", "aria-hidden": "true" }, shape("path", { class: "points", d: `M0 0${form(4.5)}` })), name);
+  return element("ul", { class: "legend" }, ...series.map(item));
+}
+
+// Round values between two ends.
+function ticks(low, high, log, most) {
+  const found = [];
+  if (log) {
+    const decades = Math.log10(high / low);
+    const steps = decades > most ? [1] : decades > most / 3 ? [1, 3] : [1, 2, 5];
+    const every = Math.max(1, Math.ceil(decades / most));
+    for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
+      if (power % every !== 0) continue;
+      for (const step of steps) found.push(step * 10 ** power);
+    }
+    const inside = found.filter((value) => value >= low * 0.999 && value <= high * 1.001);
+    if (inside.length >= 2) return inside;
+    found.length = 0;
+  }
+  const rough = (high - low) / most, power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= rough * 0.999);
+  for (let value = Math.ceil(low / step) * step; value <= high * 1.000001; value += step) found.push(Number(value.toPrecision(12)));
+  return found;
+}
+
+// What lies between the ends, with a little room around.
+function range(values, log) {
+  let low = Infinity, high = -Infinity;
+  for (const value of values) { low = Math.min(low, value); high = Math.max(high, value); }
+  if (log) {
+    const room = Math.max((high / low) ** 0.04, 1.08);
+    return [low / room, high * room];
+  }
+  const room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+  return [low - room, high + room];
+}
+
+// `x` and `y` have a label, a way to write a value, whether they are logarithmic and, if they are not to follow from the points,
+// a range. `series` have a name, a look and points; `under` draws before them.
+function chart(place, room, { title, x, y, series, under, lines = false, height = 380 }) {
+  // The panel has a border and room inside.
+  const width = Math.max(room - 26, 220);
+  const points = series.flatMap((one) => one.points);
+  const xs = x.range ?? range(points.map((point) => point.x), x.log);
+  const ys = y.range ?? range(points.flatMap((point) => [point.lo ?? point.y, point.hi ?? point.y]), y.log);
+  const yTicks = ticks(...ys, y.log, 7);
+  const left = Math.ceil(Math.max(...yTicks.map((tick) => widthOf(y.text(tick))))) + 10, right = width - 12;
+  const top = 26, bottom = height - 42;
+  const along = (value, [low, high], log) => log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+  const X = (value) => left + (right - left) * along(value, xs, x.log);
+  const Y = (value) => bottom - (bottom - top) * along(value, ys, y.log);
+
+  const drawn = shape("svg", { class: "chart", height, viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: 0,
+    "aria-label": `${title}: ${cases(points.length)}. Arrow keys go from point to point, Enter opens one.` });
+  for (const tick of yTicks) {
+    drawn.append(shape("line", { class: "grid", x1: left, x2: right, y1: Y(tick), y2: Y(tick) }),
+      shape("text", { x: left - 6, y: Y(tick) + 4, "text-anchor": "end" }, y.text(tick)));
+  }
+  let free = 0;
+  for (const tick of ticks(...xs, x.log, Math.max(2, Math.floor((right - left) / 80)))) {
+    drawn.append(shape("line", { class: "grid", x1: X(tick), x2: X(tick), y1: top, y2: bottom }));
+    const half = widthOf(x.text(tick)) / 2;
+    if (X(tick) - half < free || X(tick) + half > width) continue;
+    free = X(tick) + half + 10;
+    drawn.append(shape("text", { x: X(tick), y: bottom + 17, "text-anchor": "middle" }, x.text(tick)));
+  }
+  drawn.append(shape("text", { class: "name", x: left, y: 14 }, y.label),
+    shape("text", { class: "name", x: right, y: height - 6, "text-anchor": "end" }, x.label));
+  const inner = shape("svg", { x: left - 6, y: top - 6, width: right - left + 12, height: bottom - top + 12,
+    viewBox: `${left - 6} ${top - 6} ${right - left + 12} ${bottom - top + 12}` });
+  drawn.append(inner);
+  under?.({ inner, X, Y, xs, ys, left, right, top, bottom });
+
+  const size = points.length > 2000 ? 2.2 : points.length > 300 ? 3 : 4.2;
+  for (const { colour, form, points, faded, large } of series) {
+    const at = (point) => `M${X(point.x).toFixed(1)} ${Y(point.y).toFixed(1)}`;
+    if (lines && points.length > 1) inner.append(shape("path", { class: `line ${colour}`, d: points.map(at).join("").replaceAll("M", "L").replace("L", "M") }));
+    const intervals = points.filter((point) => point.lo !== undefined);
+    if (intervals.length > 0) {
+      const d = intervals.map((point) => `M${X(point.x).toFixed(1)} ${Y(point.lo).toFixed(1)}V${Y(point.hi).toFixed(1)}`);
+      inner.append(shape("path", { class: `interval ${colour}`, d: d.join("") }));
+    }
+    inner.append(shape("path", { class: `points ${colour}${faded ? " faded" : ""}`, d: points.map((point) => at(point) + form(large ? 6.5 : size)).join("") }));
+  }
+
+  const ring = shape("circle", { class: "ring", r: 8, visibility: "hidden" });
+  inner.append(ring);
+  const ordered = points.filter((point) => point.tip).sort((a, b) => a.x - b.x || a.y - b.y);
+  let current = -1;
+  const mark = (index) => {
+    current = index;
+    if (index < 0) { ring.setAttribute("visibility", "hidden"); hideTip(); return; }
+    const point = ordered[index], box = drawn.getBoundingClientRect();
+    ring.setAttribute("cx", X(point.x));
+    ring.setAttribute("cy", Y(point.y));
+    ring.setAttribute("visibility", "visible");
+    showTip(point.tip(), box.left + X(point.x), box.top + Y(point.y));
+  };
+  const open = () => { if (ordered[current]?.row !== undefined) { const { row } = ordered[current]; mark(-1); openRecord(row); } };
+  drawn.addEventListener("pointermove", (event) => {
+    const box = drawn.getBoundingClientRect(), px = event.clientX - box.left, py = event.clientY - box.top;
+    let best = -1, nearest = 18 ** 2;
+    ordered.forEach((point, index) => {
+      const far = (X(point.x) - px) ** 2 + (Y(point.y) - py) ** 2;
+      if (far < nearest) { nearest = far; best = index; }
+    });
+    if (best !== current) mark(best);
+  });
+  drawn.addEventListener("pointerleave", () => mark(-1));
+  drawn.addEventListener("blur", () => mark(-1));
+  drawn.addEventListener("click", open);
+  drawn.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (event.key === "Enter") open();
+    else if (event.key === "Escape") mark(-1);
+    else if (step === undefined || ordered.length === 0) return;
+    else mark((current + step + ordered.length) % ordered.length);
+    event.preventDefault();
+  });
+  place.append(element("div", { class: "panel" }, drawn, legend(series.filter(({ faded }) => !faded))));
+}
+
+// Rows as series, one for each thing and whose kernels ran; a row without both values is left out.
+function seriesOf(rows, point) {
+  const made = [];
+  for (const [name, group] of grouped(rows, who)) {
+    const points = group.map((row) => point(row)).filter((found) => found !== null);
+    if (points.length > 0) made.push({ name, ...look(group[0]), points });
+  }
+  return made;
+}

@@ -1,0 +1,113 @@
+"use strict";
+// The records, column by column, and what is derived from a row of them.
+const data = JSON.parse(document.getElementById("data").textContent);
+const columns = new Map(data.columns.map((column) => [column.name, column]));
+const CASES = data.summary.cases;
+const ALL_ROWS = Array.from({ length: CASES }, (_, row) => row);
+
+function cell(column, row) {
+  if (column.numbers) return column.numbers[row];
+  const at = column.at[row];
+  return at === null ? null : column.words[at];
+}
+function get(name, row) {
+  const column = columns.get(name);
+  return column === undefined ? null : cell(column, row);
+}
+const AXES = data.columns.filter((column) => column.kind === "axis").map((column) => column.name);
+
+// A text for each row, worked out once.
+function perRow(read) {
+  const known = new Array(CASES);
+  return (row) => known[row] ??= read(row);
+}
+const isModel = (row) => ["inference", "training"].includes(get("mode", row));
+const joined = (parts, between) => parts.filter((part) => part !== null && part !== "").join(between);
+const recipe = perRow((row) => joined([joined([get("recipe", row), get("sparsity", row)], "+"), get("scaling", row)], " "));
+// What is compared: the recipe of a model, and an operator by its own name.
+const what = perRow((row) => isModel(row) ? recipe(row) : get("workload", row));
+const who = perRow((row) => `${what(row)} · ${get("implementation", row)}`);
+const isOk = (row) => get("status", row) === "ok";
+
+// Text that rows can be chosen and ordered by.
+const FIELDS = [
+  { name: "run", label: "run", read: (row) => get("run", row) },
+  { name: "mode", label: "mode", read: (row) => get("mode", row) },
+  { name: "workload", label: "workload", read: (row) => get("workload", row) },
+  { name: "recipe", label: "recipe", read: recipe },
+  { name: "implementation", label: "kernels", read: (row) => get("implementation", row) },
+  { name: "device", label: "device", read: (row) => get("device", row) },
+  { name: "dtype", label: "dtype", read: (row) => get("dtype", row) },
+  { name: "regime", label: "regime", read: (row) => get("regime", row) },
+  { name: "status", label: "status", read: (row) => get("status", row) },
+];
+
+function distinct(rows, read) {
+  const found = new Set();
+  for (const row of rows) {
+    const value = read(row);
+    if (value !== null && value !== "") found.add(value);
+  }
+  return [...found];
+}
+function grouped(rows, read) {
+  const groups = new Map();
+  for (const row of rows) {
+    const key = read(row);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [row]); else group.push(row);
+  }
+  return groups;
+}
+
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+const geometricMean = (values) => Math.exp(sum(values.map(Math.log)) / values.length);
+function median(values) {
+  const sorted = [...values].sort((a, b) => a - b), middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+// The values that are there, of some rows.
+function values(rows, name) {
+  const column = columns.get(name);
+  return column === undefined ? [] : rows.map((row) => cell(column, row)).filter((value) => value !== null);
+}
+const positive = (rows, name) => values(rows, name).filter((value) => value > 0);
+
+// Figures as people read them.
+function digits(value, count = 4) {
+  if (value === 0) return "0";
+  const size = Math.floor(Math.log10(Math.abs(value)));
+  if (size < -4) return value.toExponential(count - 1);
+  return value.toLocaleString("en", { maximumFractionDigits: Math.max(0, count - 1 - size), useGrouping: size >= 4 });
+}
+function scaled(value, units) {
+  let index = 0;
+  while (index + 1 < units.length && Math.abs(value) >= units[index + 1][1]) index++;
+  return `${digits(value / units[index][1])} ${units[index][0]}`;
+}
+const BYTES = [["B", 1], ["KiB", 2 ** 10], ["MiB", 2 ** 20], ["GiB", 2 ** 30], ["TiB", 2 ** 40]];
+const TIMES = [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]];
+const LETTERS = [["", 1], ["k", 1e3], ["M", 1e6], ["G", 1e9], ["T", 1e12], ["P", 1e15]];
+const bytes = (value) => scaled(value, BYTES);
+const time = (value) => scaled(value, TIMES);
+const letters = (value) => value < 1 ? `${digits(value)} ` : scaled(value, LETTERS);
+const operations = (value) => `${letters(value)}FLOP/s`;
+const bytesPerSecond = (value) => `${letters(value)}B/s`;
+// Always three digits, so that figures under one another can be compared.
+const times = (value) => `${value >= 999.5 || value < 1e-4 ? digits(value, 3) : Number(value).toPrecision(3)}×`;
+const percent = (value) => `${digits(value, 3)} %`;
+const count = (value) => value.toLocaleString("en");
+const cases = (number) => number === 1 ? "1 case" : `${count(number)} cases`;
+
+// How a column's cell is written.
+const WRITTEN = { ns: time, bytes, "%": percent, "10¹² operations/s": (value) => operations(value * 1e12),
+  "10⁹ bytes/s": (value) => bytesPerSecond(value * 1e9), operations: (value) => letters(value).trim() };
+function written(column, row) {
+  const value = cell(column, row);
+  if (value === null) return "";
+  if (column.kind === "flag") return value ? "yes" : "no";
+  if (column.kind !== "number") return String(value);
+  if (column.name.startsWith("speedup") || column.name === "memory_saving") return times(value);
+  if (WRITTEN[column.unit]) return WRITTEN[column.unit](value);
+  return column.unit ? `${digits(value)} ${column.unit}` : digits(value);
+}

@@ -1,0 +1,37 @@
+// Which rows the page shows.
+const FILTERS = FIELDS.map((field) => ({ ...field, options: distinct(ALL_ROWS, field.read) })).filter(({ options }) => options.length > 1);
+
+function filterBar() {
+  const chosen = new Map();
+  let words = [];
+  const told = element("span", { role: "status", id: "chosen" });
+  const apply = () => {
+    const passes = (row) => FILTERS.every(({ name, read }) => !chosen.has(name) || read(row) === chosen.get(name))
+      && (words.length === 0 || words.every((word) => get("id", row).toLowerCase().includes(word)));
+    choose(ALL_ROWS.filter(passes));
+    told.textContent = shownRows.length === CASES ? cases(CASES) : `${count(shownRows.length)} of ${cases(CASES)}`;
+  };
+  const lists = FILTERS.map(({ name, label, options }) => {
+    const every = [["", "all"], ...options.map((option) => [option, option])];
+    const made = chooser(label, every, "", (value) => {
+      if (value === "") chosen.delete(name); else chosen.set(name, value);
+      apply();
+    });
+    made.list.id = `filter-${name}`;
+    return made;
+  });
+  const search = element("input", { type: "search", id: "filter-id", size: 16, oninput: () => {
+    words = search.value.toLowerCase().split(/\s+/).filter((word) => word !== "");
+    apply();
+  } });
+  const clear = element("button", { type: "button", onclick: () => {
+    for (const { list } of lists) list.value = "";
+    search.value = "";
+    chosen.clear();
+    words = [];
+    apply();
+  } }, "Show all");
+  main.append(element("div", { id: "filter", role: "search", "aria-label": "Cases shown below" },
+    element("div", { class: "controls" }, ...lists.map(({ label }) => label), element("label", {}, "words of the id", search), clear, told)));
+  told.textContent = cases(CASES);
+}

@@ -1,0 +1,27 @@
+// Where the figures come from.
+function facts(value, name = "") {
+  if (value === null || value === undefined || value === "") return [];
+  if (Array.isArray(value) && value.every((part) => typeof part !== "object")) return value.length ? [[name, value.join(", ")]] : [];
+  if (typeof value !== "object") return [[name, String(value)]];
+  return Object.entries(value).flatMap(([key, part]) => facts(part, name === "" ? key : `${name} ${key}`));
+}
+
+function machineSection() {
+  const made = section("machine", "Machine and provenance");
+  for (const run of data.runs) {
+    const list = element("dl");
+    const environment = { ...run.environment };
+    const devices = environment.devices ?? [];
+    delete environment.devices;
+    const told = [["started", run.started], ["taken up again", run.resumed.join(", ")], ["command", run.argv.join(" ")], ["run", run.id],
+      ...facts(environment), ...devices.flatMap((device) => facts({ ...device, device: undefined }, device.device))];
+    for (const [name, text] of told) if (text) list.append(element("dt", {}, name), element("dd", {}, text));
+    const panel = element("div", { class: "panel" }, element("h3", {}, run.name), list);
+    if (run.started === null) panel.append(element("p", { class: "faint" }, "A Parquet file alone does not tell where it was measured."));
+    for (const { path, text, cut } of run.sources) {
+      panel.append(element("details", {}, element("summary", {}, path), element("pre", {}, cut ? `${text}\n… the rest is in the journal` : text)));
+    }
+    made.append(panel);
+  }
+  if (unmeasured.length > 0) made.append(element("p", { class: "faint" }, `Not in these records: ${unmeasured.join(", ")}.`));
+}

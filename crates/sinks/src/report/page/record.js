@@ -1,0 +1,28 @@
+// Everything that is known of one case.
+const dialog = document.getElementById("record");
+
+function link(address, text) {
+  return element("a", { href: address }, text);
+}
+// A case by its name, which opens it.
+function opener(row, text) {
+  return element("button", { type: "button", class: "link", onclick: () => openRecord(row) }, text);
+}
+function links(row) {
+  const found = [["trace_link", "trace"], ["memory_link", "memory"]].map(([name, text]) => [get(name, row), text]);
+  return found.filter(([address]) => address !== null).map(([address, text]) => link(address, text));
+}
+
+function openRecord(row) {
+  const list = element("dl");
+  for (const column of data.columns) {
+    const text = column.kind === "link" || column.name === "id" ? "" : written(column, row);
+    if (text !== "") list.append(element("dt", { title: column.doc }, column.name), element("dd", {}, text));
+  }
+  const close = element("button", { type: "button", class: "close", onclick: () => dialog.close() }, "Close");
+  const files = links(row).flatMap((file) => [file, " "]);
+  dialog.replaceChildren(element("h2", { id: "record-title", class: "id" }, get("id", row)), element("p", {}, ...files), list, close);
+  dialog.showModal();
+  dialog.scrollTop = 0;
+}
+dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });

@@ -1,0 +1,43 @@
+// Every case under what its machine reaches.
+function roofline() {
+  const rate = (row) => get("tflops", row) * 1e12;
+  figure({
+    id: "roofline", title: "Roofline",
+    lead: "Operations per second over operations per byte of the least traffic. The dashed lines are the peaks that were measured on the machine; those of a case are in its record.",
+    has: (row) => isOk(row) && get("tflops", row) > 0 && get("flops", row) > 0 && get("bytes", row) > 0,
+    draw: (rows, place, width) => {
+      const series = seriesOf(rows, (row) => ({
+        x: get("flops", row) / get("bytes", row), y: rate(row), row,
+        tip: () => [get("id", row), operations(rate(row)), get("roofline_percent", row) === null ? "no roof known" : `${percent(get("roofline_percent", row))} of ${get("roofline_bound", row)}`],
+      }));
+      const peaks = (name, scale) => distinct(rows, (row) => get(name, row)).sort((a, b) => b - a).slice(0, 4).map((peak) => peak * scale);
+      const compute = peaks("peak_tflops", 1e12), memory = peaks("peak_gbps", 1e9);
+      const xs = series.flatMap(({ points }) => points.map(({ x }) => x));
+      // The corner of the roof belongs to the picture.
+      if (compute.length && memory.length) xs.push(compute[0] / memory[0]);
+      const ys = series.flatMap(({ points }) => points.map(({ y }) => y));
+      const [lowX, highX] = range(xs, true);
+      chart((place.replaceChildren(), place), width, {
+        title: "Roofline", series, height: 420,
+        x: { label: "operations per byte", text: (value) => digits(value, 2), log: true, range: [lowX, highX] },
+        y: { label: "operations per second", text: operations, log: true, range: range([...ys, ...compute], true) },
+        under: ({ inner, X, Y, xs, ys, left, right }) => {
+          const highest = compute[0] ?? ys[1];
+          for (const peak of memory) {
+            const from = Math.max(xs[0], ys[0] / peak), to = Math.min(xs[1], highest / peak);
+            if (from >= to) continue;
+            inner.append(shape("path", { class: "roof", d: `M${X(from)} ${Y(from * peak)}L${X(to)} ${Y(to * peak)}` }));
+            const name = bytesPerSecond(peak), at = Math.sqrt(from * to);
+            inner.append(shape("text", { class: "name over", x: Math.max(X(at) - 8, left + widthOf(name)), y: Y(at * peak) - 6, "text-anchor": "end" }, name));
+          }
+          for (const peak of compute) {
+            const from = memory.length ? Math.max(xs[0], peak / memory[0]) : xs[0];
+            inner.append(shape("path", { class: "roof", d: `M${X(from)} ${Y(peak)}H${right}` }));
+            inner.append(shape("text", { class: "name over", x: right - 2, y: Y(peak) - 6, "text-anchor": "end" }, operations(peak)));
+          }
+        },
+      });
+      if (compute.length + memory.length === 0) place.append(element("p", { class: "faint" }, "The records tell no peaks of this machine."));
+    },
+  });
+}

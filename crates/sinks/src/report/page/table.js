@@ -1,0 +1,94 @@
+// Every case, in the order and with the columns that the reader wants.
+function casesTable() {
+  const PAGE = 100;
+  const constant = (name) => distinct(ALL_ROWS, (row) => get(name, row)).length < 2;
+  const usual = ["workload", "recipe", "sparsity", "scaling", "implementation", "device", "dtype", "shape", "regime", "time_ns", "speedup", "verdict", "tflops", "gbps", "roofline_percent", "sqnr_db", "weight_bytes", "peak_bytes", "status"];
+  const dispensable = ["device", "dtype", "regime", "workload", "implementation"];
+  const shown = new Set(usual.filter((name) => columns.has(name) && !(dispensable.includes(name) && constant(name))));
+  if (data.runs.length > 1) shown.add("run");
+  // Where the values have units of their own, the name of the column would say another one.
+  const LABELS = { implementation: "kernels", time_ns: "time", speedup: "speed-up", tflops: "operations/s", gbps: "bytes/s", roofline_percent: "of the roof", sqnr_db: "SQNR", weight_bytes: "weights", peak_bytes: "peak memory" };
+  let order = { name: null, up: true }, first = 0;
+  let place;
+
+  const listed = () => data.columns.filter(({ name, kind }) => shown.has(name) && kind !== "link");
+  // What was not measured comes last, whichever way round.
+  const sorted = (rows) => {
+    const column = columns.get(order.name);
+    if (column === undefined) return rows;
+    const compare = column.numbers ? (a, b) => a - b : (a, b) => a.localeCompare(b, "en", { numeric: true });
+    const [there, absent] = [rows.filter((row) => cell(column, row) !== null), rows.filter((row) => cell(column, row) === null)];
+    there.sort((a, b) => compare(cell(column, a), cell(column, b)) * (order.up ? 1 : -1));
+    return [...there, ...absent];
+  };
+  const precision = (row) => {
+    const [lo, hi, median] = ["time_ns_lo", "time_ns_hi", "time_ns"].map((name) => get(name, row));
+    return lo === null || hi === null ? "" : ` ±${digits(50 * (hi - lo) / median, 2)} %`;
+  };
+  const drawRow = (row) => element("tr", {}, element("td", { class: "text" }, element("button", { type: "button", class: "link", "aria-label": `All of ${get("id", row)}`, onclick: () => openRecord(row) }, "all")),
+    ...listed().map((column) => {
+      const text = written(column, row) + (column.name === "time_ns" && get("time_ns", row) !== null ? precision(row) : "");
+      return element("td", { class: column.words ? "text" : undefined }, text.length > 80 ? `${text.slice(0, 79)}…` : text);
+    }), element("td", { class: "text" }, ...links(row).flatMap((file) => [file, " "])));
+
+  const draw = (rows) => {
+    const all = sorted(rows);
+    first = Math.min(first, Math.floor((all.length - 1) / PAGE) * PAGE);
+    const again = () => draw(rows);
+    const head = element("tr", {}, element("th", { scope: "col" }, ""), ...listed().map(({ name, doc, words }) => {
+      const own = order.name === name;
+      const sort = element("button", { type: "button", "data-sort": name, onclick: () => { order = { name, up: own ? !order.up : true }; first = 0; again(); place.querySelector(`[data-sort="${CSS.escape(name)}"]`).focus(); } },
+        `${LABELS[name] ?? name} ${own ? (order.up ? "▲" : "▼") : ""}`);
+      return element("th", { scope: "col", title: `${name}: ${doc}`, class: words ? "text" : undefined, "aria-sort": own ? (order.up ? "ascending" : "descending") : "none" }, sort);
+    }), element("th", { scope: "col", class: "text" }, ALL_ROWS.some((row) => links(row).length) ? "files" : ""));
+    const turn = (by, text, possible) => element("button", { type: "button", disabled: possible ? undefined : "", onclick: () => { first += by; again(); } }, text);
+    const last = Math.min(first + PAGE, all.length);
+    place.replaceChildren(element("div", { class: "scroll" }, element("table", { id: "cases-table" }, element("thead", {}, head), element("tbody", {}, ...all.slice(first, last).map(drawRow)))),
+      element("div", { class: "controls" }, turn(-PAGE, "Previous", first > 0), turn(PAGE, "Next", last < all.length),
+        element("span", { class: "faint" }, `${count(first + 1)} to ${count(last)} of ${count(all.length)}`)));
+  };
+
+  figure({
+    id: "cases", title: "Cases", has: () => true,
+    lead: "A head sorts, and sorts the other way round when it is pressed again; what was not measured comes last. “all” opens everything that is known of a case.",
+    controls: (_, again) => {
+      const boxes = data.columns.filter(({ kind }) => kind !== "link").map(({ name, doc }) => element("label", { class: "check", title: doc },
+        filled(element("input", { type: "checkbox", checked: shown.has(name) ? "" : undefined }), { onchange: (event) => { if (event.target.checked) shown.add(name); else shown.delete(name); again(); } }, []), name));
+      return [element("details", {}, element("summary", {}, "Columns"), element("div", { class: "columns" }, ...boxes))];
+    },
+    draw: (rows, where) => { place = where; draw(rows); },
+  });
+}
+
+// Light and dark: as the system has it, until the reader says otherwise.
+function themes() {
+  const button = document.getElementById("theme");
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  let own = null;
+  const apply = () => {
+    const dark = own ?? system.matches;
+    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    button.textContent = dark ? "Light" : "Dark";
+    button.setAttribute("aria-label", `Change to ${dark ? "light" : "dark"} colours`);
+  };
+  button.addEventListener("click", () => { own = document.documentElement.dataset.theme !== "dark"; apply(); });
+  system.addEventListener("change", apply);
+  apply();
+}
+
+themes();
+const runNames = data.runs.map((run) => run.name).join(", ");
+document.title = `Calorimeter report: ${runNames}`;
+document.getElementById("of").textContent = data.runs.map((run) => joined([run.name, run.started === null ? null : `started ${run.started.slice(0, 16).replace("T", " ")}`], ", ")).join("; ");
+summarySection();
+filterBar();
+heatMap();
+roofline();
+sizes();
+accuracy();
+memory();
+operators();
+fusion();
+casesTable();
+failureSection();
+machineSection();

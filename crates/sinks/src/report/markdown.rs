@@ -1,6 +1,6 @@
 //! The summary as Markdown, for a pull request or a message.
 
-use super::ReportedRun;
+use super::run::ReportedRun;
 use super::summary::{CauseLine, MeanLine, Summary};
 use crate::markdown::{code, in_a_cell};
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Serialize, Serializer};
 
 use super::links::Way;
-use super::{ReportedRun, records};
+use super::run::{ReportedRun, records};
 use crate::columns::{COLUMNS, Cell, Kind};
 use crate::record::Record;
 

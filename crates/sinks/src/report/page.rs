@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 
-use super::ReportedRun;
 use super::packed::{Packed, packed};
+use super::run::ReportedRun;
 use super::summary::Summary;
 
 const FRAME: &str = include_str!("page/frame.html");

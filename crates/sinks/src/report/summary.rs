@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Mean, ReportedRun, records};
+use super::run::{Mean, ReportedRun, records};
 use crate::Status;
 use crate::causes::{causes, warnings};
 use crate::record::{Record, SuiteSpeedup};

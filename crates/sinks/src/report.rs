@@ -9,6 +9,7 @@ mod page;
 mod run;
 mod summary;
 
+use std::fs;
 use std::path::Path;
 
 use crate::{SinkError, atomic};
@@ -22,6 +23,8 @@ pub const REPORT_FILE: &str = "report.html";
 /// Writes the page to a place that the user has named or a folder of a run.
 pub fn write_page(runs: &[ReportedRun], path: &Path) -> Result<(), SinkError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Links are seen from here, so it must be there before them.
+    fs::create_dir_all(folder).map_err(|cause| SinkError::write(path, cause))?;
     let html = page::html(runs, folder).map_err(|cause| SinkError::format(path, cause))?;
     atomic::write_named(path, html.as_bytes())
 }

@@ -13,6 +13,7 @@ fn every_question_is_answered_on_standard_output() {
         ("accuracy --help", "--implementations"),
         ("ci --help", "--output"),
         ("compare --help", "Exit codes:"),
+        ("report --help", "Exit codes:"),
         ("calibrate --help", "--fusion-patterns"),
         ("list", "transformer_block"),
         ("list recipes", "int8wo"),

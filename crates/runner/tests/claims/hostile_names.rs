@@ -137,6 +137,7 @@ enable_memory_profiler: true\n{TIMING}\nmodels:\n- {{name: {quoted}, shapes: [{{
         for format in ["table", "markdown", "json", "junit", "github"] {
             run(&format!("compare out/run out/run --all --format {format}"));
         }
+        run("report out/run --markdown --output out/run/report.html");
         let record = &home.journal("deep/er/out/run").records[0];
         assert_eq!((&record.case.name, &record.case.shape_name), (&name, &name));
         for path in files(&home.path(".")) {

@@ -30,6 +30,7 @@ mod measuring;
 mod own_device;
 mod own_program;
 mod real_devices;
+mod report_page;
 mod reports;
 mod schema;
 mod starved;

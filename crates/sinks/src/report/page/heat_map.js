@@ -11,8 +11,9 @@ function heatMap() {
   const MOST = 120;
 
   // Sizes by size, names as they first come among the cases that were measured, and what others are compared with before them.
-  const order = (found, { read }) => {
+  const order = (found, { name, read }) => {
     if (found.every((value) => typeof value === "number")) return found.sort((a, b) => a - b);
+    if (name === "shape") return found.sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
     const there = new Set(found);
     const names = distinct(ALL_ROWS.filter(isOk), read).filter((name) => there.has(name));
     return [...names.filter((name) => name === "baseline"), ...names.filter((name) => name !== "baseline")];
@@ -39,7 +40,8 @@ function heatMap() {
       const useful = named.filter(({ read }) => distinct(rows, read).length > 1);
       const usual = (names, other) => names.find((name) => name !== other && useful.some((field) => field.name === name)) ?? names[0];
       chosen.rows = usual(["what", "workload", "implementation", "shape"], "");
-      chosen.columns = usual(["implementation", ...AXES, "shape", "workload", "device", "dtype"], chosen.rows);
+      // Of a single recipe the shapes are one column: over one of their axes only a diagonal would be filled.
+      chosen.columns = chosen.rows === "shape" ? "who" : usual(["implementation", ...AXES, "shape", "workload", "device", "dtype"], chosen.rows);
       const options = (useful.length ? useful : named.slice(2, 5)).map(({ name, label }) => [name, label]);
       for (const name of Object.values(chosen)) if (!options.some(([known]) => known === name)) options.push([name, by.get(name).label]);
       return ["rows", "columns"].map((side) => {

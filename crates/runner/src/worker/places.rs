@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Fewer places say little of how they scatter.
 const FEWEST: usize = 4;
+/// For so many the time that there is may be exceeded by this.
+const PATIENCE: u32 = 3;
 /// More are not tried, however much they scatter.
 const MOST: usize = 12;
 
@@ -42,7 +44,8 @@ pub fn measure_in_places(arms: &mut [Arm], options: &Options, scene: &mut Scene<
         }
         let places = found.first().map_or(0, Vec::len);
         let settled = places >= FEWEST && found.iter().all(|records| is_settled(records, options));
-        let over = begun.elapsed() + start.elapsed() > time;
+        let most = if places < FEWEST { PATIENCE * time } else { time };
+        let over = begun.elapsed() + start.elapsed() > most;
         let failed = arms.iter().any(|arm| !arm.record.is_ok());
         if settled || over || places >= MOST || failed || scene.listener.interrupted() {
             break;

@@ -82,7 +82,7 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]\n"
     };
 
     let sections = words("sections");
-    for section in ["heat-map", "cases"] {
+    for section in ["summary", "heat-map", "roofline", "sizes", "cases", "reasons"] {
         assert!(sections.iter().any(|one| one == section), "{sections:?}");
     }
     assert_eq!(words("recipes_up"), ["baseline", "baseline", "int8wo", "int8wo", "marlin", "marlin"]);

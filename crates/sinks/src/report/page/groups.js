@@ -1,4 +1,4 @@
-// Tables with a line for each recipe or operator: memory, operators and fusion.
+// Tables with a line for each recipe or operator: memory, operators, fusion, and training with the passes side by side.
 const several = (rows, name, write) => {
   const found = values(rows, name);
   if (found.length === 0) return "";
@@ -43,6 +43,27 @@ function operators() {
       const lines = [...grouped(rows, (row) => get("workload", row))].map(([name, group]) => [name, get("mode", group[0]), count(group.length),
         ...by.map(({ kernel, name, write }) => write(positive(group.filter((row) => get("implementation", row) === kernel), name)))]);
       place.replaceChildren(table(heads, lines, { class: "bars" }));
+    },
+  });
+}
+
+function training() {
+  // In the order in which a step has them.
+  const ORDER = ["_forward", "_backward", "_forward_backward", "_adamw", "_sgd", "_adamw_step", "_sgd_step"];
+  const place = (name) => ORDER.findLastIndex((end) => name.endsWith(end));
+  figure({
+    id: "training", title: "Training",
+    lead: "The middle time of each pass, and the mean speed-up over the same pass of the baseline, for each shape.",
+    has: (row) => get("mode", row) === "training" && isOk(row) && get("time_ns", row) > 0,
+    draw: (rows, where) => {
+      const passes = distinct(rows, (row) => get("workload", row)).sort((a, b) => place(a) - place(b));
+      const heads = [["shape", "text"], ["recipe, kernels", "text"], ...passes.flatMap((pass) => [[pass], ["speed-up", "text"]])];
+      const lines = [...grouped(rows, (row) => get("shape", row))].flatMap(([shape, ofShape]) =>
+        [...grouped(ofShape, who)].map(([name, group]) => [shape, name, ...passes.flatMap((pass) => {
+          const own = group.filter((row) => get("workload", row) === pass);
+          return own.length ? [time(median(values(own, "time_ns"))), meanOf(positive(own, "speedup"))] : ["", ""];
+        })]));
+      where.replaceChildren(table(heads, lines, { class: "bars" }));
     },
   });
 }

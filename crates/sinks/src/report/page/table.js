@@ -88,6 +88,7 @@ sizes();
 accuracy();
 memory();
 operators();
+training();
 fusion();
 casesTable();
 failureSection();

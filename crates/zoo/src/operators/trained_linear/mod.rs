@@ -4,6 +4,7 @@
 //! Weights are [n, k]. The optimiser's moments are in f32, whatever the type of the weight.
 
 mod burn;
+#[cfg(feature = "cuda")]
 mod native;
 mod operands;
 mod optimisers;

@@ -18,6 +18,7 @@ pub trait Float8Backend: Backend {
 }
 
 /// The product where nothing is differentiated.
+#[cfg_attr(not(any(feature = "cpu", feature = "cube")), expect(dead_code, reason = "no backend is built in"))]
 fn forward<B: QuantBackend>(input: FloatTensor<B>, weight: FloatTensor<B>, training: Float8Training) -> FloatTensor<B> {
     let tensor = |primitive| Tensor::<B, 2>::from_primitive(TensorPrimitive::Float(primitive));
     products::output(tensor(input), tensor(weight), training).into_primitive().tensor()

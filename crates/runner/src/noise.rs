@@ -222,6 +222,7 @@ fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
         max_time: Duration::from_secs(1),
         max_warm_up: Duration::from_millis(500),
         seed: u64::from(index),
+        energy: false,
         ..Options::default()
     };
     // What the mock device does here: noise of a percent.

@@ -28,14 +28,14 @@ const FEWEST_READINGS: u32 = 10;
 const PARTS: usize = 8;
 
 /// Follows the counter while the arm, which has run alone until now, goes on at its own pace: for half a second, or half of the
-/// time that it may be measured if that is less. No time passes where there is no counter.
+/// time that it may be measured if that is less. No time passes where there is no counter, or it is not wanted.
 pub fn follow(
     arm: &mut Arm<'_>,
     launches: u32,
     options: &Options,
     observer: &mut dyn Observer,
 ) -> Result<Option<Energy>, Failure> {
-    let Some(joules) = observer.joules() else { return Ok(None) };
+    let Some(joules) = options.energy.then(|| observer.joules()).flatten() else { return Ok(None) };
     let mut counter = Counter::at(joules);
     let begun = arm.stopwatch.now();
     let elapsed = |arm: &Arm<'_>| arm.stopwatch.now().saturating_sub(begun);
@@ -147,14 +147,16 @@ mod tests {
     }
 
     #[test]
-    fn following_a_counter_takes_half_a_second_and_nothing_where_there_is_none() {
+    fn following_a_counter_takes_half_a_second_and_nothing_where_there_is_none_or_it_is_unwanted() {
         let options = Options { max_time: Duration::from_secs(3), ..Options::default() };
         let ((none, without), (some, with)) = (measured(9_000.0, false, &options), measured(9_000.0, true, &options));
         assert!(none.is_none() && some.is_some());
         assert!((0.45..0.6).contains(&(with - without)), "{with} {without}");
-        let hurried = Options { max_time: Duration::from_millis(100), ..options };
+        let hurried = Options { max_time: Duration::from_millis(100), ..options.clone() };
         let (short, seconds) = measured(9_000.0, true, &hurried);
         assert!(short.is_none() && seconds < 1.0, "{short:?} {seconds}");
+        let unwanted = measured(9_000.0, true, &Options { energy: false, ..options });
+        assert_eq!(unwanted, (None, without));
     }
 
     #[test]

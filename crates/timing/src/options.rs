@@ -26,6 +26,8 @@ pub struct Options {
     pub margin: f64,
     /// Seed of the order of arms and window lengths.
     pub seed: u64,
+    /// Follow the energy counter of a device that has one, for half a second of each arm.
+    pub energy: bool,
 }
 
 impl Options {
@@ -53,6 +55,7 @@ impl Default for Options {
             max_warm_up: Duration::from_secs(3),
             margin: 0.02,
             seed: 42,
+            energy: true,
         }
     }
 }

@@ -264,3 +264,28 @@ fn the_code_in_the_book_is_in_files() {
         }
     }
 }
+
+#[test]
+fn the_rust_that_the_book_quotes_is_compiled() {
+    let root = outside::root();
+    let mut names = BTreeSet::new();
+    for folder in ["benches", "crates"] {
+        files(&root, &root.join(folder), &mut names);
+    }
+    names.retain(|name| name.starts_with("benches/") || name.contains("/examples/") || name.ends_with("README.md"));
+    let texts: Vec<String> = names.iter().map(|name| fs::read_to_string(root.join(name)).unwrap()).collect();
+    let compiled: BTreeSet<&str> = texts.iter().flat_map(|text| text.lines()).map(str::trim).collect();
+    let quoted = |page: &str| -> Vec<String> {
+        let blocks = page.split("\n```rust").skip(1).map(|rest| rest.split("\n```").next().unwrap());
+        let lines = blocks.flat_map(|block| block.lines().skip(1)).map(str::trim);
+        lines.filter(|line| !line.is_empty() && !line.starts_with("{{#include")).map(str::to_owned).collect()
+    };
+    let mut lines = 0;
+    for page in fs::read_dir(root.join("docs/src")).unwrap() {
+        for line in quoted(&fs::read_to_string(page.unwrap().path()).unwrap()) {
+            assert!(compiled.contains(line.as_str()), "no compiled file has the line\n{line}");
+            lines += 1;
+        }
+    }
+    assert!(lines > 10, "{lines}");
+}

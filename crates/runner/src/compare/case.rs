@@ -2,7 +2,7 @@
 
 use super::side::Seen;
 use calorimeter_case::record::{Accuracy, Record, Status};
-use calorimeter_case::{CaseId, Implementation, Verdict};
+use calorimeter_case::{CaseId, Device, Implementation, Verdict};
 use calorimeter_timing::Change;
 use serde::Serialize;
 
@@ -120,7 +120,7 @@ pub struct CaseChange {
     /// Whether it is measured to tell the machine's speed: nobody's kernels, nothing quantised.
     pub control: bool,
     #[serde(skip)]
-    pub device: String,
+    pub device: Device,
     #[serde(skip)]
     pub change: Option<Change>,
 }
@@ -130,7 +130,7 @@ impl CaseChange {
     pub fn of(id: CaseId, before: &[&Record], after: &[&Record], force: bool) -> Option<Self> {
         let any = before.first().or(after.first())?;
         let control = any.case.is_baseline() && any.case.implementation == Implementation::Eager;
-        let device = any.case.device.to_string();
+        let device = any.case.device;
         let mut remarks: Vec<String> = differences(before, after);
         let unlike = stopwatches(before, after);
         let (seen, then) = (Seen::of(before), Seen::of(after));

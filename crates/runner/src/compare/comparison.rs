@@ -5,8 +5,8 @@ use super::error::CompareError;
 use super::likeness::{Likeness, likeness};
 use super::margins::margins;
 use super::source::Run;
-use calorimeter_case::CaseId;
 use calorimeter_case::record::Record;
+use calorimeter_case::{CaseId, Device};
 use calorimeter_timing::{Change, CommonShift, Figure, discoveries};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -31,10 +31,10 @@ pub struct Comparison {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// A difference within this share of 1 is none, device by device.
-    pub margins: BTreeMap<String, f64>,
+    pub margins: BTreeMap<Device, f64>,
     /// How much faster a machine became whatever ran on it, device by device: ratios are beside it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub machine: BTreeMap<String, f64>,
+    pub machine: BTreeMap<Device, f64>,
     pub counts: BTreeMap<&'static str, usize>,
     /// The worst first.
     pub cases: Vec<CaseChange>,
@@ -62,7 +62,7 @@ impl Comparison {
 pub fn compare(before: &[Run], after: &[Run], margin: f64, force: bool) -> Result<Comparison, CompareError> {
     let cases = matched(before, after);
     let shared = cases.iter().filter(|(_, one, other)| !one.is_empty() && !other.is_empty());
-    let devices: BTreeSet<String> = shared.map(|(_, one, _)| one[0].case.device.to_string()).collect();
+    let devices: BTreeSet<Device> = shared.map(|(_, one, _)| one[0].case.device).collect();
     if devices.is_empty() {
         return Err(nothing_shared(before, after));
     }
@@ -79,9 +79,9 @@ pub fn compare(before: &[Run], after: &[Run], margin: f64, force: bool) -> Resul
     let of_controls = |line: &&String| MAKES_CONTROLS.iter().any(|what| line.starts_with(what));
     let same_libraries = !differences.iter().any(|line| of_controls(&line));
     let mut machine = BTreeMap::new();
-    for device in &devices {
-        let shift = shift(&mut cases, device, margins[device], same_libraries, &mut notes);
-        machine.extend(shift.map(|factor| (device.clone(), factor)));
+    for device in devices {
+        let shift = shift(&mut cases, device, margins[&device], same_libraries, &mut notes);
+        machine.extend(shift.map(|factor| (device, factor)));
     }
     judge(&mut cases, &margins);
     let mut counts = BTreeMap::new();
@@ -136,7 +136,7 @@ fn nothing_shared(before: &[Run], after: &[Run]) -> CompareError {
 /// touch them, and burn itself must be the same on both sides.
 fn shift(
     cases: &mut [CaseChange],
-    device: &str,
+    device: Device,
     margin: f64,
     same_libraries: bool,
     notes: &mut Vec<String>,
@@ -181,7 +181,7 @@ fn shift(
 }
 
 /// Gives every case with a change its verdict, as one of so many.
-fn judge(cases: &mut [CaseChange], margins: &BTreeMap<String, f64>) {
+fn judge(cases: &mut [CaseChange], margins: &BTreeMap<Device, f64>) {
     let (mut changed, mut chances) = (Vec::new(), Vec::new());
     for case in cases {
         if let Some(change) = case.change {

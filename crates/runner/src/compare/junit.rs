@@ -20,7 +20,7 @@ pub fn junit(comparison: &Comparison) -> String {
 }
 
 fn test(case: &CaseChange) -> String {
-    let head = format!("<testcase classname=\"{}\" name=\"{}\"", escaped(&case.device), escaped(&case.id));
+    let head = format!("<testcase classname=\"{}\" name=\"{}\"", case.device, escaped(&case.id));
     let sentence = escaped(&words::sentence(case));
     let word = case.finding.as_str();
     if case.finding.is_regression() {

@@ -1,7 +1,7 @@
 //! Whether like is compared with like: what keeps times from being compared, and what is worth knowing of the rest.
 
 use super::source::Run;
-use calorimeter_case::excerpt;
+use calorimeter_case::{Device, excerpt};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ pub struct Likeness {
 
 /// How the runs differ from the first of them, by what their journals tell of the machine, of these devices and of the
 /// build.
-pub fn likeness<'a>(runs: impl IntoIterator<Item = &'a Run>, devices: &BTreeSet<String>) -> Likeness {
+pub fn likeness<'a>(runs: impl IntoIterator<Item = &'a Run>, devices: &BTreeSet<Device>) -> Likeness {
     let (mut unlike, mut differences) = (BTreeSet::new(), BTreeSet::new());
     let mut first: Option<(String, BTreeMap<String, Fact>)> = None;
     for (run, environment) in runs.into_iter().flat_map(environments) {
@@ -67,7 +67,7 @@ struct Fact {
 }
 
 /// What the environment of a run tells, by a name for readers.
-fn facts(environment: &Value, devices: &BTreeSet<String>) -> BTreeMap<String, Fact> {
+fn facts(environment: &Value, devices: &BTreeSet<Device>) -> BTreeMap<String, Fact> {
     let mut facts = BTreeMap::new();
     let mut note = |name: String, value: &Value, decides: bool| {
         if !value.is_null() {
@@ -75,7 +75,7 @@ fn facts(environment: &Value, devices: &BTreeSet<String>) -> BTreeMap<String, Fa
             facts.insert(name, Fact { value, decides });
         }
     };
-    let on_the_cpu = devices.iter().any(|device| device == "cpu");
+    let on_the_cpu = devices.contains(&Device::Cpu);
     for (name, key, decides) in [
         ("the processor", "cpu", true),
         ("the processor's architecture", "arch", true),
@@ -98,9 +98,9 @@ fn facts(environment: &Value, devices: &BTreeSet<String>) -> BTreeMap<String, Fa
         note(format!("the variable {name}"), value, false);
     }
     let known = environment["devices"].as_array().into_iter().flatten();
-    for device in known.filter(|device| device["device"].as_str().is_some_and(|name| devices.contains(name))) {
-        let name = device["device"].as_str().unwrap_or_default();
-        note(name.into(), &device["name"], true);
+    let named = known.filter_map(|device| Some((device["device"].as_str()?.parse::<Device>().ok()?, device)));
+    for (name, device) in named.filter(|(name, _)| devices.contains(name)) {
+        note(name.to_string(), &device["name"], true);
         note(format!("the identity of {name}"), &device["identity"], true);
         note(format!("the driver of {name}"), &device["driver"], true);
         note(format!("how the clocks of {name} are set"), &device["clock_policy"], true);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn another_device_is_a_reason_and_another_revision_is_named() {
-        let devices = BTreeSet::from(["cuda:0".to_owned()]);
+        let devices = BTreeSet::from([Device::Cuda(0)]);
         let (a, b) = (run("a", Some(machine("H100", "r1"))), run("b", Some(machine("H200", "r2"))));
         let Likeness { unlike, differences } = likeness([&a, &b], &devices);
         assert_eq!(unlike, ["cuda:0 is \"H100\" in a and \"H200\" in b"]);
@@ -141,7 +141,7 @@ mod tests {
         let mut run = run("a", Some(machine("H100", "r")));
         let environment = Some(machine("H200", "r"));
         run.read.resumed.push(Resumed { time: String::new(), argv: vec![], environment });
-        let Likeness { unlike, .. } = likeness([&run], &BTreeSet::from(["cuda:0".to_owned()]));
+        let Likeness { unlike, .. } = likeness([&run], &BTreeSet::from([Device::Cuda(0)]));
         assert_eq!(unlike, ["cuda:0 is \"H100\" in a and \"H200\" in a as it was resumed"]);
     }
 
@@ -149,7 +149,7 @@ mod tests {
     fn what_nobody_told_of_is_named_and_what_has_no_journal_is_a_reason() {
         let (told, early) = (machine("H100", "r"), json!({ "cpu": "x" }));
         let Likeness { unlike, differences } =
-            likeness([&run("a", Some(told)), &run("b", Some(early))], &BTreeSet::from(["cuda:0".to_owned()]));
+            likeness([&run("a", Some(told)), &run("b", Some(early))], &BTreeSet::from([Device::Cuda(0)]));
         assert!(unlike.is_empty() && differences.iter().any(|line| line.contains("not told")), "{differences:?}");
         let alone = likeness([&run("t.parquet", None)], &BTreeSet::new());
         assert_eq!(alone.unlike, ["nobody knows where t.parquet was measured: no journal lies beside it"]);

@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// is not in the intervals: the noise that was once found of the device stands in for it.
 pub fn margins(
     run: &Run,
-    devices: &BTreeSet<String>,
+    devices: &BTreeSet<Device>,
     asked: f64,
     repeated: bool,
-) -> (BTreeMap<String, f64>, Vec<String>) {
+) -> (BTreeMap<Device, f64>, Vec<String>) {
     let (mut margins, mut notes) = (BTreeMap::new(), Vec::new());
     if !repeated {
         notes.push(
@@ -22,30 +22,32 @@ pub fn margins(
                 .to_owned(),
         );
     }
-    for name in devices {
-        let floor = if repeated { Some(Floor::default()) } else { floor(run, name) };
+    for &device in devices {
+        let floor = if repeated { Some(Floor::default()) } else { floor(run, device) };
         let margin = floor.as_ref().map_or(asked, |floor| floor.margin(asked));
         if !repeated && margin > asked {
-            notes
-                .push(format!("the margin of {name} is {:.1} %: twice the noise that was found of it", 100.0 * margin));
+            notes.push(format!(
+                "the margin of {device} is {:.1} %: twice the noise that was found of it",
+                100.0 * margin
+            ));
         } else if !repeated && floor.is_none_or(|floor| floor == Floor::default()) {
-            notes.push(format!("no noise is known of {name}: `calorimeter noise --device {name}` finds out"));
+            notes.push(format!("no noise is known of {device}: `calorimeter noise --device {device}` finds out"));
         }
-        margins.insert(name.clone(), margin);
+        margins.insert(device, margin);
     }
     (margins, notes)
 }
 
 /// What is kept of the noise of a device of this run, under the driver and the clocks of then.
-fn floor(run: &Run, name: &str) -> Option<Floor> {
+fn floor(run: &Run, device: Device) -> Option<Floor> {
     let environment = &run.read.header.as_ref()?.environment;
-    let device = environment["devices"].as_array()?.iter().find(|device| device["device"] == name)?;
-    let told = |key: &str| device[key].as_str().unwrap_or_default().to_owned();
-    let handle: Device = name.parse().ok()?;
+    let name = device.to_string();
+    let facts = environment["devices"].as_array()?.iter().find(|facts| facts["device"] == name)?;
+    let told = |key: &str| facts[key].as_str().unwrap_or_default().to_owned();
     let found = DiscoveredDevice {
         driver: told("driver"),
         identity: told("identity"),
-        ..DiscoveredDevice::named(handle, told("name"))
+        ..DiscoveredDevice::named(device, told("name"))
     };
     Some(Floor::under(&found, &told("clock_policy")))
 }

@@ -99,10 +99,7 @@ impl DynamicLinear {
         added: Option<&Buffer>,
         y: &mut Buffer,
     ) -> Result<(), NativeError> {
-        let (needed, found) = (2 + usize::from(self.added), 2 + usize::from(added.is_some()));
-        if needed != found {
-            return Err(NativeError::InputCount { needed, found });
-        }
+        NativeError::unless_inputs(2 + usize::from(self.added), 2 + usize::from(added.is_some()))?;
         let added = added.map(|added| &added.memory);
         self.quantise.enqueue(&x.memory)?;
         let QuantiseInput { codes, scales, .. } = &self.quantise;

@@ -145,4 +145,19 @@ pub enum NativeError {
         /// How many were given.
         found: usize,
     },
+    /// An operation was given more or fewer outputs than it has.
+    #[error("the operation has {needed} outputs, not {found}")]
+    OutputCount {
+        /// How many it has.
+        needed: usize,
+        /// How many were given.
+        found: usize,
+    },
+}
+
+impl NativeError {
+    /// An operation takes as many inputs as were given.
+    pub(super) fn unless_inputs(needed: usize, found: usize) -> Result<(), Self> {
+        if needed == found { Ok(()) } else { Err(Self::InputCount { needed, found }) }
+    }
 }

@@ -82,15 +82,12 @@ impl Float8Linear {
 
     /// Enqueues one run on x, w, then m scales of rows and n of columns if it is scaled, and last what is added.
     pub fn enqueue(&self, inputs: &[&Buffer], y: &mut Buffer) -> Result<(), NativeError> {
-        let (needed, found) = (self.output.inputs(), inputs.len());
-        if needed != found {
-            return Err(NativeError::InputCount { needed, found });
-        }
+        NativeError::unless_inputs(self.output.inputs(), inputs.len())?;
         let inputs: Vec<&Memory> = inputs.iter().map(|input| &input.memory).collect();
         let (x, w) = (inputs[0], inputs[1]);
         match &self.after {
             None => {
-                let scales = (needed > 2).then(|| [inputs[2], inputs[3]]);
+                let scales = (inputs.len() > 2).then(|| [inputs[2], inputs[3]]);
                 let operands = Operands { x, w, y: &y.memory, scales, added: inputs.get(4).copied(), bias: None };
                 self.product.enqueue(&self.machine, operands)
             }

@@ -82,10 +82,7 @@ impl Kernel {
     /// From all inputs to all outputs, in the order of the extent.
     pub(super) fn enqueue_all(&self, inputs: &[&Memory], outputs: &mut [&mut Memory]) -> Result<(), NativeError> {
         let Extent { reads, writes, .. } = &self.extent;
-        let (needed, found) = (reads.len(), inputs.len());
-        if needed != found {
-            return Err(NativeError::InputCount { needed, found });
-        }
+        NativeError::unless_inputs(reads.len(), inputs.len())?;
         assert_eq!(writes.len(), outputs.len(), "a plan passes all its outputs");
         let inputs = reads.iter().zip(inputs).map(|((what, bytes), memory)| memory.address(what, &self.stream, *bytes));
         let outputs =

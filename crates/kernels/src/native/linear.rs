@@ -114,10 +114,7 @@ impl Linear {
         added: Option<&Buffer>,
         y: &mut Buffer,
     ) -> Result<(), NativeError> {
-        let (needed, found) = (self.inputs(), 2 + usize::from(bias.is_some()));
-        if needed != found {
-            return Err(NativeError::InputCount { needed, found });
-        }
+        NativeError::unless_inputs(self.inputs(), 2 + usize::from(bias.is_some()))?;
         let (bias, added) = (bias.map(|bias| &bias.memory), added.map(|added| &added.memory));
         let sums = self.after.as_ref().map_or(&y.memory, |after| &after.sums);
         let operands = Operands { x: &x.memory, w: &w.memory, y: sums, scales: None, added, bias };

@@ -85,10 +85,7 @@ impl PackedLinear {
         added: Option<&Buffer>,
         y: &mut Buffer,
     ) -> Result<(), NativeError> {
-        let (needed, found) = (2 + usize::from(self.added), 2 + usize::from(added.is_some()));
-        if needed != found {
-            return Err(NativeError::InputCount { needed, found });
-        }
+        NativeError::unless_inputs(2 + usize::from(self.added), 2 + usize::from(added.is_some()))?;
         let parts = w.parts().map(|part| &part.memory);
         match &mut self.way {
             Way::Packed(product) => {

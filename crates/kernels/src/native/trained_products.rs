@@ -108,7 +108,7 @@ impl TrainedProducts {
     ) -> Result<(), NativeError> {
         let (needed, found) = (self.products.len(), outputs.len());
         if needed != found {
-            return Err(NativeError::InputCount { needed, found });
+            return Err(NativeError::OutputCount { needed, found });
         }
         let coded = [(&mut self.input, Some(input)), (&mut self.weight, Some(weight)), (&mut self.gradient, gradient)];
         for (codes, operand) in coded {

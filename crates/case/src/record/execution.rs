@@ -16,6 +16,9 @@ pub struct Execution {
     /// Kernels that ran in one run, where the clock sees them.
     #[serde(default, skip_serializing_if = "no_number")]
     pub kernel_launches: Option<f64>,
+    /// Whether f32 operands were rounded to TF32 for tensor cores.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tf32: bool,
     /// What became of a pattern that is worth fusing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fusion_state: Option<FusionState>,
@@ -115,9 +118,16 @@ impl Execution {
     ];
 
     /// Its fields that no column shows.
-    pub const JOURNAL_ONLY: &'static [Field] = &[Field {
-        name: "rotation.cache_bytes",
-        kind: "whole number, bytes",
-        doc: "the cache that all buffer sets together should exceed",
-    }];
+    pub const JOURNAL_ONLY: &'static [Field] = &[
+        Field {
+            name: "tf32",
+            kind: "true, or absent",
+            doc: "f32 operands of products were rounded to TF32 for tensor cores; `warnings` says so too",
+        },
+        Field {
+            name: "rotation.cache_bytes",
+            kind: "whole number, bytes",
+            doc: "the cache that all buffer sets together should exceed",
+        },
+    ];
 }

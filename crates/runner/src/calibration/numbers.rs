@@ -1,6 +1,5 @@
 //! The numbers that products are computed in.
 
-use crate::worker::arm::TF32;
 use calorimeter_case::{Dtype, Element, Record};
 use std::fmt;
 
@@ -24,10 +23,8 @@ impl Numbers {
 }
 
 impl From<&Record> for Numbers {
-    /// A journal says by a warning that products were rounded.
     fn from(record: &Record) -> Self {
-        let is_rounded = record.outcome.warnings.iter().any(|warning| warning == TF32);
-        if is_rounded { Self::Tf32 } else { Self::Of(record.case.element) }
+        if record.execution.tf32 { Self::Tf32 } else { Self::Of(record.case.element) }
     }
 }
 

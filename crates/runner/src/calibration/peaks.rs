@@ -113,7 +113,6 @@ pub fn from_memory(record: &Record, cache_bytes: Option<u64>) -> bool {
 pub mod tests {
     use super::*;
     use crate::calibration::purpose::with_purpose;
-    use crate::worker::arm::TF32;
     use calorimeter_case::Device;
     use calorimeter_case::record::{Estimate, Roofline, Rotation, finite};
     use calorimeter_case::record::{Rates, Time};
@@ -168,7 +167,7 @@ pub mod tests {
         let found = peaks(&with_purpose(&[product.clone()]), None, Stated::default());
         assert_eq!((found["f32"].measured, found["f32"].by.as_str()), (3000.0, "probe"));
         product.case.device = Device::Cuda(0);
-        product.outcome.warnings.push(TF32.into());
+        product.execution.tf32 = true;
         let found = peaks(&with_purpose(&[product]), None, Stated::default());
         assert_eq!((found["tf32"].by_operations, found.get("f32")), (Some(2000.0), None));
     }

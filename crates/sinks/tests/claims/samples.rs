@@ -89,6 +89,7 @@ pub fn full(id: &str) -> Record {
             stopwatch: Some("cupti".into()),
             kernel: Some("gemm<bf16, 128>".into()),
             kernel_launches: Some(2.5),
+            tf32: true,
             fusion_state: Some(FusionState::NotFused),
             autotune: vec!["m1024 bf16: tiled".into(), "m512 bf16: plane".into()],
             rotation: Some(Rotation { sets: 3, bytes: 1 << 24, cache_bytes: Some(1 << 25) }),

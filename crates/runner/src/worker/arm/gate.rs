@@ -2,7 +2,7 @@
 
 use super::open::open;
 use super::prime::prime;
-use super::state::{Arm, OpenWorkload, TF32, Unjudged, drop_comparisons_with_refused, refused};
+use super::state::{Arm, OpenWorkload, Unjudged, drop_comparisons_with_refused, refused};
 use crate::platforms;
 use crate::worker::operands::{Content, Operands};
 use crate::worker::poison::{Poisoned, guarded};
@@ -216,7 +216,7 @@ impl Judging<'_> {
         let (tf32, task) = (self.workload.may_use_tf32(), operands.task.clone());
         match task.judge(self.treatment, outputs, operands.references(self.content, self.treatment)?, tf32) {
             Ok(judged) => {
-                if judged.tf32 && !record.outcome.warnings.iter().any(|warning| warning == TF32) {
+                if judged.tf32 && !std::mem::replace(&mut record.execution.tf32, true) {
                     record.warn(TF32);
                 }
                 Ok(Some(judged.rel_l2))
@@ -230,8 +230,7 @@ impl Judging<'_> {
 
     /// Compares outputs with those of another set that are right, and writes down what is wrong.
     fn compare_beside(&self, outputs: &[Output], right: &[Output], record: &mut Record, operands: &Operands) {
-        let tf32 = record.outcome.warnings.iter().any(|warning| warning == TF32);
-        if let Err(mismatch) = operands.task.judge_beside(self.treatment, outputs, right, tf32) {
+        if let Err(mismatch) = operands.task.judge_beside(self.treatment, outputs, right, record.execution.tf32) {
             self.refuse(mismatch, record);
         }
     }
@@ -243,6 +242,10 @@ impl Judging<'_> {
         }
     }
 }
+
+/// Said where f32 was asked for and tensor cores computed something coarser.
+const TF32: &str =
+    "f32 operands were rounded to TF32 (10-bit mantissas) for tensor cores: not comparable with full f32";
 
 /// Said where half of a weight is zero and all of it is multiplied; block sparsity leaves its zero blocks out.
 const TWO_OF_FOUR: &str = "semi-sparse: the pruned weight is stored compressed and multiplied dense, \

@@ -17,7 +17,7 @@ pub use gate::judge_again;
 pub use measure::measure;
 pub use reopen::reopen;
 pub use roofline::peaks as find_peaks;
-pub use state::{Arm, Job, TF32};
+pub use state::{Arm, Job};
 
 use super::operands::Content;
 use super::protocol::AssignedCase;

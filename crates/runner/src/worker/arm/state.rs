@@ -100,7 +100,3 @@ pub fn refused(case: &Case, error: ZooError) -> Box<Record> {
     };
     Box::new(Record::without_time(case.clone(), status, reason))
 }
-
-/// Said where f32 was asked for and tensor cores computed something coarser.
-pub const TF32: &str =
-    "f32 operands were rounded to TF32 (10-bit mantissas) for tensor cores: not comparable with full f32";

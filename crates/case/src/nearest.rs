@@ -54,8 +54,33 @@ impl UnknownName {
 impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, name, nearest, known } = self;
-        let name = excerpt(name, 60);
-        write!(f, "unknown {what} {name:?}{}; known: {}", hint(nearest.as_deref()), known.join(", "))
+        let shown = excerpt(name, 60);
+        write!(f, "unknown {what} {shown:?}{}; known: ", hint(nearest.as_deref()))?;
+        if known.len() <= MOST_LISTED {
+            return write!(f, "{}", known.join(", "));
+        }
+        let closest = closest(&shown, known);
+        write!(f, "{} and {} more", closest.join(", "), known.len() - closest.len())
+    }
+}
+
+/// A reader looks through so many names.
+const MOST_LISTED: usize = 12;
+/// Of more than that, so many.
+const CLOSEST: usize = 5;
+
+/// Names that are less like each other have nothing in common.
+const ALIKE: f64 = 0.7;
+
+/// Those of many known names that are most like this one, the most alike first; the first of all where none is.
+fn closest<'a>(name: &str, known: &'a [String]) -> Vec<&'a str> {
+    let name = name.to_lowercase();
+    let alike = known.iter().map(|known| (strsim::jaro_winkler(&name, known), known.as_str()));
+    let mut alike: Vec<(f64, &str)> = alike.filter(|(alike, _)| *alike >= ALIKE).collect();
+    alike.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    match alike.as_slice() {
+        [] => known.iter().map(String::as_str).take(CLOSEST).collect(),
+        alike => alike.iter().map(|(_, known)| *known).take(CLOSEST).collect(),
     }
 }
 
@@ -78,6 +103,20 @@ mod tests {
         ] {
             assert_eq!(nearest(found, known), expected, "{found}");
         }
+    }
+
+    #[test]
+    fn of_many_known_names_those_that_are_most_alike_are_listed() {
+        let known = ["add", "axpy", "conv2d_bn", "conv2d_bn_relu", "conv2d_relu", "dot", "gelu", "gemm", "gemv"];
+        let more = ["layer_norm", "linear_bias", "linear_bias_relu", "rms_norm", "softmax"];
+        let error = UnknownName::new("operator", "conv_relu", known.into_iter().chain(more)).to_string();
+        let list = error.strip_prefix(r#"unknown operator "conv_relu"; did you mean "conv2d_relu"?; known: "#).unwrap();
+        assert!(list.starts_with("conv2d_relu, conv2d_bn_relu, conv2d_bn") && list.ends_with(" more"), "{error}");
+        let strange = UnknownName::new("operator", "xyz", known.into_iter().chain(more)).to_string();
+        assert_eq!(
+            strange,
+            "unknown operator \"xyz\"; known: add, axpy, conv2d_bn, conv2d_bn_relu, conv2d_relu and 9 more"
+        );
     }
 
     #[test]

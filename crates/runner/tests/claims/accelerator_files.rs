@@ -234,7 +234,7 @@ fn what_cannot_be_run_is_refused_where_it_stands() {
             "benchmarks: [{benchmark_name: gem_simple}]",
             [
                 "c.yml:1:31: benchmarks[0].benchmark_name: unknown operator \"gem_simple\"; did you mean \"gemm_simple\"?",
-                "psum_scatter",
+                "gemm_simple_with_dtype, ",
             ],
         ),
         (

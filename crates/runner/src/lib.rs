@@ -31,6 +31,7 @@ pub mod entries;
 pub mod environment;
 #[doc(hidden)]
 pub mod kept_files;
+mod loosely;
 pub mod mock;
 pub mod plan;
 pub mod platforms;

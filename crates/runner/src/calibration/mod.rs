@@ -21,7 +21,7 @@ pub use figures::OperationProfile;
 pub use fusion::fusions;
 pub use measured::measured;
 pub use operations::{Operations, every_operation};
-pub use patterns::Families;
+pub use patterns::Patterns;
 pub use peaks::Stated;
 pub use plan::{Machine, Wish, default_dtypes, entries};
 pub use profile::{Labels, Profile};

@@ -1,6 +1,8 @@
-//! Fusion patterns: the words of `--fusion-patterns` and their operators.
+//! Fusion patterns: the words of `--fusion-patterns` and of `fusion --patterns`, and their operators.
 
-use super::operations::{look_up, unknown};
+use super::operations::look_up;
+use crate::loosely::is_loosely;
+use calorimeter_case::UnknownName;
 use std::str::FromStr;
 
 /// A group of patterns with the same axes.
@@ -50,22 +52,33 @@ impl Pattern {
     }
 }
 
-/// The families behind one word of the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Families(pub &'static [Family]);
+/// The patterns behind one word of the command line: a family's, or one by its name here or elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patterns(pub Vec<Pattern>);
 
-const WORDS: &[(&str, &[Family])] = &[
+const FAMILIES: &[(&str, &[Family])] = &[
     ("linear", &[Family::Linear]),
     ("conv", &[Family::Conv]),
     ("attention", &[Family::Attention]),
     ("all", &[Family::Linear, Family::Conv, Family::Attention]),
 ];
 
-impl FromStr for Families {
-    type Err = String;
+impl FromStr for Patterns {
+    type Err = UnknownName;
 
-    fn from_str(word: &str) -> Result<Self, String> {
-        look_up(WORDS, word).map(Self).ok_or_else(|| unknown("fusion pattern", word, WORDS))
+    fn from_str(word: &str) -> Result<Self, UnknownName> {
+        let families = look_up(FAMILIES, &word.to_lowercase()).unwrap_or_default();
+        let is_meant = |pattern: &Pattern| {
+            let Pattern { operator, name, family } = *pattern;
+            families.contains(&family) || is_loosely(word, operator) || is_loosely(word, name)
+        };
+        let found: Vec<Pattern> = PATTERNS.iter().copied().filter(is_meant).collect();
+        if found.is_empty() {
+            let families = FAMILIES.iter().map(|(word, _)| *word);
+            let known = families.chain(PATTERNS.iter().map(|pattern| pattern.operator));
+            return Err(UnknownName::new("fusion pattern", word, known));
+        }
+        Ok(Self(found))
     }
 }
 
@@ -74,9 +87,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_are_known_by_name_and_others_are_refused() {
-        assert_eq!("all".parse::<Families>().unwrap().0.len(), 3);
-        let error = "pooling".parse::<Families>().unwrap_err();
-        assert_eq!(error, "unknown fusion pattern \"pooling\"; known: linear, conv, attention, all");
+    fn patterns_are_known_by_family_and_by_name_and_others_are_refused() {
+        let named = |word: &str| word.parse::<Patterns>().unwrap().0;
+        assert_eq!(named("all").len(), PATTERNS.len());
+        assert_eq!(named("conv").len(), 3);
+        for word in ["conv2d_bn", "Conv2d_BN", "Conv2dBn"] {
+            assert_eq!(named(word), [Pattern::of("conv2d_bn").unwrap()], "{word}");
+        }
+        let error = "pooling".parse::<Patterns>().unwrap_err().to_string();
+        assert!(error.starts_with("unknown fusion pattern \"pooling\"; known: "), "{error}");
+        assert!(error.ends_with("known: linear, conv, attention, all, linear_bias and 13 more"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::operations::Operation;
 use super::parts::Part;
-use super::patterns::{Family, PATTERNS};
+use super::patterns::Pattern;
 use crate::entries::{Entry, Origin, Size, Span, Timing, Wanted};
 use crate::platforms::{self, Trials};
 use calorimeter_case::Regime::{self, DeviceCold, DeviceHot, HostE2e, HostEnqueue};
@@ -35,7 +35,7 @@ impl Machine {
 pub struct Wish {
     pub quick: bool,
     pub operations: Vec<Operation>,
-    pub families: Vec<Family>,
+    pub patterns: Vec<Pattern>,
     pub dtypes: Vec<Dtype>,
 }
 
@@ -157,7 +157,7 @@ impl Calibration<'_> {
     fn fusion(&mut self, dtype: Dtype) {
         let implementations = self.machine.trials().fusion;
         let preset = if self.wish.quick { Preset::Quick } else { Preset::Guide };
-        for pattern in PATTERNS.iter().filter(|pattern| self.wish.families.contains(&pattern.family)) {
+        for pattern in &self.wish.patterns {
             let Some(operator) = operator(pattern.operator) else { continue };
             let sizes: Vec<Axes> = preset.sizes(operator).into_iter().take(MOST_SIZES).collect();
             self.push(Part::Fusion, operator, dtype, &[DeviceCold], implementations.to_vec(), &sizes);
@@ -227,6 +227,7 @@ fn implementations(operator: Operator, size: &Axes, dtype: Dtype, device: Device
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibration::patterns::PATTERNS;
     use crate::devices::Devices;
     use crate::entries::{Overrides, resolve};
     use crate::plan::Plan;
@@ -238,8 +239,8 @@ mod tests {
     const GPU: Machine = Machine { device: Device::Cuda(0), cache_bytes: 50 * MIB, ..CPU };
 
     fn wish(quick: bool, machine: &Machine) -> Wish {
-        let families = vec![Family::Linear, Family::Conv, Family::Attention];
-        Wish { quick, operations: Operation::ALL.into(), families, dtypes: default_dtypes(machine) }
+        let patterns = PATTERNS.to_vec();
+        Wish { quick, operations: Operation::ALL.into(), patterns, dtypes: default_dtypes(machine) }
     }
 
     fn cases(machine: &Machine, wish: &Wish) -> Vec<Case> {
@@ -297,7 +298,7 @@ mod tests {
     #[test]
     fn only_what_was_asked_for_is_planned() {
         let only =
-            |operations: &[Operation]| Wish { operations: operations.into(), families: vec![], ..wish(true, &CPU) };
+            |operations: &[Operation]| Wish { operations: operations.into(), patterns: vec![], ..wish(true, &CPU) };
         let cases = cases(&CPU, &only(&[Operation::StreamAdd]));
         let planned: Vec<_> =
             cases.iter().map(|case| (case.workload.as_str(), case.implementation.name().as_str())).collect();

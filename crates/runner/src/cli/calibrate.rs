@@ -5,7 +5,7 @@ use super::options::RunArguments;
 use super::run::{execute, report};
 use crate::Exit;
 use crate::calibration::{
-    Families, Labels, Machine, Operations, Profile, Stated, Wish, default_dtypes, entries, every_operation, keep,
+    Labels, Machine, Operations, Patterns, Profile, Stated, Wish, default_dtypes, entries, every_operation, keep,
     latest, measured, show,
 };
 use crate::devices::{self, DiscoveredDevice};
@@ -46,9 +46,9 @@ pub struct CalibrateArguments {
     /// blas3, dot, axpy, gemv, gemm, cache, latency, transfer [default: all of it]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub operations: Option<Vec<Operations>>,
-    /// Which fusion patterns to measure: linear, conv, attention, all [default: none]
+    /// Which fusion patterns to measure: linear, conv, attention, all, or operators by name [default: none]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    pub fusion_patterns: Option<Vec<Families>>,
+    pub fusion_patterns: Option<Vec<Patterns>>,
     /// Types of numbers: f32, bf16, f16 [default: f32 on a processor, all on a GPU]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub dtypes: Option<Vec<Dtype>>,
@@ -113,9 +113,14 @@ fn asked(arguments: &CalibrateArguments, device: Option<Wanted>) -> Result<Vec<E
         Some(words) => words.iter().flat_map(|word| word.0.to_vec()).collect(),
         None => every_operation(),
     };
-    let families = arguments.fusion_patterns.iter().flatten().flat_map(|word| word.0.to_vec()).collect();
+    let mut patterns = Vec::new();
+    for pattern in arguments.fusion_patterns.iter().flatten().flat_map(|word| &word.0) {
+        if !patterns.contains(pattern) {
+            patterns.push(*pattern);
+        }
+    }
     let dtypes = arguments.dtypes.clone().unwrap_or_else(|| default_dtypes(&machine));
-    let entries = entries(&machine, &Wish { quick: arguments.quick, operations, families, dtypes });
+    let entries = entries(&machine, &Wish { quick: arguments.quick, operations, patterns, dtypes });
     if entries.is_empty() {
         return Err(CliError::Usage("--operations: nothing of this can be measured in this version".into()));
     }

@@ -3,8 +3,10 @@
 use super::error::CliError;
 use super::options::{OpsArguments, SuiteArguments};
 use super::run::execute;
+use crate::calibration::Patterns;
 use crate::dialects::default_element;
 use crate::entries::{Entry, Origin, Size};
+use crate::loosely::is_loosely;
 use crate::progress::Format;
 use crate::run::Request;
 use crate::tell::tell;
@@ -74,8 +76,13 @@ fn entries(
     let operators = match ops {
         None => Operator::all().into_iter().filter(|operator| operator.is_listed_in(suite)).collect(),
         Some(names) => {
-            let named: Result<Vec<Operator>, ZooError> = names.iter().map(|name| name.parse()).collect();
-            named.map_err(|error| CliError::Usage(error.to_string()))?
+            let mut operators = Vec::new();
+            for word in &names {
+                let named = named(suite, word).map_err(|error| CliError::Usage(error.to_string()))?;
+                operators
+                    .extend(named.into_iter().filter(|operator| !operators.contains(operator)).collect::<Vec<_>>());
+            }
+            operators
         }
     };
     let known: BTreeSet<&str> = operators.iter().flat_map(|operator| operator.info().axes).copied().collect();
@@ -103,6 +110,25 @@ fn entries(
         }
     }
     Ok(entries)
+}
+
+/// Words that stand for other operators.
+const WORDS: &[(&str, &[&str])] = &[("loss", &["mse_loss", "cross_entropy"]), ("swish", &["silu"])];
+
+/// The operators behind a word: a family of patterns, or one by its name. Those of the suite come first, since other suites
+/// have namesakes.
+fn named(suite: Suite, word: &str) -> Result<Vec<Operator>, ZooError> {
+    if let (Suite::Fusion, Ok(Patterns(patterns))) = (suite, word.parse()) {
+        return patterns.iter().map(|pattern| pattern.operator.parse()).collect();
+    }
+    if let Some((_, names)) = WORDS.iter().find(|(known, _)| is_loosely(word, known)) {
+        return names.iter().map(|name| name.parse()).collect();
+    }
+    let mut listed = Operator::all().into_iter().filter(|operator| operator.is_listed_in(suite));
+    match listed.find(|operator| is_loosely(word, operator.info().name)) {
+        Some(operator) => Ok(vec![operator]),
+        None => Ok(vec![word.parse()?]),
+    }
 }
 
 /// Sizes in which the axes that were given have these values instead, in every combination.

@@ -32,6 +32,7 @@ pub mod environment;
 #[doc(hidden)]
 pub mod kept_files;
 mod loosely;
+mod merge;
 pub mod mock;
 pub mod plan;
 pub mod platforms;

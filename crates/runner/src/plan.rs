@@ -2,6 +2,7 @@
 
 mod group;
 mod ids;
+mod parts;
 mod planned_case;
 
 pub use group::Group;

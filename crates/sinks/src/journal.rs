@@ -204,6 +204,13 @@ pub fn read_trimmed(dir: &Path, trim: impl Fn(&mut Record)) -> Result<JournalCon
     Ok(read_from(&file, &path, trim)?.contents)
 }
 
+/// The same without any series: they stay on disk, and the second answer says where.
+pub fn read_stored(dir: &Path) -> Result<(JournalContents, Stored), SinkError> {
+    let (file, path) = open(dir)?;
+    let ReadJournal { contents, records, .. } = read_from(&file, &path, |record| drop(record.take_series()))?;
+    Ok((contents, Stored::new(path, file, records)))
+}
+
 /// Puts a copy of what was read at `path`, a journal like any other, in place of what is there.
 pub fn write_copy(contents: &JournalContents, path: &Path) -> Result<(), SinkError> {
     atomic::write_with(path, |file| {

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
     let files: Vec<&PathBuf> = arguments.files.iter().collect();
     let entries = if files.is_empty() { overview()? } else { Vec::new() };
-    let overrides = Overrides { untimed: true, ..arguments.overrides.into() };
+    let overrides = Overrides { untimed: true, ..arguments.models.over(arguments.overrides.into()) };
     let prepared = Request { sources: read(&files)?, entries, overrides }.prepare()?;
     if arguments.dry_run {
         dry_run(&prepared, arguments.format)?;

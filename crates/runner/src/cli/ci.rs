@@ -12,7 +12,8 @@ use calorimeter_sinks::journal::check_writable;
 use std::path::Path;
 
 pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
-    let CiArguments { config, output, allow_empty, run } = arguments;
+    let CiArguments { config, output, allow_empty, models, mut run } = arguments;
+    run.overrides.models = models;
     let sources = read(&[&config])?;
     // An output that cannot be written costs nothing when it is known first.
     check_writable(folder_of(&output))?;

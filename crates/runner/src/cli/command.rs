@@ -2,6 +2,7 @@
 
 use super::calibrate::CalibrateArguments;
 use super::compare::CompareArguments;
+use super::merge::{MergeArguments, RenderArguments};
 use super::options::{
     AccuracyArguments, CiArguments, DoctorArguments, NoiseArguments, OpsArguments, RunFilesArguments, SuiteArguments,
 };
@@ -37,6 +38,10 @@ pub enum Command {
     Compare(CompareArguments),
     /// Make one page of one run or several, to look at and to send on
     Report(ReportArguments),
+    /// Join the parts of a run that `run --shard` measured
+    Merge(MergeArguments),
+    /// Write the files that are derived from a run's journal anew
+    Render(RenderArguments),
     /// List what configuration files can name
     List {
         /// What to list; everything without it

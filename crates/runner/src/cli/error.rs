@@ -12,6 +12,8 @@ pub enum CliError {
     Compare(#[from] CompareError),
     #[error(transparent)]
     Sink(#[from] calorimeter_sinks::SinkError),
+    #[error(transparent)]
+    Merge(#[from] crate::merge::MergeError),
     #[error("cannot write to standard output: {0}")]
     Print(#[from] std::io::Error),
     #[error("{0}")]

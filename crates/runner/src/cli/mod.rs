@@ -9,6 +9,7 @@ mod compare;
 mod doctor;
 mod error;
 mod list;
+mod merge;
 mod noise;
 mod operators;
 mod options;
@@ -53,6 +54,8 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Doctor(arguments) => doctor::doctor(arguments),
         Command::Docs { dir, check } => reference::docs(&dir, check),
         Command::Report(arguments) => report::report(arguments),
+        Command::Merge(arguments) => merge::join(arguments),
+        Command::Render(arguments) => merge::render(arguments),
         Command::Schema => printed(&crate::dialects::schema()),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -1,10 +1,11 @@
 //! What each command can be told.
 
 use crate::compare::Baseline;
-use crate::entries::{Autotune, Factor, MOST_LAUNCHES, Overrides, Share, Span, Timing, Wanted};
+use crate::entries::{Autotune, Factor, MOST_LAUNCHES, Overrides, Shard, Share, Size, Span, Timing, Wanted};
 use crate::progress::Format;
 use calorimeter_case::{Implementation, Regime};
-use calorimeter_recipes::Element;
+use calorimeter_recipes::{Dtype, Element, Recipe};
+use calorimeter_shapes::{Shape, ShapeError, ShapeSource};
 use calorimeter_timing::telemetry::LockedClock;
 use calorimeter_zoo::operators::presets::Preset;
 use clap::builder::{PathBufValueParser, TypedValueParser};
@@ -33,6 +34,8 @@ pub struct RunFilesArguments {
     /// A configuration file, as torchao's runner takes it
     #[arg(long, value_name = "FILE")]
     pub config: Vec<PathBuf>,
+    #[command(flatten)]
+    pub models: ModelArguments,
     #[command(flatten)]
     pub run: RunArguments,
 }
@@ -156,6 +159,8 @@ pub struct AccuracyArguments {
     #[command(flatten)]
     pub colour: ColourArguments,
     #[command(flatten)]
+    pub models: ModelArguments,
+    #[command(flatten)]
     pub overrides: CaseArguments,
 }
 
@@ -170,6 +175,8 @@ pub struct CiArguments {
     /// A list without entries is no error
     #[arg(long)]
     pub allow_empty: bool,
+    #[command(flatten)]
+    pub models: ModelArguments,
     #[command(flatten)]
     pub run: RunArguments,
 }
@@ -256,13 +263,62 @@ pub struct OverrideArguments {
     /// Lock the device's clock while the run lasts, at its base clock or at so many MHz; that takes the right to
     #[arg(long, value_name = "MHZ", num_args = 0..=1, require_equals = true, default_missing_value = "base")]
     pub lock_clocks: Option<LockedClock>,
+    /// Measure this part of the plan alone, e.g. 2/8; `calorimeter merge` joins the parts
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Shard>,
     /// Given to the suites alone.
     #[arg(skip)]
     pub export: Option<String>,
+    /// Given where files are.
+    #[arg(skip)]
+    pub models: ModelArguments,
 }
 
 fn regimes() -> String {
     format!("What times mean: {}", Regime::ALL.map(Regime::name).join(", "))
+}
+
+/// What models are measured under, instead of what files say.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Over the files")]
+pub struct ModelArguments {
+    /// Run everything in this type of numbers: f32, f16, bf16
+    #[arg(long, value_name = "NAME")]
+    pub dtype: Option<Dtype>,
+    /// Run models under these recipes, and the baseline
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub recipes: Option<Vec<Recipe>>,
+    /// Run models at these shapes, as MxKxN such as 1x4096x4096, or by the name of a generator
+    #[arg(long, value_name = "SHAPE,…", value_delimiter = ',')]
+    pub shapes: Option<Vec<ShapeChoice>>,
+}
+
+impl ModelArguments {
+    /// The same over other options.
+    pub fn over(self, overrides: Overrides) -> Overrides {
+        let Self { dtype, recipes, shapes } = self;
+        let sizes = shapes.map(|shapes| shapes.into_iter().flat_map(|ShapeChoice(sizes)| sizes).collect());
+        Overrides { dtype, recipes, sizes, ..overrides }
+    }
+}
+
+/// One shape, or those of a generator.
+#[derive(Debug, Clone)]
+pub struct ShapeChoice(Vec<Size>);
+
+impl FromStr for ShapeChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let [Ok(m), Ok(k), Ok(n)] = text.split('x').map(str::parse::<u64>).collect::<Vec<_>>()[..] {
+            let shape = Shape::new(m, k, n).map_err(|error| error.to_string())?;
+            return Ok(Self(vec![Size::custom(shape.into())]));
+        }
+        let source: ShapeSource =
+            text.parse().map_err(|error: ShapeError| format!("{error}; or write a shape, as 1x4096x4096"))?;
+        let shapes = source.shapes().map_err(|error| error.to_string())?;
+        Ok(Self(shapes.into_iter().map(Size::from).collect()))
+    }
 }
 
 /// The part of it that says which cases there are, however they are measured.
@@ -303,10 +359,12 @@ impl From<OverrideArguments> for Overrides {
             launches,
             require_idle,
             lock_clocks,
+            shard,
             export,
+            models,
         } = arguments;
         let timing = Timing { precision, max_time, ..Timing::default() };
-        Self {
+        let overrides = Self {
             timing,
             regimes,
             autotune,
@@ -316,9 +374,11 @@ impl From<OverrideArguments> for Overrides {
             launches,
             require_idle,
             lock_clocks,
+            shard,
             export,
             ..cases.into()
-        }
+        };
+        models.over(overrides)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::error::CliError;
 use crate::Exit;
 use crate::print::print;
+use crate::run::sort_as_planned;
 use crate::suite_speedups;
 use crate::tell::tell;
 use calorimeter_sinks::read_back;
@@ -47,9 +48,12 @@ pub fn report(arguments: ReportArguments) -> Result<Exit, CliError> {
 }
 
 fn reported(path: &Path) -> Result<ReportedRun, CliError> {
-    let read = read_back(path)?;
+    let mut read = read_back(path)?;
     if read.records.is_empty() {
         return Err(CliError::Usage(format!("{} has no records yet", path.display())));
+    }
+    if let Some(header) = &read.header {
+        sort_as_planned(&mut read.records, header);
     }
     let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
     let means = suite_speedups::means(&read.records);

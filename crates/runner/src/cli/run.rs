@@ -21,7 +21,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
-    let RunFilesArguments { files, config, run } = arguments;
+    let RunFilesArguments { files, config, models, mut run } = arguments;
+    run.overrides.models = models;
     let files: Vec<&PathBuf> = config.iter().chain(&files).collect();
     if files.is_empty() && run.resume.is_none() {
         return Err(CliError::Usage("no configuration file; try configs/quickstart.yml".into()));
@@ -107,16 +108,14 @@ impl Finished {
 /// The request of the run in a folder. Options that differ from those of then are an error, not passed over.
 fn continued(dir: &Path, overrides: Overrides) -> Result<Request, RunError> {
     let request = Request::of_journal(dir)?;
-    let lock_clocks = request.overrides.lock_clocks;
-    if let (Some(then), None) = (lock_clocks, overrides.lock_clocks) {
+    if let (Some(then), None) = (request.overrides.lock_clocks, overrides.lock_clocks) {
         let then = match then {
             LockedClock::Base => then.to_string(),
             LockedClock::Mhz(mhz) => mhz.to_string(),
         };
         return Err(RunError::Locked { then });
     }
-    let as_then = overrides == Overrides { lock_clocks, ..Overrides::default() };
-    Ok(if as_then { request } else { Request { overrides, ..request } })
+    Ok(Request { overrides: overrides.or_as(&request.overrides), ..request })
 }
 
 /// Starts a prepared run. With `--out` everything goes there; else a folder of its own under the file's `output_dir`.

@@ -5,7 +5,8 @@ use super::{CompileMode, Span, Timing, Wanted};
 use crate::mock::Rule;
 use calorimeter_case::{Axes, Export, Implementation, Name, Regime};
 use calorimeter_recipes::{Dtype, Element, Recipe, Sparsity};
-use calorimeter_zoo::Subject;
+use calorimeter_shapes::NamedShape;
+use calorimeter_zoo::{Subject, Suite};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -140,6 +141,22 @@ impl Entry {
             export: None,
         }
     }
+
+    /// Whether recipes say how it multiplies.
+    pub fn takes_recipes(&self) -> bool {
+        match self.subject {
+            Subject::Model(_) => true,
+            Subject::Operator(operator) => operator.info().suite == Suite::Training,
+        }
+    }
+
+    /// Whether its sizes are those of a matrix product.
+    pub fn is_product(&self) -> bool {
+        match self.subject {
+            Subject::Model(_) => true,
+            Subject::Operator(operator) => operator.info().axes == ["m", "k", "n"],
+        }
+    }
 }
 
 impl Origin {
@@ -167,6 +184,12 @@ impl Size {
     /// A size that has no name of its own.
     pub fn custom(axes: Axes) -> Self {
         Self { name: Self::CUSTOM, axes, output: None }
+    }
+}
+
+impl From<NamedShape> for Size {
+    fn from(named: NamedShape) -> Self {
+        Self { name: named.name.into(), axes: named.shape.into(), output: None }
     }
 }
 

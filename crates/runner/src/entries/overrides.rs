@@ -1,7 +1,8 @@
 //! What the command line sets over everything that is asked for.
 
-use super::{Entry, Factor, Span, Timing, Wanted};
+use super::{Entry, Factor, Shard, Size, Span, Timing, Wanted};
 use calorimeter_case::{Implementation, Regime};
+use calorimeter_recipes::{Dtype, Element, Recipe};
 use calorimeter_timing::telemetry::LockedClock;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,15 @@ pub struct Overrides {
     pub device: Option<Wanted>,
     /// Instead of every entry's implementations.
     pub implementations: Option<Vec<Implementation>>,
+    /// Instead of the type of every entry's numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dtype: Option<Dtype>,
+    /// Instead of the recipes of every entry that takes some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recipes: Option<Vec<Recipe>>,
+    /// Instead of the sizes of every entry that has m, k and n.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Vec<Size>>,
     /// Over every entry's timing.
     pub timing: Timing,
     /// Instead of every entry's timeout.
@@ -45,6 +55,9 @@ pub struct Overrides {
     /// Every size of every file times this. Journals from before it was there are still resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_shapes: Option<Factor>,
+    /// Only this part of the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
     /// The folder of accelerator-microbenchmarks' formats for every entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub export: Option<String>,
@@ -64,9 +77,26 @@ pub enum Autotune {
 }
 
 impl Overrides {
+    /// The same, where what is not said is as it was said then.
+    pub fn or_as(&self, then: &Self) -> Self {
+        let fields = |overrides: &Self| match serde_json::to_value(overrides) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            _ => serde_json::Map::new(),
+        };
+        let (unsaid, mut all) = (fields(&Self::default()), fields(then));
+        all.extend(fields(self).into_iter().filter(|(name, said)| unsaid.get(name) != Some(said)));
+        let all: Self = serde_json::from_value(all.into()).unwrap_or_else(|_| self.clone());
+        Self { timing: then.timing.overwrite(&self.timing), ..all }
+    }
+
     /// An entry under the command line.
     pub fn over(&self, entry: Entry) -> Entry {
+        let recipes = self.recipes.clone().filter(|_| entry.takes_recipes());
+        let sizes = self.sizes.clone().filter(|_| entry.is_product());
         Entry {
+            element: self.dtype.map_or(entry.element, Element::Float),
+            recipes: recipes.unwrap_or(entry.recipes),
+            sizes: sizes.unwrap_or(entry.sizes),
             device: self.device.or(entry.device),
             implementations: self.implementations.clone().or(entry.implementations),
             timing: entry.timing.overwrite(&self.timing),
@@ -78,5 +108,24 @@ impl Overrides {
             percentiles: self.percentiles || entry.percentiles,
             ..entry
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_said_again_is_as_it_was() {
+        let shard = "2/8".parse().ok();
+        let span = |text: &str| Some(text.parse::<Span>().unwrap());
+        let timing = Timing { max_time: span("1s"), min_time: span("10ms"), ..Timing::default() };
+        let then = Overrides { seed: Some(7), shard, profile: true, timing, ..Overrides::default() };
+        assert_eq!(Overrides::default().or_as(&then), then);
+        assert_eq!(then.or_as(&Overrides::default()), then);
+        let timing = Timing { max_time: span("2s"), ..Timing::default() };
+        let said = Overrides { seed: Some(8), timing, ..Overrides::default() }.or_as(&then);
+        assert_eq!((said.seed, said.shard, said.profile), (Some(8), shard, true));
+        assert_eq!((said.timing.max_time, said.timing.min_time), (span("2s"), span("10ms")));
     }
 }

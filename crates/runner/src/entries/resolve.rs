@@ -19,6 +19,7 @@ pub fn resolve(
     overrides: &Overrides,
     devices: &Devices,
 ) -> Result<Vec<ResolvedEntry>, ConfigError> {
+    unused(&entries, overrides)?;
     let mut resolved = Vec::with_capacity(entries.len());
     let mut cases = 0u64;
     for entry in entries {
@@ -43,6 +44,18 @@ pub fn resolve(
         }
     }
     Ok(resolved)
+}
+
+/// Refuses what the command line says and nothing that is asked for takes.
+fn unused(entries: &[Entry], overrides: &Overrides) -> Result<(), ConfigError> {
+    let Some(first) = entries.first() else { return Ok(()) };
+    if overrides.recipes.is_some() && !entries.iter().any(Entry::takes_recipes) {
+        return Err(first.origin.invalid("--recipes: nothing here is quantised; models and training are"));
+    }
+    if overrides.sizes.is_some() && !entries.iter().any(Entry::is_product) {
+        return Err(first.origin.invalid("--shapes: nothing here has the axes m, k and n"));
+    }
+    Ok(())
 }
 
 fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<ResolvedEntry, String> {

@@ -3,14 +3,14 @@
 use super::desk::Desk;
 use super::found_devices::FoundDevices;
 use super::{Place, RunError};
-use super::{clocks, contained, surroundings};
+use super::{clocks, contained, order, surroundings};
 use crate::host::now;
 use crate::noise_floor::Floor;
 use crate::plan::Plan;
 use crate::suite_speedups::speedups;
 use crate::worker::WorkerError;
 use calorimeter_case::record::SuiteSpeedup;
-use calorimeter_case::{CaseId, Device, Record};
+use calorimeter_case::{Device, Record};
 use calorimeter_sinks::journal::{Header, JournalWarning, Resumed, Summary, count_by_status};
 use calorimeter_sinks::{Run, SinkError, write_all};
 use std::collections::HashMap;
@@ -61,7 +61,7 @@ impl Ended<'_> {
         }
         let interrupted = is_cut_short && records.len() < self.plan.len();
         let mut notes = self.all_notes(&records);
-        self.sort(&mut records);
+        order::sort(&mut records, self.plan.ids());
         if !self.resumed.is_empty() {
             notes.extend(contained::keep_within(&mut records, self.place));
         }
@@ -88,11 +88,5 @@ impl Ended<'_> {
         notes.extend(surroundings::changed(&self.header.environment, &self.resumed));
         notes.extend(clocks::mixed(records));
         notes
-    }
-
-    fn sort(&self, records: &mut [Record]) {
-        let order: HashMap<&CaseId, usize> = self.plan.ids().enumerate().map(|(index, id)| (id, index)).collect();
-        // In place: a copy of all records is as large as they are.
-        records.sort_by_cached_key(|record| order.get(&record.case.id).copied().unwrap_or(usize::MAX));
     }
 }

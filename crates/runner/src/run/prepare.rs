@@ -27,9 +27,12 @@ impl Request {
             None => None,
         };
         let cases = entries.iter().map(|e| e.tasks.len() * e.variants.len() * e.implementations.len()).sum();
-        let plan = Plan::new(entries, filter.as_ref());
+        let mut plan = Plan::new(entries, filter.as_ref());
         if let Some(pattern) = self.overrides.filter.clone().filter(|_| plan.is_empty()) {
             return Err(RunError::NothingMatches { pattern, cases });
+        }
+        if let Some(shard) = self.overrides.shard {
+            plan.keep_part(shard);
         }
         Ok(Prepared { request: self, plan, output_dir, notes })
     }

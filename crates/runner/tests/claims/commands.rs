@@ -14,6 +14,8 @@ fn every_question_is_answered_on_standard_output() {
         ("ci --help", "--output"),
         ("compare --help", "Exit codes:"),
         ("report --help", "Exit codes:"),
+        ("merge --help", "Exit codes:"),
+        ("render --help", "Usage: calorimeter render <DIR>"),
         ("calibrate --help", "--fusion-patterns"),
         ("list", "transformer_block"),
         ("list recipes", "int8wo"),
@@ -66,4 +68,79 @@ fn a_reader_that_goes_away_does_not_stop_a_run() {
     drop(running.child.stdout.take());
     running.end().ended_with(0);
     assert!(scene.journal("out").summary.is_some());
+}
+
+#[test]
+fn the_command_line_names_types_recipes_and_shapes() {
+    let scene = Scene::with(
+        "device: mock\nimplementations: [eager]\nrecipes: [baseline, int8wo]
+models:
+  - {shapes: [{name: llama}]}
+  - {model: softmax, axes: {batch: [1], sequence: [8], dimension: [16]}}",
+    );
+    let told = |options: &str| scene.run(&format!("run c.yml --dry-run {options}")).ended_with(0).stdout.clone();
+    let cases = |options: &str| -> Vec<String> {
+        let told = told(options);
+        told.lines().map_while(|line| Some(line.split_once("  ")?.0.to_owned())).collect()
+    };
+    assert_eq!(
+        cases("--dtype f32 --recipes int4wo-64 --shapes 1x64x128"),
+        [
+            "inference/linear/baseline/eager/mock/f32/m1-k64-n128",
+            "inference/linear/int4wo-64/eager/mock/f32/m1-k64-n128",
+            "ops/softmax/baseline/eager/mock/f32/batch1-sequence8-dimension16",
+        ]
+    );
+    let generated = cases("--shapes llama,8x64x64 --scale-shapes 1/64");
+    assert_eq!(
+        generated.len(),
+        2 * (1 + cases("").iter().filter(|id| id.contains("/baseline/eager/mock/bf16/m")).count()) + 1
+    );
+    for (options, says) in [
+        ("--dtype int8", "int8"),
+        ("--recipes int8w0", "did you mean \"int8wo\"?"),
+        ("--shapes 1x2", "1x2"),
+        ("--shapes 0x2x3", "m"),
+        ("--shapes lama", "did you mean \"llama\"?"),
+    ] {
+        let refused = scene.run(&format!("run c.yml {options}"));
+        assert!(refused.ended_with(2).stderr.contains(says), "{refused:?}");
+    }
+    scene.write(
+        "ops.yml",
+        "device: mock\nmodels: [{model: softmax, axes: {batch: [1], sequence: [8], dimension: [16]}}]",
+    );
+    for (option, says) in [("--recipes int8wo", "nothing here is quantised"), ("--shapes 8x8x8", "the axes m, k and n")]
+    {
+        let refused = scene.run(&format!("run ops.yml {option}"));
+        assert!(refused.ended_with(2).stderr.contains(says), "{refused:?}");
+    }
+}
+
+#[test]
+fn operators_are_known_by_what_people_call_them() {
+    let scene = Scene::new();
+    let operators = |command: &str| -> Vec<String> {
+        let told = scene.run(&format!("{command} --dry-run --device mock")).ended_with(0).stdout.clone();
+        let cases = told.lines().map_while(|line| Some(line.split('/').nth(1)?.to_owned()));
+        let mut operators: Vec<String> = cases.take_while(|word| word.starts_with(char::is_lowercase)).collect();
+        operators.dedup();
+        operators
+    };
+    assert_eq!(
+        operators("ops --ops LayerNorm,GELU,Swish,Loss,CrossEntropy"),
+        ["layer_norm", "gelu", "silu", "mse_loss", "cross_entropy"]
+    );
+    // `attention` alone is an operator of another suite.
+    let attention = ["qk_scores", "qk_softmax", "full_attention", "attention_4d", "attention_4d_causal"];
+    assert_eq!(operators("fusion --patterns attention"), attention);
+    assert_eq!(
+        operators("fusion --patterns conv,LayerNorm_Linear"),
+        ["conv2d_relu", "conv2d_bn", "conv2d_bn_relu", "ln_linear"]
+    );
+    assert_eq!(operators("gemm --ops attention"), ["attention"]);
+    let unknown = scene.run("ops --ops layernrom");
+    let told = &unknown.ended_with(2).stderr;
+    assert!(told.contains("did you mean \"layer_norm\"?; known: layer_norm"), "{told}");
+    assert!(told.trim_end().ends_with(" more") && told.len() < 200, "{told}");
 }

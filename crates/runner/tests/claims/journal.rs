@@ -399,3 +399,15 @@ fn a_device_that_is_gone_leaves_a_journal_as_it_is() {
     assert!(ended.error().starts_with("device cuda:97 is not here"), "{ended:?}");
     assert!(fs::read_to_string(scene.path("out/journal.jsonl")).unwrap() == journal);
 }
+
+#[test]
+fn options_that_are_not_given_again_are_those_of_then() {
+    let scene = Scene::with(&config(2));
+    let mut running = scene.start(&format!("{RUN} --seed 7 --timeout 50s"));
+    running.wait_for_records("out", 9);
+    running.child.kill().unwrap();
+    running.end();
+    for (option, code) in [("--seed 8", 2), ("--timeout 50s", CODE), ("", CODE)] {
+        scene.run(&format!("run --resume out {option}")).ended_with(code);
+    }
+}

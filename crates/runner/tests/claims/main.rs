@@ -29,6 +29,7 @@ mod late_mistakes;
 mod measuring;
 mod own_device;
 mod own_program;
+mod parts;
 mod real_devices;
 mod report_page;
 mod reports;

@@ -135,7 +135,8 @@ fn sizes(model: &ModelEntry, path: &Path, room: u64) -> Result<Vec<Size>, String
                 let shapes = source.shapes_in(path.parent().unwrap_or(Path::new(".")));
                 let shapes = shapes.map_err(|error| error.to_string())?;
                 fits(sizes.len(), shapes.len() as u64)?;
-                sizes.extend(shapes.into_iter().map(|named| size(named.name.into(), named.shape.into())));
+                let with_output = |named| Size { output: model.output_dtype, ..Size::from(named) };
+                sizes.extend(shapes.into_iter().map(with_output));
             }
         }
         (_, Some(grids)) => {

@@ -1,0 +1,82 @@
+//! One of the parts that several machines or jobs measure of a plan.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A part such as `2/8`, the second of eight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Shard {
+    part: u32,
+    of: u32,
+}
+
+/// No sweep has as many jobs.
+const MOST_PARTS: u32 = 10_000;
+
+impl Shard {
+    /// Which part, counted from 0.
+    pub fn index(self) -> usize {
+        self.part as usize - 1
+    }
+
+    /// How many parts there are.
+    pub fn parts(self) -> usize {
+        self.of as usize
+    }
+
+    /// All parts of so many.
+    pub fn all(parts: usize) -> impl Iterator<Item = Self> {
+        let of = parts as u32;
+        (1..=of).map(move |part| Self { part, of })
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no part of a plan; write for example 2/8 for the second of eight");
+        let (part, of) = text.split_once('/').ok_or_else(wrong)?;
+        let (part, of) = part.parse().ok().zip(of.parse().ok()).ok_or_else(wrong)?;
+        if of > MOST_PARTS {
+            return Err(format!("{text:?}: a plan has at most {MOST_PARTS} parts"));
+        }
+        if (1..=of).contains(&part) { Ok(Self { part, of }) } else { Err(wrong()) }
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.part, self.of)
+    }
+}
+
+impl From<Shard> for String {
+    fn from(shard: Shard) -> Self {
+        shard.to_string()
+    }
+}
+
+impl TryFrom<String> for Shard {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_counted_from_one_to_as_many_as_there_are() {
+        assert_eq!("2/8".parse::<Shard>().map(|shard| (shard.index(), shard.parts())), Ok((1, 8)));
+        assert_eq!(Shard::all(2).map(String::from).collect::<Vec<_>>(), ["1/2", "2/2"]);
+        for wrong in ["0/8", "9/8", "2", "a/b", "1/0", "1/10001", "-1/2"] {
+            assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+        }
+    }
+}

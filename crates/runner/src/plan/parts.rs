@@ -1,0 +1,89 @@
+//! A plan in parts, which several machines measure.
+
+use super::{Group, Plan};
+use crate::entries::Shard;
+use calorimeter_case::{Case, Device};
+use calorimeter_timing::Options;
+use std::cmp::Reverse;
+
+/// What a case takes besides its launches: its workload is opened, tuned and judged.
+const OPENED: f64 = 1.0;
+/// How many bytes of a case the host makes and judges in a second.
+const HOST: f64 = 5e8;
+
+impl Plan {
+    /// Keeps one part. Groups stay whole, since their cases are compared. The longest are dealt out first, each to the part
+    /// with the least to do, so that the parts end together; every machine deals alike.
+    pub fn keep_part(&mut self, shard: Shard) {
+        let seconds: Vec<f64> = self.groups.iter().map(|group| self.seconds(group)).collect();
+        let mut longest: Vec<usize> = (0..self.groups.len()).collect();
+        // In order where they are as long; the order of floats is that of their bits, since none is negative.
+        longest.sort_by_key(|&group| Reverse(seconds[group].to_bits()));
+        let mut loads = vec![0.0; shard.parts()];
+        let mut part_of = vec![0; self.groups.len()];
+        for group in longest {
+            let least = (0..loads.len()).min_by(|&one, &other| f64::total_cmp(&loads[one], &loads[other]));
+            part_of[group] = least.unwrap_or_default();
+            loads[part_of[group]] += seconds[group];
+        }
+        let mut parts = part_of.into_iter();
+        self.groups.retain(|_| parts.next() == Some(shard.index()));
+    }
+
+    /// How long a group takes, roughly.
+    fn seconds(&self, group: &Group) -> f64 {
+        let timing = &self.entry(group).timing;
+        let supported = group.cases().iter().filter(|case| case.supported().is_ok());
+        supported.map(|case| seconds(&case.case(), timing)).sum()
+    }
+}
+
+fn seconds(case: &Case, timing: &Options) -> f64 {
+    let (flops, bytes) = (case.flops.unwrap_or(0) as f64, case.bytes.unwrap_or(0) as f64);
+    // A usual processor, and a usual GPU: what counts is the order of magnitude.
+    let (operations, traffic) = if case.device == Device::Cpu { (3e10, 1e10) } else { (1e14, 1e12) };
+    let launch = (flops / operations).max(bytes / traffic);
+    let windows = f64::from(timing.min_windows) * launch.max(timing.window.as_secs_f64());
+    let measured = windows.max(timing.min_time.as_secs_f64()).min(timing.max_time.as_secs_f64().max(launch));
+    OPENED + bytes / HOST + timing.warm_up.as_secs_f64().max(launch) + measured
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices::Devices;
+    use crate::entries::{Entry, Origin, Overrides, Size, resolve};
+    use calorimeter_shapes::Shape;
+    use std::collections::BTreeSet;
+
+    fn plan() -> Plan {
+        let sizes =
+            |last: u64| (1..=last).map(|m| Size::custom(Shape::new(m * m * 8, 512, 512).unwrap().into())).collect();
+        let entry = |model: &str, last: u64| Entry {
+            recipes: vec!["int8wo".parse().unwrap()],
+            ..Entry::new(Origin::command("parts"), model.parse().unwrap(), sizes(last))
+        };
+        let entries = vec![entry("linear", 30), entry("ln_linear_gelu", 11)];
+        Plan::new(resolve(entries, &Overrides::default(), &Devices::invented([])).unwrap(), None)
+    }
+
+    #[test]
+    fn parts_hold_every_group_once_and_end_together() {
+        let whole = plan();
+        for parts in [1, 3, 8, 64] {
+            let (mut ids, mut loads) = (BTreeSet::new(), Vec::new());
+            for shard in Shard::all(parts) {
+                let mut part = plan();
+                part.keep_part(shard);
+                loads.push(part.groups.iter().map(|group| part.seconds(group)).sum::<f64>());
+                for id in part.ids() {
+                    assert!(ids.insert(id.clone()), "{id} is in two parts");
+                }
+            }
+            assert_eq!(ids.len(), whole.len());
+            let longest = whole.groups.iter().map(|group| whole.seconds(group)).fold(0.0, f64::max);
+            let (least, most) = loads.iter().fold((f64::MAX, 0.0_f64), |(lo, hi), &load| (lo.min(load), hi.max(load)));
+            assert!(most - least <= longest, "{loads:?}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A plan that is measured in parts, and what is made of journals afterwards.
+
+use crate::scene::{Scene, TABLES, TIMING};
+use std::collections::BTreeMap;
+use std::fs;
+
+fn scene() -> Scene {
+    Scene::with(&format!(
+        "device: mock\nrecipes: [baseline, int8wo]\nimplementations: [eager, fused]\n{TIMING}
+models:
+  - {{shapes: [{{name: pow2, min_power: 5, max_power: 9}}]}}
+  - {{model: ln_linear_gelu, shapes: [{{name: custom, shapes: [[8, 64, 64], [16, 64, 64]]}}]}}\n"
+    ))
+}
+
+fn times(scene: &Scene, dir: &str) -> BTreeMap<String, f64> {
+    let records = scene.journal(dir).records;
+    records.iter().map(|record| (record.case.id.to_string(), record.time.time_ns.unwrap().median)).collect()
+}
+
+#[test]
+fn parts_that_are_merged_are_the_run_of_one_machine() {
+    let scene = scene();
+    scene.run("run c.yml --out whole --profile").ended_with(0);
+    for part in 1..=3 {
+        scene.run(&format!("run c.yml --out p{part} --shard {part}/3 --profile")).ended_with(0);
+    }
+    let merged = scene.run("merge p3 p1 p2 --out all");
+    assert!(merged.ended_with(0).stderr.contains("28 cases of 3 parts in all"), "{merged:?}");
+    assert_eq!(times(&scene, "all"), times(&scene, "whole"));
+    let rows = |dir: &str| fs::read_to_string(scene.path(dir).join("results.csv")).unwrap();
+    assert!(rows("all") == rows("whole"), "the rows differ, or their order");
+    let (all, whole) = (scene.journal("all"), scene.journal("whole"));
+    assert!(all.records.iter().all(|record| record.time.windows.len() == 10), "series are merged too");
+    for record in &all.records {
+        let trace = record.profile.trace.as_ref().unwrap();
+        assert!(scene.path("all").join(trace).is_file(), "{trace}");
+    }
+    assert_eq!(all.header.plan_cases, whole.header.plan_cases);
+    assert!(all.header.config["overrides"].get("shard").is_none());
+    assert_eq!(all.summary.unwrap().suite, whole.summary.unwrap().suite);
+    assert_eq!(scene.derived("all").len(), 1 + TABLES.len());
+    scene.run("compare whole all").ended_with(0);
+    scene.run("report all").ended_with(0);
+}
+
+#[test]
+fn what_is_missing_of_a_whole_is_named() {
+    let scene = scene();
+    for part in [1, 3] {
+        scene.run(&format!("run c.yml --out p{part} --shard {part}/3")).ended_with(0);
+    }
+    // Killed after its second record.
+    let journal = scene.path("p3/journal.jsonl");
+    let cut: String = fs::read_to_string(&journal).unwrap().lines().take(3).map(|line| format!("{line}\n")).collect();
+    fs::write(&journal, cut).unwrap();
+    let merged = scene.run("merge p1 p3 --out all");
+    let told = &merged.ended_with(5).stderr;
+    assert!(told.contains("part 2/3 is missing\n"), "{told}");
+    assert!(told.contains("part 3/3 has 2 of ") && told.contains("calorimeter run --resume p3\n"), "{told}");
+    assert_eq!(scene.journal("all").records.len(), scene.journal("p1").records.len() + 2);
+    assert!(scene.journal("all").summary.unwrap().interrupted);
+    // And so it is.
+    scene.run("run --resume p3").ended_with(0);
+    scene.run("run c.yml --out p2 --shard 2/3").ended_with(0);
+    scene.run("merge p1 p2 p3 --out whole").ended_with(0);
+    // What was joined is no run that could go on.
+    scene.run("run --resume whole").ended_with(2);
+}
+
+#[test]
+fn what_does_not_belong_together_is_not_merged() {
+    let scene = scene();
+    scene.run("run c.yml --out p1 --shard 1/2").ended_with(0);
+    scene.run("run c.yml --out p1b --shard 1/2").ended_with(0);
+    scene.run("run c.yml --out p2 --shard 2/2").ended_with(0);
+    scene.run("run c.yml --out seed --shard 2/2 --seed 7").ended_with(0);
+    scene.run("run c.yml --out whole").ended_with(0);
+    let journal = fs::read_to_string(scene.path("p2/journal.jsonl")).unwrap();
+    let (header, rest) = journal.split_once('\n').unwrap();
+    let mut header: serde_json::Value = serde_json::from_str(header).unwrap();
+    header["environment"]["cpu"] = "another processor".into();
+    fs::create_dir(scene.path("cpu")).unwrap();
+    scene.write("cpu/journal.jsonl", format!("{header}\n{rest}"));
+    for (parts, says) in [
+        ("p1 p1b", "p1 and p1b are both part 1/2"),
+        ("p1 seed", "seed is a part of another run than p1"),
+        ("p1 whole", "whole is a whole run"),
+        ("p1 cpu", "the processor is "),
+        ("p1 gone", "gone"),
+    ] {
+        let refused = scene.run(&format!("merge {parts} --out all"));
+        assert!(refused.ended_with(2).stderr.contains(says), "{parts}: {refused:?}");
+        assert!(!scene.path("all").exists(), "{parts}");
+    }
+    scene.run("merge p1 p2 --out whole").ended_with(2);
+}
+
+#[test]
+fn more_parts_than_groups_leave_some_empty_and_merge() {
+    let scene = Scene::with(&format!(
+        "device: mock\nrecipes: [baseline]\nimplementations: [eager]\n{TIMING}
+models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8]]}}]}}]\n"
+    ));
+    scene.run("run c.yml --out p1 --shard 1/2").ended_with(0);
+    scene.run("run c.yml --out p2 --shard 2/2").ended_with(0);
+    scene.run("merge p1 p2 --out all").ended_with(0);
+    assert_eq!(scene.journal("all").records.len(), 1);
+    for wrong in ["0/2", "3/2", "2", "a/b"] {
+        let refused = scene.run(&format!("run c.yml --shard {wrong}"));
+        assert!(refused.ended_with(2).stderr.contains("write for example 2/8"), "{refused:?}");
+    }
+}
+
+#[test]
+fn derived_files_are_made_anew_from_the_journal() {
+    let scene = scene();
+    scene.run("run c.yml --out out").ended_with(0);
+    let before = scene.derived("out");
+    TABLES.iter().for_each(|table| fs::remove_file(scene.path("out").join(table)).unwrap());
+    fs::remove_dir_all(scene.path("out/inference")).unwrap();
+    let rendered = scene.run("render out");
+    assert!(rendered.ended_with(0).stderr.contains("wrote out/results.csv\n"), "{rendered:?}");
+    assert!(scene.derived("out") == before, "what is derived anew differs");
+    assert!(scene.run("render gone").ended_with(2).stderr.contains("gone"));
+}

@@ -1,6 +1,6 @@
 //! One case on both sides.
 
-use super::side::Seen;
+use super::side::Side;
 use calorimeter_case::record::{Accuracy, Record, Status};
 use calorimeter_case::{CaseId, Device, Implementation, Verdict};
 use calorimeter_timing::Change;
@@ -106,9 +106,9 @@ pub struct CaseChange {
     pub id: CaseId,
     pub finding: Finding,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<Seen>,
+    pub before: Option<Side>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<Seen>,
+    pub after: Option<Side>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Ratio>,
     /// Signal over error in dB, before and after, where it became another by more than rounding.
@@ -133,7 +133,7 @@ impl CaseChange {
         let device = any.case.device;
         let mut remarks: Vec<String> = differences(before, after);
         let unlike = stopwatches(before, after);
-        let (seen, then) = (Seen::of(before), Seen::of(after));
+        let (seen, then) = (Side::of(before), Side::of(after));
         let (mut finding, mut change) = (ending(seen.as_ref(), then.as_ref()), None);
         if finding == Finding::Unclear {
             let is_unlike = unlike.is_some();
@@ -162,7 +162,7 @@ impl CaseChange {
 }
 
 /// What the ends of a case say, before its times are looked at: `Unclear` is what has times on both sides.
-fn ending(before: Option<&Seen>, after: Option<&Seen>) -> Finding {
+fn ending(before: Option<&Side>, after: Option<&Side>) -> Finding {
     let (Some(before), Some(after)) = (before, after) else {
         return if before.is_some() { Finding::OnlyBefore } else { Finding::OnlyAfter };
     };
@@ -176,7 +176,7 @@ fn ending(before: Option<&Seen>, after: Option<&Seen>) -> Finding {
     }
 }
 
-fn changed(before: &Seen, after: &Seen) -> Option<Change> {
+fn changed(before: &Side, after: &Side) -> Option<Change> {
     if before.is_repeated() || after.is_repeated() {
         return Change::of_processes(&before.of_processes_ns, &after.of_processes_ns);
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// What one side says of a case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Seen {
+pub struct Side {
     /// `ok` where every run has it so.
     pub status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -19,7 +19,7 @@ pub struct Seen {
     pub of_processes_ns: Vec<f64>,
 }
 
-impl Seen {
+impl Side {
     /// From the records of the case, one of each run that has it.
     pub fn of(records: &[&Record]) -> Option<Self> {
         let worst = records.iter().find(|record| !record.is_ok()).or(records.first())?;

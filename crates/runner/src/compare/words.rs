@@ -1,7 +1,7 @@
 //! One case in words, and figures as every output has them.
 
 use super::case::{CaseChange, Ratio};
-use super::side::Seen;
+use super::side::Side;
 use calorimeter_sinks::terminal::nanoseconds;
 
 /// The ratio with its interval: `0.9502x [0.9461, 0.9544]`.
@@ -11,11 +11,11 @@ pub fn ratio(ratio: &Ratio) -> String {
 }
 
 /// The time of a side, or how it ended there.
-pub fn time(seen: Option<&Seen>) -> String {
+pub fn time(seen: Option<&Side>) -> String {
     match seen {
         None => "-".into(),
-        Some(Seen { time_ns: Some(time), .. }) => nanoseconds(time.median),
-        Some(Seen { status, .. }) => status.to_string(),
+        Some(Side { time_ns: Some(time), .. }) => nanoseconds(time.median),
+        Some(Side { status, .. }) => status.to_string(),
     }
 }
 
@@ -27,7 +27,7 @@ pub fn accuracy(case: &CaseChange) -> Option<String> {
 
 /// Everything besides the figures: why it ended as it did, accuracy, remarks.
 pub fn remarks(case: &CaseChange) -> Vec<String> {
-    let reason = |seen: &Option<Seen>| seen.as_ref().and_then(|seen| seen.reason.clone());
+    let reason = |seen: &Option<Side>| seen.as_ref().and_then(|seen| seen.reason.clone());
     let [was, is] = [reason(&case.before), reason(&case.after)];
     let mut remarks: Vec<String> = match (was, is) {
         (was, Some(is)) if was.as_ref() != Some(&is) => vec![is],

@@ -203,7 +203,7 @@ impl Time {
             name: "windows",
             field: "windows",
             unit: "",
-            doc: "as read from the clock, in the order of rounds; as a column `launches:nanos;…`, in the record a list of `launches` and `nanos`",
+            doc: "as read from the clock, in the order of rounds; as a column, in Parquet alone, `launches:nanos;…`, in the record a list of `launches` and `nanos`",
             read: Read::Written(|time| written(&time.windows)),
         },
         // ANCHOR: column

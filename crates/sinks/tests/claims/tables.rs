@@ -21,12 +21,13 @@ fn a_csv_gives_back_every_cell() {
     assert!(written.errors.is_empty(), "{:?}", written.errors);
     assert_eq!(written.paths[0], dir.path().join("results.csv"));
     let mut reader = csv::Reader::from_path(&written.paths[0]).unwrap();
-    let names: Vec<&str> = COLUMNS.iter().map(|column| column.name).collect();
+    let columns = || COLUMNS.iter().filter(|column| column.name != "windows");
+    let names: Vec<&str> = columns().map(|column| column.name).collect();
     assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), names);
     let lines: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     assert_eq!(lines.len(), records.len());
     for (line, record) in lines.iter().zip(&records) {
-        for (text, column) in line.iter().zip(COLUMNS.iter()) {
+        for (text, column) in line.iter().zip(columns()) {
             match column.cell(record) {
                 Some(Cell::Text(expected)) => assert_eq!(text, expected, "{}", column.name),
                 Some(Cell::Count(expected)) => assert_eq!(text.parse(), Ok(expected), "{}", column.name),
@@ -86,7 +87,7 @@ fn awkward() -> Vec<Record> {
     records
 }
 
-/// The file was written by the CSV writer of polars.
+/// The file was written by the CSV writer of polars; windows were taken out of it.
 #[test]
 fn the_csv_is_to_the_byte_what_it_was_when_polars_wrote_it_but_for_formulas() {
     let dir = tempfile::tempdir().unwrap();

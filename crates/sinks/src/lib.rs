@@ -38,10 +38,11 @@
 //! - [`columns`]: what a table of records shows, column by column, and [`csv`], which writes it
 //! - `table` and `parquet`: the same as a data frame of polars and as a file with types, in the feature `tables`
 //! - [`torchao`] and [`dashboard`]: the files of torchao's micro-benchmarks
+//! - [`services`]: what services that follow benchmarks over time read
 //! - [`operators`]: the list that readers of an op benchmark know
 //! - [`accelerator`]: the files of accelerator-microbenchmarks
 //! - [`terminal`]: the live table, the summary and the table of accuracies
-//! - [`report`]: the page that is sent to a colleague, its short form in [`markdown`], and its plots
+//! - [`report`]: the page that is sent to a colleague, and its short form in [`markdown`]
 //! - [`sink`]: the trait, the list of sinks and [`write_all`]
 //! - [`atomic`]: how every derived file is put in its place
 //!
@@ -70,6 +71,7 @@ mod python;
 mod read_back;
 mod registry;
 pub mod report;
+pub mod services;
 pub mod sink;
 mod sinks;
 mod spreadsheet;

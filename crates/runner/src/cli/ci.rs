@@ -7,16 +7,27 @@ use crate::Exit;
 use crate::devices;
 use crate::run::Request;
 use crate::tell::tell;
-use calorimeter_sinks::dashboard;
+use calorimeter_case::record::Record;
 use calorimeter_sinks::journal::check_writable;
+use calorimeter_sinks::{atomic, dashboard, services};
 use std::path::Path;
 
+/// Makes of records what a service reads.
+type Service = fn(&[Record]) -> String;
+
 pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
-    let CiArguments { config, output, allow_empty, models, mut run } = arguments;
+    let CiArguments { config, output, allow_empty, github_action_benchmark, bencher, openmetrics, models, mut run } =
+        arguments;
     run.overrides.models = models;
     let sources = read(&[&config])?;
     // An output that cannot be written costs nothing when it is known first.
-    check_writable(folder_of(&output))?;
+    let services: [(_, Service); 3] = [
+        (github_action_benchmark, services::github_action_benchmark),
+        (bencher, services::bencher),
+        (openmetrics, services::open_metrics),
+    ];
+    let paths = services.iter().filter_map(|(path, _)| path.as_ref());
+    paths.chain([&output]).try_for_each(|path| check_writable(folder_of(path)))?;
     let Some(mut finished) = execute(Request { sources, ..Request::default() }, run)? else { return Ok(Exit::Fine) };
     let exit = finished.sum_up();
     let records = &finished.outcome.records;
@@ -26,6 +37,12 @@ pub fn ci(arguments: CiArguments) -> Result<Exit, CliError> {
         .map_or_else(|| "unknown".to_owned(), |found| found.name);
     let entries = dashboard::write(&output, records, &arch)?;
     tell!("wrote {}", output.display());
+    for (path, text) in services {
+        if let Some(path) = path {
+            atomic::write_named(&path, text(records).as_bytes())?;
+            tell!("wrote {}", path.display());
+        }
+    }
     if entries == 0 && !allow_empty {
         tell!(
             "error: {} is empty: no recipe was measured beside its baseline; --allow-empty lets it pass",

@@ -94,7 +94,7 @@ pub struct SuiteArguments {
     pub run: RunArguments,
 }
 
-/// The op suite: normalisations, activations, losses, and the same fused, by every implementation.
+/// Measure the op suite: normalisations, activations, losses, and the same fused, by every implementation.
 ///
 /// Operators at sizes by name, over batch x sequence x dimension. Each is a case like any other: with the same records,
 /// files, options and exit codes as `run`.
@@ -175,6 +175,15 @@ pub struct CiArguments {
     /// A list without entries is no error
     #[arg(long)]
     pub allow_empty: bool,
+    /// Write each case's time for github-action-benchmark too, as customSmallerIsBetter
+    #[arg(long, value_name = "FILE")]
+    pub github_action_benchmark: Option<PathBuf>,
+    /// Write times and speed-ups in Bencher's metric format too
+    #[arg(long, value_name = "FILE")]
+    pub bencher: Option<PathBuf>,
+    /// Write times and speed-ups as OpenMetrics too, for Prometheus and its like
+    #[arg(long, value_name = "FILE")]
+    pub openmetrics: Option<PathBuf>,
     #[command(flatten)]
     pub models: ModelArguments,
     #[command(flatten)]

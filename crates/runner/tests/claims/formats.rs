@@ -110,3 +110,28 @@ fn cases_without_a_name_are_compared_with_their_baseline_in_the_table_of_torchao
     let row = torchao.lines().find(|line| line.starts_with("benchmark_int8wo_linear_m8_k8_n8_compile,")).unwrap();
     assert!(row.contains(",0.01,0.01,0.01,0.004,1.0,2.5,2.5,"), "{row}");
 }
+
+#[test]
+fn services_that_follow_benchmarks_get_a_figure_for_every_case() {
+    let scene = Scene::with(&format!(
+        "device: mock\nrecipes: [baseline, int8wo]\nimplementations: [eager]\n{TIMING}
+models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]\n"
+    ));
+    let ended = scene.run(
+        "ci --config c.yml --output x.json --out out --shapes 8x8x8 --github-action-benchmark g.json --bencher b.json \
+         --openmetrics m.txt",
+    );
+    ended.ended_with(0);
+    let read = |file: &str| fs::read_to_string(scene.path(file)).unwrap();
+    let json = |file: &str| serde_json::from_str::<serde_json::Value>(&read(file)).unwrap();
+    for record in scene.journal("out").records {
+        let (id, time) = (record.case.id.to_string(), record.time.time_ns.unwrap().median);
+        assert_eq!(json("b.json")[&id]["latency"]["value"], time);
+        assert!(json("g.json").as_array().unwrap().iter().any(|entry| entry["name"] == id && entry["value"] == time));
+        assert!(read("m.txt").contains(&format!("calorimeter_time_seconds{{case=\"{id}\",")), "{id}");
+    }
+    for file in ["g.json", "b.json", "m.txt"] {
+        assert!(ended.stderr.contains(&format!("wrote {file}\n")), "{ended:?}");
+        assert!(read(file).ends_with('\n'));
+    }
+}

@@ -18,29 +18,22 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// Where a command has no line here, what it takes says what it does, in short and at length.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure the cases of configuration files
     Run(RunFilesArguments),
-    /// Measure the op suite: normalisations, activations, losses
     Ops(OpsArguments),
     /// Measure the GEMM suite: matrix products, quantisation, and what runs beside them
     Gemm(SuiteArguments),
     /// Measure what fusing patterns of operators buys
     Fusion(SuiteArguments),
-    /// Compare the accuracy of recipes, without measuring times
     Accuracy(AccuracyArguments),
-    /// Measure what a device reaches, and write its profile
     Calibrate(CalibrateArguments),
     /// Measure a configuration file and write the dashboard's JSON
     Ci(CiArguments),
-    /// Compare two runs, and fail where something became slower; or two machines by their profiles
     Compare(CompareArguments),
-    /// Make one page of one run or several, to look at and to send on
     Report(ReportArguments),
-    /// Join the parts of a run that `run --shard` measured
     Merge(MergeArguments),
-    /// Write the files that are derived from a run's journal anew
     Render(RenderArguments),
     /// List what configuration files can name
     List {
@@ -48,9 +41,7 @@ pub enum Command {
         #[arg(value_enum)]
         what: Option<Listing>,
     },
-    /// Compare computations with themselves, and keep the margin that follows for later verdicts
     Noise(NoiseArguments),
-    /// Say which devices, libraries and clocks are here, and how to get what is missing
     Doctor(DoctorArguments),
     /// Print the JSON Schema of configuration files, for editors
     Schema,
@@ -60,8 +51,12 @@ pub enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
-    Man,
+    /// Print the manual page of the program, or of one of its commands
+    Man {
+        /// The command
+        #[arg(value_name = "COMMAND")]
+        of: Option<String>,
+    },
     /// Write the parts of the book that follow from the code into its pages
     #[command(hide = true)]
     Docs {

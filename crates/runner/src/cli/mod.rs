@@ -21,6 +21,7 @@ use crate::Exit;
 use crate::clock_lock;
 use crate::print::print;
 use crate::tell::tell;
+use calorimeter_case::UnknownName;
 use calorimeter_zoo::Suite;
 use clap::{CommandFactory, Parser};
 use command::{Cli, Command};
@@ -62,11 +63,26 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
             clap_complete::generate(shell, &mut Cli::command(), "calorimeter", &mut script);
             printed(&String::from_utf8_lossy(&script))
         }
-        Command::Man => {
+        Command::Man { of } => {
             let mut page = Vec::new();
-            let rendered = clap_mangen::Man::new(Cli::command()).render(&mut page);
+            let rendered = clap_mangen::Man::new(described(of)?).render(&mut page);
             rendered.map_err(|error| CliError::Usage(format!("cannot make the manual page: {error}")))?;
             printed(&String::from_utf8_lossy(&page))
+        }
+    }
+}
+
+/// The program, or one of its commands, as a manual page describes it.
+fn described(command: Option<String>) -> Result<clap::Command, CliError> {
+    let mut program = Cli::command();
+    program.build();
+    let Some(name) = command else { return Ok(program) };
+    let known = program.get_subcommands().filter(|command| !command.is_hide_set());
+    match program.find_subcommand(&name) {
+        Some(command) => Ok(command.clone()),
+        None => {
+            let known = known.map(|command| command.get_name().to_owned());
+            Err(CliError::Usage(UnknownName::new("command", &name, known).to_string()))
         }
     }
 }

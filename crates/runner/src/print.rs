@@ -1,12 +1,21 @@
 //! What is printed to be read on.
 
 use crate::shown::shown;
+use calorimeter_sinks::terminal::WIDTH;
 use std::io::{ErrorKind, Result, Write, stdout};
 
 /// Prints to standard output.
 pub fn print(text: &str) -> Result<()> {
     let mut out = stdout();
     heard(out.write_all(shown(text).as_bytes()).and_then(|()| out.flush()))
+}
+
+/// How many characters a line of standard output takes. A file has no width, and gets lines of the usual one.
+pub fn width() -> usize {
+    match rustix::termios::tcgetwinsize(stdout()) {
+        Ok(size) if size.ws_col > 0 => size.ws_col.into(),
+        _ => WIDTH,
+    }
 }
 
 /// A reader that has gone away, such as `head`, has seen enough; anything else that keeps text from being written is an

@@ -1,7 +1,7 @@
 //! What the terminal shows while a run goes on: records on standard output, progress on standard error.
 
 use crate::clock_lock;
-use crate::print::print;
+use crate::print::{print, width};
 use crate::shown::shown;
 use crate::tell::tell;
 use crate::worker::{Event, Listener, Stage};
@@ -58,7 +58,7 @@ const REDRAW: Duration = Duration::from_millis(100);
 impl Terminal {
     /// Progress is shown only where standard error is a terminal.
     pub fn new(format: Format, colour: Colour) -> Self {
-        Self { table: Some(LiveTable::new(colour)), ..Self::without_rows(format) }
+        Self { table: Some(LiveTable::new(colour).as_wide_as(width())), ..Self::without_rows(format) }
     }
 
     /// The same for a table that is printed when all its records are there.

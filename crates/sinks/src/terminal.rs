@@ -173,6 +173,32 @@ marlin               eager   timeout"
     }
 
     #[test]
+    fn on_a_narrow_terminal_a_row_of_figures_stays_one_row() {
+        let mut table = LiveTable::new(Colour::Never).as_wide_as(80);
+        let lines: Vec<String> = records().iter().filter_map(|record| table.show(record)).take(3).collect();
+        assert_eq!(
+            lines.join("\n"),
+            "\
+linear  bf16  cuda:0  m1024-k1024-n1024 (llama_ffn.w2)  device-hot
+recipe               impl        time ±       speed-up ±      verdict
+baseline             eager   12.34 µs ±0.4%          -
+    723.4 TFLOP/s, SQNR exact, weights 2.000 MiB, cupti
+int8wo               native  1.000 ms ±0.4%     1.733x ±10%   FASTER
+    4100 GB/s, SQNR 44.1, weights 1.000 TiB, cupti, not converged
+int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
+    cupti"
+        );
+        for width in [72, 80, 120, 200] {
+            let mut table = LiveTable::new(Colour::Never).as_wide_as(width);
+            let text: Vec<String> = records().iter().filter_map(|record| table.show(record)).collect();
+            assert!(text.iter().flat_map(|text| text.lines()).all(|line| line.chars().count() <= width), "{text:?}");
+        }
+        let mut wide = LiveTable::new(Colour::Never).as_wide_as(200);
+        let lines: Vec<String> = records().iter().filter_map(|record| wide.show(record)).collect();
+        assert!(lines[4].ends_with("-  timestamp queries, not converged"), "{lines:?}");
+    }
+
+    #[test]
     fn a_new_group_gets_a_new_heading() {
         let mut table = LiveTable::new(Colour::Never);
         let first = ok("baseline", "eager", 1.0);
@@ -195,13 +221,19 @@ marlin               eager   timeout"
             ["0", "1", "31", "32", "33"].iter().fold(text, |text, code| text.replace(&format!("\x1b[{code}m"), ""))
         };
         for record in records() {
-            assert_eq!(strip(row(&record, Colour::Always)), row(&record, Colour::Never));
-            assert_eq!(strip(heading(&record.case, Colour::Always)), heading(&record.case, Colour::Never));
+            assert_eq!(strip(row(&record, Colour::Always, WIDTH)), row(&record, Colour::Never, WIDTH));
+            assert_eq!(
+                strip(heading(&record.case, Colour::Always, WIDTH)),
+                heading(&record.case, Colour::Never, WIDTH)
+            );
         }
-        assert_eq!(strip(summary(&records(), &[], Colour::Always)), summary(&records(), &[], Colour::Never));
-        assert!(row(&records()[1], Colour::Always).contains(" \x1b[32mFASTER\x1b[0m "));
-        assert!(row(&records()[2], Colour::Always).contains(" \x1b[31mSLOWER\x1b[0m "));
-        assert!(row(&records()[5], Colour::Always).contains(" \x1b[33munsupported\x1b[0m: there"));
+        assert_eq!(
+            strip(summary(&records(), &[], Colour::Always, WIDTH)),
+            summary(&records(), &[], Colour::Never, WIDTH)
+        );
+        assert!(row(&records()[1], Colour::Always, WIDTH).contains(" \x1b[32mFASTER\x1b[0m "));
+        assert!(row(&records()[2], Colour::Always, WIDTH).contains(" \x1b[31mSLOWER\x1b[0m "));
+        assert!(row(&records()[5], Colour::Always, WIDTH).contains(" \x1b[33munsupported\x1b[0m: there"));
     }
 
     #[test]
@@ -215,7 +247,7 @@ marlin               eager   timeout"
             records.push(wrong);
         }
         assert_eq!(
-            summary(&records, &[], Colour::Never),
+            summary(&records, &[], Colour::Never, WIDTH),
             "\
 21 cases: 6 ok, 12 mismatch, 1 timeout, 1 crashed, 1 unsupported
 fastest implementation, by number of shapes
@@ -247,6 +279,6 @@ not measured
 warnings
   12 × the clock was throttled"
         );
-        assert_eq!(summary(&[], &[], Colour::Never), "0 cases");
+        assert_eq!(summary(&[], &[], Colour::Never, WIDTH), "0 cases");
     }
 }

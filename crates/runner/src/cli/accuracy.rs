@@ -5,7 +5,7 @@ use super::options::AccuracyArguments;
 use super::run::{colour, dry_run, read, report, start};
 use crate::Exit;
 use crate::entries::{Entry, Origin, Overrides, Size};
-use crate::print::print;
+use crate::print::{print, width};
 use crate::progress::{Format, Terminal};
 use crate::run::Request;
 use calorimeter_recipes::{Dtype, Element, Recipe, Sparsity};
@@ -32,7 +32,7 @@ pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
         printed = print(&format!(
             "{}\n\n{}\n",
             table(&outcome.records, colour),
-            summary(&outcome.records, &outcome.suite, colour)
+            summary(&outcome.records, &outcome.suite, colour, width())
         ));
     }
     let exit = report(&outcome, false);

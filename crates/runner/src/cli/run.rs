@@ -7,7 +7,7 @@ use crate::Exit;
 use crate::compare::{self, Baseline};
 use crate::dialects::Source;
 use crate::entries::{Autotune, Overrides, ResolvedEntry};
-use crate::print::{heard, print};
+use crate::print::{heard, print, width};
 use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError};
 use crate::shown::shown;
@@ -86,7 +86,8 @@ impl Finished {
     /// Prints the table of speed-ups and says what was written.
     pub fn sum_up(&mut self) -> Exit {
         if self.format == Format::Table {
-            self.print(&format!("\n{}\n", summary(&self.outcome.records, &self.outcome.suite, self.colour)));
+            let Outcome { records, suite, .. } = &self.outcome;
+            self.print(&format!("\n{}\n", summary(records, suite, self.colour, width())));
         }
         report(&self.outcome, self.strict)
     }

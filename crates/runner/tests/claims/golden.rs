@@ -3,7 +3,11 @@
 //! `CALORIMETER_REGENERATE=1 cargo test -p calorimeter-runner --test claims golden` writes the expected files anew.
 
 use crate::scene::{Scene, fixture};
-use std::fs;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use std::fs::{self, File};
+use std::io::Read;
+use std::process::Stdio;
 
 #[test]
 fn a_mock_run_gives_the_same_table_and_the_same_csv() {
@@ -12,16 +16,50 @@ fn a_mock_run_gives_the_same_table_and_the_same_csv() {
     ended.ended_with(3);
     let csv = fs::read_to_string(scene.path("out/results.csv")).unwrap();
     for (name, content) in [("golden/table.txt", &ended.stdout), ("golden/results.csv", &csv)] {
-        if std::env::var_os("CALORIMETER_REGENERATE").is_some() {
-            fs::write(fixture(name), content).unwrap();
-        }
-        let expected = fs::read_to_string(fixture(name)).unwrap();
-        for (number, (line, expected)) in content.lines().zip(expected.lines()).enumerate() {
-            assert_eq!(line, expected, "line {} of {name}", number + 1);
-        }
-        assert_eq!(content.len(), expected.len(), "{name}");
+        compare(name, content);
     }
     for verdict in ["FASTER", "SLOWER", "SAME", "UNCLEAR", "not converged"] {
         assert!(ended.stdout.contains(verdict), "the run shows no {verdict}");
     }
+}
+
+#[test]
+fn a_table_is_as_wide_as_its_terminal() {
+    // What goes to a file is as wide as the second.
+    for (columns, expected) in [(80, "table_80"), (120, "table"), (200, "table_200")] {
+        let scene = Scene::with(&fs::read_to_string(fixture("golden/run.yml")).unwrap());
+        let shown = on_terminal(&scene, "run c.yml --out out --color never", columns);
+        compare(&format!("golden/{expected}.txt"), &shown);
+        for line in shown.lines().filter(|line| !line.contains('/') || line.contains(" GB/s")) {
+            assert!(line.chars().count() <= columns.into(), "{columns}: {line}");
+        }
+    }
+}
+
+/// What the program prints on a terminal.
+fn on_terminal(scene: &Scene, arguments: &str, columns: u16) -> String {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let path = ptsname(&terminal, Vec::new()).unwrap();
+    let programs = File::options().read(true).write(true).open(path.to_str().unwrap()).unwrap();
+    tcsetwinsize(&programs, Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let mut child = scene.command(arguments).stdout(programs).stderr(Stdio::null()).spawn().unwrap();
+    let (mut shown, mut terminal) = (Vec::new(), File::from(terminal));
+    // It ends with an error when the last program has closed it.
+    let _ = terminal.read_to_end(&mut shown);
+    child.wait().unwrap();
+    String::from_utf8(shown).unwrap().replace("\r\n", "\n")
+}
+
+/// Compares with the expected file, or writes it anew.
+fn compare(name: &str, content: &str) {
+    if std::env::var_os("CALORIMETER_REGENERATE").is_some() {
+        fs::write(fixture(name), content).unwrap();
+    }
+    let expected = fs::read_to_string(fixture(name)).unwrap();
+    for (number, (line, expected)) in content.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(line, expected, "line {} of {name}", number + 1);
+    }
+    assert_eq!(content.len(), expected.len(), "{name}");
 }

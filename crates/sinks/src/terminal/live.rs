@@ -6,18 +6,27 @@ use calorimeter_case::record::{KernelShare, Record, Status, finite};
 use calorimeter_case::{Case, Verdict};
 
 const IMPLEMENTATION_WIDTH: usize = 6;
+/// What the time and the speed-up take, and what a line is still read at.
+const NARROWEST: usize = 72;
+const WIDEST: usize = 200;
 
 /// Prints a heading whenever the group changes.
 #[derive(Clone, Debug)]
 pub struct LiveTable {
     colour: Colour,
+    width: usize,
     last: Option<Case>,
 }
 
 impl LiveTable {
     /// A table with nothing in it yet.
     pub fn new(colour: Colour) -> LiveTable {
-        LiveTable { colour, last: None }
+        LiveTable { colour, width: WIDTH, last: None }
+    }
+
+    /// The same for lines of so many characters: on narrow terminals fewer figures stand in columns, and the others below.
+    pub fn as_wide_as(self, width: usize) -> LiveTable {
+        LiveTable { width: width.clamp(NARROWEST, WIDEST), ..self }
     }
 
     /// The lines to print for this record; none for what does not exist here, of which the summary tells once.
@@ -25,19 +34,20 @@ impl LiveTable {
         if record.outcome.status == Status::Unsupported {
             return None;
         }
-        let row = [row(record, self.colour)].into_iter().chain(memory(record)).chain(kernels(record));
+        let row = [row(record, self.colour, self.width)].into_iter();
+        let row = row.chain(memory(record, self.width)).chain(kernels(record, self.width));
         let row = row.collect::<Vec<_>>().join("\n");
         if self.last.as_ref().is_some_and(|last| group(last) == group(&record.case)) {
             return Some(row);
         }
         let gap = if self.last.is_some() { "\n" } else { "" };
         self.last = Some(record.case.clone());
-        Some(format!("{gap}{}\n{row}", heading(&record.case, self.colour)))
+        Some(format!("{gap}{}\n{row}", heading(&record.case, self.colour, self.width)))
     }
 }
 
 /// The two lines above a group: what its cases have in common, and the names of the columns.
-pub fn heading(case: &Case, colour: Colour) -> String {
+pub fn heading(case: &Case, colour: Colour, width: usize) -> String {
     let shape = match case.shape_name.as_str() {
         "" => case.shape.to_string(),
         name => format!("{} ({name})", case.shape),
@@ -57,7 +67,8 @@ pub fn heading(case: &Case, colour: Colour) -> String {
         sqnr: "SQNR",
         weights: if case.mode.is_operator() { "GB/s" } else { "weights" },
     };
-    format!("{}\n{}", bold(&group, colour), bold(&format!("{}  stopwatch", columns.line()), colour))
+    let names = if is_narrow(width) { columns.line(width) } else { columns.line(width) + "  stopwatch" };
+    format!("{}\n{}", bold(&group, colour), bold(&names, colour))
 }
 
 /// One case. A measured one is a line of figures; another one says its status and the reason.
@@ -67,13 +78,13 @@ pub fn heading(case: &Case, colour: Colour) -> String {
 /// An operator has no recipe and no weights: there stand how many kernels one run takes and its GB/s.
 /// After the stopwatch comes the share of the roof that binds: `compute` or `memory`; then what went to and from the
 /// device's memory, where its counters were read.
-pub fn row(record: &Record, colour: Colour) -> String {
+pub fn row(record: &Record, colour: Colour, width: usize) -> String {
     let recipe = if record.case.mode.is_operator() { launched(record) } else { record.case.variant() };
     let too_long = recipe.chars().count() > RECIPE_WIDTH;
     let cell = if too_long { "" } else { &recipe };
     let row = match record.outcome.status {
-        Status::Ok => measured(record, cell, colour),
-        _ => not_measured(record, cell, colour),
+        Status::Ok => measured(record, cell, colour, width),
+        _ => not_measured(record, cell, colour, width),
     };
     if too_long { format!("{recipe}\n{row}") } else { row }
 }
@@ -84,7 +95,7 @@ fn launched(record: &Record) -> String {
     record.execution.fusion_state.iter().fold(count, |text, state| format!("{text} {}", state.as_str()))
 }
 
-fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
+fn measured(record: &Record, recipe: &str, colour: Colour, width: usize) -> String {
     let cells = Cells {
         recipe,
         implementation: record.case.implementation.name().as_str(),
@@ -103,7 +114,9 @@ fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
     };
     let roof = record.rates.roofline.as_ref().map(|roof| format!("{:.0} % {}", roof.percent, roof.bound));
     let moved = record.traffic.map(|traffic| format!("moves {}", text::memory(traffic.bytes() as u64)));
-    let mut notes: Vec<&str> = record.execution.stopwatch.as_deref().into_iter().chain(roof.as_deref()).collect();
+    let figures = if is_narrow(width) { cells.below(record) } else { Vec::new() };
+    let mut notes: Vec<&str> = figures.iter().map(String::as_str).collect();
+    notes.extend(record.execution.stopwatch.as_deref().into_iter().chain(roof.as_deref()));
     notes.extend(moved.as_deref());
     let in_turns = in_turns(record);
     notes.extend(in_turns.as_deref());
@@ -114,14 +127,14 @@ fn measured(record: &Record, recipe: &str, colour: Colour) -> String {
         notes.push("not converged");
     }
     let notes = notes.join(", ");
-    let line = cells.line();
-    let width = line.chars().count() - cells.verdict.invisible;
+    let line = cells.line(width);
+    let taken = line.chars().count() - cells.verdict.invisible;
     if notes.is_empty() {
         line
-    } else if width + 2 + notes.chars().count() <= WIDTH {
+    } else if !is_narrow(width) && taken + 2 + notes.chars().count() <= width {
         format!("{line}  {notes}")
     } else {
-        format!("{line}\n{}", indented(&notes, 4))
+        format!("{line}\n{}", indented(&notes, 4, width))
     }
 }
 
@@ -134,12 +147,12 @@ fn in_turns(record: &Record) -> Option<String> {
 }
 
 /// The kernels of a launch where they were recorded, the longest first.
-fn kernels(record: &Record) -> Vec<String> {
+fn kernels(record: &Record, width: usize) -> Vec<String> {
     const MOST: usize = 8;
     let line = |kernel: &KernelShare| {
         let KernelShare { name, calls, nanos, share } = kernel;
         let figures = format!("    {:>5.1} %  {:>8}  {calls:>5.1} x  ", 100.0 * share, nanoseconds(*nanos));
-        let room = WIDTH.saturating_sub(figures.chars().count());
+        let room = width.saturating_sub(figures.chars().count());
         figures + &name.chars().take(room).collect::<String>()
     };
     let mut lines: Vec<String> = record.profile.kernels.iter().take(MOST).map(line).collect();
@@ -150,7 +163,7 @@ fn kernels(record: &Record) -> Vec<String> {
 }
 
 /// The peaks of its memory where it was followed.
-fn memory(record: &Record) -> Option<String> {
+fn memory(record: &Record, width: usize) -> Option<String> {
     let memory = record.footprint.memory.as_ref()?;
     let peak = |bytes: Option<u64>, what: &str| {
         bytes.map(|bytes| format!("{}{} {what}", memory.bound.sign(), text::memory(bytes)))
@@ -168,18 +181,19 @@ fn memory(record: &Record) -> Option<String> {
             }
         }),
     ];
-    Some(format!("    memory at its peak: {}", peaks.into_iter().flatten().collect::<Vec<_>>().join(", ")))
+    let peaks = peaks.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    Some(indented(&format!("memory at its peak: {peaks}"), 4, width))
 }
 
-fn not_measured(record: &Record, recipe: &str, colour: Colour) -> String {
+fn not_measured(record: &Record, recipe: &str, colour: Colour, width: usize) -> String {
     let head = format!("{recipe:RECIPE_WIDTH$} {:IMPLEMENTATION_WIDTH$}  ", record.case.implementation);
     let word = record.outcome.status.as_str();
     let status = paint(word, "33", colour);
     let Some(reason) = &record.outcome.reason else { return format!("{head}{status}") };
-    let room = WIDTH.saturating_sub(head.chars().count() + word.len() + 2);
+    let room = width.saturating_sub(head.chars().count() + word.len() + 2);
     match wrap(reason, room.max(1)).as_slice() {
         [line] => format!("{head}{status}: {line}"),
-        _ => format!("{head}{status}\n{}", indented(reason, 4)),
+        _ => format!("{head}{status}\n{}", indented(reason, 4, width)),
     }
 }
 
@@ -198,10 +212,10 @@ struct Cells<'a> {
 }
 
 impl Cells<'_> {
-    fn line(&self) -> String {
+    fn line(&self, width: usize) -> String {
         let verdict_width = 7 + self.verdict.invisible;
-        format!(
-            "{:RECIPE_WIDTH$} {:IMPLEMENTATION_WIDTH$}  {:>8} {:<6}  {:>8} {:<6} {:verdict_width$}  {:>9}  {:>5}  {:>9}",
+        let line = format!(
+            "{:RECIPE_WIDTH$} {:IMPLEMENTATION_WIDTH$}  {:>8} {:<6}  {:>8} {:<6} {:verdict_width$}",
             self.recipe,
             self.implementation,
             self.time,
@@ -209,11 +223,32 @@ impl Cells<'_> {
             self.speedup,
             self.speedup_interval,
             self.verdict.text,
-            self.rate,
-            self.sqnr,
-            self.weights,
-        )
+        );
+        if is_narrow(width) {
+            return line.trim_end().to_owned();
+        }
+        format!("{line}  {:>9}  {:>5}  {:>9}", self.rate, self.sqnr, self.weights)
     }
+
+    /// What stands below a narrow line, in words.
+    fn below(&self, record: &Record) -> Vec<String> {
+        let is_operator = record.case.mode.is_operator();
+        let rate = if self.rate.ends_with("/s") { self.rate.to_owned() } else { format!("{}FLOP/s", self.rate) };
+        let weights = format!("{}{}", if is_operator { "" } else { "weights " }, self.weights);
+        let weights = if is_operator { weights + " GB/s" } else { weights };
+        let figures = [(self.rate, rate.clone()), (self.sqnr, format!("SQNR {}", self.sqnr)), (self.weights, weights)];
+        let told = figures.into_iter().filter(|(cell, _)| *cell != "-").map(|(_, told)| told);
+        let mut told: Vec<String> = told.collect();
+        // Where the rate is in GB/s it stands there twice.
+        told.dedup();
+        told
+    }
+}
+
+/// Whether all columns are wider than this.
+fn is_narrow(width: usize) -> bool {
+    const COLUMNS: usize = 109;
+    width < COLUMNS
 }
 
 /// Text with characters that take no room.

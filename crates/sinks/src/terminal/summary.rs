@@ -12,7 +12,7 @@ const MOST_LISTED: usize = 10;
 
 /// How the run went: counts, speed-ups over all shapes, which implementation won how often, why cases are not `ok`, and
 /// what was warned of.
-pub fn summary(records: &[Record], suite: &[SuiteSpeedup], colour: Colour) -> String {
+pub fn summary(records: &[Record], suite: &[SuiteSpeedup], colour: Colour, width: usize) -> String {
     let counts = count_by_status(records);
     let parts: Vec<String> =
         Status::ALL.iter().filter_map(|status| counts.get(status).map(|count| format!("{count} {status}"))).collect();
@@ -25,7 +25,7 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], colour: Colour) -> St
     let several: Vec<&SuiteSpeedup> = suite.iter().filter(|speedup| speedup.cases > 1).collect();
     if !several.is_empty() {
         lines.push(bold("speed-up over all shapes, geometric mean", colour));
-        lines.extend(several.into_iter().map(together));
+        lines.extend(several.into_iter().map(|speedup| together(speedup, width)));
     }
     let winners = winners(records);
     if !winners.is_empty() {
@@ -36,13 +36,15 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], colour: Colour) -> St
     if !causes.is_empty() {
         lines.push(bold("not measured", colour));
         for cause in &causes {
-            lines.extend(told(cause, colour));
+            lines.extend(told(cause, colour, width));
         }
     }
     let warnings = warnings(records);
     if !warnings.is_empty() {
         lines.push(bold("warnings", colour));
-        lines.extend(warnings.iter().take(MOST_LISTED).map(|(warning, n)| indented(&format!("{n} × {warning}"), 2)));
+        lines.extend(
+            warnings.iter().take(MOST_LISTED).map(|(warning, n)| indented(&format!("{n} × {warning}"), 2, width)),
+        );
         if warnings.len() > MOST_LISTED {
             lines.push(format!("  and {} more", warnings.len() - MOST_LISTED));
         }
@@ -50,7 +52,7 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], colour: Colour) -> St
     lines.join("\n")
 }
 
-fn together(speedup: &SuiteSpeedup) -> String {
+fn together(speedup: &SuiteSpeedup, width: usize) -> String {
     let SuiteSpeedup { recipe, implementation, device, dtype, regime, cases, ratio, lo, hi } = speedup;
     let interval = match (lo, hi) {
         (Some(lo), Some(hi)) => format!("[{}, {}]", four_digits(*lo), four_digits(*hi)),
@@ -58,7 +60,12 @@ fn together(speedup: &SuiteSpeedup) -> String {
     };
     let ratio = format!("{}x", four_digits(*ratio));
     let where_to = format!("{cases} shapes  {dtype}  {device}  {regime}");
-    format!("  {recipe:RECIPE_WIDTH$} {implementation:6}  {ratio:>8} {interval:<24} {where_to}")
+    let figures = format!("  {recipe:RECIPE_WIDTH$} {implementation:6}  {ratio:>8} {interval:<24}");
+    if figures.chars().count() + 1 + where_to.chars().count() <= width {
+        format!("{figures} {where_to}")
+    } else {
+        format!("{}\n{}", figures.trim_end(), indented(&where_to, 4, width))
+    }
 }
 
 /// Which implementation was the fastest of several, how often, for each recipe.
@@ -114,10 +121,10 @@ fn position_or_push<K: PartialEq, V: Default>(list: &mut Vec<(K, V)>, key: K) ->
     })
 }
 
-fn told(cause: &Cause, colour: Colour) -> Vec<String> {
+fn told(cause: &Cause, colour: Colour, width: usize) -> Vec<String> {
     let mut lines = vec![format!("  {}, {}", paint(cause.status.as_str(), "33", colour), cases(cause.ids.len()))];
     if !cause.reason.is_empty() {
-        lines.push(indented(cause.reason, 4));
+        lines.push(indented(cause.reason, 4, width));
     }
     // Nobody waited for what does not exist here: a few show which are meant.
     let listed = if cause.status == Status::Unsupported { 3 } else { MOST_LISTED };

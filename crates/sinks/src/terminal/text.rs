@@ -1,6 +1,5 @@
 //! Figures and sentences as text.
 
-use super::WIDTH;
 use calorimeter_case::record::finite;
 
 /// Bytes with four digits and the unit that suits them.
@@ -59,9 +58,9 @@ pub(super) fn four_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-pub(super) fn indented(text: &str, indent: usize) -> String {
+pub(super) fn indented(text: &str, indent: usize, width: usize) -> String {
     let margin = " ".repeat(indent);
-    let lines: Vec<String> = wrap(text, WIDTH - indent).iter().map(|line| format!("{margin}{line}")).collect();
+    let lines: Vec<String> = wrap(text, width - indent).iter().map(|line| format!("{margin}{line}")).collect();
     lines.join("\n")
 }
 

@@ -1,5 +1,7 @@
 //! How far an approximation is from what it approximates.
 
+use rayon::prelude::*;
+
 /// How far numbers are from those that they stand for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -19,23 +21,56 @@ impl Accuracy {
     ///
     /// # Panics
     /// If one has more numbers than the other.
-    pub fn of<T: Copy + Into<f64>, U: Copy + Into<f64>>(signal: &[T], approximation: &[U]) -> Self {
+    pub fn of<T: Copy + Into<f64> + Sync, U: Copy + Into<f64> + Sync>(signal: &[T], approximation: &[U]) -> Self {
         let (numbers, others) = (signal.len(), approximation.len());
         assert_eq!(numbers, others, "{others} numbers cannot stand for {numbers}");
-        let (mut noise, mut power, mut other_power, mut dot, mut max_abs) = (0.0, 0.0, 0.0, 0.0, 0.0f64);
-        for (&expected, &got) in signal.iter().zip(approximation) {
-            let (expected, got): (f64, f64) = (expected.into(), got.into());
-            let error = got - expected;
-            noise += error * error;
-            power += expected * expected;
-            other_power += got * got;
-            dot += got * expected;
-            max_abs = max_abs.max(error.abs());
-        }
+        let parts = signal.par_chunks(PART).zip(approximation.par_chunks(PART));
+        let parts: Vec<Sums> = parts.map(|(signal, other)| Sums::of(signal, other)).collect();
+        // One part after the other, so that every run gives the same bits.
+        let Sums { noise, power, other_power, dot, max_abs } = parts.into_iter().fold(Sums::default(), Sums::and);
         // Where nothing is expected and nothing came, there is no error.
         let ratio = if noise == 0.0 { 0.0 } else { (noise / power).sqrt() };
         let cosine = if noise == 0.0 { 1.0 } else { dot / (power * other_power).sqrt() };
         Self { sqnr_db: -20.0 * ratio.log10(), rel_l2: ratio, max_abs, cosine }
+    }
+}
+
+/// Numbers that are added up together before the sums of all are.
+const PART: usize = 1 << 16;
+
+/// What is added up over numbers and what stands for them.
+#[derive(Default)]
+struct Sums {
+    noise: f64,
+    power: f64,
+    other_power: f64,
+    dot: f64,
+    max_abs: f64,
+}
+
+impl Sums {
+    fn of<T: Copy + Into<f64>, U: Copy + Into<f64>>(signal: &[T], approximation: &[U]) -> Self {
+        let mut sums = Self::default();
+        for (&expected, &got) in signal.iter().zip(approximation) {
+            let (expected, got): (f64, f64) = (expected.into(), got.into());
+            let error = got - expected;
+            sums.noise += error * error;
+            sums.power += expected * expected;
+            sums.other_power += got * got;
+            sums.dot += got * expected;
+            sums.max_abs = sums.max_abs.max(error.abs());
+        }
+        sums
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            noise: self.noise + other.noise,
+            power: self.power + other.power,
+            other_power: self.other_power + other.other_power,
+            dot: self.dot + other.dot,
+            max_abs: self.max_abs.max(other.max_abs),
+        }
     }
 }
 
@@ -56,7 +91,7 @@ impl Accuracy {
 ///
 /// # Panics
 /// If one has more numbers than the other.
-pub fn sqnr<T: Copy + Into<f64>, U: Copy + Into<f64>>(signal: &[T], approximation: &[U]) -> f64 {
+pub fn sqnr<T: Copy + Into<f64> + Sync, U: Copy + Into<f64> + Sync>(signal: &[T], approximation: &[U]) -> f64 {
     Accuracy::of(signal, approximation).sqnr_db
 }
 

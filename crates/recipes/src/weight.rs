@@ -2,6 +2,7 @@
 
 use crate::Dtype;
 use crate::FloatType;
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// The weight of a linear layer: one row of `k` values for each of `n` output channels.
@@ -9,7 +10,7 @@ use std::sync::Arc;
 pub struct Weight {
     n: usize,
     k: usize,
-    values: Arc<[f32]>,
+    values: Arc<Vec<f32>>,
     dtype: Dtype,
 }
 
@@ -20,7 +21,7 @@ impl Weight {
     /// If there are not `n * k` values.
     pub fn new(n: usize, k: usize, mut values: Vec<f32>, dtype: Dtype) -> Self {
         assert_eq!(values.len(), n * k, "a weight of {n} x {k} has {} values", n * k);
-        values.iter_mut().for_each(|value| *value = dtype.round(*value));
+        values.par_iter_mut().for_each(|value| *value = dtype.round(*value));
         Self { n, k, values: values.into(), dtype }
     }
 

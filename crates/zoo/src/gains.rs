@@ -46,7 +46,7 @@ pub const GATE: u64 = 0x6761_7465;
 pub fn applied(plain: &Tensors, dtype: Dtype, seed: u64) -> Tensors {
     let Matrix { rows, cols, values } = &plain.input;
     let mut values = Gains { seed, ..INPUT }.apply(values, *cols);
-    values.iter_mut().for_each(|value| *value = dtype.round(*value));
+    values.par_iter_mut().for_each(|value| *value = dtype.round(*value));
     let weight = |(weight, seed): (&Weight, u64)| {
         let values = Gains { seed, ..WEIGHT }.apply(weight.values(), weight.k());
         Weight::new(weight.n(), weight.k(), values, dtype)
@@ -67,17 +67,18 @@ impl Gains {
         let tail = |col: usize| if cols > TAIL && col + TAIL >= cols { self.tail } else { 1.0 };
         let columns: Vec<f32> =
             (0..cols).map(|col| (self.columns * self.draw([0, col, 0])).exp2() * tail(col)).collect();
-        let mut louder = values.to_vec();
-        louder.par_chunks_mut(cols).enumerate().for_each(|(row, values)| {
-            values.iter_mut().zip(&columns).for_each(|(value, column)| *value *= column);
-            for (run, values) in values.chunks_mut(self.runs[0]).enumerate() {
+        let mut louder = vec![0.0; values.len()];
+        louder.par_chunks_mut(cols).zip(values.par_chunks(cols)).enumerate().for_each(|(row, (louder, values))| {
+            let each = louder.iter_mut().zip(values).zip(&columns);
+            each.for_each(|((louder, value), column)| *louder = value * column);
+            for (run, values) in louder.chunks_mut(self.runs[0]).enumerate() {
                 let [positive, negative] = self.of_run(row, run * self.runs[0]);
                 values.iter_mut().for_each(|value| *value *= if *value < 0.0 { negative } else { positive });
             }
         });
         // As loud on the whole as before: scores of attention must not grow.
         let evened = (energy(values) / energy(&louder)).sqrt();
-        louder.iter_mut().for_each(|value| *value = (f64::from(*value) * evened) as f32);
+        louder.par_iter_mut().for_each(|value| *value = (f64::from(*value) * evened) as f32);
         louder
     }
 
@@ -97,9 +98,12 @@ impl Gains {
     }
 }
 
-/// One number after the other, so that every machine gives the same bits.
+/// One part after the other, so that every machine gives the same bits.
 fn energy(values: &[f32]) -> f64 {
-    values.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().max(f64::MIN_POSITIVE)
+    const PART: usize = 1 << 16;
+    let of_part = |part: &[f32]| part.iter().map(|&value| f64::from(value).powi(2)).sum();
+    let parts: Vec<f64> = values.par_chunks(PART).map(of_part).collect();
+    parts.iter().sum::<f64>().max(f64::MIN_POSITIVE)
 }
 
 /// One step of SplitMix64.

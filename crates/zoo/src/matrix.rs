@@ -1,5 +1,6 @@
 //! A matrix on the host.
 
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Row-major values.
@@ -10,10 +11,17 @@ pub struct Matrix {
     /// Number of columns.
     pub cols: usize,
     /// `rows * cols` values.
-    pub values: Arc<[f32]>,
+    pub values: Arc<Vec<f32>>,
 }
 
 impl Matrix {
+    /// The same with its rows moved on by so many; the last come first.
+    pub(crate) fn moved_on(&self, rows: usize) -> Self {
+        let (before, after) = self.values.split_at(self.values.len() - rows * self.cols);
+        let values: Vec<f32> = after.par_iter().chain(before).copied().collect();
+        Self { rows: self.rows, cols: self.cols, values: values.into() }
+    }
+
     /// One row.
     pub fn row(&self, row: usize) -> &[f32] {
         &self.values[row * self.cols..(row + 1) * self.cols]

@@ -108,11 +108,11 @@ impl Moves {
         if by == 0 {
             return input.clone();
         }
-        let mut values = values.to_vec();
-        match along {
-            Along::Rows => values.rotate_right(by * cols),
-            _ => values.chunks_mut(*cols).for_each(|row| row.rotate_right(by)),
+        if along == Along::Rows {
+            return input.moved_on(by);
         }
+        let mut values = values.to_vec();
+        values.chunks_mut(*cols).for_each(|row| row.rotate_right(by));
         Matrix { rows: *rows, cols: *cols, values: values.into() }
     }
 

@@ -85,10 +85,7 @@ impl Problem {
     /// The input of a buffer set: its rows are those of the first, moved on by its number. An output that was meant for
     /// another set is then wrong. Where there is a single row or sequence, all sets are alike.
     pub fn input_of_set(&self, tensors: &Tensors, set: u32) -> Matrix {
-        let Matrix { rows, cols, values } = &tensors.input;
-        let mut values = values.to_vec();
-        values.rotate_right(self.moved(set, *rows) * cols);
-        Matrix { rows: *rows, cols: *cols, values: values.into() }
+        tensors.input.moved_on(self.moved(set, tensors.input.rows))
     }
 
     /// An output of a buffer set, as it would be on the first.

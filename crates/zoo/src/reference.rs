@@ -6,6 +6,9 @@ use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::{FloatType, RecipeError, Treatment, Weight};
 use rayon::prelude::*;
 
+/// Threads share the work on more numbers than this.
+const WORTH_SHARING: usize = 1 << 16;
+
 /// What a correct output holds where it is sampled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reference {
@@ -34,7 +37,8 @@ impl ExactLinear {
     pub fn products(&self, sample: &Sample, rows: usize, row: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
         let whole = self.treatment.input(rows).is_some_and(|format| format.looks_at_the_whole_tensor());
         let inputs: Vec<Vec<f64>> = if whole {
-            let all = (0..rows).into_par_iter().flat_map_iter(&row).collect::<Vec<f64>>();
+            let mut all = vec![0.0; rows * self.weight.k()];
+            all.par_chunks_mut(self.weight.k()).enumerate().for_each(|(at, values)| values.copy_from_slice(&row(at)));
             let all = self.operand(&all, rows);
             sample.rows.iter().map(|&r| all[r * self.weight.k()..][..self.weight.k()].to_vec()).collect()
         } else {
@@ -47,13 +51,10 @@ impl ExactLinear {
     /// What its whole output adds up to under random signs: two vectors through the operands, and no product of them.
     pub fn projection(&self, input: &Matrix) -> Projection {
         let (n, k, rows) = (self.weight.n(), self.weight.k(), input.rows);
-        let whole = self.treatment.input(rows).is_some_and(|format| format.looks_at_the_whole_tensor());
-        let all = whole.then(|| self.operand(&input.values.iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), rows));
-        let row = |row: usize| match &all {
-            Some(all) => all[row * k..][..k].to_vec(),
-            None => self.operand(&input.exact_row(row), rows),
-        };
-        projected([rows, k, n], row, |col| self.weight.row(col).iter().map(|&w| f64::from(w)).collect())
+        let quantised = self.treatment.effective_input(&input.values, k);
+        let values: &[f32] = quantised.as_deref().unwrap_or(&input.values);
+        let exact = |values: &[f32]| values.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+        projected([rows, k, n], |row| exact(&values[row * k..][..k]), |col| exact(self.weight.row(col)))
     }
 
     /// Its whole output.
@@ -71,8 +72,10 @@ impl ExactLinear {
     /// What an input stands for once it is quantised: some of `rows` rows that the layer is given together.
     fn operand(&self, input: &[f64], rows: usize) -> Vec<f64> {
         let Some(format) = self.treatment.input(rows) else { return input.to_vec() };
-        let rounded: Vec<f32> = input.iter().map(|&x| self.treatment.dtype.round(x as f32)).collect();
-        quantise(&rounded, self.weight.k(), format).dequantise().into_iter().map(f64::from).collect()
+        let rounded = input.par_iter().with_min_len(WORTH_SHARING);
+        let rounded: Vec<f32> = rounded.map(|&x| self.treatment.dtype.round(x as f32)).collect();
+        let numbers = quantise(&rounded, self.weight.k(), format).dequantise();
+        numbers.into_par_iter().with_min_len(WORTH_SHARING).map(f64::from).collect()
     }
 }
 

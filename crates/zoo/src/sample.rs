@@ -64,7 +64,10 @@ impl Sample {
 
     /// What `of` says of each sampled row: one value for each sampled column.
     pub fn by_rows(&self, of: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
-        self.rows.par_iter().flat_map_iter(|&row| of(row)).collect()
+        let mut values = vec![0.0; self.len()];
+        let rows = values.par_chunks_mut(self.cols.len().max(1)).zip(&self.rows);
+        rows.for_each(|(values, &row)| values.copy_from_slice(&of(row)));
+        values
     }
 
     /// The sampled columns of each sampled row, which `of` computes whole.

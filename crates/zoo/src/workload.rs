@@ -65,11 +65,9 @@ pub struct Output {
 impl Output {
     /// The sampled values in double precision.
     pub fn sampled(&self, sample: &Sample) -> Vec<f64> {
-        (0..sample.len())
-            .map(|i| {
-                let (row, col) = sample.position(i);
-                f64::from(self.values[row * self.cols + col])
-            })
-            .collect()
+        sample.by_rows(|row| {
+            let values = &self.values[row * self.cols..];
+            sample.cols.iter().map(|&col| f64::from(values[col])).collect()
+        })
     }
 }

@@ -12,6 +12,13 @@ pub fn bytes(values: &[f32], element: Element) -> Vec<u8> {
     bytes
 }
 
+/// The bytes of words.
+pub fn of_words(words: &[u32]) -> Vec<u8> {
+    let mut bytes = vec![0; words.len() * 4];
+    bytes.par_chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+    bytes
+}
+
 /// The numbers of such bytes.
 pub fn numbers(bytes: &[u8], element: Element) -> Vec<f32> {
     let width = width(element);

@@ -1,7 +1,7 @@
 //! The weight of a linear layer as it is stored on the device, and the product that takes it.
 
 use super::layer_form::LayerForm;
-use super::numbers::bytes;
+use super::numbers::{bytes, of_words};
 use crate::ZooError;
 use crate::native_form::{NativeForm, native_form};
 use calorimeter_kernels::DynamicForm;
@@ -37,10 +37,7 @@ impl HostWeight {
     pub fn new(weight: Prepared) -> Result<Self, ZooError> {
         match weight {
             Prepared::Dense(weight) => Ok(Self::Plain(bytes(weight.values(), Element::Float(weight.dtype())))),
-            Prepared::Stored(stored) => {
-                let bytes = |words: Vec<u32>| words.into_iter().flat_map(u32::to_le_bytes).collect();
-                Ok(Self::Packed(stored.map(bytes)))
-            }
+            Prepared::Stored(stored) => Ok(Self::Packed(stored.map(|words: Vec<u32>| of_words(&words)))),
             _ => Err(ZooError::Unsupported("`native` has no kernel for weights stored in blocks".into())),
         }
     }

@@ -17,7 +17,7 @@ fn problem(name: &str, axes: &[(&'static str, u64)], element: Element, output: O
 }
 
 fn matrix(rows: usize, values: &[f32]) -> Matrix {
-    Matrix { rows, cols: values.len() / rows, values: values.into() }
+    Matrix { rows, cols: values.len() / rows, values: values.to_vec().into() }
 }
 
 /// What burn computes on the processor, having passed the gate.

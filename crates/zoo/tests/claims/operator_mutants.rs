@@ -102,7 +102,8 @@ fn products_whose_operands_are_cut_to_tf32_pass_where_that_is_allowed() {
     for bench in Bench::each(measured()).filter(|bench| of_f32(bench) && bench.problem.operator.products() > 0) {
         let mut inputs = bench.inputs.clone();
         for Matrix { values, .. } in inputs.iter_mut().filter(|input| input.rows > 1 && input.cols > 1) {
-            *values = values.iter().map(|value| f32::from_bits(value.to_bits() & !0x1fff)).collect();
+            let cut = values.iter().map(|value| f32::from_bits(value.to_bits() & !0x1fff));
+            *values = cut.collect::<Vec<_>>().into();
         }
         let outputs = outputs(&bench.problem, &inputs);
         let judged = bench.problem.judge(&outputs, &bench.problem.references(&bench.inputs), true);

@@ -126,6 +126,8 @@ struct Sets<'a> {
     unjudged: &'a mut Unjudged,
 }
 
+/// What is said of an output that a timed pass has left, and of one of another pass.
+const LEFT: &str = "of the last pass on";
 const AGAIN: &str = "after the last window, of";
 
 impl Sets<'_> {
@@ -133,7 +135,7 @@ impl Sets<'_> {
     fn kept(&mut self) -> Result<(), ZooError> {
         for set in std::mem::take(&mut self.unjudged.sets) {
             match self.workload.kept(set)? {
-                Some(outputs) => self.compare("of the last pass on", set, outputs)?,
+                Some(outputs) => self.compare(LEFT, set, outputs)?,
                 None => self.unjudged.sets.push(set),
             }
         }
@@ -155,11 +157,14 @@ impl Sets<'_> {
         Ok(())
     }
 
-    /// A set that nobody chose.
+    /// A set that nobody chose: what the last pass on it has left, and then one pass more.
     fn any(&mut self) -> Result<(), ZooError> {
         // The digits of a measured time are as good as drawn.
-        let chance = self.record.time.windows.last().map_or(0, |window| window.nanos);
-        for _ in 0..chance % self.count() {
+        let chance = self.record.time.windows.last().map_or(0, |window| window.nanos) % self.count();
+        if let Some(outputs) = self.workload.kept(chance as u32)? {
+            self.compare(LEFT, chance as u32, outputs)?;
+        }
+        for _ in 0..chance {
             self.workload.launch()?;
         }
         self.next(AGAIN)

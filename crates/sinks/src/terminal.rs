@@ -14,7 +14,7 @@ pub use accuracy::accuracy;
 pub use live::{LiveTable, heading, row};
 pub use operators::operators;
 pub use summary::summary;
-pub use text::{nanoseconds, wrap};
+pub use text::{four_digits, nanoseconds, operations, wrap};
 
 use calorimeter_case::Case;
 

@@ -6,6 +6,7 @@ use super::merge::{MergeArguments, RenderArguments};
 use super::options::{
     AccuracyArguments, CiArguments, DoctorArguments, NoiseArguments, OpsArguments, RunFilesArguments, SuiteArguments,
 };
+use super::peaks::PeaksArguments;
 use super::report::ReportArguments;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -42,6 +43,7 @@ pub enum Command {
         what: Option<Listing>,
     },
     Noise(NoiseArguments),
+    Peaks(PeaksArguments),
     Doctor(DoctorArguments),
     /// Print the JSON Schema of configuration files, for editors
     Schema,

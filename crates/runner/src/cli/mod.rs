@@ -13,6 +13,7 @@ mod merge;
 mod noise;
 mod operators;
 mod options;
+mod peaks;
 mod reference;
 mod report;
 mod run;
@@ -52,6 +53,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Compare(arguments) => compare::compare(arguments),
         Command::List { what } => printed(&list::list(what)),
         Command::Noise(arguments) => noise::noise(arguments),
+        Command::Peaks(arguments) => peaks::peaks(arguments),
         Command::Doctor(arguments) => doctor::doctor(arguments),
         Command::Docs { dir, check } => reference::docs(&dir, check),
         Command::Report(arguments) => report::report(arguments),

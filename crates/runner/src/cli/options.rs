@@ -232,7 +232,7 @@ pub struct DoctorArguments {
 pub enum TextFormat {
     /// For people
     Text,
-    /// One JSON object
+    /// One JSON value
     Json,
 }
 

@@ -23,7 +23,8 @@ pub enum ProductKind {
 }
 
 impl ProductKind {
-    const ALL: [Self; 5] = [Self::Bf16, Self::E4m3, Self::F16, Self::F32, Self::Tf32];
+    /// Every kind.
+    pub const ALL: [Self; 5] = [Self::Bf16, Self::E4m3, Self::F16, Self::F32, Self::Tf32];
 
     /// The kind of a name, as it is kept.
     pub fn named(name: &str) -> Option<Self> {

@@ -160,6 +160,18 @@ impl Probe<'_> {
         Ok(Peak { burst: burst.max(sustained), sustained })
     }
 
+    /// The kinds of products that the device has.
+    pub fn kinds(&mut self) -> Vec<ProductKind> {
+        const SMALL: u64 = 256;
+        let dtypes = self.platform().trials(self.told.software).dtypes;
+        let has = |kind: &ProductKind| match (kind.dtype(), square(SMALL)) {
+            (Some(dtype), _) => dtypes.contains(&dtype),
+            (None, Ok(form)) => self.platform().product(*kind, form, self.device, self.machines).is_some(),
+            (None, Err(_)) => false,
+        };
+        ProductKind::ALL.into_iter().filter(has).collect()
+    }
+
     fn may_multiply(&self) -> Result<(), String> {
         if self.platform().tunes() && !self.may_tune { Err(MAY_NOT_TUNE.into()) } else { Ok(()) }
     }

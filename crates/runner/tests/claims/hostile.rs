@@ -276,7 +276,7 @@ fn a_journal_locks_no_clocks_by_itself() {
 }
 
 #[test]
-fn a_peak_that_no_processor_reaches_is_refused_and_told() {
+fn peaks_are_shown_measured_again_and_refused_where_no_processor_reaches_them() {
     let scene = Scene::with(&format!(
         "recipes: [baseline]\ndevice: cpu\ndtype: f32\nimplementations: [eager]\n{TIMING}\n\
          models: [{{shapes: [{{name: custom, shapes: [[64, 64, 64]]}}]}}]\n"
@@ -295,4 +295,22 @@ fn a_peak_that_no_processor_reaches_is_refused_and_told() {
     assert!(records[0].outcome.warnings.iter().any(|warning| warning.contains(told)), "{records:?}");
     let measured = fs::read_to_string(&kept).unwrap();
     assert!(!measured.contains("e30") && !measured.contains("e+30"), "{measured}");
+    let shown = scene.run("peaks");
+    shown.ended_with(0);
+    for line in ["  clocks: ", ", 0 min ago\n", "  memory  ", " GB/s", "  f32     ", "FLOP/s under load\n"] {
+        assert!(shown.stdout.contains(line), "{line:?}: {shown:?}");
+    }
+    let told = |ended: &Ended| serde_json::from_str::<serde_json::Value>(&ended.stdout).unwrap()[0]["measured"].clone();
+    let before = told(scene.run("peaks --format json").ended_with(0));
+    assert!(measured.contains(before.as_str().unwrap()));
+    let again = told(scene.run("peaks --measure --device cpu --format json").ended_with(0));
+    assert_ne!(again, before);
+    assert_eq!(told(scene.run("peaks --format json").ended_with(0)), again);
+    fs::write(&kept, "no peaks").unwrap();
+    let broken = scene.run("peaks");
+    assert!(broken.ended_with(0).stdout.starts_with("no peaks are kept"), "{broken:?}");
+    assert!(broken.stderr.contains(kept.file_name().unwrap().to_str().unwrap()), "{broken:?}");
+    fs::remove_file(&kept).unwrap();
+    let mock = scene.run("peaks --measure --device mock");
+    assert!(mock.error().contains("mock has no peaks"), "{mock:?}");
 }

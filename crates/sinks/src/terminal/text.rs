@@ -13,7 +13,7 @@ pub(super) fn memory(bytes: u64) -> String {
 }
 
 /// Operations per second with four digits, and a letter for thousands of them: k, M, G, T or P.
-pub(super) fn operations(tflops: f64) -> String {
+pub fn operations(tflops: f64) -> String {
     let rate = 1e12 * tflops;
     let rounded = format!("{rate:.3e}").parse().unwrap_or(rate);
     let (scale, letter) = match rounded {
@@ -51,7 +51,7 @@ pub fn nanoseconds(nanos: f64) -> String {
 }
 
 /// Four significant digits, more where the integer part has them and fewer below a thousandth.
-pub(super) fn four_digits(value: f64) -> String {
+pub fn four_digits(value: f64) -> String {
     let scientific = format!("{value:.3e}");
     let exponent: i32 = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
     let decimals = (3 - exponent).clamp(0, 6) as usize;

@@ -1,6 +1,7 @@
 //! What can go wrong, in sentences for the person who can act.
 
 use super::{ComputeCapability, DriverVersion, LinearShape};
+use crate::Dtype;
 
 /// Why a native kernel could not be prepared or run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -38,6 +39,18 @@ pub enum NativeError {
         /// What it cannot do.
         what: &'static str,
         /// The oldest that can.
+        needed: ComputeCapability,
+        /// What it has.
+        found: ComputeCapability,
+        /// Its marketing name.
+        name: String,
+    },
+    /// The GPU is of another generation than the one that has what is asked of it.
+    #[error("{what} needs a GPU of compute capability {needed}, and {name} has {found}")]
+    OtherGpu {
+        /// What it cannot do.
+        what: &'static str,
+        /// The one that can.
         needed: ComputeCapability,
         /// What it has.
         found: ComputeCapability,
@@ -121,6 +134,20 @@ pub enum NativeError {
         /// Codes in a group.
         group: usize,
     },
+    /// Heads that no kernel of ours is made for.
+    #[error("heads of {width} numbers are not supported; a multiple of 8 up to 128 is")]
+    HeadWidth {
+        /// Numbers of a position in one head.
+        width: usize,
+    },
+    /// Numbers that an operation is not made for.
+    #[error("{what} is not made for {kind}")]
+    NumberType {
+        /// What.
+        what: &'static str,
+        /// The type of its numbers.
+        kind: Dtype,
+    },
     /// A buffer does not hold what the operation touches.
     #[error("buffer {what} holds {found} bytes, but the operation needs {needed}")]
     BufferSize {
@@ -137,6 +164,9 @@ pub enum NativeError {
         /// Which argument.
         what: &'static str,
     },
+    /// A weight was made ready by a plan that takes it in another order.
+    #[error("the weight was made ready for another plan; make it ready by the one that multiplies it")]
+    OtherPlan,
     /// An operation was given more or fewer inputs than it has.
     #[error("the operation takes {needed} inputs, not {found}")]
     InputCount {

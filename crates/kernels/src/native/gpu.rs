@@ -41,6 +41,8 @@ impl ComputeCapability {
     pub(super) const WARP_MAXIMA: Self = Self { major: 8, minor: 0 };
     /// The first whose blocks can form clusters.
     pub(super) const CLUSTERS: Self = Self { major: 9, minor: 0 };
+    /// The only one whose warp groups multiply together (`wgmma`).
+    pub(super) const WARP_GROUPS: Self = Self { major: 9, minor: 0 };
 
     /// The name of the matching target of a CUDA compiler: `sm_90` for 9.0.
     pub fn target(self) -> String {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg, sys::CUfunction_attribute};
 
 use super::{
     Machine, NativeError,
@@ -67,6 +67,22 @@ impl Kernel {
             },
             extent,
         })
+    }
+
+    /// With so many bytes of memory for each block, besides what its source declares.
+    pub(super) fn with_shared(mut self, bytes: usize) -> Result<Self, NativeError> {
+        // More than 48 KiB must be asked for; no GPU has as much as an i32 counts.
+        let asked = self
+            .function
+            .set_attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32);
+        asked.map_err(failed("asking for the memory of a block"))?;
+        self.launch.shared_mem_bytes = bytes as u32;
+        Ok(self)
+    }
+
+    /// How many inputs it takes.
+    pub(super) fn inputs(&self) -> usize {
+        self.extent.reads.len()
     }
 
     /// Bytes of the first input.

@@ -96,6 +96,15 @@ impl Machine {
         Err(NativeError::UnsupportedGpu { what, needed, found, name: self.name().to_string() })
     }
 
+    /// Refuses what only one generation of GPUs can do, on others.
+    pub(super) fn require_exactly(&self, what: &'static str, needed: ComputeCapability) -> Result<(), NativeError> {
+        let found = self.compute_capability();
+        if found == needed {
+            return Ok(());
+        }
+        Err(NativeError::OtherGpu { what, needed, found, name: self.name().to_string() })
+    }
+
     /// Size of the L2 cache in bytes.
     pub fn l2_bytes(&self) -> u64 {
         self.info.l2_bytes

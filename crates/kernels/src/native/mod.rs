@@ -6,6 +6,7 @@
 
 mod activation;
 mod affine_layer_norm;
+mod attention;
 mod buffer;
 mod column_sums;
 mod cross_entropy;
@@ -56,6 +57,7 @@ mod sizes;
 mod softmax;
 #[allow(unsafe_code, reason = "the bindings of NCCL")]
 mod team;
+mod tiled_product;
 mod trained_products;
 #[allow(unsafe_code, reason = "memory that a device copies from and to")]
 mod transfers;
@@ -64,6 +66,7 @@ mod unpack_weight;
 
 pub use activation::Activation;
 pub use affine_layer_norm::{AffineLayerNorm, NormForm};
+pub use attention::{Attention, AttentionForm};
 pub use buffer::Buffer;
 pub use cross_entropy::CrossEntropy;
 pub use driver::probe;
@@ -82,7 +85,7 @@ pub use linear_form::{Epilogue, InputLayout, LinearForm, LinearShape, WeightLayo
 pub use machine::Machine;
 pub use optimiser::{Adamw, OptimiserRule, OptimiserStep};
 pub use packed_form::PackedWeight;
-pub use packed_linear::PackedLinear;
+pub use packed_linear::{PackedLinear, ReadyWeight};
 pub use pair_sum::{PairFunction, PairSum};
 pub(crate) use probe_kernel::ProbeKernel;
 pub use quantise::{Quantise, ScaleSource};

@@ -26,6 +26,8 @@ pub(super) enum Source {
     Elementwise,
     ScaleProduct,
     PackedProduct,
+    TileCodes,
+    TiledProduct,
     UnpackWeight,
     QuantiseInput,
     LargestInput,
@@ -40,6 +42,7 @@ pub(super) enum Source {
     AffineLayerNorm,
     Softmax,
     ShortAttention,
+    Attention,
     LargestOfLines,
     CodesOfLines,
     Optimiser,
@@ -59,6 +62,8 @@ impl Source {
             Self::Elementwise => "elementwise.cu",
             Self::ScaleProduct => "scale_product.cu",
             Self::PackedProduct => "packed_product.cu",
+            Self::TileCodes => "tile_codes.cu",
+            Self::TiledProduct => "tiled_product.cu",
             Self::UnpackWeight => "unpack_weight.cu",
             Self::QuantiseInput => "quantise_input.cu",
             Self::LargestInput => "largest_input.cu",
@@ -73,6 +78,7 @@ impl Source {
             Self::AffineLayerNorm => "affine_layer_norm.cu",
             Self::Softmax => "softmax.cu",
             Self::ShortAttention => "short_attention.cu",
+            Self::Attention => "attention.cu",
             Self::LargestOfLines => "largest_of_lines.cu",
             Self::CodesOfLines => "codes_of_lines.cu",
             Self::Optimiser => "optimiser.cu",
@@ -92,6 +98,8 @@ impl Source {
             Self::Elementwise => include_str!("cuda/elementwise.cu"),
             Self::ScaleProduct => include_str!("cuda/scale_product.cu"),
             Self::PackedProduct => include_str!("cuda/packed_product.cu"),
+            Self::TileCodes => include_str!("cuda/tile_codes.cu"),
+            Self::TiledProduct => include_str!("cuda/tiled_product.cu"),
             Self::UnpackWeight => include_str!("cuda/unpack_weight.cu"),
             Self::QuantiseInput => include_str!("cuda/quantise_input.cu"),
             Self::LargestInput => include_str!("cuda/largest_input.cu"),
@@ -106,6 +114,7 @@ impl Source {
             Self::AffineLayerNorm => include_str!("cuda/affine_layer_norm.cu"),
             Self::Softmax => include_str!("cuda/softmax.cu"),
             Self::ShortAttention => include_str!("cuda/short_attention.cu"),
+            Self::Attention => include_str!("cuda/attention.cu"),
             Self::LargestOfLines => include_str!("cuda/largest_of_lines.cu"),
             Self::CodesOfLines => include_str!("cuda/codes_of_lines.cu"),
             Self::Optimiser => include_str!("cuda/optimiser.cu"),
@@ -114,8 +123,9 @@ impl Source {
 }
 
 /// What the sources include, by name.
-const HEADERS: [(&CStr, &str); 12] = [
+const HEADERS: [(&CStr, &str); 14] = [
     (c"element.cuh", include_str!("cuda/element.cuh")),
+    (c"hopper.cuh", include_str!("cuda/hopper.cuh")),
     (c"activations.cuh", include_str!("cuda/activations.cuh")),
     (c"row_statistics.cuh", include_str!("cuda/row_statistics.cuh")),
     (c"rows.cuh", include_str!("cuda/rows.cuh")),
@@ -126,6 +136,7 @@ const HEADERS: [(&CStr, &str); 12] = [
     (c"input_codes.cuh", include_str!("cuda/input_codes.cuh")),
     (c"packed.cuh", include_str!("cuda/packed.cuh")),
     (c"line_codes.cuh", include_str!("cuda/line_codes.cuh")),
+    (c"tiled_codes.cuh", include_str!("cuda/tiled_codes.cuh")),
     (c"packed_pairs.cuh", include_str!("cuda/packed_pairs.cuh")),
 ];
 
@@ -134,7 +145,10 @@ const HEADERS: [(&CStr, &str); 12] = [
 /// `macros` are definitions such as `WIDTH=8`.
 pub(super) fn compile(source: Source, target: ComputeCapability, macros: &[String]) -> Result<Vec<u8>, NativeError> {
     Library::Nvrtc.require()?;
-    let mut options = vec![format!("--gpu-architecture={}", target.target()), "--std=c++17".to_string()];
+    let target = target.target();
+    // What belongs to one generation alone is asked for by a letter.
+    let own = if matches!(source, Source::Attention | Source::TiledProduct) { "a" } else { "" };
+    let mut options = vec![format!("--gpu-architecture={target}{own}"), "--std=c++17".to_string()];
     options.extend(macros.iter().map(|definition| format!("-D{definition}")));
     let failed = |status: NvrtcError, log: String| NativeError::Compile {
         source_name: source.name(),

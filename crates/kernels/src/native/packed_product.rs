@@ -24,9 +24,39 @@ const ADDED: &str = "ADDED";
 
 /// Sums of parts of k, and how many blocks have left theirs.
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
     parts: Memory,
     arrived: Memory,
+    extent: [(&'static str, usize); 2],
+}
+
+impl Shared {
+    /// For so many sums of all blocks, which make so many parts of the output.
+    pub(super) fn new(machine: &Machine, sums: usize, of_y: usize) -> Result<Self, NativeError> {
+        let [of_parts, of_arrived] = [4 * sums, 4 * of_y];
+        let parts = Memory::allocate(machine.stream(), of_parts)?;
+        let mut arrived = Memory::allocate(machine.stream(), of_arrived)?;
+        arrived.fill(0)?;
+        Ok(Self { parts, arrived, extent: [("parts", of_parts), ("arrived", of_arrived)] })
+    }
+
+    /// What a kernel writes of it.
+    pub(super) fn extent(&self) -> [(&'static str, usize); 2] {
+        self.extent
+    }
+
+    /// Enqueues a run of a kernel that writes y and then this.
+    pub(super) fn enqueue(
+        this: Option<&mut Self>,
+        kernel: &Kernel,
+        inputs: &[&Memory],
+        y: &mut Memory,
+    ) -> Result<(), NativeError> {
+        match this {
+            None => kernel.enqueue_all(inputs, &mut [y]),
+            Some(Self { parts, arrived, .. }) => kernel.enqueue_all(inputs, &mut [y, parts, arrived]),
+        }
+    }
 }
 
 impl PackedProduct {
@@ -45,17 +75,9 @@ impl PackedProduct {
         reads.extend(form.reads(shape));
         reads.extend(added.then(|| ("added", shape.y_bytes(form.kind))));
         let mut writes = vec![("y", shape.y_bytes(form.kind))];
-        let shared = match cut.splits {
-            1 => None,
-            _ => {
-                let (parts, arrived) = (4 * blocks * cut.rows() * cut.columns, 4 * cut.tiles_of_y(shape));
-                writes.extend([("parts", parts), ("arrived", arrived)]);
-                let parts = Memory::allocate(machine.stream(), parts)?;
-                let mut arrived = Memory::allocate(machine.stream(), arrived)?;
-                arrived.fill(0)?;
-                Some(Shared { parts, arrived })
-            }
-        };
+        let sums = blocks * cut.rows() * cut.columns;
+        let shared = (cut.splits > 1).then(|| Shared::new(machine, sums, cut.tiles_of_y(shape))).transpose()?;
+        writes.extend(shared.iter().flat_map(Shared::extent));
         let geometry = Geometry { blocks: blocks as u32, threads: (32 * cut.warps as u32, cut.tiles as u32) };
         let extent = Extent { reads, writes, sizes: (m as u64, n as u64) };
         let mut macros = cut.macros(&name, form, shape.k);
@@ -69,10 +91,7 @@ impl PackedProduct {
 
     /// Enqueues one run on x and the parts of the weight.
     pub(super) fn enqueue(&mut self, inputs: &[&Memory], y: &mut Memory) -> Result<(), NativeError> {
-        match &mut self.shared {
-            None => self.kernel.enqueue_all(inputs, &mut [y]),
-            Some(Shared { parts, arrived }) => self.kernel.enqueue_all(inputs, &mut [y, parts, arrived]),
-        }
+        Shared::enqueue(self.shared.as_mut(), &self.kernel, inputs, y)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use calorimeter_kernels::{
     Dtype, PackedForm, WeightCodes,
-    native::{Buffer, LinearShape, Machine, PackedLinear, PackedWeight},
+    native::{Buffer, LinearShape, Machine, NativeError, PackedLinear, PackedWeight, ReadyWeight},
     rowwise,
 };
 use cudarc::driver::sys::CUevent_flags;
@@ -83,7 +83,16 @@ fn products_with_packed_weights_are_right_at_ragged_sizes() {
     // One row and few, with k over blocks and without, several tiles of x, unpacked for cuBLASLt, and refused by it.
     let ragged =
         [(1, 4096, 257), (3, 17, 127), (8, 129, 1000), (17, 1000, 129), (64, 127, 3), (127, 129, 17), (1, 1, 1)];
-    let shared = [(33, 8192, 48), (65, 1000, 17), (130, 256, 128)];
+    // Codes in tiles, where there are such: with k over blocks and without, all widths, and parts of tiles.
+    let shared = [
+        (33, 8192, 48),
+        (65, 1000, 17),
+        (130, 256, 128),
+        (9, 1032, 129),
+        (20, 64, 1000),
+        (100, 8, 136),
+        (300, 1096, 384),
+    ];
     for kind in Dtype::ALL {
         for (at, form) in forms(kind).into_iter().enumerate() {
             for (turn, (m, k, n)) in ragged.into_iter().chain(shared).enumerate() {
@@ -102,7 +111,8 @@ fn check(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape, with_adde
     let mut linear = plan(machine, form, shape).unwrap();
     println!("{form:?} {shape}: {}", linear.algorithm());
     let (x, weight) = (values(m * k, 1, kind), Weight::new(form, n, k));
-    let (device_x, device_w) = (machine.upload(&encode(&x, kind)).unwrap(), weight.upload(machine));
+    let device_x = machine.upload(&encode(&x, kind)).unwrap();
+    let device_w = linear.ready(weight.upload(machine)).unwrap();
     let added = values(m * n, 3, kind);
     let device_added = machine.upload(&encode(&added, kind)).unwrap();
     let mut launch = || {
@@ -125,6 +135,20 @@ fn check(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape, with_adde
     }
 }
 
+#[test]
+fn a_weight_that_was_made_ready_for_another_plan_is_refused() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let (kind, k, n) = (Dtype::Bf16, 256, 128);
+    let form = PackedForm { kind, codes: WeightCodes::Int8, scale: kind };
+    let [one, mut some] = [1, 32].map(|m| PackedLinear::new(&machine, form, LinearShape { m, k, n }).unwrap());
+    if one.algorithm().contains("tiled") == some.algorithm().contains("tiled") {
+        return;
+    }
+    let weight = one.ready(Weight::new(form, n, k).upload(&machine)).unwrap();
+    let (x, mut y) = (poisoned(&machine, some.x_bytes()), poisoned(&machine, some.y_bytes()));
+    assert_eq!(some.enqueue(&x, &weight, None, &mut y), Err(NativeError::OtherPlan));
+}
+
 /// Prints what products reach, for a person to judge, on both sides of where weights are unpacked first.
 #[test]
 fn times_of_products_with_packed_weights() {
@@ -133,9 +157,9 @@ fn times_of_products_with_packed_weights() {
     let (k, n, kind) = (4096, 4096, Dtype::Bf16);
     for form in [0, 1, 4].map(|at| forms(kind)[at]) {
         let weight = Weight::new(form, n, k);
-        let weights: Vec<PackedWeight> = (0..SETS).map(|_| weight.upload(&machine)).collect();
-        for m in [1, 8, 32, 64, 65, 512] {
+        for m in [1, 8, 16, 32, 64, 65, 128, 256, 512, 1024, 1025, 2048] {
             let mut linear = PackedLinear::new(&machine, form, LinearShape { m, k, n }).unwrap();
+            let weights: Vec<ReadyWeight> = (0..SETS).map(|_| linear.ready(weight.upload(&machine)).unwrap()).collect();
             let x = machine.upload(&encode(&values(m * k, 1, kind), kind)).unwrap();
             let mut y = poisoned(&machine, linear.y_bytes());
             let micros = fastest(&machine, &mut linear, &x, &weights, &mut y);
@@ -146,7 +170,7 @@ fn times_of_products_with_packed_weights() {
 }
 
 /// Microseconds for each launch of a few rounds through all weights, the least of five times.
-fn fastest(machine: &Machine, linear: &mut PackedLinear, x: &Buffer, weights: &[PackedWeight], y: &mut Buffer) -> f64 {
+fn fastest(machine: &Machine, linear: &mut PackedLinear, x: &Buffer, weights: &[ReadyWeight], y: &mut Buffer) -> f64 {
     const ROUNDS: usize = 20;
     let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
     let mut least = f64::INFINITY;

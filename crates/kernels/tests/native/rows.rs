@@ -3,8 +3,8 @@
 use calorimeter_kernels::{
     Dtype,
     native::{
-        AffineLayerNorm, HalvedSwiglu, NormForm, RmsForm, RmsNorm, RmsNormGradient, RowsByVector, ShortAttention,
-        Softmax,
+        AffineLayerNorm, Attention, AttentionForm, HalvedSwiglu, NormForm, RmsForm, RmsNorm, RmsNormGradient,
+        RowsByVector, ShortAttention, Softmax,
     },
 };
 
@@ -85,6 +85,59 @@ fn attention_of_short_sequences_is_right_for_every_head() {
                 let of_scores = 64.0 * f64::from(f32::EPSILON) * (head as f64).sqrt();
                 let tolerance = 0.51 * epsilon(kind) * exact.abs() + 4.0 * of_scores + 1e-6;
                 assert_close(found, exact, tolerance, || format!("{kind} {heads} {head} at [{token}, {column}]"));
+            }
+        }
+    }
+}
+
+#[test]
+fn attention_of_any_number_of_positions_is_right_with_and_without_a_mask() {
+    let Some((machine, _turn)) = gpu() else { return };
+    for kind in [Dtype::F16, Dtype::Bf16] {
+        for (heads, positions, width) in [
+            (1, 1, 8),
+            (2, 3, 64),
+            (3, 17, 128),
+            (2, 127, 128),
+            (2, 128, 64),
+            (2, 129, 72),
+            (1, 1000, 128),
+            (5, 384, 64),
+        ] {
+            for causal in [false, true] {
+                let form = AttentionForm { heads, positions, width, causal };
+                let plan = Attention::new(&machine, kind, form).unwrap();
+                println!("{form:?}: {}", plan.algorithm());
+                let count = heads * positions * width;
+                let [q, k, v] = [1, 2, 3].map(|seed| -> Vec<f64> {
+                    values(count, seed, kind).into_iter().map(|x| round(4.0 * x, kind)).collect()
+                });
+                let [of_q, of_k, of_v] = [&q, &k, &v].map(|x| machine.upload(&encode(x, kind)).unwrap());
+                let mut y = poisoned(&machine, count * kind.width());
+                plan.enqueue(&of_q, &of_k, &of_v, &mut y).unwrap();
+                let found = decode(&y.download().unwrap(), kind);
+                for row in 0..heads * positions {
+                    let (head, position) = (row / positions * positions, row % positions);
+                    let query = &q[row * width..][..width];
+                    let seen = if causal { position + 1 } else { positions };
+                    let score = |key: usize| -> f64 {
+                        let products = query.iter().zip(&k[(head + key) * width..]).map(|(q, k)| q * k);
+                        products.sum::<f64>() / (width as f64).sqrt()
+                    };
+                    let scores: Vec<f64> = (0..seen).map(score).collect();
+                    let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                    let powers: Vec<f64> = scores.iter().map(|score| (score - most).exp()).collect();
+                    let total: f64 = powers.iter().sum();
+                    for column in 0..width {
+                        let parts = (0..seen).map(|key| powers[key] / total * v[(head + key) * width + column]);
+                        let (exact, size) = parts.fold((0.0, 0.0), |(sum, size), part| (sum + part, size + part.abs()));
+                        // The shares are rounded, and so is the output; scores are off by units of f32.
+                        let tolerance = 0.51 * epsilon(kind) * (exact.abs() + size) + 1e-4 * size + 1e-6;
+                        assert_close(found[row * width + column], exact, tolerance, || {
+                            format!("{kind} {form:?} at [{row}, {column}]")
+                        });
+                    }
+                }
             }
         }
     }

@@ -143,6 +143,9 @@ impl From<NativeError> for ZooError {
             NativeError::LibraryMissing { .. }
             | NativeError::DriverTooOld { .. }
             | NativeError::UnsupportedGpu { .. }
+            | NativeError::OtherGpu { .. }
+            | NativeError::HeadWidth { .. }
+            | NativeError::NumberType { .. }
             | NativeError::NoAlgorithm { .. } => Self::Unsupported(error.to_string()),
             other => Self::Device(other.to_string()),
         }

@@ -6,7 +6,7 @@ use crate::ZooError;
 use crate::native_form::{NativeForm, native_form};
 use calorimeter_kernels::DynamicForm;
 use calorimeter_kernels::native::{
-    Buffer, DynamicLinear, Linear, LinearShape, Machine, NativeError, PackedLinear, PackedWeight,
+    Buffer, DynamicLinear, Linear, LinearShape, Machine, NativeError, PackedLinear, PackedWeight, ReadyWeight,
 };
 use calorimeter_recipes::stored::Stored;
 use calorimeter_recipes::{Element, Prepared, Treatment};
@@ -22,6 +22,8 @@ pub enum HostWeight {
 pub enum DeviceWeight {
     Plain(Buffer),
     Packed(PackedWeight),
+    /// In the order in which its product takes it.
+    Ready(ReadyWeight),
 }
 
 /// A plan of the product with it.
@@ -102,6 +104,14 @@ impl Product {
         matches!(self, Self::Dynamic(_))
     }
 
+    /// A weight as this product takes it.
+    pub fn ready(&self, weight: DeviceWeight) -> Result<DeviceWeight, NativeError> {
+        Ok(match (self, weight) {
+            (Self::Packed(linear), DeviceWeight::Packed(weight)) => DeviceWeight::Ready(linear.ready(weight)?),
+            (_, weight) => weight,
+        })
+    }
+
     /// Enqueues one run, and what is added to it.
     pub fn enqueue(
         &mut self,
@@ -115,7 +125,7 @@ impl Product {
                 Some(added) => linear.enqueue_with_added(x, w, added, y)?,
                 None => linear.enqueue(x, w, y)?,
             },
-            (Self::Packed(linear), DeviceWeight::Packed(w)) => linear.enqueue(x, w, added, y)?,
+            (Self::Packed(linear), DeviceWeight::Ready(w)) => linear.enqueue(x, w, added, y)?,
             (Self::Dynamic(linear), DeviceWeight::Packed(w)) => linear.enqueue(x, w, added, y)?,
             _ => return Err(ZooError::Device("a weight that is not stored as its product takes it".into())),
         }

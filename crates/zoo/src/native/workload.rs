@@ -61,7 +61,8 @@ pub fn open<P: ModelPass + 'static>(
     let weights: Vec<HostWeight> = weights.collect();
     let set = |set: u32| -> Result<Set, NativeError> {
         let input = machine.upload(&bytes(&problem.input_of_set(tensors, set).values, element))?;
-        let weights = weights.iter().map(|weight| weight.upload(&machine)).collect::<Result<_, _>>()?;
+        let ready = |(weight, layer): (&HostWeight, &Layer)| layer.product().ready(weight.upload(&machine)?);
+        let weights = weights.iter().zip(pass.layers()).map(ready).collect::<Result<_, _>>()?;
         let mut output = machine.allocate((size.0 * size.1) as usize * problem.dtype.width())?;
         output.fill(POISON)?;
         Ok(Set { input, weights, output, ran: false })

@@ -4,6 +4,8 @@
 //! `[batch * heads * sequence, sequence]`.
 
 mod burn;
+#[cfg(feature = "cuda")]
+mod native;
 mod reference;
 
 use crate::operators::number_types::{FLOATS, allow};
@@ -95,12 +97,15 @@ impl Size {
 
 /// Registers what is worth fusing with the ways to run it.
 pub(super) fn register_patterns(zoo: &Zoo) {
-    zoo.operators(Attention::PATTERNS).burn();
+    let (whole, steps): (Vec<_>, Vec<_>) =
+        Attention::PATTERNS.into_iter().partition(|attention| attention.stage == Stage::Mixed);
+    zoo.operators(whole).burn().native();
+    zoo.operators(steps).burn();
 }
 
 /// Registers what large models run with the ways to run it.
 pub(super) fn register_of_models(zoo: &Zoo) {
-    zoo.operators(Attention::OF_MODELS).burn();
+    zoo.operators(Attention::OF_MODELS).burn().native();
 }
 
 impl Signature for Attention {
@@ -112,7 +117,7 @@ impl Signature for Attention {
         match self.form {
             Form::Flat => "attention of one head as wide as the model: its scores, their softmax, or all of it",
             Form::Heads => "attention of several heads, without or with a causal mask",
-            Form::HeadsInF32 => "attention of each head, its steps apart",
+            Form::HeadsInF32 => "attention of several heads, its softmax in f32",
         }
     }
 

@@ -1,0 +1,153 @@
+// What Hopper's tensor cores are told: products of warp groups (wgmma), with operands in memory that a block shares, swizzled in
+// rows of 128 bytes; and the barriers and copies that bring operands there.
+#pragma once
+
+#if defined(ELEMENT_F16)
+#define NUMBERS "f16"
+#else
+#define NUMBERS "bf16"
+#endif
+
+__device__ __forceinline__ unsigned shared_address(const void *pointer) { return (unsigned)__cvta_generic_to_shared(pointer); }
+
+// Two numbers in one register, the first in the lower half.
+__device__ __forceinline__ unsigned narrow_two(float first, float second) {
+    unsigned pair;
+    asm("cvt.rn." NUMBERS "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+    return pair;
+}
+
+template <int COUNT> __device__ __forceinline__ void keep_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+template <int COUNT> __device__ __forceinline__ void more_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+
+__device__ __forceinline__ void wait_for_group(int name, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(name), "r"(threads) : "memory");
+}
+
+// Barriers: so many arrivals end a phase; who waits names the parity of the phase.
+__device__ __forceinline__ void initialise(unsigned barrier, int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+__device__ __forceinline__ void arrive(unsigned barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void wait(unsigned barrier, int parity) {
+    asm volatile(
+        "{\n.reg .pred done;\nWAITING:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra WAITING;\n}" ::"r"(barrier), "r"(parity) : "memory");
+}
+
+// Copies of 16 bytes that run on; of fewer the rest becomes zero.
+__device__ __forceinline__ void copy_later(unsigned to, const void *from, int bytes) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int LEFT> __device__ __forceinline__ void finish_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+// Shows the tensor cores what this thread has copied, and arrives.
+__device__ __forceinline__ void show(unsigned barrier) {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    arrive(barrier);
+}
+
+// Where an operand lies, in columns of 64 numbers. Groups of eight rows are 1024 bytes apart.
+__device__ __forceinline__ u64 operand(unsigned address, unsigned column_bytes) {
+    return (1ull << 62) | (1024ull >> 4) << 32 | (u64)(column_bytes >> 4) << 16 | (address & 0x3ffff) >> 4;
+}
+// One whose rows are summed over, and one whose columns are, which may be several columns wide.
+__device__ __forceinline__ u64 along_rows(unsigned address) { return operand(address, 16); }
+__device__ __forceinline__ u64 across_rows(unsigned address, unsigned column_bytes) { return operand(address, column_bytes); }
+
+__device__ __forceinline__ void fence_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+// Waits until no more than so many groups of products are left.
+template <int LEFT> __device__ __forceinline__ void leave_products() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+}
+// The same, after which the sums of the others may be read.
+template <int LEFT, int COUNT> __device__ __forceinline__ void finish_products(float (&sums)[COUNT]) {
+    leave_products<LEFT>();
+#pragma unroll
+    for (int at = 0; at < COUNT; at++) asm volatile("" : "+f"(sums[at])::"memory");
+}
+
+// 64 rows of sums of 16 products each, from two operands in shared memory; on top of what is there if `more`.
+__device__ __forceinline__ void multiply_shared(float (&d)[64], u64 a, u64 b, int more) {
+    asm volatile(
+        "{\n.reg .pred more;\nsetp.ne.b32 more, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32." NUMBERS "." NUMBERS " "
+        "{"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+        "}, %64, %65, more, 1, 1, 0, 0;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
+          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
+          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
+          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
+          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+        : "l"(a), "l"(b), "r"(more));
+}
+
+// The same of rows in registers, and of an operand of 128, 64, 32 or 16 columns; ACROSS if its columns are summed over.
+template <bool ACROSS> __device__ __forceinline__ void multiply_registers(float (&d)[64], const unsigned *a, u64 b, int more) {
+    asm volatile(
+        "{\n.reg .pred more;\nsetp.ne.b32 more, %69, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32." NUMBERS "." NUMBERS " {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+        "}, {%64, %65, %66, %67}, %68, more, 1, 1, %70;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
+          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
+          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
+          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
+          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more), "n"(ACROSS));
+}
+template <bool ACROSS> __device__ __forceinline__ void multiply_registers(float (&d)[32], const unsigned *a, u64 b, int more) {
+    asm volatile(
+        "{\n.reg .pred more;\nsetp.ne.b32 more, %37, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32." NUMBERS "." NUMBERS " {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+        "}, {%32, %33, %34, %35}, %36, more, 1, 1, %38;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more), "n"(ACROSS));
+}
+template <bool ACROSS> __device__ __forceinline__ void multiply_registers(float (&d)[16], const unsigned *a, u64 b, int more) {
+    asm volatile(
+        "{\n.reg .pred more;\nsetp.ne.b32 more, %21, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n32k16.f32." NUMBERS "." NUMBERS " {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+        "}, {%16, %17, %18, %19}, %20, more, 1, 1, %22;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more), "n"(ACROSS));
+}
+template <bool ACROSS> __device__ __forceinline__ void multiply_registers(float (&d)[8], const unsigned *a, u64 b, int more) {
+    asm volatile(
+        "{\n.reg .pred more;\nsetp.ne.b32 more, %13, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n16k16.f32." NUMBERS "." NUMBERS " {"
+        "%0, %1, %2, %3, %4, %5, %6, %7"
+        "}, {%8, %9, %10, %11}, %12, more, 1, 1, %14;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more), "n"(ACROSS));
+}

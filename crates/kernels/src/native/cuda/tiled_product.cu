@@ -1,0 +1,213 @@
+// y[m, n] = x[m, K] * w[n, K]^T [+ added[m, n]] for weights in codes, in the order of `tiled_codes.cuh`, by products of Hopper's
+// warp groups. The codes are never written unpacked.
+//
+// A block makes 128 columns of y for COLUMNS rows of x, over one of SPLITS parts of K. Its first warp group brings tiles of 64
+// numbers of x and of codes, LAG of them in flight in a ring of STAGES. The other two make numbers of the codes of 64 rows
+// each, in registers, and the tensor cores multiply them by x in shared memory, while the next tile's are made. Sums are float;
+// scales of rows are left to them. Sums of blocks that share columns meet in device memory, where the last block to arrive
+// adds them up, always in the same order.
+//
+// Traffic: w once for each COLUMNS rows of x; x from L2 n / 128 times; partial sums, if SPLITS is above one, 8 m n SPLITS
+// bytes. Roofline: the bytes of w over the memory's rate, or 2 m n K over 4096 operations a cycle of each multiprocessor; a
+// tile is 4 COLUMNS cycles of products and about 110 of decoding.
+#include "element.cuh"
+#include "hopper.cuh"
+#include "tiled_codes.cuh"
+#include "packed_pairs.cuh"
+
+constexpr int GROUP_THREADS = 128;
+constexpr int X_BYTES = COLUMNS * STEP * 2;
+constexpr int SUMS = COLUMNS / 2;
+// Floats from one row of staged sums to the next, such that no two threads of a warp meet in a bank.
+constexpr int PITCH = TILE_ROWS + 4;
+
+// Starts the copy of a tile of x: rows beyond m and numbers beyond K become zero.
+__device__ __forceinline__ void bring_x(unsigned to, const element *x, u64 first_column, unsigned first_k, u64 m) {
+    const int chunk = threadIdx.x % 8, row = threadIdx.x / 8;
+    const unsigned k = first_k + chunk * 8;
+#pragma unroll
+    for (int step = 0; step < COLUMNS; step += GROUP_THREADS / 8) {
+        const u64 column = first_column + row + step;
+        const bool there = column < m && k < K;
+        copy_later(to + (row + step) * 128 + (chunk ^ (row % 8)) * 16, there ? x + column * K + k : x, there ? 16 : 0);
+    }
+}
+
+// The numbers of a thread's codes in a tile, for its four steps.
+__device__ __forceinline__ void numbers_of(const unsigned char *tile, int thread, unsigned (&numbers)[16]) {
+    const uint4 *const pieces = reinterpret_cast<const uint4 *>(tile);
+#if defined(CODES_INT4)
+    const uint4 piece = pieces[thread];
+    const unsigned words[4] = {piece.x, piece.y, piece.z, piece.w};
+    const scale_type *const scales = reinterpret_cast<const scale_type *>(tile + CODE_BYTES);
+    const int row = thread / 32 * 16 + thread % 32 / 4;
+    unsigned scale[2], zero[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        scale[h] = scales[row + 8 * h] * 0x10001u;
+        zero[h] = scales[TILE_ROWS + row + 8 * h] * 0x10001u;
+    }
+#pragma unroll
+    for (int step = 0; step < 4; step++) {
+        unsigned pairs[4];
+        decode_pairs(words[step], pairs);
+#pragma unroll
+        for (int i = 0; i < 4; i++) numbers[4 * step + i] = fma_pairs(pairs[i], scale[i % 2], zero[i % 2]);
+    }
+#else
+#pragma unroll
+    for (int p = 0; p < THREAD_PIECES; p++) {
+        const uint4 piece = pieces[p * 256 + thread];
+        const unsigned words[4] = {piece.x, piece.y, piece.z, piece.w};
+#pragma unroll
+        for (int w = 0; w < 4; w++) {
+            unsigned pairs[2];
+            decode_pairs(words[w], pairs);
+            numbers[8 * p + w / 2 * 4 + w % 2] = pairs[0];
+            numbers[8 * p + w / 2 * 4 + w % 2 + 2] = pairs[1];
+        }
+    }
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
+    KERNEL(const element *__restrict__ x, const unsigned char *__restrict__ weights,
+#if !defined(CODES_INT4)
+           const scale_type *__restrict__ scales,
+#endif
+#ifdef ADDED
+           const element *__restrict__ added,
+#endif
+           element *__restrict__ y,
+#if SPLITS > 1
+           float *__restrict__ parts, unsigned *__restrict__ arrived,
+#endif
+           u64 m, u64 n) {
+    extern __shared__ __align__(1024) unsigned char shared[];
+    __shared__ __align__(8) u64 barriers[2 * STAGES];
+    const unsigned ready = shared_address(barriers), free = ready + 8 * STAGES;
+    unsigned char *const codes_ring = shared + STAGES * X_BYTES;
+    const unsigned x_ring = shared_address(shared);
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < STAGES; stage++) {
+            // The group that brings arrives by threads, the others by warps.
+            initialise(ready + 8 * stage, GROUP_THREADS);
+            initialise(free + 8 * stage, 2 * GROUP_THREADS / 32);
+        }
+    }
+    __syncthreads();
+
+    const unsigned split = blockIdx.x % SPLITS, block = blockIdx.x / SPLITS;
+    const unsigned row_tiles = ((unsigned)n + TILE_ROWS - 1) / TILE_ROWS;
+    const u64 first_row = (u64)(block % row_tiles) * TILE_ROWS;
+    const u64 first_column = (u64)(block / row_tiles) * COLUMNS;
+    const int first_tile = (int)((u64)K_TILES * split / SPLITS);
+    const int tiles = (int)((u64)K_TILES * (split + 1) / SPLITS) - first_tile;
+
+    if (threadIdx.x < GROUP_THREADS) {
+        keep_registers<56>();
+        const unsigned char *const from = weights + ((u64)(block % row_tiles) * K_TILES + first_tile) * WEIGHT_BYTES;
+        for (int tile = 0; tile < tiles + LAG; tile++) {
+            if (tile < tiles) {
+                const int stage = tile % STAGES;
+                if (tile >= STAGES) wait(free + 8 * stage, (tile / STAGES - 1) % 2);
+                bring_x(x_ring + stage * X_BYTES, x, first_column, (first_tile + tile) * STEP, m);
+                const unsigned to = x_ring + STAGES * X_BYTES + stage * WEIGHT_BYTES;
+#pragma unroll
+                for (int at = 0; at < WEIGHT_BYTES; at += GROUP_THREADS * 16) {
+                    const int piece = at + threadIdx.x * 16;
+                    if (piece < WEIGHT_BYTES) copy_later(to + piece, from + (u64)tile * WEIGHT_BYTES + piece, 16);
+                }
+            }
+            // Of nothing beyond the last, so that as many are left.
+            commit_copies();
+            finish_copies<LAG>();
+            if (tile >= LAG) show(ready + 8 * ((tile - LAG) % STAGES));
+        }
+        return;
+    }
+
+    more_registers<224>();
+    const int thread = threadIdx.x - GROUP_THREADS, lane = thread % 32;
+    float sums[SUMS] = {};
+    const auto multiply_tile = [&](int tile, unsigned(&numbers)[16]) {
+        const int stage = tile % STAGES;
+        wait(ready + 8 * stage, tile / STAGES % 2);
+        numbers_of(codes_ring + stage * WEIGHT_BYTES, thread, numbers);
+        // All of them are made before the first product begins, or products would wait for each other.
+#pragma unroll
+        for (int i = 0; i < 16; i++) asm volatile("" : "+r"(numbers[i]));
+        fence_products();
+#pragma unroll
+        for (int step = 0; step < STEP / 16; step++) {
+            const u64 of_x = along_rows(x_ring + stage * X_BYTES + step * 32);
+            multiply_registers<false>(sums, &numbers[4 * step], of_x, tile != 0 || step != 0);
+        }
+        commit_products();
+        // Until those of the tile before are done: their numbers and their stage are free then.
+        leave_products<1>();
+        if (tile > 0 && lane == 0) arrive(free + 8 * ((tile - 1) % STAGES));
+    };
+    unsigned even[16], odd[16];
+    int tile = 0;
+    for (; tile + 1 < tiles; tile += 2) {
+        multiply_tile(tile, even);
+        multiply_tile(tile + 1, odd);
+    }
+    if (tile < tiles) multiply_tile(tile, even);
+    finish_products<0>(sums);
+
+    const auto both_groups = [] { wait_for_group(1, 2 * GROUP_THREADS); };
+#if SPLITS > 1
+    float *const own = parts + (u64)blockIdx.x * (TILE_ROWS * COLUMNS) + thread;
+#pragma unroll
+    for (int i = 0; i < SUMS; i++) own[i * 2 * GROUP_THREADS] = sums[i];
+    __threadfence();
+    both_groups();
+    __shared__ bool last;
+    if (thread == 0) last = atomicAdd(arrived + block, 1u) == SPLITS - 1;
+    both_groups();
+    if (!last) return;
+    __threadfence();
+    const float *const all = parts + (u64)block * SPLITS * (TILE_ROWS * COLUMNS) + thread;
+#pragma unroll
+    for (int i = 0; i < SUMS; i++) {
+        sums[i] = 0;
+        for (int from = 0; from < SPLITS; from++) sums[i] += __ldcg(all + (u64)from * (TILE_ROWS * COLUMNS) + i * 2 * GROUP_THREADS);
+    }
+    // For the next launch.
+    if (thread == 0) arrived[block] = 0;
+#endif
+
+    // Through shared memory, which nobody reads any more once both groups are here, so that rows of y are written whole.
+    both_groups();
+    float *const staged = reinterpret_cast<float *>(shared);
+    const int row = thread / 32 * 16 + lane / 4;
+#if !defined(CODES_INT4)
+    float scale[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) scale[h] = first_row + row + 8 * h < n ? widen_scale(scales[first_row + row + 8 * h]) : 0;
+#endif
+#pragma unroll
+    for (int i = 0; i < SUMS; i++) {
+        const int column = i / 4 * 8 + lane % 4 * 2 + i % 2, h = i / 2 % 2;
+#if !defined(CODES_INT4)
+        sums[i] *= scale[h];
+#endif
+        staged[column * PITCH + row + 8 * h] = sums[i];
+    }
+    both_groups();
+    for (int at = thread * WIDTH; at < COLUMNS * TILE_ROWS; at += 2 * GROUP_THREADS * WIDTH) {
+        const u64 column = first_column + at / TILE_ROWS, of_y = first_row + at % TILE_ROWS;
+        if (column >= m || of_y >= n) continue;
+        float values[WIDTH];
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) values[i] = staged[at / TILE_ROWS * PITCH + at % TILE_ROWS + i];
+#ifdef ADDED
+        const piece more = *reinterpret_cast<const piece *>(added + column * n + of_y);
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) values[i] += widen(more.parts[i]);
+#endif
+        *reinterpret_cast<piece *>(y + column * n + of_y) = narrow_all(values);
+    }
+}

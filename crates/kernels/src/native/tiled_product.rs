@@ -1,0 +1,248 @@
+//! Products with a packed weight whose codes lie in tiles, by the warp groups of Hopper.
+
+use std::sync::Arc;
+
+use super::{
+    ComputeCapability, LinearShape, Machine, NativeError, PackedWeight,
+    driver::Memory,
+    kernel::{Extent, Geometry, Kernel, common_macros, widest},
+    nvrtc::Source,
+    packed_product::Shared,
+    sizes::checked_size,
+};
+use crate::{Dtype, PackedForm, WeightCodes};
+
+/// The kernels that order the codes once and multiply them, and what the blocks that share sums leave for each other.
+#[derive(Debug)]
+pub(super) struct TiledProduct {
+    order: Kernel,
+    ordered_bytes: usize,
+    parts: usize,
+    kernel: Kernel,
+    shared: Option<Shared>,
+    pub(super) algorithm: String,
+}
+
+/// Rows of the weight, and numbers of each, in a tile.
+const TILE: (usize, usize) = (128, 64);
+
+impl TiledProduct {
+    /// Whether there is one. x is copied in pieces of 16 bytes, a tile has one scale for each of its rows, and group scales
+    /// are applied in the type of x.
+    pub(super) fn is_for(form: PackedForm, shape: LinearShape, capability: ComputeCapability) -> bool {
+        let scales_fit = match form.codes {
+            WeightCodes::Int4 { group } => group.is_multiple_of(TILE.1) && form.scale == form.kind,
+            WeightCodes::Int8 | WeightCodes::E4m3 => true,
+        };
+        capability == ComputeCapability::WARP_GROUPS
+            && form.kind != Dtype::F32
+            && scales_fit
+            && shape.k.is_multiple_of(widest(form.kind))
+    }
+
+    /// Compiles for sizes and a form that were checked, and that it is for.
+    pub(super) fn new(
+        machine: &Arc<Machine>,
+        form: PackedForm,
+        shape: LinearShape,
+        added: bool,
+    ) -> Result<Self, NativeError> {
+        let LinearShape { m, k, n } = shape;
+        let cut = Cut::new(form, shape);
+        let tiles = checked_size("the number of tiles", n.div_ceil(TILE.0) * k.div_ceil(TILE.1))?;
+        let ordered_bytes = tiles * tile_bytes(form.codes);
+        let name = format!("tile_{}_codes", form.codes.name());
+        // Scales of rows stay where they are.
+        let (mut of_order, mut of_product) = (form.reads(shape), vec![("codes", ordered_bytes)]);
+        if !matches!(form.codes, WeightCodes::Int4 { .. }) {
+            of_product.extend(of_order.drain(1..));
+        }
+        let order = Kernel::prepare(
+            machine,
+            Source::TileCodes,
+            &name,
+            macros(&name, form, shape, 1),
+            Extent { reads: of_order, writes: vec![("tiles", ordered_bytes)], sizes: (n as u64, 0) },
+            Geometry { blocks: tiles as u32, threads: (256, 1) },
+        )?;
+
+        let of_y = cut.tiles_of_y(shape);
+        let blocks = checked_size("the number of blocks", of_y * cut.splits)?;
+        let parts = of_product.len();
+        let mut reads = vec![("x", shape.x_bytes(form.kind))];
+        reads.extend(of_product);
+        reads.extend(added.then(|| ("added", shape.y_bytes(form.kind))));
+        let mut writes = vec![("y", shape.y_bytes(form.kind))];
+        let sums = blocks * TILE.0 * cut.columns;
+        let shared = (cut.splits > 1).then(|| Shared::new(machine, sums, of_y)).transpose()?;
+        writes.extend(shared.iter().flat_map(Shared::extent));
+        let name = cut.name(form);
+        let extent = Extent { reads, writes, sizes: (m as u64, n as u64) };
+        let geometry = Geometry { blocks: blocks as u32, threads: (3 * 128, 1) };
+        let macros = cut.macros(&name, form, shape, added);
+        let kernel = Kernel::prepare(machine, Source::TiledProduct, &name, macros, extent, geometry)?;
+        Ok(Self {
+            order,
+            ordered_bytes,
+            parts,
+            kernel: kernel.with_shared(cut.shared_bytes(form.codes))?,
+            shared,
+            algorithm: cut.describe(&name),
+        })
+    }
+
+    /// The weight in the order that is multiplied. Its zeros are then beside its codes.
+    pub(super) fn ordered(&self, machine: &Machine, weight: PackedWeight) -> Result<PackedWeight, NativeError> {
+        let mut codes = machine.allocate(self.ordered_bytes)?;
+        let parts: Vec<&Memory> = weight.parts().map(|part| &part.memory).take(self.order.inputs()).collect();
+        self.order.enqueue_all(&parts, &mut [&mut codes.memory])?;
+        Ok(PackedWeight { codes, scales: weight.scales, zeros: None })
+    }
+
+    /// Parts of an ordered weight that a run takes: scales of groups are beside their codes.
+    pub(super) fn parts(&self) -> usize {
+        self.parts
+    }
+
+    /// Enqueues one run on x and the parts of an ordered weight, and what is added.
+    pub(super) fn enqueue(&mut self, inputs: &[&Memory], y: &mut Memory) -> Result<(), NativeError> {
+        Shared::enqueue(self.shared.as_mut(), &self.kernel, inputs, y)
+    }
+}
+
+/// How a product is dealt to blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Cut {
+    /// Rows of x that a block takes.
+    columns: usize,
+    /// Blocks that share the k of their columns of y.
+    splits: usize,
+    /// Tiles in a block's memory, and how many of them are on their way.
+    stages: usize,
+    lag: usize,
+}
+
+impl Cut {
+    /// The multiprocessors of an H100 or H200, each of which holds one block.
+    const BLOCKS: usize = 132;
+    /// What a block may have of its memory, less what the kernel declares.
+    const SHARED: usize = 224 << 10;
+
+    fn new(form: PackedForm, shape: LinearShape) -> Self {
+        let columns = shape.m.next_power_of_two().clamp(16, 128);
+        let stages = (Self::SHARED / stage_bytes(form.codes, columns)).min(12);
+        let cut = Self { columns, splits: 1, stages, lag: stages - 3 };
+        // Each block has four tiles at least, or adding up costs more than it saves.
+        let most = (shape.k.div_ceil(TILE.1) / 4).max(1);
+        Self { splits: (Self::BLOCKS / cut.tiles_of_y(shape)).clamp(1, most), ..cut }
+    }
+
+    /// Parts of the output that a block, or several, make.
+    fn tiles_of_y(&self, shape: LinearShape) -> usize {
+        shape.n.div_ceil(TILE.0) * shape.m.div_ceil(self.columns)
+    }
+
+    /// The kernel's name, which is all that a profiler shows of the cut.
+    fn name(&self, form: PackedForm) -> String {
+        format!("{}_{}_product_tiled_{}x{}_k{}", form.codes.name(), form.kind, self.columns, TILE.0, self.splits)
+    }
+
+    fn shared_bytes(&self, codes: WeightCodes) -> usize {
+        self.stages * stage_bytes(codes, self.columns)
+    }
+
+    fn macros(&self, name: &str, form: PackedForm, shape: LinearShape, added: bool) -> Vec<String> {
+        let Self { columns, splits, stages, lag } = self;
+        let width = if shape.n.is_multiple_of(widest(form.kind)) { widest(form.kind) } else { 1 };
+        let mut macros = macros(name, form, shape, width);
+        macros.extend([format!("COLUMNS={columns}"), format!("SPLITS={splits}")]);
+        macros.extend([format!("STAGES={stages}"), format!("LAG={lag}")]);
+        macros.extend(added.then(|| "ADDED".into()));
+        macros
+    }
+
+    fn describe(&self, name: &str) -> String {
+        let Self { columns, splits, stages, .. } = self;
+        format!(
+            "{name}: products of warp groups, {columns} rows of x and {} of the weight per block, k over {splits} blocks, \
+             {stages} tiles of {} numbers in its memory",
+            TILE.0, TILE.1
+        )
+    }
+}
+
+/// Bytes of the codes in a tile, and of their scales and zeros where groups have them.
+fn tile_bytes(codes: WeightCodes) -> usize {
+    match codes {
+        WeightCodes::Int8 | WeightCodes::E4m3 => TILE.0 * TILE.1,
+        WeightCodes::Int4 { .. } => TILE.0 * TILE.1 / 2 + 4 * TILE.0,
+    }
+}
+
+/// Bytes of a tile and of the numbers of x that meet it.
+fn stage_bytes(codes: WeightCodes, columns: usize) -> usize {
+    tile_bytes(codes) + 2 * columns * TILE.1
+}
+
+fn macros(name: &str, form: PackedForm, shape: LinearShape, width: usize) -> Vec<String> {
+    let mut macros = common_macros(name, form.kind, width);
+    macros.extend(form.macros(shape.k));
+    macros
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{nvrtc::tests::assert_compiles, packed_form::tests::every_form};
+    use super::*;
+
+    const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
+
+    fn forms() -> impl Iterator<Item = PackedForm> {
+        let any = LinearShape { m: 16, k: 4096, n: 4096 };
+        every_form().into_iter().filter(move |form| TiledProduct::is_for(*form, any, HOPPER))
+    }
+
+    #[test]
+    fn it_is_for_what_one_scale_a_row_and_whole_copies_allow() {
+        let shape = LinearShape { m: 16, k: 4096, n: 4096 };
+        let form = |kind, codes, scale| PackedForm { kind, codes, scale };
+        let int4 = |group| WeightCodes::Int4 { group };
+        let is_for = |form| TiledProduct::is_for(form, shape, HOPPER);
+        assert!(
+            is_for(form(Dtype::Bf16, WeightCodes::Int8, Dtype::Bf16)) && is_for(form(Dtype::F16, int4(64), Dtype::F16))
+        );
+        assert!(!is_for(form(Dtype::Bf16, int4(32), Dtype::Bf16)) && !is_for(form(Dtype::F16, int4(64), Dtype::Bf16)));
+        assert!(!is_for(form(Dtype::F32, WeightCodes::Int8, Dtype::F32)));
+        let int8 = form(Dtype::Bf16, WeightCodes::Int8, Dtype::Bf16);
+        assert!(!TiledProduct::is_for(int8, LinearShape { k: 4100, ..shape }, HOPPER));
+        assert!(!TiledProduct::is_for(int8, shape, ComputeCapability { major: 10, minor: 0 }));
+    }
+
+    #[test]
+    fn a_block_has_memory_for_its_tiles_and_for_its_sums() {
+        for form in forms() {
+            for m in [1, 17, 33, 65, 129, 5000] {
+                for k in [8, 64, 1000, 4096, 28672] {
+                    let shape = LinearShape { m, k, n: 1000 };
+                    let cut = Cut::new(form, shape);
+                    assert!(cut.shared_bytes(form.codes) <= Cut::SHARED && cut.lag + 2 < cut.stages + 1, "{cut:?}");
+                    assert!(cut.shared_bytes(form.codes) >= 4 * cut.columns * (TILE.0 + 4), "{cut:?}");
+                    assert!(cut.splits <= k.div_ceil(TILE.1), "{cut:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_sources_compile_for_every_form_and_cut() {
+        for (at, form) in forms().enumerate() {
+            for m in [1, 20, 64, 500] {
+                let shape = LinearShape { m, k: 4096 - 8 * at, n: 4096 - at };
+                let cut = Cut::new(form, shape);
+                assert_compiles(Source::TiledProduct, &cut.macros("product", form, shape, at % 2 == 0));
+            }
+            let shape = LinearShape { m: 1, k: 129, n: 3 };
+            assert_compiles(Source::TileCodes, &macros("order", form, shape, 1));
+        }
+    }
+}

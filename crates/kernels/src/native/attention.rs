@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Buffer, ComputeCapability, Machine, NativeError,
+    boxes::Boxes,
     kernel::{Extent, Geometry, Kernel, common_macros, widest},
     nvrtc::Source,
     sizes::checked_size,
@@ -62,10 +63,12 @@ impl Attention {
         };
         let name = format!("attention_{kind}");
         let geometry = Geometry { blocks: blocks as u32, threads: (THREADS, 1) };
-        let kernel =
-            Kernel::prepare(machine, Source::Attention, &name, macros(&name, kind, width, causal), extent, geometry)?;
+        let macros = macros(&name, kind, width, causal);
+        let kernel = Kernel::prepare(machine, Source::Attention, &name, macros, extent, geometry)?;
+        let boxes = |input| Boxes { input, kind, matrices: heads, rows: positions, columns: width, height: TILE };
+        let boxes = [0, 1, 2].map(boxes).to_vec();
         Ok(Self {
-            kernel: kernel.with_shared(TILES * TILE * padded(width) * kind.width())?,
+            kernel: kernel.with_boxes(boxes).with_shared(TILES * TILE * padded(width) * kind.width())?,
             algorithm: format!("{name}: {TILE} rows a block, tiles of {TILE} keys, products of warp groups"),
         })
     }

@@ -6,6 +6,7 @@ use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg, sys:
 
 use super::{
     Machine, NativeError,
+    boxes::{Boxes, TensorMap},
     driver::{Memory, failed},
     nvrtc::Source,
 };
@@ -13,14 +14,15 @@ use crate::Dtype;
 
 /// A compiled kernel with its sizes.
 ///
-/// Every kernel of this crate takes the pointers of its [`Extent`], those it reads first, and then two `u64`; it keeps to
-/// that extent whatever the launch's sizes.
+/// Every kernel of this crate takes the pointers of its [`Extent`], those it reads first, then two `u64`, and then how it
+/// copies boxes, if it does; it keeps to that extent whatever the launch's sizes.
 #[derive(Debug)]
 pub(super) struct Kernel {
     function: CudaFunction,
     stream: Arc<CudaStream>,
     launch: LaunchConfig,
     extent: Extent,
+    boxes: Vec<Boxes>,
 }
 
 /// What a kernel touches: of each named buffer nothing but the first so many bytes. The two sizes are the numbers from
@@ -66,6 +68,7 @@ impl Kernel {
                 shared_mem_bytes: 0,
             },
             extent,
+            boxes: Vec::new(),
         })
     }
 
@@ -78,6 +81,12 @@ impl Kernel {
         asked.map_err(failed("asking for the memory of a block"))?;
         self.launch.shared_mem_bytes = bytes as u32;
         Ok(self)
+    }
+
+    /// With inputs that it copies in boxes.
+    pub(super) fn with_boxes(mut self, boxes: Vec<Boxes>) -> Self {
+        self.boxes = boxes;
+        self
     }
 
     /// How many inputs it takes.
@@ -115,12 +124,17 @@ impl Kernel {
     }
 
     fn launch(&self, addresses: &[u64]) -> Result<(), NativeError> {
+        let maps: Vec<TensorMap> =
+            self.boxes.iter().map(|boxes| boxes.map(addresses[boxes.input])).collect::<Result<_, _>>()?;
         let mut launch = self.stream.launch_builder(&self.function);
         for address in addresses {
             launch.arg(address);
         }
         let (first, second) = &self.extent.sizes;
         launch.arg(first).arg(second);
+        for map in &maps {
+            launch.arg(map);
+        }
         // SAFETY: the arguments are those described above; all addresses were checked to cover the bytes that the kernel
         // touches, on the stream that orders their uses and outlives this work.
         unsafe { launch.launch(self.launch) }.map_err(failed("launching a kernel"))?;

@@ -7,6 +7,8 @@
 mod activation;
 mod affine_layer_norm;
 mod attention;
+#[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
+mod boxes;
 mod buffer;
 mod column_sums;
 mod cross_entropy;

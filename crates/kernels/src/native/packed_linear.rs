@@ -53,8 +53,9 @@ struct Unpacked {
 
 /// Rows of x for which codes in tiles are the fastest, where there are such.
 ///
-/// Measured as below: they take 10.4 for 16 rows, 11.1 for 32, 13.6 for 64, 19 for 128, 27 for 256 and 39 for 512.
-const TILED_ROWS: std::ops::RangeInclusive<usize> = 17..=256;
+/// Measured as below: they take 10.1 for 16 rows, 11.5 for 32, 12.7 for 64, 17.5 for 128, 21.9 for 256, 29 for 512, 56 for 1024
+/// and 111 for 2048, where unpacking and cuBLASLt take 61 for 1025 and 101 for 2048.
+const TILED_ROWS: std::ops::RangeInclusive<usize> = 17..=1024;
 
 /// The most rows of x for which a weight stays packed, where its codes are not in tiles.
 ///

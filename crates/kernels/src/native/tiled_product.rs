@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     ComputeCapability, LinearShape, Machine, NativeError, PackedWeight,
+    boxes::Boxes,
     driver::Memory,
     kernel::{Extent, Geometry, Kernel, common_macros, widest},
     nvrtc::Source,
@@ -81,11 +82,12 @@ impl TiledProduct {
         let geometry = Geometry { blocks: blocks as u32, threads: (3 * 128, 1) };
         let macros = cut.macros(&name, form, shape, added);
         let kernel = Kernel::prepare(machine, Source::TiledProduct, &name, macros, extent, geometry)?;
+        let boxes = Boxes { input: 0, kind: form.kind, matrices: 1, rows: m, columns: k, height: cut.columns };
         Ok(Self {
             order,
             ordered_bytes,
             parts,
-            kernel: kernel.with_shared(cut.shared_bytes(form.codes))?,
+            kernel: kernel.with_boxes(vec![boxes]).with_shared(cut.shared_bytes(form.codes))?,
             shared,
             algorithm: cut.describe(&name),
         })
@@ -117,9 +119,8 @@ struct Cut {
     columns: usize,
     /// Blocks that share the k of their columns of y.
     splits: usize,
-    /// Tiles in a block's memory, and how many of them are on their way.
+    /// Tiles in a block's memory.
     stages: usize,
-    lag: usize,
 }
 
 impl Cut {
@@ -131,7 +132,7 @@ impl Cut {
     fn new(form: PackedForm, shape: LinearShape) -> Self {
         let columns = shape.m.next_power_of_two().clamp(16, 128);
         let stages = (Self::SHARED / stage_bytes(form.codes, columns)).min(12);
-        let cut = Self { columns, splits: 1, stages, lag: stages - 3 };
+        let cut = Self { columns, splits: 1, stages };
         // Each block has four tiles at least, or adding up costs more than it saves.
         let most = (shape.k.div_ceil(TILE.1) / 4).max(1);
         Self { splits: (Self::BLOCKS / cut.tiles_of_y(shape)).clamp(1, most), ..cut }
@@ -152,17 +153,17 @@ impl Cut {
     }
 
     fn macros(&self, name: &str, form: PackedForm, shape: LinearShape, added: bool) -> Vec<String> {
-        let Self { columns, splits, stages, lag } = self;
+        let Self { columns, splits, stages } = self;
         let width = if shape.n.is_multiple_of(widest(form.kind)) { widest(form.kind) } else { 1 };
         let mut macros = macros(name, form, shape, width);
         macros.extend([format!("COLUMNS={columns}"), format!("SPLITS={splits}")]);
-        macros.extend([format!("STAGES={stages}"), format!("LAG={lag}")]);
+        macros.extend([format!("STAGES={stages}")]);
         macros.extend(added.then(|| "ADDED".into()));
         macros
     }
 
     fn describe(&self, name: &str) -> String {
-        let Self { columns, splits, stages, .. } = self;
+        let Self { columns, splits, stages } = self;
         format!(
             "{name}: products of warp groups, {columns} rows of x and {} of the weight per block, k over {splits} blocks, \
              {stages} tiles of {} numbers in its memory",
@@ -225,9 +226,10 @@ mod tests {
                 for k in [8, 64, 1000, 4096, 28672] {
                     let shape = LinearShape { m, k, n: 1000 };
                     let cut = Cut::new(form, shape);
-                    assert!(cut.shared_bytes(form.codes) <= Cut::SHARED && cut.lag + 2 < cut.stages + 1, "{cut:?}");
+                    assert!(cut.shared_bytes(form.codes) <= Cut::SHARED, "{cut:?}");
                     assert!(cut.shared_bytes(form.codes) >= 4 * cut.columns * (TILE.0 + 4), "{cut:?}");
                     assert!(cut.splits <= k.div_ceil(TILE.1), "{cut:?}");
+                    assert!(cut.stages > 2, "{cut:?}");
                 }
             }
         }

@@ -38,6 +38,21 @@ fn gpu() -> Option<(Arc<Machine>, MutexGuard<'static, ()>)> {
     Some((machine, turn))
 }
 
+/// Microseconds for each launch of a few rounds through some sets, the least of five times.
+fn micros(machine: &Machine, sets: usize, mut launch: impl FnMut(usize)) -> f64 {
+    const ROUNDS: usize = 20;
+    let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
+    let mut least = f64::INFINITY;
+    for _ in 0..5 {
+        let start = machine.stream().record_event(timed).unwrap();
+        (0..ROUNDS).flat_map(|_| 0..sets).for_each(&mut launch);
+        let end = machine.stream().record_event(timed).unwrap();
+        end.synchronize().unwrap();
+        least = least.min(f64::from(start.elapsed_ms(&end).unwrap()) * 1e3 / (ROUNDS * sets) as f64);
+    }
+    least
+}
+
 #[test]
 fn what_is_missing_is_an_error_that_says_what_to_do() {
     for library in libraries() {

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use calorimeter_kernels::{
     Dtype, PackedForm, WeightCodes,
-    native::{Buffer, LinearShape, Machine, NativeError, PackedLinear, PackedWeight, ReadyWeight},
+    native::{LinearShape, Machine, NativeError, PackedLinear, PackedWeight, ReadyWeight},
     rowwise,
 };
-use cudarc::driver::sys::CUevent_flags;
 
-use super::{assert_close, decode, encode, epsilon, gpu, poisoned, values};
+use super::{assert_close, decode, encode, epsilon, gpu, micros, poisoned, values};
 
 /// A weight on the host: the bytes of its parts, and the numbers that they stand for.
 struct Weight {
@@ -157,31 +156,14 @@ fn times_of_products_with_packed_weights() {
     let (k, n, kind) = (4096, 4096, Dtype::Bf16);
     for form in [0, 1, 4].map(|at| forms(kind)[at]) {
         let weight = Weight::new(form, n, k);
-        for m in [1, 8, 16, 32, 64, 65, 128, 256, 512, 1024, 1025, 2048] {
+        for m in [1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096] {
             let mut linear = PackedLinear::new(&machine, form, LinearShape { m, k, n }).unwrap();
             let weights: Vec<ReadyWeight> = (0..SETS).map(|_| linear.ready(weight.upload(&machine)).unwrap()).collect();
             let x = machine.upload(&encode(&values(m * k, 1, kind), kind)).unwrap();
             let mut y = poisoned(&machine, linear.y_bytes());
-            let micros = fastest(&machine, &mut linear, &x, &weights, &mut y);
+            let micros = micros(&machine, SETS, |set| linear.enqueue(&x, &weights[set], None, &mut y).unwrap());
             let rate = weights[0].bytes() as f64 / micros / 1e3;
             println!("{:?} m={m}: {micros:.2} us, {rate:.0} GB/s of codes: {}", form.codes, linear.algorithm());
         }
     }
-}
-
-/// Microseconds for each launch of a few rounds through all weights, the least of five times.
-fn fastest(machine: &Machine, linear: &mut PackedLinear, x: &Buffer, weights: &[ReadyWeight], y: &mut Buffer) -> f64 {
-    const ROUNDS: usize = 20;
-    let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
-    let mut least = f64::INFINITY;
-    for _ in 0..5 {
-        let start = machine.stream().record_event(timed).unwrap();
-        for weight in (0..ROUNDS).flat_map(|_| weights) {
-            linear.enqueue(x, weight, None, y).unwrap();
-        }
-        let end = machine.stream().record_event(timed).unwrap();
-        end.synchronize().unwrap();
-        least = least.min(f64::from(start.elapsed_ms(&end).unwrap()) * 1e3 / (ROUNDS * weights.len()) as f64);
-    }
-    least
 }

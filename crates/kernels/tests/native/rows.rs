@@ -8,7 +8,7 @@ use calorimeter_kernels::{
     },
 };
 
-use super::{assert_close, decode, encode, epsilon, gpu, normal_cdf, poisoned, round, values};
+use super::{assert_close, decode, encode, epsilon, gpu, micros, normal_cdf, poisoned, round, values};
 
 const EPSILON: f64 = 1e-6;
 
@@ -139,6 +139,31 @@ fn attention_of_any_number_of_positions_is_right_with_and_without_a_mask() {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Prints what attention reaches, for a person to judge.
+#[test]
+fn times_of_attention() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let kind = Dtype::Bf16;
+    for (heads, positions, width) in [(256, 4096, 128), (64, 2048, 128), (64, 2048, 64)] {
+        let count = heads * positions * width;
+        let some = |seed| {
+            let few = encode(&values(1 << 16, seed, kind), kind);
+            machine.upload(&few.into_iter().cycle().take(count * kind.width()).collect::<Vec<_>>()).unwrap()
+        };
+        let ([q, k, v], mut y) = ([1, 2, 3].map(some), poisoned(&machine, count * kind.width()));
+        for causal in [false, true] {
+            let plan = Attention::new(&machine, kind, AttentionForm { heads, positions, width, causal }).unwrap();
+            let micros = micros(&machine, 1, |_| plan.enqueue(&q, &k, &v, &mut y).unwrap());
+            let pairs = heads * positions * if causal { positions.div_ceil(2) } else { positions };
+            let rate = (4 * pairs * width) as f64 / micros / 1e6;
+            println!(
+                "{heads}x{positions}x{width} causal {causal}: {micros:.1} us, {rate:.0} TFLOP/s: {}",
+                plan.algorithm()
+            );
         }
     }
 }

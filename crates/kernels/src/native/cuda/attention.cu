@@ -1,8 +1,8 @@
 // Attention of long sequences on Hopper: y = softmax(q kᵀ SCALE) v for each head, positions beyond a query's own hidden where
 // CAUSAL is 1. Of HEAD numbers per position, in memory PADDED of 64 or 128, the rest zero.
 //
-// A block makes 128 rows of y. Its first warp group brings q once, and then tiles of 128 keys and of their values, two of each
-// in flight; the other two make 64 rows each. While the tensor cores multiply one group's tiles, the other's exponentials are
+// A block makes 128 rows of y. A thread of its first warp group starts the copy of q, and then those of tiles of 128 keys and
+// of their values, two of each in a ring. The other two groups make 64 rows each. While the tensor cores multiply one group's tiles, the other's exponentials are
 // taken, and within a group the next scores are multiplied beside the mixing of the last.
 //
 // Traffic: q and y once, k and v once for each 128 rows, nearly all of it from L2. Roofline: 4 PADDED operations and one
@@ -26,18 +26,13 @@ __device__ __forceinline__ float power_of_two(float value) {
     return power;
 }
 
-// Starts the copy of 128 rows from the `first`; what lies beyond the matrix becomes zero.
-__device__ __forceinline__ void bring(unsigned tile, const element *from, int first, int rows) {
-    const int chunk = threadIdx.x % CHUNKS, row = threadIdx.x / CHUNKS;
-    const bool within = chunk * 8 < HEAD;
-    const unsigned place = tile + chunk / 8 * COLUMN_BYTES + row * 128 + ((chunk % 8) ^ (row % 8)) * 16;
+// Starts the copies of 128 rows from the `first` of a head, column by column.
+__device__ __forceinline__ void bring(unsigned tile, const tensor_map &matrix, int first, int head, unsigned barrier) {
+    expect(barrier, TILE_BYTES);
 #pragma unroll
-    for (int step = 0; step < 128; step += GROUP / CHUNKS) {
-        const int at = first + row + step;
-        const bool there = within && at < rows;
-        copy_later(place + step * 128, there ? from + (u64)at * HEAD + chunk * 8 : from, there ? 16 : 0);
+    for (int column = 0; column < PADDED / 64; column++) {
+        bring_box(tile + column * COLUMN_BYTES, matrix, column * 64, first, head, barrier);
     }
-    commit_copies();
 }
 
 // Scores of 64 rows of queries and a tile of keys.
@@ -110,58 +105,53 @@ __device__ __forceinline__ void hide(float (&scores)[KEYS / 2], int first_key, i
 }
 
 extern "C" __global__ void __launch_bounds__(3 * GROUP, 1)
-KERNEL(const element *q, const element *k, const element *v, element *y, u64 positions, u64) {
+KERNEL(const element *, const element *, const element *, element *y, u64 positions, u64, const __grid_constant__ tensor_map q,
+       const __grid_constant__ tensor_map k, const __grid_constant__ tensor_map v) {
     extern __shared__ __align__(1024) unsigned char shared[];
-    __shared__ __align__(8) u64 barriers[4 * STAGES];
+    __shared__ __align__(8) u64 barriers[4 * STAGES + 1];
     const unsigned queries = shared_address(shared);
     const unsigned keys = queries + TILE_BYTES, values = keys + STAGES * TILE_BYTES;
     const unsigned key_ready = shared_address(barriers), key_free = key_ready + 8 * STAGES;
     const unsigned value_ready = key_free + 8 * STAGES, value_free = value_ready + 8 * STAGES;
+    const unsigned queries_ready = value_free + 8 * STAGES;
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; stage++) {
-            // The group that brings arrives by threads, the others by warps.
-            initialise(key_ready + 8 * stage, GROUP);
-            initialise(value_ready + 8 * stage, GROUP);
+            // The thread that brings, and each warp of the others.
+            initialise(key_ready + 8 * stage, 1);
+            initialise(value_ready + 8 * stage, 1);
             initialise(key_free + 8 * stage, 2 * GROUP / 32);
             initialise(value_free + 8 * stage, 2 * GROUP / 32);
         }
+        initialise(queries_ready, 1);
     }
-    __syncthreads();
+    show_barriers();
 
     // The last rows of a head have the most to do where positions are hidden, so they come first.
     const int sequence = (int)positions;
     const int cuts = (sequence + ROWS - 1) / ROWS;
     const int cut = cuts - 1 - blockIdx.x % cuts;
-    const u64 head = blockIdx.x / cuts * positions * HEAD;
+    const int head = blockIdx.x / cuts;
     const int tiles = CAUSAL ? cut + 1 : cuts;
     const int group = threadIdx.x / GROUP;
     if (group == 0) {
-        keep_registers<40>();
-        unsigned before = 0;
-        // From the last tile to the first. A tile is ready one turn after its copies were started.
-        const auto start = [&](const element *from, unsigned ring, unsigned ready, unsigned free, int index) {
+        keep_registers<24>();
+        // From the last tile to the first.
+        const auto start = [&](const tensor_map &from, unsigned ring, unsigned ready, unsigned free, int index) {
             const unsigned stage = index % STAGES;
             if (index >= STAGES) wait(free + 8 * stage, (index / STAGES - 1) % 2);
-            bring(ring + stage * TILE_BYTES, from + head, (tiles - 1 - index) * KEYS, sequence);
-            if (before) {
-                finish_copies<1>();
-                show(before);
-            }
-            before = ready + 8 * stage;
+            bring(ring + stage * TILE_BYTES, from, (tiles - 1 - index) * KEYS, head, ready + 8 * stage);
         };
-        bring(queries, q + head, cut * ROWS, sequence);
-        start(k, keys, key_ready, key_free, 0);
-        for (int index = 1; index < tiles; index++) {
-            start(k, keys, key_ready, key_free, index);
-            start(v, values, value_ready, value_free, index - 1);
+        if (threadIdx.x == 0) {
+            bring(queries, q, cut * ROWS, head, queries_ready);
+            for (int index = 0; index < tiles; index++) {
+                start(k, keys, key_ready, key_free, index);
+                start(v, values, value_ready, value_free, index);
+            }
         }
-        start(v, values, value_ready, value_free, tiles - 1);
-        finish_copies<0>();
-        show(before);
         return;
     }
 
-    more_registers<232>();
+    more_registers<240>();
     const int lane = threadIdx.x % 32;
     const unsigned mine = queries + (group - 1) * 64 * 128;
     const auto at = [](unsigned barriers, int index) { return barriers + 8 * (index % STAGES); };
@@ -177,11 +167,12 @@ KERNEL(const element *q, const element *k, const element *v, element *y, u64 pos
     unsigned shares[KEYS / 4];
     State state = {{-__int_as_float(0x7f800000), -__int_as_float(0x7f800000)}, {0, 0}};
     float shrinks[2];
+    wait(queries_ready, 0);
     ready(key_ready, 0);
     score(scores, mine, tile(keys, 0));
     finish_products<0>(scores);
     free(key_free, 0);
-    // Every row sees a key of the last tile that it may see at all, so that none is without a largest score.
+    // The last tile comes first: every row sees a key of it, so that none is without a largest score.
     hide(scores, (tiles - 1) * KEYS, cut * ROWS + (group - 1) * 64 + row, sequence);
     share(scores, state, shrinks);
     pack(shares, scores);
@@ -231,7 +222,7 @@ KERNEL(const element *q, const element *k, const element *v, element *y, u64 pos
         const u64 to = (u64)cut * ROWS + (group - 1) * 64 + from;
         if (to < positions && chunk * 8 < HEAD) {
             const int piece = chunk / 8 * COLUMN_BYTES + from * 128 + ((chunk % 8) ^ (from % 8)) * 16;
-            *(uint4 *)(y + head + to * HEAD + chunk * 8) = *(const uint4 *)(place + piece);
+            *(uint4 *)(y + ((u64)head * positions + to) * HEAD + chunk * 8) = *(const uint4 *)(place + piece);
         }
     }
 }

@@ -42,18 +42,33 @@ __device__ __forceinline__ void wait(unsigned barrier, int parity) {
         "@!done bra WAITING;\n}" ::"r"(barrier), "r"(parity) : "memory");
 }
 
-// Copies of 16 bytes that run on; of fewer the rest becomes zero.
-__device__ __forceinline__ void copy_later(unsigned to, const void *from, int bytes) {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+// Of bytes that copies will bring to a barrier's phase, besides an arrival.
+__device__ __forceinline__ void expect(unsigned barrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int LEFT> __device__ __forceinline__ void finish_copies() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+
+// Until all threads of the block know the barriers that were made, and so does what copies.
+__device__ __forceinline__ void show_barriers() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    __syncthreads();
 }
-// Shows the tensor cores what this thread has copied, and arrives.
-__device__ __forceinline__ void show(unsigned barrier) {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    arrive(barrier);
+
+// A matrix as the copies of boxes know it: columns of 64 numbers by some rows, swizzled, zero beyond its ends.
+struct __align__(64) tensor_map {
+    u64 words[16];
+};
+
+// Starts the copy of a box, which one thread does for all.
+__device__ __forceinline__ void bring_box(unsigned to, const tensor_map &matrix, int column, int row, int plane, unsigned barrier) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(&matrix), "r"(barrier), "r"(column), "r"(row), "r"(plane)
+                 : "memory");
+}
+// Starts the copy of so many bytes as they lie, a multiple of 16.
+__device__ __forceinline__ void bring_bytes(unsigned to, const void *from, unsigned bytes, unsigned barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
+                 "r"(bytes), "r"(barrier)
+                 : "memory");
 }
 
 // Where an operand lies, in columns of 64 numbers. Groups of eight rows are 1024 bytes apart.

@@ -1,15 +1,14 @@
 // y[m, n] = x[m, K] * w[n, K]^T [+ added[m, n]] for weights in codes, in the order of `tiled_codes.cuh`, by products of Hopper's
 // warp groups. The codes are never written unpacked.
 //
-// A block makes 128 columns of y for COLUMNS rows of x, over one of SPLITS parts of K. Its first warp group brings tiles of 64
-// numbers of x and of codes, LAG of them in flight in a ring of STAGES. The other two make numbers of the codes of 64 rows
-// each, in registers, and the tensor cores multiply them by x in shared memory, while the next tile's are made. Sums are float;
-// scales of rows are left to them. Sums of blocks that share columns meet in device memory, where the last block to arrive
-// adds them up, always in the same order.
+// A block makes 128 columns of y for COLUMNS rows of x, over one of SPLITS parts of K. A thread of its first warp group starts
+// the copies of tiles of 64 numbers, of x and of codes, into a ring of STAGES. The other two groups make numbers of the codes of 64 rows each, in registers, and the tensor cores
+// multiply them by x in shared memory, while the next tile's are made. Sums are float; scales of rows are left to them. Sums
+// of blocks that share columns meet in device memory, where the last block to arrive adds them up, always in the same order.
 //
 // Traffic: w once for each COLUMNS rows of x; x from L2 n / 128 times; partial sums, if SPLITS is above one, 8 m n SPLITS
-// bytes. Roofline: the bytes of w over the memory's rate, or 2 m n K over 4096 operations a cycle of each multiprocessor; a
-// tile is 4 COLUMNS cycles of products and about 110 of decoding.
+// bytes. Roofline: the bytes of w over the memory's rate, or 2 m n K over 4096 operations a cycle of each multiprocessor: a
+// tile is 4 COLUMNS cycles of products and some 200 of decoding beside them.
 #include "element.cuh"
 #include "hopper.cuh"
 #include "tiled_codes.cuh"
@@ -20,18 +19,6 @@ constexpr int X_BYTES = COLUMNS * STEP * 2;
 constexpr int SUMS = COLUMNS / 2;
 // Floats from one row of staged sums to the next, such that no two threads of a warp meet in a bank.
 constexpr int PITCH = TILE_ROWS + 4;
-
-// Starts the copy of a tile of x: rows beyond m and numbers beyond K become zero.
-__device__ __forceinline__ void bring_x(unsigned to, const element *x, u64 first_column, unsigned first_k, u64 m) {
-    const int chunk = threadIdx.x % 8, row = threadIdx.x / 8;
-    const unsigned k = first_k + chunk * 8;
-#pragma unroll
-    for (int step = 0; step < COLUMNS; step += GROUP_THREADS / 8) {
-        const u64 column = first_column + row + step;
-        const bool there = column < m && k < K;
-        copy_later(to + (row + step) * 128 + (chunk ^ (row % 8)) * 16, there ? x + column * K + k : x, there ? 16 : 0);
-    }
-}
 
 // The numbers of a thread's codes in a tile, for its four steps.
 __device__ __forceinline__ void numbers_of(const unsigned char *tile, int thread, unsigned (&numbers)[16]) {
@@ -71,7 +58,7 @@ __device__ __forceinline__ void numbers_of(const unsigned char *tile, int thread
 }
 
 extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
-    KERNEL(const element *__restrict__ x, const unsigned char *__restrict__ weights,
+    KERNEL(const element *, const unsigned char *__restrict__ weights,
 #if !defined(CODES_INT4)
            const scale_type *__restrict__ scales,
 #endif
@@ -82,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
 #if SPLITS > 1
            float *__restrict__ parts, unsigned *__restrict__ arrived,
 #endif
-           u64 m, u64 n) {
+           u64 m, u64 n, const __grid_constant__ tensor_map boxes_of_x) {
     extern __shared__ __align__(1024) unsigned char shared[];
     __shared__ __align__(8) u64 barriers[2 * STAGES];
     const unsigned ready = shared_address(barriers), free = ready + 8 * STAGES;
@@ -90,14 +77,15 @@ extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
     const unsigned x_ring = shared_address(shared);
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; stage++) {
-            // The group that brings arrives by threads, the others by warps.
-            initialise(ready + 8 * stage, GROUP_THREADS);
+            // The thread that brings, and each warp of the others.
+            initialise(ready + 8 * stage, 1);
             initialise(free + 8 * stage, 2 * GROUP_THREADS / 32);
         }
     }
-    __syncthreads();
+    show_barriers();
 
-    const unsigned split = blockIdx.x % SPLITS, block = blockIdx.x / SPLITS;
+    const unsigned blocks = gridDim.x / SPLITS;
+    const unsigned split = blockIdx.x / blocks, block = blockIdx.x % blocks;
     const unsigned row_tiles = ((unsigned)n + TILE_ROWS - 1) / TILE_ROWS;
     const u64 first_row = (u64)(block % row_tiles) * TILE_ROWS;
     const u64 first_column = (u64)(block / row_tiles) * COLUMNS;
@@ -105,29 +93,20 @@ extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
     const int tiles = (int)((u64)K_TILES * (split + 1) / SPLITS) - first_tile;
 
     if (threadIdx.x < GROUP_THREADS) {
-        keep_registers<56>();
+        keep_registers<24>();
         const unsigned char *const from = weights + ((u64)(block % row_tiles) * K_TILES + first_tile) * WEIGHT_BYTES;
-        for (int tile = 0; tile < tiles + LAG; tile++) {
-            if (tile < tiles) {
-                const int stage = tile % STAGES;
-                if (tile >= STAGES) wait(free + 8 * stage, (tile / STAGES - 1) % 2);
-                bring_x(x_ring + stage * X_BYTES, x, first_column, (first_tile + tile) * STEP, m);
-                const unsigned to = x_ring + STAGES * X_BYTES + stage * WEIGHT_BYTES;
-#pragma unroll
-                for (int at = 0; at < WEIGHT_BYTES; at += GROUP_THREADS * 16) {
-                    const int piece = at + threadIdx.x * 16;
-                    if (piece < WEIGHT_BYTES) copy_later(to + piece, from + (u64)tile * WEIGHT_BYTES + piece, 16);
-                }
-            }
-            // Of nothing beyond the last, so that as many are left.
-            commit_copies();
-            finish_copies<LAG>();
-            if (tile >= LAG) show(ready + 8 * ((tile - LAG) % STAGES));
+        for (int tile = 0; threadIdx.x == 0 && tile < tiles; tile++) {
+            const int stage = tile % STAGES;
+            const unsigned barrier = ready + 8 * stage;
+            if (tile >= STAGES) wait(free + 8 * stage, (tile / STAGES - 1) % 2);
+            expect(barrier, X_BYTES + WEIGHT_BYTES);
+            bring_box(x_ring + stage * X_BYTES, boxes_of_x, (first_tile + tile) * STEP, (int)first_column, 0, barrier);
+            bring_bytes(x_ring + STAGES * X_BYTES + stage * WEIGHT_BYTES, from + (u64)tile * WEIGHT_BYTES, WEIGHT_BYTES, barrier);
         }
         return;
     }
 
-    more_registers<224>();
+    more_registers<240>();
     const int thread = threadIdx.x - GROUP_THREADS, lane = thread % 32;
     float sums[SUMS] = {};
     const auto multiply_tile = [&](int tile, unsigned(&numbers)[16]) {
@@ -159,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
 
     const auto both_groups = [] { wait_for_group(1, 2 * GROUP_THREADS); };
 #if SPLITS > 1
-    float *const own = parts + (u64)blockIdx.x * (TILE_ROWS * COLUMNS) + thread;
+    float *const own = parts + ((u64)block * SPLITS + split) * (TILE_ROWS * COLUMNS) + thread;
 #pragma unroll
     for (int i = 0; i < SUMS; i++) own[i * 2 * GROUP_THREADS] = sums[i];
     __threadfence();

@@ -95,5 +95,5 @@ pub use spec::Spec;
 pub use task::{Inputs, Subject, Task};
 pub use tensors::Tensors;
 pub use value::{Pass, Value};
-pub use ways::{BurnModel, BurnPass, CubePass, HostModel, HostOpen, NativeModel, NativeOpen};
+pub use ways::{BurnModel, BurnPass, CubePass, HostModel, NativeModel, NativeOpen};
 pub use workload::{Output, Workload};

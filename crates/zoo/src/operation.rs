@@ -82,12 +82,12 @@ pub trait Exact {
 }
 
 /// An operator: what it is, costs and computes, and how it stands among others. How it runs is said by the other traits that
-/// it has, one for each way: [`BurnPass`], [`CubePass`], [`NativeOpen`], [`HostOpen`].
+/// it has, one for each way: [`BurnPass`], [`CubePass`], [`NativeOpen`], [`Opener`].
 ///
 /// [`BurnPass`]: crate::BurnPass
 /// [`CubePass`]: crate::CubePass
 /// [`NativeOpen`]: crate::NativeOpen
-/// [`HostOpen`]: crate::HostOpen
+/// [`Opener`]: crate::Opener
 pub trait Operation: Cost + Exact + Debug + Send + Sync + 'static {
     /// Where it belongs.
     fn suite(&self) -> Suite {

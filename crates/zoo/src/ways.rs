@@ -1,6 +1,8 @@
 //! The ways to run an operator or a model. What implements one of these runs that way, once it is registered so.
 
-use crate::{Definition, Forward, Matrix, Operation, Pass, Problem, Spec, Tensors, Value, Workload, ZooError};
+#[cfg(feature = "cuda")]
+use crate::Matrix;
+use crate::{Definition, Forward, Operation, Pass, Problem, Spec, Tensors, Value, Workload, ZooError};
 use burn::tensor::{Tensor, backend::Backend};
 #[cfg(feature = "cuda")]
 use calorimeter_kernels::native::Machine;
@@ -58,12 +60,6 @@ pub trait NativeOpen: Operation {}
 
 #[cfg(not(feature = "cuda"))]
 impl<O: Operation> NativeOpen for O {}
-
-/// An operator by plain Rust on the processor, in memory that is kept from launch to launch.
-pub trait HostOpen: Operation {
-    /// Copies the inputs of each set, as [`Operation::moves`] has them; launches go through the sets in turn.
-    fn open(&self, spec: &Spec, inputs: &[Matrix], sets: u32) -> Result<Box<dyn Workload>, ZooError>;
-}
 
 /// A model by burn's operations, on any of its backends.
 pub trait BurnModel: Definition {

@@ -7,8 +7,8 @@ use crate::burn_workload::{self, MakeForward, MakePass, Upload};
 use crate::native_form;
 use crate::task::foreign;
 use crate::{
-    HostModel, HostOpen, Inputs, Machines, Matrix, OperatorProblem, Problem, Setup, Spec, Task, Tensors, Workload,
-    ZooError, value,
+    HostModel, Inputs, Machines, Matrix, OperatorProblem, Problem, Setup, Spec, Task, Tensors, Workload, ZooError,
+    value,
 };
 #[cfg(feature = "cuda")]
 use crate::{NativeModel, NativeOpen};
@@ -137,16 +137,6 @@ impl Opener for ModelOnCuda {
         let machine = opening.machines.native(cuda::index(opening.setup.device)?)?;
         let (problem, tensors) = opening.model()?;
         self.0.open(problem, tensors, opening.treatment, machine, opening.setup.sets)
-    }
-}
-
-/// An operator by plain Rust on the processor.
-pub struct OperatorOnHost(pub &'static dyn HostOpen);
-
-impl Opener for OperatorOnHost {
-    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
-        let (OperatorProblem { spec, .. }, inputs) = opening.operator()?;
-        self.0.open(spec, inputs, opening.setup.sets)
     }
 }
 

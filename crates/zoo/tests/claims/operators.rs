@@ -57,6 +57,7 @@ fn native_sizes(operator: Operator, axis: &str) -> Vec<u64> {
         "m" => vec![1, 5, 33, 64],
         "k" => vec![33, 256, 1040],
         "n" if operator.info().axes == ["n"] => vec![7, 1000, 10_007],
+        "dimension" if operator.products() > 0 => vec![40, 128],
         "n" => vec![7, 48, 256],
         _ => many_sizes(operator, axis),
     }
@@ -210,7 +211,7 @@ fn operators_with_a_cubecl_kernel_compute_their_references_on_vulkan() {
 }
 
 /// What has a native kernel.
-const NATIVE: [&str; 46] = [
+const NATIVE: [&str; 51] = [
     "stream_copy",
     "stream_scale",
     "stream_add",
@@ -257,6 +258,11 @@ const NATIVE: [&str; 46] = [
     "dot",
     "axpy",
     "gemv",
+    "full_attention",
+    "attention_4d",
+    "attention_4d_causal",
+    "attention",
+    "attention_causal",
 ];
 
 /// What has a kernel of the processor.

@@ -37,3 +37,4 @@ mod schema;
 mod starved;
 mod torchao_files;
 mod torture;
+mod twentieth;

@@ -4,23 +4,16 @@ use super::file::{File, Granularity, Optimiser, Scaling};
 use crate::entries::Entry;
 use calorimeter_recipes::{Recipe, TrainingRecipe};
 use calorimeter_zoo::operators::trained_linear::TrainedLinear;
-use calorimeter_zoo::{Signature, Subject, ZooError};
+use calorimeter_zoo::{Operator, Subject, Suite};
 
-/// The passes of the layer that an entry names, each an entry of its own.
+/// The passes of the model that an entry names, each an entry of its own.
 pub fn passes(entry: Entry, optimiser: Optimiser) -> Result<Vec<Entry>, String> {
-    let linear = "linear".parse::<Subject>().map_err(|error| error.to_string())?;
-    if entry.subject != linear {
-        return Err(format!(
-            "mode: training: the passes of {} are not there in this version; those of linear are",
-            entry.subject
-        ));
-    }
     if let Some(sparsity) = entry.sparsities.first() {
         return Err(format!("mode: training: {sparsity}: what is trained is not pruned"));
     }
+    let model = entry.subject.to_string();
     let pass = |pass: &TrainedLinear| {
-        let subject = pass.name().parse().map_err(|error: ZooError| error.to_string())?;
-        let mut entry = Entry { subject, ..entry.clone() };
+        let mut entry = Entry { subject: trained(*pass, &model)?, ..entry.clone() };
         if pass.is_optimiser() {
             entry.recipes = vec![Recipe::BASELINE];
         }
@@ -32,6 +25,18 @@ pub fn passes(entry: Entry, optimiser: Optimiser) -> Result<Vec<Entry>, String> 
         Optimiser::Sgd => [Sgd, SgdStep],
     };
     [Forward, Backward, ForwardBackward, alone, step].iter().map(pass).collect()
+}
+
+/// A pass of a model; the error says which models have any.
+fn trained(pass: TrainedLinear, model: &str) -> Result<Subject, String> {
+    let all = Operator::all().into_iter().filter(|operator| operator.suite() == Suite::Training);
+    let all: Vec<Operator> = all.collect();
+    let found = all.iter().find(|operator| operator.name() == pass.of_model(model));
+    found.map(|operator| Subject::Operator(*operator)).ok_or_else(|| {
+        let of_any = TrainedLinear::Forward.of_model("");
+        let models: Vec<&str> = all.iter().filter_map(|operator| operator.name().strip_suffix(&*of_any)).collect();
+        format!("mode: training: there are no passes of {model}; there are those of {}", models.join(", "))
+    })
 }
 
 /// What the keys of training come to; the error says what contradicts the recipes.

@@ -121,6 +121,11 @@ pub trait Operation: Cost + Exact + Debug + Send + Sync + 'static {
         Moves::by_size(&self.inputs(spec), &self.outputs(spec))
     }
 
+    /// Rows that a pass of training is given, each a token of a text, say.
+    fn tokens(&self, _: &Spec) -> Option<u64> {
+        None
+    }
+
     /// Whether it moves data between memories or devices: then it has no roof on one device, no graph of one stream, and
     /// its inputs need not lie on the device.
     fn is_link(&self) -> bool {

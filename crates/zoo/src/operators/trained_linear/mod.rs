@@ -220,6 +220,10 @@ impl Operation for TrainedLinear {
         Suite::Training
     }
 
+    fn tokens(&self, spec: &Spec) -> Option<u64> {
+        (!self.is_optimiser()).then(|| spec.axis("m"))
+    }
+
     // A scale may be that of 32 numbers along any side: whole groups of them move.
     fn moves(&self, spec: &Spec) -> Moves {
         use Along::{Columns, Nothing, Rows};

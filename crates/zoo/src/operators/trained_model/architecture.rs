@@ -3,7 +3,7 @@
 use super::exact_layers::ExactLayers;
 use super::layers::Layers;
 use super::rows::Rows;
-use crate::{Operand, Spec, ZooError};
+use crate::{Along, Operand, Spec, ZooError};
 use burn::tensor::{Tensor, backend::Backend};
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
@@ -27,6 +27,17 @@ pub struct Roundings {
     pub forward: u32,
     /// From there back to the gradient that is rounded most often.
     pub back: u32,
+}
+
+/// What may change places inside a model where its rows may not: groups of columns of a layer, with the rows and columns of
+/// other parameters that meet them.
+pub struct Inside {
+    /// Numbers that change places.
+    pub width: u64,
+    /// How each parameter moves.
+    pub parameters: Vec<Along>,
+    /// How the output moves, and the gradient of it.
+    pub output: Along,
 }
 
 /// What is computed in double precision.
@@ -62,6 +73,9 @@ pub trait Architecture: Debug + Clone + Copy + Send + Sync + 'static {
     fn gains(&self, _: &Spec) -> Vec<Operand> {
         Vec::new()
     }
+
+    /// What changes places from one buffer set to the next where rows cannot.
+    fn inside(&self, spec: &Spec) -> Inside;
 
     /// Multiply-adds of the forward pass in products that have no weight; on the way back there are twice as many.
     fn unweighted(&self, _: &Spec) -> u64 {

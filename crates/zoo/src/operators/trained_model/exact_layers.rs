@@ -44,13 +44,14 @@ impl Quantised {
         match operands {
             None => left.times(&right),
             Some(Operands { left: of_left, right: of_right }) => {
-                self.stands_for(&left, of_left).times(&self.stands_for(&right, of_right))
+                self.stands_for(left, of_left).times(&self.stands_for(right, of_right))
             }
         }
     }
 
     /// The numbers that an operand's codes stand for.
-    fn stands_for(&self, operand: &Rows, format: Format) -> Rows {
+    fn stands_for(&self, operand: Rows, format: Option<Format>) -> Rows {
+        let Some(format) = format else { return operand };
         let rounded: Vec<f32> = operand.values.iter().map(|&value| self.dtype.round(value as f32)).collect();
         let numbers = quantise(&rounded, operand.cols, format).dequantise();
         Rows { cols: operand.cols, values: numbers.into_iter().map(f64::from).collect() }

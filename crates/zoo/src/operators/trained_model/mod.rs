@@ -26,7 +26,7 @@ use crate::registry::table::Zoo;
 use crate::{
     Activation, Along, Cost, Fill, Implementation, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError,
 };
-use architecture::{Architecture, Sides};
+use architecture::{Architecture, Inside, Sides};
 use calorimeter_recipes::Element;
 use ln_linear::LnLinear;
 use swiglu_mlp::SwigluMlp;
@@ -39,6 +39,8 @@ pub struct TrainedModel<A> {
     pass: Pass,
     name: &'static str,
     about: &'static str,
+    /// Multiply-adds that a reference may take.
+    budget: u64,
 }
 
 /// What a pass computes; parameters are numbered.
@@ -77,11 +79,11 @@ fn passes<A: Architecture>(model: A) -> [TrainedModel<A>; 7] {
     let kept = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
     Pass::ALL.map(|pass| {
         let about = pass.about().replace("a linear layer", model.name());
-        TrainedModel { model, pass, name: kept(pass.of_model(model.name())), about: kept(about) }
+        TrainedModel { model, pass, name: kept(pass.of_model(model.name())), about: kept(about), budget: BUDGET }
     })
 }
 
-/// Multiply-adds that a reference may take.
+/// What references may take: seconds on a small machine.
 const BUDGET: u64 = 1 << 31;
 /// Groups of loud rows that there are at least: the first and the last.
 const FEWEST: u64 = 2;
@@ -131,7 +133,7 @@ impl<A: Architecture> TrainedModel<A> {
         let Sides { rows, .. } = self.model.sides(spec);
         let groups = rows.div_ceil(GROUP as u64);
         let of_group = 3 * self.multiply_adds(spec) / groups;
-        (BUDGET / of_group.max(1)).clamp(FEWEST, groups.max(FEWEST)).min(groups)
+        (self.budget / of_group.max(1)).clamp(FEWEST, groups.max(FEWEST)).min(groups)
     }
 
     fn loud_rows(&self, spec: &Spec) -> Vec<usize> {
@@ -237,19 +239,49 @@ impl<A: Architecture> Operation for TrainedModel<A> {
         Suite::Training
     }
 
-    // Rows that may share a scale, or know of each other, move together.
-    fn moves(&self, spec: &Spec) -> Moves {
-        let Sides { rows, .. } = self.model.sides(spec);
-        if self.pass.is_optimiser() || !rows.is_multiple_of(GROUP as u64) {
-            return Moves::none();
-        }
-        let along = |moves: bool| if moves { Along::Rows } else { Along::Nothing };
-        let given = self.given(spec);
-        let inputs: Vec<Along> =
-            given.iter().map(|given| along(matches!(given, Given::Input | Given::GradOutput))).collect();
-        let results = self.results(spec);
-        let outputs: Vec<Along> =
-            results.iter().map(|made| along(matches!(made, Made::Output | Made::GradInput))).collect();
-        Moves::new(rows / GROUP as u64, &inputs, &outputs)
+    fn tokens(&self, spec: &Spec) -> Option<u64> {
+        (!self.pass.is_optimiser()).then(|| self.model.sides(spec).rows)
     }
+
+    // Numbers that may share a scale move together, and so do rows that know of each other.
+    fn moves(&self, spec: &Spec) -> Moves {
+        use Along::{Nothing, Rows};
+        let parameters = self.parameters(spec);
+        let groups =
+            |side: u64| (side.is_multiple_of(GROUP as u64) && side > GROUP as u64).then(|| side / GROUP as u64);
+        let Inside { width, parameters: inside, output } = self.model.inside(spec);
+        if self.pass.is_optimiser() {
+            let rows = parameters.iter().map(|parameter| parameter.rows).filter(|rows| *rows > 1);
+            let each = parameters.iter().map(|parameter| if parameter.rows > 1 { Rows } else { Nothing }).collect();
+            return self.moved(spec, rows.reduce(common).unwrap_or(1), [Nothing, Nothing], each);
+        }
+        match (groups(self.model.sides(spec).rows), groups(width)) {
+            (Some(parts), _) => self.moved(spec, parts, [Rows, Rows], vec![Nothing; parameters.len()]),
+            (None, Some(parts)) => self.moved(spec, parts, [Nothing, output], inside),
+            (None, None) => Moves::none(),
+        }
+    }
+}
+
+impl<A: Architecture> TrainedModel<A> {
+    /// Moves of the input, the output and each parameter; gradients and moments go with what they are of.
+    fn moved(&self, spec: &Spec, parts: u64, [input, output]: [Along; 2], parameters: Vec<Along>) -> Moves {
+        let given = |given: &Given| match *given {
+            Given::Input => input,
+            Given::GradOutput => output,
+            Given::Parameter(of) | Given::Gradient(of) | Given::Moment(_, of) => parameters[of],
+        };
+        let made = |made: &Made| match *made {
+            Made::Output => output,
+            Made::GradInput => input,
+            Made::Parameter(of) | Made::Gradient(of) | Made::Moment(_, of) => parameters[of],
+        };
+        let inputs: Vec<Along> = self.given(spec).iter().map(given).collect();
+        Moves::new(parts, &inputs, &self.results(spec).iter().map(made).collect::<Vec<_>>())
+    }
+}
+
+/// The largest number that divides both.
+fn common(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common(b, a % b) }
 }

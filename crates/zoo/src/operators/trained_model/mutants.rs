@@ -4,7 +4,7 @@ use super::architecture::{Architecture, Exactly, Sides};
 use super::exact_layers::{ExactLayers, Quantised};
 use super::rows::{Rows, dot};
 use super::{LnLinear, Made, Pass, SwigluMlp, TrainedModel, TransformerBlock, passes};
-use crate::{Activation, Cost, Matrix, Operand, Operator, OperatorProblem, Output, Sample, Signature, Spec};
+use crate::{Activation, Cost, Exact, Matrix, Operand, Operator, OperatorProblem, Output, Sample, Signature, Spec};
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::{Codes, Dtype, Element, Float8Training, FloatType, Recipe};
 use calorimeter_shapes::Axes;
@@ -95,10 +95,14 @@ impl ExactLayers for Mutant {
                         of.values.iter().map(|&value| self.right.dtype.round(value as f32)).collect();
                     quantise(&rounded, of.cols, format)
                 };
-                let mut wrong = codes(gradient, back.left);
-                wrong.scales = codes(&self.inputs.borrow()[&layer], forward.left).scales;
+                let mut wrong = codes(gradient, back.left.expect("in codes"));
+                wrong.scales = codes(&self.inputs.borrow()[&layer], forward.left.expect("in codes")).scales;
                 let wrong = wrong.dequantise().into_iter().map(f64::from).collect();
-                let weight = codes(&weight.transposed(), back.right).dequantise().into_iter().map(f64::from).collect();
+                let weight = codes(&weight.transposed(), back.right.expect("in codes"))
+                    .dequantise()
+                    .into_iter()
+                    .map(f64::from)
+                    .collect();
                 Rows { cols: gradient.cols, values: wrong }.times(&Rows { cols: gradient.cols, values: weight })
             }
             _ => right(),
@@ -224,4 +228,25 @@ fn gradients_of_a_transformer_block_are_what_small_steps_find() {
 #[test]
 fn bugs_in_the_way_back_of_a_transformer_block_are_refused() {
     bugs_are_refused(TransformerBlock, [4, 64, 1]);
+}
+
+/// What a reference leaves out of a large model is nothing beside what it computes.
+#[test]
+fn gradients_of_loud_rows_are_those_of_all() {
+    let spec = spec([16, 64, 1], Dtype::F32, "baseline");
+    let [_, _, both, ..] = passes(TransformerBlock).map(|pass| TrainedModel { budget: 1, ..pass });
+    let (slots, samples) =
+        (both.outputs(&spec), |output: usize| both.sample(&spec, output, &both.outputs(&spec)[output]));
+    let inputs: Vec<Matrix> = both.inputs(&spec).iter().zip(4..).map(|(given, seed)| given.gate_matrix(seed)).collect();
+    assert_eq!((slots[0].rows, samples(0).rows.len()), (256, 64));
+    let some: Vec<(usize, Sample)> = (0..slots.len()).map(|output| (output, samples(output))).collect();
+    let mut all = some.clone();
+    // Every row of the output, and so the gradients of every row.
+    all[0].1.rows = (0..256).collect();
+    let (some, all) = (both.references(&spec, &inputs, &some), both.references(&spec, &inputs, &all));
+    for (output, (some, all)) in some.iter().zip(&all).enumerate().skip(1) {
+        let error: f64 = some.iter().zip(all).map(|(some, all)| (some - all).powi(2)).sum();
+        let power: f64 = all.iter().map(|value| value * value).sum();
+        assert!((error / power).sqrt() < 1e-6, "{output}: {:e}", (error / power).sqrt());
+    }
 }

@@ -108,7 +108,7 @@ impl<A: Architecture> TrainedModel<A> {
 fn coarsest(training: Float8Training, there: bool) -> Option<Format> {
     let back = [training.grad_input, training.grad_weight].map(|operands| operands.filter(|_| !there));
     let operands = back.into_iter().chain([training.output]).flatten();
-    let formats = operands.flat_map(|Operands { left, right }| [left, right]);
+    let formats = operands.flat_map(|Operands { left, right }| [left, right]).flatten();
     formats.max_by(|a, b| {
         let whole = |format: &Format| format.looks_at_the_whole_tensor();
         a.typical_step().total_cmp(&b.typical_step()).then(whole(a).cmp(&whole(b)))

@@ -3,7 +3,7 @@
 mod burn;
 mod exact;
 
-use super::architecture::{Architecture, Exactly, Gradients, Roundings, Sides};
+use super::architecture::{Architecture, Exactly, Gradients, Inside, Roundings, Sides};
 use super::exact_layers::ExactLayers;
 use super::layers::Layers;
 use super::norms::Normalised;
@@ -11,7 +11,7 @@ use super::rows::Rows;
 use super::slopes;
 use crate::models::ln_linear;
 use crate::operators::product::size;
-use crate::{Activation, Definition, Spec};
+use crate::{Activation, Along, Definition, Spec};
 use ::burn::tensor::{Tensor, backend::Backend};
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
@@ -44,6 +44,11 @@ impl Architecture for LnLinear {
     fn layers(&self, spec: &Spec) -> Vec<[u64; 2]> {
         let (_, k, n) = size(spec);
         vec![[n, k]]
+    }
+
+    fn inside(&self, spec: &Spec) -> Inside {
+        let (_, _, n) = size(spec);
+        Inside { width: n, parameters: vec![Along::Rows], output: Along::Columns }
     }
 
     fn kept(&self, spec: &Spec) -> u64 {

@@ -3,14 +3,13 @@
 mod burn;
 mod exact;
 
-use super::architecture::{Architecture, Exactly, Gradients, Roundings, Sides};
+use super::architecture::{Architecture, Exactly, Gradients, Inside, Roundings, Sides};
 use super::exact_layers::ExactLayers;
 use super::layers::Layers;
 use super::rows::Rows;
-use crate::Signature;
-use crate::Spec;
 use crate::operators::product::size;
 use crate::operators::swiglu_mlp;
+use crate::{Along, Signature, Spec};
 use ::burn::tensor::{Tensor, backend::Backend};
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
@@ -47,6 +46,11 @@ impl Architecture for SwigluMlp {
     fn layers(&self, spec: &Spec) -> Vec<[u64; 2]> {
         let (_, k, n) = size(spec);
         vec![[n, k], [n, k], [k, n]]
+    }
+
+    fn inside(&self, spec: &Spec) -> Inside {
+        let (_, _, n) = size(spec);
+        Inside { width: n, parameters: vec![Along::Rows, Along::Rows, Along::Columns], output: Along::Nothing }
     }
 
     fn kept(&self, spec: &Spec) -> u64 {

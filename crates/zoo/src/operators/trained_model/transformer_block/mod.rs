@@ -4,14 +4,14 @@
 mod burn;
 mod exact;
 
-use super::architecture::{Architecture, Exactly, Gradients, Roundings, Sides};
+use super::architecture::{Architecture, Exactly, Gradients, Inside, Roundings, Sides};
 use super::exact_layers::ExactLayers;
 use super::layers::Layers;
 use super::norms::Normalised;
 use super::rows::Rows;
 use crate::models::transformer_block::{self, HEADS, TOKENS};
 use crate::operators::product::size;
-use crate::{Definition, Fill, Operand, Spec, ZooError};
+use crate::{Along, Definition, Fill, Operand, Spec, ZooError};
 use ::burn::tensor::{Tensor, backend::Backend};
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
@@ -73,6 +73,14 @@ impl Architecture for TransformerBlock {
     fn gains(&self, spec: &Spec) -> Vec<Operand> {
         let (_, k, _) = size(spec);
         vec![Operand::normal(1, k, spec.element).filled(Fill::Uniform(0.5, 1.5)); 2]
+    }
+
+    // The hidden layer of the MLP.
+    fn inside(&self, spec: &Spec) -> Inside {
+        let (_, k, _) = size(spec);
+        let mut parameters = vec![Along::Nothing; 6];
+        (parameters[UP], parameters[DOWN]) = (Along::Rows, Along::Columns);
+        Inside { width: 4 * k, parameters, output: Along::Nothing }
     }
 
     // Scores, and what they mix.

@@ -45,15 +45,24 @@ impl<A: Architecture> Exact for TrainedModel<A> {
             Made::Output | Made::GradInput | Made::Gradient(_) => self.of_products(made, spec),
             _ if self.pass.is_optimiser() => updated,
             Made::Parameter(of) | Made::Moment(_, of) => {
-                let (gradient, share) = (self.of_products(Made::Gradient(of), spec), self.share(made, slot.cols));
+                let gradient = self.of_products(Made::Gradient(of), spec);
+                let Shares { norm, element } = self.shares(made, &slot);
                 Tolerance {
-                    rel_l2: updated.rel_l2 + share * gradient.rel_l2,
-                    element: updated.element + 2.0 * share * gradient.element,
-                    slope: updated.slope.zip(gradient.slope).map(|(own, gradient)| own + share * gradient),
+                    rel_l2: updated.rel_l2 + norm * gradient.rel_l2,
+                    element: updated.element + element * gradient.element,
+                    slope: updated.slope.zip(gradient.slope).map(|(own, gradient)| own + norm * gradient),
                 }
             }
         }
     }
+}
+
+/// How much of a gradient's error is left in what an optimiser makes of it.
+struct Shares {
+    /// Of that of all numbers.
+    norm: f64,
+    /// Of that of a single one, which may be as loud as it likes: then it is all that counts.
+    element: f64,
 }
 
 impl<A: Architecture> TrainedModel<A> {
@@ -86,20 +95,26 @@ impl<A: Architecture> TrainedModel<A> {
         if there || !self.model.is_kinked() { tolerance } else { tolerance.with_kinks(error, narrow) }
     }
 
-    /// How much of a gradient's error is left in what an optimiser makes of it: gradients are about as large as moments, and
-    /// weights as one over the root of their length.
-    fn share(&self, made: Made, cols: u64) -> f64 {
+    /// Gradients of weights are about as large as moments, and weights as one over the root of their length. Gradients of gains
+    /// are sums over all rows, and much larger.
+    fn shares(&self, made: Made, slot: &Slot) -> Shares {
         // The loudest gradients, whose squares are as much louder.
         const LOUDEST: f64 = 8.0;
-        let ([first, second], weight) = (optimisers::BETAS, 1.0 / (cols as f64).sqrt());
+        let ([first, second], weight) = (optimisers::BETAS, 1.0 / (slot.cols as f64).sqrt());
         let step = match self.pass {
             Pass::AdamwStep => (1.0 - first) * optimisers::correction(first) / optimisers::correction(second).sqrt(),
             _ => 1.0,
         };
         match made {
-            Made::Moment(0, _) => 1.0 - first,
-            Made::Moment(..) => 2.0 * (1.0 - second) * LOUDEST * LOUDEST,
-            _ => optimisers::LEARNING_RATE * step / weight,
+            Made::Moment(0, _) if slot.rows == 1 => Shares { norm: 1.0, element: 1.0 },
+            Made::Moment(0, _) => Shares { norm: 1.0 - first, element: 1.0 },
+            // What is squared is off by twice as much.
+            Made::Moment(..) if slot.rows == 1 => Shares { norm: 2.0, element: 2.0 },
+            Made::Moment(..) => Shares { norm: 2.0 * (1.0 - second) * LOUDEST * LOUDEST, element: 2.0 },
+            _ => {
+                let norm = optimisers::LEARNING_RATE * step / weight;
+                Shares { norm, element: LOUDEST * norm }
+            }
         }
     }
 }

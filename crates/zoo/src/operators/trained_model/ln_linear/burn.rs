@@ -1,6 +1,6 @@
 //! By burn's operations.
 
-use super::Kept;
+use super::kept::Kept;
 use crate::Activation;
 use crate::operators::trained_model::architecture::Gradients;
 use crate::operators::trained_model::layers::Layers;

@@ -2,11 +2,11 @@
 
 mod burn;
 mod exact;
+mod kept;
 
 use super::architecture::{Architecture, Exactly, Gradients, Inside, Roundings, Sides};
 use super::exact_layers::ExactLayers;
 use super::layers::Layers;
-use super::norms::Normalised;
 use super::rows::Rows;
 use super::slopes;
 use crate::models::ln_linear;
@@ -15,6 +15,7 @@ use crate::{Activation, Along, Definition, Spec};
 use ::burn::tensor::{Tensor, backend::Backend};
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
+use kept::Kept;
 
 /// One for each activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,14 +23,6 @@ pub struct LnLinear(
     /// What follows the linear layer.
     pub Activation,
 );
-
-/// What the way back needs.
-#[derive(Debug, Clone)]
-pub struct Kept<B: Backend> {
-    normalised: Normalised<B>,
-    /// What goes into the activation.
-    before: Tensor<B, 2>,
-}
 
 impl Architecture for LnLinear {
     fn name(&self) -> &'static str {

@@ -1,6 +1,7 @@
 //! By burn's operations.
 
-use super::{DOWN, GATE, Kept, UP};
+use super::kept::Kept;
+use super::parameters::{DOWN, GATE, UP};
 use crate::Activation;
 use crate::operators::trained_model::architecture::Gradients;
 use crate::operators::trained_model::layers::Layers;

@@ -1,6 +1,6 @@
 //! In double precision.
 
-use super::{DOWN, GATE, UP};
+use super::parameters::{DOWN, GATE, UP};
 use crate::operators::trained_model::architecture::Exactly;
 use crate::operators::trained_model::exact_layers::ExactLayers;
 use crate::operators::trained_model::rows::Rows;

@@ -2,6 +2,8 @@
 
 mod burn;
 mod exact;
+mod kept;
+mod parameters;
 
 use super::architecture::{Architecture, Exactly, Gradients, Inside, Roundings, Sides};
 use super::exact_layers::ExactLayers;
@@ -13,25 +15,11 @@ use crate::{Along, Signature, Spec};
 use ::burn::tensor::{Tensor, backend::Backend};
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
+use kept::Kept;
 
 /// m rows, k numbers wide outside and n inside. The weights are those of gate, up and down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SwigluMlp;
-
-const GATE: usize = 0;
-const UP: usize = 1;
-const DOWN: usize = 2;
-
-/// What the way back needs.
-#[derive(Debug, Clone)]
-pub struct Kept<B: Backend> {
-    input: Tensor<B, 2>,
-    gate: Tensor<B, 2>,
-    /// The gate behind its SiLU.
-    opened: Tensor<B, 2>,
-    up: Tensor<B, 2>,
-    hidden: Tensor<B, 2>,
-}
 
 impl Architecture for SwigluMlp {
     fn name(&self) -> &'static str {

@@ -1,7 +1,9 @@
 //! By burn's operations.
 
-use super::{DOWN, FIRST, HEADS, Kept, PROJECT, QKV, SECOND, TOKENS, UP};
+use super::kept::Kept;
+use super::parameters::{DOWN, FIRST, PROJECT, QKV, SECOND, UP};
 use crate::Activation;
+use crate::models::transformer_block::{HEADS, TOKENS};
 use crate::operators::trained_model::architecture::Gradients;
 use crate::operators::trained_model::layers::Layers;
 use crate::operators::trained_model::norms::Norm;

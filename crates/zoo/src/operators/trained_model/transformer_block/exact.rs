@@ -1,6 +1,7 @@
 //! In double precision.
 
-use super::{DOWN, FIRST, HEADS, PROJECT, QKV, SECOND, TOKENS, UP};
+use super::parameters::{DOWN, FIRST, PROJECT, QKV, SECOND, UP};
+use crate::models::transformer_block::{HEADS, TOKENS};
 use crate::operators::trained_model::architecture::Exactly;
 use crate::operators::trained_model::exact_layers::ExactLayers;
 use crate::operators::trained_model::norms::Norm;

@@ -3,11 +3,12 @@
 
 mod burn;
 mod exact;
+mod kept;
+mod parameters;
 
 use super::architecture::{Architecture, Exactly, Gradients, Inside, Roundings, Sides};
 use super::exact_layers::ExactLayers;
 use super::layers::Layers;
-use super::norms::Normalised;
 use super::rows::Rows;
 use crate::models::transformer_block::{self, HEADS, TOKENS};
 use crate::operators::product::size;
@@ -16,38 +17,12 @@ use ::burn::tensor::{Tensor, backend::Backend};
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
 use calorimeter_shapes::Shape;
+use kept::Kept;
+use parameters::{DOWN, UP};
 
 /// m sequences of 16 tokens, k features wide; n plays no part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransformerBlock;
-
-const QKV: usize = 0;
-const PROJECT: usize = 1;
-const UP: usize = 2;
-const DOWN: usize = 3;
-/// The gain of the norm before attention.
-const FIRST: usize = 4;
-/// That of the norm before the MLP.
-const SECOND: usize = 5;
-
-/// What the way back needs.
-#[derive(Debug, Clone)]
-pub struct Kept<B: Backend> {
-    first: Normalised<B>,
-    /// What attention's layer is given.
-    into_attention: Tensor<B, 2>,
-    /// Queries, keys and values: sequences, heads, tokens, features.
-    parts: [Tensor<B, 4>; 3],
-    /// What each token takes of each.
-    shares: Tensor<B, 4>,
-    mixed: Tensor<B, 2>,
-    second: Normalised<B>,
-    /// What the MLP is given.
-    into_mlp: Tensor<B, 2>,
-    /// Its hidden layer before and after GELU.
-    up: Tensor<B, 2>,
-    hidden: Tensor<B, 2>,
-}
 
 impl Architecture for TransformerBlock {
     fn name(&self) -> &'static str {

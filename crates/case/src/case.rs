@@ -40,6 +40,9 @@ pub struct Case {
     pub shape: Axes,
     /// What the time means: `device-cold`, `host-e2e`, …
     pub regime: Regime,
+    /// Rows that a pass of training is given, each a token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
     /// Floating-point operations of one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops: Option<u64>,
@@ -114,6 +117,7 @@ impl Default for Case {
             shape_name: String::new(),
             shape: Axes::default(),
             regime: Regime::default(),
+            tokens: None,
             flops: None,
             bytes: None,
             published: None,
@@ -354,6 +358,7 @@ impl Case {
 
     /// Its fields that no column shows.
     pub const JOURNAL_ONLY: &'static [Field] = &[
+        Field { name: "tokens", kind: "whole number", doc: "rows that a pass of training is given, each a token" },
         Field { name: "percentiles", kind: "true, or absent", doc: "percentiles of single launches were asked for" },
         Field { name: "peak_memory", kind: "true, or absent", doc: "the peaks of memory alone were asked for" },
         Field {

@@ -40,6 +40,7 @@ mod dynamic;
 mod error;
 mod gains;
 mod host;
+mod loud_rows;
 mod matrix;
 mod model;
 mod moves;

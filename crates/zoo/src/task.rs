@@ -152,6 +152,14 @@ impl Task {
         }
     }
 
+    /// Rows that a pass of training is given.
+    pub fn tokens(&self) -> Option<u64> {
+        match self {
+            Self::Model(_) => None,
+            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.tokens(spec),
+        }
+    }
+
     /// What fusing it should save.
     pub fn fusion(&self) -> Option<FusionModel> {
         match self {

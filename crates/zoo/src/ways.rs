@@ -7,6 +7,7 @@ use burn::tensor::{Tensor, backend::Backend};
 #[cfg(feature = "cuda")]
 use calorimeter_kernels::native::Machine;
 use calorimeter_recipes::device::QuantBackend;
+use calorimeter_recipes::training::Float8Backend;
 use calorimeter_recipes::{Linear, Treatment};
 use calorimeter_shapes::Shape;
 #[cfg(feature = "cuda")]
@@ -15,10 +16,10 @@ use std::sync::Arc;
 /// An operator by burn's operations, on any of its backends.
 pub trait BurnPass: Operation {
     /// Each operation a kernel of its own, unless the backend fuses them.
-    fn pass<B: QuantBackend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B>;
+    fn pass<B: QuantBackend + Float8Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B>;
 
     /// The same where it is to be fused: what algebra can fold is folded, and the backend fuses what it can.
-    fn fused_pass<B: QuantBackend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
+    fn fused_pass<B: QuantBackend + Float8Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         self.pass(spec, inputs)
     }
 }

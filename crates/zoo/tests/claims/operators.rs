@@ -99,7 +99,12 @@ fn wrong_in_burn(operator: Operator, spec: &Spec) -> bool {
 /// Every operator that a single device computes.
 pub fn measured() -> Vec<Operator> {
     let computed = |operator: &Operator| !matches!(operator.info().suite, Suite::Elsewhere | Suite::Links);
-    Operator::all().into_iter().filter(computed).collect()
+    Operator::all().into_iter().filter(|operator| computed(operator) && !is_model(operator)).collect()
+}
+
+/// Whether it is a pass of a whole model, at sizes of its own in `trained_models.rs`.
+pub fn is_model(operator: &Operator) -> bool {
+    operator.suite() == Suite::Training && !operator.info().name.starts_with("linear_")
 }
 
 fn check(device: Device, implementations: &[Implementation], operators: &[Operator], sizes: Sizes) {
@@ -403,7 +408,7 @@ fn what_is_native_is_native_on_cuda_and_says_which_sizes_it_takes_and_some_is_on
             })
         };
         let name = operator.info().name;
-        let trained = operator.suite() == Suite::Training;
+        let trained = operator.suite() == Suite::Training && !is_model(&operator);
         let known = trained || [&NATIVE[..], &TRANSFERS, &COLLECTIVES].iter().any(|names| names.contains(&name));
         assert_eq!(native(Device::Cuda(0)), known, "{operator}");
         assert_eq!(native(Device::Cpu), ON_THE_HOST.contains(&name), "{operator}");

@@ -17,7 +17,7 @@ pub enum Mode {
     /// Forward passes.
     #[default]
     Inference,
-    /// The passes of layers that are trained.
+    /// The passes of models that are trained.
     Training,
 }
 
@@ -90,7 +90,7 @@ macro_rules! shared_keys {
         #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default, expecting = "keys such as recipes and models")]
         pub struct File {
-            /// `inference`, or `training`: the passes of a linear layer.
+            /// `inference`, or `training`: the passes of each model.
             #[serde(alias = "benchmark_mode")]
             pub mode: Mode,
             /// Quantisation recipes, each measured beside the baseline.
@@ -106,13 +106,13 @@ macro_rules! shared_keys {
             #[serde(alias = "model_params", deserialize_with = "one_or_many")]
             #[schemars(schema_with = "one_or_many_schema")]
             pub models: Vec<ModelEntry>,
-            /// Of training: how the input is scaled; `disabled` is refused.
+            /// Of training: how the input is scaled; `disabled` leaves it as it is.
             #[serde(skip_serializing)]
             pub scaling_type_input: Option<Scaling>,
-            /// Of training: how the weight is scaled; `disabled` is refused.
+            /// Of training: how the weight is scaled; `disabled` leaves it as it is.
             #[serde(skip_serializing)]
             pub scaling_type_weight: Option<Scaling>,
-            /// Of training: how gradients are scaled; `disabled` is refused.
+            /// Of training: how gradients are scaled; `disabled` leaves it as it is.
             #[serde(skip_serializing)]
             pub scaling_type_grad_output: Option<Scaling>,
             /// Of training: what shares a scale, as the recipes say too.

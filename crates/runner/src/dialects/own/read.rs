@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// What a file asks for.
 pub fn read(source: &Source) -> Result<Document, ConfigError> {
-    let file = said_once(yaml::parse(source)?);
+    let mut file = said_once(yaml::parse(source)?);
     let invalid = |message: &str| Err(ConfigError::invalid(source.path.clone(), message));
     if file.models.len() > MOST_ENTRIES {
         return invalid(&format!("{} models, more than {MOST_ENTRIES}; split the file", file.models.len()));
@@ -30,6 +30,14 @@ pub fn read(source: &Source) -> Result<Document, ConfigError> {
             "recipes (or quantization_config_recipe_names) is missing or empty; write for example [baseline, int8wo]",
         );
     }
+    let notes = if file.mode == Mode::Training {
+        let invalid = |message: String| ConfigError::invalid(source.path.clone(), message);
+        let notes = training::notes(&file).map_err(invalid)?;
+        file.recipes = training::recipes(&file).map_err(invalid)?;
+        notes
+    } else {
+        Vec::new()
+    };
     let copied = copied(&file);
     if copied > MOST_COPIED {
         let (models, most) = (file.models.len(), MOST_COPIED >> 20);
@@ -53,11 +61,6 @@ pub fn read(source: &Source) -> Result<Document, ConfigError> {
             ),
         }
     }
-    let notes = if file.mode == Mode::Training {
-        training::notes(&file).map_err(|message| ConfigError::invalid(source.path.clone(), message))?
-    } else {
-        Vec::new()
-    };
     Ok(Document { entries, output_dir: file.output_dir.map(Into::into), notes })
 }
 

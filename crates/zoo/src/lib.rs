@@ -26,6 +26,7 @@
 extern crate self as calorimeter_zoo;
 
 pub mod backends;
+pub mod foreign;
 pub mod gate;
 pub mod models;
 pub mod operators;
@@ -47,6 +48,7 @@ mod moves;
 pub mod native;
 mod native_form;
 mod normalise;
+mod numbers;
 mod operand;
 mod operation;
 mod operator;

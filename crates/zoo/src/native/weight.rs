@@ -1,7 +1,7 @@
 //! The weight of a linear layer as it is stored on the device, and the product that takes it.
 
 use super::layer_form::LayerForm;
-use super::numbers::{bytes, of_words};
+use crate::numbers::{bytes, of_words};
 use crate::ZooError;
 use crate::native_form::{NativeForm, native_form};
 use calorimeter_kernels::DynamicForm;

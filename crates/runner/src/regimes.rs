@@ -29,14 +29,14 @@ pub fn supported_of_others(
     device: Device,
 ) -> Result<(), String> {
     let platform = platforms::of(device);
-    if platform.is_scripted() || problem.is_a_kernel(implementation) || regime.clock() == Clock::Waiting {
+    if problem.is_a_kernel(implementation) || regime.clock() == Clock::Waiting {
         return Ok(());
     }
     let time = Regime::HostE2e;
     if problem.is_a_process(implementation) {
         return Err(format!("{regime}: a command is started and waited for; {time} is its time"));
     }
-    if platform.is_synchronous() {
+    if platform.is_synchronous() || platform.is_scripted() {
         return Ok(());
     }
     Err(format!("{regime}: a library is called by the host, which waits for it; on {device} {time} is its time"))

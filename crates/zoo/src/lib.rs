@@ -19,8 +19,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// A build without some backends has no use for all that they share.
-#![cfg_attr(not(all(feature = "cpu", any(feature = "cuda", feature = "wgpu"))), allow(dead_code))]
+#![cfg_attr(
+    not(all(feature = "cpu", any(feature = "cuda", feature = "wgpu"))),
+    allow(dead_code, reason = "a build without some backends has no use for all that they share")
+)]
 
 // What is written in another crate may move into this one, and back: it has the same name in both.
 extern crate self as calorimeter_zoo;

@@ -308,7 +308,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_foreign_source_is_compiled_for_the_kernel_that_was_named() {
-        let source = "template <class T> __global__ void add(const T *a, T *b, unsigned long long n) { b[0] = a[0] + T(n); }";
+        let source =
+            "template <class T> __global__ void add(const T *a, T *b, unsigned long long n) { b[0] = a[0] + T(n); }";
         let hopper = ComputeCapability { major: 9, minor: 0 };
         let compiled = compile_foreign("add.cu", source, "add<float>", hopper);
         if Library::Nvrtc.require().is_err() {

@@ -80,9 +80,7 @@ fn lies_in_places(task: &Task, arms: &[Arm]) -> bool {
     match task {
         Task::Model(_) => false,
         Task::Operator(_) => true,
-        Task::Foreign(problem) => {
-            problem.buffer_bytes().is_some() && !arms.iter().any(|arm| arm.job.0.is_a_process())
-        }
+        Task::Foreign(problem) => problem.buffer_bytes().is_some() && !arms.iter().any(|arm| arm.job.0.is_a_process()),
     }
 }
 

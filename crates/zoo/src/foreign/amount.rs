@@ -44,7 +44,8 @@ impl Formula {
             Self::Number(number) => Ok(*number),
             Self::Axis(name) => axes.get(name).ok_or_else(|| {
                 let known: Vec<&str> = axes.iter().map(|(name, _)| name).collect();
-                let known = if known.is_empty() { "there are none".into() } else { format!("there are {}", known.join(", ")) };
+                let known =
+                    if known.is_empty() { "there are none".into() } else { format!("there are {}", known.join(", ")) };
                 format!("no axis is called {name}; {known}")
             }),
             Self::Pair(left, sign, right) => {

@@ -85,8 +85,7 @@ pub enum Whole {
 /// The types of buffers, in which a number is whole bytes.
 const ELEMENTS: [&str; 8] = ["f32", "f16", "bf16", "e4m3", "e5m2", "i8", "u8", "i32"];
 
-const WHOLES: [(Whole, &str); 4] =
-    [(Whole::I32, "i32"), (Whole::U32, "u32"), (Whole::I64, "i64"), (Whole::U64, "u64")];
+const WHOLES: [(Whole, &str); 4] = [(Whole::I32, "i32"), (Whole::U32, "u32"), (Whole::I64, "i64"), (Whole::U64, "u64")];
 
 impl Argument {
     /// At a size.
@@ -107,7 +106,9 @@ impl Argument {
                 };
                 Given::Buffer(Buffer { element: *element, length, role: *role, fill })
             }
-            Self::Value(value) => Given::Value(value.bytes(axes).map_err(|why| format!("{self}: {why}"))?, value.name()),
+            Self::Value(value) => {
+                Given::Value(value.bytes(axes).map_err(|why| format!("{self}: {why}"))?, value.name())
+            }
         })
     }
 }
@@ -292,7 +293,8 @@ mod tests {
 
     #[test]
     fn arguments_are_written_as_they_are_read() {
-        for text in ["f32:n:in", "bf16:2 * n:out", "i32:n:in:below=n", "f32:1:inout:zero", "i64=n", "f32=0.5", "f64=-2"] {
+        for text in ["f32:n:in", "bf16:2 * n:out", "i32:n:in:below=n", "f32:1:inout:zero", "i64=n", "f32=0.5", "f64=-2"]
+        {
             let argument: Argument = text.parse().unwrap();
             assert_eq!(argument.to_string(), text);
         }

@@ -47,6 +47,8 @@ impl Started {
     fn command(&self, errors: Stdio) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).current_dir(&self.directory);
+        // Workers have it for kernel compilers of theirs.
+        command.env_remove("RUST_MIN_STACK");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         command
     }
@@ -59,7 +61,8 @@ impl Started {
     /// How a command ended that did not end well, with the last that it wrote.
     fn failed(&self, status: ExitStatus, words: &str) -> ZooError {
         let words = words.trim();
-        let words = if words.is_empty() { String::new() } else { format!("; it wrote: {}", excerpt(words, LAST_WORDS)) };
+        let words =
+            if words.is_empty() { String::new() } else { format!("; it wrote: {}", excerpt(words, LAST_WORDS)) };
         ZooError::Device(format!("{:?} ended with {status}{words}", self.line))
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! What a library does is its own affair, also where it crashes: workers are there to be lost.
 
+use super::ForeignProblem;
 use super::argument::{Buffer, Given, Role};
 use super::memory::Memory;
 use super::outputs::{Buffers, fresh, left};
-use super::ForeignProblem;
 use crate::{Output, Workload, ZooError};
 use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -63,7 +63,10 @@ struct Interface {
 
 impl Interface {
     fn load(path: &str) -> Result<Self, ZooError> {
-        let failed = |why: String| ZooError::Device(format!("{path}: {why}"));
+        let failed = |why: String| match why.starts_with(path) {
+            true => ZooError::Device(why),
+            false => ZooError::Device(format!("{path}: {why}")),
+        };
         // SAFETY: loading a library runs its initialisers: the user named it so that it be run.
         let library = unsafe { Library::new(path) }.map_err(|error| failed(told(&error)))?;
         let version: Version = function(&library, "calorimeter_version").map_err(failed)?;

@@ -8,6 +8,7 @@ mod kernel;
 #[allow(unsafe_code, reason = "the interface of shared libraries that are not ours")]
 mod library;
 mod memory;
+mod open;
 mod outputs;
 mod problem;
 mod registry;
@@ -248,13 +249,8 @@ mod tests {
         assert_eq!(labels(vec![named("old", "/a/x.so"), library("/a/x.so")]), ["old", "x.so"]);
         let kernel = |entry: &str| {
             let one = || vec!["1".parse().unwrap()];
-            let source = KernelSource {
-                path: "/a/add.cu".into(),
-                entry: entry.into(),
-                grid: one(),
-                block: one(),
-                shared: None,
-            };
+            let source =
+                KernelSource { path: "/a/add.cu".into(), entry: entry.into(), grid: one(), block: one(), shared: None };
             (None, Program::Kernel(source))
         };
         assert_eq!(labels(vec![kernel("add"), library("/a/x.so")]), ["add.cu", "x.so"]);

@@ -34,23 +34,35 @@ fn is_float(element: Element) -> bool {
     !matches!(element, Element::Signed(_) | Element::Unsigned(_))
 }
 
+/// What was read of a buffer.
+struct Left {
+    bytes: Vec<u8>,
+    values: Vec<f32>,
+    /// Whether its numbers show by themselves where a call wrote.
+    shows: bool,
+}
+
+impl Left {
+    /// The numbers; one that another call left otherwise, before which other bytes stood there, was not written.
+    fn beside(self, again: &Self) -> Output {
+        if self.shows {
+            return output(self.values);
+        }
+        let width = (self.bytes.len() / self.values.len().max(1)).max(1);
+        let same = self.bytes.chunks(width).zip(again.bytes.chunks(width)).map(|(one, other)| one == other);
+        output(self.values.into_iter().zip(same).map(|(value, same)| if same { value } else { f32::NAN }).collect())
+    }
+}
+
 /// Calls once on fresh buffers and reads what was written; a number that was not is NaN. Of whole numbers that is known
 /// by a second call, before which other bytes stood there.
 pub fn fresh(buffers: &mut dyn Buffers) -> Result<Vec<Output>, ZooError> {
     let first = called(buffers, POISON)?;
-    if buffers.buffers().iter().all(shows) {
-        return Ok(first.into_iter().map(|(values, _)| output(values)).collect());
+    if first.iter().all(|left| left.shows) {
+        return Ok(first.into_iter().map(|left| output(left.values)).collect());
     }
     let second = called(buffers, 0)?;
-    let written = |((values, bytes), (_, again)): ((Vec<f32>, Vec<u8>), (Vec<f32>, Vec<u8>))| {
-        let width = bytes.len() / values.len().max(1);
-        let same = bytes.chunks(width.max(1)).zip(again.chunks(width.max(1))).map(|(one, other)| one == other);
-        let values = values.into_iter().zip(same).map(|(value, same)| if same { value } else { f32::NAN });
-        output(values.collect())
-    };
-    let shown = written_buffers(buffers).into_iter().map(|index| shows(&buffers.buffers()[index])).collect::<Vec<_>>();
-    let both = first.into_iter().zip(second).zip(shown);
-    Ok(both.map(|(both, shows)| if shows { output(both.0.0) } else { written(both) }).collect())
+    Ok(first.into_iter().zip(&second).map(|(left, again)| left.beside(again)).collect())
 }
 
 /// Reads what the last call has left. A buffer that is read as well as written holds what all calls made of it.
@@ -58,10 +70,10 @@ pub fn left(buffers: &mut dyn Buffers) -> Result<Option<Vec<Output>>, ZooError> 
     if buffers.buffers().iter().any(|buffer| buffer.role == Role::InOut) {
         return Ok(None);
     }
-    Ok(Some(read(buffers)?.into_iter().map(|(values, _)| output(values)).collect()))
+    Ok(Some(read(buffers)?.into_iter().map(|left| output(left.values)).collect()))
 }
 
-fn called(buffers: &mut dyn Buffers, poison: u8) -> Result<Vec<(Vec<f32>, Vec<u8>)>, ZooError> {
+fn called(buffers: &mut dyn Buffers, poison: u8) -> Result<Vec<Left>, ZooError> {
     for index in written_buffers(buffers) {
         match buffers.buffers()[index].role {
             Role::InOut => buffers.restore(index)?,
@@ -72,10 +84,11 @@ fn called(buffers: &mut dyn Buffers, poison: u8) -> Result<Vec<(Vec<f32>, Vec<u8
     read(buffers)
 }
 
-fn read(buffers: &mut dyn Buffers) -> Result<Vec<(Vec<f32>, Vec<u8>)>, ZooError> {
+fn read(buffers: &mut dyn Buffers) -> Result<Vec<Left>, ZooError> {
     let each = written_buffers(buffers).into_iter().map(|index| {
         let bytes = buffers.read(index)?;
-        Ok((numbers::numbers(&bytes, buffers.buffers()[index].element), bytes))
+        let buffer = &buffers.buffers()[index];
+        Ok(Left { values: numbers::numbers(&bytes, buffer.element), bytes, shows: shows(buffer) })
     });
     each.collect()
 }

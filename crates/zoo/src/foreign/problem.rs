@@ -1,10 +1,9 @@
 //! Work of others at a size, with seeded inputs.
 
 use super::argument::{Buffer, Given};
-use super::command::Started;
-use super::{Foreign, ForeignSubject, Program, library};
+use super::{Foreign, ForeignSubject, Program};
 use crate::gate::{self, Judged, Mismatch, Tolerance};
-use crate::{Output, Reference, Sample, Setup, Workload, ZooError};
+use crate::{Output, Reference, Sample, ZooError};
 use calorimeter_case::{Axes, Device, DeviceKind, Implementation};
 use calorimeter_recipes::{Dtype, Element};
 
@@ -66,7 +65,7 @@ impl ForeignProblem {
     }
 
     /// The program that an implementation is.
-    fn subject(&self, implementation: Implementation) -> Result<&'static ForeignSubject, ZooError> {
+    pub(super) fn subject(&self, implementation: Implementation) -> Result<&'static ForeignSubject, ZooError> {
         self.foreign.subject(implementation).ok_or_else(|| {
             let known: Vec<&str> = self.foreign.subjects.iter().map(|subject| subject.label.as_str()).collect();
             ZooError::Unsupported(format!("{} is done by {}, not by {implementation}", self.foreign, known.join(", ")))
@@ -97,30 +96,6 @@ impl ForeignProblem {
                 subject.label
             ))),
             (Program::Command { .. } | Program::Library { .. }, _) => Ok(()),
-        }
-    }
-
-    /// Makes a subject runnable.
-    pub(crate) fn open(
-        &self,
-        setup: Setup,
-        machines: &mut crate::Machines,
-    ) -> Result<Box<dyn Workload>, ZooError> {
-        self.support(setup.implementation, setup.device)?;
-        let sets = setup.sets.max(1);
-        match &self.subject(setup.implementation)?.program {
-            Program::Command { words, directory } => Ok(Box::new(Started::new(words, directory, &self.axes)?)),
-            Program::Library { path } => library::open(path, self, sets),
-            #[cfg(feature = "cuda")]
-            Program::Kernel(source) => {
-                let machine = machines.native(crate::backends::cuda::index(setup.device)?)?;
-                super::kernel::open(source, self, machine, sets)
-            }
-            #[cfg(not(feature = "cuda"))]
-            Program::Kernel(_) => {
-                let _ = machines;
-                Err(ZooError::Unsupported("this program was built without the feature `cuda`".into()))
-            }
         }
     }
 

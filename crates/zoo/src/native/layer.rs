@@ -1,9 +1,7 @@
 //! A linear layer with what is before and after it, in as few kernels as its product allows.
 
 use super::layer_form::LayerForm;
-use super::{
-    weight::{DeviceWeight, Product},
-};
+use super::weight::{DeviceWeight, Product};
 use crate::ZooError;
 use crate::numbers::bytes;
 use calorimeter_kernels::Prologue;

@@ -135,7 +135,7 @@ mock: [{{match: old.so, nanos: 3000}}, {{match: new.so, nanos: 1000}}, {{match: 
     assert_eq!(find(&records, "/bad/").outcome.status, Status::Mismatch);
     // What is left of the run is read by whatever reads others.
     let table = scene.run("run c.yml --out again");
-    assert!(table.ended_with(3).stdout.contains("\nnew.so                        1000 ns"), "{}", table.stdout);
+    assert!(table.ended_with(3).stdout.contains("\nnew.so                       1.000 µs"), "{}", table.stdout);
     let compared = scene.run("compare out again --format json");
     assert_eq!(compared.code, Some(0), "{compared:?}");
     scene.run("report out --output page.html").ended_with(0);

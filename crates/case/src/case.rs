@@ -24,7 +24,8 @@ pub struct Case {
     /// What shares a scale while a layer is trained, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Name>,
-    /// Which kernels: `eager`, `fused`, `cube`, `native`.
+    /// Which kernels: `eager`, `fused`, `cube`, `native`, or the name of a program that is not ours.
+    #[serde(deserialize_with = "recorded")]
     pub implementation: Implementation,
     /// The device with its index, e.g. `cuda:0`.
     pub device: Device,
@@ -90,6 +91,11 @@ impl Case {
         self.recipe == Self::BASELINE && self.sparsity.is_none()
     }
 
+    /// Bytes of one buffer set, where it has any: all that work of others is given, the least traffic of everything else.
+    pub fn set_bytes(&self) -> Option<u64> {
+        if self.mode.is_foreign() { self.memory_bytes } else { self.bytes }
+    }
+
     /// The recipe with the sparsity laid over it, e.g. `int8wo+semi-sparse`.
     pub fn variant(&self) -> String {
         match self.sparsity {
@@ -147,6 +153,10 @@ pub struct Export {
     pub metrics_dir: Option<String>,
 }
 
+fn recorded<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Implementation, D::Error> {
+    String::deserialize(deserializer).map(|name| Implementation::recorded(&name))
+}
+
 fn is_false(value: &bool) -> bool {
     !value
 }
@@ -165,7 +175,7 @@ impl Case {
             name: "mode",
             field: "mode",
             unit: "",
-            doc: "`inference`; for operators the name of their suite",
+            doc: "`inference`; for operators the name of their suite; `foreign`",
             read: Read::Text(|case| Some(case.mode.name())),
         },
         Column {
@@ -200,7 +210,7 @@ impl Case {
             name: "implementation",
             field: "implementation",
             unit: "",
-            doc: "`eager`, `fused`, `cube`, `native`",
+            doc: "`eager`, `fused`, `cube`, `native`, or the name of a [program that is not ours](foreign.md)",
             read: Read::Text(|case| Some(case.implementation.name().as_str())),
         },
         Column {

@@ -228,7 +228,7 @@ fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
     // What the mock device does here: noise of a percent.
     let mock = vec![Rule { noise: 0.01, ..Rule::default() }];
     let (device, seed) = (found.facts(), u64::from(index));
-    Assignment { cases, device, folder: None, timing: Some(timing), seed, mock }
+    Assignment { cases, foreign: None, device, folder: None, timing: Some(timing), seed, mock }
 }
 
 /// Keeps the records of one comparison.

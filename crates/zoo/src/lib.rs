@@ -19,13 +19,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// A build without some backends has no use for all that they share.
-#![cfg_attr(not(all(feature = "cpu", any(feature = "cuda", feature = "wgpu"))), allow(dead_code))]
+#![cfg_attr(
+    not(all(feature = "cpu", any(feature = "cuda", feature = "wgpu"))),
+    allow(dead_code, reason = "a build without some backends has no use for all that they share")
+)]
 
 // What is written in another crate may move into this one, and back: it has the same name in both.
 extern crate self as calorimeter_zoo;
 
 pub mod backends;
+pub mod foreign;
 pub mod gate;
 pub mod models;
 pub mod operators;
@@ -48,6 +51,7 @@ mod moves;
 pub mod native;
 mod native_form;
 mod normalise;
+mod numbers;
 mod operand;
 mod operation;
 mod operator;

@@ -8,6 +8,7 @@ use super::options::{
 };
 use super::peaks::PeaksArguments;
 use super::report::ReportArguments;
+use super::time::TimeArguments;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -28,6 +29,7 @@ pub enum Command {
     Gemm(SuiteArguments),
     /// Measure what fusing patterns of operators buys
     Fusion(SuiteArguments),
+    Time(Box<TimeArguments>),
     Accuracy(AccuracyArguments),
     Calibrate(CalibrateArguments),
     /// Measure a configuration file and write the dashboard's JSON

@@ -17,6 +17,7 @@ mod peaks;
 mod reference;
 mod report;
 mod run;
+mod time;
 
 use crate::Exit;
 use crate::clock_lock;
@@ -47,6 +48,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Ops(arguments) => operators::ops(arguments),
         Command::Gemm(arguments) => operators::suite(Suite::Gemm, arguments, Vec::new()),
         Command::Fusion(arguments) => operators::suite(Suite::Fusion, arguments, Vec::new()),
+        Command::Time(arguments) => time::time(*arguments),
         Command::Accuracy(arguments) => accuracy::accuracy(arguments),
         Command::Calibrate(arguments) => calibrate::calibrate(arguments),
         Command::Ci(arguments) => ci::ci(arguments),

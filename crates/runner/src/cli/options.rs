@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-const EXIT_CODES: &str = "Exit codes:
+pub const EXIT_CODES: &str = "Exit codes:
   0    every case that can run here ran
   2    usage, configuration or environment, also a filter that matches nothing
   3    an output was wrong

@@ -2,7 +2,7 @@
 
 use super::ids::IdsAndReasons;
 use super::planned_case::{Place, PlannedCase};
-use calorimeter_case::{Implementation, Regime};
+use calorimeter_case::Regime;
 use regex::Regex;
 
 /// The cases of one workload at one shape in one regime: measured together, because a speed-up is worth something only
@@ -43,7 +43,8 @@ impl Group {
         &self.cases
     }
 
-    /// The case that a case is compared with: the baseline in the same implementation if that exists, else in `eager`.
+    /// The case that a case is compared with: the baseline in the same implementation if that exists, else in `eager`; of
+    /// work of others, what its first program does.
     pub fn against(&self, case: usize) -> Option<usize> {
         let find = |implementation| {
             // They stand before all others, of which there may be many.
@@ -52,7 +53,7 @@ impl Group {
             (found != case && self.cases[found].supported().is_ok()).then_some(found)
         };
         let this = &self.cases[case];
-        find(this.implementation()).filter(|_| !this.is_baseline()).or_else(|| find(Implementation::Eager))
+        find(this.implementation()).filter(|_| !this.is_baseline()).or_else(|| find(this.yardstick()))
     }
 
     /// The number of cases.

@@ -10,6 +10,7 @@ use crate::cache::file_name;
 use crate::devices::DiscoveredDevice;
 use calorimeter_case::{CaseId, Device, Record, Status};
 use calorimeter_timing::FORBIDDEN;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -314,16 +315,30 @@ impl Worker {
         Some(named(assignment, self.position.get()?)?.0.clone())
     }
 
+    /// Whether the process has ended; it is still there to be asked how.
+    fn has_ended(&self) -> bool {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), look), Ok(None))
+    }
+
+    /// Kills the process and all that it has started: commands that are timed outlive their worker else.
+    fn kill(&mut self) {
+        // It leads its group, whose number nobody else has before it was waited for.
+        if kill_process_group(Pid::from_child(&self.child), Signal::KILL).is_err() {
+            drop(self.child.kill());
+        }
+    }
+
     /// Ends the process and says how it ended, and what it last wrote to standard error.
     fn end(mut self) -> (Option<String>, Option<String>) {
         // One that is about to end by itself has a more telling status than one that is killed.
         let patience = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && patience.elapsed() < PATIENCE {
+        while !self.has_ended() && patience.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(2));
         }
-        let exit = self.child.try_wait().ok().flatten().map(describe);
-        drop(self.child.kill());
-        drop(self.child.wait());
+        let by_itself = self.has_ended();
+        self.kill();
+        let exit = self.child.wait().ok().filter(|_| by_itself).map(describe);
         // A process that the worker had started may hold the pipe open.
         let _ = self.drained.recv_timeout(PATIENCE);
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
@@ -350,8 +365,11 @@ fn named(assignment: &Assignment, (at, stage): (usize, Stage)) -> Option<(&CaseI
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // One that was waited for has no number any more.
+        if let Ok(None) = self.child.try_wait() {
+            self.kill();
+            drop(self.child.wait());
+        }
     }
 }
 

@@ -31,6 +31,7 @@ pub mod tests {
         };
         Assignment {
             cases: (0..cases).map(case).collect(),
+            foreign: None,
             device: Default::default(),
             folder: None,
             timing: None,

@@ -17,6 +17,7 @@ mod clock_locks;
 mod commands;
 mod comparing;
 mod embedding;
+mod foreign;
 mod formats;
 mod golden;
 mod hostile;

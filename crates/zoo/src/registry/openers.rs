@@ -81,7 +81,7 @@ impl<B: BurnBackend> Opener for OnBurn<B> {
     fn accepts(&self, task: &Task, _: &Treatment) -> Result<(), String> {
         match task {
             Task::Operator(problem) => stored(problem),
-            Task::Model(_) => Ok(()),
+            Task::Model(_) | Task::Foreign(_) => Ok(()),
         }
     }
 
@@ -147,7 +147,7 @@ impl Opener for ModelOnHost {
     fn accepts(&self, task: &Task, treatment: &Treatment) -> Result<(), String> {
         match task {
             Task::Model(problem) => self.0.accepts(problem, treatment),
-            Task::Operator(_) => Ok(()),
+            Task::Operator(_) | Task::Foreign(_) => Ok(()),
         }
     }
 

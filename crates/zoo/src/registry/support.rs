@@ -79,11 +79,18 @@ impl Task {
                 operator.check(spec)?;
                 supported(&self.under(&treatment), &treatment, implementation, device).map(|()| treatment)
             }
+            Self::Foreign(problem) => {
+                problem.support(implementation, device)?;
+                self.treatment(variant)
+            }
         }
     }
 
     /// The implementations that have its baseline on a device.
     pub fn implementations(&self, device: Device) -> Vec<Implementation> {
+        if let Self::Foreign(problem) = self {
+            return problem.foreign.implementations();
+        }
         let has = |of: &Implementation| self.support(Variant::BASELINE, *of, device).is_ok();
         Implementation::known().into_iter().filter(has).collect()
     }
@@ -99,6 +106,7 @@ impl Task {
         match self {
             Self::Model(problem) => problem.model.check(problem.shape)?,
             Self::Operator(OperatorProblem { operator, spec, .. }) => operator.check(spec)?,
+            Self::Foreign(problem) => return problem.open(setup, machines),
         }
         open(Opening { task: &self.under(treatment), inputs, treatment, setup, machines })
     }

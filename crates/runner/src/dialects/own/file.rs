@@ -1,6 +1,7 @@
 //! A configuration file as it is written: torchao's keys of every age, and ours.
 
 use super::axes::{AxisValues, some_grids, some_grids_schema};
+use super::programs::ForeignPrograms;
 use crate::dialects::names::ModelName;
 use crate::entries::{CompileMode, Span, Timing, Wanted};
 use crate::mock::Rule;
@@ -70,6 +71,9 @@ macro_rules! shared_keys {
             #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some_grids")]
             #[schemars(schema_with = "some_grids_schema")]
             pub axes: Option<Vec<AxisValues>>,
+            /// Programs that are not ours instead of a model: commands, shared libraries, CUDA C++ kernels.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub foreign: Option<ForeignPrograms>,
             $($(#[$meta])* #[serde(skip_serializing_if = "Option::is_none")] pub $key: Option<$type>,)+
         }
 
@@ -80,6 +84,7 @@ macro_rules! shared_keys {
                     name: over.name.clone().or(self.name),
                     shapes: over.shapes.clone().or(self.shapes),
                     axes: over.axes.clone().or(self.axes),
+                    foreign: over.foreign.clone().or(self.foreign),
                     timing: Some(self.timing.unwrap_or_default().overwrite(&over.timing.unwrap_or_default())),
                     ..Self { $($key: over.$key.clone().or(self.$key),)+ ..Self::default() }
                 }

@@ -29,6 +29,8 @@ pub struct Rule {
     pub after: u64,
     /// Real milliseconds that each launch sleeps.
     pub sleep_ms: u64,
+    /// How many times as long a launch takes while other devices work.
+    pub in_company: f64,
 }
 
 /// An expression that is none is refused while its place in the file is known.
@@ -41,7 +43,17 @@ fn expression<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Strin
 impl Default for Rule {
     fn default() -> Self {
         let Script { nanos, noise, fixed, .. } = Script::default();
-        Self { pattern: String::new(), nanos, noise, fixed, seed: 0, fault: None, after: 0, sleep_ms: 0 }
+        Self {
+            pattern: String::new(),
+            nanos,
+            noise,
+            fixed,
+            seed: 0,
+            fault: None,
+            after: 0,
+            sleep_ms: 0,
+            in_company: 1.0,
+        }
     }
 }
 

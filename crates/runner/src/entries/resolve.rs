@@ -74,7 +74,8 @@ fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<Resolv
     let implied_baseline = !variants.contains(&Variant::BASELINE) && !entry.with_baseline;
     variants.retain(|variant| *variant != Variant::BASELINE);
     variants.insert(0, Variant::BASELINE);
-    let device = devices.choose(entry.device.unwrap_or_default()).map_err(|error| error.to_string())?;
+    let fleet = devices.sharing(entry.device.unwrap_or_default()).map_err(|error| error.to_string())?;
+    let device = *fleet.first().ok_or("no device was found")?;
     let implementations = match entry.implementations {
         Some(names) => each_once(names).ok_or("implementations is an empty list")?,
         None => usual(subject, &tasks, entry.compile_mode, device),
@@ -90,6 +91,7 @@ fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<Resolv
         element,
         tasks,
         device,
+        fleet: if fleet.len() > 1 { fleet } else { Vec::new() },
         variants,
         implied_baseline,
         implementations,

@@ -36,6 +36,7 @@ pub mod tests {
             timing: None,
             seed: 0,
             mock: vec![],
+            in_company: false,
         }
     }
 

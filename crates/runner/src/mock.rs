@@ -81,6 +81,8 @@ pub enum Fault {
     Mismatch,
     /// The launch allocates memory without end.
     ExhaustMemory,
+    /// The device is gone: the process ends before it touches the case.
+    Lost,
 }
 
 impl Rule {
@@ -94,6 +96,13 @@ impl Rule {
             }
         }
         Ok(Self::default())
+    }
+
+    /// Ends the process where the device of a case is gone.
+    pub fn lose(rules: &[Self], id: &str) {
+        if Self::of(rules, id).is_ok_and(|rule| rule.fault == Some(Fault::Lost)) {
+            std::process::exit(1);
+        }
     }
 
     /// The script of a case's clock: the same for the same id.
@@ -143,7 +152,8 @@ impl MockWorkload {
                     std::hint::black_box(&hoard);
                 }
             }
-            Fault::Mismatch => {}
+            // What is lost is lost before anything is launched.
+            Fault::Mismatch | Fault::Lost => {}
         }
         Ok(())
     }

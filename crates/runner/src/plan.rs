@@ -30,7 +30,7 @@ impl Plan {
     /// Plans resolved entries; a filter keeps the cases whose id it matches, and the baselines they are compared with. Which
     /// device of several has a case does not depend on the filter, which may be about devices.
     pub fn new(entries: Vec<ResolvedEntry>, filter: Option<&Regex>) -> Self {
-        let mut plan = Self::as_they_are(deal::deal(entries));
+        let mut plan = Self::as_they_are(Self::deal(entries));
         if let Some(filter) = filter {
             plan.groups.iter_mut().for_each(|group| group.keep(filter));
             plan.groups.retain(|group| !group.is_empty());

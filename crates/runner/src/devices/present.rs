@@ -42,7 +42,8 @@ pub enum DeviceError {
     },
     /// Times on them would be of different things.
     #[error(
-        "{kind}:all: {kind} has devices that are not alike, whose times do not belong into one run: {found}. Name one of them"
+        "{kind}:all: {kind} has devices that are not alike, whose times do not belong into one run: {found}. Name \
+         one of them"
     )]
     Unlike {
         /// The kind.
@@ -112,8 +113,8 @@ impl Devices {
         }
     }
 
-    /// The devices that share what is wanted: more than one only where all of a kind are, which then must be alike. Those that
-    /// a processor imitates do not count beside real ones.
+    /// The devices that share what is wanted: more than one only where all of a kind are, which then must be alike.
+    /// Those that a processor imitates do not count beside real ones.
     pub fn sharing(&self, wanted: Wanted) -> Result<Vec<Device>, DeviceError> {
         let Wanted::All(kind) = wanted else { return Ok(vec![self.choose(wanted)?]) };
         let of_kind = || self.of_kind(kind).iter().filter(|one| one.device.kind() == kind);

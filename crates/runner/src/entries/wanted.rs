@@ -72,7 +72,7 @@ word!(
 
 /// Expressions for the kinds of which there may be many.
 fn counted() -> Vec<String> {
-    let ours = ["cuda", "vulkan", "metal", "mps", "wgpu", "mock"].map(str::to_owned);
+    let ours = ["mock", "cuda", "vulkan", "metal", "mps", "wgpu"].map(str::to_owned);
     let others = DeviceKind::known().into_iter().filter(|kind| !DeviceKind::ALL.contains(kind));
     ours.into_iter().chain(others.map(|kind| regex::escape(kind.name().as_str()))).collect()
 }

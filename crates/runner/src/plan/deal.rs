@@ -1,32 +1,11 @@
-//! Sizes that several devices of one host share: which device measures which is known before anything is measured, so that
-//! ids, fingerprints and comparisons of runs need to know nothing of it.
+//! Sizes that several devices of one host share: which device measures which is known before anything is measured, so
+//! that ids, fingerprints and comparisons of runs need to know nothing of it.
 
 use super::{Group, Plan};
 use crate::entries::ResolvedEntry;
 use calorimeter_case::Device;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-
-/// Deals the sizes of every entry that a fleet shares out to its devices, as an entry for each. The longest are dealt first,
-/// each to the device with the least to do; what is measured alone takes no time from anybody.
-pub fn deal(entries: Vec<ResolvedEntry>) -> Vec<ResolvedEntry> {
-    if entries.iter().all(|entry| entry.fleet.is_empty()) {
-        return entries;
-    }
-    let (owners, seconds) = sizes(&entries);
-    let mut loads: BTreeMap<&[Device], Vec<f64>> = BTreeMap::new();
-    let mut device_of: Vec<Vec<Device>> = entries.iter().map(|entry| vec![entry.device; entry.tasks.len()]).collect();
-    for size in longest_first(&seconds) {
-        let (entry, task) = owners[size];
-        let fleet = &entries[entry].fleet[..];
-        let loads = loads.entry(fleet).or_insert_with(|| vec![0.0; fleet.len()]);
-        let least = least(loads.iter().copied());
-        loads[least] += seconds[size];
-        device_of[entry][task] = fleet[least];
-    }
-    let each = entries.into_iter().zip(device_of).flat_map(|(entry, device_of)| split(entry, &device_of));
-    each.collect()
-}
 
 /// Every size of an entry that is shared, by the positions of both, with the seconds that it takes in company.
 fn sizes(entries: &[ResolvedEntry]) -> (Vec<(usize, usize)>, Vec<f64>) {
@@ -52,8 +31,8 @@ fn least(loads: impl Iterator<Item = f64>) -> usize {
     loads.enumerate().min_by(|one, other| one.1.total_cmp(&other.1)).map_or(0, |(at, _)| at)
 }
 
-/// An entry for each device of a fleet, with the sizes that are its own. One without sizes keeps its place: the run is one of
-/// all of these devices.
+/// An entry for each device of a fleet, with the sizes that are its own. One without sizes keeps its place: the run is
+/// one of all of these devices.
 fn split(entry: ResolvedEntry, device_of: &[Device]) -> Vec<ResolvedEntry> {
     if entry.fleet.is_empty() {
         return vec![entry];
@@ -66,8 +45,30 @@ fn split(entry: ResolvedEntry, device_of: &[Device]) -> Vec<ResolvedEntry> {
 }
 
 impl Plan {
-    /// Whether other devices of its fleet may work while a group is measured: what the host sets the pace of, or several
-    /// devices are needed for, is measured while nothing else goes on.
+    /// Deals the sizes of every entry that a fleet shares out to its devices, as an entry for each. The longest are
+    /// dealt first, each to the device with the least to do; what is measured alone takes no time from anybody.
+    pub(super) fn deal(entries: Vec<ResolvedEntry>) -> Vec<ResolvedEntry> {
+        if entries.iter().all(|entry| entry.fleet.is_empty()) {
+            return entries;
+        }
+        let (owners, seconds) = sizes(&entries);
+        let mut loads: BTreeMap<&[Device], Vec<f64>> = BTreeMap::new();
+        let mut device_of: Vec<Vec<Device>> =
+            entries.iter().map(|entry| vec![entry.device; entry.tasks.len()]).collect();
+        for size in longest_first(&seconds) {
+            let (entry, task) = owners[size];
+            let fleet = &entries[entry].fleet[..];
+            let loads = loads.entry(fleet).or_insert_with(|| vec![0.0; fleet.len()]);
+            let least = least(loads.iter().copied());
+            loads[least] += seconds[size];
+            device_of[entry][task] = fleet[least];
+        }
+        let each = entries.into_iter().zip(device_of).flat_map(|(entry, device_of)| split(entry, &device_of));
+        each.collect()
+    }
+
+    /// Whether other devices of its fleet may work while a group is measured: what the host sets the pace of, or what
+    /// needs several devices, is measured while nothing else goes on.
     pub fn may_have_company(&self, group: &Group) -> bool {
         let entry = self.entry(group);
         let links = entry.tasks.get(group.task).is_some_and(|(_, task)| task.is_link());

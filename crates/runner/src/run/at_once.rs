@@ -44,8 +44,8 @@ impl AtOnce {
     }
 }
 
-/// Has everything measured that the devices of fleets can measure at the same time, one fleet after the other. Nothing of one
-/// where only one device has something to do, or where another executor cannot be had.
+/// Has everything measured that the devices of fleets can measure at the same time, one fleet after the other. Nothing
+/// of one where only one device has something to do, or where another executor cannot be had.
 pub fn measure(crew: &Crew<'_>, desk: &mut Desk<'_>) -> AtOnce {
     let mut at_once = AtOnce::default();
     let fleets: BTreeSet<&[Device]> = crew.plan.entries().iter().map(|entry| &entry.fleet[..]).collect();
@@ -135,16 +135,14 @@ struct Fleet<'a, 'c> {
 }
 
 impl<'a> Fleet<'a, '_> {
-    /// Each device by itself, and then all at the same time: what host, power and heat make of times shows in the difference.
+    /// Each device by itself, and then all at the same time: what the host makes of times shows in the difference.
     fn probe(&mut self, desk: &mut Desk<'_>) {
         let devices: Vec<Device> = self.lanes.keys().copied().collect();
         let alone = devices.iter().map(|&device| vec![device]);
         for who in alone.chain([devices.clone()]) {
             let beside = who.len() > 1;
             for &device in &who {
-                if let Some(order) = self.probe_of(device, desk, beside) {
-                    self.give(device, order, AtWork { company: beside, need: 0 });
-                }
+                self.begin_probe(device, desk, beside);
             }
             let mut found = self.records(desk);
             if desk.interrupted() {
@@ -158,10 +156,12 @@ impl<'a> Fleet<'a, '_> {
     }
 
     /// The shortest group of a device shows best what the host does to it, and takes least.
-    fn probe_of(&self, device: Device, desk: &Desk<'_>, beside: bool) -> Option<Order> {
-        let shortest = self.shortest(device)?;
+    fn begin_probe(&mut self, device: Device, desk: &Desk<'_>, beside: bool) {
+        let Some(shortest) = self.shortest(device) else { return };
         let assignment = self.crew.assignment(shortest, desk, beside);
-        probe(assignment, self.crew.plan.entry(shortest).timeout)
+        if let Some(order) = probe(assignment, self.crew.plan.entry(shortest).timeout) {
+            self.give(device, order, AtWork { company: beside, need: 0 });
+        }
     }
 
     fn shortest(&self, device: Device) -> Option<&'a Group> {
@@ -175,17 +175,26 @@ impl<'a> Fleet<'a, '_> {
         self.shortest(device).map_or(0.0, |group| self.crew.plan.entry(group).timing.margin)
     }
 
-    /// The records of what the lanes are at, which nobody else hears of.
+    /// The records of the probes that the lanes are at, which nobody else hears of. Who is done begins again until
+    /// all have been done once, so that none is alone while it measures.
     fn records(&mut self, desk: &mut Desk<'_>) -> BTreeMap<Device, Record> {
-        let mut found = BTreeMap::new();
+        let probed = self.lanes.values().filter(|lane| lane.at_work.is_some()).count();
+        let (mut found, mut done_once) = (BTreeMap::new(), BTreeSet::new());
         while self.is_at_work() {
             let Some(Said { device, word }) = self.next(desk) else { continue };
             match word {
-                Word::Heard(Event::Ended(record)) => {
+                Word::Heard(Event::Ended(record)) if done_once.len() < probed => {
                     found.insert(device, *record);
                 }
+                Word::Heard(Event::Ended(_)) => {}
                 Word::Heard(event) => self.pass_on(device, event, desk),
-                Word::Done(done) => self.end(device, done, desk),
+                Word::Done(done) => {
+                    self.end(device, done, desk);
+                    done_once.insert(device);
+                    if done_once.len() < probed && !desk.interrupted() {
+                        self.begin_probe(device, desk, true);
+                    }
+                }
             }
         }
         found
@@ -217,8 +226,8 @@ impl<'a> Fleet<'a, '_> {
         }
     }
 
-    /// Gives a lane the first group of its queue that the host has room for; whether there was one that no worker had to
-    /// measure, so that the lane is still free.
+    /// Gives a lane the first group of its queue that the host has room for. Whether there was one that no worker had
+    /// to measure, so that the lane is still free.
     fn begin_next(&mut self, device: Device, room: &Room, desk: &mut Desk<'_>) -> bool {
         if self.lanes.get(&device).is_none_or(|lane| lane.at_work.is_some() || lane.lost.is_some()) {
             return false;

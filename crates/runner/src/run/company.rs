@@ -41,8 +41,8 @@ impl Company {
         let device = record.case.device;
         if let Some(factor) = self.0.get(&device).and_then(Probe::changed) {
             record.warn(format!(
-                "other devices of this host were at work, beside which the probe of {device} takes {:.3} times as long as \
-                 alone",
+                "other devices of this host were at work, beside which the probe of {device} takes {:.3} times as long \
+                 as alone",
                 factor.factor
             ));
         }

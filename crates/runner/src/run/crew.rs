@@ -33,7 +33,8 @@ impl Crew<'_> {
         self.executor.run(&assignment, device, entry.timeout, desk)
     }
 
-    /// What a worker is told of a group: the cases that can run and are still wanted, and whether other devices work meanwhile.
+    /// What a worker is told of a group: the cases that can run and are still wanted, and whether other devices work
+    /// meanwhile.
     pub fn assignment(&self, group: &Group, desk: &Desk<'_>, in_company: bool) -> Assignment {
         let entry = self.plan.entry(group);
         let device = self.devices.of(entry.device);

@@ -1,5 +1,5 @@
-//! A thread for each device that works beside others: its groups are measured by workers of its own, and what happens is said
-//! to the run, which alone writes.
+//! A thread for each device that works beside others: its groups are measured by workers of its own, and what happens
+//! is said to the run, which alone writes.
 
 use super::kernels::Lookout;
 use crate::devices::DiscoveredDevice;

@@ -5,8 +5,8 @@ use crate::host::available_memory;
 use crate::plan::{Group, Plan};
 use crate::platforms;
 
-/// What the host holds of a case while it is prepared, as a multiple of what its device needs: inputs in single precision, a
-/// reference in double, and what is packed.
+/// What the host holds of a case while it is prepared, as a multiple of what its device needs: inputs in single
+/// precision, a reference in double, and what is packed.
 const COPIES: u64 = 4;
 /// The share of the memory that is free at the beginning, in percent: others use it, too.
 const SHARE: u64 = 80;

@@ -5,6 +5,7 @@ use crate::print::{print, width};
 use crate::shown::shown;
 use crate::tell::tell;
 use crate::worker::{Event, Listener, Stage};
+use calorimeter_case::CaseId;
 use calorimeter_sinks::Record;
 use calorimeter_sinks::terminal::{Colour, LiveTable};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -48,6 +49,8 @@ pub struct Terminal {
     table: Option<LiveTable>,
     bar: ProgressBar,
     drawn: Instant,
+    /// Whether several devices work at the same time.
+    several: bool,
     /// The first record that could not be printed ends the printing, not the run.
     printed: std::io::Result<()>,
 }
@@ -64,7 +67,7 @@ impl Terminal {
     /// The same for a table that is printed when all its records are there.
     pub fn without_rows(format: Format) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        Self { format, table: None, bar, drawn: Instant::now(), printed: Ok(()) }
+        Self { format, table: None, bar, drawn: Instant::now(), several: false, printed: Ok(()) }
     }
 
     /// Takes the bar away, and answers whether all was printed.
@@ -85,6 +88,7 @@ impl Listener for Terminal {
         match event {
             Event::Begun { cases, already } => self.begin(cases, already),
             Event::Touched { case, stage } => self.touched(&case, stage),
+            Event::AtWork(at) => self.at_work(&at),
             Event::Ended(record) => self.ended(&record),
             Event::Saw { .. } => {}
         }
@@ -108,10 +112,23 @@ impl Terminal {
     }
 
     fn touched(&mut self, id: &str, stage: Stage) {
+        if self.several {
+            return;
+        }
         let tuning = stage == Stage::Tune || stage == Stage::Open;
         if tuning || self.drawn.elapsed() >= REDRAW {
             self.drawn = Instant::now();
             self.bar.set_message(shown(&format!("{stage} {id}")).into_owned());
+        }
+    }
+
+    /// What each of several devices is at.
+    fn at_work(&mut self, at: &[(CaseId, Stage)]) {
+        self.several = at.len() > 1;
+        if self.several && self.drawn.elapsed() >= REDRAW {
+            self.drawn = Instant::now();
+            let each: Vec<String> = at.iter().map(|(case, stage)| format!("{stage} {case}")).collect();
+            self.bar.set_message(shown(&each.join(" | ")).into_owned());
         }
     }
 

@@ -79,7 +79,8 @@ fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<Resolv
     let implied_baseline = !variants.contains(&Variant::BASELINE) && !entry.with_baseline;
     variants.retain(|variant| *variant != Variant::BASELINE);
     variants.insert(0, Variant::BASELINE);
-    let device = devices.choose(entry.device.unwrap_or_default()).map_err(|error| error.to_string())?;
+    let fleet = devices.sharing(entry.device.unwrap_or_default()).map_err(|error| error.to_string())?;
+    let device = *fleet.first().ok_or("no device was found")?;
     let implementations = match (subject, entry.implementations) {
         // They are compared with the first, so that their order is kept.
         (Subject::Foreign(foreign), _) => foreign.implementations(),
@@ -97,6 +98,7 @@ fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<Resolv
         element,
         tasks,
         device,
+        fleet: if fleet.len() > 1 { fleet } else { Vec::new() },
         variants,
         implied_baseline,
         implementations,

@@ -11,6 +11,8 @@ use regex::Regex;
 pub struct Group {
     /// The position of its entry.
     pub(super) entry: usize,
+    /// The position of its size in that entry.
+    pub(super) task: usize,
     regime: Regime,
     cases: Vec<PlannedCase>,
 }
@@ -18,7 +20,7 @@ pub struct Group {
 impl Group {
     /// Every variant in every implementation.
     pub(super) fn new(place: &Place, ids: &mut IdsAndReasons) -> Self {
-        Self { entry: place.entry as usize, regime: place.regime, cases: place.cases(ids) }
+        Self { entry: place.entry as usize, task: place.task as usize, regime: place.regime, cases: place.cases(ids) }
     }
 
     /// Keeps the cases whose id the filter matches, and those they are compared with.

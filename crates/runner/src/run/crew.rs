@@ -29,13 +29,14 @@ impl Crew<'_> {
     pub fn measure(&mut self, group: &Group, desk: &mut Desk<'_>) -> Result<(), WorkerError> {
         let entry = self.plan.entry(group);
         let device = self.devices.of(entry.device);
-        let mut assignment = self.assignment(group, desk);
+        let mut assignment = self.assignment(group, desk, false);
         self.lookout.look(&mut assignment, device, entry.timeout, &*self.executor, desk.listener)?;
         self.executor.run(&assignment, device, entry.timeout, desk)
     }
 
-    /// What a worker is told of a group: the cases that can run and are still wanted.
-    fn assignment(&self, group: &Group, desk: &Desk<'_>) -> Assignment {
+    /// What a worker is told of a group: the cases that can run and are still wanted, and whether other devices work
+    /// meanwhile.
+    pub fn assignment(&self, group: &Group, desk: &Desk<'_>, in_company: bool) -> Assignment {
         let entry = self.plan.entry(group);
         let device = self.devices.of(entry.device);
         let margin = self.floors[&entry.device].margin(entry.timing.margin);
@@ -58,6 +59,7 @@ impl Crew<'_> {
             timing: (!self.untimed).then(|| Options { margin, ..entry.timing.clone() }),
             seed: entry.seed,
             mock: entry.mock.clone(),
+            in_company,
         }
     }
 }

@@ -23,6 +23,8 @@ pub enum Event {
         /// What is done to it.
         stage: Stage,
     },
+    /// What several devices are at that work at the same time. Workers do not say this.
+    AtWork(Vec<(CaseId, Stage)>),
     /// The kernels of a case were looked at.
     Saw {
         /// Which.

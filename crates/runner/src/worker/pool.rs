@@ -35,11 +35,16 @@ const TAIL: usize = 4096;
 /// Workers that may end in a row without touching a case.
 const STILLBORN: u32 = 3;
 
+/// The variable that says how many threads prepare cases; who sets it means it.
+const THREADS: &str = "RAYON_NUM_THREADS";
+
 /// Measures in worker processes, one at a time: this program, started again.
 pub struct Subprocess {
     kept: Kept,
     worker: Option<Worker>,
     program: Program,
+    /// Threads that a worker prepares its cases with, where it may not have all.
+    threads: Option<usize>,
     /// Where kernels are tuned whose tuning is not kept: CubeCL would keep it in a project around the working directory.
     passing: Option<TempDir>,
 }
@@ -73,7 +78,13 @@ enum Ending {
 impl Subprocess {
     /// Workers keep what they find out for later ones, tuned kernels in a folder for each device.
     pub fn new(kept: Kept) -> Self {
-        Self { kept, worker: None, program: myself, passing: None }
+        Self { kept, worker: None, program: myself, threads: None, passing: None }
+    }
+
+    /// Another one of as many as there are devices: what one prepares on all threads would disturb what another one measures.
+    pub(super) fn sharing(&self, devices: usize) -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from) / devices.max(1);
+        Self { program: self.program, threads: Some(threads.max(1)), ..Self::new(self.kept.clone()) }
     }
 
     /// What is measured next is measured in a fresh process.
@@ -88,7 +99,7 @@ impl Subprocess {
             Some(worker) => worker,
             None => {
                 let tuning = Some(self.tuning(device).map_err(WorkerError::Spawn)?);
-                Worker::start(self.program, device, Kept { tuning, ..self.kept.clone() })?
+                Worker::start(self.program, self.threads, device, Kept { tuning, ..self.kept.clone() })?
             }
         };
         Ok(self.worker.insert(worker))
@@ -172,13 +183,25 @@ impl Executor for Subprocess {
     }
 
     fn looker(&self) -> Option<Box<dyn Executor>> {
-        Some(Box::new(Self::new(Kept { look: true, ..self.kept.clone() })))
+        Some(Box::new(Self { threads: self.threads, ..Self::new(Kept { look: true, ..self.kept.clone() }) }))
+    }
+
+    fn another(&self, devices: usize) -> Option<Box<dyn Executor + Send>> {
+        Some(Box::new(self.sharing(devices)))
     }
 }
 
 impl Worker {
-    fn start(program: Program, device: &DiscoveredDevice, kept: Kept) -> Result<Self, WorkerError> {
+    fn start(
+        program: Program,
+        threads: Option<usize>,
+        device: &DiscoveredDevice,
+        kept: Kept,
+    ) -> Result<Self, WorkerError> {
         let mut program = program().map_err(WorkerError::Spawn)?;
+        if let Some(threads) = threads.filter(|_| std::env::var_os(THREADS).is_none()) {
+            program.env(THREADS, threads.to_string());
+        }
         let position = Position::create().map_err(WorkerError::Spawn)?;
         program
             .stdin(Stdio::piped())
@@ -278,7 +301,7 @@ impl Worker {
                     let (case, status) = match &event {
                         Event::Ended(record) => (record.case.id.clone(), record.outcome.status),
                         Event::Saw { case, .. } => (case.clone(), Status::Ok),
-                        Event::Begun { .. } | Event::Touched { .. } => continue,
+                        Event::Begun { .. } | Event::AtWork(_) | Event::Touched { .. } => continue,
                     };
                     told.insert(case.clone());
                     // A baseline that is measured again keeps its first record.
@@ -421,7 +444,7 @@ mod tests {
             shell.arg("-c").arg(WORKERS.with_borrow_mut(|left| left.pop_front()).expect("no more workers"));
             Ok(shell)
         };
-        let device = devices::present(Device::Mock).unwrap();
+        let device = devices::present(Device::Mock(0)).unwrap();
         let mut subprocess = Subprocess { program, ..Subprocess::new(Kept::default()) };
         let mut ends = Ends::default();
         subprocess.run(assignment, &device, Duration::from_secs(30), &mut ends).unwrap();

@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Result;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
 
 /// The file, which has no name, shared by the run and one worker.
 pub struct Position(File);
@@ -26,6 +27,9 @@ impl Position {
 
     /// Starts a process that inherits the file.
     pub fn inherited<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
+        // One at a time, or what is started beside it would inherit the file as well.
+        static STARTING: Mutex<()> = Mutex::new(());
+        let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         fcntl_setfd(&self.0, FdFlags::empty())?;
         let started = start();
         fcntl_setfd(&self.0, FdFlags::CLOEXEC)?;

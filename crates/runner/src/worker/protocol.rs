@@ -93,6 +93,9 @@ pub struct Assignment {
     pub seed: u64,
     /// What the mock device does.
     pub mock: Vec<Rule>,
+    /// Whether other devices of the host work at the same time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_company: bool,
 }
 
 /// A case with what its worker needs to know besides.
@@ -125,6 +128,7 @@ impl Assignment {
             timing: self.timing.clone(),
             seed: self.seed,
             mock: self.mock.clone(),
+            in_company: self.in_company,
         }
     }
 }

@@ -37,6 +37,7 @@ pub mod tests {
             timing: None,
             seed: 0,
             mock: vec![],
+            in_company: false,
         }
     }
 

@@ -239,7 +239,7 @@ fn an_absent_device_can_be_planned_for_and_overridden() {
     assert!(!scene.path("out").exists());
     let plan = scene.run("run c.yml --dry-run --format jsonl");
     assert_eq!(plan.ended_with(0).objects()[0]["device"], "cuda:97");
-    assert_eq!(scene.run("run c.yml --out out --device mock --format jsonl").records()[0].case.device, Device::Mock);
+    assert_eq!(scene.run("run c.yml --out out --device mock --format jsonl").records()[0].case.device, Device::Mock(0));
 }
 
 #[test]

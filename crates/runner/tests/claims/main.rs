@@ -35,6 +35,7 @@ mod real_devices;
 mod report_page;
 mod reports;
 mod schema;
+mod several_devices;
 mod starved;
 mod torchao_files;
 mod torture;

@@ -2,8 +2,8 @@
 
 use super::{Opener, Opening, openers, reasons, zoo};
 use crate::{
-    Device, Implementation, Inputs, Machines, Operator, OperatorProblem, Problem, Setup, Spec, Subject, Task, Workload,
-    ZooError,
+    Device, DeviceKind, Implementation, Inputs, Machines, Operator, OperatorProblem, Problem, Setup, Spec, Subject,
+    Task, Workload, ZooError,
 };
 use calorimeter_recipes::{Treatment, Variant};
 
@@ -11,7 +11,7 @@ use calorimeter_recipes::{Treatment, Variant};
 fn opener(subject: Subject, implementation: Implementation, device: Device) -> Result<&'static dyn Opener, ZooError> {
     let found = zoo().get(subject, implementation, device.kind());
     // The scripted device runs anything, and computes nothing.
-    let found = found.or((device == Device::Mock).then_some(&openers::Scripted as &dyn Opener));
+    let found = found.or((device.kind() == DeviceKind::Mock).then_some(&openers::Scripted as &dyn Opener));
     found.ok_or_else(|| ZooError::Unsupported(reasons::absent(zoo(), subject, implementation, device)))
 }
 

@@ -55,6 +55,7 @@ mod print;
 mod program;
 mod progress;
 mod regimes;
+mod rough_time;
 mod selftest;
 mod shown;
 mod suite_speedups;

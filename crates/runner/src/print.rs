@@ -3,6 +3,7 @@
 use crate::shown::shown;
 use calorimeter_sinks::terminal::WIDTH;
 use std::io::{ErrorKind, Result, Write, stdout};
+use std::os::fd::AsFd;
 
 /// Prints to standard output.
 pub fn print(text: &str) -> Result<()> {
@@ -12,7 +13,12 @@ pub fn print(text: &str) -> Result<()> {
 
 /// How many characters a line of standard output takes. A file has no width, and gets lines of the usual one.
 pub fn width() -> usize {
-    match rustix::termios::tcgetwinsize(stdout()) {
+    width_of(stdout())
+}
+
+/// The same of another file.
+pub fn width_of(file: impl AsFd) -> usize {
+    match rustix::termios::tcgetwinsize(file) {
         Ok(size) if size.ws_col > 0 => size.ws_col.into(),
         _ => WIDTH,
     }

@@ -23,7 +23,7 @@ pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
         dry_run(&prepared, arguments.format)?;
         return Ok(Exit::Fine);
     }
-    let mut terminal = Terminal::without_rows(arguments.format);
+    let mut terminal = Terminal::without_rows(arguments.format).expecting(&prepared);
     let ended = start(&prepared, arguments.out.as_deref(), &mut terminal);
     let mut printed = terminal.finish();
     let (_, outcome) = ended?;

@@ -7,8 +7,10 @@ use crate::Exit;
 use crate::compare::{self, Baseline};
 use crate::dialects::Source;
 use crate::entries::{Autotune, Overrides, ResolvedEntry};
+use crate::plan::Predicted;
 use crate::print::{heard, print, width};
 use crate::progress::{Format, Terminal, listen_for_interrupts};
+use crate::rough_time::between;
 use crate::run::{Outcome, Place, Prepared, Request, RunError};
 use crate::shown::shown;
 use crate::tell::tell;
@@ -48,7 +50,7 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, Cl
     // That there is no place for it is known before anything is measured.
     save_baseline.as_ref().map(Baseline::path).transpose()?;
     let colour = colour(&arguments);
-    let mut terminal = Terminal::new(format, colour);
+    let mut terminal = Terminal::new(format, colour).expecting(&prepared);
     let ended = match &resume {
         Some(dir) => go_on(&prepared, dir, &mut terminal),
         None => start(&prepared, out.as_deref(), &mut terminal),
@@ -226,9 +228,16 @@ pub fn dry_run(prepared: &Prepared, format: Format) -> Result<(), CliError> {
         let resolved: Vec<_> = plan.entries().iter().map(ResolvedEntry::describe).collect();
         tell!("\nresolved to\n{}", serde_yaml::to_string(&resolved).unwrap_or_default().trim_end());
         tell!("{} cases in {} groups", plan.len(), plan.groups().len());
+        let predicted: Predicted = prepared.predicted().map(|(_, _, predicted)| predicted).sum();
+        if predicted != Predicted::default() {
+            tell!("about {}{ASSUMED}", between(predicted.least(), predicted.most()));
+        }
     }
     Ok(())
 }
+
+/// What a predicted time takes for granted.
+const ASSUMED: &str = ", where kernels are tuned and the device's peaks are known; the first run takes longer";
 
 fn figure(value: Option<u64>, unit: f64, decimals: usize) -> String {
     value.map_or_else(|| "-".into(), |value| format!("{:.decimals$}", value as f64 / unit))

@@ -8,6 +8,7 @@ use super::options::{
 };
 use super::peaks::PeaksArguments;
 use super::report::ReportArguments;
+use super::watch::WatchArguments;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -33,6 +34,7 @@ pub enum Command {
     /// Measure a configuration file and write the dashboard's JSON
     Ci(CiArguments),
     Compare(CompareArguments),
+    Watch(WatchArguments),
     Report(ReportArguments),
     Merge(MergeArguments),
     Render(RenderArguments),

@@ -17,6 +17,7 @@ mod peaks;
 mod reference;
 mod report;
 mod run;
+mod watch;
 
 use crate::Exit;
 use crate::clock_lock;
@@ -56,6 +57,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Peaks(arguments) => peaks::peaks(arguments),
         Command::Doctor(arguments) => doctor::doctor(arguments),
         Command::Docs { dir, check } => reference::docs(&dir, check),
+        Command::Watch(arguments) => watch::watch(arguments),
         Command::Report(arguments) => report::report(arguments),
         Command::Merge(arguments) => merge::join(arguments),
         Command::Render(arguments) => merge::render(arguments),

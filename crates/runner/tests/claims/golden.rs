@@ -2,11 +2,9 @@
 //!
 //! `CALORIMETER_REGENERATE=1 cargo test -p calorimeter-runner --test claims golden` writes the expected files anew.
 
+use crate::pseudo_terminal::Terminal;
 use crate::scene::{Scene, fixture};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::process::Stdio;
 
 #[test]
@@ -38,18 +36,7 @@ fn a_table_is_as_wide_as_its_terminal() {
 
 /// What the program prints on a terminal.
 fn on_terminal(scene: &Scene, arguments: &str, columns: u16) -> String {
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&terminal).unwrap();
-    unlockpt(&terminal).unwrap();
-    let path = ptsname(&terminal, Vec::new()).unwrap();
-    let programs = File::options().read(true).write(true).open(path.to_str().unwrap()).unwrap();
-    tcsetwinsize(&programs, Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-    let mut child = scene.command(arguments).stdout(programs).stderr(Stdio::null()).spawn().unwrap();
-    let (mut shown, mut terminal) = (Vec::new(), File::from(terminal));
-    // It ends with an error when the last program has closed it.
-    let _ = terminal.read_to_end(&mut shown);
-    child.wait().unwrap();
-    String::from_utf8(shown).unwrap().replace("\r\n", "\n")
+    Terminal::of(columns).shows(scene.command(arguments).stderr(Stdio::null()))
 }
 
 /// Compares with the expected file, or writes it anew.

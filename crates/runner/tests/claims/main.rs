@@ -4,6 +4,7 @@
 mod drawn;
 mod json_schema;
 mod outside;
+mod pseudo_terminal;
 mod readers;
 mod scene;
 
@@ -37,3 +38,4 @@ mod schema;
 mod starved;
 mod torchao_files;
 mod torture;
+mod watching;

@@ -37,6 +37,11 @@ const SPELLINGS: [(Element, &[&str]); 8] = [
 ];
 
 impl Element {
+    /// All that can be asked for by name, the floats first.
+    pub fn known() -> impl Iterator<Item = Self> {
+        Dtype::ALL.into_iter().map(Self::Float).chain(SPELLINGS.iter().map(|(element, _)| *element))
+    }
+
     /// Bits of one number.
     pub fn bits(self) -> u32 {
         match self {

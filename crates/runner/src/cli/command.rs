@@ -49,7 +49,7 @@ pub enum Command {
     Doctor(DoctorArguments),
     /// Print the JSON Schema of configuration files, for editors
     Schema,
-    /// Print a completion script
+    /// Print a completion script, for example for `source <(calorimeter completions bash)`
     Completions {
         /// The shell to complete in
         #[arg(value_enum)]

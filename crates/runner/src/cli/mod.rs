@@ -6,6 +6,7 @@ mod calibrate;
 mod ci;
 mod command;
 mod compare;
+mod completions;
 mod doctor;
 mod error;
 mod list;
@@ -62,11 +63,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Merge(arguments) => merge::join(arguments),
         Command::Render(arguments) => merge::render(arguments),
         Command::Schema => printed(&crate::dialects::schema()),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "calorimeter", &mut script);
-            printed(&String::from_utf8_lossy(&script))
-        }
+        Command::Completions { shell } => printed(&completions::script(shell)),
         Command::Man { of } => {
             let mut page = Vec::new();
             let rendered = clap_mangen::Man::new(described(of)?).render(&mut page);

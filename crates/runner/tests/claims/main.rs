@@ -17,6 +17,7 @@ mod calibration;
 mod clock_locks;
 mod commands;
 mod comparing;
+mod completing;
 mod embedding;
 mod formats;
 mod golden;

@@ -41,6 +41,7 @@ pub mod worker;
 
 mod cache;
 mod calibration;
+mod chatter;
 mod clock_lock;
 mod clock_notes;
 mod compare;

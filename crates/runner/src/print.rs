@@ -16,12 +16,15 @@ pub fn width() -> usize {
     width_of(stdout())
 }
 
-/// The same of another file.
-pub fn width_of(file: impl AsFd) -> usize {
-    match rustix::termios::tcgetwinsize(file) {
-        Ok(size) if size.ws_col > 0 => size.ws_col.into(),
-        _ => WIDTH,
-    }
+/// The same of another output.
+pub fn width_of(output: impl AsFd) -> usize {
+    terminal_width(output).unwrap_or(WIDTH)
+}
+
+/// How many characters a line takes, if the output is a terminal.
+pub fn terminal_width(output: impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(output).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
 /// A reader that has gone away, such as `head`, has seen enough; anything else that keeps text from being written is an

@@ -164,7 +164,11 @@ impl Terminal {
 
     fn draw(&mut self) {
         let doing = self.doing.as_ref();
-        let doing = doing.map(|doing| (doing.stage, &*doing.case, doing.since.elapsed().as_secs_f64()));
+        let doing = doing.map(|doing| {
+            // They are the device's, whichever case came first.
+            let case = if doing.stage == Stage::Peaks { "" } else { &*doing.case };
+            (doing.stage, case, doing.since.elapsed().as_secs_f64())
+        });
         let gone = self.begun.elapsed().as_secs_f64();
         self.bar.draw(|| Told { done: self.done, of: self.of, gone, left: self.left.seconds(), doing });
     }

@@ -8,6 +8,7 @@ mod command;
 mod compare;
 mod completions;
 mod doctor;
+mod dry_run;
 mod error;
 mod list;
 mod merge;

@@ -86,7 +86,7 @@ impl fmt::Display for Stage {
             Self::Open => "preparing",
             Self::Tune => "tuning",
             Self::Judge => "checking",
-            Self::Peaks => "finding peaks",
+            Self::Peaks => "finding the device's peaks",
             Self::WarmUp => "warming up",
             Self::Measure => "measuring",
             Self::Profile => "profiling",

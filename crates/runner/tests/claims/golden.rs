@@ -34,6 +34,42 @@ fn a_table_is_as_wide_as_its_terminal() {
     }
 }
 
+/// What new users see first, on terminals of three widths: the quick start, two suites, and a file of torchao's.
+#[test]
+fn screens_are_these_to_the_letter() {
+    let root = crate::outside::root();
+    let quickstart = fs::read_to_string(root.join("configs/quickstart.yml")).unwrap() + QUICKSTART_RULES;
+    let torchao = fs::read_to_string(fixture("torchao/benchmark_config.L1.yml")).unwrap();
+    for (screen, arguments) in [
+        ("quickstart", "run quickstart.yml --device mock"),
+        ("ops", "ops --device mock --ops layer_norm,softmax,mse_loss"),
+        ("gemm", "gemm --device mock --ops gemm,stream_triad,host_device,all_reduce,attention"),
+        ("max_autotune", "run torchao.yml --device mock --recipes int4wo-32,int4wo-128,marlin"),
+    ] {
+        for columns in [80, 120, 200] {
+            let scene = Scene::new();
+            scene.write("quickstart.yml", &quickstart);
+            scene.write("torchao.yml", &torchao);
+            let shown = on_terminal(&scene, &format!("{arguments} --out out --color never"), columns);
+            compare(&format!("golden/screens/{screen}_{columns}.txt"), &shown);
+            for line in shown.lines() {
+                assert!(line.chars().count() <= columns.into(), "{screen}, {columns}: {line}");
+            }
+        }
+    }
+}
+
+/// The clock of the quick start: every verdict, and every way to have none.
+const QUICKSTART_RULES: &str = "
+mock:
+  - {match: 'linear/baseline/native', nanos: 480000, noise: 0.01}
+  - {match: 'linear/int8wo/eager', nanos: 2600000, noise: 0.02}
+  - {match: 'linear/int8wo/native', nanos: 130000, noise: 0.01}
+  - {match: 'linear/baseline/eager', nanos: 510000, noise: 0.01}
+  - {match: 'gelu/int8wo/eager', fault: mismatch}
+  - {match: 'gelu/int8wo/native', fault: error, after: 30}
+";
+
 /// What the program prints on a terminal.
 fn on_terminal(scene: &Scene, arguments: &str, columns: u16) -> String {
     Terminal::of(columns).shows(scene.command(arguments).stderr(Stdio::null()))

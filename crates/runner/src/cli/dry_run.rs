@@ -61,7 +61,7 @@ pub fn dry_run(prepared: &Prepared, format: Format) -> Result<(), CliError> {
 }
 
 /// What a predicted time takes for granted.
-const ASSUMED: &str = ", where kernels are tuned and the device's peaks are known; the first run takes longer";
+const ASSUMED: &str = ", with kernels tuned and peaks known; else longer";
 
 /// A case in one line, or in several where that would not fit into a terminal of so many characters.
 fn row(case: &Case, reason: Option<&str>, width: Option<usize>) -> String {

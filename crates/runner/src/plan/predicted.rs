@@ -7,8 +7,9 @@ use calorimeter_timing::Options;
 use std::iter::Sum;
 use std::ops::{Add, Mul};
 
-/// What a case takes besides its launches: its workload is opened and judged.
-const OPENED: f64 = 1.0;
+/// What a case takes besides its launches: its workload is opened and judged, on a GPU with kernels that are compiled.
+const OPENED_ON_CPU: f64 = 0.1;
+const OPENED_ON_GPU: f64 = 1.0;
 /// How many bytes of a case the host makes and judges in a second.
 const HOST: f64 = 5e8;
 /// What a case of the scripted device takes, whose clock runs as fast as it is read.
@@ -33,14 +34,17 @@ impl Predicted {
         }
         let (flops, bytes) = (case.flops.unwrap_or(0) as f64, case.bytes.unwrap_or(0) as f64);
         // A usual processor, and a usual GPU: what counts is the order of magnitude.
-        let (operations, traffic) = if case.device == Device::Cpu { (3e10, 1e10) } else { (1e14, 1e12) };
+        let (opened, operations, traffic) = match case.device {
+            Device::Cpu => (OPENED_ON_CPU, 3e10, 1e10),
+            _ => (OPENED_ON_GPU, 1e14, 1e12),
+        };
         let launch = (flops / operations).max(bytes / traffic);
         let windows = f64::from(timing.min_windows) * launch.max(timing.window.as_secs_f64());
         let most = timing.max_time.as_secs_f64().max(launch);
         let least = windows.max(timing.min_time.as_secs_f64()).min(most);
         let warm_up = timing.warm_up.as_secs_f64().max(launch);
         Self {
-            prepared: OPENED + bytes / HOST,
+            prepared: opened + bytes / HOST,
             measured_least: warm_up + least,
             measured_most: warm_up.max(timing.max_warm_up.as_secs_f64()) + most,
         }
@@ -138,7 +142,8 @@ mod tests {
         // A launch that takes longer than all of that is launched all the same.
         let large = Predicted::of(&case("cpu", 600_000_000_000, 1000), &timing);
         assert_eq!((large.measured_least, large.measured_most), (40.0, 40.0));
-        assert!(Predicted::of(&case("cuda:0", 600_000_000_000, 1000), &timing).usual() < small.usual() * 1.1);
+        let on_a_gpu = Predicted::of(&case("cuda:0", 600_000_000_000, 1000), &timing);
+        assert!(on_a_gpu.measured() == 2.0 && on_a_gpu.prepared > small.prepared);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A run that is followed from another terminal.
+//! How far a run is, in its own terminal and in another one.
 
 use crate::pseudo_terminal::Terminal;
 use crate::scene::{Ended, Scene, TIMING, fixture};
@@ -43,6 +43,20 @@ fn how_far_a_run_is_stands_below_its_rows() {
     run.end().ended_with(0);
     assert!(shown.contains("2/4 cases, 0:0"), "{shown}");
     assert!(shown.contains("4 cases: 4 ok"), "{shown}");
+}
+
+#[test]
+fn a_run_says_below_its_rows_what_it_is_doing_and_the_line_fits() {
+    let scene = slow();
+    for columns in [40, 100] {
+        let arguments = format!("run c.yml --out out{columns} --color never");
+        let shown = Terminal::of(columns).shows_all(&mut scene.command(&arguments));
+        let lines = shown.split(['\r', '\n', '\u{1b}']).filter(|line| line.contains("/4 cases, "));
+        let lines: Vec<&str> = lines.collect();
+        assert!(lines.iter().any(|line| line.contains("  measuring") || line.contains("  warming up")), "{shown:?}");
+        assert!(lines.iter().all(|line| line.chars().count() <= columns.into()), "{lines:?}");
+        assert!(!shown.contains("about 0"), "{shown}");
+    }
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub fn accuracy(records: &[Record], colour: Colour, width: usize) -> String {
         });
         tables[place].put(record);
     }
+    tables.iter_mut().for_each(Table::leave_out_absent);
     let parts: Vec<String> = tables.iter().flat_map(|table| table.parts(colour, width)).collect();
     parts.join("\n\n")
 }
@@ -64,6 +65,21 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// Leaves out the recipes that exist nowhere, and what is empty without them.
+    fn leave_out_absent(&mut self) {
+        let is_absent =
+            |record: Option<&&Record>| record.is_none_or(|record| record.outcome.status == Status::Unsupported);
+        let columns = &self.columns;
+        let absent = |recipe: &String| columns.iter().all(|column| is_absent(column.records.get(recipe)));
+        let (absent, recipes) = std::mem::take(&mut self.recipes).into_iter().partition(absent);
+        let absent: Vec<String> = absent;
+        self.recipes = recipes;
+        for column in &mut self.columns {
+            column.records.retain(|recipe, _| !absent.contains(recipe));
+        }
+        self.columns.retain(|column| !column.records.is_empty());
+    }
+
     /// The table, or as many of them as it takes to show all columns.
     fn parts(&self, colour: Colour, width: usize) -> Vec<String> {
         let widest = self.columns.iter().map(Column::width).max().unwrap_or(0);
@@ -99,8 +115,7 @@ impl<'a> Table<'a> {
         }
         for recipe in &self.recipes {
             let row: Vec<Option<&Record>> = columns.iter().map(|column| column.records.get(recipe).copied()).collect();
-            let exists = |record: &&Record| record.outcome.status != Status::Unsupported;
-            if row.iter().flatten().any(exists) {
+            if row.iter().any(Option::is_some) {
                 let cells = columns.iter().zip(&row).map(|(column, record)| column.cell(*record, colour));
                 let cells = cells.collect::<String>() + &tail(&row);
                 if recipe.chars().count() > recipe_width {

@@ -38,6 +38,11 @@ const SPELLINGS: [(Element, &[&str]); 9] = [
 ];
 
 impl Element {
+    /// All that can be asked for by name, the floats first.
+    pub fn known() -> impl Iterator<Item = Self> {
+        Dtype::ALL.into_iter().map(Self::Float).chain(SPELLINGS.iter().map(|(element, _)| *element))
+    }
+
     /// Bits of one number.
     pub fn bits(self) -> u32 {
         match self {

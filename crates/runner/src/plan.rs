@@ -5,9 +5,11 @@ mod group;
 mod ids;
 mod parts;
 mod planned_case;
+mod predicted;
 
 pub use group::Group;
 pub use planned_case::PlannedCase;
+pub use predicted::Predicted;
 
 use crate::entries::ResolvedEntry;
 use crate::fingerprint::fnv1a;

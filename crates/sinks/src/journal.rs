@@ -9,8 +9,10 @@
 //! [`Journal::resume`] cuts it off, both with a [`JournalWarning`]. Anything else that is wrong is an error that names the
 //! line, because a reader that skips over damage hides it.
 
+mod follow;
 pub(crate) mod format;
 
+pub use follow::{Followed, Follower};
 pub use format::{Header, Resumed, Summary};
 
 use crate::lock::{is_at, lock};

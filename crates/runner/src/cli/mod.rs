@@ -6,7 +6,9 @@ mod calibrate;
 mod ci;
 mod command;
 mod compare;
+mod completions;
 mod doctor;
+mod dry_run;
 mod error;
 mod list;
 mod merge;
@@ -18,6 +20,7 @@ mod reference;
 mod report;
 mod run;
 mod time;
+mod watch;
 
 use crate::Exit;
 use crate::clock_lock;
@@ -58,15 +61,12 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Peaks(arguments) => peaks::peaks(arguments),
         Command::Doctor(arguments) => doctor::doctor(arguments),
         Command::Docs { dir, check } => reference::docs(&dir, check),
+        Command::Watch(arguments) => watch::watch(arguments),
         Command::Report(arguments) => report::report(arguments),
         Command::Merge(arguments) => merge::join(arguments),
         Command::Render(arguments) => merge::render(arguments),
         Command::Schema => printed(&crate::dialects::schema()),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "calorimeter", &mut script);
-            printed(&String::from_utf8_lossy(&script))
-        }
+        Command::Completions { shell } => printed(&completions::script(shell)),
         Command::Man { of } => {
             let mut page = Vec::new();
             let rendered = clap_mangen::Man::new(described(of)?).render(&mut page);

@@ -1,6 +1,7 @@
 //! The devices of a machine, this one or an invented one, and what words mean among them.
 
 use super::discovered::DiscoveredDevice;
+use crate::chatter::marked;
 use crate::entries::Wanted;
 use crate::platforms::{self, Platform};
 use calorimeter_case::{Device, DeviceKind};
@@ -19,7 +20,9 @@ struct Asked {
 
 impl Asked {
     fn found(&self) -> &[DiscoveredDevice] {
-        self.found.get_or_init(|| self.platform.find())
+        // A driver that is missing something says so to whoever is there.
+        let kind = self.platform.kinds().first().map_or_else(String::new, |kind| kind.name().to_string());
+        self.found.get_or_init(|| marked(&kind, || self.platform.find()))
     }
 }
 

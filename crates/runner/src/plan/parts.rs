@@ -3,14 +3,8 @@
 use super::deal::longest_first;
 use super::{Group, Plan};
 use crate::entries::Shard;
-use calorimeter_case::{Case, Device};
-use calorimeter_timing::Options;
+use calorimeter_case::Device;
 use std::collections::HashMap;
-
-/// What a case takes besides its launches: its workload is opened, tuned and judged.
-const OPENED: f64 = 1.0;
-/// How many bytes of a case the host makes and judges in a second.
-const HOST: f64 = 5e8;
 
 impl Plan {
     /// Keeps one part. Groups stay whole, since their cases are compared. The longest are dealt out first, each to the part
@@ -37,20 +31,8 @@ impl Plan {
 
     /// How long a group takes, roughly.
     pub fn seconds(&self, group: &Group) -> f64 {
-        let timing = &self.entry(group).timing;
-        let supported = group.cases().iter().filter(|case| case.supported().is_ok());
-        supported.map(|case| seconds(&case.case(), timing)).sum()
+        self.predicted_of(group).map(|(_, predicted)| predicted.usual()).sum()
     }
-}
-
-fn seconds(case: &Case, timing: &Options) -> f64 {
-    let (flops, bytes) = (case.flops.unwrap_or(0) as f64, case.bytes.unwrap_or(0) as f64);
-    // A usual processor, and a usual GPU: what counts is the order of magnitude.
-    let (operations, traffic) = if case.device == Device::Cpu { (3e10, 1e10) } else { (1e14, 1e12) };
-    let launch = (flops / operations).max(bytes / traffic);
-    let windows = f64::from(timing.min_windows) * launch.max(timing.window.as_secs_f64());
-    let measured = windows.max(timing.min_time.as_secs_f64()).min(timing.max_time.as_secs_f64().max(launch));
-    OPENED + bytes / HOST + timing.warm_up.as_secs_f64().max(launch) + measured
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl<'a> Desk<'a> {
         records.reserve_exact(cases.saturating_sub(records.len()));
         let earlier: HashMap<CaseId, Status> =
             records.iter().map(|record| (record.case.id.clone(), record.outcome.status)).collect();
-        listener.hear(Event::Begun { cases, already: earlier.len() });
+        listener.hear(Event::Begun { cases, already: earlier.keys().cloned().collect() });
         let (turns, untold) = (BTreeMap::new(), BTreeMap::new());
         Self { journal, records, earlier, listener, turns, untold, holds_back: false, error: None }
     }

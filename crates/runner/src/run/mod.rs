@@ -30,9 +30,10 @@ pub use request::Request;
 use crate::entries::Autotune;
 use crate::environment;
 use crate::host::command_line;
-use crate::plan::Plan;
+use crate::plan::{Plan, Predicted};
 use crate::worker::Executor;
 use at_once::AtOnce;
+use calorimeter_case::{CaseId, Implementation};
 use calorimeter_sinks::Journal;
 use calorimeter_sinks::journal::{Header, JournalContents, Resumed};
 use crew::Crew;
@@ -66,6 +67,19 @@ impl Prepared {
     /// How many processes measure each case.
     pub fn launches(&self) -> u32 {
         self.request.overrides.launches.unwrap_or(1)
+    }
+
+    /// Every case that can run with its implementation and what it is predicted to take.
+    pub fn predicted(&self) -> impl Iterator<Item = (CaseId, Implementation, Predicted)> {
+        let (times, untimed) = (f64::from(self.launches()), self.request.overrides.untimed);
+        self.plan.predicted().map(move |(case, predicted)| {
+            let predicted = if untimed {
+                Predicted { prepared: predicted.prepared, ..Predicted::default() }
+            } else {
+                predicted * times
+            };
+            (case.id, case.implementation, predicted)
+        })
     }
 
     /// Runs the plan in a new directory. The listener hears how many cases there are, what is done to each, and of each record

@@ -14,7 +14,8 @@ use std::sync::{Mutex, PoisonError};
 /// The file, which has no name, shared by the run and one worker.
 pub struct Position(File);
 
-const STAGES: [Stage; 6] = [Stage::Open, Stage::Tune, Stage::Peaks, Stage::WarmUp, Stage::Measure, Stage::Profile];
+const STAGES: [Stage; 7] =
+    [Stage::Open, Stage::Tune, Stage::Peaks, Stage::WarmUp, Stage::Measure, Stage::Profile, Stage::Judge];
 
 impl Position {
     /// A new file.
@@ -98,7 +99,7 @@ mod tests {
         let run = Position::create().unwrap();
         let worker = Position::take_over(run.number()).unwrap();
         assert_eq!(run.get(), None);
-        for (case, stage) in [(0, Stage::Open), (7, Stage::Measure)] {
+        for (case, stage) in [(0, Stage::Open), (7, Stage::Measure), (7, Stage::Judge)] {
             worker.set(case, stage).unwrap();
             assert_eq!(run.get(), Some((case, stage)));
         }

@@ -4,6 +4,7 @@
 mod drawn;
 mod json_schema;
 mod outside;
+mod pseudo_terminal;
 mod readers;
 mod scene;
 
@@ -16,6 +17,7 @@ mod calibration;
 mod clock_locks;
 mod commands;
 mod comparing;
+mod completing;
 mod embedding;
 mod foreign;
 mod formats;
@@ -40,3 +42,4 @@ mod starved;
 mod torchao_files;
 mod torture;
 mod twentieth;
+mod watching;

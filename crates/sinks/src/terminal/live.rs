@@ -1,6 +1,6 @@
 //! Rows that can be printed as they come.
 
-use super::text::{self, four_digits, indented, interval, nanoseconds, operations, wrap};
+use super::text::{self, four_digits, indented, interval, listed, nanoseconds, operations, wrap};
 use super::{Colour, RECIPE_WIDTH, WIDTH, bold, group, paint};
 use calorimeter_case::record::{KernelShare, Record, Status, finite};
 use calorimeter_case::{Case, Verdict};
@@ -49,7 +49,8 @@ impl LiveTable {
 /// The two lines above a group: what its cases have in common, and the names of the columns.
 pub fn heading(case: &Case, colour: Colour, width: usize) -> String {
     let shape = match case.shape_name.as_str() {
-        "" => case.shape.to_string(),
+        // It was written down as it is.
+        "" | "custom" => case.shape.to_string(),
         name => format!("{} ({name})", case.shape),
     };
     let output = case.output.map_or_else(String::new, |output| format!("-{output}"));
@@ -141,15 +142,15 @@ fn measured(record: &Record, recipe: &str, colour: Colour, width: usize) -> Stri
     if record.time.converged == Some(false) {
         notes.push("not converged");
     }
-    let notes = notes.join(", ");
     let line = cells.line(width);
     let taken = line.chars().count() - cells.verdict.invisible;
+    let joined = notes.join(", ");
     if notes.is_empty() {
         line
-    } else if !is_narrow(width) && taken + 2 + notes.chars().count() <= width {
-        format!("{line}  {notes}")
+    } else if !is_narrow(width) && taken + 2 + joined.chars().count() <= width {
+        format!("{line}  {joined}")
     } else {
-        format!("{line}\n{}", indented(&notes, 4, width))
+        format!("{line}\n{}", listed(&notes, 4, width))
     }
 }
 
@@ -253,10 +254,7 @@ impl Cells<'_> {
         let weights = if is_operator { weights + " GB/s" } else { weights };
         let figures = [(self.rate, rate.clone()), (self.sqnr, format!("SQNR {}", self.sqnr)), (self.weights, weights)];
         let told = figures.into_iter().filter(|(cell, _)| *cell != "-").map(|(_, told)| told);
-        let mut told: Vec<String> = told.collect();
-        // Where the rate is in GB/s it stands there twice.
-        told.dedup();
-        told
+        told.collect()
     }
 }
 
@@ -291,6 +289,8 @@ fn verdict(verdict: Verdict, colour: Colour) -> Painted {
 fn rate(record: &Record) -> String {
     match (record.rates.tflops.and_then(finite), record.rates.gbps.and_then(finite)) {
         (Some(tflops), _) if tflops > 0.0 => operations(tflops),
+        // A column of its own has it.
+        _ if record.case.mode.is_operator() => "-".into(),
         (_, Some(gbps)) => format!("{} GB/s", four_digits(gbps)),
         _ => "-".into(),
     }

@@ -5,6 +5,7 @@ use super::open::open;
 use super::prime::prime;
 use super::state::{Arm, OpenWorkload, Unjudged, drop_comparisons_with_refused, refused};
 use crate::platforms;
+use crate::worker::event::Stage;
 use crate::worker::operands::{Content, Operands};
 use crate::worker::poison::{Poisoned, guarded};
 use crate::worker::protocol::AssignedCase;
@@ -28,6 +29,7 @@ pub fn try_out(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Record,
     let outputs =
         prime(assigned, &mut opened, &mut record, Content::Gate, scene).map_err(|error| refused(case, error))?;
     let OpenWorkload { workload, treatment, .. } = opened;
+    scene.listener.touch(&case.id, Stage::Judge);
     let judged = Judging { workload: &*workload, treatment: &treatment, content: Content::Gate, whose: String::new() };
     judged.compare(&outputs, &mut record, scene.operands).map_err(|error| refused(case, error))?;
     Ok(record)
@@ -41,6 +43,7 @@ pub fn judge(
     scene: &mut Scene<'_>,
 ) -> Result<(), ZooError> {
     let OpenWorkload { workload, treatment, .. } = open;
+    scene.listener.touch(&record.case.id, Stage::Judge);
     let operands = &mut *scene.operands;
     let judging = Judging { workload: &**workload, treatment, content: Content::Timed, whose: String::new() };
     let kernel_rel_l2 = judging.compare(outputs, record, operands)?;
@@ -107,6 +110,7 @@ pub fn judge_again(arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poison
     for Arm { job, record, unjudged, .. } in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
         let (id, mut unjudged) = (record.case.id.clone(), std::mem::take(unjudged));
         let workload = job.0.as_mut();
+        scene.listener.touch(&id, Stage::Judge);
         let judged = guarded(&id, || -> Result<(), ZooError> {
             let mut sets = Sets { workload, record, operands: &mut *scene.operands, unjudged: &mut unjudged };
             sets.kept()?;

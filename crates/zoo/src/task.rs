@@ -172,7 +172,7 @@ impl Task {
     /// Rows that a pass of training is given.
     pub fn tokens(&self) -> Option<u64> {
         match self {
-            Self::Model(_) => None,
+            Self::Model(_) | Self::Foreign(_) => None,
             Self::Operator(OperatorProblem { operator, spec, .. }) => operator.tokens(spec),
         }
     }

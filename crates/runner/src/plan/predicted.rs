@@ -29,7 +29,7 @@ pub struct Predicted {
 impl Predicted {
     /// One case, in one process.
     pub fn of(case: &Case, timing: &Options) -> Self {
-        if case.device == Device::Mock {
+        if matches!(case.device, Device::Mock(_)) {
             return Self { prepared: SCRIPTED, ..Self::default() };
         }
         let (flops, bytes) = (case.flops.unwrap_or(0) as f64, case.bytes.unwrap_or(0) as f64);

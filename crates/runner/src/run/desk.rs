@@ -17,8 +17,8 @@ pub struct Desk<'a> {
     pub listener: &'a mut dyn Listener,
     /// When the turn of the group came that a device measures.
     turns: BTreeMap<Device, String>,
-    /// What is on disk and not told yet, device by device, where devices work at the same time: whoever reads along sees
-    /// the cases that are compared beside each other.
+    /// What is on disk and not told yet, device by device, where devices work at the same time: whoever reads along
+    /// sees the cases that are compared beside each other.
     untold: BTreeMap<Device, Vec<Event>>,
     holds_back: bool,
     /// Why records can no longer be put on disk.

@@ -132,7 +132,7 @@ impl<A: Architecture> TrainedModel<A> {
     fn loud_groups(&self, spec: &Spec) -> u64 {
         let Sides { rows, .. } = self.model.sides(spec);
         let groups = rows.div_ceil(GROUP as u64);
-        let of_group = 3 * self.multiply_adds(spec) / groups;
+        let of_group = (self.multiply_adds(spec) / groups).saturating_mul(3);
         (self.budget / of_group.max(1)).clamp(FEWEST, groups.max(FEWEST)).min(groups)
     }
 
@@ -140,9 +140,14 @@ impl<A: Architecture> TrainedModel<A> {
         loud_rows::of(self.model.sides(spec).rows, self.loud_groups(spec))
     }
 
+    /// How many there are, without listing them: a size may be beyond every machine. The last group may have fewer.
+    fn loud_count(&self, spec: &Spec) -> u64 {
+        self.loud_groups(spec).saturating_mul(GROUP as u64).min(self.model.sides(spec).rows)
+    }
+
     /// Whether a reference knows all rows.
     fn is_whole(&self, spec: &Spec) -> bool {
-        self.loud_rows(spec).len() as u64 == self.model.sides(spec).rows
+        self.loud_groups(spec) == self.model.sides(spec).rows.div_ceil(GROUP as u64)
     }
 }
 
@@ -170,7 +175,7 @@ impl<A: Architecture> Signature for TrainedModel<A> {
             Given::Input => Operand::normal(rows, input, spec.element),
             Given::GradOutput => {
                 // Under which gradients of weights are about as large as moments, behind slopes and layers that take away some.
-                let loud = self.loud_rows(spec).len() as u64;
+                let loud = self.loud_count(spec);
                 let edge = 2.0 * (3.0 / loud.max(output) as f32).sqrt();
                 let fill = match self.is_whole(spec) {
                     true => Fill::Around(edge),

@@ -14,7 +14,7 @@ use calorimeter_recipes::{Dtype, Element, Float8Training};
 
 impl<A: Architecture> Exact for TrainedModel<A> {
     fn depth(&self, spec: &Spec, _: usize) -> u64 {
-        if self.pass.is_optimiser() { 4 } else { self.loud_rows(spec).len() as u64 }
+        if self.pass.is_optimiser() { 4 } else { self.loud_count(spec) }
     }
 
     fn sample(&self, spec: &Spec, output: usize, slot: &Slot) -> Sample {
@@ -74,7 +74,7 @@ impl<A: Architecture> TrainedModel<A> {
         let (roundings, depth) = match made {
             Made::Output => (forward, deep),
             Made::GradInput => (forward + back, deep + wide),
-            _ => (forward + back, deep + self.loud_rows(spec).len() as u64),
+            _ => (forward + back, deep + self.loud_count(spec)),
         };
         // Of an operand in float8 both scales are rounded, too.
         let products = layers.len() as u32 * if there { 1 } else { 2 };

@@ -26,9 +26,11 @@ FOLLOWED = ["baseline", "float8dq-tensor", "float8dq-row"]
 # ---------------------------------------------------------------- Calorimeter
 
 
-def by_calorimeter(binary, model, max_time):
+def by_calorimeter(binary, model, max_time, recipes=()):
     """Microseconds of each measured case of one model, by recipe and implementation."""
     config = {"device": "cuda", "timing": {"max_time": max_time}, "models": [model]}
+    if recipes:
+        config["recipes"] = list(recipes)
     with tempfile.TemporaryDirectory() as folder:
         # JSON is YAML.
         (Path(folder) / "c.yml").write_text(json.dumps(config))
@@ -48,9 +50,9 @@ def by_calorimeter(binary, model, max_time):
     return found
 
 
-def linear(side, recipes, implementations):
+def linear(side, implementations):
     shapes = [{"name": "custom", "shapes": [[side] * 3]}]
-    return {"model": "linear", "dtype": "bf16", "recipes": recipes, "implementations": implementations, "shapes": shapes}
+    return {"model": "linear", "dtype": "bf16", "implementations": implementations, "shapes": shapes}
 
 
 def e4m3(side, implementations):
@@ -119,13 +121,13 @@ def main():
     binary, side, most = str(Path(arguments.binary).resolve()), arguments.side, arguments.max_time
     print(f"{side}³, microseconds", flush=True)
     by_torch(side, arguments.seconds)
-    show("alone", by_calorimeter(binary, linear(side, ["baseline"], ["native"]), most), FOLLOWED)
+    show("alone", by_calorimeter(binary, linear(side, ["native"]), most, ["baseline"]), FOLLOWED)
     show("gemm_simple e4m3, alone", by_calorimeter(binary, e4m3(side, ["native"]), most), FOLLOWED)
-    show("first of eight", by_calorimeter(binary, linear(side, ARMS, ["native"]), most), FOLLOWED)
-    show("last of eight", by_calorimeter(binary, linear(side, ARMS[::-1], ["native"]), most), FOLLOWED)
+    show("first of eight", by_calorimeter(binary, linear(side, ["native"]), most, ARMS), FOLLOWED)
+    show("last of eight", by_calorimeter(binary, linear(side, ["native"]), most, ARMS[::-1]), FOLLOWED)
     by_torch(side, arguments.seconds)
     if arguments.eager:
-        show("beside eager", by_calorimeter(binary, linear(side, ["baseline"], ["eager", "native"]), most), FOLLOWED)
+        show("beside eager", by_calorimeter(binary, linear(side, ["eager", "native"]), most, ["baseline"]), FOLLOWED)
         show("gemm_simple e4m3, beside eager", by_calorimeter(binary, e4m3(side, ["eager", "native"]), most), FOLLOWED)
 
 

@@ -24,7 +24,8 @@ pub struct Case {
     /// What shares a scale while a layer is trained, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Name>,
-    /// Which kernels: `eager`, `fused`, `cube`, `native`.
+    /// Which kernels: `eager`, `fused`, `cube`, `native`, or the name of a program that is not ours.
+    #[serde(deserialize_with = "recorded")]
     pub implementation: Implementation,
     /// The device with its index, e.g. `cuda:0`.
     pub device: Device,
@@ -40,6 +41,9 @@ pub struct Case {
     pub shape: Axes,
     /// What the time means: `device-cold`, `host-e2e`, …
     pub regime: Regime,
+    /// Rows that a pass of training is given, each a token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
     /// Floating-point operations of one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops: Option<u64>,
@@ -87,6 +91,11 @@ impl Case {
         self.recipe == Self::BASELINE && self.sparsity.is_none()
     }
 
+    /// Bytes of one buffer set, where it has any: all that work of others is given, the least traffic of everything else.
+    pub fn set_bytes(&self) -> Option<u64> {
+        if self.mode.is_foreign() { self.memory_bytes } else { self.bytes }
+    }
+
     /// The recipe with the sparsity laid over it, e.g. `int8wo+semi-sparse`.
     pub fn variant(&self) -> String {
         variant(self.recipe, self.sparsity)
@@ -119,6 +128,7 @@ impl Default for Case {
             shape_name: String::new(),
             shape: Axes::default(),
             regime: Regime::default(),
+            tokens: None,
             flops: None,
             bytes: None,
             published: None,
@@ -148,6 +158,10 @@ pub struct Export {
     pub metrics_dir: Option<String>,
 }
 
+fn recorded<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Implementation, D::Error> {
+    String::deserialize(deserializer).map(|name| Implementation::recorded(&name))
+}
+
 fn is_false(value: &bool) -> bool {
     !value
 }
@@ -166,7 +180,7 @@ impl Case {
             name: "mode",
             field: "mode",
             unit: "",
-            doc: "`inference`; for operators the name of their suite",
+            doc: "`inference`; for operators the name of their suite; `foreign`",
             read: Read::Text(|case| Some(case.mode.name())),
         },
         Column {
@@ -201,7 +215,7 @@ impl Case {
             name: "implementation",
             field: "implementation",
             unit: "",
-            doc: "`eager`, `fused`, `cube`, `native`",
+            doc: "`eager`, `fused`, `cube`, `native`, or the name of a [program that is not ours](foreign.md)",
             read: Read::Text(|case| Some(case.implementation.name().as_str())),
         },
         Column {
@@ -359,6 +373,7 @@ impl Case {
 
     /// Its fields that no column shows.
     pub const JOURNAL_ONLY: &'static [Field] = &[
+        Field { name: "tokens", kind: "whole number", doc: "rows that a pass of training is given, each a token" },
         Field { name: "percentiles", kind: "true, or absent", doc: "percentiles of single launches were asked for" },
         Field { name: "peak_memory", kind: "true, or absent", doc: "the peaks of memory alone were asked for" },
         Field {

@@ -14,8 +14,8 @@ pub enum Device {
     Metal(u16),
     /// This machine's processor.
     Cpu,
-    /// Nothing: times come from a script.
-    Mock,
+    /// Nothing: times come from a script. The first is written without its index.
+    Mock(u16),
     /// One of a kind that another crate has registered.
     Other(Name, u16),
 }
@@ -28,7 +28,7 @@ impl Device {
             Self::Vulkan(_) => DeviceKind::Vulkan,
             Self::Metal(_) => DeviceKind::Metal,
             Self::Cpu => DeviceKind::Cpu,
-            Self::Mock => DeviceKind::Mock,
+            Self::Mock(_) => DeviceKind::Mock,
             Self::Other(name, _) => DeviceKind::Other(name),
         }
     }
@@ -95,20 +95,21 @@ impl DeviceKind {
         }
     }
 
-    /// Its device of an index. There is one processor, and one script.
+    /// Its device of an index. There is one processor.
     pub fn device(self, index: u16) -> Device {
         match self {
             Self::Cuda => Device::Cuda(index),
             Self::Vulkan => Device::Vulkan(index),
             Self::Metal => Device::Metal(index),
             Self::Cpu => Device::Cpu,
-            Self::Mock => Device::Mock,
+            Self::Mock => Device::Mock(index),
             Self::Other(name) => Device::Other(name, index),
         }
     }
 
-    fn is_counted(self) -> bool {
-        !matches!(self, Self::Cpu | Self::Mock)
+    /// Whether a machine may have several of its devices.
+    pub fn is_counted(self) -> bool {
+        self != Self::Cpu
     }
 }
 
@@ -130,7 +131,8 @@ impl fmt::Display for Device {
             Self::Cuda(index) | Self::Vulkan(index) | Self::Metal(index) | Self::Other(_, index) => {
                 write!(f, "{}:{index}", self.kind())
             }
-            Self::Cpu | Self::Mock => self.kind().fmt(f),
+            Self::Mock(index @ 1..) => write!(f, "{}:{index}", self.kind()),
+            Self::Cpu | Self::Mock(0) => self.kind().fmt(f),
         }
     }
 }
@@ -175,8 +177,11 @@ mod tests {
             ("vulkan", Device::Vulkan(0)),
             ("mps", Device::Metal(0)),
             ("cpu", Device::Cpu),
+            ("mock", Device::Mock(0)),
+            ("mock:1", Device::Mock(1)),
         ] {
             assert_eq!(name.parse(), Ok(expected));
+            assert_eq!(expected.to_string().parse(), Ok(expected));
         }
         for name in ["cud", "cuda:", "cuda:-1", "cuda:x", "cpu:0", "tpu", ""] {
             assert!(name.parse::<Device>().is_err(), "{name}");

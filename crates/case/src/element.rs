@@ -25,7 +25,7 @@ pub enum Element {
 }
 
 /// Each small type with its short name first, then every other accepted spelling.
-const SPELLINGS: [(Element, &[&str]); 8] = [
+const SPELLINGS: [(Element, &[&str]); 9] = [
     (Element::E4m3, &["e4m3", "float8", "fp8", "float8_e4m3fn", "float8_e4m3", "torch.float8_e4m3fn"]),
     (Element::E5m2, &["e5m2", "float8_e5m2", "torch.float8_e5m2"]),
     (Element::E3m2, &["e3m2", "float6_e3m2fn"]),
@@ -33,10 +33,16 @@ const SPELLINGS: [(Element, &[&str]); 8] = [
     (Element::E8m0, &["e8m0", "float8_e8m0fnu"]),
     (Element::Signed(8), &["i8", "int8", "torch.int8"]),
     (Element::Signed(4), &["i4", "int4"]),
+    (Element::Unsigned(8), &["u8", "uint8", "torch.uint8"]),
     (Element::Signed(32), &["i32", "int32", "torch.int32"]),
 ];
 
 impl Element {
+    /// All that can be asked for by name, the floats first.
+    pub fn known() -> impl Iterator<Item = Self> {
+        Dtype::ALL.into_iter().map(Self::Float).chain(SPELLINGS.iter().map(|(element, _)| *element))
+    }
+
     /// Bits of one number.
     pub fn bits(self) -> u32 {
         match self {

@@ -45,7 +45,9 @@ impl fmt::Display for Identity<'_> {
         if let Some(output) = self.output {
             write!(f, "-{output}")?;
         }
-        write!(f, "/{}", self.axes)?;
+        if self.axes.iter().next().is_some() {
+            write!(f, "/{}", self.axes)?;
+        }
         if self.regime != Regime::default() {
             write!(f, "/{}", self.regime)?;
         }

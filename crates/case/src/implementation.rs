@@ -40,6 +40,11 @@ impl Implementation {
         Ok(Self::Other(name))
     }
 
+    /// One by the name that a record has: that of a program which knew others is taken as it is.
+    pub fn recorded(name: &str) -> Self {
+        name.parse().unwrap_or_else(|_| Self::Other(name.to_owned().into()))
+    }
+
     /// Its name.
     pub const fn name(self) -> Name {
         match self {
@@ -93,6 +98,18 @@ crate::written_as_a_name!(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_may_name_one_that_is_not_known_here() {
+        let case = serde_json::json!({
+            "id": "x", "mode": "foreign", "workload": "add", "recipe": "baseline", "implementation": "old.so", "device": "cpu",
+            "dtype": "u8", "shape_name": "", "shape": {}, "regime": "device-hot",
+        });
+        let case: crate::Case = serde_json::from_value(case).unwrap();
+        assert_eq!(case.implementation, Implementation::Other("old.so".into()));
+        assert_eq!(serde_json::to_value(&case).unwrap()["implementation"], "old.so");
+        assert_eq!(Implementation::recorded("native"), Implementation::Native);
+    }
 
     #[test]
     fn a_registered_one_is_read_back_and_told_from_ours() {

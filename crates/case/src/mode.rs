@@ -24,11 +24,13 @@ pub enum Suite {
     Elsewhere,
     /// What other crates add.
     Custom,
+    /// Programs of others: commands, shared libraries, CUDA C++ kernels.
+    Foreign,
 }
 
 impl Suite {
     /// Every suite.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Gemm,
         Self::Ops,
         Self::Fusion,
@@ -37,6 +39,7 @@ impl Suite {
         Self::Training,
         Self::Elsewhere,
         Self::Custom,
+        Self::Foreign,
     ];
 
     /// Its name.
@@ -50,6 +53,7 @@ impl Suite {
             Self::Training => "training",
             Self::Elsewhere => "elsewhere",
             Self::Custom => "custom",
+            Self::Foreign => "foreign",
         }
     }
 }
@@ -83,6 +87,11 @@ impl Mode {
             Self::Training => "training",
             Self::Operator(suite) => suite.name(),
         }
+    }
+
+    /// Whether it is work of others, whose implementations have names of their own.
+    pub fn is_foreign(self) -> bool {
+        self == Self::Operator(Suite::Foreign)
     }
 
     /// Whether it is an operator for which there are no recipes.

@@ -181,7 +181,7 @@ mod tests {
 
     fn held(name: &str, clock: &str, folder: &Path) -> (Scripted, Result<Locks, String>) {
         let (scripted, mut locks) = (Scripted::default(), Locks::default());
-        let device = DiscoveredDevice::named(Device::Mock, name);
+        let device = DiscoveredDevice::named(Device::Mock(0), name);
         let added = locks.add(&device, clock.parse().unwrap(), Box::new(scripted.clone()), folder);
         (scripted, added.map(|()| locks))
     }

@@ -27,7 +27,7 @@ pub fn peaks(path: &Path) -> Result<(), String> {
 
 /// Noise, as verdicts go by it.
 pub fn noise(path: &Path) -> Result<(), String> {
-    let floor = Floor::kept(path, &DiscoveredDevice::named(Device::Mock, "mock"));
+    let floor = Floor::kept(path, &DiscoveredDevice::named(Device::Mock(0), "mock"));
     assert!((0.01..1.0).contains(&floor.margin(0.01)), "{floor:?}");
     floor.note.map_or(Ok(()), Err)
 }

@@ -41,6 +41,7 @@ pub mod worker;
 
 mod cache;
 mod calibration;
+mod chatter;
 mod clock_lock;
 mod clock_notes;
 mod compare;
@@ -55,6 +56,7 @@ mod print;
 mod program;
 mod progress;
 mod regimes;
+mod rough_time;
 mod selftest;
 mod shown;
 mod suite_speedups;

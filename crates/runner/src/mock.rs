@@ -29,6 +29,8 @@ pub struct Rule {
     pub after: u64,
     /// Real milliseconds that each launch sleeps.
     pub sleep_ms: u64,
+    /// How many times as long a launch takes while other devices work.
+    pub in_company: f64,
 }
 
 /// An expression that is none is refused while its place in the file is known.
@@ -41,7 +43,17 @@ fn expression<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Strin
 impl Default for Rule {
     fn default() -> Self {
         let Script { nanos, noise, fixed, .. } = Script::default();
-        Self { pattern: String::new(), nanos, noise, fixed, seed: 0, fault: None, after: 0, sleep_ms: 0 }
+        Self {
+            pattern: String::new(),
+            nanos,
+            noise,
+            fixed,
+            seed: 0,
+            fault: None,
+            after: 0,
+            sleep_ms: 0,
+            in_company: 1.0,
+        }
     }
 }
 
@@ -69,6 +81,8 @@ pub enum Fault {
     Mismatch,
     /// The launch allocates memory without end.
     ExhaustMemory,
+    /// The device is gone: the process ends before it touches the case.
+    Lost,
 }
 
 impl Rule {
@@ -82,6 +96,13 @@ impl Rule {
             }
         }
         Ok(Self::default())
+    }
+
+    /// Ends the process where the device of a case is gone.
+    pub fn lose(rules: &[Self], id: &str) {
+        if Self::of(rules, id).is_ok_and(|rule| rule.fault == Some(Fault::Lost)) {
+            std::process::exit(1);
+        }
     }
 
     /// The script of a case's clock: the same for the same id.
@@ -131,7 +152,8 @@ impl MockWorkload {
                     std::hint::black_box(&hoard);
                 }
             }
-            Fault::Mismatch => {}
+            // What is lost is lost before anything is launched.
+            Fault::Mismatch | Fault::Lost => {}
         }
         Ok(())
     }

@@ -228,7 +228,7 @@ fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
     // What the mock device does here: noise of a percent.
     let mock = vec![Rule { noise: 0.01, ..Rule::default() }];
     let (device, seed) = (found.facts(), u64::from(index));
-    Assignment { cases, device, folder: None, timing: Some(timing), seed, mock }
+    Assignment { cases, foreign: None, device, folder: None, timing: Some(timing), seed, mock, in_company: false }
 }
 
 /// Keeps the records of one comparison.
@@ -281,7 +281,7 @@ mod tests {
             Compared { case: Case::default(), stopwatch: "wall".into(), speedups }
         };
         let nothing = || Compared { case: Case::default(), stopwatch: "wall".into(), speedups: Vec::new() };
-        let device = DiscoveredDevice::named(Device::Mock, "mock");
+        let device = DiscoveredDevice::named(Device::Mock(0), "mock");
         // Of three workloads one cannot be timed here at all.
         let of = |middle| {
             summary(

@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn noise_holds_for_one_device_one_driver_one_policy_and_a_month() {
-        let found = DiscoveredDevice { driver: "1.0".into(), ..DiscoveredDevice::named(Device::Mock, "a GPU") };
+        let found = DiscoveredDevice { driver: "1.0".into(), ..DiscoveredDevice::named(Device::Mock(0), "a GPU") };
         let (now, days) = (host::now(), |days| (host::now() - TimeDelta::days(days)).to_rfc3339());
         let noise = Noise {
             version: VERSION,

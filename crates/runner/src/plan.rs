@@ -1,12 +1,15 @@
 //! What will be measured, in which order: a pure function of resolved entries.
 
+mod deal;
 mod group;
 mod ids;
 mod parts;
 mod planned_case;
+mod predicted;
 
 pub use group::Group;
 pub use planned_case::PlannedCase;
+pub use predicted::Predicted;
 
 use crate::entries::ResolvedEntry;
 use crate::fingerprint::fnv1a;
@@ -26,8 +29,19 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans resolved entries; a filter keeps the cases whose id it matches, and the baselines they are compared with.
+    /// Plans resolved entries; a filter keeps the cases whose id it matches, and the baselines they are compared with. Which
+    /// device of several has a case does not depend on the filter, which may be about devices.
     pub fn new(entries: Vec<ResolvedEntry>, filter: Option<&Regex>) -> Self {
+        let mut plan = Self::as_they_are(Self::deal(entries));
+        if let Some(filter) = filter {
+            plan.groups.iter_mut().for_each(|group| group.keep(filter));
+            plan.groups.retain(|group| !group.is_empty());
+        }
+        plan
+    }
+
+    /// Every case of entries, each on the device of its entry.
+    fn as_they_are(entries: Vec<ResolvedEntry>) -> Self {
         let entries: Arc<[ResolvedEntry]> = entries.into();
         let mut ids = IdsAndReasons::default();
         let mut groups = Vec::with_capacity(entries.iter().map(|entry| entry.tasks.len() * entry.regimes.len()).sum());
@@ -38,10 +52,6 @@ impl Plan {
                     groups.push(Group::new(&place, &mut ids));
                 }
             }
-        }
-        if let Some(filter) = filter {
-            groups.iter_mut().for_each(|group| group.keep(filter));
-            groups.retain(|group| !group.is_empty());
         }
         Self { entries, groups }
     }
@@ -95,9 +105,10 @@ impl Plan {
         &self.entries[group.entry]
     }
 
-    /// The devices that cases run on.
+    /// The devices that cases run on, and those that share the work and have none.
     pub fn devices(&self) -> Vec<Device> {
         let mut devices: Vec<Device> = self.groups.iter().map(|group| self.entry(group).device).collect();
+        devices.extend(self.entries.iter().flat_map(|entry| &entry.fleet));
         devices.sort_unstable();
         devices.dedup();
         devices
@@ -160,6 +171,7 @@ mod tests {
                 calorimeter_zoo::Subject::Operator(operator) => {
                     (operator.info().axes, crate::dialects::default_element(operator))
                 }
+                calorimeter_zoo::Subject::Foreign(_) => continue,
             };
             for size in [1 << 16, 1 << 20, 1 << 24, 1 << 31, 1 << 40, u64::MAX] {
                 for large in (0..axes.len()).map(Some).chain([None]) {

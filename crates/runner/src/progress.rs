@@ -1,13 +1,21 @@
 //! What the terminal shows while a run goes on: records on standard output, progress on standard error.
 
+mod bar;
+mod left;
+mod line;
+
+pub use bar::Bar;
+pub use line::Told;
+
 use crate::clock_lock;
 use crate::print::{print, width};
-use crate::shown::shown;
+use crate::run::Prepared;
 use crate::tell::tell;
 use crate::worker::{Event, Listener, Stage};
+use calorimeter_case::CaseId;
 use calorimeter_sinks::Record;
 use calorimeter_sinks::terminal::{Colour, LiveTable};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use left::Left;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -46,14 +54,31 @@ pub fn interrupted() -> bool {
 pub struct Terminal {
     format: Format,
     table: Option<LiveTable>,
-    bar: ProgressBar,
-    drawn: Instant,
+    bar: Bar,
+    /// Cases that have ended, of so many.
+    done: u64,
+    of: u64,
+    /// Devices that are at work.
+    devices: usize,
+    left: Left,
+    begun: Instant,
+    /// When something was heard last.
+    heard: Instant,
+    doing: Option<Doing>,
     /// The first record that could not be printed ends the printing, not the run.
     printed: std::io::Result<()>,
 }
 
-/// How often the bar's text changes.
-const REDRAW: Duration = Duration::from_millis(100);
+/// What is being done to a case, and since when.
+struct Doing {
+    stage: Stage,
+    since: Instant,
+    case: CaseId,
+    shown: Instant,
+}
+
+/// How long the line names a case: those that are measured take turns.
+const NAMED: Duration = Duration::from_secs(1);
 
 impl Terminal {
     /// Progress is shown only where standard error is a terminal.
@@ -63,19 +88,38 @@ impl Terminal {
 
     /// The same for a table that is printed when all its records are there.
     pub fn without_rows(format: Format) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        Self { format, table: None, bar, drawn: Instant::now(), printed: Ok(()) }
+        let now = Instant::now();
+        Self {
+            format,
+            table: None,
+            bar: Bar::new(),
+            done: 0,
+            of: 0,
+            devices: 1,
+            left: Left::default(),
+            begun: now,
+            heard: now,
+            doing: None,
+            printed: Ok(()),
+        }
+    }
+
+    /// The same for a run of which it is predicted how long it takes.
+    pub fn expecting(self, run: &Prepared) -> Self {
+        // Nobody waits for what nobody sees.
+        let left = if self.bar.is_seen() { Left::of(run.predicted()) } else { Left::default() };
+        Self { left, ..self }
     }
 
     /// Takes the bar away, and answers whether all was printed.
     pub fn finish(self) -> std::io::Result<()> {
-        self.bar.finish_and_clear();
+        self.bar.clear();
         self.printed
     }
 
     fn print(&mut self, text: &str) {
         if self.printed.is_ok() {
-            self.printed = self.bar.suspend(|| print(&format!("{text}\n")));
+            self.printed = self.bar.aside(|| print(&format!("{text}\n")));
         }
     }
 }
@@ -83,8 +127,9 @@ impl Terminal {
 impl Listener for Terminal {
     fn hear(&mut self, event: Event) {
         match event {
-            Event::Begun { cases, already } => self.begin(cases, already),
-            Event::Touched { case, stage } => self.touched(&case, stage),
+            Event::Begun { cases, already } => self.begin(cases, &already),
+            Event::Touched { case, stage } => self.touched(case, stage),
+            Event::AtWork(at) => self.devices = at.len(),
             Event::Ended(record) => self.ended(&record),
             Event::Saw { .. } => {}
         }
@@ -96,23 +141,47 @@ impl Listener for Terminal {
 }
 
 impl Terminal {
-    fn begin(&mut self, cases: usize, already: usize) {
-        let template = "{bar:30} {pos}/{len} cases, {elapsed_precise} gone, about {eta} left  {wide_msg}";
-        self.bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
-        self.bar.set_length(cases as u64);
-        self.bar.set_position(already as u64);
-        self.bar.reset_eta();
-        if already > 0 {
-            tell!("{already} of {cases} cases are done already");
+    fn begin(&mut self, cases: usize, already: &[CaseId]) {
+        (self.done, self.of, self.begun) = (already.len() as u64, cases as u64, Instant::now());
+        self.heard = self.begun;
+        already.iter().for_each(|case| self.left.end(case, false));
+        if !already.is_empty() {
+            tell!("{} of {cases} cases are done already", already.len());
         }
     }
 
-    fn touched(&mut self, id: &str, stage: Stage) {
-        let tuning = stage == Stage::Tune || stage == Stage::Open;
-        if tuning || self.drawn.elapsed() >= REDRAW {
-            self.drawn = Instant::now();
-            self.bar.set_message(shown(&format!("{stage} {id}")).into_owned());
+    fn touched(&mut self, case: CaseId, stage: Stage) {
+        let now = Instant::now();
+        // As the pool charges it: what passed belongs to the case that is touched now.
+        self.left.spend(&case, stage, now.duration_since(self.heard).as_secs_f64());
+        self.heard = now;
+        match &mut self.doing {
+            Some(doing) if doing.stage == stage => {
+                if now.duration_since(doing.shown) >= NAMED {
+                    (doing.case, doing.shown) = (case, now);
+                }
+            }
+            doing => *doing = Some(Doing { stage, since: now, case, shown: now }),
         }
+        self.draw();
+    }
+
+    fn draw(&mut self) {
+        let doing = self.doing.as_ref();
+        let doing = doing.map(|doing| {
+            // They are the device's, whichever case came first.
+            let case = if doing.stage == Stage::Peaks { "" } else { &*doing.case };
+            (doing.stage, case, doing.since.elapsed().as_secs_f64())
+        });
+        let gone = self.begun.elapsed().as_secs_f64();
+        self.bar.draw(|| Told {
+            done: self.done,
+            of: self.of,
+            devices: self.devices,
+            gone,
+            left: self.left.seconds(),
+            doing,
+        });
     }
 
     fn ended(&mut self, record: &Record) {
@@ -128,6 +197,8 @@ impl Terminal {
                 }
             }
         }
-        self.bar.inc(1);
+        self.left.end(&record.case.id, record.is_ok());
+        (self.done, self.heard) = (self.done + 1, Instant::now());
+        self.draw();
     }
 }

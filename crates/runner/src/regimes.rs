@@ -3,6 +3,7 @@
 use crate::platforms::{self, Choice};
 use calorimeter_case::{Clock, Device, Implementation, Regime};
 use calorimeter_timing::{EndToEnd, Enqueue, Failure, Work};
+use calorimeter_zoo::foreign::ForeignProblem;
 use calorimeter_zoo::{Machines, Setup};
 
 /// Whether a regime exists for an implementation on a device; the error says why not.
@@ -18,6 +19,27 @@ pub fn supported(regime: Regime, implementation: Implementation, device: Device)
         )),
         _ => Ok(()),
     }
+}
+
+/// Whether a regime exists for a program that is not ours; the error says which does.
+pub fn supported_of_others(
+    regime: Regime,
+    problem: &ForeignProblem,
+    implementation: Implementation,
+    device: Device,
+) -> Result<(), String> {
+    let platform = platforms::of(device);
+    if problem.is_a_kernel(implementation) || regime.clock() == Clock::Waiting {
+        return Ok(());
+    }
+    let time = Regime::HostE2e;
+    if problem.is_a_process(implementation) {
+        return Err(format!("{regime}: a command is started and waited for; {time} is its time"));
+    }
+    if platform.is_synchronous() || platform.is_scripted() {
+        return Ok(());
+    }
+    Err(format!("{regime}: a library is called by the host, which waits for it; on {device} {time} is its time"))
 }
 
 // ANCHOR: stopwatch

@@ -10,8 +10,10 @@
 //! line, because a reader that skips over damage hides it.
 
 mod blocks;
+mod follow;
 pub(crate) mod format;
 
+pub use follow::{Followed, Follower};
 pub use format::{Header, Resumed, Summary};
 
 use crate::brief::Brief;

@@ -5,6 +5,7 @@
 //! [`WIDTH`] characters. Colour only underlines what the words say. No text ends in a line feed.
 
 mod accuracy;
+mod column;
 mod live;
 mod operators;
 mod summary;
@@ -22,6 +23,9 @@ use calorimeter_case::Case;
 pub const WIDTH: usize = 120;
 
 const RECIPE_WIDTH: usize = 20;
+
+/// Said where the intervals of the fastest overlap.
+const NOBODY: &str = "even";
 
 /// Whether to write ANSI colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,6 +244,8 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
     fn the_summary_counts_names_the_winners_and_gathers_like_causes() {
         let mut records = records();
         records.push(ok("int8wo", "eager", 5.0));
+        // Theirs overlap.
+        records.extend([ok("fp6", "eager", 100.0), ok("fp6", "fused", 100.5)]);
         for index in 0..12 {
             let mut wrong = failed(Status::Mismatch, "int4wo-32", "cube", "element 17 is NaN");
             wrong.case.id = format!("wrong/{index}").into();
@@ -249,9 +255,10 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
         assert_eq!(
             summary(&records, &[], Colour::Never, WIDTH),
             "\
-21 cases: 6 ok, 12 mismatch, 1 timeout, 1 crashed, 1 unsupported
+23 cases: 8 ok, 12 mismatch, 1 timeout, 1 crashed, 1 unsupported
 fastest implementation, by number of shapes
   int8wo               eager 1
+  fp6                  even 1
 not measured
   mismatch, 12 cases
     element 17 is NaN
@@ -274,8 +281,7 @@ not measured
     signal 11 the worker ended by signal 11
       float8dq-row/cube
   unsupported, 1 case
-    there is no native kernel for groups of 32
-      int4wo-32/native
+    1 × there is no native kernel for groups of 32
 warnings
   12 × the clock was throttled"
         );

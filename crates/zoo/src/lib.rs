@@ -19,13 +19,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// A build without some backends has no use for all that they share.
-#![cfg_attr(not(all(feature = "cpu", any(feature = "cuda", feature = "wgpu"))), allow(dead_code))]
+#![cfg_attr(
+    not(all(feature = "cpu", any(feature = "cuda", feature = "wgpu"))),
+    allow(dead_code, reason = "a build without some backends has no use for all that they share")
+)]
 
 // What is written in another crate may move into this one, and back: it has the same name in both.
 extern crate self as calorimeter_zoo;
 
 pub mod backends;
+pub mod foreign;
 pub mod gate;
 pub mod models;
 pub mod operators;
@@ -40,6 +43,7 @@ mod dynamic;
 mod error;
 mod gains;
 mod host;
+mod loud_rows;
 mod matrix;
 mod model;
 mod moves;
@@ -47,6 +51,7 @@ mod moves;
 pub mod native;
 mod native_form;
 mod normalise;
+mod numbers;
 mod operand;
 mod operation;
 mod operator;
@@ -95,5 +100,5 @@ pub use spec::Spec;
 pub use task::{Inputs, Subject, Task};
 pub use tensors::Tensors;
 pub use value::{Pass, Value};
-pub use ways::{BurnModel, BurnPass, CubePass, HostModel, HostOpen, NativeModel, NativeOpen};
+pub use ways::{BurnModel, BurnPass, CubePass, HostModel, NativeModel, NativeOpen};
 pub use workload::{Output, Workload};

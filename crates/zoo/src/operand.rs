@@ -1,7 +1,7 @@
 //! What an operator reads and writes, and what its inputs are filled with.
 
 use crate::drawn::drawn;
-use crate::{Matrix, gains};
+use crate::{Matrix, gains, loud_rows};
 use calorimeter_recipes::Codes;
 use calorimeter_recipes::Element;
 use rand::RngExt;
@@ -48,6 +48,14 @@ pub enum Fill {
     Far,
     /// Within plus and minus this, evenly, as weights are.
     Around(f32),
+    /// The same in so many groups of rows, and in the others so little that no sum hears it: for gradients of what is too
+    /// large to be computed whole in double precision.
+    SomeRows {
+        /// Of the loud rows.
+        edge: f32,
+        /// Of 32 rows each, spread over all.
+        groups: u64,
+    },
     /// From the first to the second, evenly; no number is ever beyond, as is right for variances and probabilities.
     Uniform(f32, f32),
     /// Whole numbers from 0 to below this.
@@ -58,7 +66,7 @@ impl Fill {
     /// Whether the gate may make what is drawn louder or quieter in places.
     fn may_be_louder(self) -> bool {
         match self {
-            Self::Normal | Self::Offset | Self::Around(_) => true,
+            Self::Normal | Self::Offset | Self::Around(_) | Self::SomeRows { .. } => true,
             Self::Even | Self::Far | Self::Uniform(..) | Self::Below(_) => false,
         }
     }
@@ -102,7 +110,9 @@ impl Operand {
             Fill::Normal | Fill::Even | Fill::Offset | Fill::Far => {
                 drawn(seed, count, |_, rng| StandardNormal.sample(rng))
             }
-            Fill::Around(edge) => drawn(seed, count, |_, rng| rng.random_range(-edge..edge)),
+            Fill::Around(edge) | Fill::SomeRows { edge, .. } => {
+                drawn(seed, count, |_, rng| rng.random_range(-edge..edge))
+            }
             Fill::Uniform(from, to) => drawn(seed, count, |_, rng| rng.random_range(from..to)),
             Fill::Below(end) => drawn(seed, count, |_, rng| rng.random_range(0..end) as f32),
         }
@@ -115,6 +125,12 @@ impl Operand {
             Fill::Far => 25.0,
             _ => 0.0,
         };
+        if let Fill::SomeRows { groups, .. } = self.fill {
+            let loud = loud_rows::of(self.rows, groups);
+            let quiet = |(row, _): &(usize, &mut [f32])| loud.binary_search(row).is_err();
+            let rows = values.par_chunks_mut(cols.max(1)).enumerate().filter(quiet);
+            rows.for_each(|(_, values)| values.iter_mut().for_each(|value| *value *= loud_rows::QUIET));
+        }
         if !matches!(self.fill, Fill::Below(_)) {
             values.par_chunks_mut(cols.max(1)).enumerate().for_each(|(row, values)| {
                 let mean = step * ((row % 9) as f32 - 4.0);

@@ -71,6 +71,16 @@ pub trait Exact {
     /// The sampled part of an output in double precision.
     fn reference(&self, spec: &Spec, inputs: &[Matrix], output: usize, sample: &Sample) -> Vec<f64>;
 
+    /// The sampled parts of some outputs, each with its number: for operators whose outputs have much in common.
+    fn references(&self, spec: &Spec, inputs: &[Matrix], samples: &[(usize, Sample)]) -> Vec<Vec<f64>> {
+        samples.iter().map(|(output, sample)| self.reference(spec, inputs, *output, sample)).collect()
+    }
+
+    /// Which part of an output is compared with the reference.
+    fn sample(&self, spec: &Spec, output: usize, slot: &Slot) -> Sample {
+        Sample::of(slot.rows, slot.cols, self.depth(spec, output))
+    }
+
     /// What the whole of an output adds up to, where that follows from the inputs without computing it, as it does for
     /// products. It is asked for where an output is only sampled.
     fn projection(&self, _: &Spec, _: &[Matrix], _: usize) -> Option<Projection> {
@@ -82,12 +92,12 @@ pub trait Exact {
 }
 
 /// An operator: what it is, costs and computes, and how it stands among others. How it runs is said by the other traits that
-/// it has, one for each way: [`BurnPass`], [`CubePass`], [`NativeOpen`], [`HostOpen`].
+/// it has, one for each way: [`BurnPass`], [`CubePass`], [`NativeOpen`], [`Opener`].
 ///
 /// [`BurnPass`]: crate::BurnPass
 /// [`CubePass`]: crate::CubePass
 /// [`NativeOpen`]: crate::NativeOpen
-/// [`HostOpen`]: crate::HostOpen
+/// [`Opener`]: crate::Opener
 pub trait Operation: Cost + Exact + Debug + Send + Sync + 'static {
     /// Where it belongs.
     fn suite(&self) -> Suite {
@@ -109,6 +119,11 @@ pub trait Operation: Cost + Exact + Debug + Send + Sync + 'static {
     /// opened.
     fn moves(&self, spec: &Spec) -> Moves {
         Moves::by_size(&self.inputs(spec), &self.outputs(spec))
+    }
+
+    /// Rows that a pass of training is given, each a token of a text, say.
+    fn tokens(&self, _: &Spec) -> Option<u64> {
+        None
     }
 
     /// Whether it moves data between memories or devices: then it has no roof on one device, no graph of one stream, and

@@ -1,6 +1,6 @@
 //! An operator by its name.
 
-use crate::{Operation, Preset, Sample, Slot, Spec, Suite, ZooError};
+use crate::{Operation, Preset, Sample, Spec, Suite, ZooError};
 use calorimeter_shapes::Axes;
 use std::cmp::Ordering;
 use std::fmt;
@@ -76,8 +76,7 @@ impl Operator {
 
     /// Which part of an output is compared with the reference.
     pub fn sample(&self, spec: &Spec, output: usize) -> Sample {
-        let Slot { rows, cols, .. } = self.outputs(spec)[output];
-        Sample::of(rows, cols, self.depth(spec, output))
+        self.operation.sample(spec, output, &self.outputs(spec)[output])
     }
 }
 

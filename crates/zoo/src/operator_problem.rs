@@ -39,19 +39,22 @@ impl OperatorProblem {
             return Ok(());
         }
         let moved = moves.inputs_of_set(inputs, 1);
+        let (mut here, mut there) = (Vec::new(), Vec::new());
         for (output, slot) in operator.outputs(spec).iter().enumerate() {
             // What goes round comes in at the first of each and leaves at the last.
             let ends = |size: u64| if size > 1 { vec![0, size as usize - 1] } else { vec![0] };
-            let here = Sample { rows: ends(slot.rows), cols: ends(slot.cols) };
+            let sample = Sample { rows: ends(slot.rows), cols: ends(slot.cols) };
             let before = |row: usize, col: usize| moves.place_before(output, slot, [row, col]);
-            let there = Sample {
-                rows: here.rows.iter().map(|&row| before(row, 0)[0]).collect(),
-                cols: here.cols.iter().map(|&col| before(0, col)[1]).collect(),
-            };
-            let found = operator.reference(spec, &moved, output, &here);
-            let expected = operator.reference(spec, inputs, output, &there);
+            let rows = sample.rows.iter().map(|&row| before(row, 0)[0]).collect();
+            let cols = sample.cols.iter().map(|&col| before(0, col)[1]).collect();
+            here.push((output, sample));
+            there.push((output, Sample { rows, cols }));
+        }
+        let found = operator.references(spec, &moved, &here);
+        let expected = operator.references(spec, inputs, &there);
+        for (output, (found, expected)) in found.iter().zip(&expected).enumerate() {
             let size = expected.iter().fold(0.0, |size: f64, value| size.max(value.abs()));
-            if found.iter().zip(&expected).any(|(found, expected)| (found - expected).abs() > ROUNDING * size) {
+            if found.iter().zip(expected).any(|(found, expected)| (found - expected).abs() > ROUNDING * size) {
                 return Err(ZooError::Shape(format!(
                     "{operator}: output {output} of its reference does not move with its inputs as `Operation::moves` \
                      says; say there how they do, or `Moves::none()`"
@@ -71,18 +74,17 @@ impl OperatorProblem {
     /// What a correct implementation computes, for each output.
     pub fn references(&self, inputs: &[Matrix]) -> Vec<Reference> {
         let Self { operator, spec, .. } = self;
-        let outputs = operator.outputs(spec);
-        outputs
-            .iter()
-            .enumerate()
-            .map(|(output, slot)| {
-                let sample = operator.sample(spec, output);
-                let values = operator.reference(spec, inputs, output, &sample);
-                let whole = sample.len() as u64 == slot.rows * slot.cols;
-                let projection = if whole { None } else { operator.projection(spec, inputs, output) };
-                Reference { sample, values, projection }
-            })
-            .collect()
+        let slots = operator.outputs(spec);
+        let samples: Vec<(usize, Sample)> =
+            (0..slots.len()).map(|output| (output, operator.sample(spec, output))).collect();
+        let values = operator.references(spec, inputs, &samples);
+        let each = slots.iter().zip(samples).zip(values);
+        each.map(|((slot, (output, sample)), values)| {
+            let whole = sample.len() as u64 == slot.rows * slot.cols;
+            let projection = if whole { None } else { operator.projection(spec, inputs, output) };
+            Reference { sample, values, projection }
+        })
+        .collect()
     }
 
     /// Compares outputs with their references; the error of the worst is answered.

@@ -90,7 +90,7 @@ impl Sample {
 }
 
 /// `count` indices below `size`, the first and last among them, jittered so that no period of a kernel's tiles hides.
-fn spread(size: u64, count: u64) -> Vec<usize> {
+pub(crate) fn spread(size: u64, count: u64) -> Vec<usize> {
     if count >= size {
         return (0..size as usize).collect();
     }

@@ -1,5 +1,6 @@
 //! What a case computes: a model under a recipe, or an operator.
 
+use crate::foreign::{Foreign, ForeignProblem};
 use crate::gate::{Judged, Mismatch};
 use crate::{
     FusionModel, Implementation, Matrix, Model, Operator, OperatorProblem, Output, Problem, Reference, Spec, Suite,
@@ -17,6 +18,8 @@ pub enum Subject {
     Model(Model),
     /// An operator.
     Operator(Operator),
+    /// Work of others, as their programs do it.
+    Foreign(Foreign),
 }
 
 impl fmt::Display for Subject {
@@ -24,17 +27,20 @@ impl fmt::Display for Subject {
         match self {
             Self::Model(model) => model.fmt(f),
             Self::Operator(operator) => operator.fmt(f),
+            Self::Foreign(foreign) => foreign.fmt(f),
         }
     }
 }
 
-/// A model or an operator at a size.
+/// A model or an operator at a size, or work of others.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Task {
     /// A model, which recipes apply to.
     Model(Problem),
     /// An operator, which has only its baseline, but for those of training.
     Operator(OperatorProblem),
+    /// Work of others, each of whose programs is an implementation.
+    Foreign(ForeignProblem),
 }
 
 /// The inputs of a task on the host: every arm of a comparison gets the same bits.
@@ -44,6 +50,8 @@ pub enum Inputs {
     Model(Tensors),
     /// Of an operator.
     Operator(Vec<Matrix>),
+    /// Of work of others, which is given bytes that follow from the seed.
+    Foreign,
 }
 
 impl Task {
@@ -74,6 +82,7 @@ impl Task {
                 operator.check_axes(&spec)?;
                 Ok(Self::Operator(OperatorProblem { operator, spec, seed }))
             }
+            Subject::Foreign(foreign) => ForeignProblem::new(foreign, axes.clone(), seed).map(Self::Foreign),
         }
     }
 
@@ -82,6 +91,7 @@ impl Task {
         match self {
             Self::Model(problem) => Subject::Model(problem.model),
             Self::Operator(problem) => Subject::Operator(problem.operator),
+            Self::Foreign(problem) => Subject::Foreign(problem.foreign),
         }
     }
 
@@ -90,6 +100,7 @@ impl Task {
         match self {
             Self::Model(problem) => Axes::from(problem.shape),
             Self::Operator(problem) => problem.spec.axes.clone(),
+            Self::Foreign(problem) => problem.axes.clone(),
         }
     }
 
@@ -98,6 +109,7 @@ impl Task {
         match self {
             Self::Model(problem) => Element::Float(problem.dtype),
             Self::Operator(problem) => problem.spec.element,
+            Self::Foreign(problem) => problem.foreign.element(),
         }
     }
 
@@ -113,6 +125,10 @@ impl Task {
             }
             Self::Operator(OperatorProblem { operator, .. }) => {
                 Err(ZooError::Unsupported(format!("recipes are for models; {operator} is an operator")))
+            }
+            Self::Foreign(_) if variant == Variant::BASELINE => Ok(Treatment::none(self.dtype())),
+            Self::Foreign(problem) => {
+                Err(ZooError::Unsupported(format!("recipes are for models; {} is work of others", problem.foreign)))
             }
         }
     }
@@ -131,7 +147,7 @@ impl Task {
     /// What its outputs are stored as, where that was chosen.
     pub fn output(&self) -> Option<Element> {
         match self {
-            Self::Model(_) => None,
+            Self::Model(_) | Self::Foreign(_) => None,
             Self::Operator(problem) => problem.spec.output,
         }
     }
@@ -141,21 +157,30 @@ impl Task {
         match self {
             Self::Model(problem) => problem.model.check(problem.shape).is_ok(),
             Self::Operator(OperatorProblem { operator, spec, .. }) => operator.check(spec).is_ok(),
+            Self::Foreign(_) => true,
         }
     }
 
     /// Whether it moves data between memories or devices.
     pub fn is_link(&self) -> bool {
         match self {
-            Self::Model(_) => false,
+            Self::Model(_) | Self::Foreign(_) => false,
             Self::Operator(problem) => problem.operator.is_link(),
+        }
+    }
+
+    /// Rows that a pass of training is given.
+    pub fn tokens(&self) -> Option<u64> {
+        match self {
+            Self::Model(_) | Self::Foreign(_) => None,
+            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.tokens(spec),
         }
     }
 
     /// What fusing it should save.
     pub fn fusion(&self) -> Option<FusionModel> {
         match self {
-            Self::Model(_) => None,
+            Self::Model(_) | Self::Foreign(_) => None,
             Self::Operator(OperatorProblem { operator, spec, .. }) => operator.fusion(spec),
         }
     }
@@ -171,30 +196,34 @@ impl Task {
                 let sides = ["m", "n", "k"].map(|axis| spec.axes.get(axis));
                 if let [Some(m), Some(n), Some(k)] = sides { vec![[m, n, k]] } else { Vec::new() }
             }
+            Self::Foreign(_) => Vec::new(),
         }
     }
 
-    /// Floating-point operations of one pass.
-    pub fn flops(&self) -> u64 {
+    /// Floating-point operations of one pass, where they are known.
+    pub fn flops(&self) -> Option<u64> {
         match self {
-            Self::Model(problem) => problem.flops(),
-            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.flops(spec),
+            Self::Model(problem) => Some(problem.flops()),
+            Self::Operator(OperatorProblem { operator, spec, .. }) => Some(operator.flops(spec)),
+            Self::Foreign(problem) => problem.flops(),
         }
     }
 
-    /// The least traffic of one pass.
-    pub fn bytes(&self, treatment: &Treatment) -> u64 {
+    /// The least traffic of one pass, where it is known.
+    pub fn bytes(&self, treatment: &Treatment) -> Option<u64> {
         match self {
-            Self::Model(problem) => problem.bytes(treatment),
-            Self::Operator(OperatorProblem { operator, spec, .. }) => operator.bytes(spec),
+            Self::Model(problem) => Some(problem.bytes(treatment)),
+            Self::Operator(OperatorProblem { operator, spec, .. }) => Some(operator.bytes(spec)),
+            Self::Foreign(problem) => problem.bytes(),
         }
     }
 
-    /// An estimate of the device memory that running it takes.
-    pub fn memory(&self, treatment: &Treatment) -> u64 {
+    /// An estimate of the device memory that running it takes; of work of others that is what it is given.
+    pub fn memory(&self, treatment: &Treatment) -> Option<u64> {
         match &*self.under(treatment) {
-            Self::Model(problem) => problem.memory(treatment),
-            Self::Operator(problem) => problem.memory(),
+            Self::Model(problem) => Some(problem.memory(treatment)),
+            Self::Operator(problem) => Some(problem.memory()),
+            Self::Foreign(problem) => problem.buffer_bytes(),
         }
     }
 
@@ -202,7 +231,7 @@ impl Task {
     pub fn weight_bytes(&self, treatment: &Treatment) -> Option<u64> {
         match self {
             Self::Model(problem) => Some(problem.weight_bytes(treatment)),
-            Self::Operator(_) => None,
+            Self::Operator(_) | Self::Foreign(_) => None,
         }
     }
 
@@ -211,6 +240,10 @@ impl Task {
         match self {
             Self::Model(problem) => problem.dtype,
             Self::Operator(problem) => problem.spec.dtype(),
+            Self::Foreign(problem) => match problem.foreign.element() {
+                Element::Float(dtype) => dtype,
+                _ => Dtype::F32,
+            },
         }
     }
 
@@ -219,6 +252,15 @@ impl Task {
         match &*self.under(treatment) {
             Self::Model(problem) => Element::Float(problem.dtype),
             Self::Operator(OperatorProblem { operator, spec, .. }) => operator.factors(spec, implementation),
+            Self::Foreign(problem) => problem.foreign.element(),
+        }
+    }
+
+    /// Whose clocks an implementation needs: a kernel of others is enqueued as ours are.
+    pub fn clocked_as(&self, implementation: Implementation) -> Implementation {
+        match self {
+            Self::Foreign(problem) if problem.is_a_kernel(implementation) => Implementation::Native,
+            _ => implementation,
         }
     }
 
@@ -227,6 +269,7 @@ impl Task {
         match self {
             Self::Model(problem) => Inputs::Model(problem.tensors()),
             Self::Operator(problem) => Inputs::Operator(problem.inputs()),
+            Self::Foreign(_) => Inputs::Foreign,
         }
     }
 
@@ -235,6 +278,7 @@ impl Task {
         match self {
             Self::Model(problem) => Inputs::Model(problem.gate_tensors()),
             Self::Operator(problem) => Inputs::Operator(problem.gate_inputs()),
+            Self::Foreign(_) => Inputs::Foreign,
         }
     }
 
@@ -245,6 +289,7 @@ impl Task {
             Self::Operator(OperatorProblem { operator, spec, .. }) => {
                 operator.moves(spec).as_of_first_set(outputs, set)
             }
+            Self::Foreign(_) => outputs,
         }
     }
 
@@ -256,6 +301,8 @@ impl Task {
                 problem.check_moves(inputs)?;
                 Ok(problem.references(inputs))
             }
+            // What is right is what the first program computes.
+            (Self::Foreign(_), Inputs::Foreign) => Ok(Vec::new()),
             _ => Err(foreign()),
         }
     }
@@ -271,6 +318,7 @@ impl Task {
         match (&*self.under(treatment), outputs, references) {
             (Self::Model(problem), [output], [reference]) => problem.judge(treatment, output, reference, may_use_tf32),
             (Self::Operator(problem), _, _) => problem.judge(outputs, references, may_use_tf32),
+            (Self::Foreign(problem), _, _) => problem.judge(outputs, references),
             _ => Err(Mismatch::Size { got: outputs.len(), expected: references.len() }),
         }
     }
@@ -287,6 +335,7 @@ impl Task {
         match (&*self.under(treatment), outputs, right) {
             (Self::Model(problem), [output], [right]) => problem.judge_beside(treatment, output, right, tf32),
             (Self::Operator(problem), _, _) => problem.judge_beside(outputs, right, tf32),
+            (Self::Foreign(problem), _, _) => problem.judge(outputs, &problem.references(right)).map(drop),
             _ => Err(Mismatch::Size { got: outputs.len(), expected: right.len() }),
         }
     }

@@ -1,10 +1,13 @@
 //! The ways to run an operator or a model. What implements one of these runs that way, once it is registered so.
 
-use crate::{Definition, Forward, Matrix, Operation, Pass, Problem, Spec, Tensors, Value, Workload, ZooError};
+#[cfg(feature = "cuda")]
+use crate::Matrix;
+use crate::{Definition, Forward, Operation, Pass, Problem, Spec, Tensors, Value, Workload, ZooError};
 use burn::tensor::{Tensor, backend::Backend};
 #[cfg(feature = "cuda")]
 use calorimeter_kernels::native::Machine;
 use calorimeter_recipes::device::QuantBackend;
+use calorimeter_recipes::training::Float8Backend;
 use calorimeter_recipes::{Linear, Treatment};
 use calorimeter_shapes::Shape;
 #[cfg(feature = "cuda")]
@@ -13,10 +16,10 @@ use std::sync::Arc;
 /// An operator by burn's operations, on any of its backends.
 pub trait BurnPass: Operation {
     /// Each operation a kernel of its own, unless the backend fuses them.
-    fn pass<B: QuantBackend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B>;
+    fn pass<B: QuantBackend + Float8Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B>;
 
     /// The same where it is to be fused: what algebra can fold is folded, and the backend fuses what it can.
-    fn fused_pass<B: QuantBackend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
+    fn fused_pass<B: QuantBackend + Float8Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         self.pass(spec, inputs)
     }
 }
@@ -58,12 +61,6 @@ pub trait NativeOpen: Operation {}
 
 #[cfg(not(feature = "cuda"))]
 impl<O: Operation> NativeOpen for O {}
-
-/// An operator by plain Rust on the processor, in memory that is kept from launch to launch.
-pub trait HostOpen: Operation {
-    /// Copies the inputs of each set, as [`Operation::moves`] has them; launches go through the sets in turn.
-    fn open(&self, spec: &Spec, inputs: &[Matrix], sets: u32) -> Result<Box<dyn Workload>, ZooError>;
-}
 
 /// A model by burn's operations, on any of its backends.
 pub trait BurnModel: Definition {

@@ -45,6 +45,11 @@ pub trait Workload: Send {
         false
     }
 
+    /// Whether another process works, which this one starts and waits for.
+    fn is_a_process(&self) -> bool {
+        false
+    }
+
     /// Which kernel was chosen, where that is known.
     fn kernel(&self) -> Option<String> {
         None

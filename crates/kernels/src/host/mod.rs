@@ -1,4 +1,5 @@
-//! Products of the processor: of floats, and of weights that are stored in codes, on the threads of rayon's pool.
+//! Kernels of the processor on the threads of rayon's pool: products of floats, and of weights that are stored in codes; and
+//! operators of rows.
 //!
 //! Which instructions are used is found out when a product is made. What is written with them sees sixteen numbers side by
 //! side and no instruction; the instructions of each set are a file. Every output is summed up by one thread, in an order
@@ -24,14 +25,14 @@ mod float_product;
 mod float_set;
 mod int8_product;
 mod lanes;
-mod layer_norm;
 mod numbers;
 mod portable;
+mod rows;
 mod tiles;
 mod weights;
 
 pub use float_product::FloatProduct;
 pub use int8_product::Int8Product;
-pub use layer_norm::layer_norm;
 pub use numbers::Numbers;
+pub use rows::{Rowwise, layer_norm};
 pub use weights::{Int4Rows, Int8Rows, Weights};

@@ -43,6 +43,22 @@ impl Numbers {
         self.bytes().next_multiple_of(4)
     }
 
+    /// The numbers in f32.
+    pub fn widened(&self) -> Vec<f32> {
+        match self {
+            Self::F32(numbers) => numbers.clone(),
+            Self::Bf16(numbers) => numbers.iter().map(|&bits| widen(bits)).collect(),
+        }
+    }
+
+    /// Makes all of them NaN.
+    pub fn poison(&mut self) {
+        match self {
+            Self::F32(numbers) => numbers.fill(f32::NAN),
+            Self::Bf16(numbers) => numbers.fill(bf16(f32::NAN)),
+        }
+    }
+
     #[inline(always)]
     pub(super) fn at(&self, index: usize) -> f32 {
         match self {

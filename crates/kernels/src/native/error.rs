@@ -118,6 +118,18 @@ pub enum NativeError {
         /// What the compiler wrote.
         log: String,
     },
+    /// NVRTC did not accept a source that is not ours, or did not find the kernel that was named.
+    #[error("NVRTC could not compile {path} with {options}: {status}\n{log}")]
+    CompileForeign {
+        /// The file.
+        path: String,
+        /// Options of the compiler.
+        options: String,
+        /// Name of the status, `NVRTC_ERROR_…`.
+        status: String,
+        /// What the compiler wrote.
+        log: String,
+    },
     /// A shape that means nothing.
     #[error("{what} must be between 1 and {limit}, not {value}")]
     InvalidSize {

@@ -24,6 +24,8 @@ mod error;
 mod finish_product;
 mod float8_form;
 mod float8_linear;
+#[allow(unsafe_code, reason = "launching a kernel")]
+mod foreign_kernel;
 mod form;
 mod gpu;
 mod grid_total;
@@ -77,6 +79,7 @@ pub use elementwise::{Elementwise, ElementwiseFunction};
 pub use error::NativeError;
 pub use float8_form::{Float8Output, Float8Sums};
 pub use float8_linear::Float8Linear;
+pub use foreign_kernel::{ForeignArgument, ForeignKernel, LaunchForm};
 pub use gpu::{ComputeCapability, DriverVersion, GpuInfo};
 pub use halved_swiglu::HalvedSwiglu;
 pub use layer_norm::LayerNorm;

@@ -2,6 +2,7 @@
 
 use std::{
     ffi::{CStr, CString, c_char},
+    path::{Path, PathBuf},
     ptr,
 };
 
@@ -161,6 +162,46 @@ pub(super) fn compile(source: Source, target: ComputeCapability, macros: &[Strin
     program.machine_code().map_err(|status| failed(status, program.log()))
 }
 
+/// A source that is not ours, compiled for its kernel of this name; answers the machine code, and what the kernel is called
+/// in it.
+pub(super) fn compile_foreign(
+    path: &str,
+    text: &str,
+    entry: &str,
+    target: ComputeCapability,
+) -> Result<(Vec<u8>, String), NativeError> {
+    Library::Nvrtc.require()?;
+    let mut options = vec![format!("--gpu-architecture={}", target.target()), "--std=c++17".to_string()];
+    options.extend(include_folders(path).iter().map(|folder| format!("--include-path={}", folder.display())));
+    let failed = |status: &dyn std::fmt::Display, log: String| NativeError::CompileForeign {
+        path: path.to_string(),
+        options: options.join(" "),
+        status: status.to_string(),
+        log,
+    };
+    let zero_byte = |what: &str| failed(&format!("{what} has a zero byte"), String::new());
+    let source = CString::new(text).map_err(|_| zero_byte("the source"))?;
+    let name = CString::new(path).map_err(|_| zero_byte("its path"))?;
+    let entry = CString::new(entry).map_err(|_| zero_byte("the name of the kernel"))?;
+    if options.iter().any(|option| option.contains('\0')) {
+        return Err(zero_byte("a folder of headers"));
+    }
+    let program = Program::of(&source, &name, &[], &[]).map_err(|status| failed(&status, String::new()))?;
+    program.name_kernel(&entry).map_err(|status| failed(&status, program.log()))?;
+    program.compile(&options).map_err(|status| failed(&status, program.log()))?;
+    let lowered = program.lowered(&entry).map_err(|status| failed(&status, program.log()))?;
+    let code = program.machine_code().map_err(|status| failed(&status, program.log()))?;
+    Ok((code, lowered))
+}
+
+/// Where the headers of a foreign source are looked for: beside it, and where CUDA's own are.
+fn include_folders(path: &str) -> Vec<PathBuf> {
+    let beside = Path::new(path).parent().map(Path::to_path_buf);
+    let told = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let cuda = told.chain([PathBuf::from("/usr/local/cuda")]).map(|root| root.join("include"));
+    beside.into_iter().chain(cuda).filter(|folder| folder.is_dir()).collect()
+}
+
 /// An NVRTC program, destroyed on drop.
 struct Program {
     raw: sys::nvrtcProgram,
@@ -168,10 +209,19 @@ struct Program {
 
 impl Program {
     fn create(source: Source) -> Result<Self, NvrtcError> {
-        let text = c_string(source.text());
-        let name = c_string(source.name());
         let headers = HEADERS.map(|(_, text)| c_string(text));
         let (texts, names) = (headers.each_ref().map(|text| text.as_ptr()), HEADERS.map(|(name, _)| name.as_ptr()));
+        Self::of(&c_string(source.text()), &c_string(source.name()), &texts, &names)
+    }
+
+    /// A program with headers: as many texts as names.
+    fn of(
+        text: &CStr,
+        name: &CStr,
+        headers: &[*const c_char],
+        header_names: &[*const c_char],
+    ) -> Result<Self, NvrtcError> {
+        assert_eq!(headers.len(), header_names.len(), "every header has a name");
         let mut raw = ptr::null_mut();
         // SAFETY: every string is terminated and outlives the call, which copies them; there are as many headers as
         // names, and as many as is said; `raw` is only used if the call succeeded.
@@ -180,13 +230,29 @@ impl Program {
                 &mut raw,
                 text.as_ptr(),
                 name.as_ptr(),
-                HEADERS.len() as i32,
-                texts.as_ptr(),
-                names.as_ptr(),
+                headers.len() as i32,
+                headers.as_ptr(),
+                header_names.as_ptr(),
             )
         }
         .result()?;
         Ok(Self { raw })
+    }
+
+    /// Says before compiling which kernel will be asked for, be it in a namespace or one of a template.
+    fn name_kernel(&self, entry: &CStr) -> Result<(), NvrtcError> {
+        // SAFETY: `raw` is a live program, and the string is terminated; the call copies it.
+        unsafe { sys::nvrtcAddNameExpression(self.raw, entry.as_ptr()) }.result()
+    }
+
+    /// What such a kernel is called in the machine code.
+    fn lowered(&self, entry: &CStr) -> Result<String, NvrtcError> {
+        let mut lowered = ptr::null();
+        // SAFETY: `raw` is a live program that was compiled; on success the text is terminated and lives as long as it does.
+        unsafe {
+            sys::nvrtcGetLoweredName(self.raw, entry.as_ptr(), &mut lowered).result()?;
+            Ok(CStr::from_ptr(lowered).to_string_lossy().into_owned())
+        }
     }
 
     fn compile(&self, options: &[String]) -> Result<(), NvrtcError> {
@@ -238,6 +304,22 @@ pub(super) mod tests {
         let hopper = ComputeCapability { major: 9, minor: 0 };
         let image = compile(source, hopper, macros).unwrap_or_else(|error| panic!("{error}"));
         assert!(image.starts_with(b"\x7fELF"));
+    }
+
+    #[test]
+    fn a_foreign_source_is_compiled_for_the_kernel_that_was_named() {
+        let source =
+            "template <class T> __global__ void add(const T *a, T *b, unsigned long long n) { b[0] = a[0] + T(n); }";
+        let hopper = ComputeCapability { major: 9, minor: 0 };
+        let compiled = compile_foreign("add.cu", source, "add<float>", hopper);
+        if Library::Nvrtc.require().is_err() {
+            assert!(compiled.unwrap_err().to_string().contains("libnvrtc.so"));
+            return;
+        }
+        let (image, name) = compiled.unwrap();
+        assert!(image.starts_with(b"\x7fELF") && name.contains("add"), "{name}");
+        let error = compile_foreign("add.cu", source, "sub", hopper).unwrap_err().to_string();
+        assert!(error.contains("add.cu") && error.contains("sub"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! `tensorwise`, `rowwise`, `rowwise_with_gw_hp`: torchao's names for ways to train in float8. Trained models are not
-//! quantised by them.
+//! quantised by them. Behind each may stand which operands stay as they are: `rowwise-without-input`.
 
 use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment};
 use std::fmt;
@@ -10,7 +10,13 @@ pub struct TrainingAlone(TrainingRecipe);
 
 /// Its names.
 pub static FAMILY: Family = Family {
-    spellings: &["tensorwise", "rowwise", "rowwise_with_gw_hp"],
+    spellings: &[
+        "tensorwise",
+        "rowwise",
+        "rowwise_with_gw_hp",
+        "{tensorwise|rowwise|rowwise_with_gw_hp|mxfp8}-without-{input|weight|grad_output}",
+        "{tensorwise|rowwise|rowwise_with_gw_hp|mxfp8}-without-{input-weight|input-grad_output|weight-grad_output}",
+    ],
     about: "training in float8: a scale per tensor, or powers of two per row",
     typical: &[],
     parse: |name| Some(Box::new(TrainingAlone::parse(name)?)),
@@ -19,8 +25,8 @@ pub static FAMILY: Family = Family {
 impl TrainingAlone {
     /// Reads exactly one of its names.
     pub fn parse(name: &str) -> Option<Self> {
-        use TrainingRecipe::{Rowwise, RowwiseWithGwHp, Tensorwise};
-        [Tensorwise, Rowwise, RowwiseWithGwHp].into_iter().find(|recipe| recipe.to_string() == name).map(Self)
+        // `mxfp8` alone quantises as well.
+        TrainingRecipe::parse(name).filter(|recipe| *recipe != TrainingRecipe::MXFP8).map(Self)
     }
 }
 

@@ -65,8 +65,8 @@ impl Scheme for Float8Dynamic {
 
     fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
         Ok(Some(match self {
-            Self::Tensor => TrainingRecipe::Tensorwise,
-            Self::Row => TrainingRecipe::Rowwise,
+            Self::Tensor => TrainingRecipe::TENSORWISE,
+            Self::Row => TrainingRecipe::ROWWISE,
         }))
     }
 }

@@ -60,7 +60,7 @@ impl Scheme for Mx {
 
     fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
         match self {
-            Self::Fp8 => Ok(Some(TrainingRecipe::Mxfp8)),
+            Self::Fp8 => Ok(Some(TrainingRecipe::MXFP8)),
             Self::Fp4 => Err(RecipeError::Unsupported("four bits are not trained in; mxfp8 is".into())),
         }
     }

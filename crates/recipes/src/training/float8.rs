@@ -3,13 +3,28 @@
 use crate::format::{Format, Grouping, Method, MxScaling};
 use crate::{Dtype, Element};
 
-/// How the two operands of a product are stored; rows of either are summed up.
+/// How the two operands of a product are stored; rows of either are summed up. One without a format stays in the model's own
+/// type, and is multiplied with the numbers that the other's codes stand for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Operands {
     /// The rows of the product.
-    pub left: Format,
+    pub left: Option<Format>,
     /// Its columns.
-    pub right: Format,
+    pub right: Option<Format>,
+}
+
+impl Operands {
+    /// Both in codes.
+    fn both(left: Format, right: Format) -> Option<Self> {
+        Some(Self { left: Some(left), right: Some(right) })
+    }
+
+    /// The same with one side, or both, in the model's own type; nothing is left of two of these.
+    fn without(self, left: bool, right: bool) -> Option<Self> {
+        let Self { left: of_left, right: of_right } = self;
+        let operands = Self { left: of_left.filter(|_| !left), right: of_right.filter(|_| !right) };
+        (operands.left.is_some() || operands.right.is_some()).then_some(operands)
+    }
 }
 
 /// What is multiplied while a linear layer is trained.
@@ -21,6 +36,20 @@ pub enum Operand {
     Weight,
     /// What comes back from the layers behind it.
     GradOutput,
+}
+
+impl Operand {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Input, Self::Weight, Self::GradOutput];
+
+    /// Its name, as torchao's files have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Weight => "weight",
+            Self::GradOutput => "grad_output",
+        }
+    }
 }
 
 /// The three products of a linear layer; one without formats is multiplied in the model's own type.
@@ -49,43 +78,41 @@ impl Float8Training {
             Format::float8(element, Grouping::Tensor, Dtype::F32).with_method(Method::Floats { epsilon: EPSILON })
         };
         let (forward, back) = (format(Element::E4m3), format(Element::E5m2));
-        let backward = Operands { left: back, right: forward };
-        Self {
-            output: Some(Operands { left: forward, right: forward }),
-            grad_input: Some(backward),
-            grad_weight: Some(backward),
-        }
+        let backward = Operands::both(back, forward);
+        Self { output: Operands::both(forward, forward), grad_input: backward, grad_weight: backward }
     }
 
     /// A scale for each row of each operand, a power of two; everything is e4m3.
     pub fn rowwise() -> Self {
-        Self::alike(Operands { left: power(Grouping::Row), right: power(Grouping::Row) })
+        Self::alike(power(Grouping::Row))
     }
 
     /// The same, but for the gradient of the weight, which is multiplied in the model's own type; the weight has one scale
     /// where it is multiplied with gradients.
     pub fn rowwise_with_gw_hp() -> Self {
-        let grad_input = Operands { left: power(Grouping::Row), right: power(Grouping::Tensor) };
-        Self { grad_input: Some(grad_input), grad_weight: None, ..Self::rowwise() }
+        let grad_input = Operands::both(power(Grouping::Row), power(Grouping::Tensor));
+        Self { grad_input, grad_weight: None, ..Self::rowwise() }
     }
 
     /// OCP microscaling: a power of two for each block of 32.
     pub fn mxfp8() -> Self {
-        let format = Format::mx(Element::E4m3, MxScaling::Ceil);
-        Self::alike(Operands { left: format, right: format })
+        Self::alike(Format::mx(Element::E4m3, MxScaling::Ceil))
     }
 
-    fn alike(operands: Operands) -> Self {
-        Self { output: Some(operands), grad_input: Some(operands), grad_weight: Some(operands) }
+    fn alike(format: Format) -> Self {
+        let operands = Operands::both(format, format);
+        Self { output: operands, grad_input: operands, grad_weight: operands }
     }
 
-    /// With an operand that stays in the model's own type, and so does every product that it is part of.
+    /// With an operand that stays in the model's own type in both products that it is part of; the other operand of each is in
+    /// float8 as before. This is what `disabled` means in torchao's configurations.
     pub fn without(self, operand: Operand) -> Self {
-        let Self { output, grad_input, grad_weight } = self;
+        let is = |other| operand == other;
+        let kept = |operands: Option<Operands>, left, right| operands?.without(is(left), is(right));
         Self {
-            output: output.filter(|_| operand == Operand::GradOutput),
-            grad_input: grad_input.filter(|_| operand == Operand::Input),
-            grad_weight: grad_weight.filter(|_| operand == Operand::Weight),
+            output: kept(self.output, Operand::Input, Operand::Weight),
+            grad_input: kept(self.grad_input, Operand::GradOutput, Operand::Weight),
+            grad_weight: kept(self.grad_weight, Operand::GradOutput, Operand::Input),
         }
     }
 }
@@ -100,15 +127,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_product_is_in_float8_only_with_both_of_its_operands() {
+    fn each_operand_stays_as_it_is_by_itself() {
         let in_float8 = |training: Float8Training| {
-            [training.output, training.grad_input, training.grad_weight].map(|operands| operands.is_some())
+            [training.output, training.grad_input, training.grad_weight]
+                .map(|operands| operands.map(|Operands { left, right }| (left.is_some(), right.is_some())))
         };
+        let (both, left, right) = (Some((true, true)), Some((true, false)), Some((false, true)));
         let all = Float8Training::rowwise();
-        assert_eq!(in_float8(all), [true, true, true]);
-        assert_eq!(in_float8(all.without(Operand::Input)), [false, true, false]);
-        assert_eq!(in_float8(all.without(Operand::Weight)), [false, false, true]);
-        assert_eq!(in_float8(all.without(Operand::GradOutput)), [true, false, false]);
-        assert_eq!(in_float8(Float8Training::rowwise_with_gw_hp()), [true, true, false]);
+        assert_eq!(in_float8(all), [both, both, both]);
+        assert_eq!(in_float8(all.without(Operand::Input)), [right, both, left]);
+        assert_eq!(in_float8(all.without(Operand::Weight)), [left, left, both]);
+        assert_eq!(in_float8(all.without(Operand::GradOutput)), [both, right, right]);
+        assert_eq!(in_float8(all.without(Operand::Input).without(Operand::Weight)), [None, left, left]);
+        assert_eq!(in_float8(Float8Training::rowwise_with_gw_hp()), [both, both, None]);
+        let none = Operand::ALL.into_iter().fold(all, Float8Training::without);
+        assert_eq!(none, Float8Training::none());
     }
 }

@@ -1,10 +1,10 @@
 //! The three products, on any backend that quantises.
 
 use super::float8::{Float8Training, Operands};
-use crate::Dtype;
 use crate::device::{DeviceTensor, QuantBackend};
 use crate::format::Grouping;
 use crate::stored::Reading;
+use crate::{Dtype, FloatType};
 use burn::tensor::Tensor;
 
 /// `input · weight`, the weight as burn keeps it, `[k, n]`.
@@ -34,16 +34,25 @@ pub fn grad_weight<B: QuantBackend>(
 /// `left · rightᵀ` in the type of `left`, rounded once.
 fn product<B: QuantBackend>(left: Tensor<B, 2>, right: Tensor<B, 2>, operands: Option<Operands>) -> Tensor<B, 2> {
     let dtype = left.dtype();
-    let Some(Operands { left: left_format, right: right_format }) = operands else {
-        return left.matmul(right.transpose());
+    let Some(operands) = operands else { return left.matmul(right.transpose()) };
+    let (Some(of_left), Some(of_right)) = (operands.left, operands.right) else {
+        let [left, right] = [(left, operands.left), (right, operands.right)].map(|(operand, format)| match format {
+            Some(format) => read(&DeviceTensor::quantise(operand, format), Reading::Numbers),
+            None => operand.cast(Dtype::F32.burn()),
+        });
+        return left.matmul(right.transpose()).cast(dtype);
     };
-    let (left, right) = (DeviceTensor::quantise(left, left_format), DeviceTensor::quantise(right, right_format));
-    let read = |operand: &DeviceTensor<B>, reading| operand.read(0..operand.size().0, reading, Dtype::F32);
-    let blocks = [left_format, right_format].iter().any(|format| matches!(format.grouping, Grouping::Block(_)));
+    let (left, right) = (DeviceTensor::quantise(left, of_left), DeviceTensor::quantise(right, of_right));
+    let blocks = [of_left, of_right].iter().any(|format| matches!(format.grouping, Grouping::Block(_)));
     if blocks {
         return read(&left, Reading::Numbers).matmul(read(&right, Reading::Numbers).transpose()).cast(dtype);
     }
     // Codes are exact in f32, also on tensor cores.
     let product = read(&left, Reading::Codes).matmul(read(&right, Reading::Codes).transpose());
     (product * read(&left, Reading::Scales) * read(&right, Reading::Scales).transpose()).cast(dtype)
+}
+
+/// All of an operand, in f32.
+fn read<B: QuantBackend>(operand: &DeviceTensor<B>, reading: Reading) -> Tensor<B, 2> {
+    operand.read(0..operand.size().0, reading, Dtype::F32)
 }

@@ -1,59 +1,106 @@
 //! The names of ways to train in float8.
 
-use super::float8::Float8Training;
+use super::float8::{Float8Training, Operand};
 use std::fmt;
 
 /// A way to train in float8 that has a name; [`Recipe::training`](crate::Recipe::training) has it for a recipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum TrainingRecipe {
-    /// See [`Float8Training::tensorwise`].
+pub struct TrainingRecipe {
+    scaling: Scaling,
+    /// Whether each of [`Operand::ALL`] stays as it is.
+    kept: [bool; 3],
+}
+
+/// What shares a scale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Scaling {
     Tensorwise,
-    /// See [`Float8Training::rowwise`].
     Rowwise,
-    /// See [`Float8Training::rowwise_with_gw_hp`].
     RowwiseWithGwHp,
-    /// See [`Float8Training::mxfp8`].
     Mxfp8,
 }
 
+/// Between the name of a recipe and those of the operands that it leaves as they are.
+const WITHOUT: &str = "-without";
+
 impl TrainingRecipe {
-    /// Every one.
-    pub const ALL: [Self; 4] = [Self::Tensorwise, Self::Rowwise, Self::RowwiseWithGwHp, Self::Mxfp8];
+    /// See [`Float8Training::tensorwise`].
+    pub const TENSORWISE: Self = Self::of_all(Scaling::Tensorwise);
+    /// See [`Float8Training::rowwise`].
+    pub const ROWWISE: Self = Self::of_all(Scaling::Rowwise);
+    /// See [`Float8Training::rowwise_with_gw_hp`].
+    pub const ROWWISE_WITH_GW_HP: Self = Self::of_all(Scaling::RowwiseWithGwHp);
+    /// See [`Float8Training::mxfp8`].
+    pub const MXFP8: Self = Self::of_all(Scaling::Mxfp8);
+
+    /// Every one that has all operands in float8.
+    pub const ALL: [Self; 4] = [Self::TENSORWISE, Self::ROWWISE, Self::ROWWISE_WITH_GW_HP, Self::MXFP8];
+
+    const fn of_all(scaling: Scaling) -> Self {
+        Self { scaling, kept: [false; 3] }
+    }
+
+    /// The same with an operand that stays in the model's own type: `rowwise-without-input`. Nothing, where no operand would
+    /// be left in float8.
+    pub fn without(mut self, operand: Operand) -> Option<Self> {
+        self.kept[operand as usize] = true;
+        self.kept.contains(&false).then_some(self)
+    }
+
+    /// Reads exactly one of its names.
+    pub fn parse(name: &str) -> Option<Self> {
+        let (name, without) = name.split_once(WITHOUT).map_or((name, None), |(name, rest)| (name, Some(rest)));
+        let all = Self::ALL.into_iter().find(|recipe| recipe.scaling_name() == name)?;
+        let Some(without) = without else { return Some(all) };
+        let mut recipe = all;
+        for named in without.strip_prefix('-')?.split('-') {
+            recipe = recipe.without(Operand::ALL.into_iter().find(|operand| operand.name() == named)?)?;
+        }
+        // In one order, each once.
+        recipe.to_string().strip_prefix(name)?.strip_prefix(WITHOUT).filter(|rest| *rest == without).map(|_| recipe)
+    }
 
     /// What it does to a layer.
     pub fn training(self) -> Float8Training {
-        match self {
-            Self::Tensorwise => Float8Training::tensorwise(),
-            Self::Rowwise => Float8Training::rowwise(),
-            Self::RowwiseWithGwHp => Float8Training::rowwise_with_gw_hp(),
-            Self::Mxfp8 => Float8Training::mxfp8(),
-        }
+        let all = match self.scaling {
+            Scaling::Tensorwise => Float8Training::tensorwise(),
+            Scaling::Rowwise => Float8Training::rowwise(),
+            Scaling::RowwiseWithGwHp => Float8Training::rowwise_with_gw_hp(),
+            Scaling::Mxfp8 => Float8Training::mxfp8(),
+        };
+        self.kept().fold(all, Float8Training::without)
     }
 
-    /// What shares a scale, for records.
-    pub fn scaling(self) -> &'static str {
-        match self {
-            Self::Tensorwise => "e4m3 per tensor; gradients e5m2",
-            Self::Rowwise => "e4m3 per row; powers of two",
-            Self::RowwiseWithGwHp => "e4m3 per row; powers of two; the weight's gradient unscaled",
-            Self::Mxfp8 => "e4m3 per 32 of a row; powers of two",
-        }
+    /// What shares a scale, and what has none, for records.
+    pub fn scaling(self) -> String {
+        let scaling = match self.scaling {
+            Scaling::Tensorwise => "e4m3 per tensor; gradients e5m2",
+            Scaling::Rowwise => "e4m3 per row; powers of two",
+            Scaling::RowwiseWithGwHp => "e4m3 per row; powers of two; the weight's gradient unscaled",
+            Scaling::Mxfp8 => "e4m3 per 32 of a row; powers of two",
+        };
+        self.kept().fold(scaling.to_owned(), |text, operand| format!("{text}; {} as it is", operand.name()))
     }
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Tensorwise => "tensorwise",
-            Self::Rowwise => "rowwise",
-            Self::RowwiseWithGwHp => "rowwise_with_gw_hp",
-            Self::Mxfp8 => "mxfp8",
+    fn kept(self) -> impl Iterator<Item = Operand> {
+        Operand::ALL.into_iter().filter(move |operand| self.kept[*operand as usize])
+    }
+
+    fn scaling_name(self) -> &'static str {
+        match self.scaling {
+            Scaling::Tensorwise => "tensorwise",
+            Scaling::Rowwise => "rowwise",
+            Scaling::RowwiseWithGwHp => "rowwise_with_gw_hp",
+            Scaling::Mxfp8 => "mxfp8",
         }
     }
 }
 
 impl fmt::Display for TrainingRecipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        let kept: String = self.kept().map(|operand| format!("-{}", operand.name())).collect();
+        let without = if kept.is_empty() { "" } else { WITHOUT };
+        f.pad(&format!("{}{without}{kept}", self.scaling_name()))
     }
 }
 
@@ -81,6 +128,30 @@ mod tests {
     fn what_a_recipe_does_has_its_name() {
         for recipe in TrainingRecipe::ALL {
             assert_eq!(recipe.training().to_string(), recipe.to_string());
+        }
+    }
+
+    #[test]
+    fn an_operand_that_stays_as_it_is_is_part_of_the_name() {
+        let partly = TrainingRecipe::ROWWISE.without(Operand::GradOutput).unwrap().without(Operand::Input).unwrap();
+        assert_eq!(partly.to_string(), "rowwise-without-input-grad_output");
+        assert_eq!(partly.scaling(), "e4m3 per row; powers of two; input as it is; grad_output as it is");
+        assert_eq!(partly.without(Operand::Weight), None);
+        for name in
+            ["mxfp8-without-weight", "tensorwise-without-input-weight", "rowwise_with_gw_hp-without-grad_output"]
+        {
+            assert_eq!(TrainingRecipe::parse(name).unwrap().to_string(), name);
+        }
+        for name in [
+            "rowwise-without",
+            "rowwise-without-",
+            "rowwise-without-bias",
+            "rowwise-without-weight-input",
+            "rowwise-without-input-input",
+            "rowwise-without-input-weight-grad_output",
+            "rowwise-input",
+        ] {
+            assert_eq!(TrainingRecipe::parse(name), None, "{name}");
         }
     }
 }

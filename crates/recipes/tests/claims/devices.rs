@@ -82,7 +82,7 @@ fn formats(dtype: Dtype) -> Vec<Format> {
     }
     let training = TrainingRecipe::ALL.map(TrainingRecipe::training);
     let products = training.iter().flat_map(|training| [training.output, training.grad_input]).flatten();
-    formats.extend(products.flat_map(|operands| [operands.left, operands.right]));
+    formats.extend(products.flat_map(|operands| [operands.left, operands.right]).flatten());
     formats
 }
 

@@ -43,7 +43,10 @@ fn transposed(values: &[f32], cols: usize) -> Vec<f32> {
 
 /// `left · rightᵀ` in double precision, of what the operands stand for; `sum` is how many are summed up.
 fn product(left: &[f32], right: &[f32], sum: usize, operands: Option<Operands>) -> Vec<f64> {
-    let stands_for = |values: &[f32], format| on_the_host(values, sum, format).dequantise();
+    let stands_for = |values: &[f32], format: Option<_>| match format {
+        Some(format) => on_the_host(values, sum, format).dequantise(),
+        None => values.to_vec(),
+    };
     let (left, right) = match operands {
         Some(operands) => (stands_for(left, operands.left), stands_for(right, operands.right)),
         None => (left.to_vec(), right.to_vec()),
@@ -60,9 +63,8 @@ fn relative(found: &[f32], exact: &[f64]) -> f64 {
 
 fn trainings() -> Vec<Float8Training> {
     let named = TrainingRecipe::ALL.map(TrainingRecipe::training);
-    let without = |operand| Float8Training::tensorwise().without(operand);
-    let partly = [Operand::Input, Operand::Weight, Operand::GradOutput].map(without);
-    named.into_iter().chain(partly).collect()
+    let without = |operand| TrainingRecipe::ALL.map(|recipe| recipe.training().without(operand));
+    named.into_iter().chain(Operand::ALL.into_iter().flat_map(without)).collect()
 }
 
 /// What a layer gives and what comes back: output, gradient of the input, of the weight and of the bias.
@@ -147,8 +149,7 @@ fn check_slopes<B: QuantAutodiff>(device: &B::Device, f32_error: f64) {
     };
     let by_input: Vec<f64> = (0..m * k).map(|at| slope(&|by| loss(&nudged(&wide_x, at, by), &wide_w))).collect();
     let by_weight: Vec<f64> = (0..k * n).map(|at| slope(&|by| loss(&wide_x, &nudged(&wide_w, at, by)))).collect();
-    let none = Float8Training::rowwise().without(Operand::Input).without(Operand::Weight);
-    assert_eq!((none.output, none.grad_input, none.grad_weight), (None, None, None));
+    let none = Operand::ALL.into_iter().fold(Float8Training::rowwise(), Float8Training::without);
     let all = TrainingRecipe::ALL.map(|recipe| (recipe.training(), 1e-3..0.2));
     for (training, within) in [(none, 0.0..5.0 * f32_error)].into_iter().chain(all) {
         let input = tensor::<B>(&x, [m, k], device, Dtype::F32).require_grad();
@@ -294,8 +295,8 @@ fn recipes_say_how_they_train() {
     for recipe in TrainingRecipe::ALL {
         assert_eq!(training(&recipe.to_string()), Ok(Some(recipe)));
     }
-    assert_eq!(training("float8dq"), Ok(Some(TrainingRecipe::Tensorwise)));
-    assert_eq!(training("float8dq-row"), Ok(Some(TrainingRecipe::Rowwise)));
+    assert_eq!(training("float8dq"), Ok(Some(TrainingRecipe::TENSORWISE)));
+    assert_eq!(training("float8dq-row"), Ok(Some(TrainingRecipe::ROWWISE)));
     let error = training("int8wo").unwrap_err().to_string();
     assert!(error.starts_with("int8wo: it is for models that were trained before; baseline, tensorwise"), "{error}");
     let error = "rowwise".parse::<Recipe>().unwrap().treatment(Dtype::F32, None).unwrap_err().to_string();
@@ -320,7 +321,7 @@ fn a_converted_model_is_reported_saved_evaluated_and_quantised_like_any_other() 
     type B = Autodiff<Flex>;
     let device = Default::default();
     let (model, report) =
-        convert_to_float8_training(Mlp::<B>::new(&device), TrainingRecipe::Rowwise, |path, _| path != "head").unwrap();
+        convert_to_float8_training(Mlp::<B>::new(&device), TrainingRecipe::ROWWISE, |path, _| path != "head").unwrap();
     let outcomes: Vec<_> = report.layers.iter().map(|layer| (layer.path.as_str(), layer.outcome)).collect();
     assert_eq!(outcomes, [("up", Outcome::InFloat8), ("hidden", Outcome::InFloat8), ("head", Outcome::Excluded)]);
     assert_eq!((report.recipe.as_str(), report.bytes_before()), ("rowwise", report.bytes_after()));
@@ -346,9 +347,9 @@ fn a_converted_model_is_reported_saved_evaluated_and_quantised_like_any_other() 
     assert_eq!(values(evaluated.forward(points.clone())), values(Mlp::<Flex>::new(&device).forward(points)));
     let int8: Recipe = "int8wo".parse().unwrap();
     let (quantised, _) = quantise(evaluated, &int8, |_, _| true).unwrap();
-    let error = convert_to_float8_training(quantised, TrainingRecipe::Mxfp8, |_, _| true).unwrap_err().to_string();
+    let error = convert_to_float8_training(quantised, TrainingRecipe::MXFP8, |_, _| true).unwrap_err().to_string();
     assert_eq!(error, "up: the layer is quantised with int8wo already; exclude it by the filter");
-    let (again, _) = convert_to_float8_training(model, TrainingRecipe::Mxfp8, |path, _| path == "up").unwrap();
+    let (again, _) = convert_to_float8_training(model, TrainingRecipe::MXFP8, |path, _| path == "up").unwrap();
     let now = [again.up.float8(), again.hidden.float8()];
     assert_eq!(now, [Some(Float8Training::mxfp8()), Some(Float8Training::rowwise())]);
 }
@@ -370,7 +371,7 @@ mod on_gpus {
         check_slopes::<Autodiff<Fusion<Vulkan>>>(&WgpuDevice::Cpu, FULL);
         let long = std::env::var("CALORIMETER_TORTURE").is_ok_and(|form| form == "long");
         let steps = if long { 500 } else { 50 };
-        check_learning::<Autodiff<Vulkan>>(steps, &[TrainingRecipe::Rowwise], 0.02, &WgpuDevice::Cpu);
+        check_learning::<Autodiff<Vulkan>>(steps, &[TrainingRecipe::ROWWISE], 0.02, &WgpuDevice::Cpu);
     }
 
     #[test]

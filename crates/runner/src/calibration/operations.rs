@@ -101,6 +101,13 @@ pub const NO_TRANSFER: &str = "copies between host and device are measured on cu
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operations(pub &'static [Operation]);
 
+impl Operations {
+    /// Every word.
+    pub fn words() -> impl Iterator<Item = &'static str> {
+        WORDS.iter().map(|(word, _)| *word)
+    }
+}
+
 impl FromStr for Operations {
     type Err = String;
 

@@ -63,6 +63,13 @@ const FAMILIES: &[(&str, &[Family])] = &[
     ("all", &[Family::Linear, Family::Conv, Family::Attention]),
 ];
 
+impl Patterns {
+    /// Every word: the families, then the operators of the patterns.
+    pub fn words() -> impl Iterator<Item = &'static str> {
+        FAMILIES.iter().map(|(word, _)| *word).chain(PATTERNS.iter().map(|pattern| pattern.operator))
+    }
+}
+
 impl FromStr for Patterns {
     type Err = UnknownName;
 
@@ -74,9 +81,7 @@ impl FromStr for Patterns {
         };
         let found: Vec<Pattern> = PATTERNS.iter().copied().filter(is_meant).collect();
         if found.is_empty() {
-            let families = FAMILIES.iter().map(|(word, _)| *word);
-            let known = families.chain(PATTERNS.iter().map(|pattern| pattern.operator));
-            return Err(UnknownName::new("fusion pattern", word, known));
+            return Err(UnknownName::new("fusion pattern", word, Self::words()));
         }
         Ok(Self(found))
     }

@@ -1,8 +1,9 @@
 //! `calorimeter accuracy`: a run that times nothing, and its recipes side by side.
 
+use super::dry_run::dry_run;
 use super::error::CliError;
 use super::options::AccuracyArguments;
-use super::run::{colour, dry_run, read, report, start};
+use super::run::{colour, read, report, start};
 use crate::Exit;
 use crate::entries::{Entry, Origin, Overrides, Size};
 use crate::print::{print, width};
@@ -23,7 +24,7 @@ pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
         dry_run(&prepared, arguments.format)?;
         return Ok(Exit::Fine);
     }
-    let mut terminal = Terminal::without_rows(arguments.format);
+    let mut terminal = Terminal::without_rows(arguments.format).expecting(&prepared);
     let ended = start(&prepared, arguments.out.as_deref(), &mut terminal);
     let mut printed = terminal.finish();
     let (_, outcome) = ended?;
@@ -31,7 +32,7 @@ pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
         let colour = colour(&arguments.colour);
         printed = print(&format!(
             "{}\n\n{}\n",
-            table(&outcome.records, colour),
+            table(&outcome.records, colour, width()),
             summary(&outcome.records, &outcome.suite, colour, width())
         ));
     }

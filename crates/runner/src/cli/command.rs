@@ -8,6 +8,8 @@ use super::options::{
 };
 use super::peaks::PeaksArguments;
 use super::report::ReportArguments;
+use super::time::TimeArguments;
+use super::watch::WatchArguments;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -28,11 +30,13 @@ pub enum Command {
     Gemm(SuiteArguments),
     /// Measure what fusing patterns of operators buys
     Fusion(SuiteArguments),
+    Time(Box<TimeArguments>),
     Accuracy(AccuracyArguments),
     Calibrate(CalibrateArguments),
     /// Measure a configuration file and write the dashboard's JSON
     Ci(CiArguments),
     Compare(CompareArguments),
+    Watch(WatchArguments),
     Report(ReportArguments),
     Merge(MergeArguments),
     Render(RenderArguments),
@@ -47,7 +51,7 @@ pub enum Command {
     Doctor(DoctorArguments),
     /// Print the JSON Schema of configuration files, for editors
     Schema,
-    /// Print a completion script
+    /// Print a completion script, for example for `source <(calorimeter completions bash)`
     Completions {
         /// The shell to complete in
         #[arg(value_enum)]

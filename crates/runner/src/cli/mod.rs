@@ -6,7 +6,9 @@ mod calibrate;
 mod ci;
 mod command;
 mod compare;
+mod completions;
 mod doctor;
+mod dry_run;
 mod error;
 mod list;
 mod merge;
@@ -17,6 +19,8 @@ mod peaks;
 mod reference;
 mod report;
 mod run;
+mod time;
+mod watch;
 
 use crate::Exit;
 use crate::clock_lock;
@@ -47,6 +51,7 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Ops(arguments) => operators::ops(arguments),
         Command::Gemm(arguments) => operators::suite(Suite::Gemm, arguments, Vec::new()),
         Command::Fusion(arguments) => operators::suite(Suite::Fusion, arguments, Vec::new()),
+        Command::Time(arguments) => time::time(*arguments),
         Command::Accuracy(arguments) => accuracy::accuracy(arguments),
         Command::Calibrate(arguments) => calibrate::calibrate(arguments),
         Command::Ci(arguments) => ci::ci(arguments),
@@ -56,15 +61,12 @@ fn dispatch(cli: Cli) -> Result<Exit, CliError> {
         Command::Peaks(arguments) => peaks::peaks(arguments),
         Command::Doctor(arguments) => doctor::doctor(arguments),
         Command::Docs { dir, check } => reference::docs(&dir, check),
+        Command::Watch(arguments) => watch::watch(arguments),
         Command::Report(arguments) => report::report(arguments),
         Command::Merge(arguments) => merge::join(arguments),
         Command::Render(arguments) => merge::render(arguments),
         Command::Schema => printed(&crate::dialects::schema()),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "calorimeter", &mut script);
-            printed(&String::from_utf8_lossy(&script))
-        }
+        Command::Completions { shell } => printed(&completions::script(shell)),
         Command::Man { of } => {
             let mut page = Vec::new();
             let rendered = clap_mangen::Man::new(described(of)?).render(&mut page);

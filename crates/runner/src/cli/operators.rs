@@ -7,6 +7,7 @@ use crate::calibration::Patterns;
 use crate::dialects::default_element;
 use crate::entries::{Entry, Origin, Size};
 use crate::loosely::is_loosely;
+use crate::print::width;
 use crate::progress::Format;
 use crate::run::Request;
 use crate::tell::tell;
@@ -44,11 +45,13 @@ pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Ve
     };
     let request = Request { entries, ..Request::default() };
     let Some(mut finished) = execute(request, run)? else { return Ok(Exit::Fine) };
-    let exit = finished.sum_up();
     if finished.format == Format::Table {
-        let table = terminal::operators(&finished.outcome.records, finished.colour);
+        let table = terminal::operators(&finished.outcome.records, finished.colour, width());
         finished.print(&format!("\n{table}\n"));
     }
+    // Each table has its own.
+    finished.outcome.suite.clear();
+    let exit = finished.sum_up();
     if let Some(path) = output {
         match suite {
             Suite::Fusion => atomic::write_named(&path, &patterns(&finished.dir)?)?,

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-const EXIT_CODES: &str = "Exit codes:
+pub const EXIT_CODES: &str = "Exit codes:
   0    every case that can run here ran
   2    usage, configuration or environment, also a filter that matches nothing
   3    an output was wrong
@@ -334,7 +334,8 @@ impl FromStr for ShapeChoice {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Over the files")]
 pub struct CaseArguments {
-    /// Run everything on this device: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu
+    /// Run everything on this device: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu; with :all, as in cuda:all, on all of a
+    /// kind at the same time
     #[arg(long, value_name = "DEVICE", env = "CALORIMETER_DEVICE")]
     pub device: Option<Wanted>,
     /// Run these implementations: eager, fused, cube, native

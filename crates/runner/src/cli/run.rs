@@ -1,23 +1,22 @@
 //! `calorimeter run`.
 
 use super::advice::stored;
+use super::dry_run::dry_run;
 use super::error::CliError;
 use super::options::{ColourArguments, ColourChoice, RunArguments, RunFilesArguments};
 use crate::Exit;
 use crate::compare::{self, Baseline};
 use crate::dialects::Source;
-use crate::entries::{Autotune, Overrides, ResolvedEntry};
-use crate::print::{heard, print, width};
+use crate::entries::{Autotune, Overrides};
+use crate::print::{print, width};
 use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError};
-use crate::shown::shown;
 use crate::tell::tell;
 use crate::worker::{Kept, Launches, Subprocess};
 use calorimeter_sinks::terminal::{Colour, summary};
-use calorimeter_sinks::{Case, journal, not_in_this_build};
+use calorimeter_sinks::{journal, not_in_this_build};
 use calorimeter_timing::telemetry::LockedClock;
-use serde::Serialize;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
@@ -48,7 +47,7 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, Cl
     // That there is no place for it is known before anything is measured.
     save_baseline.as_ref().map(Baseline::path).transpose()?;
     let colour = colour(&arguments);
-    let mut terminal = Terminal::new(format, colour);
+    let mut terminal = Terminal::new(format, colour).expecting(&prepared);
     let ended = match &resume {
         Some(dir) => go_on(&prepared, dir, &mut terminal),
         None => start(&prepared, out.as_deref(), &mut terminal),
@@ -182,56 +181,6 @@ pub fn report(outcome: &Outcome, strict: bool) -> Exit {
         return Exit::Interrupted;
     }
     if outcome.errors.is_empty() { Exit::of(&outcome.records, strict) } else { Exit::Usage }
-}
-
-/// A line of the plan: what will be measured, or why it cannot be.
-#[derive(Serialize)]
-struct Line<'a> {
-    #[serde(flatten)]
-    case: &'a Case,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-}
-
-pub fn dry_run(prepared: &Prepared, format: Format) -> Result<(), CliError> {
-    let mut out = BufWriter::new(std::io::stdout().lock());
-    let mut print = || -> io::Result<()> {
-        for (case, supported) in prepared.plan().cases() {
-            let reason = supported.err();
-            match format {
-                Format::Jsonl => {
-                    let status = reason.as_ref().map(|_| "unsupported");
-                    serde_json::to_writer(&mut out, &Line { case: &case, status, reason })?;
-                    writeln!(out)?;
-                }
-                Format::Table => {
-                    let note = reason.map_or_else(String::new, |reason| format!("  unsupported: {reason}"));
-                    let gflop = figure(case.flops, 1e9, 3);
-                    let [traffic, memory] = [case.bytes, case.memory_bytes].map(|bytes| figure(bytes, 1e6, 2));
-                    let id = shown(&case.id);
-                    writeln!(out, "{id:<76} {gflop:>12} GFLOP {traffic:>10} MB moved {memory:>10} MB needed{note}")?;
-                }
-            }
-        }
-        out.flush()
-    };
-    heard(print())?;
-    for note in &prepared.notes {
-        tell!("note: {note}");
-    }
-    if format == Format::Table {
-        let plan = prepared.plan();
-        let resolved: Vec<_> = plan.entries().iter().map(ResolvedEntry::describe).collect();
-        tell!("\nresolved to\n{}", serde_yaml::to_string(&resolved).unwrap_or_default().trim_end());
-        tell!("{} cases in {} groups", plan.len(), plan.groups().len());
-    }
-    Ok(())
-}
-
-fn figure(value: Option<u64>, unit: f64, decimals: usize) -> String {
-    value.map_or_else(|| "-".into(), |value| format!("{:.decimals$}", value as f64 / unit))
 }
 
 pub fn colour(arguments: &ColourArguments) -> Colour {

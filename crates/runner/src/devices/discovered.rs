@@ -49,6 +49,17 @@ impl DiscoveredDevice {
         self.cache.unwrap_or(UNKNOWN_CACHE)
     }
 
+    /// Whether it does the same work in the same time as another one, as far as can be told without measuring.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let of = |one: &Self| (one.name.clone(), one.driver.clone(), one.cache, one.stated_gbps.map(f64::to_bits));
+        of(self) == of(other)
+    }
+
+    /// What tells it from devices that are not like it.
+    pub fn name_and_driver(&self) -> String {
+        if self.driver.is_empty() { self.name.clone() } else { format!("{}, {}", self.name, self.driver) }
+    }
+
     /// What its workers are told of it.
     pub fn facts(&self) -> DeviceFacts {
         let Self { identity, driver, software, .. } = self.clone();

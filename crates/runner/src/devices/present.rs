@@ -1,6 +1,7 @@
 //! The devices of a machine, this one or an invented one, and what words mean among them.
 
 use super::discovered::DiscoveredDevice;
+use crate::chatter::marked;
 use crate::entries::Wanted;
 use crate::platforms::{self, Platform};
 use calorimeter_case::{Device, DeviceKind};
@@ -19,7 +20,9 @@ struct Asked {
 
 impl Asked {
     fn found(&self) -> &[DiscoveredDevice] {
-        self.found.get_or_init(|| self.platform.find())
+        // A driver that is missing something says so to whoever is there.
+        let kind = self.platform.kinds().first().map_or_else(String::new, |kind| kind.name().to_string());
+        self.found.get_or_init(|| marked(&kind, || self.platform.find()))
     }
 }
 
@@ -31,6 +34,23 @@ pub enum DeviceError {
     Missing {
         /// What was asked for.
         wanted: String,
+        /// What is there.
+        found: String,
+    },
+    /// One is wanted, and all of a kind were named.
+    #[error("{kind}:all means several devices, and this takes one; name it, for example {kind}:0")]
+    One {
+        /// The kind.
+        kind: DeviceKind,
+    },
+    /// Times on them would be of different things.
+    #[error(
+        "{kind}:all: {kind} has devices that are not alike, whose times do not belong into one run: {found}. Name \
+         one of them"
+    )]
+    Unlike {
+        /// The kind.
+        kind: DeviceKind,
         /// What is there.
         found: String,
     },
@@ -76,7 +96,7 @@ impl Devices {
         Self::of(|platform| {
             let its = |one: &&DiscoveredDevice| platform.kinds().contains(&one.device.kind());
             let found: Vec<DiscoveredDevice> = devices.iter().filter(its).cloned().collect();
-            if platform.is_scripted() { OnceLock::new() } else { OnceLock::from(found) }
+            if platform.is_scripted() && found.is_empty() { OnceLock::new() } else { OnceLock::from(found) }
         })
     }
 
@@ -92,7 +112,24 @@ impl Devices {
             Wanted::This(device) => Ok(device),
             Wanted::Auto => Ok(first(|one| !one.software).unwrap_or(Device::Cpu)),
             Wanted::Xpu => first(|one| one.intel).ok_or_else(|| self.missing(wanted)),
+            Wanted::All(kind) => Err(DeviceError::One { kind }),
         }
+    }
+
+    /// The devices that share what is wanted: more than one only where all of a kind are, which then must be alike.
+    /// Those that a processor imitates do not count beside real ones.
+    pub fn sharing(&self, wanted: Wanted) -> Result<Vec<Device>, DeviceError> {
+        let Wanted::All(kind) = wanted else { return Ok(vec![self.choose(wanted)?]) };
+        let of_kind = || self.of_kind(kind).iter().filter(|one| one.device.kind() == kind);
+        let is_real = of_kind().any(|one| !one.software);
+        let all: Vec<&DiscoveredDevice> = of_kind().filter(|one| one.software != is_real).collect();
+        let first = *all.first().ok_or_else(|| self.missing(wanted))?;
+        if !all.iter().all(|one| one.is_like(first)) {
+            let told: Vec<String> =
+                all.iter().map(|one| format!("{} ({})", one.device, one.name_and_driver())).collect();
+            return Err(DeviceError::Unlike { kind, found: told.join(", ") });
+        }
+        Ok(all.into_iter().map(|one| one.device).collect())
     }
 
     /// A device as it was found, or an error that says what is there.
@@ -115,5 +152,39 @@ impl Devices {
     fn missing(&self, wanted: impl ToString) -> DeviceError {
         let names: Vec<String> = self.all().map(|one| format!("{} ({})", one.device, one.name)).collect();
         DeviceError::Missing { wanted: wanted.to_string(), found: names.join(", ") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(names: &[&str]) -> Devices {
+        let gpu = |(index, name): (usize, &&str)| DiscoveredDevice {
+            software: name.starts_with("llvmpipe"),
+            ..DiscoveredDevice::named(Device::Vulkan(index as u16), *name)
+        };
+        Devices::invented(names.iter().enumerate().map(gpu))
+    }
+
+    #[test]
+    fn all_devices_of_a_kind_share_the_work_where_they_are_alike() {
+        let all = |names: &[&str]| {
+            let sharing = machine(names).sharing(Wanted::All(DeviceKind::Vulkan));
+            sharing.map(|all| all.len()).map_err(|error| error.to_string())
+        };
+        assert_eq!(all(&["A", "A", "A"]), Ok(3));
+        assert_eq!(all(&["A", "A", "llvmpipe"]), Ok(2));
+        assert_eq!(all(&["llvmpipe"]), Ok(1));
+        let missing = all(&[]).unwrap_err();
+        assert!(missing.starts_with("device vulkan:all is not here; found: cpu"), "{missing}");
+        let unlike = all(&["A", "B"]).unwrap_err();
+        assert!(unlike.ends_with("into one run: vulkan:0 (A), vulkan:1 (B). Name one of them"), "{unlike}");
+    }
+
+    #[test]
+    fn who_takes_one_device_is_not_given_all() {
+        let error = machine(&["A", "A"]).choose(Wanted::All(DeviceKind::Vulkan)).unwrap_err().to_string();
+        assert_eq!(error, "vulkan:all means several devices, and this takes one; name it, for example vulkan:0");
     }
 }

@@ -33,8 +33,8 @@ pub struct Entry {
     /// The name that its cases carry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The model or operator.
-    #[serde(with = "by_name")]
+    /// The model or operator, or work of others.
+    #[serde(with = "subject")]
     pub subject: Subject,
     /// What it is computed at.
     pub sizes: Vec<Size>,
@@ -147,6 +147,7 @@ impl Entry {
         match self.subject {
             Subject::Model(_) => true,
             Subject::Operator(operator) => operator.info().suite == Suite::Training,
+            Subject::Foreign(_) => false,
         }
     }
 
@@ -155,6 +156,7 @@ impl Entry {
         match self.subject {
             Subject::Model(_) => true,
             Subject::Operator(operator) => operator.info().axes == ["m", "k", "n"],
+            Subject::Foreign(_) => false,
         }
     }
 }
@@ -181,6 +183,11 @@ impl Size {
     /// What a size is called that has no name of its own.
     pub const CUSTOM: Name = Name::new("custom");
 
+    /// The size of what has no axes.
+    pub fn none() -> Self {
+        Self { name: Name::new(""), axes: Axes::default(), output: None }
+    }
+
     /// A size that has no name of its own.
     pub fn custom(axes: Axes) -> Self {
         Self { name: Self::CUSTOM, axes, output: None }
@@ -193,19 +200,32 @@ impl From<NamedShape> for Size {
     }
 }
 
-/// What is known by its name, as that name.
-mod by_name {
+/// What is known by its name, as that name; work of others as everything that it is.
+mod subject {
+    use calorimeter_zoo::Subject;
+    use calorimeter_zoo::foreign::Foreign;
     use serde::de::{Deserialize, Deserializer, Error};
-    use serde::ser::Serializer;
-    use std::fmt::Display;
-    use std::str::FromStr;
+    use serde::ser::{Serialize, Serializer};
 
-    pub fn serialize<T: Display, S: Serializer>(named: &T, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(named)
+    #[derive(serde::Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Name(String),
+        Foreign(Foreign),
     }
 
-    pub fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(Error::custom)
+    pub fn serialize<S: Serializer>(subject: &Subject, serializer: S) -> Result<S::Ok, S::Error> {
+        match subject {
+            Subject::Foreign(foreign) => foreign.serialize(serializer),
+            Subject::Model(_) | Subject::Operator(_) => serializer.collect_str(subject),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Subject, D::Error> {
+        match Written::deserialize(deserializer)? {
+            Written::Name(name) => name.parse().map_err(Error::custom),
+            Written::Foreign(foreign) => Ok(Subject::Foreign(foreign)),
+        }
     }
 }
 

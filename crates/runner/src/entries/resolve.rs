@@ -4,6 +4,7 @@ use super::{
     CompileMode, ConfigError, Entry, Factor, MOST_CASES, MOST_WINDOWS, Overrides, ResolvedEntry, Size, Span, Timing,
 };
 use crate::devices::Devices;
+use crate::regimes;
 use calorimeter_case::{Device, Element, Export, Implementation, Mode, Name, Regime};
 use calorimeter_recipes::{Variant, pair};
 use calorimeter_timing::Options;
@@ -52,6 +53,10 @@ fn unused(entries: &[Entry], overrides: &Overrides) -> Result<(), ConfigError> {
     if overrides.recipes.is_some() && !entries.iter().any(Entry::takes_recipes) {
         return Err(first.origin.invalid("--recipes: nothing here is quantised; models and training are"));
     }
+    if overrides.implementations.is_some() && entries.iter().all(|entry| matches!(entry.subject, Subject::Foreign(_))) {
+        let why = "--implementations: programs of others have none besides themselves; --filter keeps some of them";
+        return Err(first.origin.invalid(why));
+    }
     if overrides.sizes.is_some() && !entries.iter().any(Entry::is_product) {
         return Err(first.origin.invalid("--shapes: nothing here has the axes m, k and n"));
     }
@@ -69,19 +74,22 @@ fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<Resolv
         Subject::Model(_) => pair(&entry.recipes, &entry.sparsities),
         Subject::Operator(operator) if operator.info().suite == Suite::Training => pair(&entry.recipes, &[]),
         // Recipes are for models.
-        Subject::Operator(_) => vec![Variant::BASELINE],
+        Subject::Operator(_) | Subject::Foreign(_) => vec![Variant::BASELINE],
     };
     let implied_baseline = !variants.contains(&Variant::BASELINE) && !entry.with_baseline;
     variants.retain(|variant| *variant != Variant::BASELINE);
     variants.insert(0, Variant::BASELINE);
-    let device = devices.choose(entry.device.unwrap_or_default()).map_err(|error| error.to_string())?;
-    let implementations = match entry.implementations {
-        Some(names) => each_once(names).ok_or("implementations is an empty list")?,
-        None => usual(subject, &tasks, entry.compile_mode, device),
+    let fleet = devices.sharing(entry.device.unwrap_or_default()).map_err(|error| error.to_string())?;
+    let device = *fleet.first().ok_or("no device was found")?;
+    let implementations = match (subject, entry.implementations) {
+        // They are compared with the first, so that their order is kept.
+        (Subject::Foreign(foreign), _) => foreign.implementations(),
+        (_, Some(names)) => each_once(names).ok_or("implementations is an empty list")?,
+        (_, None) => usual(subject, &tasks, entry.compile_mode, device),
     };
     let regimes = match entry.regimes {
         Some(names) => each_once(names).ok_or("regimes is an empty list")?,
-        None => vec![Regime::default()],
+        None => vec![usual_regime(&tasks, device)],
     };
     Ok(ResolvedEntry {
         name: entry.name,
@@ -90,6 +98,7 @@ fn fill(entry: Entry, scale: Option<Factor>, devices: &Devices) -> Result<Resolv
         element,
         tasks,
         device,
+        fleet: if fleet.len() > 1 { fleet } else { Vec::new() },
         variants,
         implied_baseline,
         implementations,
@@ -131,6 +140,7 @@ fn no_sizes(subject: Subject) -> String {
         Subject::Operator(operator) => {
             format!("axes is missing or empty; {operator} has {}", operator.info().axes.join(", "))
         }
+        Subject::Foreign(_) => "axes is empty: leave it out where there are none".into(),
     }
 }
 
@@ -147,7 +157,7 @@ fn usual(subject: Subject, tasks: &[(Name, Task)], mode: Option<CompileMode>, de
     match (mode, subject) {
         (Some(mode), _) => mode.implementations(),
         // Nobody asked for what cannot run here.
-        (None, Subject::Operator(_)) => having(subject, tasks, device),
+        (None, Subject::Operator(_) | Subject::Foreign(_)) => having(subject, tasks, device),
         (None, Subject::Model(_)) if subject.has(Fused, device) => vec![Eager, Fused],
         (None, Subject::Model(_)) => vec![Eager],
     }
@@ -164,11 +174,23 @@ fn having(subject: Subject, tasks: &[(Name, Task)], device: Device) -> Vec<Imple
     each_once(having).unwrap_or_else(|| vec![Eager])
 }
 
+/// What times mean where nobody said: of work of others, the first that each of its programs has here.
+fn usual_regime(tasks: &[(Name, Task)], device: Device) -> Regime {
+    let Some((_, Task::Foreign(problem))) = tasks.first() else { return Regime::default() };
+    let rotates = problem.buffer_bytes().is_some();
+    let exists = |regime: &Regime| {
+        let of = |implementation| regimes::supported_of_others(*regime, problem, implementation, device).is_ok();
+        problem.foreign.implementations().into_iter().all(of) && (rotates || *regime != Regime::DeviceCold)
+    };
+    [Regime::DeviceCold, Regime::DeviceHot].into_iter().find(exists).unwrap_or(Regime::HostE2e)
+}
+
 /// What is done with it.
 fn mode(subject: Subject) -> Mode {
     match subject {
         Subject::Model(_) => Mode::Inference,
         Subject::Operator(operator) => Mode::of(operator.info().suite),
+        Subject::Foreign(_) => Mode::of(Suite::Foreign),
     }
 }
 

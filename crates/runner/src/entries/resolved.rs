@@ -21,8 +21,10 @@ pub struct ResolvedEntry {
     pub tasks: Vec<(Name, Task)>,
     /// The type of its numbers.
     pub element: Element,
-    /// Where it runs.
+    /// Where it runs; of a fleet, the one whose sizes these are.
     pub device: Device,
+    /// The devices that work at the same time and share the sizes of the entry; empty where one was asked for.
+    pub fleet: Vec<Device>,
     /// Recipes with their sparsities, in the order of the file.
     pub variants: Vec<Variant>,
     /// Whether the baseline is among them only because the others are compared with it.

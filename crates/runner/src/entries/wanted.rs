@@ -16,6 +16,8 @@ pub enum Wanted {
     Xpu,
     /// This one.
     This(Device),
+    /// Every one of a kind: they share the work.
+    All(DeviceKind),
 }
 
 impl FromStr for Wanted {
@@ -25,9 +27,26 @@ impl FromStr for Wanted {
         match name {
             "auto" => Ok(Self::Auto),
             "xpu" => Ok(Self::Xpu),
-            _ => name.parse().map(Self::This).map_err(|error: UnknownName| format!("{error}, auto, xpu, mps")),
+            _ => match name.strip_suffix(":all") {
+                Some(kind) => all(kind).map(Self::All),
+                None => named(name).map(Self::This),
+            },
         }
     }
+}
+
+fn named(name: &str) -> Result<Device, String> {
+    name.parse().map_err(|error: UnknownName| format!("{error}, auto, xpu, mps"))
+}
+
+/// A kind of which there may be several devices.
+fn all(name: &str) -> Result<DeviceKind, String> {
+    let device = named(name)?;
+    let kind = device.kind();
+    if name.contains(':') {
+        return Err(format!("{name}:all is both one device and all of them; write {device} or {kind}:all"));
+    }
+    if kind.is_counted() { Ok(kind) } else { Err(format!("{name}:all: there is one {name}; write {name}")) }
 }
 
 impl fmt::Display for Wanted {
@@ -36,23 +55,45 @@ impl fmt::Display for Wanted {
             Self::Auto => f.write_str("auto"),
             Self::Xpu => f.write_str("xpu"),
             Self::This(device) => device.fmt(f),
+            Self::All(kind) => write!(f, "{kind}:all"),
         }
     }
 }
 
 word!(
     Wanted,
-    "a device: auto, cuda, cuda:1, vulkan, metal, wgpu, cpu; torch's xpu and mps are understood",
+    "a device: auto, cuda, cuda:1, cuda:all, vulkan, metal, wgpu, cpu; torch's xpu and mps are understood",
     schemars::json_schema!({
         "type": "string",
-        "pattern": format!("^(auto|xpu|cpu|mock|({})(:[0-9]{{1,5}})?)$", counted().join("|")),
-        "examples": ["auto", "cuda", "vulkan", "metal", "cpu"],
+        "pattern": format!("^(auto|xpu|cpu|({})(:([0-9]{{1,5}}|all))?)$", counted().join("|")),
+        "examples": ["auto", "cuda", "cuda:all", "vulkan", "metal", "cpu"],
     })
 );
 
 /// Expressions for the kinds of which there may be many.
 fn counted() -> Vec<String> {
-    let ours = ["cuda", "vulkan", "metal", "mps", "wgpu"].map(str::to_owned);
+    let ours = ["mock", "cuda", "vulkan", "metal", "mps", "wgpu"].map(str::to_owned);
     let others = DeviceKind::known().into_iter().filter(|kind| !DeviceKind::ALL.contains(kind));
     ours.into_iter().chain(others.map(|kind| regex::escape(kind.name().as_str()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_devices_of_a_kind_are_one_word_and_one_processor_is_not_all() {
+        for (word, read) in [
+            ("cuda:all", Ok(Wanted::All(DeviceKind::Cuda))),
+            ("mps:all", Ok(Wanted::All(DeviceKind::Metal))),
+            ("cuda:1", Ok(Wanted::This(Device::Cuda(1)))),
+            ("cpu:all", Err("cpu:all: there is one cpu; write cpu")),
+            ("cuda:1:all", Err("cuda:1:all is both one device and all of them; write cuda:1 or cuda:all")),
+        ] {
+            assert_eq!(word.parse::<Wanted>(), read.map_err(str::to_owned), "{word}");
+        }
+        assert_eq!(Wanted::All(DeviceKind::Vulkan).to_string().parse(), Ok(Wanted::All(DeviceKind::Vulkan)));
+        assert!("cud:all".parse::<Wanted>().unwrap_err().contains("did you mean \"cuda\""));
+        assert!("auto:all".parse::<Wanted>().is_err());
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::ids::IdsAndReasons;
 use super::planned_case::{Place, PlannedCase};
-use calorimeter_case::{Implementation, Regime};
+use calorimeter_case::Regime;
 use regex::Regex;
 
 /// The cases of one workload at one shape in one regime: measured together, because a speed-up is worth something only
@@ -11,6 +11,8 @@ use regex::Regex;
 pub struct Group {
     /// The position of its entry.
     pub(super) entry: usize,
+    /// The position of its size in that entry.
+    pub(super) task: usize,
     regime: Regime,
     cases: Vec<PlannedCase>,
 }
@@ -18,7 +20,7 @@ pub struct Group {
 impl Group {
     /// Every variant in every implementation.
     pub(super) fn new(place: &Place, ids: &mut IdsAndReasons) -> Self {
-        Self { entry: place.entry as usize, regime: place.regime, cases: place.cases(ids) }
+        Self { entry: place.entry as usize, task: place.task as usize, regime: place.regime, cases: place.cases(ids) }
     }
 
     /// Keeps the cases whose id the filter matches, and those they are compared with.
@@ -43,7 +45,8 @@ impl Group {
         &self.cases
     }
 
-    /// The case that a case is compared with: the baseline in the same implementation if that exists, else in `eager`.
+    /// The case that a case is compared with: the baseline in the same implementation if that exists, else in `eager`; of
+    /// work of others, what its first program does.
     pub fn against(&self, case: usize) -> Option<usize> {
         let find = |implementation| {
             // They stand before all others, of which there may be many.
@@ -52,7 +55,7 @@ impl Group {
             (found != case && self.cases[found].supported().is_ok()).then_some(found)
         };
         let this = &self.cases[case];
-        find(this.implementation()).filter(|_| !this.is_baseline()).or_else(|| find(Implementation::Eager))
+        find(this.implementation()).filter(|_| !this.is_baseline()).or_else(|| find(this.yardstick()))
     }
 
     /// The number of cases.

@@ -1,51 +1,38 @@
 //! A plan in parts, which several machines measure.
 
+use super::deal::longest_first;
 use super::{Group, Plan};
 use crate::entries::Shard;
-use calorimeter_case::{Case, Device};
-use calorimeter_timing::Options;
-use std::cmp::Reverse;
-
-/// What a case takes besides its launches: its workload is opened, tuned and judged.
-const OPENED: f64 = 1.0;
-/// How many bytes of a case the host makes and judges in a second.
-const HOST: f64 = 5e8;
+use calorimeter_case::Device;
+use std::collections::HashMap;
 
 impl Plan {
     /// Keeps one part. Groups stay whole, since their cases are compared. The longest are dealt out first, each to the part
-    /// with the least to do, so that the parts end together; every machine deals alike.
+    /// with the least to do on its device, and then altogether, so that the parts end together; every machine deals alike.
     pub fn keep_part(&mut self, shard: Shard) {
         let seconds: Vec<f64> = self.groups.iter().map(|group| self.seconds(group)).collect();
-        let mut longest: Vec<usize> = (0..self.groups.len()).collect();
-        // In order where they are as long; the order of floats is that of their bits, since none is negative.
-        longest.sort_by_key(|&group| Reverse(seconds[group].to_bits()));
-        let mut loads = vec![0.0; shard.parts()];
+        let mut loads: Vec<f64> = vec![0.0; shard.parts()];
+        let mut loads_on: HashMap<Device, Vec<f64>> = HashMap::new();
         let mut part_of = vec![0; self.groups.len()];
-        for group in longest {
-            let least = (0..loads.len()).min_by(|&one, &other| f64::total_cmp(&loads[one], &loads[other]));
-            part_of[group] = least.unwrap_or_default();
-            loads[part_of[group]] += seconds[group];
+        for group in longest_first(&seconds) {
+            let device = self.entry(&self.groups[group]).device;
+            let here = loads_on.entry(device).or_insert_with(|| vec![0.0; shard.parts()]);
+            let less = |&one: &usize, &other: &usize| {
+                here[one].total_cmp(&here[other]).then(loads[one].total_cmp(&loads[other]))
+            };
+            let part = (0..loads.len()).min_by(less).unwrap_or_default();
+            part_of[group] = part;
+            here[part] += seconds[group];
+            loads[part] += seconds[group];
         }
         let mut parts = part_of.into_iter();
         self.groups.retain(|_| parts.next() == Some(shard.index()));
     }
 
     /// How long a group takes, roughly.
-    fn seconds(&self, group: &Group) -> f64 {
-        let timing = &self.entry(group).timing;
-        let supported = group.cases().iter().filter(|case| case.supported().is_ok());
-        supported.map(|case| seconds(&case.case(), timing)).sum()
+    pub fn seconds(&self, group: &Group) -> f64 {
+        self.predicted_of(group).map(|(_, predicted)| predicted.usual()).sum()
     }
-}
-
-fn seconds(case: &Case, timing: &Options) -> f64 {
-    let (flops, bytes) = (case.flops.unwrap_or(0) as f64, case.bytes.unwrap_or(0) as f64);
-    // A usual processor, and a usual GPU: what counts is the order of magnitude.
-    let (operations, traffic) = if case.device == Device::Cpu { (3e10, 1e10) } else { (1e14, 1e12) };
-    let launch = (flops / operations).max(bytes / traffic);
-    let windows = f64::from(timing.min_windows) * launch.max(timing.window.as_secs_f64());
-    let measured = windows.max(timing.min_time.as_secs_f64()).min(timing.max_time.as_secs_f64().max(launch));
-    OPENED + bytes / HOST + timing.warm_up.as_secs_f64().max(launch) + measured
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::{platforms, regimes};
 use calorimeter_case::{CaseId, Clock, Identity, Implementation, Name, Regime};
 use calorimeter_recipes::{Treatment, Variant};
 use calorimeter_sinks::Case;
-use calorimeter_zoo::Task;
+use calorimeter_zoo::{Subject, Task};
 use std::sync::Arc;
 
 /// A case with what is known of it before it runs. A plan may have a million: it keeps where the case is made from.
@@ -102,7 +102,7 @@ impl PlannedCase {
             workload: entry.subject.to_string().into(),
             recipe,
             sparsity,
-            scaling: treatment.and_then(|treatment| treatment.training).map(|recipe| Name::new(recipe.scaling())),
+            scaling: treatment.and_then(|treatment| treatment.training).map(|recipe| recipe.scaling().into()),
             implementation: self.implementation(),
             device: entry.device,
             element: entry.element,
@@ -110,11 +110,12 @@ impl PlannedCase {
             shape_name: name.to_string(),
             shape: task.axes(),
             regime: self.place.regime,
-            flops: exists.then(|| task.flops()),
-            bytes: treatment.as_ref().map(|treatment| task.bytes(treatment)),
+            tokens: exists.then(|| task.tokens()).flatten(),
+            flops: exists.then(|| task.flops()).flatten(),
+            bytes: treatment.as_ref().and_then(|treatment| task.bytes(treatment)),
             published: exists.then(|| published(task)).flatten().map(Box::new),
             fusion: exists.then(|| task.fusion()).flatten().map(Box::new),
-            memory_bytes: treatment.as_ref().map(|treatment| task.memory(treatment)),
+            memory_bytes: treatment.as_ref().and_then(|treatment| task.memory(treatment)),
             implied: self.implied,
             compile_mode: entry.compile_mode.map(|mode| mode.to_string()),
             profiler: entry.profiler,
@@ -140,6 +141,14 @@ impl PlannedCase {
         self.place.entry().implementations[self.implementation as usize]
     }
 
+    /// The implementation whose baseline is that of all.
+    pub(super) fn yardstick(&self) -> Implementation {
+        match self.place.entry().subject {
+            Subject::Foreign(foreign) => foreign.first().unwrap_or(Implementation::Eager),
+            Subject::Model(_) | Subject::Operator(_) => Implementation::Eager,
+        }
+    }
+
     /// Marks it as there only because others are compared with it.
     pub(super) fn imply(&mut self) {
         self.implied = true;
@@ -157,7 +166,10 @@ impl PlannedCase {
     fn support(&self) -> Result<(), String> {
         let (entry, task) = (self.place.entry(), self.place.task().1);
         let (regime, implementation) = (self.place.regime, self.implementation());
-        regimes::supported(regime, implementation, entry.device)?;
+        regimes::supported(regime, task.clocked_as(implementation), entry.device)?;
+        if let Task::Foreign(problem) = task {
+            regimes::supported_of_others(regime, problem, implementation, entry.device)?;
+        }
         let captured = regime.clock() == Clock::Graph && !platforms::of(entry.device).is_scripted();
         if captured && task.is_link() {
             return Err(format!("{regime}: {} uses more than the one stream that is captured", entry.subject));

@@ -4,6 +4,7 @@ use super::platform::Platform;
 use super::trials::Trials;
 use crate::cache;
 use crate::devices::DiscoveredDevice;
+use crate::tell::tell;
 use crate::worker::DeviceFacts;
 use calorimeter_case::{Device, Dtype, Implementation};
 use calorimeter_timing::telemetry::{ClockLock, LockedClock};
@@ -22,7 +23,12 @@ impl Platform for Mock {
     }
 
     fn find(&self) -> Vec<DiscoveredDevice> {
-        vec![DiscoveredDevice::named(Device::Mock, "mock")]
+        (0..how_many())
+            .map(|index| {
+                let device = Device::Mock(index);
+                DiscoveredDevice { identity: device.to_string(), ..DiscoveredDevice::named(device, "mock") }
+            })
+            .collect()
     }
 
     fn clock(&self) -> String {
@@ -56,6 +62,19 @@ impl Platform for Mock {
             ..Trials::default()
         }
     }
+}
+
+/// The variable that says how many there are.
+const HOW_MANY: &str = "CALORIMETER_MOCK_DEVICES";
+
+/// One, unless the environment says otherwise; none where what it says is no number.
+fn how_many() -> u16 {
+    let Some(said) = std::env::var_os(HOW_MANY) else { return 1 };
+    let number = said.to_str().and_then(|said| said.parse().ok());
+    number.unwrap_or_else(|| {
+        tell!("warning: {HOW_MANY} is no number of devices, so there are no mock devices");
+        0
+    })
 }
 
 /// The lock on a clock that is not there: a file that holds a line for each thing done to it. Where it cannot be written, the

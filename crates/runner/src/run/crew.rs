@@ -10,6 +10,7 @@ use crate::plan::{Group, Plan, PlannedCase};
 use crate::worker::{AssignedCase, Assignment, Executor, WorkerError};
 use calorimeter_case::Device;
 use calorimeter_timing::Options;
+use calorimeter_zoo::Subject;
 use std::collections::HashMap;
 
 /// The executor of a run, with what its assignments are made from.
@@ -28,13 +29,14 @@ impl Crew<'_> {
     pub fn measure(&mut self, group: &Group, desk: &mut Desk<'_>) -> Result<(), WorkerError> {
         let entry = self.plan.entry(group);
         let device = self.devices.of(entry.device);
-        let mut assignment = self.assignment(group, desk);
+        let mut assignment = self.assignment(group, desk, false);
         self.lookout.look(&mut assignment, device, entry.timeout, &*self.executor, desk.listener)?;
         self.executor.run(&assignment, device, entry.timeout, desk)
     }
 
-    /// What a worker is told of a group: the cases that can run and are still wanted.
-    fn assignment(&self, group: &Group, desk: &Desk<'_>) -> Assignment {
+    /// What a worker is told of a group: the cases that can run and are still wanted, and whether other devices work
+    /// meanwhile.
+    pub fn assignment(&self, group: &Group, desk: &Desk<'_>, in_company: bool) -> Assignment {
         let entry = self.plan.entry(group);
         let device = self.devices.of(entry.device);
         let margin = self.floors[&entry.device].margin(entry.timing.margin);
@@ -42,17 +44,22 @@ impl Crew<'_> {
         let assigned = |(at, planned): (usize, &PlannedCase)| {
             let case = planned.case();
             let against = group.against(at).map(|at| &group.cases()[at]).filter(|one| is_wanted(one));
-            let sets = devices::sets(device, group.regime(), case.bytes.unwrap_or(0));
+            let sets = case.set_bytes().map_or(1, |bytes| devices::sets(device, group.regime(), bytes));
             AssignedCase { case, against: against.map(|one| one.id().clone()), sets, kernels: None }
         };
         let cases = group.cases().iter().enumerate().filter(|(_, planned)| is_wanted(planned));
         Assignment {
             cases: cases.map(assigned).collect(),
+            foreign: match entry.subject {
+                Subject::Foreign(foreign) => Some(foreign),
+                Subject::Model(_) | Subject::Operator(_) => None,
+            },
             device: device.facts(),
             folder: Some(self.place.dir.clone()),
             timing: (!self.untimed).then(|| Options { margin, ..entry.timing.clone() }),
             seed: entry.seed,
             mock: entry.mock.clone(),
+            in_company,
         }
     }
 }

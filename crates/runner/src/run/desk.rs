@@ -3,9 +3,9 @@
 use crate::host::now;
 use crate::plan::{Group, PlannedCase};
 use crate::worker::{Event, Listener};
-use calorimeter_case::{CaseId, Record, Status};
+use calorimeter_case::{CaseId, Device, Record, Status};
 use calorimeter_sinks::{Journal, SinkError};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Puts each record on disk, then tells of it.
 pub struct Desk<'a> {
@@ -15,8 +15,12 @@ pub struct Desk<'a> {
     /// How the cases ended that ended in an earlier part of the run.
     earlier: HashMap<CaseId, Status>,
     pub listener: &'a mut dyn Listener,
-    /// When the turn of the group came that is measured.
-    turn: String,
+    /// When the turn of the group came that a device measures.
+    turns: BTreeMap<Device, String>,
+    /// What is on disk and not told yet, device by device, where devices work at the same time: whoever reads along
+    /// sees the cases that are compared beside each other.
+    untold: BTreeMap<Device, Vec<Event>>,
+    holds_back: bool,
     /// Why records can no longer be put on disk.
     pub error: Option<SinkError>,
 }
@@ -28,8 +32,9 @@ impl<'a> Desk<'a> {
         records.reserve_exact(cases.saturating_sub(records.len()));
         let earlier: HashMap<CaseId, Status> =
             records.iter().map(|record| (record.case.id.clone(), record.outcome.status)).collect();
-        listener.hear(Event::Begun { cases, already: earlier.len() });
-        Self { journal, records, earlier, listener, turn: String::new(), error: None }
+        listener.hear(Event::Begun { cases, already: earlier.keys().cloned().collect() });
+        let (turns, untold) = (BTreeMap::new(), BTreeMap::new());
+        Self { journal, records, earlier, listener, turns, untold, holds_back: false, error: None }
     }
 
     /// Whether an earlier part of the run has ended every case of a group.
@@ -37,9 +42,25 @@ impl<'a> Desk<'a> {
         group.cases().iter().all(|planned| self.earlier.contains_key(planned.id()))
     }
 
-    /// Begins a group: what is known not to run is recorded without asking a device.
-    pub fn begin(&mut self, group: &Group) {
-        self.turn = now().to_rfc3339();
+    /// From now on records are told when those of their group are complete, until [`Self::hold_nothing_back`].
+    pub fn hold_back(&mut self) {
+        self.holds_back = true;
+    }
+
+    /// Tells everything that is on disk, and each record from now on as it comes.
+    pub fn hold_nothing_back(&mut self) {
+        self.holds_back = false;
+        std::mem::take(&mut self.untold).into_values().flatten().for_each(|event| self.listener.hear(event));
+    }
+
+    /// Tells of the records of a device whose group is complete.
+    pub fn tell(&mut self, device: Device) {
+        self.untold.remove(&device).into_iter().flatten().for_each(|event| self.listener.hear(event));
+    }
+
+    /// Begins a group of a device: what is known not to run is recorded without asking it.
+    pub fn begin(&mut self, group: &Group, device: Device) {
+        self.turns.insert(device, now().to_rfc3339());
         let refused = |planned: &PlannedCase| {
             let reason = planned.supported().err()?;
             Some(Record::without_time(planned.case(), Status::Unsupported, reason))
@@ -54,11 +75,11 @@ impl<'a> Desk<'a> {
     }
 
     /// Takes a record, unless an earlier part of the run has one of the same case.
-    fn take(&mut self, mut record: Record) {
+    pub fn take(&mut self, mut record: Record) {
         if self.earlier.contains_key(&record.case.id) || self.error.is_some() {
             return;
         }
-        record.outcome.started = Some(self.turn.clone());
+        record.outcome.started = self.turns.get(&record.case.device).cloned();
         record.outcome.ended = Some(now().to_rfc3339());
         match self.journal.append(&record) {
             Ok(shortened) => {
@@ -68,7 +89,11 @@ impl<'a> Desk<'a> {
                 self.share_baseline(&mut kept);
                 self.records.push(kept);
                 record.put_series(series);
-                self.listener.hear(Event::Ended(Box::new(record)));
+                let device = record.case.device;
+                self.untold.entry(device).or_default().push(Event::Ended(Box::new(record)));
+                if !self.holds_back {
+                    self.tell(device);
+                }
             }
             Err(error) => self.error = Some(error),
         }
@@ -89,7 +114,7 @@ impl Listener for Desk<'_> {
         match event {
             Event::Ended(record) => self.take(*record),
             Event::Touched { .. } => self.listener.hear(event),
-            Event::Begun { .. } | Event::Saw { .. } => {}
+            Event::Begun { .. } | Event::AtWork(_) | Event::Saw { .. } => {}
         }
     }
 

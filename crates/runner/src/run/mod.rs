@@ -1,6 +1,8 @@
 //! A run: the plan's groups one after the other, each record on disk before anything else happens.
 
+mod at_once;
 mod clocks;
+mod company;
 mod contained;
 mod crew;
 mod desk;
@@ -8,11 +10,13 @@ mod error;
 mod found_devices;
 mod idle;
 mod kernels;
+mod lanes;
 mod order;
 mod outcome;
 mod place;
 mod prepare;
 mod request;
+mod room;
 mod surroundings;
 
 pub use crate::host::now;
@@ -26,8 +30,10 @@ pub use request::Request;
 use crate::entries::Autotune;
 use crate::environment;
 use crate::host::command_line;
-use crate::plan::Plan;
-use crate::worker::{Executor, WorkerError};
+use crate::plan::{Plan, Predicted};
+use crate::worker::Executor;
+use at_once::AtOnce;
+use calorimeter_case::{CaseId, Implementation};
 use calorimeter_sinks::Journal;
 use calorimeter_sinks::journal::{Header, JournalContents, Resumed};
 use crew::Crew;
@@ -61,6 +67,19 @@ impl Prepared {
     /// How many processes measure each case.
     pub fn launches(&self) -> u32 {
         self.request.overrides.launches.unwrap_or(1)
+    }
+
+    /// Every case that can run with its implementation and what it is predicted to take.
+    pub fn predicted(&self) -> impl Iterator<Item = (CaseId, Implementation, Predicted)> {
+        let (times, untimed) = (f64::from(self.launches()), self.request.overrides.untimed);
+        self.plan.predicted().map(move |(case, predicted)| {
+            let predicted = if untimed {
+                Predicted { prepared: predicted.prepared, ..Predicted::default() }
+            } else {
+                predicted * times
+            };
+            (case.id, case.implementation, predicted)
+        })
     }
 
     /// Runs the plan in a new directory. The listener hears how many cases there are, what is done to each, and of each record
@@ -125,22 +144,30 @@ impl Prepared {
         let mut desk = Desk::new(journal, records, plan.len(), listener);
         let floors = &devices.floors();
         let mut crew = Crew { executor, lookout: Lookout::default(), plan, place, devices, floors, untimed };
-        let stopped = measure(plan, &mut crew, &mut desk).err();
-        Ended { plan, place, devices, floors, notes: &self.notes, header, resumed, warnings, stopped }.finish(desk)
+        let measured = measure(plan, &mut crew, &mut desk);
+        let notes = [&self.notes[..], &measured.notes].concat();
+        let stopped = measured.stopped();
+        Ended { plan, place, devices, floors, notes: &notes, header, resumed, warnings, stopped }.finish(desk)
     }
 }
 
-/// Group by group: each record is on disk before the next case starts. The error says why workers can no longer be had.
-fn measure(plan: &Plan, crew: &mut Crew<'_>, desk: &mut Desk<'_>) -> Result<(), WorkerError> {
+/// What devices measure at the same time, and then the rest, group by group: each record is on disk before the next case
+/// starts.
+fn measure(plan: &Plan, crew: &mut Crew<'_>, desk: &mut Desk<'_>) -> AtOnce {
+    let mut seen_to = at_once::measure(crew, desk);
     for group in plan.drawn() {
-        if desk.is_complete(group) {
-            continue;
-        }
-        desk.begin(group);
-        crew.measure(group, desk)?;
         if desk.interrupted() {
             break;
         }
+        if desk.is_complete(group) || seen_to.has_seen_to(plan, group) {
+            continue;
+        }
+        let device = plan.entry(group).device;
+        desk.begin(group, device);
+        if let Err(why) = crew.measure(group, desk) {
+            seen_to.lost.push((device, why));
+            break;
+        }
     }
-    Ok(())
+    seen_to
 }

@@ -22,7 +22,7 @@ pub fn batches(
         let case = &assigned.case;
         // Fewer sets where memory is short, but two at least where there were to be many.
         let least = assigned.sets.min(2);
-        let room = budget.saturating_sub(need(case, 1)) / case.bytes.unwrap_or(1).max(1);
+        let room = budget.saturating_sub(need(case, 1)) / case.set_bytes().unwrap_or(1).max(1);
         let sets = assigned.sets.min(room.saturating_add(1).min(u64::from(u32::MAX)) as u32);
         if need(case, least) <= budget {
             fitting.push(AssignedCase { sets, ..assigned.clone() });
@@ -46,5 +46,5 @@ pub fn batches(
 
 /// Bytes that a case takes with so many buffer sets.
 fn need(case: &Case, sets: u32) -> u64 {
-    case.memory_bytes.unwrap_or(0) + u64::from(sets - 1) * case.bytes.unwrap_or(0)
+    case.memory_bytes.unwrap_or(0) + u64::from(sets - 1) * case.set_bytes().unwrap_or(0)
 }

@@ -44,8 +44,18 @@ impl Pipe {
         line.push(b'\n');
         let mut pipe = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if pipe.write_all(&line).is_err() {
+            end_group();
             std::process::exit(1);
         }
+    }
+}
+
+/// Ends this process with the commands that it has started, if it leads a group of its own, as a run's workers do.
+fn end_group() {
+    let group = rustix::process::getpgrp();
+    if group == rustix::process::getpid() {
+        // Should that be refused, it ends alone.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
 }
 

@@ -13,8 +13,8 @@ pub enum Event {
     Begun {
         /// How many cases it has.
         cases: usize,
-        /// How many of them have ended in an earlier part of it.
-        already: usize,
+        /// Those that have ended in an earlier part of it.
+        already: Vec<CaseId>,
     },
     /// A case is being touched.
     Touched {
@@ -23,6 +23,8 @@ pub enum Event {
         /// What is done to it.
         stage: Stage,
     },
+    /// What several devices are at that work at the same time. Workers do not say this.
+    AtWork(Vec<(CaseId, Stage)>),
     /// The kernels of a case were looked at.
     Saw {
         /// Which.
@@ -66,8 +68,10 @@ pub struct SeenKernels {
 pub enum Stage {
     /// Making tensors and quantising.
     Open,
-    /// First launches: kernels are compiled and tuned; the output is compared with the reference.
+    /// First launches: kernels are compiled and tuned.
     Tune,
+    /// Comparing the output with the reference, which the host computes first.
+    Judge,
     /// Finding the device's peaks, once for each device and kind of number.
     Peaks,
     /// Finding out how many launches a window holds, and launching until times agree.
@@ -83,7 +87,8 @@ impl fmt::Display for Stage {
         f.pad(match self {
             Self::Open => "preparing",
             Self::Tune => "tuning",
-            Self::Peaks => "finding the device's peaks before",
+            Self::Judge => "checking",
+            Self::Peaks => "finding the device's peaks",
             Self::WarmUp => "warming up",
             Self::Measure => "measuring",
             Self::Profile => "profiling",

@@ -13,12 +13,17 @@ use super::places::measure_in_places;
 use super::poison::{Poisoned, guarded};
 use super::protocol::Assignment;
 use super::scene::Scene;
+use crate::mock::Rule;
+use crate::platforms;
 use calorimeter_case::{CaseId, Device, Record, Status};
 use std::collections::HashSet;
 
 /// Works on an assignment; every case gets a record, unless one poisons the process or the run is interrupted.
 pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn Listener) -> Result<(), Poisoned> {
     let Some(first) = assignment.cases.first() else { return Ok(()) };
+    if platforms::of(first.case.device).is_scripted() {
+        Rule::lose(&assignment.mock, &first.case.id);
+    }
     let mut operands = match Operands::of(&first.case, assignment) {
         Ok(operands) => operands,
         Err(error) => {

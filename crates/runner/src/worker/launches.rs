@@ -51,6 +51,10 @@ impl Executor for Launches {
         Ok(())
     }
 
+    fn another(&self, devices: usize) -> Option<Box<dyn Executor + Send>> {
+        Some(Box::new(Self::new(self.workers.sharing(devices), self.times)))
+    }
+
     fn looker(&self) -> Option<Box<dyn Executor>> {
         self.workers.looker()
     }

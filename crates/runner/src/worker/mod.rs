@@ -34,6 +34,7 @@ pub use pool::Subprocess;
 pub use protocol::{AssignedCase, Assignment, DeviceFacts, Kept};
 
 use crate::devices::DiscoveredDevice;
+use calorimeter_case::Device;
 use std::time::Duration;
 
 /// Works on assignments. Every case of an assignment gets a record, unless the listener interrupts it.
@@ -46,6 +47,11 @@ pub trait Executor {
         timeout: Duration,
         listener: &mut dyn Listener,
     ) -> Result<(), WorkerError>;
+
+    /// Another one of as many as there are devices that work at the same time; nothing where that cannot be.
+    fn another(&self, _devices: usize) -> Option<Box<dyn Executor + Send>> {
+        None
+    }
 
     /// Another one that only looks at kernels, where that is possible: what it is given ends without records.
     fn looker(&self) -> Option<Box<dyn Executor>> {
@@ -62,4 +68,11 @@ pub enum WorkerError {
     /// Worker after worker ends before it touches a case.
     #[error("worker processes end before they touch a case; the last one said: {0}")]
     Stillborn(String),
+    /// Some of several devices are lost.
+    #[error("{}", told(.0))]
+    Lost(Vec<(Device, WorkerError)>),
+}
+
+fn told(lost: &[(Device, WorkerError)]) -> String {
+    lost.iter().map(|(device, why)| format!("{device}: {why}")).collect::<Vec<_>>().join("; ")
 }

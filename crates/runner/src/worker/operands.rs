@@ -4,7 +4,7 @@ use super::protocol::Assignment;
 use calorimeter_case::{Case, Device};
 use calorimeter_recipes::{RecipeError, Treatment, Variant};
 use calorimeter_timing::{MockClock, Script};
-use calorimeter_zoo::{Inputs, Reference, Task, ZooError};
+use calorimeter_zoo::{Inputs, Reference, Subject, Task, ZooError};
 
 /// Which data a case computes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Operands {
     timed: Option<Inputs>,
     gate: Option<Inputs>,
     references: Vec<(Content, Treatment, Vec<Reference>)>,
+    /// What the first program of others left, once it ran.
+    pub first: Option<Vec<Reference>>,
     /// The time that passes on the mock device.
     pub mock: MockClock,
 }
@@ -29,9 +31,13 @@ pub struct Operands {
 impl Operands {
     /// Those of the first case, which all others share.
     pub fn of(case: &Case, assignment: &Assignment) -> Result<Self, ZooError> {
-        let task = Task::new(case.workload.as_str().parse()?, &case.shape, case.element, case.output, assignment.seed)?;
-        let mock = MockClock::new(Script::default());
-        Ok(Self { task, device: case.device, timed: None, gate: None, references: Vec::new(), mock })
+        let subject = match assignment.foreign {
+            Some(foreign) => Subject::Foreign(foreign),
+            None => case.workload.as_str().parse()?,
+        };
+        let task = Task::new(subject, &case.shape, case.element, case.output, assignment.seed)?;
+        let (references, mock) = (Vec::new(), MockClock::new(Script::default()));
+        Ok(Self { task, device: case.device, timed: None, gate: None, references, first: None, mock })
     }
 
     /// Those that are timed.
@@ -59,6 +65,17 @@ impl Operands {
             }
         };
         Ok(&self.references[at].2)
+    }
+
+    /// What the accuracy of a case is told against, if anything: the unquantised model in double precision, or what the
+    /// first of several programs left.
+    pub fn yardstick(&mut self, case: &Case) -> Result<Option<&Reference>, ZooError> {
+        if let Task::Foreign(problem) = &self.task {
+            let is_first = problem.foreign.first() == Some(case.implementation);
+            return Ok(self.first.as_ref().filter(|_| !is_first).and_then(|references| references.first()));
+        }
+        let plain = Treatment::none(self.task.dtype());
+        Ok(self.references(Content::Timed, &plain)?.first())
     }
 
     /// What a case does to the weights. That it can be run is known: the plan has said so, and nobody asks a second time.

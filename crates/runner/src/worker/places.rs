@@ -25,7 +25,7 @@ const MOST: usize = 12;
 /// Measures the arms: operators in the host's memory in several places, everything else where it is.
 pub fn measure_in_places(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Result<(), Poisoned> {
     let in_host_memory = platforms::of(scene.operands.device).shares_memory(scene.assignment.device.software);
-    if !in_host_memory || !matches!(scene.operands.task, Task::Operator(_)) {
+    if !in_host_memory || !lies_in_places(&scene.operands.task, arms) {
         return measure(arms, options, scene);
     }
     let Some(first) = arms.first().map(|arm| arm.record.case.id.clone()) else { return Ok(()) };
@@ -73,6 +73,15 @@ pub fn measure_in_places(arms: &mut [Arm], options: &Options, scene: &mut Scene<
         }
     }
     Ok(())
+}
+
+/// Whether it matters where its memory lies: operators, and what libraries of others are given.
+fn lies_in_places(task: &Task, arms: &[Arm]) -> bool {
+    match task {
+        Task::Model(_) => false,
+        Task::Operator(_) => true,
+        Task::Foreign(problem) => problem.buffer_bytes().is_some() && !arms.iter().any(|arm| arm.job.0.is_a_process()),
+    }
 }
 
 /// What one place gets of the time, so that all of them together take as long as one would.

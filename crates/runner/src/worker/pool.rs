@@ -10,6 +10,7 @@ use crate::cache::file_name;
 use crate::devices::DiscoveredDevice;
 use calorimeter_case::{CaseId, Device, Record, Status};
 use calorimeter_timing::FORBIDDEN;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -34,11 +35,16 @@ const TAIL: usize = 4096;
 /// Workers that may end in a row without touching a case.
 const STILLBORN: u32 = 3;
 
+/// The variable that says how many threads prepare cases; who sets it means it.
+const THREADS: &str = "RAYON_NUM_THREADS";
+
 /// Measures in worker processes, one at a time: this program, started again.
 pub struct Subprocess {
     kept: Kept,
     worker: Option<Worker>,
     program: Program,
+    /// Threads that a worker prepares its cases with, where it may not have all.
+    threads: Option<usize>,
     /// Where kernels are tuned whose tuning is not kept: CubeCL would keep it in a project around the working directory.
     passing: Option<TempDir>,
 }
@@ -72,7 +78,13 @@ enum Ending {
 impl Subprocess {
     /// Workers keep what they find out for later ones, tuned kernels in a folder for each device.
     pub fn new(kept: Kept) -> Self {
-        Self { kept, worker: None, program: myself, passing: None }
+        Self { kept, worker: None, program: myself, threads: None, passing: None }
+    }
+
+    /// Another one of as many as there are devices: what one prepares on all threads would disturb what another one measures.
+    pub(super) fn sharing(&self, devices: usize) -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from) / devices.max(1);
+        Self { program: self.program, threads: Some(threads.max(1)), ..Self::new(self.kept.clone()) }
     }
 
     /// What is measured next is measured in a fresh process.
@@ -87,7 +99,7 @@ impl Subprocess {
             Some(worker) => worker,
             None => {
                 let tuning = Some(self.tuning(device).map_err(WorkerError::Spawn)?);
-                Worker::start(self.program, device, Kept { tuning, ..self.kept.clone() })?
+                Worker::start(self.program, self.threads, device, Kept { tuning, ..self.kept.clone() })?
             }
         };
         Ok(self.worker.insert(worker))
@@ -171,13 +183,25 @@ impl Executor for Subprocess {
     }
 
     fn looker(&self) -> Option<Box<dyn Executor>> {
-        Some(Box::new(Self::new(Kept { look: true, ..self.kept.clone() })))
+        Some(Box::new(Self { threads: self.threads, ..Self::new(Kept { look: true, ..self.kept.clone() }) }))
+    }
+
+    fn another(&self, devices: usize) -> Option<Box<dyn Executor + Send>> {
+        Some(Box::new(self.sharing(devices)))
     }
 }
 
 impl Worker {
-    fn start(program: Program, device: &DiscoveredDevice, kept: Kept) -> Result<Self, WorkerError> {
+    fn start(
+        program: Program,
+        threads: Option<usize>,
+        device: &DiscoveredDevice,
+        kept: Kept,
+    ) -> Result<Self, WorkerError> {
         let mut program = program().map_err(WorkerError::Spawn)?;
+        if let Some(threads) = threads.filter(|_| std::env::var_os(THREADS).is_none()) {
+            program.env(THREADS, threads.to_string());
+        }
         let position = Position::create().map_err(WorkerError::Spawn)?;
         program
             .stdin(Stdio::piped())
@@ -277,7 +301,7 @@ impl Worker {
                     let (case, status) = match &event {
                         Event::Ended(record) => (record.case.id.clone(), record.outcome.status),
                         Event::Saw { case, .. } => (case.clone(), Status::Ok),
-                        Event::Begun { .. } | Event::Touched { .. } => continue,
+                        Event::Begun { .. } | Event::AtWork(_) | Event::Touched { .. } => continue,
                     };
                     told.insert(case.clone());
                     // A baseline that is measured again keeps its first record.
@@ -314,16 +338,30 @@ impl Worker {
         Some(named(assignment, self.position.get()?)?.0.clone())
     }
 
+    /// Whether the process has ended; it is still there to be asked how.
+    fn has_ended(&self) -> bool {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), look), Ok(None))
+    }
+
+    /// Kills the process and all that it has started: commands that are timed outlive their worker else.
+    fn kill(&mut self) {
+        // It leads its group, whose number nobody else has before it was waited for.
+        if kill_process_group(Pid::from_child(&self.child), Signal::KILL).is_err() {
+            drop(self.child.kill());
+        }
+    }
+
     /// Ends the process and says how it ended, and what it last wrote to standard error.
     fn end(mut self) -> (Option<String>, Option<String>) {
         // One that is about to end by itself has a more telling status than one that is killed.
         let patience = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && patience.elapsed() < PATIENCE {
+        while !self.has_ended() && patience.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(2));
         }
-        let exit = self.child.try_wait().ok().flatten().map(describe);
-        drop(self.child.kill());
-        drop(self.child.wait());
+        let by_itself = self.has_ended();
+        self.kill();
+        let exit = self.child.wait().ok().filter(|_| by_itself).map(describe);
         // A process that the worker had started may hold the pipe open.
         let _ = self.drained.recv_timeout(PATIENCE);
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
@@ -350,8 +388,11 @@ fn named(assignment: &Assignment, (at, stage): (usize, Stage)) -> Option<(&CaseI
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // One that was waited for has no number any more.
+        if let Ok(None) = self.child.try_wait() {
+            self.kill();
+            drop(self.child.wait());
+        }
     }
 }
 
@@ -403,7 +444,7 @@ mod tests {
             shell.arg("-c").arg(WORKERS.with_borrow_mut(|left| left.pop_front()).expect("no more workers"));
             Ok(shell)
         };
-        let device = devices::present(Device::Mock).unwrap();
+        let device = devices::present(Device::Mock(0)).unwrap();
         let mut subprocess = Subprocess { program, ..Subprocess::new(Kept::default()) };
         let mut ends = Ends::default();
         subprocess.run(assignment, &device, Duration::from_secs(30), &mut ends).unwrap();

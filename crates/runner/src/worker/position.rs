@@ -9,11 +9,13 @@ use std::fs::{File, OpenOptions};
 use std::io::Result;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
 
 /// The file, which has no name, shared by the run and one worker.
 pub struct Position(File);
 
-const STAGES: [Stage; 6] = [Stage::Open, Stage::Tune, Stage::Peaks, Stage::WarmUp, Stage::Measure, Stage::Profile];
+const STAGES: [Stage; 7] =
+    [Stage::Open, Stage::Tune, Stage::Peaks, Stage::WarmUp, Stage::Measure, Stage::Profile, Stage::Judge];
 
 impl Position {
     /// A new file.
@@ -26,6 +28,9 @@ impl Position {
 
     /// Starts a process that inherits the file.
     pub fn inherited<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
+        // One at a time, or what is started beside it would inherit the file as well.
+        static STARTING: Mutex<()> = Mutex::new(());
+        let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         fcntl_setfd(&self.0, FdFlags::empty())?;
         let started = start();
         fcntl_setfd(&self.0, FdFlags::CLOEXEC)?;
@@ -94,7 +99,7 @@ mod tests {
         let run = Position::create().unwrap();
         let worker = Position::take_over(run.number()).unwrap();
         assert_eq!(run.get(), None);
-        for (case, stage) in [(0, Stage::Open), (7, Stage::Measure)] {
+        for (case, stage) in [(0, Stage::Open), (7, Stage::Measure), (7, Stage::Judge)] {
             worker.set(case, stage).unwrap();
             assert_eq!(run.get(), Some((case, stage)));
         }

@@ -5,6 +5,7 @@ use crate::mock::Rule;
 use calorimeter_case::{Case, CaseId};
 use calorimeter_timing::Options;
 use calorimeter_timing::telemetry::LockedClock;
+use calorimeter_zoo::foreign::Foreign;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -78,6 +79,9 @@ pub struct DeviceFacts {
 pub struct Assignment {
     /// The cases; all share workload, shape, dtype and device.
     pub cases: Vec<AssignedCase>,
+    /// The work of others that they do, if it is that: its name alone tells nobody what it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<Foreign>,
     /// The device, as it was found.
     pub device: DeviceFacts,
     /// The run's folder, where traces and memory profiles go.
@@ -89,6 +93,9 @@ pub struct Assignment {
     pub seed: u64,
     /// What the mock device does.
     pub mock: Vec<Rule>,
+    /// Whether other devices of the host work at the same time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_company: bool,
 }
 
 /// A case with what its worker needs to know besides.
@@ -115,11 +122,13 @@ impl Assignment {
     fn without_cases(&self) -> Self {
         Self {
             cases: Vec::new(),
+            foreign: self.foreign,
             device: self.device.clone(),
             folder: self.folder.clone(),
             timing: self.timing.clone(),
             seed: self.seed,
             mock: self.mock.clone(),
+            in_company: self.in_company,
         }
     }
 }

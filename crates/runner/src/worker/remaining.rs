@@ -31,11 +31,13 @@ pub mod tests {
         };
         Assignment {
             cases: (0..cases).map(case).collect(),
+            foreign: None,
             device: Default::default(),
             folder: None,
             timing: None,
             seed: 0,
             mock: vec![],
+            in_company: false,
         }
     }
 

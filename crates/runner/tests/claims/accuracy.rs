@@ -96,12 +96,11 @@ mock: [{match: 'linear/int8wo.*m8-', fault: mismatch}, {match: 'linear/int8wo.*m
     assert_eq!(
         ended.stdout,
         "f32  mock  eager  SQNR in dB
-recipe         linear       linear  ln_linear_gelu  weights  quantise
-             m8-k8-n8  m16-k16-n16        m8-k8-n8
-                                             named
-baseline            -            -               -        -         -
-int8wo       mismatch      crashed               -        -         -
-marlin    unsupported  unsupported     unsupported        -         -
+recipe      linear       linear  ln_linear_gelu  weights  quantise
+          m8-k8-n8  m16-k16-n16        m8-k8-n8
+                                          named
+baseline         -            -               -        -         -
+int8wo    mismatch      crashed               -        -         -
 
 9 cases: 4 ok, 1 mismatch, 1 crashed, 3 unsupported
 not measured
@@ -112,11 +111,8 @@ not measured
     its worker process aborted (signal 6)
       inference/linear/int8wo/eager/mock/f32/m16-k16-n16
   unsupported, 3 cases
-    recipe marlin is for weights of which two of every four are zero; with semi-sparse in sparsity_config_recipe_names
-    it runs
-      inference/linear/marlin/eager/mock/f32/m8-k8-n8
-      inference/linear/marlin/eager/mock/f32/m16-k16-n16
-      inference/ln_linear_gelu/marlin/eager/mock/f32/m8-k8-n8
+    3 × recipe marlin is for weights of which two of every four are zero; with semi-sparse in
+    sparsity_config_recipe_names it runs
 "
     );
 }

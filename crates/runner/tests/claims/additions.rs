@@ -58,8 +58,8 @@ const ADDITIONS: &[Addition] = &[
         becomes: "crates/zoo/src/operators/softmax/by_hand.rs",
         told_in: "crates/zoo/src/operators/softmax/mod.rs",
         module: "mod by_hand;",
-        registration: "zoo.operators([Softmax]).burn().cube().native().host_by(by_hand::ByHand);",
-        place: InsteadOf("zoo.operators([Softmax]).burn().cube().native();"),
+        registration: "zoo.operators([Softmax]).burn().cube().native().host(by_hand::ByHand);",
+        place: InsteadOf("zoo.operators([Softmax]).burn().cube().native().host(ByRows(Rowwise::Softmax));"),
     },
     Addition {
         file: "examples/own_program/src/shapes.rs",

@@ -17,7 +17,7 @@ impl Listener for Heard {
     fn hear(&mut self, event: Event) {
         match event {
             Event::Begun { cases, already } => {
-                assert_eq!(already, 0);
+                assert!(already.is_empty());
                 self.cases = cases;
             }
             Event::Touched { case, .. } => {

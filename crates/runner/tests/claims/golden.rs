@@ -2,11 +2,9 @@
 //!
 //! `CALORIMETER_REGENERATE=1 cargo test -p calorimeter-runner --test claims golden` writes the expected files anew.
 
+use crate::pseudo_terminal::Terminal;
 use crate::scene::{Scene, fixture};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::process::Stdio;
 
 #[test]
@@ -36,20 +34,45 @@ fn a_table_is_as_wide_as_its_terminal() {
     }
 }
 
+/// What new users see first, on terminals of three widths: the quick start, two suites, and a file of torchao's.
+#[test]
+fn screens_are_these_to_the_letter() {
+    let root = crate::outside::root();
+    let quickstart = fs::read_to_string(root.join("configs/quickstart.yml")).unwrap() + QUICKSTART_RULES;
+    let torchao = fs::read_to_string(fixture("torchao/benchmark_config.L1.yml")).unwrap();
+    for (screen, arguments) in [
+        ("quickstart", "run quickstart.yml --device mock"),
+        ("ops", "ops --device mock --ops layer_norm,softmax,mse_loss"),
+        ("gemm", "gemm --device mock --ops gemm,stream_triad,host_device,all_reduce,attention"),
+        ("max_autotune", "run torchao.yml --device mock --recipes int4wo-32,int4wo-128,marlin"),
+    ] {
+        for columns in [80, 120, 200] {
+            let scene = Scene::new();
+            scene.write("quickstart.yml", &quickstart);
+            scene.write("torchao.yml", &torchao);
+            let shown = on_terminal(&scene, &format!("{arguments} --out out --color never"), columns);
+            compare(&format!("golden/screens/{screen}_{columns}.txt"), &shown);
+            for line in shown.lines() {
+                assert!(line.chars().count() <= columns.into(), "{screen}, {columns}: {line}");
+            }
+        }
+    }
+}
+
+/// The clock of the quick start: every verdict, and every way to have none.
+const QUICKSTART_RULES: &str = "
+mock:
+  - {match: 'linear/baseline/native', nanos: 480000, noise: 0.01}
+  - {match: 'linear/int8wo/eager', nanos: 2600000, noise: 0.02}
+  - {match: 'linear/int8wo/native', nanos: 130000, noise: 0.01}
+  - {match: 'linear/baseline/eager', nanos: 510000, noise: 0.01}
+  - {match: 'gelu/int8wo/eager', fault: mismatch}
+  - {match: 'gelu/int8wo/native', fault: error, after: 30}
+";
+
 /// What the program prints on a terminal.
 fn on_terminal(scene: &Scene, arguments: &str, columns: u16) -> String {
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&terminal).unwrap();
-    unlockpt(&terminal).unwrap();
-    let path = ptsname(&terminal, Vec::new()).unwrap();
-    let programs = File::options().read(true).write(true).open(path.to_str().unwrap()).unwrap();
-    tcsetwinsize(&programs, Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-    let mut child = scene.command(arguments).stdout(programs).stderr(Stdio::null()).spawn().unwrap();
-    let (mut shown, mut terminal) = (Vec::new(), File::from(terminal));
-    // It ends with an error when the last program has closed it.
-    let _ = terminal.read_to_end(&mut shown);
-    child.wait().unwrap();
-    String::from_utf8(shown).unwrap().replace("\r\n", "\n")
+    Terminal::of(columns).shows(scene.command(arguments).stderr(Stdio::null()))
 }
 
 /// Compares with the expected file, or writes it anew.

@@ -4,6 +4,7 @@
 mod drawn;
 mod json_schema;
 mod outside;
+mod pseudo_terminal;
 mod readers;
 mod scene;
 
@@ -16,7 +17,9 @@ mod calibration;
 mod clock_locks;
 mod commands;
 mod comparing;
+mod completing;
 mod embedding;
+mod foreign;
 mod formats;
 mod golden;
 mod hostile;
@@ -34,6 +37,9 @@ mod real_devices;
 mod report_page;
 mod reports;
 mod schema;
+mod several_devices;
 mod starved;
 mod torchao_files;
 mod torture;
+mod twentieth;
+mod watching;

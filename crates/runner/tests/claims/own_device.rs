@@ -59,6 +59,9 @@ fn an_outside_device_is_found_listed_and_suggested() {
     assert!(wrong.error().contains("did you mean \"thread\"?"), "{wrong:?}");
     let missing = run(&sums("thread:7"), "run c.yml --out out");
     assert!(missing.error().starts_with("device thread:7 is not here; found: thread:0 (thread 0)"), "{missing:?}");
+    let unlike = run(&sums("thread:all"), "run c.yml --out out");
+    let says = "devices that are not alike, whose times do not belong into one run: thread:0 (thread 0, std::thread)";
+    assert!(unlike.error().contains(says), "{unlike:?}");
     let listed = run(&scene, "list devices");
     assert!(listed.ended_with(0).stdout.contains("thread:1"), "{listed:?}");
     let told = run(&scene, "doctor");

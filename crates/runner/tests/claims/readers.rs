@@ -44,7 +44,7 @@ pub fn journal(path: &Path) -> Result<(), String> {
 fn written(dir: &Path, contents: JournalContents) {
     let JournalContents { header, records, .. } = contents;
     drop(summary(&records, &[], Colour::Never, WIDTH));
-    drop(operators(&records, Colour::Never));
+    drop(operators(&records, Colour::Never, WIDTH));
     drop(fs::remove_dir_all(dir));
     fs::create_dir(dir).unwrap();
     let run = Run { dir: dir.to_owned(), output_dir: dir.to_owned(), header, records, stored: Stored::default() };

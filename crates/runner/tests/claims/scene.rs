@@ -68,7 +68,7 @@ impl Scene {
     /// Nothing of the surroundings may leak in; graphics drivers complain without a runtime directory.
     pub fn prepare(&self, command: &mut Command) {
         command.current_dir(self.0.path()).stdin(Stdio::null());
-        for name in ["RUST_BACKTRACE", "CALORIMETER_DEVICE", "CLICOLOR_FORCE"] {
+        for name in ["RUST_BACKTRACE", "CALORIMETER_DEVICE", "CALORIMETER_MOCK_DEVICES", "CLICOLOR_FORCE"] {
             command.env_remove(name);
         }
         command.env("XDG_CACHE_HOME", self.path("cache")).env("XDG_RUNTIME_DIR", self.0.path());
@@ -89,7 +89,11 @@ impl Scene {
     }
 
     pub fn start(&self, arguments: &str) -> Running<'_> {
-        let child = self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        self.start_command(&mut self.command(arguments))
+    }
+
+    pub fn start_command(&self, command: &mut Command) -> Running<'_> {
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         Running { scene: self, child }
     }
 

@@ -183,6 +183,33 @@ fn a_file_for_training_runs_and_its_passes_stand_side_by_side() {
 }
 
 #[test]
+fn a_file_for_training_names_models_and_operands_that_are_not_scaled() {
+    let of = |model: &str, recipe: &str, disabled: &str| {
+        planned(&format!(
+            "benchmark_mode: training\nquantization_config_recipe_names: [{recipe}]\n{disabled}\nmodel_params: \
+             [{{model_type: {model}, device: cpu, compile: false, matrix_shapes: [{{name: custom, shapes: [[4, 64, 32]]}}]}}]"
+        ))
+    };
+    let cases =
+        of("transformer_block", "float8dq-row", "scaling_type_input: disabled\nscaling_type_grad_output: dynamic");
+    let mut expected = Vec::new();
+    for pass in ["forward", "backward", "forward_backward", "adamw", "adamw_step"] {
+        let pass = format!("transformer_block_{pass}");
+        let recipes = [("baseline", " implied"), ("rowwise-without-input", "")];
+        let recipes = if pass.ends_with("adamw") { &[("baseline", "")][..] } else { &recipes };
+        expected.extend(product(recipes, &[(&pass, [4, 64, 32])], &["eager"]));
+    }
+    assert_eq!(lines(&cases), expected);
+    let scaled: Vec<&Value> = cases.iter().map(|case| &case["scaling"]).filter(|scaling| scaling.is_string()).collect();
+    assert_eq!(scaled, [&Value::from("e4m3 per row; powers of two; input as it is"); 4]);
+    // Sixteen tokens of each sequence; of a layer rows are tokens.
+    assert!(cases.iter().all(|case| case["tokens"].is_null() == (case["workload"] == "transformer_block_adamw")));
+    assert_eq!((&cases[0]["tokens"], &of("ln_linear_silu", "mxfp8", "")[0]["tokens"]), (&64.into(), &4.into()));
+    // Six multiply-adds of each weight for each token, with two products of attention there and four back.
+    assert_eq!(cases[4]["flops"], 6 * 64 * (12 * 64 * 64 + 2 * 16 * 64));
+}
+
+#[test]
 fn every_way_in_which_torchao_wrote_a_file_says_the_same() {
     let shape = "[{name: custom, shapes: [[8, 16, 32]]}]";
     let ours = format!(

@@ -179,7 +179,7 @@ fn cells(row: &Row, baseline: Option<&Row>, output_dir: &Path) -> [String; 27] {
         number(percent(row)),
         case.implementation.to_string(),
         number(row.milliseconds(Pass::Step)),
-        number(row.milliseconds(Pass::Step).zip(case.shape.get("m")).map(|(step, tokens)| 1e3 * tokens as f64 / step)),
+        number(row.milliseconds(Pass::Step).zip(case.tokens).map(|(step, tokens)| 1e3 * tokens as f64 / step)),
     ]
 }
 
@@ -196,6 +196,7 @@ mod tests {
                 workload: workload.into(),
                 recipe: recipe.into(),
                 shape: [("m", 8), ("k", 16), ("n", 32)].into(),
+                tokens: Some(128),
                 implied,
                 ..Case::default()
             };
@@ -209,12 +210,14 @@ mod tests {
             record("rowwise", "linear_backward", 1e6, false),
             record("rowwise", "linear_forward_backward", 1.25e6, false),
             record("rowwise", "linear_adamw", 1.0, false),
+            record("rowwise", "swiglu_mlp_adamw_step", 4e6, false),
         ];
         records.push(Record::new(record("rowwise", "linear_adamw_step", 1.0, false).case, Status::Failed));
         let text = String::from_utf8(to_csv(&records, Path::new("out")).unwrap()).unwrap();
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
-        assert_eq!(lines.len(), 2, "{text}");
-        let cell = |name: &str| lines[1][lines[0].iter().position(|head| *head == name).unwrap()];
+        assert_eq!(lines.len(), 3, "{text}");
+        let cell_of = |line: usize, name: &str| lines[line][lines[0].iter().position(|head| *head == name).unwrap()];
+        let cell = |name: &str| cell_of(1, name);
         let expected = [
             ("quantization", "rowwise"),
             ("model_type", "linear"),
@@ -231,5 +234,7 @@ mod tests {
         for (name, value) in expected {
             assert_eq!(cell(name), value, "{name}");
         }
+        // 128 tokens in four milliseconds.
+        assert_eq!([cell_of(2, "model_type"), cell_of(2, "tokens_per_sec")], ["swiglu_mlp", "32000.0"]);
     }
 }

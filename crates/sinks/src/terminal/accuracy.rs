@@ -2,7 +2,7 @@
 
 use super::live::sqnr;
 use super::text::nanoseconds;
-use super::{Colour, WIDTH, bold, paint};
+use super::{Colour, bold, paint};
 use calorimeter_case::record::{Record, Status};
 use calorimeter_case::{Case, Device, Element, Implementation, Mode};
 use std::collections::HashMap;
@@ -11,12 +11,12 @@ use std::collections::HashMap;
 const GAP: usize = 2;
 const TAIL: &str = "  weights  quantise";
 
-/// One table for each dtype, device and implementation; what is wider than [`WIDTH`] goes on in another one.
+/// One table for each dtype, device and implementation, in lines of so many characters; what is wider goes on in another one.
 ///
 /// A cell is the SQNR in dB, `exact` where the output equals the reference, or the status of a case that is not ok.
 /// `weights` is the size of the stored weights as a share of the baseline's, `quantise` the time in which the host pruned
-/// and quantised them; both are sums over the measured cells of the row.
-pub fn accuracy(records: &[Record], colour: Colour) -> String {
+/// and quantised them; both are sums over the measured cells of the row. A recipe that exists for none of them has no row.
+pub fn accuracy(records: &[Record], colour: Colour, width: usize) -> String {
     let mut tables: Vec<Table> = Vec::new();
     for record in records {
         let key = key(&record.case);
@@ -26,7 +26,8 @@ pub fn accuracy(records: &[Record], colour: Colour) -> String {
         });
         tables[place].put(record);
     }
-    let parts: Vec<String> = tables.iter().flat_map(|table| table.parts(colour)).collect();
+    tables.iter_mut().for_each(Table::leave_out_absent);
+    let parts: Vec<String> = tables.iter().flat_map(|table| table.parts(colour, width)).collect();
     parts.join("\n\n")
 }
 
@@ -64,10 +65,29 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// Leaves out the recipes that exist nowhere, and what is empty without them.
+    fn leave_out_absent(&mut self) {
+        let is_absent =
+            |record: Option<&&Record>| record.is_none_or(|record| record.outcome.status == Status::Unsupported);
+        let columns = &self.columns;
+        let absent = |recipe: &String| columns.iter().all(|column| is_absent(column.records.get(recipe)));
+        let (absent, recipes) = std::mem::take(&mut self.recipes).into_iter().partition(absent);
+        let absent: Vec<String> = absent;
+        self.recipes = recipes;
+        for column in &mut self.columns {
+            column.records.retain(|recipe, _| !absent.contains(recipe));
+        }
+        self.columns.retain(|column| !column.records.is_empty());
+    }
+
     /// The table, or as many of them as it takes to show all columns.
-    fn parts(&self, colour: Colour) -> Vec<String> {
-        let recipe_width = self.recipes.iter().map(|recipe| recipe.chars().count()).max().unwrap_or(0);
-        let room = WIDTH.saturating_sub(recipe_width + TAIL.len());
+    fn parts(&self, colour: Colour, width: usize) -> Vec<String> {
+        let widest = self.columns.iter().map(Column::width).max().unwrap_or(0);
+        // A name that leaves no room for a column stands in a line of its own.
+        let most = width.saturating_sub(widest + TAIL.len()).max("recipe".len());
+        let names = self.recipes.iter().map(|recipe| recipe.chars().count());
+        let recipe_width = names.filter(|&name| name <= most).max().unwrap_or(0).max("recipe".len());
+        let room = width.saturating_sub(recipe_width + TAIL.len());
         let mut parts: Vec<Vec<&Column>> = Vec::new();
         let mut taken = 0;
         for column in &self.columns {
@@ -97,7 +117,13 @@ impl<'a> Table<'a> {
             let row: Vec<Option<&Record>> = columns.iter().map(|column| column.records.get(recipe).copied()).collect();
             if row.iter().any(Option::is_some) {
                 let cells = columns.iter().zip(&row).map(|(column, record)| column.cell(*record, colour));
-                lines.push(format!("{recipe:recipe_width$}{}{}", cells.collect::<String>(), tail(&row)));
+                let cells = cells.collect::<String>() + &tail(&row);
+                if recipe.chars().count() > recipe_width {
+                    lines.push(recipe.clone());
+                    lines.push(format!("{:recipe_width$}{cells}", ""));
+                } else {
+                    lines.push(format!("{recipe:recipe_width$}{cells}"));
+                }
             }
         }
         lines.join("\n")
@@ -145,6 +171,7 @@ fn tail(row: &[Option<&Record>]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::WIDTH;
     use super::*;
     use crate::record::Accuracy;
     use calorimeter_case::record::Weights;
@@ -193,7 +220,7 @@ mod tests {
     #[test]
     fn the_table_is_this_to_the_digit() {
         assert_eq!(
-            accuracy(&records(), Colour::Never),
+            accuracy(&records(), Colour::Never, WIDTH),
             "\
 f32  cpu  eager  SQNR in dB
 recipe                       linear  transformer_block  transformer_block  weights  quantise
@@ -203,24 +230,29 @@ baseline                      exact              126.3              exact   100.
 int8wo                         48.1               44.1                       25.3%  2.000 ms
 fp6                        mismatch               25.9                       19.0%  500.0 ns
 baseline+semi-sparse            7.0                                          53.1%   1.000 s
-marlin                  unsupported                                              -         -
 
 f16  cpu  eager  SQNR in dB
 recipe           linear  weights  quantise
           m64-k512-n512
 baseline           70.0   100.0%         -"
         );
-        assert_eq!(accuracy(&[], Colour::Never), "");
+        assert_eq!(accuracy(&[], Colour::Never, WIDTH), "");
     }
 
     #[test]
     fn what_is_wider_than_a_line_goes_on_below_and_nothing_is_left_out() {
         let repeated: Vec<Record> = std::iter::repeat_with(records).take(4).flatten().collect();
-        let text = accuracy(&repeated, Colour::Never);
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
-        assert_eq!(text.matches("44.1").count(), 4);
-        assert_eq!(text.matches("unsupported").count(), 4);
-        let coloured = accuracy(&repeated, Colour::Always);
+        let mut long = ok(case("int8_dynamic_activation_intx_weight-4-32-true", None, "linear"), Some(19.9), 150, None);
+        long.case.name = "small".into();
+        let repeated: Vec<Record> = repeated.into_iter().chain([long]).collect();
+        let text = accuracy(&repeated, Colour::Never, WIDTH);
+        for width in [60, 80, WIDTH, 200] {
+            let text = accuracy(&repeated, Colour::Never, width);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+            assert_eq!((text.matches("44.1").count(), text.matches("19.9").count()), (4, 1));
+            assert_eq!(text.matches("unsupported").count(), 0);
+        }
+        let coloured = accuracy(&repeated, Colour::Always, WIDTH);
         let plain = ["0", "1", "33"].iter().fold(coloured, |text, code| text.replace(&format!("\x1b[{code}m"), ""));
         assert_eq!(plain, text);
     }

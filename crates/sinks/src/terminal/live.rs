@@ -1,6 +1,6 @@
 //! Rows that can be printed as they come.
 
-use super::text::{self, four_digits, indented, interval, nanoseconds, operations, wrap};
+use super::text::{self, four_digits, indented, interval, listed, nanoseconds, operations, wrap};
 use super::{Colour, RECIPE_WIDTH, WIDTH, bold, group, paint};
 use calorimeter_case::record::{KernelShare, Record, Status, finite};
 use calorimeter_case::{Case, Verdict};
@@ -49,15 +49,21 @@ impl LiveTable {
 /// The two lines above a group: what its cases have in common, and the names of the columns.
 pub fn heading(case: &Case, colour: Colour, width: usize) -> String {
     let shape = match case.shape_name.as_str() {
-        "" => case.shape.to_string(),
+        // It was written down as it is.
+        "" | "custom" => case.shape.to_string(),
         name => format!("{} ({name})", case.shape),
     };
     let output = case.output.map_or_else(String::new, |output| format!("-{output}"));
     let Case { workload, element, device, regime, .. } = case;
-    let group = format!("{workload}  {element}{output}  {device}  {shape}  {regime}");
+    let shape = if shape.is_empty() { shape } else { format!("{shape}  ") };
+    let group = format!("{workload}  {element}{output}  {device}  {shape}{regime}");
     let columns = Cells {
-        recipe: if case.mode.is_operator() { "kernels of one run" } else { "recipe" },
-        implementation: "impl",
+        recipe: match case.mode {
+            mode if mode.is_foreign() => "program",
+            mode if mode.is_operator() => "kernels of one run",
+            _ => "recipe",
+        },
+        implementation: if case.mode.is_foreign() { "" } else { "impl" },
         time: "time",
         time_interval: "±",
         speedup: "speed-up",
@@ -79,7 +85,12 @@ pub fn heading(case: &Case, colour: Colour, width: usize) -> String {
 /// After the stopwatch comes the share of the roof that binds: `compute` or `memory`; then what went to and from the
 /// device's memory, where its counters were read.
 pub fn row(record: &Record, colour: Colour, width: usize) -> String {
-    let recipe = if record.case.mode.is_operator() { launched(record) } else { record.case.variant() };
+    let recipe = match record.case.mode {
+        // What ran is told by its name.
+        mode if mode.is_foreign() => record.case.implementation.to_string(),
+        mode if mode.is_operator() => launched(record),
+        _ => record.case.variant(),
+    };
     let too_long = recipe.chars().count() > RECIPE_WIDTH;
     let cell = if too_long { "" } else { &recipe };
     let row = match record.outcome.status {
@@ -87,6 +98,11 @@ pub fn row(record: &Record, colour: Colour, width: usize) -> String {
         _ => not_measured(record, cell, colour, width),
     };
     if too_long { format!("{recipe}\n{row}") } else { row }
+}
+
+/// The implementation, where it is not what the row is called by.
+fn implementation(case: &Case) -> &'static str {
+    if case.mode.is_foreign() { "" } else { case.implementation.name().as_str() }
 }
 
 /// The number of kernels, where they were counted, and whether they are fewer than unfused.
@@ -98,7 +114,7 @@ fn launched(record: &Record) -> String {
 fn measured(record: &Record, recipe: &str, colour: Colour, width: usize) -> String {
     let cells = Cells {
         recipe,
-        implementation: record.case.implementation.name().as_str(),
+        implementation: implementation(&record.case),
         time: &record.time.time_ns.map_or("-".into(), |time| nanoseconds(time.median)),
         time_interval: &record.time.time_ns.and_then(|t| interval(t.median, t.lo, t.hi)).unwrap_or_default(),
         speedup: &record.speedup.as_ref().map_or("-".into(), |s| format!("{}x", four_digits(s.ratio))),
@@ -126,15 +142,15 @@ fn measured(record: &Record, recipe: &str, colour: Colour, width: usize) -> Stri
     if record.time.converged == Some(false) {
         notes.push("not converged");
     }
-    let notes = notes.join(", ");
     let line = cells.line(width);
     let taken = line.chars().count() - cells.verdict.invisible;
+    let joined = notes.join(", ");
     if notes.is_empty() {
         line
-    } else if !is_narrow(width) && taken + 2 + notes.chars().count() <= width {
-        format!("{line}  {notes}")
+    } else if !is_narrow(width) && taken + 2 + joined.chars().count() <= width {
+        format!("{line}  {joined}")
     } else {
-        format!("{line}\n{}", indented(&notes, 4, width))
+        format!("{line}\n{}", listed(&notes, 4, width))
     }
 }
 
@@ -186,7 +202,7 @@ fn memory(record: &Record, width: usize) -> Option<String> {
 }
 
 fn not_measured(record: &Record, recipe: &str, colour: Colour, width: usize) -> String {
-    let head = format!("{recipe:RECIPE_WIDTH$} {:IMPLEMENTATION_WIDTH$}  ", record.case.implementation);
+    let head = format!("{recipe:RECIPE_WIDTH$} {:IMPLEMENTATION_WIDTH$}  ", implementation(&record.case));
     let word = record.outcome.status.as_str();
     let status = paint(word, "33", colour);
     let Some(reason) = &record.outcome.reason else { return format!("{head}{status}") };
@@ -238,10 +254,7 @@ impl Cells<'_> {
         let weights = if is_operator { weights + " GB/s" } else { weights };
         let figures = [(self.rate, rate.clone()), (self.sqnr, format!("SQNR {}", self.sqnr)), (self.weights, weights)];
         let told = figures.into_iter().filter(|(cell, _)| *cell != "-").map(|(_, told)| told);
-        let mut told: Vec<String> = told.collect();
-        // Where the rate is in GB/s it stands there twice.
-        told.dedup();
-        told
+        told.collect()
     }
 }
 
@@ -276,6 +289,8 @@ fn verdict(verdict: Verdict, colour: Colour) -> Painted {
 fn rate(record: &Record) -> String {
     match (record.rates.tflops.and_then(finite), record.rates.gbps.and_then(finite)) {
         (Some(tflops), _) if tflops > 0.0 => operations(tflops),
+        // A column of its own has it.
+        _ if record.case.mode.is_operator() => "-".into(),
         (_, Some(gbps)) => format!("{} GB/s", four_digits(gbps)),
         _ => "-".into(),
     }

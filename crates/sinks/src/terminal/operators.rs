@@ -1,26 +1,27 @@
 //! Operators side by side: a table for each, a row for each shape, a column for each implementation.
 
-use super::text::{self, four_digits, nanoseconds};
-use super::{Colour, bold};
+use super::column::{Column, GAP};
+use super::text::{self, four_digits, listed, nanoseconds, wrap};
+use super::{Colour, NOBODY, bold};
 use calorimeter_case::record::{Memory, Record, Status};
 use calorimeter_case::{Case, Device, Element, Implementation, Name, Regime};
 
-const CELL: usize = 11;
-
-/// One table for each operator, number type, device and regime. A cell is the time of one run, or why there is none; then
-/// come the fastest implementation with its speed-up, rate, share of the measured roof that binds and peak of memory above
-/// its inputs. Under a table stand the geometric mean of the speed-ups of each implementation, and the size from which on
-/// one of them stays the fastest, as far as intervals tell.
-pub fn operators(records: &[Record], colour: Colour) -> String {
+/// One table for each operator, number type, device and regime, in lines of so many characters. A cell is the time of one run,
+/// or why there is none; then come the fastest of several implementations with its speed-up and verdict, its rates, its share of
+/// the measured roof that binds and its peak of memory above the inputs. What there is no room for stands below its row. Under
+/// a table stand the geometric mean of the speed-ups of each implementation, and the size from which on one of them stays the
+/// fastest, as far as intervals tell. What does not exist has no row and no column.
+pub fn operators(records: &[Record], colour: Colour, width: usize) -> String {
     let mut tables: Vec<Table> = Vec::new();
-    for record in records.iter().filter(|record| record.case.mode.is_operator()) {
+    let exists = |record: &&Record| record.outcome.status != Status::Unsupported;
+    for record in records.iter().filter(|record| record.case.mode.is_operator()).filter(exists) {
         let place = tables.iter().position(|table| table.key == key(&record.case)).unwrap_or_else(|| {
             tables.push(Table { key: key(&record.case), rows: Vec::new() });
             tables.len() - 1
         });
         tables[place].put(record);
     }
-    tables.iter().map(|table| table.text(colour)).collect::<Vec<_>>().join("\n\n")
+    tables.iter().map(|table| table.text(colour, width)).collect::<Vec<_>>().join("\n\n")
 }
 
 /// What the cells of a table have in common.
@@ -63,40 +64,102 @@ impl<'a> Table<'a> {
         once
     }
 
-    fn text(&self, colour: Colour) -> String {
-        let implementations = self.implementations();
-        let axes: Vec<&str> =
-            self.rows.first().map(|row| row.case.shape.iter().map(|(name, _)| name).collect()).unwrap_or_default();
-        let width = |axis: &&str| axis.len().max(6);
-        let mut heading: String = axes.iter().map(|axis| format!("{axis:>0$}  ", width(axis))).collect();
-        heading.extend(implementations.iter().map(|name| format!("{name:>CELL$}")));
-        heading.push_str("   fastest");
+    fn text(&self, colour: Colour, width: usize) -> String {
         let (workload, element, output, device, regime) = self.key;
         let output = output.map_or_else(String::new, |output| format!("{output}  "));
         let title = format!("{workload}  {element}  {output}{device}  {regime}");
-        let mut lines = vec![bold(&title, colour), bold(&heading, colour)];
-        for row in &self.rows {
-            let shape = axes.iter().map(|axis| {
-                let size = row.case.shape.get(axis).map_or("-".into(), |size| size.to_string());
-                format!("{size:>0$}  ", width(axis))
-            });
-            let cells = implementations.iter().map(|name| format!("{:>CELL$}", row.cell(*name)));
-            let line: String = shape.chain(cells).chain([format!("   {}", row.best())]).collect();
-            lines.push(line.trim_end().to_owned());
-        }
-        lines.extend(implementations.iter().filter_map(|name| self.mean(*name)));
-        lines.extend(self.crossover());
+        let mut lines = vec![bold(&title, colour)];
+        lines.extend(self.lines(colour, width));
+        let sentences = self.means().into_iter().chain(self.crossover());
+        lines.extend(sentences.flat_map(|sentence| wrap(&sentence, width)));
         lines.join("\n")
     }
 
-    /// The geometric mean of an implementation's speed-ups over the shapes.
-    fn mean(&self, implementation: Implementation) -> Option<String> {
-        let of = |row: &Row| row.record(implementation)?.speedup.as_ref().map(|speedup| speedup.ratio.ln());
-        let logs: Vec<f64> = self.rows.iter().filter_map(of).collect();
-        let ratio = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-        (logs.len() > 1).then(|| {
-            format!("{implementation}: {}x by the geometric mean over {} shapes", four_digits(ratio), logs.len())
-        })
+    /// The names of the columns, and a row for each shape.
+    fn lines(&self, colour: Colour, width: usize) -> Vec<String> {
+        let (shape, times, notes) = (self.shape(), self.times(), self.notes());
+        let fits = |columns: &[&Column]| columns.iter().map(|column| column.width()).sum::<usize>() <= width + GAP;
+        let all = |notes| shape.iter().chain(&times).chain(notes).collect::<Vec<&Column>>();
+        // A shape of many axes stands above its times, where there is no room beside them.
+        let (shape_above, columns) = if fits(&all(&notes[..0])) {
+            let room = (0..=notes.len()).rev().find(|&count| fits(&all(&notes[..count]))).unwrap_or(0);
+            (false, all(&notes[..room]))
+        } else {
+            (true, times.iter().collect())
+        };
+        let told = columns.len().saturating_sub(times.len() + if shape_above { 0 } else { shape.len() });
+        let indent = if shape_above { 4 } else { 0 };
+        let line = |cells: &mut dyn Iterator<Item = (&Column, &str)>| {
+            let cells: Vec<String> = cells.map(|(column, text)| column.padded(text)).collect();
+            format!("{}{}", " ".repeat(indent), cells.join(&" ".repeat(GAP))).trim_end().to_owned()
+        };
+        let names = line(&mut columns.iter().map(|column| (*column, column.name.as_str())));
+        let mut lines = vec![bold(&names, colour)];
+        for (at, row) in self.rows.iter().enumerate() {
+            if shape_above {
+                lines.extend(wrap(&row.case.shape.to_string(), width));
+            }
+            lines.push(line(&mut columns.iter().map(|column| (*column, column.cells[at].as_str()))));
+            let below: Vec<String> = notes[told..].iter().filter_map(|column| column.in_words(at)).collect();
+            if !below.is_empty() {
+                let below: Vec<&str> = below.iter().map(String::as_str).collect();
+                lines.push(listed(&below, 4, width));
+            }
+        }
+        lines
+    }
+
+    /// A column for each axis.
+    fn shape(&self) -> Vec<Column> {
+        let axes = self.rows.first().map(|row| row.case.shape.iter().map(|(name, _)| name));
+        let size = |row: &Row, axis: &str| row.case.shape.get(axis).map_or("-".into(), |size| size.to_string());
+        let column = |axis: &str| Column::of_figures(axis, self.rows.iter().map(|row| size(row, axis)));
+        axes.into_iter().flatten().map(column).collect()
+    }
+
+    /// A column for each implementation.
+    fn times(&self) -> Vec<Column> {
+        let column =
+            |name: Implementation| Column::of_figures(name.name().as_str(), self.rows.iter().map(|row| row.cell(name)));
+        self.implementations().into_iter().map(column).collect()
+    }
+
+    /// What is told of the fastest, where anything is.
+    fn notes(&self) -> Vec<Column> {
+        let column = |name: &str, cell: fn(&Row<'a>) -> Option<String>| {
+            Column::of_figures(name, self.rows.iter().map(|row| cell(row).unwrap_or_default()))
+        };
+        let all = [
+            Column { words: ("fastest ", ""), is_text: true, ..column("fastest", Row::best) },
+            column("speed-up", Row::ratio),
+            Column { is_text: true, ..column("verdict", Row::verdict) },
+            Column { words: ("", "FLOP/s"), ..column("FLOP/s", Row::operations) },
+            Column { words: ("", " GB/s"), ..column("GB/s", Row::rate) },
+            column("of the peak", Row::share),
+            Column { words: ("", " of memory"), ..column("memory", Row::above) },
+        ];
+        all.into_iter().filter(|column| column.cells.iter().any(|cell| !cell.is_empty())).collect()
+    }
+
+    /// The geometric mean of each implementation's speed-ups over the shapes: a sentence for all that have as many.
+    fn means(&self) -> Vec<String> {
+        let mut means: Vec<(usize, Vec<String>)> = Vec::new();
+        for name in self.implementations() {
+            let of = |row: &Row| row.record(name)?.speedup.as_ref().map(|speedup| speedup.ratio.ln());
+            let logs: Vec<f64> = self.rows.iter().filter_map(of).collect();
+            if logs.len() < 2 {
+                continue;
+            }
+            let mean = format!("{name} {}x", four_digits((logs.iter().sum::<f64>() / logs.len() as f64).exp()));
+            match means.iter_mut().find(|(count, _)| *count == logs.len()) {
+                Some((_, names)) => names.push(mean),
+                None => means.push((logs.len(), vec![mean])),
+            }
+        }
+        let sentence = |(count, names): (usize, Vec<String>)| {
+            format!("speed-up over {count} shapes, geometric mean: {}", names.join(", "))
+        };
+        means.into_iter().map(sentence).collect()
     }
 
     /// The implementation that is the fastest at the largest shapes, and from which size on it is.
@@ -111,9 +174,9 @@ impl<'a> Table<'a> {
             Some(before) => {
                 let (from, (_, below)) = (rows.get(before + 1)?.0, rows[before]);
                 let moved =
-                    from.case.bytes.map_or_else(String::new, |bytes| format!(", {} moved", text::memory(bytes)));
+                    from.case.bytes.map_or_else(String::new, |bytes| format!(" ({} moved)", text::memory(bytes)));
                 Some(format!(
-                    "{last} is the fastest from {}{moved}, on; below it {below} wins at times",
+                    "{last} is the fastest from {}{moved} on; below that {below} sometimes is",
                     from.case.shape
                 ))
             }
@@ -132,8 +195,6 @@ impl<'a> Row<'a> {
             Some(record) if record.outcome.status == Status::Ok => {
                 record.time.time_ns.map_or("checked".into(), |time| nanoseconds(time.median))
             }
-            // Too long for a cell; the reason stands in the list of what was not measured.
-            Some(record) if record.outcome.status == Status::Unsupported => "unsupp.".into(),
             Some(record) => record.outcome.status.as_str().into(),
         }
     }
@@ -157,23 +218,44 @@ impl<'a> Row<'a> {
         others.all(|other| start(other) > end(fastest)).then_some(fastest.case.implementation)
     }
 
-    fn best(&self) -> String {
-        let Some(record) = self.fastest() else { return "-".into() };
-        let speedup = record.speedup.as_ref().filter(|_| self.timed().count() > 1);
-        let parts = [
-            Some(record.case.implementation.to_string()),
-            speedup.map(|speedup| format!("{}x {}", four_digits(speedup.ratio), speedup.verdict)),
-            record.rates.gbps.map(|gbps| format!("{} GB/s", four_digits(gbps))),
-            record.rates.roofline.as_ref().map(|roof| format!("{:.0} % {}", roof.percent, roof.bound)),
-            record.footprint.memory.as_deref().and_then(above),
-        ];
-        parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+    /// The fastest of several.
+    fn first_of_several(&self) -> Option<&'a Record> {
+        (self.timed().count() > 1).then(|| self.fastest()).flatten()
     }
-}
 
-/// The peak above the inputs.
-fn above(memory: &Memory) -> Option<String> {
-    memory.peak_above_inputs.map(|bytes| format!("{}+{}", memory.bound.sign(), text::memory(bytes)))
+    fn best(&self) -> Option<String> {
+        self.first_of_several()?;
+        Some(self.winner().map_or_else(|| NOBODY.into(), |name| name.to_string()))
+    }
+
+    fn ratio(&self) -> Option<String> {
+        self.winner()?;
+        Some(format!("{}x", four_digits(self.first_of_several()?.speedup.as_ref()?.ratio)))
+    }
+
+    fn verdict(&self) -> Option<String> {
+        self.winner()?;
+        Some(self.first_of_several()?.speedup.as_ref()?.verdict.as_str().into())
+    }
+
+    fn operations(&self) -> Option<String> {
+        self.fastest()?.rates.tflops.filter(|rate| *rate > 0.0).map(text::operations)
+    }
+
+    fn rate(&self) -> Option<String> {
+        Some(four_digits(self.fastest()?.rates.gbps?))
+    }
+
+    fn share(&self) -> Option<String> {
+        let roof = self.fastest()?.rates.roofline.as_ref()?;
+        Some(format!("{:.0} % {}", roof.percent, roof.bound))
+    }
+
+    /// The peak above the inputs.
+    fn above(&self) -> Option<String> {
+        let memory: &Memory = self.fastest()?.footprint.memory.as_deref()?;
+        memory.peak_above_inputs.map(|bytes| format!("{}+{}", memory.bound.sign(), text::memory(bytes)))
+    }
 }
 
 #[cfg(test)]
@@ -185,6 +267,7 @@ mod tests {
 
     fn record(implementation: &str, dimension: u64, nanos: f64, ratio: Option<f64>) -> Record {
         let case = Case {
+            id: format!("{implementation}/{dimension}").into(),
             mode: "ops".parse().unwrap(),
             workload: "softmax".into(),
             element: "f32".parse().unwrap(),
@@ -224,13 +307,56 @@ mod tests {
         });
         let expected = "\
 softmax  f32  cuda:0  device-cold
- batch  dimension        eager       cube     native   fastest
-    16         32     1.000 µs   2.000 µs    unsupp.   eager  100.0 GB/s
-    16         64     4.000 µs   2.000 µs          -   cube  2.000x FASTER  100.0 GB/s
-    16        128     8.000 µs   4.000 µs          -   cube  2.000x FASTER  100.0 GB/s
-cube: 1.260x by the geometric mean over 3 shapes
-cube is the fastest from batch16-dimension64, 64.00 MiB moved, on; below it eager wins at times";
-        assert_eq!(operators(&records, Colour::Never), expected);
+batch  dimension     eager      cube  fastest  speed-up  verdict   GB/s
+   16         32  1.000 µs  2.000 µs  eager                       100.0
+   16         64  4.000 µs  2.000 µs  cube       2.000x  FASTER   100.0
+   16        128  8.000 µs  4.000 µs  cube       2.000x  FASTER   100.0
+speed-up over 3 shapes, geometric mean: cube 1.260x
+cube is the fastest from batch16-dimension64 (64.00 MiB moved) on; below that eager sometimes is";
+        assert_eq!(operators(&records, Colour::Never, 120), expected);
+        let narrow = "\
+softmax  f32  cuda:0  device-cold
+batch  dimension     eager      cube  fastest  speed-up
+   16         32  1.000 µs  2.000 µs  eager
+    100.0 GB/s
+   16         64  4.000 µs  2.000 µs  cube       2.000x
+    FASTER, 100.0 GB/s
+   16        128  8.000 µs  4.000 µs  cube       2.000x
+    FASTER, 100.0 GB/s
+speed-up over 3 shapes, geometric mean: cube 1.260x
+cube is the fastest from batch16-dimension64 (64.00 MiB
+moved) on; below that eager sometimes is";
+        assert_eq!(operators(&records, Colour::Never, 60), narrow);
+        let narrower = "\
+softmax  f32  cuda:0  device-cold
+       eager      cube
+batch16-dimension32
+    1.000 µs  2.000 µs
+    fastest eager, 100.0 GB/s";
+        assert!(operators(&records, Colour::Never, 34).starts_with(narrower));
+        for width in [34, 60, 80, 120] {
+            let text = operators(&records, Colour::Never, width);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_the_fastest_where_intervals_overlap_and_what_does_not_exist_has_no_column() {
+        let mut records = vec![record("eager", 32, 1_000.0, None), record("cube", 32, 990.0, Some(1.01))];
+        let time = |median: f64| Some(Estimate { median, lo: Some(median - 20.0), hi: Some(median + 20.0) });
+        (records[0].time.time_ns, records[1].time.time_ns) = (time(1_000.0), time(990.0));
+        let case = Case { id: "none".into(), implementation: "native".parse().unwrap(), ..records[0].case.clone() };
+        records.push(Record::new(case, Status::Unsupported));
+        records.push(Record {
+            rates: Rates { tflops: Some(0.25), ..Rates::default() },
+            ..record("eager", 64, 2_000.0, None)
+        });
+        let expected = "\
+softmax  f32  cuda:0  device-cold
+batch  dimension     eager      cube  fastest   FLOP/s   GB/s
+   16         32  1.000 µs  990.0 ns  even              100.0
+   16         64  2.000 µs         -           250.0 G";
+        assert_eq!(operators(&records, Colour::Never, 80), expected);
     }
 
     #[test]
@@ -238,7 +364,7 @@ cube is the fastest from batch16-dimension64, 64.00 MiB moved, on; below it eage
         for (mode, expected) in [("inference", false), ("training", false), ("links", true), ("elsewhere", true)] {
             let mut record = record("eager", 1, 1.0, None);
             record.case.mode = mode.parse().unwrap();
-            assert_eq!(!operators(&[record], Colour::Never).is_empty(), expected, "{mode}");
+            assert_eq!(!operators(&[record], Colour::Never, 80).is_empty(), expected, "{mode}");
         }
     }
 }

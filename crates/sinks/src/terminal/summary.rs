@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::text::{four_digits, indented};
-use super::{Colour, RECIPE_WIDTH, bold, group, paint};
+use super::{Colour, NOBODY, RECIPE_WIDTH, bold, group, paint};
 use crate::causes::{Cause, causes, warnings};
 use crate::journal::count_by_status;
 use calorimeter_case::record::{Record, Status, SuiteSpeedup};
@@ -25,7 +25,14 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], colour: Colour, width
     let several: Vec<&SuiteSpeedup> = suite.iter().filter(|speedup| speedup.cases > 1).collect();
     if !several.is_empty() {
         lines.push(bold("speed-up over all shapes, geometric mean", colour));
-        lines.extend(several.into_iter().map(|speedup| together(speedup, width)));
+        let place = |speedup: &SuiteSpeedup| {
+            let SuiteSpeedup { cases, dtype, device, regime, .. } = speedup;
+            format!("  {cases} shapes  {dtype}  {device}  {regime}")
+        };
+        for alike in several.chunk_by(|one, other| place(one) == place(other)) {
+            lines.extend(alike.first().map(|first| place(first)));
+            lines.extend(alike.iter().map(|speedup| together(speedup)));
+        }
     }
     let winners = winners(records);
     if !winners.is_empty() {
@@ -35,9 +42,10 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], colour: Colour, width
     let causes = causes(records);
     if !causes.is_empty() {
         lines.push(bold("not measured", colour));
-        for cause in &causes {
-            lines.extend(told(cause, colour, width));
-        }
+        let (absent, broken): (Vec<&Cause>, Vec<&Cause>) =
+            causes.iter().partition(|cause| cause.status == Status::Unsupported);
+        lines.extend(broken.into_iter().flat_map(|cause| told(cause, colour, width)));
+        lines.extend(not_here(&absent, colour, width));
     }
     let warnings = warnings(records);
     if !warnings.is_empty() {
@@ -52,20 +60,14 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], colour: Colour, width
     lines.join("\n")
 }
 
-fn together(speedup: &SuiteSpeedup, width: usize) -> String {
-    let SuiteSpeedup { recipe, implementation, device, dtype, regime, cases, ratio, lo, hi } = speedup;
+fn together(speedup: &SuiteSpeedup) -> String {
+    let SuiteSpeedup { recipe, implementation, ratio, lo, hi, .. } = speedup;
     let interval = match (lo, hi) {
         (Some(lo), Some(hi)) => format!("[{}, {}]", four_digits(*lo), four_digits(*hi)),
         _ => "too few for an interval".into(),
     };
     let ratio = format!("{}x", four_digits(*ratio));
-    let where_to = format!("{cases} shapes  {dtype}  {device}  {regime}");
-    let figures = format!("  {recipe:RECIPE_WIDTH$} {implementation:6}  {ratio:>8} {interval:<24}");
-    if figures.chars().count() + 1 + where_to.chars().count() <= width {
-        format!("{figures} {where_to}")
-    } else {
-        format!("{}\n{}", figures.trim_end(), indented(&where_to, 4, width))
-    }
+    format!("    {recipe:RECIPE_WIDTH$} {implementation:6}  {ratio:>8} {interval}")
 }
 
 /// Which implementation was the fastest of several, how often, for each recipe.
@@ -74,9 +76,12 @@ fn winners(records: &[Record]) -> Vec<String> {
     // What is compared stands side by side.
     for group in records.chunk_by(|a, b| group(&a.case) == group(&b.case)) {
         for contest in contests(group).into_iter().filter(|contest| contest.rivals > 1) {
-            let row = position_or_push(&mut wins, contest.best.case.variant());
+            let case = &contest.best.case;
+            let row = if case.mode.is_operator() { "operators".into() } else { case.variant() };
+            let row = position_or_push(&mut wins, row);
             let row = &mut wins[row].1;
-            let cell = position_or_push(row, contest.best.case.implementation.name().as_str());
+            let name = if contest.is_even { NOBODY } else { contest.best.case.implementation.name().as_str() };
+            let cell = position_or_push(row, name);
             row[cell].1 += 1;
         }
     }
@@ -93,15 +98,17 @@ struct Contest<'a> {
     rivals: usize,
     best: &'a Record,
     nanos: f64,
+    /// Whether the interval of another one reaches its own.
+    is_even: bool,
 }
 
 fn contests(group: &[Record]) -> Vec<Contest<'_>> {
+    let recipe = |record: &Record| (record.case.recipe, record.case.sparsity);
     let mut contests: Vec<Contest> = Vec::new();
     for record in group.iter().filter(|record| record.outcome.status == Status::Ok) {
         let Some(nanos) = record.time.time_ns.map(|time| time.median) else { continue };
-        let recipe = |record: &Record| (record.case.recipe, record.case.sparsity);
         match contests.iter_mut().find(|contest| recipe(contest.best) == recipe(record)) {
-            None => contests.push(Contest { rivals: 1, best: record, nanos }),
+            None => contests.push(Contest { rivals: 1, best: record, nanos, is_even: false }),
             Some(contest) => {
                 contest.rivals += 1;
                 if nanos < contest.nanos {
@@ -109,6 +116,13 @@ fn contests(group: &[Record]) -> Vec<Contest<'_>> {
                 }
             }
         }
+    }
+    for contest in &mut contests {
+        let end = contest.best.time.time_ns.map(|time| time.hi.unwrap_or(time.median));
+        let reaches = |record: &Record| record.time.time_ns.map(|time| time.lo.unwrap_or(time.median)) <= end;
+        let rivals = group.iter().filter(|record| record.outcome.status == Status::Ok && record.time.time_ns.is_some());
+        let mut rivals = rivals.filter(|record| recipe(record) == recipe(contest.best));
+        contest.is_even = rivals.any(|record| record.case.id != contest.best.case.id && reaches(record));
     }
     contests
 }
@@ -126,13 +140,20 @@ fn told(cause: &Cause, colour: Colour, width: usize) -> Vec<String> {
     if !cause.reason.is_empty() {
         lines.push(indented(cause.reason, 4, width));
     }
-    // Nobody waited for what does not exist here: a few show which are meant.
-    let listed = if cause.status == Status::Unsupported { 3 } else { MOST_LISTED };
-    lines.extend(cause.ids.iter().take(listed).map(|id| format!("      {id}")));
-    if cause.ids.len() > listed {
-        lines.push(format!("      and {} more", cause.ids.len() - listed));
+    lines.extend(cause.ids.iter().take(MOST_LISTED).map(|id| format!("      {id}")));
+    if cause.ids.len() > MOST_LISTED {
+        lines.push(format!("      and {} more", cause.ids.len() - MOST_LISTED));
     }
     lines
+}
+
+/// What does not exist here, for which nobody waited: a line for each reason.
+fn not_here(causes: &[&Cause], colour: Colour, width: usize) -> Vec<String> {
+    let count: usize = causes.iter().map(|cause| cause.ids.len()).sum();
+    let head =
+        (count > 0).then(|| format!("  {}, {}", paint(Status::Unsupported.as_str(), "33", colour), cases(count)));
+    let reason = |cause: &&Cause| indented(&format!("{} × {}", cause.ids.len(), cause.reason), 4, width);
+    head.into_iter().chain(causes.iter().map(reason)).collect()
 }
 
 fn cases(count: usize) -> String {

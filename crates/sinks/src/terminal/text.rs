@@ -29,6 +29,9 @@ pub fn operations(tflops: f64) -> String {
 
 pub(super) fn interval(middle: f64, lo: Option<f64>, hi: Option<f64>) -> Option<String> {
     let percent = finite(100.0 * (hi? - lo?) / 2.0 / middle)?;
+    if percent >= 999.5 {
+        return Some("±>999%".into());
+    }
     let decimals = match percent {
         ..0.095 => 2,
         ..9.95 => 1,
@@ -62,6 +65,23 @@ pub(super) fn indented(text: &str, indent: usize, width: usize) -> String {
     let margin = " ".repeat(indent);
     let lines: Vec<String> = wrap(text, width - indent).iter().map(|line| format!("{margin}{line}")).collect();
     lines.join("\n")
+}
+
+/// The same of things with commas between them, broken after a comma; one that is longer than a line is wrapped.
+pub(super) fn listed(things: &[&str], indent: usize, width: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for (at, thing) in things.iter().enumerate() {
+        let comma = if at + 1 < things.len() { "," } else { "" };
+        let thing = format!("{thing}{comma}");
+        match lines.last_mut() {
+            Some(line) if indent + line.chars().count() + 1 + thing.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(&thing);
+            }
+            _ => lines.push(thing),
+        }
+    }
+    lines.iter().map(|line| indented(line, indent, width)).collect::<Vec<_>>().join("\n")
 }
 
 /// Lines of at most `width` characters, broken at blanks, and inside a word that is longer than that. Line feeds and control
@@ -129,13 +149,25 @@ mod tests {
 
     #[test]
     fn an_interval_is_half_its_width_in_percent() {
-        for (lo, hi, text) in
-            [(99.9, 100.1, "±0.1%"), (99.99, 100.01, "±0.01%"), (90.0, 110.0, "±10%"), (100.0, 100.0, "±0.00%")]
-        {
+        for (lo, hi, text) in [
+            (99.9, 100.1, "±0.1%"),
+            (0.0, 5000.0, "±>999%"),
+            (99.99, 100.01, "±0.01%"),
+            (90.0, 110.0, "±10%"),
+            (100.0, 100.0, "±0.00%"),
+        ] {
             assert_eq!(interval(100.0, Some(lo), Some(hi)).as_deref(), Some(text));
         }
         assert_eq!(interval(0.0, Some(0.0), Some(1.0)), None);
         assert_eq!(interval(1.0, None, Some(1.0)), None);
+    }
+
+    #[test]
+    fn a_list_is_broken_after_its_commas() {
+        let things = ["13.11 GFLOP/s", "wall", "50 % memory", "not converged"];
+        assert_eq!(listed(&things, 2, 33), "  13.11 GFLOP/s, wall,\n  50 % memory, not converged");
+        assert_eq!(listed(&things, 0, 80), "13.11 GFLOP/s, wall, 50 % memory, not converged");
+        assert_eq!(listed(&["a long thing", "b"], 1, 8), " a long\n thing,\n b");
     }
 
     #[test]

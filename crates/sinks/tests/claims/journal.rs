@@ -1,7 +1,7 @@
 //! What the journal keeps, and what it refuses.
 
 use crate::samples::{bare, full, header, resumed, slim, summary};
-use calorimeter_sinks::journal::{self, JOURNAL_FILE, Journal, JournalWarning};
+use calorimeter_sinks::journal::{self, Followed, Follower, JOURNAL_FILE, Journal, JournalWarning};
 use calorimeter_sinks::{Brief, Record, SinkError, Status};
 use std::error::Error;
 use std::path::Path;
@@ -237,4 +237,59 @@ fn a_line_without_end_is_not_read_to_its_end() {
     let error = journal::read(dir.path()).unwrap_err().with_causes();
     let says = "it is longer than 256 MiB, the most that is read of the line 1 of a journal";
     assert!(error.contains(says), "{error}");
+}
+
+/// What a follower reads at once, as one letter a line: a record by the first of its id.
+fn followed(follower: &mut Follower) -> String {
+    let mut read = String::new();
+    let hear = |line| match line {
+        Followed::Record(record) => read.push_str(&record.case.id[..1]),
+        Followed::Resumed(_) => read.push('R'),
+        Followed::Summary(_) => read.push('S'),
+        other => panic!("{other:?}"),
+    };
+    follower.read(hear).unwrap();
+    read
+}
+
+#[test]
+fn a_journal_is_followed_as_it_grows_also_through_half_a_line_and_a_resume() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = Journal::create(dir.path(), &header()).unwrap();
+    let mut follower = Follower::open(dir.path()).unwrap();
+    assert_eq!((followed(&mut follower).as_str(), follower.header()), ("", &header()));
+    journal.append(&full("a")).unwrap();
+    assert!(!follower.is_abandoned());
+    assert_eq!((followed(&mut follower).as_str(), followed(&mut follower).as_str()), ("a", ""));
+    drop(journal);
+    assert!(follower.is_abandoned());
+    let half = |line: &[u8]| {
+        let mut file = fs::File::options().append(true).open(dir.path().join(JOURNAL_FILE)).unwrap();
+        io::Write::write_all(&mut file, line).unwrap();
+    };
+    let line = [br#"{"record":"#.as_slice(), &serde_json::to_vec(&bare("b")).unwrap(), b"}\n"].concat();
+    half(&line[..line.len() / 2]);
+    assert_eq!(followed(&mut follower), "");
+    half(&line[line.len() / 2..]);
+    assert_eq!(followed(&mut follower), "b");
+    half(&line[..line.len() / 2]);
+    assert_eq!(followed(&mut follower), "");
+    // What is half there is cut off, and other lines come in its place.
+    let (mut journal, _) = Journal::resume(dir.path(), "abc", &resumed()).unwrap();
+    journal.append(&bare("c")).unwrap();
+    journal.finish(&summary(false)).unwrap();
+    assert!(follower.is_abandoned());
+    assert_eq!(followed(&mut follower), "RcS");
+    half(b"no journal line\n");
+    let error = follower.read(|_| {}).unwrap_err().to_string();
+    assert!(error.ends_with("journal.jsonl:7: not a journal line"), "{error}");
+}
+
+#[test]
+fn who_follows_a_journal_is_told_when_it_is_taken_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let _journal = Journal::create(dir.path(), &header()).unwrap();
+    let mut follower = Follower::open(dir.path()).unwrap();
+    fs::remove_file(dir.path().join(JOURNAL_FILE)).unwrap();
+    assert!(matches!(follower.read(|_| {}), Err(SinkError::JournalLost { .. })));
 }

@@ -54,6 +54,18 @@ impl Tolerance {
         Self { rel_l2: self.rel_l2 + error, element: self.element + 6.0 * error, ..self }
     }
 
+    /// The same for gradients behind a function whose slope jumps: of numbers with errors of this size half of such a share lies
+    /// on the other side, each off by a whole slope. On the whole that adds up to the root of the share, and in one row it may
+    /// be a single number among `width`.
+    pub fn with_kinks(self, before: f64, width: u64) -> Self {
+        let error = (before / 2.0).sqrt();
+        Self {
+            rel_l2: self.rel_l2 + error,
+            element: self.element + 6.0 * (error + 1.0 / (width as f64).sqrt()),
+            ..self
+        }
+    }
+
     /// The same where both operands of every product were rounded to TF32, in `products` layers in a row.
     pub fn with_tf32(self, products: u32) -> Self {
         let rounding = tf32_rounding(products);

@@ -81,11 +81,7 @@ pub fn open(
 
 impl HostLinear {
     fn read(&self, set: usize) -> Vec<Output> {
-        let values = match &self.sets[set].output {
-            Numbers::F32(numbers) => numbers.clone(),
-            Numbers::Bf16(numbers) => numbers.iter().map(|&bits| widen(bits)).collect(),
-        };
-        vec![Output { rows: self.size[0], cols: self.size[1], values }]
+        vec![Output { rows: self.size[0], cols: self.size[1], values: self.sets[set].output.widened() }]
     }
 }
 
@@ -136,10 +132,7 @@ impl Workload for HostLinear {
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         let set = self.next;
-        match &mut self.sets[set].output {
-            Numbers::F32(numbers) => numbers.fill(f32::NAN),
-            Numbers::Bf16(numbers) => numbers.fill(bf16(f32::NAN)),
-        }
+        self.sets[set].output.poison();
         self.launch()?;
         Ok(self.read(set))
     }

@@ -1,11 +1,9 @@
 //! A linear layer with what is before and after it, in as few kernels as its product allows.
 
 use super::layer_form::LayerForm;
-use super::{
-    numbers::bytes,
-    weight::{DeviceWeight, Product},
-};
+use super::weight::{DeviceWeight, Product};
 use crate::ZooError;
+use crate::numbers::bytes;
 use calorimeter_kernels::Prologue;
 use calorimeter_kernels::native::{self, Buffer, LayerNorm, LinearShape, Machine, NativeError, RmsForm, RmsNorm};
 use calorimeter_recipes::{Dtype, Element, Treatment};

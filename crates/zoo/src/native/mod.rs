@@ -3,13 +3,12 @@
 pub(crate) mod layer;
 pub(crate) mod layer_form;
 pub mod linear;
-pub mod numbers;
 pub(crate) mod weight;
 pub(crate) mod workload;
 
+use crate::numbers::{bytes, numbers};
 use crate::{Matrix, Operand, Operation, Output, Slot, Spec, Workload, ZooError};
 use calorimeter_kernels::native::{Buffer, Machine, NativeError};
-use numbers::{bytes, numbers};
 use std::sync::Arc;
 
 /// What one pass of an operator enqueues: its plans are made, and its buffers come from a [`Set`].

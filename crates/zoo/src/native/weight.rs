@@ -1,9 +1,9 @@
 //! The weight of a linear layer as it is stored on the device, and the product that takes it.
 
 use super::layer_form::LayerForm;
-use super::numbers::{bytes, of_words};
 use crate::ZooError;
 use crate::native_form::{NativeForm, native_form};
+use crate::numbers::{bytes, of_words};
 use calorimeter_kernels::DynamicForm;
 use calorimeter_kernels::native::{
     Buffer, DynamicLinear, Linear, LinearShape, Machine, NativeError, PackedLinear, PackedWeight, ReadyWeight,

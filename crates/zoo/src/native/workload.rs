@@ -1,8 +1,8 @@
 //! A model on a stream and in buffers of its own: its layers' weights are as they are, or packed by a recipe.
 
 use super::layer::Layer;
-use super::numbers::{bytes, numbers};
 use super::weight::{DeviceWeight, HostWeight};
+use crate::numbers::{bytes, numbers};
 use crate::{Output, Problem, Tensors, Workload, ZooError};
 use calorimeter_kernels::native::{Buffer, Machine, NativeError};
 use calorimeter_recipes::{Dtype, Element, Treatment};

@@ -26,6 +26,7 @@ pub mod stream;
 pub mod swiglu;
 pub mod swiglu_mlp;
 pub mod trained_linear;
+pub mod trained_model;
 pub mod transfer;
 
 mod absmax;
@@ -69,4 +70,5 @@ pub(crate) fn register(zoo: &Zoo) {
     swiglu_mlp::register(zoo);
     blas::register(zoo);
     trained_linear::register(zoo);
+    trained_model::register(zoo);
 }

@@ -7,8 +7,8 @@ use crate::burn_workload::{self, MakeForward, MakePass, Upload};
 use crate::native_form;
 use crate::task::foreign;
 use crate::{
-    HostModel, HostOpen, Inputs, Machines, Matrix, OperatorProblem, Problem, Setup, Spec, Task, Tensors, Workload,
-    ZooError, value,
+    HostModel, Inputs, Machines, Matrix, OperatorProblem, Problem, Setup, Spec, Task, Tensors, Workload, ZooError,
+    value,
 };
 #[cfg(feature = "cuda")]
 use crate::{NativeModel, NativeOpen};
@@ -81,7 +81,7 @@ impl<B: BurnBackend> Opener for OnBurn<B> {
     fn accepts(&self, task: &Task, _: &Treatment) -> Result<(), String> {
         match task {
             Task::Operator(problem) => stored(problem),
-            Task::Model(_) => Ok(()),
+            Task::Model(_) | Task::Foreign(_) => Ok(()),
         }
     }
 
@@ -140,16 +140,6 @@ impl Opener for ModelOnCuda {
     }
 }
 
-/// An operator by plain Rust on the processor.
-pub struct OperatorOnHost(pub &'static dyn HostOpen);
-
-impl Opener for OperatorOnHost {
-    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
-        let (OperatorProblem { spec, .. }, inputs) = opening.operator()?;
-        self.0.open(spec, inputs, opening.setup.sets)
-    }
-}
-
 /// A model by kernels of the processor, which say themselves what they take.
 pub struct ModelOnHost(pub &'static dyn HostModel);
 
@@ -157,7 +147,7 @@ impl Opener for ModelOnHost {
     fn accepts(&self, task: &Task, treatment: &Treatment) -> Result<(), String> {
         match task {
             Task::Model(problem) => self.0.accepts(problem, treatment),
-            Task::Operator(_) => Ok(()),
+            Task::Operator(_) | Task::Foreign(_) => Ok(()),
         }
     }
 

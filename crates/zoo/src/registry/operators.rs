@@ -3,13 +3,13 @@
 use super::Opener;
 #[cfg(feature = "cuda")]
 use super::openers::OperatorOnCuda;
-use super::openers::{NotBuilt, OnBurn, OperatorOnHost, SpecsAlone};
+use super::openers::{NotBuilt, OnBurn, SpecsAlone};
 use super::table::Zoo;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use crate::CubeOf;
 use crate::backends::{self, BurnBackend, EachBackend};
 use crate::burn_workload::MakePass;
-use crate::{BurnPass, CubePass, DeviceKind, HostOpen, Implementation, NativeOpen, Operation, Operator, Spec, Subject};
+use crate::{BurnPass, CubePass, DeviceKind, Implementation, NativeOpen, Operation, Operator, Spec, Subject};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use burn_cubecl::CubeRuntime;
 use calorimeter_case::NameTaken;
@@ -111,28 +111,8 @@ impl<O: Operation> OperatorWays<'_, O> {
         self
     }
 
-    /// By plain Rust: `native` on the processor.
-    pub fn host(self) -> Self
-    where
-        O: HostOpen,
-    {
-        self.host_where(every)
-    }
-
-    /// The same for some sizes and number types alone; the error says which.
-    pub fn host_where(self, taken: fn(&O, &Spec) -> Result<(), String>) -> Self
-    where
-        O: HostOpen,
-    {
-        for &operator in &self.operators {
-            let opener = some(operator, taken, OperatorOnHost(operator));
-            self.put(operator, Implementation::Native, DeviceKind::Cpu, opener);
-        }
-        self
-    }
-
-    /// The same by an opener, which says itself what it takes.
-    pub fn host_by(self, opener: impl Opener + Copy) -> Self {
+    /// `native` on the processor, by an opener that says itself what it takes.
+    pub fn host(self, opener: impl Opener + Copy) -> Self {
         for &operator in &self.operators {
             self.put(operator, Implementation::Native, DeviceKind::Cpu, Box::new(opener));
         }

@@ -2,8 +2,8 @@
 
 use super::{Opener, Opening, openers, reasons, zoo};
 use crate::{
-    Device, Implementation, Inputs, Machines, Operator, OperatorProblem, Problem, Setup, Spec, Subject, Task, Workload,
-    ZooError,
+    Device, DeviceKind, Implementation, Inputs, Machines, Operator, OperatorProblem, Problem, Setup, Spec, Subject,
+    Task, Workload, ZooError,
 };
 use calorimeter_recipes::{Treatment, Variant};
 
@@ -11,7 +11,7 @@ use calorimeter_recipes::{Treatment, Variant};
 fn opener(subject: Subject, implementation: Implementation, device: Device) -> Result<&'static dyn Opener, ZooError> {
     let found = zoo().get(subject, implementation, device.kind());
     // The scripted device runs anything, and computes nothing.
-    let found = found.or((device == Device::Mock).then_some(&openers::Scripted as &dyn Opener));
+    let found = found.or((device.kind() == DeviceKind::Mock).then_some(&openers::Scripted as &dyn Opener));
     found.ok_or_else(|| ZooError::Unsupported(reasons::absent(zoo(), subject, implementation, device)))
 }
 
@@ -79,11 +79,18 @@ impl Task {
                 operator.check(spec)?;
                 supported(&self.under(&treatment), &treatment, implementation, device).map(|()| treatment)
             }
+            Self::Foreign(problem) => {
+                problem.support(implementation, device)?;
+                self.treatment(variant)
+            }
         }
     }
 
     /// The implementations that have its baseline on a device.
     pub fn implementations(&self, device: Device) -> Vec<Implementation> {
+        if let Self::Foreign(problem) = self {
+            return problem.foreign.implementations();
+        }
         let has = |of: &Implementation| self.support(Variant::BASELINE, *of, device).is_ok();
         Implementation::known().into_iter().filter(has).collect()
     }
@@ -99,6 +106,7 @@ impl Task {
         match self {
             Self::Model(problem) => problem.model.check(problem.shape)?,
             Self::Operator(OperatorProblem { operator, spec, .. }) => operator.check(spec)?,
+            Self::Foreign(problem) => return problem.open(setup, machines),
         }
         open(Opening { task: &self.under(treatment), inputs, treatment, setup, machines })
     }

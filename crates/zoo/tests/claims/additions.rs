@@ -29,7 +29,7 @@ fn what_has_no_way_says_which_ways_there_are() {
     );
     assert_eq!(
         refused("mse_loss", Implementation::Fused, Device::Cpu),
-        "the CPU backend fuses nothing; `eager` runs on it, `fused` needs cuda, vulkan or metal"
+        "the CPU backend fuses nothing; `eager` and `native` run on it, `fused` needs cuda, vulkan or metal"
     );
 }
 

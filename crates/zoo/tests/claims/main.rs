@@ -10,4 +10,5 @@ mod mutants;
 mod operator_mutants;
 mod operators;
 mod tampered;
+mod trained_models;
 mod training;

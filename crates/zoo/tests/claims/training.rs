@@ -2,12 +2,22 @@
 //! backward passes get wrong is refused.
 
 use calorimeter_recipes::quantise::quantise;
+use calorimeter_recipes::training::Operands;
 use calorimeter_recipes::{Dtype, Element, Quantised, Recipe, Treatment, Variant};
 use calorimeter_shapes::Axes;
 use calorimeter_zoo::gate::Mismatch;
 use calorimeter_zoo::{Device, Implementation, Inputs, Machines, Matrix, Output, Setup, Task, ZooError};
 
-const RECIPES: [&str; 5] = ["baseline", "tensorwise", "rowwise", "rowwise_with_gw_hp", "mxfp8"];
+const RECIPES: [&str; 8] = [
+    "baseline",
+    "tensorwise",
+    "rowwise",
+    "rowwise_with_gw_hp",
+    "mxfp8",
+    "tensorwise-without-input",
+    "rowwise-without-weight",
+    "mxfp8-without-input-grad_output",
+];
 const PASSES: [&str; 7] = [
     "linear_forward",
     "linear_backward",
@@ -157,15 +167,16 @@ fn what_backward_passes_get_wrong_is_refused() {
         };
         refused("a hundredth too much", &[scaled(grad_input), grad_weight.clone()]);
         let Some(training) = treatment.training.map(|recipe| recipe.training()) else { continue };
-        if let (Some(forward), Some(backward)) = (training.output, training.grad_input) {
+        let whole = |operands: &Operands| operands.left.is_some() && operands.right.is_some();
+        if let (Some(forward), Some(backward)) = (training.output.filter(whole), training.grad_input.filter(whole)) {
             let codes = |of: &Matrix, format| quantise(&of.values, of.cols, format);
             let number = |of: Quantised| Matrix { values: of.dequantise().into(), ..g.clone() };
-            let weight = transposed(&number(codes(&transposed(w), backward.right)));
+            let weight = transposed(&number(codes(&transposed(w), backward.right.unwrap())));
             let with =
                 |gradient: Quantised| [of(x, &weight, &number(gradient), &plain)[0].clone(), grad_weight.clone()];
-            let own = codes(g, backward.left);
+            let own = codes(g, backward.left.unwrap());
             judged(&with(own.clone())).unwrap_or_else(|why| panic!("{recipe}: the twin: {why}"));
-            let scales = codes(x, forward.left).scales;
+            let scales = codes(x, forward.left.unwrap()).scales;
             refused(
                 "a scale of the forward pass",
                 &with({

@@ -19,7 +19,7 @@ pub fn default_element(operator: Operator) -> Element {
 /// The counts that another program publishes for a task, where they differ from ours in meaning or number.
 pub fn published(task: &Task) -> Option<Counts> {
     match task {
-        Task::Model(_) => None,
+        Task::Model(_) | Task::Foreign(_) => None,
         Task::Operator(problem) => counts(problem.operator, &problem.spec),
     }
 }

@@ -1,6 +1,7 @@
 //! A configuration file as it is written: torchao's keys of every age, and ours.
 
 use super::axes::{AxisValues, some_grids, some_grids_schema};
+use super::programs::ForeignPrograms;
 use crate::dialects::names::ModelName;
 use crate::entries::{CompileMode, Span, Timing, Wanted};
 use crate::mock::Rule;
@@ -17,7 +18,7 @@ pub enum Mode {
     /// Forward passes.
     #[default]
     Inference,
-    /// The passes of layers that are trained.
+    /// The passes of models that are trained.
     Training,
 }
 
@@ -70,6 +71,9 @@ macro_rules! shared_keys {
             #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some_grids")]
             #[schemars(schema_with = "some_grids_schema")]
             pub axes: Option<Vec<AxisValues>>,
+            /// Programs that are not ours instead of a model: commands, shared libraries, CUDA C++ kernels.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub foreign: Option<ForeignPrograms>,
             $($(#[$meta])* #[serde(skip_serializing_if = "Option::is_none")] pub $key: Option<$type>,)+
         }
 
@@ -80,6 +84,7 @@ macro_rules! shared_keys {
                     name: over.name.clone().or(self.name),
                     shapes: over.shapes.clone().or(self.shapes),
                     axes: over.axes.clone().or(self.axes),
+                    foreign: over.foreign.clone().or(self.foreign),
                     timing: Some(self.timing.unwrap_or_default().overwrite(&over.timing.unwrap_or_default())),
                     ..Self { $($key: over.$key.clone().or(self.$key),)+ ..Self::default() }
                 }
@@ -90,7 +95,7 @@ macro_rules! shared_keys {
         #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default, expecting = "keys such as recipes and models")]
         pub struct File {
-            /// `inference`, or `training`: the passes of a linear layer.
+            /// `inference`, or `training`: the passes of each model.
             #[serde(alias = "benchmark_mode")]
             pub mode: Mode,
             /// Quantisation recipes, each measured beside the baseline.
@@ -106,13 +111,13 @@ macro_rules! shared_keys {
             #[serde(alias = "model_params", deserialize_with = "one_or_many")]
             #[schemars(schema_with = "one_or_many_schema")]
             pub models: Vec<ModelEntry>,
-            /// Of training: how the input is scaled; `disabled` is refused.
+            /// Of training: how the input is scaled; `disabled` leaves it as it is.
             #[serde(skip_serializing)]
             pub scaling_type_input: Option<Scaling>,
-            /// Of training: how the weight is scaled; `disabled` is refused.
+            /// Of training: how the weight is scaled; `disabled` leaves it as it is.
             #[serde(skip_serializing)]
             pub scaling_type_weight: Option<Scaling>,
-            /// Of training: how gradients are scaled; `disabled` is refused.
+            /// Of training: how gradients are scaled; `disabled` leaves it as it is.
             #[serde(skip_serializing)]
             pub scaling_type_grad_output: Option<Scaling>,
             /// Of training: what shares a scale, as the recipes say too.

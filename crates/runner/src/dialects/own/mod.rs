@@ -2,6 +2,7 @@
 
 mod axes;
 mod file;
+mod programs;
 mod read;
 mod training;
 

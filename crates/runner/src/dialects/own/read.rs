@@ -2,7 +2,7 @@
 
 use super::axes::AxisValues;
 use super::file::{File, Mode, ModelEntry};
-use super::training;
+use super::{programs, training};
 use crate::dialects::names::ModelName;
 use crate::dialects::{Document, Source, yaml};
 use crate::entries::{CompileMode, ConfigError, Entry, MOST_ENTRIES, Origin, Size};
@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// What a file asks for.
 pub fn read(source: &Source) -> Result<Document, ConfigError> {
-    let file = said_once(yaml::parse(source)?);
+    let mut file = said_once(yaml::parse(source)?);
     let invalid = |message: &str| Err(ConfigError::invalid(source.path.clone(), message));
     if file.models.len() > MOST_ENTRIES {
         return invalid(&format!("{} models, more than {MOST_ENTRIES}; split the file", file.models.len()));
@@ -24,12 +24,22 @@ pub fn read(source: &Source) -> Result<Document, ConfigError> {
     if file.models.is_empty() {
         return invalid("models (or model_params) is missing or empty: nothing to run");
     }
-    let operator = |entry: &ModelEntry| matches!(entry.model.or(file.model), Some(ModelName(Subject::Operator(_))));
+    let operator = |entry: &ModelEntry| {
+        entry.foreign.is_some() || matches!(entry.model.or(file.model), Some(ModelName(Subject::Operator(_))))
+    };
     if !file.models.iter().all(operator) && file.recipes.is_empty() && file.sparsities.iter().all(Option::is_none) {
         return invalid(
             "recipes (or quantization_config_recipe_names) is missing or empty; write for example [baseline, int8wo]",
         );
     }
+    let notes = if file.mode == Mode::Training {
+        let invalid = |message: String| ConfigError::invalid(source.path.clone(), message);
+        let notes = training::notes(&file).map_err(invalid)?;
+        file.recipes = training::recipes(&file).map_err(invalid)?;
+        notes
+    } else {
+        Vec::new()
+    };
     let copied = copied(&file);
     if copied > MOST_COPIED {
         let (models, most) = (file.models.len(), MOST_COPIED >> 20);
@@ -42,6 +52,9 @@ pub fn read(source: &Source) -> Result<Document, ConfigError> {
     let mut room = MAX_SHAPES;
     for (index, model) in file.models.iter().enumerate() {
         let origin = Origin::listed(&source.path, "models", index);
+        if model.foreign.is_some() {
+            beside_programs(model).map_err(|message| origin.invalid(message))?;
+        }
         let entry = entry(&file, file.defaults().overwrite(model), origin.clone(), room);
         let entry = entry.map_err(|message| origin.invalid(message))?;
         room = room.saturating_sub(entry.sizes.len() as u64);
@@ -53,11 +66,6 @@ pub fn read(source: &Source) -> Result<Document, ConfigError> {
             ),
         }
     }
-    let notes = if file.mode == Mode::Training {
-        training::notes(&file).map_err(|message| ConfigError::invalid(source.path.clone(), message))?
-    } else {
-        Vec::new()
-    };
     Ok(Document { entries, output_dir: file.output_dir.map(Into::into), notes })
 }
 
@@ -85,6 +93,24 @@ fn copied(file: &File) -> usize {
 }
 
 fn entry(file: &File, model: ModelEntry, origin: Origin, room: u64) -> Result<Entry, String> {
+    let timing = model.timing.unwrap_or_default();
+    if let Some(programs) = &model.foreign {
+        let entry = programs::entry(programs, origin.clone(), sizes(&model, &origin.path, room)?)?;
+        return Ok(Entry {
+            name: model.name,
+            device: model.device.or(entry.device),
+            regimes: model.regimes,
+            profiler: model.enable_profiler.unwrap_or(false),
+            memory_profiler: model.enable_memory_profiler.unwrap_or(false),
+            percentiles: model.percentiles.unwrap_or(false),
+            peak_memory: model.peak_memory.unwrap_or(false),
+            timing,
+            timeout: model.timeout,
+            seed: model.seed,
+            mock: model.mock.unwrap_or_default(),
+            ..entry
+        });
+    }
     let subject = match model.model {
         Some(ModelName(subject)) => subject,
         None => Subject::Model("linear".parse().map_err(|error: ZooError| error.to_string())?),
@@ -109,7 +135,7 @@ fn entry(file: &File, model: ModelEntry, origin: Origin, room: u64) -> Result<En
         memory_profiler: model.enable_memory_profiler.unwrap_or(false),
         percentiles: model.percentiles.unwrap_or(false),
         peak_memory: model.peak_memory.unwrap_or(false),
-        timing: model.timing.unwrap_or_default(),
+        timing,
         timeout: model.timeout,
         seed: model.seed,
         mock: model.mock.unwrap_or_default(),
@@ -149,4 +175,23 @@ fn sizes(model: &ModelEntry, path: &Path, room: u64) -> Result<Vec<Size>, String
         _ => {}
     }
     Ok(sizes)
+}
+
+/// Refuses what a model says beside its programs and they do not take.
+fn beside_programs(model: &ModelEntry) -> Result<(), String> {
+    let keys = [
+        ("model", model.model.is_some()),
+        ("shapes", model.shapes.is_some()),
+        ("implementations", model.implementations.is_some()),
+        ("dtype", model.dtype.is_some()),
+        ("output_dtype", model.output_dtype.is_some()),
+        ("torch_compile_mode", model.torch_compile_mode.is_some()),
+        ("use_torch_compile", model.use_torch_compile.is_some()),
+    ];
+    match keys.into_iter().find(|(_, given)| *given) {
+        Some((key, _)) => {
+            Err(format!("{key} and foreign are both given: programs of others have axes, arguments and names"))
+        }
+        None => Ok(()),
+    }
 }

@@ -27,7 +27,10 @@ pub fn clock(
     let OpenWorkload { workload, setup, treatment } = open;
     let (case, sets) = (&assigned.case, setup.sets);
     let factors = scene.operands.task.factors(&treatment, setup.implementation);
-    let kinds = peaks::kinds(case, factors, &treatment, workload.may_use_tf32());
+    let kinds = match case.flops {
+        Some(_) => peaks::kinds(case, factors, &treatment, workload.may_use_tf32()),
+        None => Vec::new(),
+    };
     let algorithm = workload.kernel();
     let mut job = Job(workload);
     let (mut stopwatch, remark) = stopwatch(case.regime, setup, &mut scene.context.machines, &mut job)?;
@@ -42,9 +45,9 @@ pub fn clock(
     };
     record.execution.kernel_launches = kernels.as_ref().map(|kernels| calls(kernels) as f64 / f64::from(passes));
     record.execution.kernel = kernels.map(|kernels| names(kernels, passes)).or(algorithm);
-    if case.regime.rotates() {
+    if let Some(bytes) = case.set_bytes().filter(|_| case.regime.rotates()) {
         let facts = &scene.assignment.device;
-        let rotation = Rotation { sets, bytes: case.bytes.unwrap_or(0), cache_bytes: Some(facts.cache_bytes) };
+        let rotation = Rotation { sets, bytes, cache_bytes: Some(facts.cache_bytes) };
         record.outcome.warnings.extend(cached(&rotation, times_the_cache(setup.device, facts.software)));
         record.execution.rotation = Some(rotation);
     }

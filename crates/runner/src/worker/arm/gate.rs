@@ -1,9 +1,11 @@
 //! Whether what was computed is right, and how far it is from the unquantised model.
 
+use super::beside_first;
 use super::open::open;
 use super::prime::prime;
 use super::state::{Arm, OpenWorkload, Unjudged, drop_comparisons_with_refused, refused};
 use crate::platforms;
+use crate::worker::event::Stage;
 use crate::worker::operands::{Content, Operands};
 use crate::worker::poison::{Poisoned, guarded};
 use crate::worker::protocol::AssignedCase;
@@ -12,17 +14,22 @@ use calorimeter_case::record::{Accuracy, Weights, finite};
 use calorimeter_case::{Record, Status};
 use calorimeter_recipes::{Sparsity, Treatment};
 use calorimeter_zoo::gate::Mismatch;
-use calorimeter_zoo::{Output, Workload, ZooError, gate};
+use calorimeter_zoo::{Output, Task, Workload, ZooError, gate};
 use std::time::{Duration, Instant};
 
 /// Runs a case on the gate's data in a workload of its own, which is closed again; answers the record so far.
 pub fn try_out(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Record, Box<Record>> {
-    let mut opened = open(assigned, Content::Gate, scene)?;
     let case = &assigned.case;
+    if matches!(scene.operands.task, Task::Foreign(_)) {
+        // What is right is known of the data alone that the first program computed with.
+        return Ok(Record::new(case.clone(), Status::Ok));
+    }
+    let mut opened = open(assigned, Content::Gate, scene)?;
     let mut record = Record::new(case.clone(), Status::Ok);
     let outputs =
         prime(assigned, &mut opened, &mut record, Content::Gate, scene).map_err(|error| refused(case, error))?;
     let OpenWorkload { workload, treatment, .. } = opened;
+    scene.listener.touch(&case.id, Stage::Judge);
     let judged = Judging { workload: &*workload, treatment: &treatment, content: Content::Gate, whose: String::new() };
     judged.compare(&outputs, &mut record, scene.operands).map_err(|error| refused(case, error))?;
     Ok(record)
@@ -36,12 +43,14 @@ pub fn judge(
     scene: &mut Scene<'_>,
 ) -> Result<(), ZooError> {
     let OpenWorkload { workload, treatment, .. } = open;
+    scene.listener.touch(&record.case.id, Stage::Judge);
     let operands = &mut *scene.operands;
     let judging = Judging { workload: &**workload, treatment, content: Content::Timed, whose: String::new() };
     let kernel_rel_l2 = judging.compare(outputs, record, operands)?;
-    let plain = Treatment::none(operands.task.dtype());
-    if let (Some(unquantised), Some(output)) = (operands.references(Content::Timed, &plain)?.first(), outputs.first()) {
-        let scheme = gate::accuracy(&output.sampled(&unquantised.sample), &unquantised.values);
+    if let (Some(yardstick), Some(output)) = (operands.yardstick(&record.case)?, outputs.first())
+        && output.values.len() == yardstick.values.len()
+    {
+        let scheme = gate::accuracy(&output.sampled(&yardstick.sample), &yardstick.values);
         record.accuracy = Some(Box::new(Accuracy {
             sqnr_db: finite(scheme.sqnr_db),
             rel_l2: finite(scheme.rel_l2),
@@ -50,6 +59,7 @@ pub fn judge(
             kernel_rel_l2,
         }));
     }
+    let plain = Treatment::none(operands.task.dtype());
     let baseline_weight_bytes = operands.task.weight_bytes(&plain);
     record.weights = Weights {
         weight_bytes: baseline_weight_bytes.map(|_| workload.weight_bytes()),
@@ -100,6 +110,7 @@ pub fn judge_again(arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poison
     for Arm { job, record, unjudged, .. } in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
         let (id, mut unjudged) = (record.case.id.clone(), std::mem::take(unjudged));
         let workload = job.0.as_mut();
+        scene.listener.touch(&id, Stage::Judge);
         let judged = guarded(&id, || -> Result<(), ZooError> {
             let mut sets = Sets { workload, record, operands: &mut *scene.operands, unjudged: &mut unjudged };
             sets.kept()?;
@@ -219,6 +230,10 @@ impl Judging<'_> {
         operands: &mut Operands,
     ) -> Result<Option<f64>, ZooError> {
         let (tf32, task) = (self.workload.may_use_tf32(), operands.task.clone());
+        if let Task::Foreign(problem) = &task {
+            let judged = beside_first::judge(problem, outputs, self.workload.is_a_process(), record, operands);
+            return Ok(judged.map_err(|mismatch| self.refuse(mismatch, record)).ok());
+        }
         match task.judge(self.treatment, outputs, operands.references(self.content, self.treatment)?, tf32) {
             Ok(judged) => {
                 if judged.tf32 && !std::mem::replace(&mut record.execution.tf32, true) {

@@ -88,6 +88,10 @@ fn timed(
 
 /// Reads the device's own counters over a few more launches.
 fn count(arm: &mut Arm, platform: &dyn Platform) {
+    // They count what this process does.
+    if arm.job.0.is_a_process() {
+        return;
+    }
     let Some(counted) = platform.counters(&mut arm.job, COUNTED) else { return };
     let Some(telemetry) = &mut arm.record.telemetry else { return };
     let each = |count: u64| Some(count as f64 / f64::from(COUNTED));

@@ -18,7 +18,10 @@ pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Bo
 
 fn arm(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, ZooError> {
     let (id, assignment) = (&assigned.case.id, scene.assignment);
-    let rule = Rule::of(&assignment.mock, id)?;
+    let mut rule = Rule::of(&assignment.mock, id)?;
+    if assignment.in_company {
+        rule.nanos *= rule.in_company;
+    }
     let stopwatch = scene.operands.mock.beside(rule.script(id));
     let mut workload = MockWorkload::new(rule);
     scene.listener.touch(id, Stage::Tune);

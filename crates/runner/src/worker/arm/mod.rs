@@ -1,5 +1,6 @@
 //! One way to compute a group's workload, on its way to a time: open, prime, gate, clock, and measured with the others.
 
+mod beside_first;
 mod clock;
 mod gate;
 mod measure;

@@ -19,5 +19,6 @@ pub fn open(assigned: &AssignedCase, content: Content, scene: &mut Scene<'_>) ->
     let (task, inputs) = (scene.operands.task.clone(), scene.operands.inputs_of(content));
     let workload =
         task.open(inputs, &treatment, setup, &mut scene.context.machines).map_err(|error| refused(case, error))?;
+    let setup = Setup { implementation: task.clocked_as(case.implementation), ..setup };
     Ok(OpenWorkload { workload, setup, treatment })
 }

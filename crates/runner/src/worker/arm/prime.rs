@@ -31,6 +31,8 @@ pub fn prime(
         let lazy = setup.implementation == Implementation::Fused && !platforms::of(setup.device).is_synchronous();
         let launches = match content {
             Content::Gate => 0,
+            // Each may take long, and there is nothing in this process that would have to settle.
+            Content::Timed if workload.is_a_process() => 0,
             Content::Timed if lazy => PRIMING.max(setup.sets),
             Content::Timed => PRIMING,
         };

@@ -164,6 +164,7 @@ fn input_bytes(task: &Task, record: &Record) -> Option<u64> {
             Some(rows * cols * problem.dtype.bytes() + record.weights.weight_bytes?)
         }
         Task::Operator(problem) if problem.operator.is_link() => None,
+        Task::Foreign(_) => None,
         Task::Operator(problem) => Some(problem.operator.inputs(&problem.spec).iter().map(Operand::bytes).sum()),
     }
 }

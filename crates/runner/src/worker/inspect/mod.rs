@@ -105,7 +105,7 @@ mod tests {
             id: CaseId::from(id.to_owned()),
             workload: "linear".parse().unwrap(),
             shape: Axes::from([("m", 8), ("k", 8), ("n", 8)]),
-            device: Device::Mock,
+            device: Device::Mock(0),
             implementation,
             fusion: Some(Box::new(FusionModel {
                 operators: vec!["matmul".into(), "add".into()],

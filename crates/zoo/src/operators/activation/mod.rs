@@ -7,9 +7,11 @@ mod cube;
 mod native;
 mod reference;
 
+use crate::host::rows::ByRows;
 use crate::operators::sequences::{AXES, copies, count, input, whole};
 use crate::registry::table::Zoo;
 use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
+use calorimeter_kernels::host::Rowwise;
 
 /// An activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,7 +37,13 @@ impl ElementwiseActivation {
 
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators(ElementwiseActivation::ALL).burn().cube().native();
+    for (activation, kernel) in [
+        (ElementwiseActivation::Gelu, Rowwise::Gelu),
+        (ElementwiseActivation::GeluTanh, Rowwise::GeluTanh),
+        (ElementwiseActivation::Silu, Rowwise::Silu),
+    ] {
+        zoo.operators([activation]).burn().cube().native().host(ByRows(kernel));
+    }
 }
 
 impl Signature for ElementwiseActivation {

@@ -9,11 +9,13 @@ mod cube;
 mod native;
 mod reference;
 
+use crate::host::rows::ByRows;
 use crate::operators::layer_norm;
 use crate::operators::layer_norm::LayerNorm;
 use crate::operators::sequences::{AXES, count, input, stored, whole};
 use crate::registry::table::Zoo;
 use crate::{Cost, Fill, FusionModel, Operand, Operation, Signature, Slot, Spec, Suite};
+use calorimeter_kernels::host::Rowwise;
 
 /// `add_ln`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,7 +26,7 @@ const SUM: usize = 0;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([AddLn]).burn().cube().native();
+    zoo.operators([AddLn]).burn().cube().native().host(ByRows(Rowwise::AddLayerNorm));
 }
 
 impl Signature for AddLn {

@@ -16,6 +16,7 @@ use crate::{
     Along, Cost, Fill, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError,
     operation::floats_alone,
 };
+use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::Axes;
 
 /// One kind of attention.
@@ -97,15 +98,32 @@ impl Size {
 
 /// Registers what is worth fusing with the ways to run it.
 pub(super) fn register_patterns(zoo: &Zoo) {
-    let (whole, steps): (Vec<_>, Vec<_>) =
-        Attention::PATTERNS.into_iter().partition(|attention| attention.stage == Stage::Mixed);
-    zoo.operators(whole).burn().native();
-    zoo.operators(steps).burn();
+    for attention in Attention::PATTERNS {
+        let ways = zoo.operators([attention]).burn();
+        if attention.stage == Stage::Mixed {
+            ways.native_where(Attention::natively);
+        }
+    }
 }
 
 /// Registers what large models run with the ways to run it.
 pub(super) fn register_of_models(zoo: &Zoo) {
-    zoo.operators(Attention::OF_MODELS).burn().native();
+    zoo.operators(Attention::OF_MODELS).burn().native_where(Attention::natively);
+}
+
+impl Attention {
+    /// What the kernel takes.
+    fn natively(&self, spec: &Spec) -> Result<(), String> {
+        let Size { width, .. } = Size::of(self.form, spec);
+        let halves = matches!(spec.element, Element::Float(Dtype::F16 | Dtype::Bf16));
+        if halves && width.is_multiple_of(8) && width <= 128 {
+            return Ok(());
+        }
+        Err(format!(
+            "`native` runs {} in f16 and bf16, with heads of up to 128 numbers in multiples of 8; these are {width} in {}",
+            self.name, spec.element
+        ))
+    }
 }
 
 impl Signature for Attention {

@@ -1,7 +1,7 @@
 //! By NCCL.
 
 use super::Collective;
-use crate::native::numbers::{bytes, numbers};
+use crate::numbers::{bytes, numbers};
 use crate::{Matrix, NativeOpen, Operation, Output, Spec, Workload, ZooError};
 use calorimeter_kernels::Dtype;
 use calorimeter_kernels::native::{Buffer, Collective as Call, Machine, NativeError, Team, probe};

@@ -5,11 +5,13 @@ mod burn;
 mod native;
 mod reference;
 
+use crate::host::rows::ByRows;
 use crate::operation::floats_alone;
 use crate::operators::loss;
 use crate::operators::sequences::{AXES, copies, count, input, size};
 use crate::registry::table::Zoo;
 use crate::{Along, Cost, Fill, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
+use calorimeter_kernels::host::Rowwise;
 use calorimeter_recipes::Element;
 
 /// `cross_entropy`.
@@ -21,7 +23,7 @@ const CLASSES: u64 = 1 << 24;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([CrossEntropy]).burn().native();
+    zoo.operators([CrossEntropy]).burn().native().host(ByRows(Rowwise::CrossEntropy));
 }
 
 impl Signature for CrossEntropy {

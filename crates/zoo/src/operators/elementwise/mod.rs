@@ -7,9 +7,11 @@ mod cube;
 mod native;
 pub(super) mod reference;
 
+use crate::host::rows::ByRows;
 use crate::operators::number_types::{FLOATS, allow};
 use crate::registry::table::Zoo;
 use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
+use calorimeter_kernels::host::Rowwise;
 
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,9 +38,9 @@ impl Elementwise {
 
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators(Elementwise::SUMS).burn().cube().native();
-    zoo.operators([Elementwise::SiluMul]).burn().cube().native();
-    zoo.operators([Elementwise::Sigmoid]).burn().native();
+    zoo.operators(Elementwise::SUMS).burn().cube().native().host(ByRows(Rowwise::Add));
+    zoo.operators([Elementwise::SiluMul]).burn().cube().native().host(ByRows(Rowwise::SiluMul));
+    zoo.operators([Elementwise::Sigmoid]).burn().native().host(ByRows(Rowwise::Sigmoid));
 }
 
 impl Signature for Elementwise {

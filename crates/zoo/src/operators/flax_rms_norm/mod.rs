@@ -7,9 +7,11 @@ mod cube;
 mod native;
 mod reference;
 
+use crate::host::rows::ByRows;
 use crate::operators::number_types::{F32, FLOATS, allow};
 use crate::registry::table::Zoo;
 use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
+use calorimeter_kernels::host::Rowwise;
 
 /// One direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,9 +30,10 @@ const EPSILON: f64 = 1e-6;
 
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([FlaxRmsNorm::Forward]).burn().cube().native();
+    let host = ByRows(Rowwise::RmsNorm { epsilon: EPSILON as f32 });
+    zoo.operators([FlaxRmsNorm::Forward]).burn().cube().native().host(host);
     zoo.operators([FlaxRmsNorm::Backward]).burn().native();
-    zoo.operators([FlaxRmsNorm::Inference]).burn().cube().native();
+    zoo.operators([FlaxRmsNorm::Inference]).burn().cube().native().host(host);
 }
 
 impl Signature for FlaxRmsNorm {

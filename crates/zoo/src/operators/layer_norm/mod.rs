@@ -7,9 +7,11 @@ mod cube;
 mod native;
 pub(super) mod reference;
 
+use crate::host::rows::ByRows;
 use crate::operators::sequences::{AXES, copies, count, input, whole};
 use crate::registry::table::Zoo;
 use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
+use calorimeter_kernels::host::Rowwise;
 
 /// `layer_norm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,7 +25,7 @@ pub(super) fn gain_and_bias(spec: &Spec) -> [Operand; 2] {
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([LayerNorm]).burn().cube().native();
+    zoo.operators([LayerNorm]).burn().cube().native().host(ByRows(Rowwise::LayerNorm));
 }
 
 impl Signature for LayerNorm {

@@ -7,10 +7,12 @@ mod cube;
 mod native;
 mod reference;
 
+use crate::host::rows::ByRows;
 use crate::operators::layer_norm::LayerNorm;
 use crate::operators::sequences::{AXES, count, stored};
 use crate::registry::table::Zoo;
 use crate::{Cost, FusionModel, Operand, Operation, Signature, Slot, Spec, Suite};
+use calorimeter_kernels::host::Rowwise;
 
 /// `ln_gelu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,7 +20,7 @@ pub struct LnGelu;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([LnGelu]).burn().cube().native();
+    zoo.operators([LnGelu]).burn().cube().native().host(ByRows(Rowwise::LayerNormGelu));
 }
 
 impl Signature for LnGelu {

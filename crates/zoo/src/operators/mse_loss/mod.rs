@@ -5,10 +5,12 @@ mod burn;
 mod native;
 mod reference;
 
+use crate::host::rows::ByRows;
 use crate::operators::loss;
 use crate::operators::sequences::{AXES, copies, count, input};
 use crate::registry::table::Zoo;
 use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
+use calorimeter_kernels::host::Rowwise;
 
 /// `mse_loss`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,7 +18,7 @@ pub struct MseLoss;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([MseLoss]).burn().native();
+    zoo.operators([MseLoss]).burn().native().host(ByRows(Rowwise::SquaredError));
 }
 
 impl Signature for MseLoss {

@@ -7,9 +7,12 @@ mod cube;
 mod native;
 mod reference;
 
+use crate::host::rows::ByRows;
+use crate::normalise;
 use crate::operators::sequences::{AXES, copies, count, input, whole};
 use crate::registry::table::Zoo;
 use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
+use calorimeter_kernels::host::Rowwise;
 
 /// `rms_norm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,7 +20,8 @@ pub struct RmsNorm;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([RmsNorm]).burn().cube().native();
+    let host = ByRows(Rowwise::RmsNorm { epsilon: normalise::EPSILON as f32 });
+    zoo.operators([RmsNorm]).burn().cube().native().host(host);
 }
 
 impl Signature for RmsNorm {

@@ -7,9 +7,11 @@ mod cube;
 mod native;
 pub(super) mod reference;
 
+use crate::host::rows::ByRows;
 use crate::operators::sequences::{AXES, copies, count, input, whole};
 use crate::registry::table::Zoo;
 use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
+use calorimeter_kernels::host::Rowwise;
 
 /// `softmax`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,7 +19,7 @@ pub struct Softmax;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([Softmax]).burn().cube().native();
+    zoo.operators([Softmax]).burn().cube().native().host(ByRows(Rowwise::Softmax));
 }
 
 impl Signature for Softmax {

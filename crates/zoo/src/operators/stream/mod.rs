@@ -8,7 +8,7 @@ mod reference;
 
 use crate::registry::table::Zoo;
 use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite};
-use calorimeter_recipes::{Dtype, Element};
+use host::OnTheHost;
 
 /// One of the four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,19 +29,13 @@ const FACTOR: f32 = std::f32::consts::PI;
 impl Stream {
     /// Every one.
     pub const ALL: [Self; 4] = [Self::Copy, Self::Scale, Self::Add, Self::Triad];
-
-    /// What the kernels of the processor take.
-    fn on_the_host(&self, spec: &Spec) -> Result<(), String> {
-        match spec.element {
-            Element::Float(Dtype::F32) => Ok(()),
-            _ => Err(format!("{} has a `native` kernel on the CPU in f32 alone", self.name())),
-        }
-    }
 }
 
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators(Stream::ALL).burn().native().host_where(Stream::on_the_host);
+    for stream in Stream::ALL {
+        zoo.operators([stream]).burn().native().host(OnTheHost(stream));
+    }
 }
 
 impl Signature for Stream {

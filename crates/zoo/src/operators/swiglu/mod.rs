@@ -7,9 +7,11 @@ mod cube;
 mod native;
 mod reference;
 
+use crate::host::rows::ByRows;
 use crate::operators::sequences::{AXES, copies, count, input, stored, whole};
 use crate::registry::table::Zoo;
 use crate::{Cost, Fill, FusionModel, Operand, Operation, Signature, Slot, Spec, Suite};
+use calorimeter_kernels::host::Rowwise;
 
 /// `swiglu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,7 +19,7 @@ pub struct Swiglu;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([Swiglu]).burn().cube().native();
+    zoo.operators([Swiglu]).burn().cube().native().host(ByRows(Rowwise::SiluMul));
 }
 
 impl Signature for Swiglu {

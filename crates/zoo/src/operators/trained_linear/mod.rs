@@ -7,7 +7,7 @@ mod burn;
 #[cfg(feature = "cuda")]
 mod native;
 mod operands;
-mod optimisers;
+pub(super) mod optimisers;
 mod reference;
 
 use crate::operators::number_types::{BF16, F32, allow};
@@ -38,7 +38,7 @@ pub enum TrainedLinear {
 
 /// What a pass computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Made {
+pub(super) enum Made {
     Output,
     GradInput,
     GradWeight,
@@ -49,7 +49,7 @@ enum Made {
 
 /// What a pass is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Given {
+pub(super) enum Given {
     Input,
     Weight,
     GradOutput,
@@ -62,7 +62,7 @@ impl TrainedLinear {
     pub const ALL: [Self; 7] =
         [Self::Forward, Self::Backward, Self::ForwardBackward, Self::Adamw, Self::Sgd, Self::AdamwStep, Self::SgdStep];
 
-    fn given(self) -> &'static [Given] {
+    pub(super) fn given(self) -> &'static [Given] {
         use Given::{GradOutput, GradWeight, Input, Moment, Weight};
         match self {
             Self::Forward => &[Input, Weight],
@@ -74,7 +74,7 @@ impl TrainedLinear {
         }
     }
 
-    fn results(self) -> &'static [Made] {
+    pub(super) fn results(self) -> &'static [Made] {
         use Made::{GradInput, GradWeight, Moment, Output, Weight};
         match self {
             Self::Forward => &[Output],
@@ -88,7 +88,7 @@ impl TrainedLinear {
     }
 
     /// Matrix products.
-    fn multiplied(self) -> u64 {
+    pub(super) fn multiplied(self) -> u64 {
         match self {
             Self::Forward => 1,
             Self::Backward => 2,
@@ -98,12 +98,17 @@ impl TrainedLinear {
     }
 
     /// Operations on one weight, of those that change it.
-    fn updated(self) -> Option<u64> {
+    pub(super) fn updated(self) -> Option<u64> {
         match self {
             Self::Adamw | Self::AdamwStep => Some(optimisers::ADAMW_FLOPS),
             Self::Sgd | Self::SgdStep => Some(optimisers::SGD_FLOPS),
             Self::Forward | Self::Backward | Self::ForwardBackward => None,
         }
+    }
+
+    /// The name of the same pass of a model.
+    pub fn of_model(self, model: &str) -> String {
+        format!("{model}{}", self.name().trim_start_matches("linear"))
     }
 
     /// Whether it is an optimiser alone, which multiplies nothing: it is the same under every recipe.
@@ -213,6 +218,10 @@ impl Cost for TrainedLinear {
 impl Operation for TrainedLinear {
     fn suite(&self) -> Suite {
         Suite::Training
+    }
+
+    fn tokens(&self, spec: &Spec) -> Option<u64> {
+        (!self.is_optimiser()).then(|| spec.axis("m"))
     }
 
     // A scale may be that of 32 numbers along any side: whole groups of them move.

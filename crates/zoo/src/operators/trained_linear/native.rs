@@ -162,11 +162,11 @@ fn form(recipe: TrainingRecipe, element: Element, LinearShape { m, k, n }: Linea
         return Err(format!("{what}, not {element} of m = {m}, k = {k}, n = {n}; `eager` runs it"));
     }
     match recipe {
-        TrainingRecipe::Tensorwise => {
+        TrainingRecipe::TENSORWISE => {
             let gradient = Float8Codes::E5m2;
             Ok(TrainedForm { shared: SharedScale::Tensor, power_of_two: false, gradient })
         }
-        TrainingRecipe::Rowwise => {
+        TrainingRecipe::ROWWISE => {
             let gradient = Float8Codes::E4m3;
             Ok(TrainedForm { shared: SharedScale::Row, power_of_two: true, gradient })
         }

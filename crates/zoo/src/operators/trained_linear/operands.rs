@@ -2,6 +2,7 @@
 
 use super::{Given, TrainedLinear};
 use crate::Matrix;
+use calorimeter_recipes::format::Format;
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::training::Operands as Formats;
 use calorimeter_recipes::{Float8Training, TrainingRecipe};
@@ -40,14 +41,15 @@ impl Operands {
         };
         match formats {
             None => Self { left, right },
-            Some(formats) => Self { left: stands_for(&left, formats.left), right: stands_for(&right, formats.right) },
+            Some(formats) => Self { left: stands_for(left, formats.left), right: stands_for(right, formats.right) },
         }
     }
 }
 
-fn stands_for(matrix: &Matrix, format: calorimeter_recipes::format::Format) -> Matrix {
+fn stands_for(matrix: Matrix, format: Option<Format>) -> Matrix {
+    let Some(format) = format else { return matrix };
     let values = quantise(&matrix.values, matrix.cols, format).dequantise();
-    Matrix { values: values.into(), ..matrix.clone() }
+    Matrix { values: values.into(), ..matrix }
 }
 
 fn transposed(matrix: &Matrix) -> Matrix {

@@ -1,7 +1,7 @@
 //! By the CUDA driver.
 
 use super::{Transfer, Way};
-use crate::native::numbers::{bytes, numbers};
+use crate::numbers::{bytes, numbers};
 use crate::{Matrix, NativeOpen, Operation, Output, Spec, Workload, ZooError};
 use calorimeter_kernels::native::{Buffer, HostKind, HostMemory, Machine, NativeError, Transfers};
 use calorimeter_recipes::Element;

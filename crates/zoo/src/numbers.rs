@@ -1,4 +1,4 @@
-//! Numbers as the bytes of device memory.
+//! Numbers as the bytes of memory.
 
 use calorimeter_recipes::{Codes, Element};
 use rayon::prelude::*;
@@ -13,6 +13,7 @@ pub fn bytes(values: &[f32], element: Element) -> Vec<u8> {
 }
 
 /// The bytes of words.
+#[cfg(feature = "cuda")]
 pub fn of_words(words: &[u32]) -> Vec<u8> {
     let mut bytes = vec![0; words.len() * 4];
     bytes.par_chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));

@@ -1,0 +1,264 @@
+//! Rows shared out among threads, widened to f32 and rounded back.
+
+use crate::host::float_set::FloatSet;
+use crate::host::lanes::{FloatJob, Lanes};
+use crate::host::numbers::Numbers;
+use crate::rowwise::{bf16, widen};
+use core::array::from_fn;
+use core::ops::Range;
+use rayon::prelude::*;
+
+/// Rows out of rows, in f32.
+pub trait RowFunction<const IN: usize, const SHARED: usize, const OUT: usize>: Copy + Sync {
+    /// Makes a row of each output out of one of each input and of those that all rows share. It must be inlined.
+    fn row(self, inputs: [&[f32]; IN], shared: [&[f32]; SHARED], outputs: [&mut [f32]; OUT]);
+}
+
+/// A value of each row, of which the mean is wanted.
+pub trait RowValue<const IN: usize>: Copy + Sync {
+    /// Columns of each input, if not as many as there are.
+    fn columns(self, columns: usize) -> [usize; IN] {
+        [columns; IN]
+    }
+
+    /// The value. It must be inlined.
+    fn value(self, inputs: [&[f32]; IN]) -> f64;
+}
+
+/// Blocks of rows for each thread, so that one that is held up delays the others by a quarter at most.
+const BLOCKS: usize = 4;
+
+/// Numbers of a piece where each stands alone: they stay in the innermost cache.
+const PIECE: usize = 4096;
+
+/// Fewer numbers than these are worth no other thread.
+const LEAST: usize = 1 << 14;
+
+/// Computes every row.
+pub fn of_rows<const IN: usize, const SHARED: usize, const OUT: usize>(
+    set: FloatSet,
+    function: impl RowFunction<IN, SHARED, OUT>,
+    inputs: &[Numbers],
+    columns: usize,
+    outputs: &mut [Numbers],
+) {
+    assert_eq!((inputs.len(), outputs.len()), (IN + SHARED, OUT), "inputs and outputs");
+    let (inputs, shared) = inputs.split_at(IN);
+    let count = outputs[0].len();
+    assert!(columns > 0 && count.is_multiple_of(columns), "{count} numbers in rows of {columns}");
+    assert!(shared.iter().all(|shared| shared.len() == columns), "what rows share has {columns} numbers");
+    go(set, function, inputs, shared, columns, outputs);
+}
+
+/// Computes every number, of which each stands alone.
+pub fn of_elements<const IN: usize>(
+    set: FloatSet,
+    function: impl RowFunction<IN, 0, 1>,
+    inputs: &[Numbers],
+    outputs: &mut [Numbers],
+) {
+    assert_eq!((inputs.len(), outputs.len()), (IN, 1), "inputs and outputs");
+    go(set, function, inputs, &[], PIECE, outputs);
+}
+
+/// Computes the mean of every row's value, added up in their order.
+pub fn mean<const IN: usize>(
+    set: FloatSet,
+    function: impl RowValue<IN>,
+    inputs: &[Numbers],
+    columns: usize,
+    outputs: &mut [Numbers],
+) {
+    let ([Numbers::F32(output)], true) = (outputs, inputs.len() == IN) else {
+        panic!("{} inputs for {IN}, and one output in f32", inputs.len());
+    };
+    let columns = function.columns(columns);
+    let rows = inputs[0].len() / columns[0];
+    for (input, columns) in inputs.iter().zip(columns) {
+        assert_eq!(input.len(), rows * columns, "{rows} rows of {columns}");
+    }
+    let mut values = vec![0.0; rows];
+    let block = rows_of_block(rows, columns[0]);
+    values.par_chunks_mut(block).enumerate().for_each(|(at, values)| {
+        let inputs = from_fn(|input| Stored::of(&inputs[input]));
+        set.run(Values { function, inputs, columns, first: at * block, values });
+    });
+    assert_eq!(output.len(), 1, "a mean is one number");
+    output[0] = (values.iter().sum::<f64>() / rows as f64) as f32;
+}
+
+fn rows_of_block(rows: usize, columns: usize) -> usize {
+    rows.div_ceil(BLOCKS * rayon::current_num_threads()).max(LEAST.div_ceil(columns))
+}
+
+fn go<const IN: usize, const SHARED: usize, const OUT: usize>(
+    set: FloatSet,
+    function: impl RowFunction<IN, SHARED, OUT>,
+    inputs: &[Numbers],
+    shared: &[Numbers],
+    columns: usize,
+    outputs: &mut [Numbers],
+) {
+    let count = outputs[0].len();
+    for numbers in inputs.iter().chain(&*outputs) {
+        assert_eq!(numbers.len(), count, "numbers of an operand");
+    }
+    let block = columns * rows_of_block(count.div_ceil(columns), columns);
+    let mut blocks: Vec<_> = outputs.iter_mut().map(|output| StoredMut::of(output).blocks(block)).collect();
+    let blocks: Vec<[StoredMut<'_>; OUT]> = (0..count.div_ceil(block))
+        .map(|_| from_fn(|output| blocks[output].next().expect("outputs have as many blocks as numbers")))
+        .collect();
+    blocks.into_par_iter().enumerate().for_each(|(at, outputs)| {
+        let inputs = from_fn(|input| Stored::of(&inputs[input]));
+        let shared = from_fn(|input| Stored::of(&shared[input]));
+        set.run(Rows { function, inputs, shared, columns, first: at * block, outputs });
+    });
+}
+
+/// Numbers that are read.
+#[derive(Clone, Copy)]
+enum Stored<'a> {
+    F32(&'a [f32]),
+    Bf16(&'a [u16]),
+}
+
+impl<'a> Stored<'a> {
+    fn of(numbers: &'a Numbers) -> Self {
+        match numbers {
+            Numbers::F32(numbers) => Self::F32(numbers),
+            Numbers::Bf16(numbers) => Self::Bf16(numbers),
+        }
+    }
+
+    /// Some of them in f32, in a buffer if they are not stored so.
+    #[inline(always)]
+    fn widened(self, range: Range<usize>, buffer: &'a mut Vec<f32>) -> &'a [f32] {
+        match self {
+            Self::F32(numbers) => &numbers[range],
+            Self::Bf16(numbers) => {
+                buffer.resize(range.len(), 0.0);
+                buffer.iter_mut().zip(&numbers[range]).for_each(|(number, &bits)| *number = widen(bits));
+                buffer
+            }
+        }
+    }
+}
+
+/// Numbers that are written.
+enum StoredMut<'a> {
+    F32(&'a mut [f32]),
+    Bf16(&'a mut [u16]),
+}
+
+impl<'a> StoredMut<'a> {
+    fn of(numbers: &'a mut Numbers) -> Self {
+        match numbers {
+            Numbers::F32(numbers) => Self::F32(numbers),
+            Numbers::Bf16(numbers) => Self::Bf16(numbers),
+        }
+    }
+
+    fn blocks(self, size: usize) -> Box<dyn Iterator<Item = Self> + 'a> {
+        match self {
+            Self::F32(numbers) => Box::new(numbers.chunks_mut(size).map(Self::F32)),
+            Self::Bf16(numbers) => Box::new(numbers.chunks_mut(size).map(Self::Bf16)),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::F32(numbers) => numbers.len(),
+            Self::Bf16(numbers) => numbers.len(),
+        }
+    }
+
+    /// Where some of them are computed: in their place, or in a buffer if they are not stored in f32.
+    #[inline(always)]
+    fn place<'b>(&'b mut self, range: Range<usize>, buffer: &'b mut Vec<f32>) -> &'b mut [f32] {
+        match self {
+            Self::F32(numbers) => &mut numbers[range],
+            Self::Bf16(_) => {
+                buffer.resize(range.len(), 0.0);
+                buffer
+            }
+        }
+    }
+
+    /// Rounds what lies in the buffer, if it does.
+    #[inline(always)]
+    fn round(&mut self, range: Range<usize>, buffer: &[f32]) {
+        if let Self::Bf16(numbers) = self {
+            numbers[range].iter_mut().zip(buffer).for_each(|(bits, &number)| *bits = bf16(number));
+        }
+    }
+}
+
+/// The rows of a block.
+struct Rows<'a, F, const IN: usize, const SHARED: usize, const OUT: usize> {
+    function: F,
+    inputs: [Stored<'a>; IN],
+    shared: [Stored<'a>; SHARED],
+    columns: usize,
+    /// Numbers before the block.
+    first: usize,
+    outputs: [StoredMut<'a>; OUT],
+}
+
+impl<F, const IN: usize, const SHARED: usize, const OUT: usize> FloatJob for Rows<'_, F, IN, SHARED, OUT>
+where
+    F: RowFunction<IN, SHARED, OUT>,
+{
+    #[inline(always)]
+    fn on<L: Lanes>(self, _: L) {
+        let Self { function, inputs, shared, columns, first, mut outputs } = self;
+        let mut of_shared: [Vec<f32>; SHARED] = from_fn(|_| Vec::new());
+        let mut buffers = of_shared.iter_mut();
+        let shared = shared.map(|shared| shared.widened(0..columns, next(&mut buffers)));
+        let mut of_inputs: [Vec<f32>; IN] = from_fn(|_| Vec::new());
+        let mut of_outputs: [Vec<f32>; OUT] = from_fn(|_| Vec::new());
+        for start in (0..outputs[0].len()).step_by(columns) {
+            // Where each number stands alone, the last piece may be shorter.
+            let range = start..outputs[0].len().min(start + columns);
+            let mut buffers = of_inputs.iter_mut();
+            let rows = inputs.map(|input| input.widened(first + range.start..first + range.end, next(&mut buffers)));
+            let mut places = outputs.iter_mut().zip(&mut of_outputs);
+            let to = from_fn(|_| {
+                let (output, buffer) = places.next().expect("there is a buffer for each output");
+                output.place(range.clone(), buffer)
+            });
+            function.row(rows, shared, to);
+            outputs.iter_mut().zip(&of_outputs).for_each(|(output, buffer)| output.round(range.clone(), buffer));
+        }
+    }
+}
+
+/// The values of a block's rows.
+struct Values<'a, F, const IN: usize> {
+    function: F,
+    inputs: [Stored<'a>; IN],
+    columns: [usize; IN],
+    /// Rows before the block.
+    first: usize,
+    values: &'a mut [f64],
+}
+
+impl<F: RowValue<IN>, const IN: usize> FloatJob for Values<'_, F, IN> {
+    #[inline(always)]
+    fn on<L: Lanes>(self, _: L) {
+        let Self { function, inputs, columns, first, values } = self;
+        let mut of_inputs: [Vec<f32>; IN] = from_fn(|_| Vec::new());
+        for (row, value) in values.iter_mut().enumerate() {
+            let (mut buffers, mut columns) = (of_inputs.iter_mut(), columns.iter());
+            *value = function.value(inputs.map(|input| {
+                let columns = columns.next().expect("each input has its columns");
+                let start = (first + row) * columns;
+                input.widened(start..start + columns, next(&mut buffers))
+            }));
+        }
+    }
+}
+
+#[inline(always)]
+fn next<'a>(buffers: &mut core::slice::IterMut<'a, Vec<f32>>) -> &'a mut Vec<f32> {
+    buffers.next().expect("there is a buffer for each input")
+}

@@ -1,0 +1,221 @@
+//! `calorimeter completions`: clap's scripts, with the names that the registries have, and what goes on after a comma.
+
+use super::command::Cli;
+use crate::calibration::{Operations, Patterns};
+use calorimeter_case::{DeviceKind, Element, Implementation, Regime};
+use calorimeter_recipes::{Dtype, Recipe};
+use calorimeter_shapes::ShapeSource;
+use calorimeter_zoo::operators::presets::Preset;
+use calorimeter_zoo::{Model, Operator, Suite};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, CommandFactory};
+use clap_complete::Shell;
+use regex::Regex;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+
+/// The script of a shell. Nothing is looked for: devices are words.
+pub fn script(shell: Shell) -> String {
+    let mut program = named(Cli::command());
+    let lists = lists(&program);
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut program, "calorimeter", &mut script);
+    let script = String::from_utf8_lossy(&script);
+    match shell {
+        Shell::Bash => script.into_owned() + BASH,
+        Shell::Zsh => lists_of_zsh(&script),
+        Shell::Fish => lists_of_fish(&script, &lists),
+        _ => script.into_owned(),
+    }
+}
+
+/// The program, each of whose options is told the names that it takes. Only scripts are made of it: it would refuse spellings
+/// that are understood.
+fn named(program: Command) -> Command {
+    let commands: Vec<String> = visible(&program).map(|command| command.get_name().to_owned()).collect();
+    program.mut_subcommands(|command| {
+        let name = command.get_name().to_owned();
+        command.mut_args(|arg| match names(&name, arg.get_id().as_str(), &commands) {
+            // clap keeps names for as long as the program runs, which ends when the script is printed.
+            Some(names) => arg.value_parser(PossibleValuesParser::new(names.into_iter().map(|name| &*name.leak()))),
+            None => arg,
+        })
+    })
+}
+
+/// What an option of a command is told, where it takes names.
+fn names(command: &str, option: &str, commands: &[String]) -> Option<Vec<String>> {
+    let suite = Suite::ALL.into_iter().find(|suite| suite.name() == command);
+    let listed = |operator: &Operator| suite.is_none_or(|suite| operator.is_listed_in(suite));
+    let operators = || Operator::all().into_iter().filter(listed).map(|operator| operator.info().name);
+    Some(match option {
+        "device" => words(devices()),
+        "implementations" => words(Implementation::known()),
+        "regimes" => words(Regime::ALL.map(Regime::name)),
+        "dtype" => words(Dtype::ALL),
+        "dtypes" if suite.is_some() => words(Element::known()),
+        "dtypes" => words(Dtype::ALL),
+        "recipes" => Recipe::known().iter().flat_map(|recipe| spelled_out(&recipe.name)).collect(),
+        "shapes" => {
+            // Some say nothing without their parameters.
+            let alone = |name: &&str| name.parse::<ShapeSource>().is_ok();
+            words(calorimeter_shapes::known().map(|generator| generator.name).filter(alone))
+        }
+        "ops" if suite == Some(Suite::Fusion) => words(Patterns::words()),
+        "ops" => words(operators()),
+        "preset" => words(Preset::all()),
+        "operations" => words(Operations::words()),
+        "fusion_patterns" => words(Patterns::words()),
+        // Part of an id is an expression that matches it.
+        "filter" if suite.is_some() => words(operators()),
+        "filter" => {
+            words(Model::known().iter().map(|model| &model.name)).into_iter().chain(words(operators())).collect()
+        }
+        "of" if command == "man" => commands.to_vec(),
+        _ => return None,
+    })
+}
+
+fn words(names: impl IntoIterator<Item = impl Display>) -> Vec<String> {
+    names.into_iter().map(|name| name.to_string()).collect()
+}
+
+/// The words for devices. Those of which there are several can be counted too, as `cuda:1`.
+fn devices() -> Vec<String> {
+    let kinds = DeviceKind::known().into_iter().map(|kind| kind.name().to_string());
+    ["auto".to_owned()].into_iter().chain(kinds).chain(["wgpu".to_owned()]).collect()
+}
+
+/// Sizes of groups that stand for all of them.
+const GROUPS: &str = "32|64|128";
+
+/// The names behind a spelling such as `int4wo-{32|64}[-hqq]`; what is in braces without alternatives is a size of a group.
+fn spelled_out(spelling: &str) -> Vec<String> {
+    let Some(open) = spelling.find(['{', '[']) else {
+        return if spelling.parse::<Recipe>().is_ok() { vec![spelling.to_owned()] } else { Vec::new() };
+    };
+    let (before, rest) = spelling.split_at(open);
+    let Some(close) = rest.find(['}', ']']) else { return Vec::new() };
+    let (inside, after) = (&rest[1..close], &rest[close + 1..]);
+    let inside = if inside.contains('|') || rest.starts_with('[') { inside } else { GROUPS };
+    let none = rest.starts_with('[').then_some("");
+    none.into_iter().chain(inside.split('|')).flat_map(|one| spelled_out(&format!("{before}{one}{after}"))).collect()
+}
+
+fn visible(program: &Command) -> impl Iterator<Item = &Command> {
+    program.get_subcommands().filter(|command| !command.is_hide_set())
+}
+
+/// The options that take names with commas between them.
+fn lists(program: &Command) -> BTreeSet<String> {
+    let is_list = |arg: &&Arg| arg.get_value_delimiter() == Some(',') && !arg.get_possible_values().is_empty();
+    let options = visible(program).flat_map(Command::get_opts).filter(is_list);
+    options.filter_map(Arg::get_long_and_visible_aliases).flatten().map(str::to_owned).collect()
+}
+
+/// The function around clap's: of a word with commas it completes the last part, and it knows `--option=value`.
+const BASH: &str = r#"
+_calorimeter_words() {
+    local cur="$2" prev="$3" begun="" words at
+    if [[ "$prev" == "=" && $COMP_CWORD -ge 2 ]]; then
+        prev="${COMP_WORDS[COMP_CWORD-2]}"
+    elif [[ "$cur" == "=" ]]; then
+        prev="${COMP_WORDS[COMP_CWORD-1]}" cur=""
+    fi
+    _calorimeter "$1" "$cur" "$prev"
+    if [[ "$cur" == *,* && "$prev" == --* && ${#COMPREPLY[@]} -eq 0 ]]; then
+        begun="${cur%,*},"
+        _calorimeter "$1" "${cur##*,}" "$prev"
+        for at in "${!COMPREPLY[@]}"; do
+            COMPREPLY[at]="$begun${COMPREPLY[at]}"
+        done
+    fi
+}
+complete -F _calorimeter_words -o bashdefault -o default calorimeter
+"#;
+
+/// `_sequence` completes what follows a comma; the blank before it keeps other arguments away.
+fn lists_of_zsh(script: &str) -> String {
+    let list = Regex::new(r":([^':]*,…):\(([^()]*)\)'").expect("a constant expression");
+    list.replace_all(script, ":$1: _sequence compadd - $2'").into_owned()
+}
+
+/// A function that puts what stands before the last comma in front of every name.
+const FISH: &str = r#"
+function __calorimeter_list
+    set -l token (string replace -r '^--[^=]*=' '' -- (commandline -ct))
+    set -l begun (string match -r '^.*,' -- $token; or echo '')
+    printf '%s\t\n' $begun$argv
+end
+"#;
+
+fn lists_of_fish(script: &str, lists: &BTreeSet<String>) -> String {
+    let option = Regex::new(r#"(?s) -l (\S+) -d .*? -a "(.*?)""#).expect("a constant expression");
+    let mut text = String::from(FISH.trim_start());
+    let mut at = 0;
+    for found in option.captures_iter(script) {
+        let (Some(name), Some(values)) = (found.get(1), found.get(2)) else { continue };
+        // The expression may begin at an option without values and end at the next one's.
+        let name = script[..values.start()].rfind(" -l ").map_or(name.as_str(), |start| {
+            script[start + 4..values.start()].split_whitespace().next().unwrap_or_default()
+        });
+        if lists.contains(name) {
+            let words: Vec<&str> = values.as_str().lines().filter_map(|line| line.split("\\t").next()).collect();
+            text += &script[at..values.start()];
+            text += &format!("(__calorimeter_list {})", words.join(" "));
+            at = values.end();
+        }
+    }
+    text + &script[at..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entries::Wanted;
+
+    /// The names that an option of a command is completed to.
+    fn offered(command: &str, option: &str) -> Vec<String> {
+        names(command, option, &[]).unwrap()
+    }
+
+    #[test]
+    fn every_name_that_is_offered_is_understood() {
+        let recipes = offered("run", "recipes");
+        for name in ["baseline", "int8wo", "int4wo-64-hqq", "float8dq", "float8dq-row", "mxfp4"] {
+            assert!(recipes.iter().any(|recipe| recipe == name), "{recipes:?} without {name}");
+        }
+        assert!(recipes.iter().all(|name| name.parse::<Recipe>().is_ok()), "{recipes:?}");
+        for (option, is_known) in [
+            ("device", (|name| name.parse::<Wanted>().is_ok()) as fn(&str) -> bool),
+            ("implementations", |name| name.parse::<Implementation>().is_ok()),
+            ("fusion_patterns", |name| name.parse::<Patterns>().is_ok()),
+            ("operations", |name| name.parse::<Operations>().is_ok()),
+            ("dtype", |name| name.parse::<Dtype>().is_ok()),
+        ] {
+            let names = offered("run", option);
+            assert!(!names.is_empty() && names.iter().all(|name| is_known(name)), "{option}: {names:?}");
+        }
+        assert!(offered("gemm", "dtypes").iter().all(|name| name.parse::<Element>().is_ok()));
+        assert!(offered("ops", "ops").iter().all(|name| name.parse::<Operator>().is_ok()));
+    }
+
+    #[test]
+    fn a_suite_offers_its_own_operators_and_a_filter_every_model() {
+        let (ops, gemm) = (offered("ops", "ops"), offered("gemm", "ops"));
+        assert!(ops.contains(&"softmax".to_owned()) && !ops.contains(&"stream_add".to_owned()), "{ops:?}");
+        assert!(gemm.contains(&"stream_add".to_owned()) && !gemm.contains(&"softmax".to_owned()), "{gemm:?}");
+        assert!(offered("run", "filter").contains(&"transformer_block".to_owned()));
+        assert_eq!(names("run", "out", &[]), None);
+    }
+
+    #[test]
+    fn every_shell_is_offered_names() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
+            let script = script(shell);
+            // The last two of them complete options alone.
+            let names = matches!(shell, Shell::Bash | Shell::Zsh | Shell::Fish);
+            assert_eq!(script.contains("int4wo-64"), names, "{shell}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! `--dry-run`: the plan, and how long it will take.
+
+use super::error::CliError;
+use crate::entries::ResolvedEntry;
+use crate::plan::Predicted;
+use crate::print::{heard, terminal_width};
+use crate::progress::Format;
+use crate::rough_time::between;
+use crate::run::Prepared;
+use crate::shown::shown;
+use crate::tell::tell;
+use calorimeter_sinks::Case;
+use calorimeter_sinks::terminal::wrap;
+use serde::Serialize;
+use std::io::{self, BufWriter, Write};
+
+/// A line of the plan: what will be measured, or why it cannot be.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    case: &'a Case,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+/// Prints every case, then what was decided, and how long all of it will take.
+pub fn dry_run(prepared: &Prepared, format: Format) -> Result<(), CliError> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let width = terminal_width(out.get_ref());
+    let mut print = || -> io::Result<()> {
+        for (case, supported) in prepared.plan().cases() {
+            let reason = supported.err();
+            match format {
+                Format::Jsonl => {
+                    let status = reason.as_ref().map(|_| "unsupported");
+                    serde_json::to_writer(&mut out, &Line { case: &case, status, reason })?;
+                    writeln!(out)?;
+                }
+                Format::Table => writeln!(out, "{}", row(&case, reason, width))?,
+            }
+        }
+        out.flush()
+    };
+    heard(print())?;
+    for note in &prepared.notes {
+        tell!("note: {note}");
+    }
+    if format == Format::Table {
+        let plan = prepared.plan();
+        let resolved: Vec<_> = plan.entries().iter().map(ResolvedEntry::describe).collect();
+        tell!("\nresolved to\n{}", serde_yaml::to_string(&resolved).unwrap_or_default().trim_end());
+        tell!("{} cases in {} groups", plan.len(), plan.groups().len());
+        let predicted: Predicted = prepared.predicted().map(|(_, _, predicted)| predicted).sum();
+        if predicted != Predicted::default() {
+            tell!("about {}{ASSUMED}", between(predicted.least(), predicted.most()));
+        }
+    }
+    Ok(())
+}
+
+/// What a predicted time takes for granted.
+const ASSUMED: &str = ", with kernels tuned and peaks known; else longer";
+
+/// A case in one line, or in several where that would not fit into a terminal of so many characters.
+fn row(case: &Case, reason: Option<&str>, width: Option<usize>) -> String {
+    let gflop = figure(case.flops, 1e9, 3);
+    let [traffic, memory] = [case.bytes, case.memory_bytes].map(|bytes| figure(bytes, 1e6, 2));
+    let id = shown(&case.id);
+    let note = reason.map_or_else(String::new, |reason| format!("unsupported: {reason}"));
+    let line = format!("{id:<76} {gflop:>12} GFLOP {traffic:>10} MB moved {memory:>10} MB needed  {note}");
+    match width.filter(|&width| line.trim_end().chars().count() > width) {
+        None => line.trim_end().to_owned(),
+        Some(width) => {
+            let figures = format!("{gflop} GFLOP, {traffic} MB moved, {memory} MB needed");
+            let told =
+                [figures, note].iter().flat_map(|text| wrap(text, width.saturating_sub(4).max(20))).collect::<Vec<_>>();
+            format!("{id}\n    {}", told.join("\n    "))
+        }
+    }
+}
+
+fn figure(value: Option<u64>, unit: f64, decimals: usize) -> String {
+    value.map_or_else(|| "-".into(), |value| format!("{:.decimals$}", value as f64 / unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_is_one_line_unless_the_terminal_is_too_narrow_for_it() {
+        let case =
+            Case { id: "inference/linear".into(), flops: Some(1 << 30), bytes: Some(1 << 20), ..Case::default() };
+        let line = row(&case, None, None);
+        assert_eq!((line.lines().count(), row(&case, None, Some(200))), (1, line));
+        let narrow = row(&case, Some("there is no such kernel"), Some(30));
+        let expected = "inference/linear
+    1.074 GFLOP, 1.05 MB
+    moved, - MB needed
+    unsupported: there is no
+    such kernel";
+        assert_eq!(narrow, expected);
+    }
+}

@@ -1,0 +1,142 @@
+//! `calorimeter watch`: a run that another terminal started.
+
+use super::error::CliError;
+use super::options::ColourArguments;
+use super::run::colour;
+use crate::Exit;
+use crate::host::now;
+use crate::print::{print, width};
+use crate::progress::{Bar, Told};
+use crate::run::sort_as_planned;
+use crate::tell::tell;
+use calorimeter_case::CaseId;
+use calorimeter_case::record::Record;
+use calorimeter_sinks::journal::{Followed, Follower, Summary};
+use calorimeter_sinks::terminal::{Colour, LiveTable, summary};
+use clap::Args;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const EXIT_CODES: &str = "Exit codes:
+  0    the run has come to its end
+  2    there is no journal, or whoever wrote it has gone before the end";
+
+/// Follow a run that goes on elsewhere.
+///
+/// Rows are printed as cases end, with those that are there already first, and how far the run is stands below them. At the
+/// end comes the summary. A run that is over is printed at once.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub struct WatchArguments {
+    /// Folder of the run, or its journal
+    #[arg(value_name = "DIR")]
+    pub run: PathBuf,
+    #[command(flatten)]
+    pub colour: ColourArguments,
+}
+
+/// How often the journal is read.
+const GLANCE: Duration = Duration::from_millis(200);
+
+pub fn watch(WatchArguments { run, colour: arguments }: WatchArguments) -> Result<Exit, CliError> {
+    let colour = colour(&arguments);
+    let mut follower = Follower::open(&run)?;
+    let mut watched = Watched::new(&follower, colour);
+    let summary = loop {
+        // Asked before: what was written until then is read after.
+        let abandoned = follower.is_abandoned();
+        let mut lines = Vec::new();
+        follower.read(|line| lines.push(line))?;
+        lines.into_iter().try_for_each(|line| watched.hear(line))?;
+        if let Some(summary) = watched.summary.take() {
+            break summary;
+        }
+        if abandoned {
+            watched.bar.clear();
+            let why = format!(
+                "{run}: whoever wrote it has gone before the end, with {} of {} cases; go on with: calorimeter run --resume {run}",
+                watched.records.len(),
+                watched.of,
+                run = run.display(),
+            );
+            return Err(CliError::Usage(why));
+        }
+        watched.draw();
+        std::thread::sleep(GLANCE);
+    };
+    watched.bar.clear();
+    watched.sum_up(&follower, &summary, colour)?;
+    Ok(Exit::Fine)
+}
+
+/// What was seen of a run.
+struct Watched {
+    table: LiveTable,
+    bar: Bar,
+    records: Vec<Record>,
+    place_of: HashMap<CaseId, usize>,
+    of: u64,
+    /// When it was started, or taken up again.
+    since: String,
+    /// Its end, unless it was taken up again.
+    summary: Option<Summary>,
+}
+
+impl Watched {
+    fn new(follower: &Follower, colour: Colour) -> Self {
+        let header = follower.header();
+        Self {
+            table: LiveTable::new(colour).as_wide_as(width()),
+            bar: Bar::new(),
+            records: Vec::new(),
+            place_of: HashMap::new(),
+            of: header.plan_cases,
+            since: header.started.clone(),
+            summary: None,
+        }
+    }
+
+    fn hear(&mut self, line: Followed) -> Result<(), CliError> {
+        match line {
+            Followed::Record(record) => self.record(*record)?,
+            Followed::Resumed(resumed) => (self.since, self.summary) = (resumed.time, None),
+            Followed::Summary(summary) => self.summary = Some(summary),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, mut record: Record) -> Result<(), CliError> {
+        drop(record.take_series());
+        if let Some(text) = self.table.show(&record) {
+            self.bar.aside(|| print(&format!("{text}\n")))?;
+        }
+        match self.place_of.get(&record.case.id) {
+            Some(&place) => self.records[place] = record,
+            None => {
+                self.place_of.insert(record.case.id.clone(), self.records.len());
+                self.records.push(record);
+            }
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self) {
+        let since = chrono::DateTime::parse_from_rfc3339(&self.since);
+        let gone = since.map_or(0, |since| now().signed_duration_since(since).num_seconds());
+        let (done, of) = (self.records.len() as u64, self.of);
+        self.bar.draw(|| Told { done, of, gone: gone.max(0) as f64, ..Told::default() });
+    }
+
+    /// What `run` prints at its end.
+    fn sum_up(mut self, follower: &Follower, end: &Summary, colour: Colour) -> Result<(), CliError> {
+        sort_as_planned(&mut self.records, follower.header());
+        print(&format!("\n{}\n", summary(&self.records, &end.suite, colour, width())))?;
+        end.notes.iter().for_each(|note| tell!("note: {note}"));
+        if end.interrupted {
+            tell!("note: it was interrupted, with {} of {} cases", self.records.len(), self.of);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! What company does to times: the same work alone on a device, and while the others of its host work, too.
+
+use super::lanes::Order;
+use crate::worker::{AssignedCase, Assignment};
+use calorimeter_case::record::Estimate;
+use calorimeter_case::{Case, Device, Record, Verdict};
+use calorimeter_timing::Options;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What was probed on each device, alone and in company, and what follows for what is measured there.
+#[derive(Default)]
+pub struct Company(BTreeMap<Device, Probe>);
+
+struct Probe {
+    margin: f64,
+    alone: Option<Record>,
+    beside: Option<Record>,
+}
+
+/// How many times as long something took in company.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Factor {
+    factor: f64,
+    lo: f64,
+    hi: f64,
+}
+
+impl Company {
+    /// Keeps what a device found alone, or in company, where a difference within the margin is none.
+    pub fn found(&mut self, device: Device, margin: f64, record: Option<Record>, beside: bool) {
+        let probe = self.0.entry(device).or_insert(Probe { margin, alone: None, beside: None });
+        *(if beside { &mut probe.beside } else { &mut probe.alone }) = record;
+    }
+
+    /// Says of a record that was measured in company what a reader should know.
+    pub fn warn(&self, record: &mut Record) {
+        if !record.is_ok() || record.time.time_ns.is_none() {
+            return;
+        }
+        let device = record.case.device;
+        if let Some(factor) = self.0.get(&device).and_then(Probe::changed) {
+            record.warn(format!(
+                "other devices of this host were at work, beside which the probe of {device} takes {:.3} times as long \
+                 as alone",
+                factor.factor
+            ));
+        }
+        if record.time.launch_bound == Some(true) {
+            record.warn(
+                "it is launch-bound, and the host launched for other devices, too: its gaps may be longer than alone",
+            );
+        }
+    }
+
+    /// What was found, in a line for each device.
+    pub fn notes(&self) -> Vec<String> {
+        self.0.iter().map(|(device, probe)| format!("{device}: {}", probe.note())).collect()
+    }
+}
+
+impl Probe {
+    fn factor(&self) -> Option<Factor> {
+        let time = |record: &Option<Record>| record.as_ref()?.time.time_ns;
+        let (alone, beside) = (time(&self.alone)?, time(&self.beside)?);
+        let ends = |time: Estimate| Some((time.lo?, time.hi?));
+        let ((least, most), (lo, hi)) = (ends(alone)?, ends(beside)?);
+        Some(Factor { factor: beside.median / alone.median, lo: lo / most, hi: hi / least })
+    }
+
+    /// The factor, if it is beyond the margin for certain.
+    fn changed(&self) -> Option<Factor> {
+        let is_certain = |factor: &Factor| {
+            !matches!(Verdict::of(Some(factor.lo), Some(factor.hi), self.margin), Verdict::Same | Verdict::Unclear)
+        };
+        self.factor().filter(is_certain)
+    }
+
+    fn note(&self) -> String {
+        let Some(Factor { factor, lo, hi }) = self.factor() else {
+            let why = [&self.alone, &self.beside].into_iter().find_map(|record| {
+                let outcome = &record.as_ref()?.outcome;
+                outcome.reason.as_ref().map(|reason| format!("{}, {reason}", outcome.status))
+            });
+            let why = why.unwrap_or_else(|| "it has no time".into());
+            return format!(
+                "nobody knows what company of other devices does to its times: the probe ended without one: {why}"
+            );
+        };
+        let figures = format!("took {factor:.3} times as long ({lo:.3} to {hi:.3}) beside the other devices as alone");
+        let follows = match self.changed() {
+            Some(_) => "; what was measured in company carries a warning",
+            None => "",
+        };
+        let what = self.alone.as_ref().map_or("the probe", |record| &*record.case.id);
+        format!("{what} {figures}{follows}")
+    }
+}
+
+/// A probe of what company does: the first case of a group, alone in its process and soon done.
+pub fn probe(assignment: Assignment, timeout: Duration) -> Option<Order> {
+    let timing = assignment.timing.clone()?;
+    let AssignedCase { case, sets, .. } = assignment.cases.first()?.clone();
+    let case =
+        Case { profiler: false, memory_profiler: false, percentiles: false, peak_memory: false, fusion: None, ..case };
+    let cases = vec![AssignedCase { case, against: None, sets, kernels: None }];
+    let timing = Options {
+        min_time: timing.min_time.min(SOON),
+        max_time: timing.max_time.min(5 * SOON),
+        warm_up: timing.warm_up.min(SOON),
+        energy: false,
+        ..timing
+    };
+    Some(Order { assignment: Assignment { cases, timing: Some(timing), ..assignment }, timeout })
+}
+
+/// A probe takes about this long.
+const SOON: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calorimeter_case::Status;
+
+    fn record(median: f64) -> Record {
+        let case = Case { device: Device::Cuda(1), id: "a/case".into(), ..Case::default() };
+        let mut record = Record::new(case, Status::Ok);
+        record.time.time_ns = Some(Estimate { median, lo: Some(0.99 * median), hi: Some(1.01 * median) });
+        record
+    }
+
+    fn company(beside: Record) -> Company {
+        let mut company = Company::default();
+        company.found(Device::Cuda(1), 0.02, Some(record(100.0)), false);
+        company.found(Device::Cuda(1), 0.02, Some(beside), true);
+        company
+    }
+
+    #[test]
+    fn company_that_changes_times_by_more_than_the_margin_is_flagged() {
+        for (beside, warnings) in [(100.0, 0), (103.0, 0), (110.0, 1), (90.0, 1)] {
+            let company = company(record(beside));
+            let mut measured = record(50.0);
+            company.warn(&mut measured);
+            assert_eq!(measured.outcome.warnings.len(), warnings, "{beside}");
+            let note = &company.notes()[0];
+            let says = format!("cuda:1: a/case took {:.3} times as long (", beside / 100.0);
+            assert!(note.starts_with(&says), "{note}");
+            assert_eq!(note.ends_with("carries a warning"), warnings > 0, "{note}");
+        }
+    }
+
+    #[test]
+    fn what_is_launch_bound_is_flagged_and_what_has_no_time_is_not() {
+        let company = company(record(100.0));
+        let mut bound = record(50.0);
+        bound.time.launch_bound = Some(true);
+        company.warn(&mut bound);
+        assert!(bound.outcome.warnings[0].starts_with("it is launch-bound"));
+        let mut failed = Record::without_time(record(1.0).case, Status::Failed, "for a reason");
+        company.warn(&mut failed);
+        assert!(failed.outcome.warnings.is_empty());
+    }
+
+    #[test]
+    fn a_probe_without_a_time_says_that_nobody_knows() {
+        let company = company(Record::without_time(record(1.0).case, Status::Crashed, "it was killed"));
+        let says = "the probe ended without one: crashed, it was killed";
+        assert!(company.notes()[0].ends_with(says), "{:?}", company.notes());
+    }
+}

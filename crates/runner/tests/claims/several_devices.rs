@@ -1,0 +1,266 @@
+//! Devices of one host that share a plan and measure at the same time.
+
+use crate::scene::{Ended, Running, Scene, TIMING, find, not_ok};
+use calorimeter_case::Device;
+use calorimeter_sinks::{Record, Status};
+use rustix::process::Signal;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Command;
+
+/// Six groups of four cases, or more with more regimes, whose launches take their time.
+fn config(more: &str, rules: &str) -> String {
+    format!(
+        "recipes: [baseline, int8wo]
+device: mock:all
+dtype: f32
+{TIMING}
+{more}
+models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [9, 8, 8], [10, 8, 8], [11, 8, 8], [12, 8, 8], [13, 8, 8]]}}]}}]
+mock: [{rules} {{match: int8wo, nanos: 5000, sleep_ms: 1}}, {{sleep_ms: 1}}]
+"
+    )
+}
+
+const RUN: &str = "run c.yml --out out --format jsonl";
+
+/// The program on a host with so many mock devices.
+fn on(devices: u16, scene: &Scene, arguments: &str) -> Command {
+    let mut command = scene.command(arguments);
+    command.env("CALORIMETER_MOCK_DEVICES", devices.to_string());
+    command
+}
+
+fn start<'a>(devices: u16, scene: &'a Scene, arguments: &str) -> Running<'a> {
+    scene.start_command(&mut on(devices, scene, arguments))
+}
+
+fn ids(records: &[Record]) -> BTreeSet<String> {
+    let ids: BTreeSet<String> = records.iter().map(|record| record.case.id.to_string()).collect();
+    assert_eq!(ids.len(), records.len(), "a case has two records");
+    ids
+}
+
+fn planned(devices: u16, scene: &Scene) -> BTreeSet<String> {
+    let plan = Ended::of(&mut on(devices, scene, "run c.yml --dry-run --format jsonl"));
+    plan.ended_with(0).objects().iter().map(|case| case["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// An id without its device.
+fn anywhere(id: &str) -> String {
+    id.split('/').filter(|part| !part.starts_with("mock")).collect::<Vec<_>>().join("/")
+}
+
+/// When the turn of a group came and when its last record was written, on which device.
+fn turns(records: &[Record]) -> Vec<(Device, String, String)> {
+    let mut turns: BTreeMap<(Device, String), String> = BTreeMap::new();
+    for record in records {
+        let started = record.outcome.started.clone().unwrap();
+        let last = turns.entry((record.case.device, started)).or_default();
+        *last = record.outcome.ended.clone().unwrap().max(last.clone());
+    }
+    turns.into_iter().map(|((device, started), ended)| (device, started, ended)).collect()
+}
+
+fn overlap(one: &(Device, String, String), other: &(Device, String, String)) -> bool {
+    one.0 != other.0 && one.1 < other.2 && other.1 < one.2
+}
+
+/// What was measured on a device.
+fn of(records: &[Record], device: u16) -> Vec<&Record> {
+    records.iter().filter(|record| record.case.device == Device::Mock(device)).collect()
+}
+
+#[test]
+fn two_devices_measure_what_one_would_and_at_the_same_time() {
+    let scene = Scene::with(&config("", ""));
+    let one = Ended::of(&mut on(1, &scene, "run c.yml --out one --format jsonl")).ended_with(0).records();
+    assert!(one.iter().all(|record| record.case.id.contains("/mock/")));
+    let two = Ended::of(&mut on(2, &scene, RUN)).ended_with(0).records();
+    let cases = |records: &[Record]| ids(records).iter().map(|id| anywhere(id)).collect::<BTreeSet<_>>();
+    assert_eq!((two.len(), cases(&two)), (24, cases(&one)));
+    assert_eq!(ids(&two), planned(2, &scene));
+    assert_eq!((of(&two, 0).len(), of(&two, 1).len()), (12, 12));
+    for record in &two {
+        let speedup = record.speedup.as_ref().map(|speedup| anywhere(&speedup.vs));
+        assert_eq!(speedup, find(&one, &anywhere_on(record, "mock")).speedup.as_ref().map(|one| anywhere(&one.vs)));
+        assert_eq!(record.outcome.warnings, [""; 0], "{}", record.case.id);
+    }
+    let turns = turns(&two);
+    assert_eq!(turns.len(), 6, "{turns:?}");
+    assert!(turns.iter().any(|one| turns.iter().any(|other| overlap(one, other))), "one after the other: {turns:?}");
+    // Each was told of when its group was complete: a table has one heading for it.
+    let shapes: Vec<String> = two.iter().map(|record| record.case.shape.to_string()).collect();
+    let runs = 1 + shapes.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert_eq!(runs, 6, "{shapes:?}");
+    let notes = scene.journal("out").summary.unwrap().notes;
+    let told = |device: &str| {
+        notes.iter().any(|note| note.starts_with(device) && note.contains("took 1.000 times as long (1.000 to 1.000)"))
+    };
+    assert!(told("mock: ") && told("mock:1: "), "{notes:?}");
+    Ended::of(&mut on(2, &scene, "run c.yml --out again")).ended_with(0);
+    Ended::of(&mut on(2, &scene, "compare out again")).ended_with(0);
+}
+
+/// The id of a record's case, as it is on another device.
+fn anywhere_on(record: &Record, device: &str) -> String {
+    record.case.id.replace(&format!("/{}/", record.case.device), &format!("/{device}/"))
+}
+
+#[test]
+fn what_goes_wrong_on_one_device_costs_one_case_and_nothing_on_the_other() {
+    let scene = Scene::with(&config("", ""));
+    let victim = planned(2, &scene).into_iter().find(|id| id.contains("int8wo/eager/mock:1/")).unwrap();
+    for (fault, status) in [("kill", Status::Crashed), ("hang", Status::Timeout), ("panic", Status::Failed)] {
+        scene.write("c.yml", config("", &format!("{{match: {victim}, fault: {fault}, after: 20}},")));
+        let out = format!("run c.yml --out {fault} --timeout 3s --format jsonl");
+        let records = Ended::of(&mut on(2, &scene, &out)).ended_with(5).records();
+        assert_eq!(ids(&records), planned(2, &scene));
+        let wrong: Vec<(&str, Status)> =
+            not_ok(&records).into_iter().map(|record| (&*record.case.id, record.outcome.status)).collect();
+        assert_eq!(wrong, [(victim.as_str(), status)]);
+    }
+}
+
+#[test]
+fn a_device_that_is_lost_keeps_its_cases_for_another_time_and_the_other_goes_on() {
+    let scene = Scene::with(&config("regimes: [device-cold, host-e2e]", "{match: mock:1/, fault: lost},"));
+    let ended = Ended::of(&mut on(2, &scene, RUN));
+    ended.ended_with(2);
+    let says = "error: mock:1: worker processes end before they touch a case; the last one said: ";
+    assert!(ended.stderr.contains(says) && ended.stderr.contains("`--resume` goes on"), "{ended:?}");
+    let records = ended.records();
+    assert_eq!((of(&records, 0).len(), of(&records, 1).len()), (24, 0));
+    assert_eq!(not_ok(&records), [] as [&Record; 0]);
+    assert!(scene.journal("out").summary.unwrap().interrupted);
+}
+
+#[test]
+fn a_run_of_several_devices_that_was_killed_goes_on_to_the_same_cases() {
+    let scene = Scene::with(&config("", ""));
+    let mut running = start(2, &scene, RUN);
+    running.wait_for_records("out", 8);
+    running.signal(Signal::KILL);
+    running.end();
+    let before = scene.journal("out").records;
+    assert!((8..24).contains(&before.len()), "{}", before.len());
+    let refused = Ended::of(&mut on(1, &scene, "run --resume out"));
+    assert!(refused.ended_with(2).stderr.contains("other"), "{refused:?}");
+    Ended::of(&mut on(2, &scene, "run --resume out")).ended_with(0);
+    let after = scene.journal("out").records;
+    assert_eq!(ids(&after), planned(2, &scene));
+    assert_eq!(after[..before.len()], before);
+}
+
+#[test]
+fn an_interrupt_reaches_every_device() {
+    let scene = Scene::with(&config("", ""));
+    let mut running = start(2, &scene, RUN);
+    running.wait_for_records("out", 4);
+    running.signal(Signal::INT);
+    let ended = running.end();
+    ended.ended_with(130);
+    let kept = scene.journal("out");
+    assert!(kept.summary.unwrap().interrupted && kept.records.len() < 24, "{}", kept.records.len());
+    // What is on disk was told, too.
+    assert_eq!(ids(&ended.records()), ids(&kept.records));
+    Ended::of(&mut on(2, &scene, "run --resume out")).ended_with(0);
+    assert_eq!(scene.journal("out").records.len(), 24);
+}
+
+#[test]
+fn times_of_the_host_are_measured_while_no_other_device_works() {
+    let scene =
+        Scene::with(&config("regimes: [device-cold, host-e2e, host-enqueue]", "{nanos: 9000, in_company: 1.5},"));
+    let records = Ended::of(&mut on(2, &scene, RUN)).ended_with(0).records();
+    assert_eq!(ids(&records), planned(2, &scene));
+    let (cold, host): (Vec<Record>, Vec<Record>) =
+        records.into_iter().partition(|record| record.case.regime.clock().is_the_devices());
+    let (cold_turns, host_turns) = (turns(&cold), turns(&host));
+    assert_eq!((cold_turns.len(), host_turns.len()), (6, 12));
+    for one in &host_turns {
+        let beside = cold_turns.iter().chain(&host_turns).find(|other| overlap(one, other));
+        assert_eq!(beside, None, "{one:?}");
+    }
+    assert!(host.iter().all(|record| record.outcome.warnings.is_empty()));
+    assert!(host.iter().all(|record| record.time.time_ns.unwrap().median == 9000.0));
+}
+
+#[test]
+fn company_that_changes_times_is_found_and_told_with_each_record_that_had_it() {
+    let scene = Scene::with(&config("", "{nanos: 10000, in_company: 1.25, sleep_ms: 1},"));
+    let ended = Ended::of(&mut on(2, &scene, RUN));
+    let records = ended.ended_with(0).records();
+    for record in &records {
+        // The device that ends last has none at its end.
+        let had_company = record.time.time_ns.unwrap().median == 12500.0;
+        let says = "other devices of this host were at work, beside which the probe of mock";
+        let told = record.outcome.warnings.iter().any(|warning| warning.starts_with(says) && warning.contains("1.250"));
+        assert_eq!(told, had_company, "{record:?}");
+    }
+    let with_company = records.iter().filter(|record| !record.outcome.warnings.is_empty()).count();
+    assert!(with_company >= 16, "{with_company}");
+    let told = ended.stderr.lines().filter(|line| line.ends_with("what was measured in company carries a warning"));
+    assert_eq!(told.count(), 2, "{ended:?}");
+}
+
+#[test]
+fn a_plan_of_one_group_uses_one_device() {
+    let scene = Scene::with(&format!(
+        "device: mock:all\nrecipes: [baseline, int8wo]\nimplementations: [eager]\n{TIMING}
+models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8]]}}]}}]\n"
+    ));
+    let records = Ended::of(&mut on(4, &scene, RUN)).ended_with(0).records();
+    assert_eq!((records.len(), of(&records, 0).len()), (2, 2));
+    let journal = scene.journal("out");
+    assert_eq!(journal.header.environment["devices"].as_array().unwrap().len(), 4);
+    assert_eq!(journal.summary.unwrap().notes, [""; 0], "nobody kept it company");
+}
+
+#[test]
+fn what_a_run_does_to_a_device_it_does_to_each() {
+    let scene = Scene::with(&config("", ""));
+    let options = "--lock-clocks=900 --launches 2 --profile";
+    let records = Ended::of(&mut on(2, &scene, &format!("{RUN} {options}"))).ended_with(0).records();
+    assert_eq!(records.len(), 24);
+    for record in &records {
+        assert_eq!(record.time.of_processes_ns.len(), 2, "{}", record.case.id);
+        assert!(scene.path("out").join(record.profile.trace.as_ref().unwrap()).is_file());
+    }
+    let log = fs::read_to_string(scene.path("cache/calorimeter/mock/clock.log")).unwrap();
+    assert_eq!(log.lines().collect::<Vec<_>>(), ["lock 900 MHz", "lock 900 MHz", "unlock", "unlock"]);
+}
+
+#[test]
+fn parts_of_hosts_with_several_devices_are_merged() {
+    let scene = Scene::with(&config("", ""));
+    Ended::of(&mut on(2, &scene, "run c.yml --out whole")).ended_with(0);
+    for part in 1..=3 {
+        Ended::of(&mut on(2, &scene, &format!("run c.yml --out p{part} --shard {part}/3"))).ended_with(0);
+        let records = scene.journal(&format!("p{part}")).records;
+        assert_eq!((of(&records, 0).len(), of(&records, 1).len()), (4, 4), "both devices have their share of a part");
+    }
+    Ended::of(&mut on(2, &scene, "merge p1 p2 p3 --out all")).ended_with(0);
+    let ordered = |dir: &str| scene.journal(dir).records.into_iter().map(|record| record.case.id).collect::<Vec<_>>();
+    let rows = |dir: &str| fs::read_to_string(scene.path(dir).join("results.csv")).unwrap();
+    assert_eq!(ordered("all").len(), 24);
+    // On a host that has not as many: it is the machine of then that counts.
+    scene.run("render all").ended_with(0);
+    assert!(rows("all") == rows("whole"), "the rows differ, or their order");
+}
+
+#[test]
+fn one_device_is_named_where_one_is_wanted_and_missing_ones_are() {
+    let scene = Scene::with(&config("", ""));
+    let none = Ended::of(&mut on(0, &scene, RUN));
+    assert!(none.error().contains("device mock:all is not here; found: "), "{none:?}");
+    let wrong = Ended::of(scene.command(RUN).env("CALORIMETER_MOCK_DEVICES", "two"));
+    assert!(wrong.ended_with(2).stderr.contains("CALORIMETER_MOCK_DEVICES is no number of devices"), "{wrong:?}");
+    for command in ["noise", "doctor --deep", "peaks --measure"] {
+        let refused = scene.run(&format!("{command} --device mock:all"));
+        let says = "mock:all means several devices, and this takes one; name it, for example mock:0";
+        assert!(refused.ended_with(2).stderr.contains(says), "{command}: {refused:?}");
+    }
+    let second = Ended::of(&mut on(2, &scene, &format!("{RUN} --device mock:1"))).ended_with(0).records();
+    assert_eq!(of(&second, 1).len(), 24);
+}

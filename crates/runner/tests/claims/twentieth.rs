@@ -1,0 +1,142 @@
+//! A product that leaves out a twentieth of its work is refused, whatever the numbers are and whenever it does it.
+
+use crate::drawn::tries;
+use crate::scene::{Scene, find};
+use calorimeter_kernels::host::{FloatProduct, Numbers, Weights};
+use calorimeter_runner::dialects::Source;
+use calorimeter_runner::run::{Event, Listener, Place, Request};
+use calorimeter_runner::worker::InProcess;
+use calorimeter_sinks::Status;
+use calorimeter_zoo::{
+    DeviceKind, Implementation, Opening, Output, Subject, Workload, ZooError, register_implementation,
+};
+
+/// What is left out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Without {
+    Nothing,
+    /// The last products of every sum.
+    Depth,
+    /// The last columns, and only while nobody looks.
+    Columns,
+}
+
+/// What one pass reads and writes.
+struct Set {
+    x: Vec<f32>,
+    weight: FloatProduct,
+    y: Vec<f32>,
+    ran: bool,
+}
+
+struct Product {
+    sets: Vec<Set>,
+    next: usize,
+    cols: usize,
+    without: Without,
+}
+
+fn open(opening: Opening<'_>, without: Without) -> Result<Box<dyn Workload>, ZooError> {
+    let set = |set: u32| -> Result<Set, ZooError> {
+        let [x, weight] = &opening.inputs_of_set(set)?[..] else { unreachable!("a product has two operands") };
+        let depth = if without == Without::Depth { x.cols - x.cols / 20 } else { x.cols };
+        let rows = x.values.chunks(x.cols).flat_map(|row| row[..depth].iter().copied()).collect();
+        let turned = (0..weight.cols).flat_map(|col| (0..depth).map(move |row| weight.values[row * weight.cols + col]));
+        let weights = Weights::Floats(Numbers::F32(turned.collect()));
+        let y = vec![f32::NAN; x.rows * weight.cols];
+        Ok(Set { x: rows, weight: FloatProduct::new(weights, weight.cols, depth), y, ran: false })
+    };
+    let cols = opening.operator()?.1[1].cols;
+    let sets = (0..opening.setup.sets.max(1)).map(set).collect::<Result<_, _>>()?;
+    Ok(Box::new(Product { sets, next: 0, cols, without }))
+}
+
+impl Product {
+    fn read(&self, set: usize) -> Vec<Output> {
+        let values = self.sets[set].y.clone();
+        vec![Output { rows: values.len() / self.cols, cols: self.cols, values }]
+    }
+
+    fn multiply(&mut self) -> usize {
+        let set = self.next;
+        self.next = (set + 1) % self.sets.len();
+        let Set { x, weight, y, ran } = &mut self.sets[set];
+        weight.run(x, y);
+        *ran = true;
+        set
+    }
+}
+
+impl Workload for Product {
+    fn launch(&mut self) -> Result<(), ZooError> {
+        let set = self.multiply();
+        if self.without == Without::Columns {
+            let kept = self.cols - self.cols / 20;
+            self.sets[set].y.chunks_mut(self.cols).for_each(|row| row[kept..].fill(0.0));
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), ZooError> {
+        Ok(())
+    }
+
+    fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
+        let set = self.multiply();
+        Ok(self.read(set))
+    }
+
+    fn kept(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
+        let set = set as usize;
+        Ok(self.sets[set].ran.then(|| self.read(set)))
+    }
+
+    fn next_set(&self) -> u32 {
+        self.next as u32
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        0
+    }
+}
+
+struct Silent;
+
+impl Listener for Silent {
+    fn hear(&mut self, _: Event) {}
+}
+
+#[test]
+fn a_product_that_leaves_out_a_twentieth_of_its_work_is_refused_whatever_the_numbers_are() {
+    let subject: Subject = "matmul".parse().unwrap();
+    for (name, without) in [("whole", Without::Nothing), ("shallow", Without::Depth), ("narrow", Without::Columns)] {
+        let implementation = Implementation::register(name, "a product of this test").unwrap();
+        let by = move |opening: Opening<'_>| open(opening, without);
+        register_implementation(subject, implementation, DeviceKind::Cpu, by).unwrap();
+    }
+    let tries = tries(2, 100);
+    let axes = if tries < 100 { "{m: 64, k: 256, n: 256}" } else { "{m: 1024, k: 4096, n: 4096}" };
+    let (mut refused, mut executor) = (0, InProcess::default());
+    for seed in 0..tries {
+        let scene = Scene::new();
+        let text = format!(
+            "device: cpu
+dtype: f32
+seed: {seed}
+timing: {{min_time: 1ms, max_time: 60s, warm_up: 1ms, min_windows: 5, max_windows: 5, window: 1ms}}
+models: [{{model: matmul, axes: {axes}, implementations: [eager, whole, shallow, narrow]}}]"
+        );
+        let source = Source { path: "inline.yml".into(), text: text.into() };
+        let prepared = Request { sources: vec![source], ..Request::default() }.prepare().unwrap();
+        let place = Place { dir: scene.path("out"), output_dir: scene.path("out") };
+        let outcome = prepared.start(&place, &mut executor, &mut Silent).unwrap();
+        let whole = find(&outcome.records, "/whole/");
+        assert!(whole.is_ok(), "{whole:?}");
+        for name in ["/shallow/", "/narrow/"] {
+            let record = find(&outcome.records, name);
+            assert_eq!(record.outcome.status, Status::Mismatch, "seed {seed}: {record:?}");
+            refused += 1;
+        }
+    }
+    println!("{refused} of {} were refused, and none of the {tries} that were whole", 2 * tries);
+}

@@ -1,0 +1,335 @@
+//! What kernels and libraries are given: buffers, and single values.
+
+use super::Amount;
+use crate::{Fill, Operand};
+use calorimeter_case::Axes;
+use calorimeter_recipes::Element;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
+
+/// One argument of a call, written as `f32:n:in` (a buffer of n numbers) or `i32=n` (a value).
+///
+/// ```
+/// use calorimeter_zoo::foreign::Argument;
+///
+/// let input: Argument = "f32:n*n:in".parse()?;
+/// assert_eq!(input.to_string(), "f32:n*n:in");
+/// assert!("f32:n".parse::<Argument>().unwrap_err().contains("f32:1024:in"));
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub enum Argument {
+    /// Memory that is read or written.
+    Buffer {
+        /// The type of its numbers.
+        element: Element,
+        /// How many there are.
+        length: Amount,
+        /// What is done with it.
+        role: Role,
+        /// What it holds before.
+        content: Content,
+    },
+    /// A number by value.
+    Value(Value),
+}
+
+/// What a call does with a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It is read.
+    In,
+    /// It is written, all of it.
+    Out,
+    /// It is read and written. Its content is made anew before outputs are compared, and not between timed calls.
+    InOut,
+}
+
+/// What a buffer that is read holds before a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// Standard normal numbers, the same for the same seed.
+    Normal,
+    /// Zeros.
+    Zero,
+    /// Whole numbers from 0 to below this: indices.
+    Below(Amount),
+}
+
+/// A number that is given by value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A whole number of a type.
+    Whole(Whole, Amount),
+    /// In single precision.
+    F32(f32),
+    /// In double precision.
+    F64(f64),
+}
+
+/// Types of whole numbers that are given by value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whole {
+    /// Signed, 32 bits.
+    I32,
+    /// Unsigned, 32 bits.
+    U32,
+    /// Signed, 64 bits.
+    I64,
+    /// Unsigned, 64 bits.
+    U64,
+}
+
+/// The types of buffers, in which a number is whole bytes.
+const ELEMENTS: [&str; 8] = ["f32", "f16", "bf16", "e4m3", "e5m2", "i8", "u8", "i32"];
+
+const WHOLES: [(Whole, &str); 4] = [(Whole::I32, "i32"), (Whole::U32, "u32"), (Whole::I64, "i64"), (Whole::U64, "u64")];
+
+impl Argument {
+    /// At a size.
+    pub(super) fn at(&self, axes: &Axes) -> Result<Given, String> {
+        Ok(match self {
+            Self::Buffer { element, length, role, content } => {
+                let length = length.at(axes)?;
+                if length == 0 || length > MOST_NUMBERS {
+                    return Err(format!("{self}: a buffer of {length} numbers; it takes 1 to 2^40"));
+                }
+                let fill = match content {
+                    Content::Normal => Some(Fill::Normal),
+                    Content::Zero => None,
+                    Content::Below(end) => match u32::try_from(end.at(axes)?) {
+                        Ok(end @ 1..) => Some(Fill::Below(end)),
+                        _ => return Err(format!("{self}: below={end}: it takes 1 to 2^32")),
+                    },
+                };
+                Given::Buffer(Buffer { element: *element, length, role: *role, fill })
+            }
+            Self::Value(value) => {
+                Given::Value(value.bytes(axes).map_err(|why| format!("{self}: {why}"))?, value.name())
+            }
+        })
+    }
+}
+
+/// Far more than any machine holds, and far from where counts of bytes overflow.
+const MOST_NUMBERS: u64 = 1 << 40;
+
+/// An argument at a size.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Given {
+    /// Memory.
+    Buffer(Buffer),
+    /// The bytes of a value, with the name of its type.
+    Value(Vec<u8>, &'static str),
+}
+
+/// Memory that a call is given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Buffer {
+    pub element: Element,
+    pub length: u64,
+    pub role: Role,
+    /// `None` is zeros.
+    pub fill: Option<Fill>,
+}
+
+impl Buffer {
+    pub fn bytes(&self) -> u64 {
+        self.length * u64::from(self.element.bits()) / 8
+    }
+
+    /// What it holds before a call, where that is read.
+    pub fn content(&self, seed: u64) -> Option<Vec<u8>> {
+        if self.role == Role::Out {
+            return None;
+        }
+        let bytes = match self.fill {
+            None => vec![0; self.bytes() as usize],
+            Some(fill) => {
+                let operand = Operand::normal(1, self.length, self.element).filled(fill);
+                crate::numbers::bytes(&operand.matrix(seed).values, self.element)
+            }
+        };
+        Some(bytes)
+    }
+}
+
+impl Value {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Whole(whole, _) => WHOLES.iter().find(|(one, _)| one == whole).map_or("", |(_, name)| name),
+            Self::F32(_) => "f32",
+            Self::F64(_) => "f64",
+        }
+    }
+
+    fn bytes(&self, axes: &Axes) -> Result<Vec<u8>, String> {
+        let (whole, amount) = match self {
+            Self::F32(value) => return Ok(value.to_ne_bytes().to_vec()),
+            Self::F64(value) => return Ok(value.to_ne_bytes().to_vec()),
+            Self::Whole(whole, amount) => (whole, amount.at(axes)?),
+        };
+        let bytes = match whole {
+            Whole::I32 => i32::try_from(amount).map(|value| value.to_ne_bytes().to_vec()).ok(),
+            Whole::U32 => u32::try_from(amount).map(|value| value.to_ne_bytes().to_vec()).ok(),
+            Whole::I64 => i64::try_from(amount).map(|value| value.to_ne_bytes().to_vec()).ok(),
+            Whole::U64 => Some(amount.to_ne_bytes().to_vec()),
+        };
+        bytes.ok_or_else(|| format!("{amount} does not fit into {}", self.name()))
+    }
+}
+
+impl FromStr for Argument {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |why: String| {
+            format!(
+                "argument {text:?}: {why}; write a buffer as f32:1024:in (or out, inout), a value as i32=1024 or f32=0.5"
+            )
+        };
+        match text.split_once('=') {
+            Some((name, value)) if !name.contains(':') => value_of(name, value).map(Self::Value).map_err(wrong),
+            _ => buffer_of(text).map_err(wrong),
+        }
+    }
+}
+
+fn buffer_of(text: &str) -> Result<Argument, String> {
+    let mut parts = text.split(':');
+    let (Some(name), Some(length), Some(role)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err("a type, a length and a role are needed".into());
+    };
+    let content = match (parts.next(), parts.next()) {
+        (None, _) | (Some("normal"), None) => Content::Normal,
+        (Some("zero"), None) => Content::Zero,
+        (Some(other), None) => match other.strip_prefix("below=") {
+            Some(end) => Content::Below(end.parse()?),
+            None => return Err(format!("{other:?} is no content; there are normal, zero and below=N")),
+        },
+        (Some(_), Some(_)) => return Err("there are more than four parts".into()),
+    };
+    if !ELEMENTS.contains(&name) {
+        return Err(format!("{name:?} is no type of a buffer; there are {}", ELEMENTS.join(", ")));
+    }
+    let role = match role {
+        "in" => Role::In,
+        "out" => Role::Out,
+        "inout" => Role::InOut,
+        other => return Err(format!("{other:?} is no role; there are in, out and inout")),
+    };
+    let element = name.parse().map_err(|error| format!("{error}"))?;
+    Ok(Argument::Buffer { element, length: length.parse()?, role, content })
+}
+
+fn value_of(name: &str, value: &str) -> Result<Value, String> {
+    let no_number = |_| format!("{value:?} is no number");
+    if let Some((whole, _)) = WHOLES.iter().find(|(_, known)| *known == name) {
+        return Ok(Value::Whole(*whole, value.parse()?));
+    }
+    match name {
+        "f32" => value.parse().map(Value::F32).map_err(no_number),
+        "f64" => value.parse().map(Value::F64).map_err(no_number),
+        _ => Err(format!("{name:?} is no type of a value; there are i32, u32, i64, u64, f32 and f64")),
+    }
+}
+
+impl fmt::Display for Argument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Buffer { element, length, role, content } => {
+                write!(f, "{element}:{length}:{}", role.name())?;
+                match content {
+                    Content::Normal => Ok(()),
+                    Content::Zero => f.write_str(":zero"),
+                    Content::Below(end) => write!(f, ":below={end}"),
+                }
+            }
+            Self::Value(value) => {
+                write!(f, "{}=", value.name())?;
+                match value {
+                    Value::Whole(_, amount) => amount.fmt(f),
+                    Value::F32(value) => value.fmt(f),
+                    Value::F64(value) => value.fmt(f),
+                }
+            }
+        }
+    }
+}
+
+impl Role {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::In => "in",
+            Self::Out => "out",
+            Self::InOut => "inout",
+        }
+    }
+
+    /// Whether what is left there is compared.
+    pub fn is_written(self) -> bool {
+        self != Self::In
+    }
+}
+
+impl Serialize for Argument {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Argument {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_written_as_they_are_read() {
+        for text in ["f32:n:in", "bf16:2 * n:out", "i32:n:in:below=n", "f32:1:inout:zero", "i64=n", "f32=0.5", "f64=-2"]
+        {
+            let argument: Argument = text.parse().unwrap();
+            assert_eq!(argument.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_argument_says_why_and_what_would_be() {
+        for (text, why) in [
+            ("f32:n", "a type, a length and a role are needed"),
+            ("f33:n:in", "\"f33\" is no type of a buffer; there are f32"),
+            ("f32:n:input", "\"input\" is no role"),
+            ("f32:n:in:ones", "\"ones\" is no content"),
+            ("f32:n+:in", "a number or an axis is missing"),
+            ("f16=1", "\"f16\" is no type of a value"),
+            ("f32=x", "\"x\" is no number"),
+        ] {
+            let error = text.parse::<Argument>().unwrap_err();
+            assert!(error.contains(why) && error.contains("f32:1024:in"), "{text}: {error}");
+        }
+        let at = |text: &str, n| text.parse::<Argument>().unwrap().at(&[("n", n)].into()).map(drop);
+        assert!(at("f32:n:in", 0).unwrap_err().contains("a buffer of 0 numbers"));
+        assert!(at("i32=n", 1 << 31).unwrap_err().contains("does not fit into i32"));
+        assert_eq!(at("u32=n", 1 << 31), Ok(()));
+    }
+
+    #[test]
+    fn values_and_contents_have_the_bytes_of_their_types() {
+        let given = |text: &str| text.parse::<Argument>().unwrap().at(&[("n", 3)].into()).unwrap();
+        assert_eq!(given("i32=n"), Given::Value(vec![3, 0, 0, 0], "i32"));
+        assert_eq!(given("f64=0.5"), Given::Value(0.5f64.to_ne_bytes().to_vec(), "f64"));
+        let Given::Buffer(indices) = given("i32:100:in:below=n") else { panic!() };
+        let content = indices.content(1).unwrap();
+        assert!(content.chunks(4).all(|number| number[0] < 3 && number[1..] == [0; 3]));
+        assert_eq!(indices.content(1), Some(content), "the same for the same seed");
+        let Given::Buffer(output) = given("f32:n:out") else { panic!() };
+        assert_eq!((output.content(1), output.bytes()), (None, 12));
+    }
+}

@@ -1,0 +1,98 @@
+//! Work of others as something that is copied and compared as easily as a model's name.
+
+use super::ForeignWork;
+use calorimeter_case::Implementation;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::sync::{Mutex, PoisonError};
+
+/// Work of others, kept for the life of the process; what is equal is kept once.
+#[derive(Debug, Clone, Copy)]
+pub struct Foreign(&'static ForeignWork);
+
+impl From<ForeignWork> for Foreign {
+    fn from(work: ForeignWork) -> Self {
+        static KEPT: Mutex<Vec<&'static ForeignWork>> = Mutex::new(Vec::new());
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = kept.iter().find(|known| ***known == work) {
+            return Self(known);
+        }
+        let work: &'static ForeignWork = Box::leak(Box::new(work));
+        kept.push(work);
+        Self(work)
+    }
+}
+
+impl Foreign {
+    /// Its subjects as implementations, in their order.
+    pub fn implementations(self) -> Vec<Implementation> {
+        self.subjects.iter().map(super::ForeignSubject::implementation).collect()
+    }
+
+    /// The one that the others are compared with.
+    pub fn first(self) -> Option<Implementation> {
+        self.subjects.first().map(super::ForeignSubject::implementation)
+    }
+
+    /// The subject that an implementation is.
+    pub(super) fn subject(self, implementation: Implementation) -> Option<&'static super::ForeignSubject> {
+        self.0.subjects.iter().find(|subject| implementation.name() == subject.label.as_str())
+    }
+}
+
+impl Deref for Foreign {
+    type Target = ForeignWork;
+
+    fn deref(&self) -> &ForeignWork {
+        self.0
+    }
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0.name)
+    }
+}
+
+// What is equal is kept once: its address tells it from all others.
+impl PartialEq for Foreign {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Foreign {}
+
+impl Hash for Foreign {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::ptr::from_ref(self.0).hash(state);
+    }
+}
+
+impl PartialOrd for Foreign {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Foreign {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let place = |foreign: &Self| std::ptr::from_ref(foreign.0);
+        self.0.name.cmp(&other.0.name).then_with(|| place(self).cmp(&place(other)))
+    }
+}
+
+impl Serialize for Foreign {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Foreign {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        ForeignWork::deserialize(deserializer).map(Self::from)
+    }
+}

@@ -1,0 +1,27 @@
+//! Operators by the processor's kernels for rows and for numbers that stand alone.
+
+use super::arrays::{self, HostKernel};
+use crate::{Opener, Opening, OperatorProblem, Task, Workload, ZooError};
+use calorimeter_kernels::host::Rowwise;
+use calorimeter_recipes::{Dtype, Element, Treatment};
+
+/// An operator whose inputs and outputs are those of a kernel, in f32 and bf16.
+#[derive(Debug, Clone, Copy)]
+pub struct ByRows(pub Rowwise);
+
+impl Opener for ByRows {
+    fn accepts(&self, task: &Task, _: &Treatment) -> Result<(), String> {
+        let Task::Operator(OperatorProblem { operator, spec, .. }) = task else { return Ok(()) };
+        match spec.element {
+            Element::Float(Dtype::F32 | Dtype::Bf16) => Ok(()),
+            _ => Err(format!("{} has a `native` kernel on the CPU in f32 and bf16 alone", operator.info().name)),
+        }
+    }
+
+    fn open(&self, opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
+        let (problem, inputs) = opening.operator()?;
+        let (kernel, columns) = (self.0, inputs[0].cols);
+        let run = Box::new(move |inputs: &[_], outputs: &mut [_]| kernel.run(inputs, columns, outputs));
+        Ok(arrays::open(problem, inputs, opening.setup.sets, HostKernel { name: kernel.kernel(), run }))
+    }
+}

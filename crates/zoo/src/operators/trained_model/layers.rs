@@ -1,0 +1,33 @@
+//! The three products of a linear layer on a backend of burn, as a recipe has them.
+
+use burn::tensor::{Tensor, TensorPrimitive};
+use calorimeter_recipes::device::QuantBackend;
+use calorimeter_recipes::training::{self, Float8Backend, Float8Training};
+
+/// How linear layers multiply; without a recipe in the model's own type.
+#[derive(Debug, Clone, Copy)]
+pub struct Layers(pub Option<Float8Training>);
+
+impl Layers {
+    /// What comes out, with its gradients where the backend differentiates.
+    pub fn output<B: Float8Backend>(self, input: Tensor<B, 2>, weight: &Tensor<B, 2>) -> Tensor<B, 2> {
+        let weight = weight.clone().transpose();
+        let Some(training) = self.0 else { return input.matmul(weight) };
+        let [input, weight] = [input, weight].map(|tensor| tensor.into_primitive().tensor());
+        Tensor::from_primitive(TensorPrimitive::Float(B::float8_linear(input, weight, training)))
+    }
+
+    /// The gradient of the input.
+    pub fn grad_input<B: QuantBackend>(self, gradient: Tensor<B, 2>, weight: &Tensor<B, 2>) -> Tensor<B, 2> {
+        training::grad_input(gradient, weight.clone().transpose(), self.training())
+    }
+
+    /// The gradient of the weight.
+    pub fn grad_weight<B: QuantBackend>(self, gradient: Tensor<B, 2>, input: Tensor<B, 2>) -> Tensor<B, 2> {
+        training::grad_weight(gradient, input, self.training()).transpose()
+    }
+
+    fn training(self) -> Float8Training {
+        self.0.unwrap_or(Float8Training::none())
+    }
+}

@@ -1,0 +1,5 @@
+//! Its parameters by their numbers.
+
+pub const GATE: usize = 0;
+pub const UP: usize = 1;
+pub const DOWN: usize = 2;

@@ -1,0 +1,89 @@
+//! By burn's operations.
+
+use super::kept::Kept;
+use super::parameters::{DOWN, FIRST, PROJECT, QKV, SECOND, UP};
+use crate::Activation;
+use crate::models::transformer_block::{HEADS, TOKENS};
+use crate::operators::trained_model::architecture::Gradients;
+use crate::operators::trained_model::layers::Layers;
+use crate::operators::trained_model::norms::Norm;
+use crate::operators::trained_model::slopes;
+use burn::tensor::{Tensor, activation::softmax, backend::Backend};
+use calorimeter_recipes::device::QuantBackend;
+use calorimeter_recipes::training::Float8Backend;
+
+const TOKENS_OF_ONE: usize = TOKENS as usize;
+const HEADS_OF_ALL: usize = HEADS as usize;
+
+pub fn forward<B: Float8Backend>(
+    layers: Layers,
+    input: Tensor<B, 2>,
+    parameters: &[Tensor<B, 2>],
+) -> (Tensor<B, 2>, Kept<B>) {
+    let [rows, k] = input.dims();
+    let (batch, head) = (rows / TOKENS_OF_ONE, k / HEADS_OF_ALL);
+    let first = Norm::Rms.forward(input.clone());
+    let into_attention = first.rows.clone() * parameters[FIRST].clone();
+    // [batch, tokens, (q k v), heads, head] -> (q k v), batch, heads, tokens, head
+    let qkv = layers.output(into_attention.clone(), &parameters[QKV]);
+    let qkv = qkv.reshape([batch, TOKENS_OF_ONE, 3, HEADS_OF_ALL, head]).permute([2, 0, 3, 1, 4]);
+    let parts = [0, 1, 2]
+        .map(|part| qkv.clone().slice_dim(0, part..part + 1).reshape([batch, HEADS_OF_ALL, TOKENS_OF_ONE, head]));
+    let [queries, keys, values] = parts.clone();
+    let shares = softmax(queries.matmul(keys.transpose()) / (head as f64).sqrt(), 3);
+    let mixed = together(shares.clone().matmul(values), k);
+    let attended = layers.output(mixed.clone(), &parameters[PROJECT]) + input;
+    let second = Norm::Rms.forward(attended.clone());
+    let into_mlp = second.rows.clone() * parameters[SECOND].clone();
+    let up = layers.output(into_mlp.clone(), &parameters[UP]);
+    let hidden = slopes::apply(Activation::Gelu, up.clone());
+    let output = layers.output(hidden.clone(), &parameters[DOWN]) + attended;
+    (output, Kept { first, into_attention, parts, shares, mixed, second, into_mlp, up, hidden })
+}
+
+pub fn backward<B: QuantBackend>(
+    layers: Layers,
+    kept: Kept<B>,
+    parameters: &[Tensor<B, 2>],
+    gradient: Tensor<B, 2>,
+) -> Gradients<B> {
+    let Kept { first, into_attention, parts, shares, mixed, second, into_mlp, up, hidden } = kept;
+    let of_down = layers.grad_weight(gradient.clone(), hidden);
+    let up = slopes::back(Activation::Gelu, up, layers.grad_input(gradient.clone(), &parameters[DOWN]));
+    let of_up = layers.grad_weight(up.clone(), into_mlp);
+    let into_mlp = layers.grad_input(up, &parameters[UP]);
+    let of_second = (into_mlp.clone() * second.rows.clone()).sum_dim(0);
+    let attended = gradient + Norm::Rms.back(second, into_mlp * parameters[SECOND].clone());
+    let of_project = layers.grad_weight(attended.clone(), mixed);
+    let qkv = attention(parts, shares, layers.grad_input(attended.clone(), &parameters[PROJECT]));
+    let of_qkv = layers.grad_weight(qkv.clone(), into_attention);
+    let into_attention = layers.grad_input(qkv, &parameters[QKV]);
+    let of_first = (into_attention.clone() * first.rows.clone()).sum_dim(0);
+    let input = attended + Norm::Rms.back(first, into_attention * parameters[FIRST].clone());
+    Gradients { input, parameters: vec![of_qkv, of_project, of_up, of_down, of_first, of_second] }
+}
+
+/// The gradients of queries, keys and values side by side, of that of what they were mixed into.
+fn attention<B: Backend>(
+    [queries, keys, values]: [Tensor<B, 4>; 3],
+    shares: Tensor<B, 4>,
+    gradient: Tensor<B, 2>,
+) -> Tensor<B, 2> {
+    let [batch, heads, tokens, head] = queries.dims();
+    let k = heads * head;
+    let gradient = gradient.reshape([batch, tokens, heads, head]).permute([0, 2, 1, 3]);
+    let of_values = shares.clone().transpose().matmul(gradient.clone());
+    let of_shares = gradient.matmul(values.transpose());
+    let level = (of_shares.clone() * shares.clone()).sum_dim(3);
+    let scores = shares * (of_shares - level) / (head as f64).sqrt();
+    let of_queries = scores.clone().matmul(keys);
+    let of_keys = scores.transpose().matmul(queries);
+    let parts = [of_queries, of_keys, of_values].map(|part| part.reshape([1, batch, heads, tokens, head]));
+    Tensor::cat(parts.into(), 0).permute([1, 3, 0, 2, 4]).reshape([batch * tokens, 3 * k])
+}
+
+/// What all heads have mixed, token by token.
+fn together<B: Backend>(mixed: Tensor<B, 4>, k: usize) -> Tensor<B, 2> {
+    let [batch, _, tokens, _] = mixed.dims();
+    mixed.permute([0, 2, 1, 3]).reshape([batch * tokens, k])
+}

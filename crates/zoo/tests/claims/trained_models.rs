@@ -1,0 +1,104 @@
+//! The passes of models that are trained, under each recipe, on every device that is here: both ways by autodiff and written
+//! out, forward passes and whole steps are all held against one reference.
+
+use calorimeter_recipes::{Dtype, Element, Recipe, Treatment, Variant};
+use calorimeter_shapes::Axes;
+use calorimeter_zoo::{Activation, Device, Implementation, Machines, Setup, Task};
+
+const PASSES: [&str; 7] = ["forward", "backward", "forward_backward", "adamw", "sgd", "adamw_step", "sgd_step"];
+const RECIPES: [&str; 6] =
+    ["baseline", "tensorwise", "rowwise", "rowwise_with_gw_hp", "mxfp8", "rowwise-without-input-grad_output"];
+
+/// Rows that may change places, and so few that numbers inside of the model do.
+const SIZES: [[u64; 3]; 2] = [[64, 96, 32], [33, 40, 64]];
+/// The same for sequences.
+const SEQUENCES: [[u64; 3]; 2] = [[4, 64, 1], [1, 40, 1]];
+
+fn task(model: &str, pass: &str, [m, k, n]: [u64; 3], dtype: Dtype) -> Task {
+    let axes = Axes::from([("m", m), ("k", k), ("n", n)]);
+    Task::new(format!("{model}_{pass}").parse().unwrap(), &axes, Element::Float(dtype), None, 9).unwrap()
+}
+
+fn treatment(task: &Task, recipe: &str) -> Treatment {
+    task.treatment(Variant::from(recipe.parse::<Recipe>().unwrap())).unwrap()
+}
+
+/// Every pass is right, on each of two buffer sets.
+fn check(
+    models: &[&str],
+    (device, implementations): (Device, &[Implementation]),
+    dtypes: &[Dtype],
+    sizes: &[[u64; 3]],
+) {
+    let (mut machines, mut wrong) = (Machines::default(), Vec::new());
+    for (model, pass) in models.iter().flat_map(|model| PASSES.map(|pass| (model, pass))) {
+        for (&size, &dtype) in sizes.iter().flat_map(|size| dtypes.iter().map(move |dtype| (size, dtype))) {
+            let task = task(model, pass, size, dtype);
+            let inputs = task.gate_inputs();
+            for recipe in if ["adamw", "sgd"].contains(&pass) { &RECIPES[..1] } else { &RECIPES } {
+                let treatment = treatment(&task, recipe);
+                let references = task.references(&inputs, &treatment).unwrap();
+                for &implementation in implementations {
+                    let setup = Setup { implementation, device, sets: 2 };
+                    let mut workload = task.open(&inputs, &treatment, setup, &mut machines).unwrap();
+                    for set in [0, 1] {
+                        let outputs = task.as_of_first_set(workload.outputs().unwrap(), set);
+                        if let Err(why) = task.judge(&treatment, &outputs, &references, workload.may_use_tf32()) {
+                            wrong.push(format!(
+                                "{model}_{pass} {recipe} {implementation} {dtype} {size:?} {set}: {why}"
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+const BOTH: [Dtype; 2] = [Dtype::F32, Dtype::Bf16];
+const CPU: (Device, &[Implementation]) = (Device::Cpu, &[Implementation::Eager]);
+
+#[test]
+fn every_pass_of_ln_linear_is_right_on_the_cpu_under_every_recipe() {
+    let [first, second] = SIZES;
+    // Each activation once.
+    for (at, activation) in Activation::ALL.iter().enumerate() {
+        check(&[&*format!("ln_linear_{activation}")], CPU, &BOTH[at % 2..][..1], &[[first, second][at / 2 % 2]]);
+    }
+    check(&["ln_linear_gelu"], CPU, &BOTH, &SIZES);
+}
+
+#[test]
+fn every_pass_of_a_gated_mlp_is_right_on_the_cpu_under_every_recipe() {
+    check(&["swiglu_mlp"], CPU, &BOTH, &SIZES);
+}
+
+#[test]
+fn every_pass_of_a_transformer_block_is_right_on_the_cpu_under_every_recipe() {
+    check(&["transformer_block"], CPU, &BOTH, &SEQUENCES);
+}
+
+#[test]
+#[cfg(feature = "wgpu")]
+fn every_pass_of_a_model_is_right_on_vulkan() {
+    if calorimeter_zoo::backends::wgpu::adapters().is_empty() {
+        assert!(std::env::var_os("CI").is_none(), "CI installs a Vulkan driver; none was found");
+        println!("no Vulkan adapter here: nothing was checked");
+        return;
+    }
+    let vulkan: (_, &[Implementation]) = (Device::Vulkan(0), &[Implementation::Eager, Implementation::Fused]);
+    check(&["ln_linear_gelu", "swiglu_mlp"], vulkan, &[Dtype::F32], &[[64, 32, 64]]);
+    check(&["transformer_block"], vulkan, &[Dtype::F32], &[[2, 32, 1]]);
+}
+
+#[test]
+fn every_pass_of_a_model_is_right_on_cuda() {
+    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        return;
+    }
+    let cuda: (_, &[Implementation]) = (Device::Cuda(0), &[Implementation::Eager, Implementation::Fused]);
+    check(&["ln_linear_relu", "ln_linear_gelu", "swiglu_mlp"], cuda, &BOTH, &SIZES);
+    check(&["transformer_block"], cuda, &BOTH, &SEQUENCES);
+}

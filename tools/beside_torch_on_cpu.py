@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Set Calorimeter's `native` operators of rows beside torch's, on the processor of this machine.
+
+Calorimeter measures each operator in `eager` and `native`, then torch runs the same here, into memory that is kept
+where torch lets it, in a loop after half a second of the same load. The arrays are larger than caches.
+
+    python3 tools/beside_torch_on_cpu.py target/release/calorimeter --axes 4,1024,4096
+
+It needs torch, not a GPU; nothing else should run on the machine meanwhile.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+AXES = ["batch", "sequence", "dimension"]
+OPERATORS = ["layer_norm", "rms_norm", "softmax", "gelu", "gelu_tanh", "silu", "swiglu", "mse_loss", "cross_entropy"]
+
+
+def by_calorimeter(binary, sizes, dtype, threads):
+    """Milliseconds of each operator by `eager` and `native`, the reason in their place where there are none."""
+    axes = dict(zip(AXES, sizes))
+    models = [{"model": name, "implementations": ["eager", "native"], "axes": axes} for name in OPERATORS]
+    config = {"device": "cpu", "dtype": dtype, "timing": {"max_time": "1s"}, "models": models}
+    with tempfile.TemporaryDirectory() as folder:
+        # JSON is YAML.
+        (Path(folder) / "c.yml").write_text(json.dumps(config))
+        command = [binary, "run", "c.yml", "--out", "out", "--format", "jsonl"]
+        environment = {**os.environ, "RAYON_NUM_THREADS": str(threads)}
+        ran = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    found = {}
+    for line in ran.stdout.splitlines():
+        record = json.loads(line)
+        time_ns = record.get("time_ns")
+        value = time_ns["median"] / 1e6 if time_ns else record.get("reason", record["status"])
+        found[record["workload"], record["implementation"]] = value
+    if not found:
+        sys.exit(f"error: {binary} measured nothing and ended with exit code {ran.returncode}")
+    return found
+
+
+def launches(torch, sizes, dtype):
+    """The same operators as closures."""
+    aten, rows, n = torch.ops.aten, sizes[0] * sizes[1], sizes[2]
+    x, y = (torch.randn(rows, n, dtype=dtype) for _ in range(2))
+    gain, bias = torch.rand(n, dtype=dtype) + 0.5, torch.randn(n, dtype=dtype)
+    mean, inverse, classes = torch.empty(rows, 1), torch.empty(rows, 1), torch.randint(n, (rows,))
+    out, one = torch.empty_like(x), torch.empty((), dtype=dtype)
+    return {
+        "layer_norm": lambda: aten.native_layer_norm.out(x, [n], gain, bias, 1e-5, out0=out, out1=mean, out2=inverse),
+        "rms_norm": lambda: torch.nn.functional.rms_norm(x, (n,), gain, 1e-5),
+        "softmax": lambda: aten._softmax.out(x, -1, False, out=out),
+        "gelu": lambda: aten.gelu.out(x, approximate="none", out=out),
+        "gelu_tanh": lambda: aten.gelu.out(x, approximate="tanh", out=out),
+        "silu": lambda: aten.silu.out(x, out=out),
+        "swiglu": lambda: aten.silu.out(x, out=out).mul_(y),
+        "mse_loss": lambda: aten.mse_loss.out(x, y, out=one),
+        "cross_entropy": lambda: torch.nn.functional.cross_entropy(x, classes),
+    }
+
+
+def steady(launch, seconds=0.5):
+    """The median milliseconds of a call, after as long of the same load."""
+    for timed in [False, True]:
+        times, begun = [], time.perf_counter()
+        while len(times) < 5 or time.perf_counter() - begun < seconds:
+            start = time.perf_counter()
+            launch()
+            times.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(times)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("binary", help="the program calorimeter, a release build")
+    parser.add_argument("--axes", default="4,1024,4096", help=",".join(AXES))
+    parser.add_argument("--dtypes", nargs="+", default=["f32", "bf16"])
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    arguments = parser.parse_args()
+    import torch
+
+    torch.set_num_threads(arguments.threads)
+    sizes = [int(size) for size in arguments.axes.split(",")]
+    binary = str(Path(arguments.binary).resolve())
+    print(f"{arguments.axes}, {arguments.threads} threads, torch {torch.__version__}, milliseconds")
+    print(f"{'':<22} {'eager':>9} {'native':>9} {'torch':>9} {'native / torch':>15}", flush=True)
+    for dtype, kind in [("f32", torch.float32), ("bf16", torch.bfloat16)]:
+        if dtype not in arguments.dtypes:
+            continue
+        ours = by_calorimeter(binary, sizes, dtype, arguments.threads)
+        with torch.no_grad():
+            for name, launch in launches(torch, sizes, kind).items():
+                theirs, cells = steady(launch), ""
+                for implementation in ["eager", "native"]:
+                    value = ours.get((name, implementation), "not measured")
+                    cells += f" {value:>9.3f}" if isinstance(value, float) else f" {value[:60]}"
+                native = ours.get((name, "native"))
+                ratio = f"{native / theirs:>15.2f}" if isinstance(native, float) else ""
+                print(f"{name:<16} {dtype:<5}{cells} {theirs:>9.3f} {ratio}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

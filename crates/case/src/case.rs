@@ -98,10 +98,15 @@ impl Case {
 
     /// The recipe with the sparsity laid over it, e.g. `int8wo+semi-sparse`.
     pub fn variant(&self) -> String {
-        match self.sparsity {
-            Some(sparsity) => format!("{}+{sparsity}", self.recipe),
-            None => self.recipe.to_string(),
-        }
+        variant(self.recipe, self.sparsity)
+    }
+}
+
+/// A recipe with the sparsity laid over it, as people read it: `int8wo+semi-sparse`.
+pub fn variant(recipe: Name, sparsity: Option<Name>) -> String {
+    match sparsity {
+        Some(sparsity) => format!("{recipe}+{sparsity}"),
+        None => recipe.to_string(),
     }
 }
 

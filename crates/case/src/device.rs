@@ -149,7 +149,9 @@ impl FromStr for Device {
             Some((kind, index)) => (kind, Some(index.parse::<u16>().map_err(|_| unknown())?)),
             None => (name, None),
         };
-        let known = DeviceKind::known().into_iter().find(|known| known.name() == kind);
+        // Of a journal's lines nearly all name one of ours: no list is made for them.
+        let ours = DeviceKind::ALL.into_iter().find(|ours| ours.name() == kind);
+        let known = ours.or_else(|| DeviceKind::known().into_iter().find(|known| known.name() == kind));
         let alias = || ALIASES.iter().find(|(alias, _)| *alias == kind).map(|(_, kind)| *kind);
         let kind = known.or_else(alias).filter(|kind| index.is_none() || kind.is_counted());
         Ok(kind.ok_or_else(unknown)?.device(index.unwrap_or(0)))

@@ -22,7 +22,7 @@ mod written;
 
 pub use activation::Activation;
 pub use axes::{Axes, AxisGivenTwice};
-pub use case::{Case, Export};
+pub use case::{Case, Export, variant};
 pub use counts::{Counts, FusionModel};
 pub use device::{Device, DeviceKind};
 pub use dtype::Dtype;

@@ -1,9 +1,9 @@
 //! The speed-ups of each recipe over all shapes, together.
 
-use calorimeter_case::Mode;
 use calorimeter_case::record::SuiteSpeedup;
+use calorimeter_case::{Device, Element, Implementation, Mode, Name, Regime, variant};
 use calorimeter_sinks::report::Mean;
-use calorimeter_sinks::{Record, Status};
+use calorimeter_sinks::{Brief, Record, Status};
 use calorimeter_timing::SuiteMean;
 use std::collections::HashMap;
 
@@ -12,35 +12,22 @@ const SEED: u64 = 42;
 
 /// A line for each recipe, or operator, and implementation on a device, in a dtype and regime, in the order of the records.
 pub fn speedups(records: &[Record]) -> Vec<SuiteSpeedup> {
-    means(records).into_iter().map(|mean| mean.together).collect()
+    let with_speedup: Vec<Brief> = records.iter().filter(|record| record.speedup.is_some()).map(Brief::from).collect();
+    means(&with_speedup).into_iter().map(|mean| mean.together).collect()
 }
 
-/// The same, with the places of the records behind each line.
-pub fn means(records: &[Record]) -> Vec<Mean> {
+/// The same, with the places of the cases behind each line.
+pub fn means(cases: &[Brief]) -> Vec<Mean> {
     let mut lines: Vec<(SuiteSpeedup, Vec<f64>, Vec<usize>)> = Vec::new();
-    let mut place_of: HashMap<[String; 5], usize> = HashMap::new();
-    for (index, record) in records.iter().enumerate().filter(|(_, record)| record.outcome.status == Status::Ok) {
-        let Some(speedup) = &record.speedup else { continue };
-        let case = &record.case;
-        let names = [
-            // Different operators have no mean, nor have different passes.
-            match case.mode {
-                Mode::Operator(_) => case.workload.to_string(),
-                Mode::Training => format!("{} {}", case.workload, case.variant()),
-                Mode::Inference => case.variant(),
-            },
-            case.implementation.to_string(),
-            case.device.to_string(),
-            case.element.to_string(),
-            case.regime.to_string(),
-        ];
-        let place = *place_of.entry(names).or_insert_with_key(|names| {
-            let [recipe, implementation, device, dtype, regime] = names.clone();
-            let figures = SuiteSpeedup { recipe, implementation, device, dtype, regime, ..SuiteSpeedup::default() };
-            lines.push((figures, Vec::new(), Vec::new()));
+    let mut place_of: HashMap<Line, usize> = HashMap::new();
+    for (index, case) in cases.iter().enumerate().filter(|(_, case)| case.status == Status::Ok) {
+        let Some(ratio) = case.speedup else { continue };
+        let line = Line::of(case);
+        let place = *place_of.entry(line).or_insert_with(|| {
+            lines.push((line.named(), Vec::new(), Vec::new()));
             lines.len() - 1
         });
-        lines[place].1.push(speedup.ratio);
+        lines[place].1.push(ratio);
         lines[place].2.push(index);
     }
     let mean = |(line, ratios, of): (SuiteSpeedup, Vec<f64>, Vec<usize>)| {
@@ -48,6 +35,44 @@ pub fn means(records: &[Record]) -> Vec<Mean> {
         Some(Mean { together: SuiteSpeedup { cases: ratios.len() as u64, ratio, lo, hi, ..line }, of })
     };
     lines.into_iter().filter_map(mean).collect()
+}
+
+/// What cases must share to have a mean together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Line {
+    /// Different operators have no mean, nor have different passes.
+    workload: Option<Name>,
+    variant: Option<(Name, Option<Name>)>,
+    implementation: Implementation,
+    device: Device,
+    element: Element,
+    regime: Regime,
+}
+
+impl Line {
+    fn of(case: &Brief) -> Self {
+        let Brief { implementation, device, element, regime, .. } = *case;
+        let variant = (case.recipe, case.sparsity);
+        let (workload, variant) = match case.mode {
+            Mode::Operator(_) => (Some(case.workload), None),
+            Mode::Training => (Some(case.workload), Some(variant)),
+            Mode::Inference => (None, Some(variant)),
+        };
+        Self { workload, variant, implementation, device, element, regime }
+    }
+
+    fn named(self) -> SuiteSpeedup {
+        let variant = self.variant.map(|(recipe, sparsity)| variant(recipe, sparsity));
+        let parts: Vec<String> = self.workload.map(|name| name.to_string()).into_iter().chain(variant).collect();
+        SuiteSpeedup {
+            recipe: parts.join(" "),
+            implementation: self.implementation.to_string(),
+            device: self.device.to_string(),
+            dtype: self.element.to_string(),
+            regime: self.regime.to_string(),
+            ..SuiteSpeedup::default()
+        }
+    }
 }
 
 #[cfg(test)]

@@ -54,6 +54,14 @@ pub enum SinkError {
         #[source]
         cause: Box<dyn Error + Send + Sync>,
     },
+    /// A page with the name of ours.
+    #[error(
+        "{path} was not written by calorimeter, and is left alone: move it away, then `calorimeter render` writes one"
+    )]
+    NotOurIndex {
+        /// The page.
+        path: PathBuf,
+    },
     /// A sink broke down.
     #[error("the sink `{sink}` panicked: {said}")]
     Panicked {

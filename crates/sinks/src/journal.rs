@@ -9,23 +9,28 @@
 //! [`Journal::resume`] cuts it off, both with a [`JournalWarning`]. Anything else that is wrong is an error that names the
 //! line, because a reader that skips over damage hides it.
 
+mod blocks;
 mod follow;
 pub(crate) mod format;
 
 pub use follow::{Followed, Follower};
 pub use format::{Header, Resumed, Summary};
 
+use crate::brief::Brief;
 use crate::lock::{is_at, lock};
 use crate::stored::{Line, Stored};
 use crate::{SinkError, atomic, left_over};
+use blocks::{Blocks, MOST_BYTES};
 use calorimeter_case::record::{Record, Status};
 use calorimeter_case::{CaseId, too_long};
 use format::{LineIn, LineOut, first_line, later_line, line_of, read_first_line, read_later_line};
 use rustix::fs::OFlags;
+use serde::de::DeserializeOwned;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,13 +50,13 @@ pub fn count_by_status(records: &[Record]) -> BTreeMap<Status, u64> {
     counts
 }
 
-/// All that a journal holds.
+/// All that a journal holds, or as much of each record as its reader asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct JournalContents {
+pub struct JournalContents<R = Record> {
     /// The first line.
     pub header: Header,
     /// The last record of each case, in the order in which the cases first ended.
-    pub records: Vec<Record>,
+    pub records: Vec<R>,
     /// When the run was taken up again.
     pub resumed: Vec<Resumed>,
     /// The last summary, if the run came to an end after the last resume.
@@ -129,8 +134,7 @@ impl Journal {
             _ => SinkError::Write { path: path.clone(), cause },
         })?;
         lock(&file, &path, PATIENCE)?;
-        let ReadJournal { mut contents, length, records } =
-            read_from(&file, &path, |record| drop(record.take_series()))?;
+        let (mut contents, length, records) = read_from(&file, &path, slim)?.stored();
         let found = &contents.header.config_fingerprint;
         if found != fingerprint {
             return Err(SinkError::OtherConfig { path, found: found.clone(), given: fingerprint.into() });
@@ -196,21 +200,36 @@ impl Journal {
 
 /// Reads the journal in `dir`, or a journal by its own name, finished or not, even while it is being written.
 pub fn read(dir: &Path) -> Result<JournalContents, SinkError> {
-    let (file, path) = open(dir)?;
-    Ok(read_from(&file, &path, |_| {})?.contents)
+    read_trimmed(dir, |_| {})
 }
 
 /// The same, where `trim` takes from each record what its reader has no use for, as soon as it is read.
-pub fn read_trimmed(dir: &Path, trim: impl Fn(&mut Record)) -> Result<JournalContents, SinkError> {
+pub fn read_trimmed(dir: &Path, trim: impl Fn(&mut Record) + Sync) -> Result<JournalContents, SinkError> {
     let (file, path) = open(dir)?;
-    Ok(read_from(&file, &path, trim)?.contents)
+    Ok(read_from(&file, &path, |record| trimmed(record, &trim))?.contents)
 }
 
 /// The same without any series: they stay on disk, and the second answer says where.
 pub fn read_stored(dir: &Path) -> Result<(JournalContents, Stored), SinkError> {
     let (file, path) = open(dir)?;
-    let ReadJournal { contents, records, .. } = read_from(&file, &path, |record| drop(record.take_series()))?;
+    let (contents, _, records) = read_from(&file, &path, slim)?.stored();
     Ok((contents, Stored::new(path, file, records)))
+}
+
+/// The same with no more of each record than summaries need. Where the others read a record, this does not look.
+pub fn read_briefs(dir: &Path) -> Result<JournalContents<Brief>, SinkError> {
+    let (file, path) = open(dir)?;
+    Ok(read_from(&file, &path, |brief: Brief| (brief.id.clone(), brief))?.contents)
+}
+
+/// A record and what its case is called.
+fn trimmed(mut record: Box<Record>, trim: impl Fn(&mut Record)) -> (CaseId, Record) {
+    trim(&mut record);
+    (record.case.id.clone(), *record)
+}
+
+fn slim(record: Box<Record>) -> (CaseId, Record) {
+    trimmed(record, |record| drop(record.take_series()))
 }
 
 /// Puts a copy of what was read at `path`, a journal like any other, in place of what is there.
@@ -229,7 +248,7 @@ pub fn write_copy(contents: &JournalContents, path: &Path) -> Result<(), SinkErr
 /// Reads the first line of the journal in `dir`.
 pub fn read_header(dir: &Path) -> Result<Header, SinkError> {
     let (file, path) = open(dir)?;
-    header_of(&mut CompleteLines::of(&file, &path))
+    header_of(&mut Blocks::starting_small(&file, &path))
 }
 
 /// The journal of a run's folder, or the file that is named itself.
@@ -252,59 +271,94 @@ pub fn check_writable(dir: &Path) -> Result<(), SinkError> {
 }
 
 /// What was read of a journal.
-struct ReadJournal {
-    contents: JournalContents,
+struct ReadJournal<R> {
+    contents: JournalContents<R>,
     /// The length up to the last complete line.
     length: u64,
-    /// The last record of each case.
-    records: HashMap<CaseId, Line>,
+    /// The place of each case among the records, and its last line.
+    places: HashMap<CaseId, (usize, Line)>,
 }
 
-fn read_from(file: &File, path: &Path, trim: impl Fn(&mut Record)) -> Result<ReadJournal, SinkError> {
-    let mut lines = CompleteLines::of(file, path);
-    let header = header_of(&mut lines)?;
-    let mut contents =
-        JournalContents { header, records: Vec::new(), resumed: Vec::new(), summary: None, warnings: Vec::new() };
-    let (mut place_of, mut found): (HashMap<CaseId, usize>, HashMap<CaseId, Line>) = Default::default();
+impl<R> ReadJournal<R> {
+    /// The contents, their length, and where the last record of each case lies.
+    fn stored(self) -> (JournalContents<R>, u64, HashMap<CaseId, Line>) {
+        (self.contents, self.length, self.places.into_iter().map(|(case, (_, line))| (case, line)).collect())
+    }
+}
+
+/// Reads a journal to its end; of what a line tells of a case, `keep` makes what is kept, and says what the case is called.
+fn read_from<L: DeserializeOwned, R: Send>(
+    file: &File,
+    path: &Path,
+    keep: impl Fn(L) -> (CaseId, R) + Sync,
+) -> Result<ReadJournal<R>, SinkError> {
+    let mut blocks = Blocks::of(file, path);
+    let (mut header, mut found) =
+        (None, Found { records: Vec::new(), places: HashMap::new(), resumed: Vec::new(), summary: None });
     loop {
-        let start = lines.length;
-        let Some((number, line)) = lines.next()? else { break };
-        let bytes = line.len() as u64 + 1;
-        match read_later_line(line, number, path)? {
-            LineIn::Record(mut record) => {
-                trim(&mut record);
-                found.insert(record.case.id.clone(), Line { start, bytes });
-                match place_of.get(&record.case.id) {
-                    Some(&place) => contents.records[place] = *record,
-                    None => {
-                        place_of.insert(record.case.id.clone(), contents.records.len());
-                        contents.records.push(*record);
-                    }
-                }
+        let lines = blocks.next()?;
+        let later = match (&header, lines.split_first()) {
+            (_, None) => break,
+            (None, Some((first, later))) => {
+                header = Some(read_first_line(first.text, first.number, path)?);
+                later
             }
-            LineIn::Resumed(resumed) => {
-                contents.summary = None;
-                contents.resumed.push(resumed);
-            }
-            LineIn::Summary(summary) => contents.summary = Some(summary),
+            (Some(_), Some(_)) => &lines,
+        };
+        let read = blocks::each(later, |line| {
+            let read = read_later_line(line.text, line.number, path)?.map(&keep);
+            Ok((read, Line { start: line.start, bytes: line.text.len() as u64 + 1 }))
+        });
+        for line in read {
+            let (said, line) = line?;
+            found.take(said, line);
         }
     }
-    if lines.rest > 0 {
-        contents.warnings.push(JournalWarning::IncompleteLastLine { line: lines.number + 1, bytes: lines.rest });
-    }
-    Ok(ReadJournal { contents, length: lines.length, records: found })
+    let header = header.ok_or_else(|| SinkError::NotAJournal { path: path.to_owned() })?;
+    let (lines, length, rest) = blocks.end();
+    let incomplete = JournalWarning::IncompleteLastLine { line: lines + 1, bytes: rest };
+    let warnings = (rest > 0).then_some(incomplete).into_iter().collect();
+    let Found { records, places, resumed, summary } = found;
+    Ok(ReadJournal { contents: JournalContents { header, records, resumed, summary, warnings }, length, places })
 }
 
-fn header_of(lines: &mut CompleteLines<'_>) -> Result<Header, SinkError> {
-    let path = lines.path;
-    match lines.next()? {
-        Some((number, line)) => read_first_line(line, number, path),
+/// What the lines after the first have told so far.
+struct Found<R> {
+    records: Vec<R>,
+    places: HashMap<CaseId, (usize, Line)>,
+    resumed: Vec<Resumed>,
+    summary: Option<Summary>,
+}
+
+impl<R> Found<R> {
+    fn take(&mut self, said: LineIn<(CaseId, R)>, line: Line) {
+        match said {
+            LineIn::Record((case, record)) => match self.places.entry(case) {
+                Entry::Occupied(mut known) => {
+                    known.get_mut().1 = line;
+                    self.records[known.get().0] = record;
+                }
+                Entry::Vacant(new) => {
+                    new.insert((self.records.len(), line));
+                    self.records.push(record);
+                }
+            },
+            LineIn::Resumed(resumed) => {
+                self.summary = None;
+                self.resumed.push(resumed);
+            }
+            LineIn::Summary(summary) => self.summary = Some(summary),
+        }
+    }
+}
+
+fn header_of(blocks: &mut Blocks<'_>) -> Result<Header, SinkError> {
+    let path = blocks.path;
+    match blocks.next()?.first() {
+        Some(line) => read_first_line(line.text, line.number, path),
         None => Err(SinkError::NotAJournal { path: path.to_owned() }),
     }
 }
-
-/// The longest line: a header with the files of a run, each of a few MiB, or a record with all its windows.
-const MOST_BYTES: u64 = 256 << 20;
 
 /// A line that no reader would take is not written.
 fn refuse_longer(line: &[u8], most: u64, path: &Path) -> Result<(), SinkError> {
@@ -312,42 +366,6 @@ fn refuse_longer(line: &[u8], most: u64, path: &Path) -> Result<(), SinkError> {
         return Ok(());
     }
     Err(SinkError::write(path, too_long(most, "a line of a journal")))
-}
-
-/// Lines that end in a line feed, one at a time: a journal with all its windows may be large.
-struct CompleteLines<'a> {
-    reader: BufReader<&'a File>,
-    path: &'a Path,
-    /// How many there were so far, and their length together.
-    number: usize,
-    length: u64,
-    /// The length of what follows the last line feed, known at the end.
-    rest: u64,
-    line: Vec<u8>,
-}
-
-impl<'a> CompleteLines<'a> {
-    fn of(file: &'a File, path: &'a Path) -> Self {
-        Self { reader: BufReader::new(file), path, number: 0, length: 0, rest: 0, line: Vec::new() }
-    }
-
-    fn next(&mut self) -> Result<Option<(usize, &[u8])>, SinkError> {
-        self.line.clear();
-        let unreadable = |cause| SinkError::Read { path: self.path.to_owned(), cause };
-        let bytes =
-            (&mut self.reader).take(MOST_BYTES + 1).read_until(b'\n', &mut self.line).map_err(unreadable)? as u64;
-        if bytes > MOST_BYTES {
-            let line = format!("the line {} of a journal", self.number + 1);
-            return Err(unreadable(too_long(MOST_BYTES, &line)));
-        }
-        if self.line.pop_if(|last| *last == b'\n').is_none() {
-            self.rest = bytes;
-            return Ok(None);
-        }
-        self.number += 1;
-        self.length += bytes;
-        Ok(Some((self.number, &self.line)))
-    }
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@
 //! - [`accelerator`]: the files of accelerator-microbenchmarks
 //! - [`terminal`]: the live table, the summary and the table of accuracies
 //! - [`report`]: the page that is sent to a colleague, and its short form in [`markdown`]
+//! - [`index`]: the page in the folder of a run that leads to its files
 //! - [`sink`]: the trait, the list of sinks and [`write_all`]
 //! - [`atomic`]: how every derived file is put in its place
 //!
@@ -56,12 +57,15 @@
 extern crate self as calorimeter_sinks;
 
 pub mod atomic;
+mod brief;
 mod causes;
 pub mod columns;
 pub mod dashboard;
 mod error;
+pub mod index;
 pub mod journal;
 mod left_over;
+mod links;
 mod lock;
 pub mod markdown;
 pub mod memory_page;
@@ -84,11 +88,12 @@ pub mod terminal;
 pub use ::{chrono, serde_json};
 #[cfg(feature = "tables")]
 pub use ::polars;
+pub use brief::Brief;
 pub use calorimeter_case::{self as case, record};
 pub use calorimeter_case::{Case, CaseId, Record, Status};
 pub use error::SinkError;
 pub use journal::Journal;
-pub use read_back::{ReadBack, read_back};
+pub use read_back::{ReadBack, read_back, read_briefs};
 pub use registry::{Written, not_in_this_build, register, sinks, write_all};
 pub use sink::{Run, Sink};
 #[cfg(feature = "tables")]

@@ -1,7 +1,7 @@
 //! A run read back from what is left of it: its folder, its journal, or its Parquet file.
 
-use crate::SinkError;
 use crate::journal::{self, Header, JOURNAL_FILE, JournalContents, Resumed};
+use crate::{Brief, SinkError};
 use calorimeter_case::record::Record;
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub struct ReadBack {
     pub header: Option<Header>,
     /// When it was taken up again, and where.
     pub resumed: Vec<Resumed>,
-    /// Its records without their series, one for each case.
+    /// Its records without their series, one for each case; of what sensors said the middle.
     pub records: Vec<Record>,
 }
 
@@ -25,8 +25,8 @@ impl From<JournalContents> for ReadBack {
 /// Reads the folder of a run, a journal, or a Parquet file. What a Parquet file cannot hold, its neighbour, the journal of
 /// its run, is asked for.
 pub fn read_back(path: &Path) -> Result<ReadBack, SinkError> {
-    let journal = |path: &Path| journal::read_trimmed(path, |record| drop(record.take_series())).map(ReadBack::from);
-    if path.extension().is_none_or(|extension| extension != "parquet") || path.is_dir() {
+    let journal = |path: &Path| journal::read_trimmed(path, condensed).map(ReadBack::from);
+    if !is_parquet(path) {
         return journal(path);
     }
     let records = records_of_parquet(path)?;
@@ -35,6 +35,32 @@ pub fn read_back(path: &Path) -> Result<ReadBack, SinkError> {
         return Ok(ReadBack { header: None, resumed: Vec::new(), records });
     }
     Ok(ReadBack { records, ..journal(&neighbour)? })
+}
+
+/// The same with no more of each record than summaries need: of a long run in a small part of the time and the memory.
+pub fn read_briefs(path: &Path) -> Result<(Option<Header>, Vec<Brief>), SinkError> {
+    if is_parquet(path) {
+        let read = read_back(path)?;
+        return Ok((read.header, read.records.iter().map(Brief::from).collect()));
+    }
+    let contents = journal::read_briefs(path)?;
+    Ok((Some(contents.header), contents.records))
+}
+
+fn is_parquet(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "parquet") && !path.is_dir()
+}
+
+/// Without series, but for the middle of what sensors said.
+fn condensed(record: &mut Record) {
+    if let Some(telemetry) = &mut record.telemetry {
+        telemetry.condense();
+    }
+    let samples = record.telemetry.as_mut().map(|telemetry| std::mem::take(&mut telemetry.samples));
+    record.take_series();
+    if let (Some(telemetry), Some(samples)) = (&mut record.telemetry, samples) {
+        telemetry.samples = samples;
+    }
 }
 
 #[cfg(feature = "tables")]

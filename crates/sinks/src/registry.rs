@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use calorimeter_case::{NameTaken, Registry};
 
 use crate::sinks::OURS;
-use crate::{Run, Sink, SinkError};
+use crate::{Run, Sink, SinkError, index};
 
 static SINKS: LazyLock<Registry<dyn Sink>> = LazyLock::new(|| {
     let registry = Registry::new("sink");
@@ -42,9 +42,14 @@ pub struct Written {
     pub errors: Vec<SinkError>,
 }
 
-/// Runs every sink. One that fails does not take the others with it.
+/// Runs every sink. One that fails does not take the others with it. The last file is the page that leads to all of them.
 pub fn write_all(run: &Run) -> Written {
-    written_by(&sinks(), run)
+    let mut written = written_by(&sinks(), run);
+    match index::write(run, &written.paths) {
+        Ok(path) => written.paths.push(path),
+        Err(error) => written.errors.push(error),
+    }
+    written
 }
 
 fn written_by(sinks: &[&dyn Sink], run: &Run) -> Written {

@@ -164,6 +164,26 @@ impl Telemetry {
     ];
 }
 
+impl Telemetry {
+    /// Puts its samples together into one, the middle of each figure with every reason: what its columns show.
+    pub fn condense(&mut self) {
+        let whole = |figure: f64| figure.round() as u32;
+        let mut throttle: Vec<String> = self.samples.iter_mut().flat_map(|sample| sample.throttle.drain(..)).collect();
+        throttle.sort_unstable();
+        throttle.dedup();
+        let together = TelemetrySample {
+            round: 0,
+            clock_mhz: middle(self, |sample| sample.clock_mhz.map(f64::from)).map(whole),
+            memory_clock_mhz: middle(self, |sample| sample.memory_clock_mhz.map(f64::from)).map(whole),
+            power_w: middle(self, |sample| sample.power_w),
+            temperature_c: middle(self, |sample| sample.temperature_c),
+            throttle,
+        };
+        let some = !self.samples.is_empty();
+        self.samples = some.then_some(together).into_iter().collect();
+    }
+}
+
 /// The middle one of a case's samples.
 fn middle(telemetry: &Telemetry, of: impl Fn(&TelemetrySample) -> Option<f64>) -> Option<f64> {
     let mut values: Vec<f64> = telemetry.samples.iter().filter_map(of).collect();
@@ -177,4 +197,35 @@ fn throttle(telemetry: &Telemetry) -> Option<String> {
     reasons.sort_unstable();
     reasons.dedup();
     some(&reasons).map(|reasons| reasons.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_together_shows_the_same_in_every_column() {
+        let sample = |clock, watts, throttle: &[&str]| TelemetrySample {
+            clock_mhz: clock,
+            power_w: Some(watts),
+            throttle: throttle.iter().map(ToString::to_string).collect(),
+            ..TelemetrySample::default()
+        };
+        let samples = vec![
+            sample(Some(1980), 300.0, &["power-cap"]),
+            sample(None, 700.5, &[]),
+            sample(Some(1500), 690.0, &["thermal", "power-cap"]),
+        ];
+        let whole = Telemetry { source: "nvml".into(), samples, joules: Some(0.5), ..Telemetry::default() };
+        let mut short = whole.clone();
+        short.condense();
+        assert_eq!(short.samples.len(), 1);
+        for column in Telemetry::COLUMNS {
+            let [one, other] = [&whole, &short].map(|telemetry| format!("{:?}", column.cell(telemetry)));
+            assert_eq!(one, other, "{}", column.name);
+        }
+        let mut none = Telemetry::default();
+        none.condense();
+        assert!(none.samples.is_empty());
+    }
 }

@@ -206,6 +206,20 @@ impl Time {
             doc: "as read from the clock, in the order of rounds; as a column, in Parquet alone, `launches:nanos;…`, in the record a list of `launches` and `nanos`",
             read: Read::Written(|time| written(&time.windows)),
         },
+        Column {
+            name: "of_processes_ns",
+            field: "of_processes_ns",
+            unit: "",
+            doc: "what each process found, in their order, where `--launches` asked for several; as a column, in Parquet alone, `nanos;…`, in the record a list",
+            read: Read::Written(|time| listed(&time.of_processes_ns)),
+        },
+        Column {
+            name: "of_places_ns",
+            field: "of_places_ns",
+            unit: "",
+            doc: "what was found in each place in memory, for operators on a processor or an imitated GPU, written the same way",
+            read: Read::Written(|time| listed(&time.of_places_ns)),
+        },
         // ANCHOR: column
         Column {
             name: "converged",
@@ -308,16 +322,6 @@ impl Time {
         Field { name: "launch_ns.count", kind: "whole number", doc: "how many single launches were timed" },
         Field { name: "in_turns_ns.lo", kind: "number, ns", doc: "lower end of its 95 % interval" },
         Field { name: "in_turns_ns.hi", kind: "number, ns", doc: "upper end" },
-        Field {
-            name: "of_processes_ns",
-            kind: "list of numbers, ns",
-            doc: "what each process found, in their order, where `--launches` asked for several",
-        },
-        Field {
-            name: "of_places_ns",
-            kind: "list of numbers, ns",
-            doc: "what was found in each place in memory, for operators on a processor or an imitated GPU",
-        },
     ];
 }
 
@@ -325,4 +329,9 @@ impl Time {
 fn written(windows: &[Window]) -> Option<String> {
     let written = |window: &Window| format!("{}:{}", window.launches, window.nanos);
     some(windows).map(|windows| windows.iter().map(written).collect::<Vec<_>>().join(";"))
+}
+
+/// Times as one text, each with the shortest digits that are read back as the same number.
+fn listed(nanos: &[f64]) -> Option<String> {
+    some(nanos).map(|nanos| nanos.iter().map(f64::to_string).collect::<Vec<_>>().join(";"))
 }

@@ -25,5 +25,5 @@ pub use patterns::Patterns;
 pub use peaks::Stated;
 pub use plan::{Machine, Wish, default_dtypes, entries};
 pub use profile::{Labels, Profile};
-pub use registry::{keep, latest};
+pub use registry::{is_profile, keep, latest};
 pub use show::show;

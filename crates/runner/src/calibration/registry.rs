@@ -36,6 +36,11 @@ pub fn latest(registry: &Path, hardware: &str) -> Result<PathBuf, String> {
     profiles.max().ok_or_else(|| format!("{} holds no profile", folder.display()))
 }
 
+/// Whether a path is that of a profile, by its name: runs are folders, journals and Parquet files.
+pub fn is_profile(path: &Path) -> bool {
+    path.is_file() && path.extension().is_some_and(|ending| ending == "json")
+}
+
 impl Profile {
     /// Reads a profile of this version or an older one.
     pub fn read(path: &Path) -> Result<Self, String> {

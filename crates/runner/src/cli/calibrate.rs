@@ -17,6 +17,7 @@ use crate::progress::Format;
 use crate::run::{Request, RunError};
 use crate::tell::tell;
 use calorimeter_recipes::Dtype;
+use calorimeter_sinks::index;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -94,10 +95,12 @@ pub fn calibrate(arguments: CalibrateArguments) -> Result<Exit, CliError> {
         finished.print(&format!("\n{}", show(&profile)));
     }
     let exit = report(&finished.outcome, finished.strict);
-    for path in [Some(finished.dir.join("profile.json")), output].into_iter().flatten() {
+    let kept = finished.dir.join("profile.json");
+    for path in [Some(kept.clone()), output].into_iter().flatten() {
         profile.write(&path)?;
         tell!("wrote {}", path.display());
     }
+    index::add(&finished.dir, &[kept])?;
     // What was cut short can be gone on with; the registry takes whole calibrations.
     if let Some(registry) = registry.filter(|_| !finished.outcome.interrupted) {
         tell!("wrote {}", keep(&registry, &profile)?.display());

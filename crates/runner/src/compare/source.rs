@@ -2,7 +2,7 @@
 
 use super::baseline::{self, Baseline};
 use super::error::CompareError;
-use crate::calibration::Profile;
+use crate::calibration::{Profile, is_profile};
 use crate::tell::tell;
 use calorimeter_sinks::journal::JOURNAL_FILE;
 use calorimeter_sinks::{ReadBack, read_back};
@@ -47,7 +47,7 @@ pub fn latest_run(name: &str) -> Result<String, CompareError> {
 
 fn profile_path(word: &str) -> Option<PathBuf> {
     let path = Path::new(word);
-    (path.is_file() && path.extension().is_some_and(|ending| ending == "json")).then(|| path.to_owned())
+    is_profile(path).then(|| path.to_owned())
 }
 
 fn runs(word: &str) -> Result<Vec<Run>, CompareError> {

@@ -22,7 +22,7 @@ mod surroundings;
 pub use crate::host::now;
 pub use crate::worker::{Event, Listener};
 pub use error::RunError;
-pub use order::sort_as_planned;
+pub use order::{sort_as_planned, sort_briefs_as_planned};
 pub use outcome::Outcome;
 pub use place::{Place, run_id};
 pub use request::Request;

@@ -3,6 +3,7 @@
 use super::Request;
 use crate::devices::{Devices, DiscoveredDevice};
 use calorimeter_case::{CaseId, Record};
+use calorimeter_sinks::Brief;
 use calorimeter_sinks::journal::Header;
 use std::collections::HashMap;
 
@@ -13,11 +14,21 @@ pub fn sort_as_planned(records: &mut [Record], header: &Header) {
     sort(records, ids.iter());
 }
 
+/// The same of what summaries need of them.
+pub fn sort_briefs_as_planned(cases: &mut [Brief], header: &Header) {
+    let Some(ids) = planned(header) else { return };
+    sort_by_id(cases, ids.iter(), |case| &case.id);
+}
+
 /// Sorts records as these ids are; others come last.
 pub(super) fn sort<'a>(records: &mut [Record], ids: impl Iterator<Item = &'a CaseId>) {
+    sort_by_id(records, ids, |record| &record.case.id);
+}
+
+fn sort_by_id<'a, T>(items: &mut [T], ids: impl Iterator<Item = &'a CaseId>, id: impl Fn(&T) -> &CaseId) {
     let order: HashMap<&CaseId, usize> = ids.enumerate().map(|(index, id)| (id, index)).collect();
     // In place: a copy of all records is as large as they are.
-    records.sort_by_cached_key(|record| order.get(&record.case.id).copied().unwrap_or(usize::MAX));
+    items.sort_by_cached_key(|item| order.get(id(item)).copied().unwrap_or(usize::MAX));
 }
 
 fn planned(header: &Header) -> Option<Vec<CaseId>> {

@@ -43,7 +43,7 @@ models: [{shapes: [{name: custom, shapes: [[4, 32, 16]]}]}]";
     let place = Place { dir: scene.path("out"), output_dir: scene.path("out") };
     let mut heard = Heard::default();
     let outcome = prepared.start(&place, &mut InProcess::default(), &mut heard).unwrap();
-    assert!(!outcome.interrupted && outcome.errors.is_empty() && outcome.paths.len() == 3);
+    assert!(!outcome.interrupted && outcome.errors.is_empty() && outcome.paths.len() == 4);
     assert!(outcome.records.iter().all(|record| record.outcome.status == Status::Ok), "{:?}", outcome.records);
     assert_eq!((heard.cases, heard.records.len()), (2, 2));
     assert!(heard.touched > 2 * 6);

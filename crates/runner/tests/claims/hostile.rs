@@ -176,7 +176,7 @@ fn workers_that_cannot_be_had_cost_no_record_and_no_table() {
     let place = Place { dir: scene.path("out"), output_dir: scene.path("out") };
     let outcome = prepared.start(&place, &mut Breaks(1, InProcess::default()), &mut Silent).unwrap();
     assert!(outcome.interrupted && outcome.stopped.is_some() && outcome.errors.is_empty());
-    assert_eq!((outcome.records.len(), outcome.paths.len()), (4, 3), "{:?}", outcome.paths);
+    assert_eq!((outcome.records.len(), outcome.paths.len()), (4, 4), "{:?}", outcome.paths);
     assert!(scene.journal("out").summary.unwrap().interrupted);
 }
 

@@ -42,6 +42,10 @@ fn parts_that_are_merged_are_the_run_of_one_machine() {
     assert_eq!(scene.derived("all").len(), 1 + TABLES.len());
     scene.run("compare whole all").ended_with(0);
     scene.run("report all").ended_with(0);
+    let index = fs::read_to_string(scene.path("all/index.html")).unwrap();
+    for name in ["journal.jsonl", "results.csv", "inference/results_", "traces/", "report.html"] {
+        assert!(index.contains(&format!("<a href=\"{name}")), "{name}: {index}");
+    }
 }
 
 #[test]
@@ -121,6 +125,12 @@ fn derived_files_are_made_anew_from_the_journal() {
     fs::remove_dir_all(scene.path("out/inference")).unwrap();
     let rendered = scene.run("render out");
     assert!(rendered.ended_with(0).stderr.contains("wrote out/results.csv\n"), "{rendered:?}");
+    // Every file that is named leads to another, from the page that is named last.
+    let named: Vec<&str> = rendered.stderr.lines().filter_map(|line| line.strip_prefix("wrote out/")).collect();
+    let (index, others) = named.split_last().unwrap();
+    assert_eq!((*index, others.len()), ("index.html", 1 + TABLES.len()));
+    let index = fs::read_to_string(scene.path("out/index.html")).unwrap();
+    assert!(others.iter().all(|file| index.contains(&format!("href=\"{file}\""))), "{index}");
     assert!(scene.derived("out") == before, "what is derived anew differs");
     assert!(scene.run("render gone").ended_with(2).stderr.contains("gone"));
 }

@@ -1,7 +1,7 @@
 //! One page of runs: what `report` reads, what it writes, and what it refuses.
 
-use crate::scene::{Scene, TIMING};
-use serde_json::Value;
+use crate::scene::{Ended, Scene, TIMING};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -13,6 +13,20 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]\n"
     ));
     scene.run("run c.yml --out out").ended_with(0);
     scene
+}
+
+/// The same run as a machine with sensors would tell it.
+pub fn with_sensors(scene: &Scene, run: &str, told: &str) {
+    let sample = |clock: u32, watts: f64| json!({ "round": 1, "clock_mhz": clock, "power_w": watts, "temperature_c": 50, "throttle": ["power-cap"] });
+    let samples = [sample(1980, 300.0), sample(1500, 700.0), sample(1755, 650.5)];
+    let telemetry = format!(",\"telemetry\":{}}}}}", json!({ "source": "nvml", "samples": samples }));
+    let journal = fs::read_to_string(scene.path(run).join("journal.jsonl")).unwrap();
+    let line = |line: &str| {
+        let measured = line.contains("\"status\":\"ok\"");
+        if measured { format!("{}{telemetry}\n", &line[..line.len() - 2]) } else { format!("{line}\n") }
+    };
+    fs::create_dir(scene.path(told)).unwrap();
+    fs::write(scene.path(told).join("journal.jsonl"), journal.lines().map(line).collect::<String>()).unwrap();
 }
 
 /// What the page's scripts are given.
@@ -84,6 +98,73 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8]]}}]}}]\n"
     let links = words(&data(&scene, "pages/new/page.html"), "trace_link");
     assert_eq!(links.len(), 1);
     assert!(scene.path("pages/new").join(&links[0]).is_file(), "{links:?}");
+}
+
+#[test]
+fn every_figure_is_drawn_as_vectors_and_as_pixels_without_any_font() {
+    let scene = measured();
+    let mut command = scene.command("report out --plots out/plots");
+    // Nothing of the system's fonts is looked for.
+    command.env("FONTCONFIG_FILE", "/dev/null").env("HOME", scene.path("nowhere"));
+    let ended = Ended::of(&mut command);
+    ended.ended_with(0);
+    let index = fs::read_to_string(scene.path("out/index.html")).unwrap();
+    for name in ["speed-ups", "roofline", "sizes-time"] {
+        let svg = fs::read_to_string(scene.path(&format!("out/plots/{name}.svg"))).unwrap();
+        assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>") && svg.contains("int8wo"), "{svg}");
+        let png = fs::read(scene.path(&format!("out/plots/{name}.png"))).unwrap();
+        assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 2000, "{name}: {} bytes", png.len());
+        for ending in ["svg", "png"] {
+            let file = format!("plots/{name}.{ending}");
+            assert!(ended.stderr.contains(&format!("wrote out/{file}\n")), "{ended:?}");
+            assert!(index.contains(&format!("href=\"{file}\"")), "{index}");
+        }
+    }
+}
+
+#[test]
+fn profiles_stand_beside_runs_and_alone() {
+    let scene = measured();
+    let calibrate = "calibrate --device mock --quick --max-time 20ms --operations dot";
+    scene.run(&format!("{calibrate} --hardware toy --out cal")).ended_with(0);
+    scene.run(&format!("{calibrate} --hardware other --out more --output other.json")).ended_with(0);
+    let names = |page: &str| -> Vec<String> {
+        let profiles = data(&scene, page)["profiles"].as_array().unwrap().clone();
+        let name = |profile: &Value| profile["profile"]["environment"]["hardware_name"].as_str().unwrap().to_owned();
+        profiles.iter().map(name).collect()
+    };
+    // That in the folder of a run comes by itself.
+    scene.run("report cal out other.json --output page.html").ended_with(0);
+    assert_eq!(names("page.html"), ["toy", "other"]);
+    scene.run("report other.json").ended_with(0);
+    assert_eq!(
+        (names("report.html"), &data(&scene, "report.html")["summary"]["cases"]),
+        (vec!["other".into()], &0.into())
+    );
+    assert!(scene.run("report other.json --markdown").error().contains("no summary in Markdown"));
+    let index = fs::read_to_string(scene.path("cal/index.html")).unwrap();
+    assert!(index.contains("href=\"profile.json\""), "{index}");
+}
+
+#[test]
+fn clocks_and_power_are_those_of_the_sensors() {
+    let scene = measured();
+    with_sensors(&scene, "out", "told");
+    scene.run("render told").ended_with(0);
+    let mut forms = vec!["told"];
+    if cfg!(feature = "tables") {
+        forms.push("told/results.parquet");
+    }
+    for form in forms {
+        scene.run(&format!("report {form} --output page.html")).ended_with(0);
+        let data = data(&scene, "page.html");
+        let column = |name: &str| {
+            data["columns"].as_array().unwrap().iter().find(|column| column["name"] == name).unwrap().clone()
+        };
+        assert_eq!(column("clock_mhz")["numbers"], json!([1755, 1755, null, 1755, 1755, null]), "{form}");
+        assert_eq!(column("power_w")["numbers"][0], json!(650.5), "{form}");
+        assert_eq!(column("throttle")["words"], json!(["power-cap"]), "{form}");
+    }
 }
 
 #[test]

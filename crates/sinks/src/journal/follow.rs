@@ -1,7 +1,8 @@
 //! A journal that another process writes, read as it grows.
 
-use super::format::{Header, LineIn, Resumed, Summary, read_later_line};
-use super::{CompleteLines, header_of, open};
+use super::blocks::Blocks;
+use super::format::{Header, LineIn, Resumed, Summary, read_first_line, read_later_line};
+use super::open;
 use crate::SinkError;
 use crate::lock::is_at;
 use calorimeter_case::record::Record;
@@ -36,10 +37,12 @@ impl Follower {
     /// Opens the journal in `dir`, or a journal by its own name, and reads its first line.
     pub fn open(dir: &Path) -> Result<Self, SinkError> {
         let (file, path) = open(dir)?;
-        let mut lines = CompleteLines::of(&file, &path);
-        let header = header_of(&mut lines)?;
-        let (next, lines) = (lines.length, lines.number);
-        Ok(Self { path, file, header, next, lines })
+        let mut blocks = Blocks::starting_small(&file, &path);
+        let (header, next) = match blocks.next()?.first() {
+            Some(line) => (read_first_line(line.text, line.number, &path)?, line.text.len() as u64 + 1),
+            None => return Err(SinkError::NotAJournal { path }),
+        };
+        Ok(Self { path, file, header, next, lines: 1 })
     }
 
     /// The first line.
@@ -52,16 +55,22 @@ impl Follower {
     pub fn read(&mut self, mut hear: impl FnMut(Followed)) -> Result<(), SinkError> {
         let unreadable = |cause| SinkError::Read { path: self.path.clone(), cause };
         (&self.file).seek(SeekFrom::Start(self.next)).map_err(unreadable)?;
-        let mut lines = CompleteLines::of(&self.file, &self.path);
-        while let Some((number, line)) = lines.next()? {
-            hear(match read_later_line(line, self.lines + number, &self.path)? {
-                LineIn::Record(record) => Followed::Record(record),
-                LineIn::Resumed(resumed) => Followed::Resumed(resumed),
-                LineIn::Summary(summary) => Followed::Summary(summary),
-            });
+        let mut blocks = Blocks::of(&self.file, &self.path);
+        loop {
+            let lines = blocks.next()?;
+            if lines.is_empty() {
+                break;
+            }
+            for line in lines {
+                hear(match read_later_line(line.text, self.lines + line.number, &self.path)? {
+                    LineIn::Record(record) => Followed::Record(record),
+                    LineIn::Resumed(resumed) => Followed::Resumed(resumed),
+                    LineIn::Summary(summary) => Followed::Summary(summary),
+                });
+            }
         }
-        let (length, number) = (lines.length, lines.number);
-        (self.next, self.lines) = (self.next + length, self.lines + number);
+        let (lines, length, _) = blocks.end();
+        (self.next, self.lines) = (self.next + length, self.lines + lines);
         if is_at(&self.file, &self.path) { Ok(()) } else { Err(SinkError::JournalLost { path: self.path.clone() }) }
     }
 

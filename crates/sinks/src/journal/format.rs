@@ -2,6 +2,7 @@
 
 use crate::SinkError;
 use calorimeter_case::record::{Record, Status, SuiteSpeedup};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -84,13 +85,24 @@ pub enum LineOut<'a> {
     Summary(&'a Summary),
 }
 
-/// The same as it is read.
+/// The same as it is read: of a record what the reader wants to know.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LineIn {
-    Record(Box<Record>),
+pub enum LineIn<R> {
+    Record(R),
     Resumed(Resumed),
     Summary(Summary),
+}
+
+impl<R> LineIn<R> {
+    /// The same, with what `make` makes of a record.
+    pub fn map<M>(self, make: impl FnOnce(R) -> M) -> LineIn<M> {
+        match self {
+            LineIn::Record(record) => LineIn::Record(make(record)),
+            LineIn::Resumed(resumed) => LineIn::Resumed(resumed),
+            LineIn::Summary(summary) => LineIn::Summary(summary),
+        }
+    }
 }
 
 /// The first line.
@@ -138,14 +150,14 @@ pub fn read_first_line(line: &[u8], number: usize, path: &Path) -> Result<Header
 }
 
 /// What a later line says.
-pub fn read_later_line(line: &[u8], number: usize, path: &Path) -> Result<LineIn, SinkError> {
+pub fn read_later_line<R: DeserializeOwned>(line: &[u8], number: usize, path: &Path) -> Result<LineIn<R>, SinkError> {
     serde_json::from_slice(line).map_err(|cause| bad_line(path, number, cause))
 }
 
 /// The record of a line that was read as one before.
 pub fn record_of_line(line: &[u8], path: &Path) -> Result<Record, SinkError> {
     match serde_json::from_slice(line).map_err(|cause| SinkError::format(path, cause))? {
-        LineIn::Record(record) => Ok(*record),
+        LineIn::Record(record) => Ok(record),
         LineIn::Resumed(_) | LineIn::Summary(_) => Err(SinkError::NotAJournal { path: path.to_owned() }),
     }
 }

@@ -1,11 +1,11 @@
 //! The summary as Markdown, for a pull request or a message.
 
-use super::run::ReportedRun;
+use super::run::SummarisedRun;
 use super::summary::{CauseLine, MeanLine, Summary};
 use crate::markdown::{code, in_a_cell};
 
 /// How the cases ended, what each recipe buys, and why something has no time.
-pub fn markdown(runs: &[ReportedRun]) -> String {
+pub fn markdown(runs: &[SummarisedRun]) -> String {
     let summary = Summary::of(runs);
     let statuses: Vec<String> = summary.statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
     let names: Vec<String> = runs.iter().map(|run| code(&run.name)).collect();
@@ -25,8 +25,8 @@ pub fn markdown(runs: &[ReportedRun]) -> String {
     text
 }
 
-fn machine(run: &ReportedRun) -> Option<String> {
-    let header = run.read.header.as_ref()?;
+fn machine(run: &SummarisedRun) -> Option<String> {
+    let header = run.header.as_ref()?;
     let of = |name: &str| header.environment.get(name).and_then(|value| value.as_str());
     let devices = header.environment.get("devices").and_then(|devices| devices.as_array()).into_iter().flatten();
     let devices = devices.filter_map(|device| {
@@ -42,7 +42,7 @@ fn machine(run: &ReportedRun) -> Option<String> {
     Some(format!("{}, started {}: {}", code(&run.name), in_a_cell(&header.started), in_a_cell(&facts.join("; "))))
 }
 
-fn mean(line: &MeanLine, runs: &[ReportedRun]) -> String {
+fn mean(line: &MeanLine, runs: &[SummarisedRun]) -> String {
     let MeanLine { run, together, best, worst } = line;
     let interval = match (together.lo, together.hi) {
         (Some(lo), Some(hi)) => format!(" [{lo:.3}, {hi:.3}]"),

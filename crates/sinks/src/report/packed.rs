@@ -6,9 +6,9 @@ use std::path::Path;
 
 use serde::{Serialize, Serializer};
 
-use super::links::Way;
 use super::run::{ReportedRun, records};
 use crate::columns::{COLUMNS, Cell, Kind};
+use crate::links::Way;
 use crate::record::Record;
 
 /// A column with a cell for each record.

@@ -5,14 +5,14 @@ use serde_json::Value;
 use std::path::Path;
 
 use super::packed::{Packed, packed};
-use super::run::ReportedRun;
+use super::run::{ReportedProfile, ReportedRun, SummarisedRun};
 use super::summary::Summary;
 
 const FRAME: &str = include_str!("page/frame.html");
 const STYLE: &str = include_str!("page/style.css");
 
 /// In the order in which they need each other.
-const SCRIPTS: [&str; 14] = [
+const SCRIPTS: [&str; 16] = [
     include_str!("page/data.js"),
     include_str!("page/element.js"),
     include_str!("page/figures.js"),
@@ -25,14 +25,17 @@ const SCRIPTS: [&str; 14] = [
     include_str!("page/sizes.js"),
     include_str!("page/accuracy.js"),
     include_str!("page/groups.js"),
+    include_str!("page/clocks.js"),
+    include_str!("page/calibration.js"),
     include_str!("page/machine.js"),
     include_str!("page/table.js"),
 ];
 
 /// The page as it lies in a folder.
-pub(super) fn html(runs: &[ReportedRun], folder: &Path) -> Result<String, String> {
-    let data =
-        Data { summary: Summary::of(runs), runs: runs.iter().map(Facts::of).collect(), columns: packed(runs, folder) };
+pub(super) fn html(runs: &[ReportedRun], profiles: &[ReportedProfile], folder: &Path) -> Result<String, String> {
+    let summarised: Vec<SummarisedRun> = runs.iter().map(SummarisedRun::from).collect();
+    let summary = Summary::of(&summarised);
+    let data = Data { summary, runs: runs.iter().map(Facts::of).collect(), profiles, columns: packed(runs, folder) };
     let json = serde_json::to_string(&data).map_err(|cause| cause.to_string())?;
     // These occur in strings only, where an escape means the same, and nothing can end the script element early.
     let json = json.replace('<', r"\u003c").replace('>', r"\u003e").replace('&', r"\u0026");
@@ -46,6 +49,7 @@ pub(super) fn html(runs: &[ReportedRun], folder: &Path) -> Result<String, String
 struct Data<'a> {
     summary: Summary<'a>,
     runs: Vec<Facts<'a>>,
+    profiles: &'a [ReportedProfile],
     columns: Vec<Packed<'a>>,
 }
 

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use calorimeter_case::record::{Record, SuiteSpeedup};
+use serde::Serialize;
 
-use crate::ReadBack;
+use crate::journal::Header;
+use crate::{Brief, ReadBack};
 
 /// A run to report.
 #[derive(Clone, Debug)]
@@ -17,6 +19,35 @@ pub struct ReportedRun {
     pub read: ReadBack,
     /// The speed-ups of each recipe over all shapes.
     pub means: Vec<Mean>,
+}
+
+/// The profile of a calibrated machine, to show beside runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReportedProfile {
+    /// As the user named it.
+    pub name: String,
+    /// What its file holds.
+    pub profile: serde_json::Value,
+}
+
+/// A run of which no more is reported than its summary.
+#[derive(Clone, Debug)]
+pub struct SummarisedRun {
+    /// As the user named it.
+    pub name: String,
+    /// Where it comes from; a Parquet file that lies alone does not tell.
+    pub header: Option<Header>,
+    /// What its summary needs of each case.
+    pub cases: Vec<Brief>,
+    /// The speed-ups of each recipe over all shapes.
+    pub means: Vec<Mean>,
+}
+
+impl From<&ReportedRun> for SummarisedRun {
+    fn from(ReportedRun { name, read, means, .. }: &ReportedRun) -> Self {
+        let cases = read.records.iter().map(Brief::from).collect();
+        Self { name: name.clone(), header: read.header.clone(), cases, means: means.clone() }
+    }
 }
 
 /// Speed-ups together, and whose they are.

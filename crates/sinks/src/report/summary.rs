@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::run::{Mean, ReportedRun, records};
-use crate::Status;
-use crate::causes::{causes, warnings};
-use crate::record::{Record, SuiteSpeedup};
+use super::run::{Mean, SummarisedRun};
+use crate::causes::{causes_of, counted};
+use crate::record::SuiteSpeedup;
+use crate::{Brief, Status};
 
 /// What a reader should know before anything else.
 #[derive(Serialize)]
@@ -50,16 +50,18 @@ pub(super) struct CauseLine<'a> {
 const EXAMPLES: usize = 3;
 
 impl<'a> Summary<'a> {
-    pub(super) fn of(runs: &'a [ReportedRun]) -> Self {
-        let ended = |status| records(runs).filter(|record| record.outcome.status == status).count();
+    pub(super) fn of(runs: &'a [SummarisedRun]) -> Self {
+        let briefs = || runs.iter().flat_map(|run| &run.cases);
+        let ended = |status| briefs().filter(|brief| brief.status == status).count();
         let statuses = Status::ALL.map(|status| (status, ended(status)));
         let mut first = 0;
         let mut means = Vec::new();
         for (place, run) in runs.iter().enumerate() {
-            means.extend(run.means.iter().filter_map(|mean| line(place, mean, &run.read.records, first)));
-            first += run.read.records.len();
+            means.extend(run.means.iter().filter_map(|mean| line(place, mean, &run.cases, first)));
+            first += run.cases.len();
         }
-        let causes = causes(records(runs)).into_iter().map(|cause| CauseLine {
+        let ends = briefs().map(|brief| (brief.status, brief.reason.as_deref().unwrap_or_default(), &*brief.id));
+        let causes = causes_of(ends).into_iter().map(|cause| CauseLine {
             status: cause.status,
             reason: cause.reason,
             cases: cause.ids.len(),
@@ -70,25 +72,21 @@ impl<'a> Summary<'a> {
             statuses: statuses.into_iter().filter(|(_, count)| *count > 0).collect(),
             means,
             causes: causes.collect(),
-            warnings: warnings(records(runs)),
+            warnings: counted(briefs().flat_map(|brief| &brief.warnings)),
         }
     }
 }
 
 /// Where `first` is the place of the run's first record.
-fn line<'a>(run: usize, mean: &'a Mean, records: &'a [Record], first: usize) -> Option<MeanLine<'a>> {
-    let of = mean.of.iter().filter_map(|&place| {
-        let record = records.get(place)?;
-        let ratio = record.speedup.as_ref()?.ratio;
-        let Record { case, .. } = record;
-        Some(Extreme { row: first + place, id: &case.id, shape: case.shape.to_string(), ratio })
-    });
-    let mut of: Vec<Extreme> = of.collect();
-    of.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
-    let best = of.pop()?;
-    let worst = match of.into_iter().next() {
-        Some(worst) => worst,
-        None => Extreme { shape: best.shape.clone(), ..best },
+fn line<'a>(run: usize, mean: &'a Mean, cases: &'a [Brief], first: usize) -> Option<MeanLine<'a>> {
+    let ratio = |place: usize| cases.get(place)?.speedup;
+    // Of equal ones the later is the best and the earlier the worst.
+    let by_ratio = |one: &&usize, other: &&usize| ratio(**one).unwrap_or(0.0).total_cmp(&ratio(**other).unwrap_or(0.0));
+    let extreme = |place: &usize| {
+        let case = cases.get(*place)?;
+        Some(Extreme { row: first + place, id: &case.id, shape: case.shape.to_string(), ratio: case.speedup? })
     };
+    let best = extreme(mean.of.iter().max_by(by_ratio)?)?;
+    let worst = extreme(mean.of.iter().min_by(by_ratio)?)?;
     Some(MeanLine { run, together: &mean.together, best, worst })
 }

@@ -35,10 +35,12 @@ impl Sink for Csv {
 
 // The crate `csv` cannot tell an empty text from no cell, so the lines are written here.
 
-/// All [columns](COLUMNS) but the windows, which would be nine tenths of the file: Parquet and the journal have them.
+/// All [columns](COLUMNS) but lists of times, which would be nine tenths of the file: Parquet and the journal have them.
 fn columns() -> impl Iterator<Item = &'static RecordColumn> {
-    COLUMNS.iter().filter(|column| column.name != "windows")
+    COLUMNS.iter().filter(|column| !LISTS.contains(&column.name))
 }
+
+const LISTS: [&str; 3] = ["windows", "of_processes_ns", "of_places_ns"];
 
 fn head() -> String {
     columns().map(|column| column.name).collect::<Vec<_>>().join(",") + "\n"

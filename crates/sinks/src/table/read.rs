@@ -1,4 +1,4 @@
-//! Records read back from a Parquet file: what identifies a case, how it ended, its times and its accuracy.
+//! Records read back from a Parquet file: what identifies a case, how it ended, and the figures that reports and comparisons show.
 
 use polars::prelude::{AnyValue, DataFrame, ParquetReader, PolarsResult, SerReader};
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use crate::columns::{COLUMNS, RecordColumn};
 use crate::record::{Accuracy, Record};
 
 /// Fields that stand in the table as they do in the record; a field of the accuracy does, too.
-const AS_THEY_ARE: [&str; 19] = [
+const AS_THEY_ARE: &[&str] = &[
     "id",
     "mode",
     "name",
@@ -30,7 +30,38 @@ const AS_THEY_ARE: [&str; 19] = [
     "converged",
     "held_back",
     "in_turns_ns.median",
+    "clock_mhz",
+    "flops",
+    "bytes",
+    "scaling",
+    "implied",
+    "kernel_launches",
+    "fusion_state",
+    "speedup.vs",
+    "speedup.ratio",
+    "speedup.lo",
+    "speedup.hi",
+    "speedup.verdict",
+    "tflops",
+    "gbps",
+    "roofline.bound",
+    "roofline.percent",
+    "roofline.against",
+    "roofline.compute_percent",
+    "roofline.memory_percent",
+    "weight_bytes",
+    "baseline_weight_bytes",
+    "peak_bytes",
+    "telemetry.joules",
+    "trace",
+    "memory_profile",
 ];
+
+/// Of the samples of sensors the table has the middle.
+const SAMPLES: &str = "telemetry.samples.";
+
+/// Lists of times, which stand in the table as one text.
+const LISTS: [&str; 2] = ["of_processes_ns", "of_places_ns"];
 
 /// The records of a Parquet file of ours, as far as it holds them.
 pub fn read_records(path: &Path) -> Result<Vec<Record>, SinkError> {
@@ -48,15 +79,26 @@ pub fn read_records(path: &Path) -> Result<Vec<Record>, SinkError> {
 
 fn is_read(column: &RecordColumn) -> bool {
     let of_accuracy = Accuracy::COLUMNS.iter().any(|known| known.name == column.name);
-    AS_THEY_ARE.contains(&column.field) || column.field.starts_with("time_ns.") || column.name == "shape" || of_accuracy
+    AS_THEY_ARE.contains(&column.field)
+        || column.field.starts_with("time_ns.")
+        || column.name == "shape"
+        || LISTS.contains(&column.name)
+        || column.field.starts_with(SAMPLES)
+        || of_accuracy
 }
 
 /// The fields of a record, as its JSON has them.
 fn fields(frame: &DataFrame, columns: &[&RecordColumn], row: usize) -> PolarsResult<Map<String, Value>> {
-    let mut fields = Map::new();
+    let (mut fields, mut sample) = (Map::new(), Map::new());
     for column in columns {
-        let value = match frame.column(column.name)?.get(row)? {
+        let cells = match frame.column(column.name) {
+            // Tables of early versions are without them.
+            Err(_) if LISTS.contains(&column.name) => continue,
+            cells => cells?,
+        };
+        let value = match cells.get(row)? {
             AnyValue::String(text) if column.name == "shape" => axes(text),
+            AnyValue::String(text) if LISTS.contains(&column.name) => times(text),
             AnyValue::String(text) => text.into(),
             AnyValue::StringOwned(text) => text.as_str().into(),
             AnyValue::UInt64(count) => count.into(),
@@ -64,12 +106,36 @@ fn fields(frame: &DataFrame, columns: &[&RecordColumn], row: usize) -> PolarsRes
             AnyValue::Boolean(flag) => flag.into(),
             _ => continue,
         };
+        if let Some(figure) = column.field.strip_prefix(SAMPLES) {
+            sample.insert(figure.to_owned(), of_sample(figure, value));
+            continue;
+        }
         match column.field.split_once('.') {
             None => drop(fields.insert(column.field.to_owned(), value)),
             Some((facet, field)) => fields.entry(facet).or_insert_with(|| Map::new().into())[field] = value,
         }
     }
+    if !sample.is_empty() || fields.contains_key("telemetry") {
+        sample.insert("round".into(), 0.into());
+        let telemetry = fields.entry("telemetry").or_insert_with(|| Map::new().into());
+        telemetry["source"] = Value::String(String::new());
+        telemetry["samples"] = Value::Array(vec![sample.into()]);
+    }
     Ok(fields)
+}
+
+/// A figure of a sample as its JSON has it: clocks are whole, and reasons a list.
+fn of_sample(figure: &str, value: Value) -> Value {
+    match (figure, value.as_f64()) {
+        ("clock_mhz" | "memory_clock_mhz", Some(megahertz)) => (megahertz.round() as u64).into(),
+        ("throttle", _) => value.as_str().unwrap_or_default().split(", ").collect::<Vec<_>>().into(),
+        _ => value,
+    }
+}
+
+/// The times of `1040.5;960`.
+fn times(text: &str) -> Value {
+    text.split(';').filter_map(|time| time.parse::<f64>().ok()).collect::<Vec<_>>().into()
 }
 
 /// The axes of `m1024-k512-n256` as an object.

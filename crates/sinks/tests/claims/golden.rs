@@ -80,7 +80,8 @@ fn the_torchao_sink_writes_one_file_per_mode_named_by_the_local_start() {
     records[9].case.workload = "linear_forward".into();
     let written = write_all(&run(dir.path(), records));
     let file = |mode: &str| dir.path().join("out").join(mode).join("results_09032026_070501.csv");
-    assert_eq!(written.paths[written.paths.len() - 2..], [file("inference"), file("training")]);
+    let index = dir.path().join("index.html");
+    assert_eq!(written.paths[written.paths.len() - 3..], [file("inference"), file("training"), index]);
     let lines = |path| fs::read_to_string(path).unwrap().lines().count();
     assert_eq!((lines(file("inference")), lines(file("training"))), (5, 2));
 }

@@ -1,8 +1,8 @@
 //! What the journal keeps, and what it refuses.
 
 use crate::samples::{bare, full, header, resumed, slim, summary};
-use calorimeter_sinks::SinkError;
 use calorimeter_sinks::journal::{self, Followed, Follower, JOURNAL_FILE, Journal, JournalWarning};
+use calorimeter_sinks::{Brief, Record, SinkError, Status};
 use std::error::Error;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -62,6 +62,22 @@ fn a_journal_cut_anywhere_loses_at_most_its_last_record() {
         assert_eq!(read.records.len(), kept.len() + 1, "{length}");
         assert_eq!((read.resumed.len(), read.summary, read.warnings.len()), (1, None, 0), "{length}");
     }
+}
+
+#[test]
+fn what_summaries_need_is_the_same_whether_it_is_read_from_lines_or_made_from_records() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = Journal::create(dir.path(), &header()).unwrap();
+    // The later record of a case counts, and keeps the place of the first.
+    for record in [bare("a"), full("b"), Record::without_time(bare("c").case, Status::Failed, "a reason"), full("a")] {
+        journal.append(&record).unwrap();
+    }
+    drop(journal);
+    let records = journal::read(dir.path()).unwrap().records;
+    let briefs: Vec<Brief> = records.iter().map(Brief::from).collect();
+    assert_eq!(journal::read_briefs(dir.path()).unwrap().records, briefs);
+    assert!(briefs[0].speedup.is_some() && briefs[2].reason.as_deref() == Some("a reason"));
+    assert!(briefs.iter().any(|brief| !brief.warnings.is_empty()));
 }
 
 #[test]

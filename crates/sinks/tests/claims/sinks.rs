@@ -14,7 +14,7 @@ fn one_failing_sink_does_not_take_the_others_with_it() {
     run.header.started = "yesterday".into();
     run.records[0].case.implied = false;
     let written = write_all(&run);
-    let others: &[&str] = if cfg!(feature = "tables") { &["results.parquet"] } else { &[] };
+    let others: &[&str] = if cfg!(feature = "tables") { &["results.parquet", "index.html"] } else { &["index.html"] };
     assert_eq!(written.paths, others.iter().map(|name| dir.path().join(name)).collect::<Vec<_>>());
     let errors: Vec<String> = written.errors.iter().map(ToString::to_string).collect();
     assert!(errors[0].contains("results.csv"), "{errors:?}");

@@ -21,7 +21,8 @@ fn a_csv_gives_back_every_cell() {
     assert!(written.errors.is_empty(), "{:?}", written.errors);
     assert_eq!(written.paths[0], dir.path().join("results.csv"));
     let mut reader = csv::Reader::from_path(&written.paths[0]).unwrap();
-    let columns = || COLUMNS.iter().filter(|column| column.name != "windows");
+    let lists = ["windows", "of_processes_ns", "of_places_ns"];
+    let columns = || COLUMNS.iter().filter(|column| !lists.contains(&column.name));
     let names: Vec<&str> = columns().map(|column| column.name).collect();
     assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), names);
     let lines: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
@@ -46,10 +47,27 @@ fn parquet_holds_the_same_table_as_the_records() {
     let unmeasured = Case { sparsity: None, flops: None, compile_mode: None, ..stays_home("b").case };
     let records = vec![stays_home("a"), Record::new(unmeasured, Status::Timeout), stays_home("c")];
     let written = write_all(&run(dir.path(), records.clone()));
-    assert_eq!(written.paths, [dir.path().join("results.csv"), dir.path().join("results.parquet")]);
+    let files = ["results.csv", "results.parquet", "index.html"].map(|name| dir.path().join(name));
+    assert_eq!(written.paths, files);
     let frame = table::data_frame(&records).unwrap();
     let parquet = ParquetReader::new(fs::File::open(&written.paths[1]).unwrap()).finish().unwrap();
     assert!(parquet.equals_missing(&frame), "{parquet}");
+}
+
+#[cfg(feature = "tables")]
+#[test]
+fn what_each_process_found_is_read_back_from_parquet_to_the_last_digit() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut several = stays_home("a");
+    let single = Record::new(stays_home("b").case, Status::Failed);
+    several.time.of_processes_ns = vec![1040.125, 0.1 + 0.2, 1e9];
+    several.time.of_places_ns = vec![17.0, 1.0 / 3.0];
+    let written = write_all(&run(dir.path(), vec![several.clone(), single]));
+    assert!(written.errors.is_empty(), "{:?}", written.errors);
+    let read = table::read_records(&dir.path().join("results.parquet")).unwrap();
+    assert_eq!(read[0].time.of_processes_ns, several.time.of_processes_ns);
+    assert_eq!(read[0].time.of_places_ns, several.time.of_places_ns);
+    assert!(read[1].time.of_processes_ns.is_empty() && read[1].time.of_places_ns.is_empty());
 }
 
 #[test]

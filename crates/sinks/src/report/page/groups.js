@@ -81,9 +81,9 @@ function fusion() {
         const state = told.length === 0 ? (measured.length ? unfused : distinct(group, (row) => get("status", row)).join(", "))
           : `fused in ${count(told.filter((state) => state === "fused").length)} of ${count(told.length)}`;
         return [name, count(group.length), state, several(measured, "kernel_launches", (value) => digits(value, 3)),
-          meanOf(positive(measured, "speedup")), possible.length ? times(geometricMean(possible)) : ""];
+          several(group, "unfused_bytes", bytes), several(group, "fused_bytes", bytes), meanOf(positive(measured, "speedup")), possible.length ? times(geometricMean(possible)) : ""];
       });
-      place.replaceChildren(table([["pattern, kernels", "text"], ["cases"], ["state", "text"], ["kernels in a pass"], ["speed-up", "text"], ["bytes allow"]], lines, { class: "bars" }));
+      place.replaceChildren(table([["pattern, kernels", "text"], ["cases"], ["state", "text"], ["kernels in a pass"], ["bytes unfused"], ["bytes fused"], ["speed-up", "text"], ["bytes allow"]], lines, { class: "bars" }));
     },
   });
 }

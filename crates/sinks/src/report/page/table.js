@@ -90,6 +90,8 @@ memory();
 operators();
 training();
 fusion();
+clocks();
+calibration();
 casesTable();
 failureSection();
 machineSection();

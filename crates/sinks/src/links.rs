@@ -1,37 +1,41 @@
-//! Where files of a run lie, seen from the page.
+//! Where files of a run lie, seen from a page.
 
 use std::path::{Component, Path, PathBuf};
 
 /// The way from one folder to another, for files that lie in it.
-pub(super) struct Way {
+pub(crate) struct Way {
     /// The folder, and how the page calls it; nothing where one of them is not there.
     found: Option<(PathBuf, String)>,
 }
 
 impl Way {
-    pub(super) fn from_to(page: &Path, run: &Path) -> Self {
+    pub(crate) fn from_to(page: &Path, run: &Path) -> Self {
         let found = page.canonicalize().and_then(|page| Ok((page, run.canonicalize()?))).ok();
-        Self { found: found.map(|(page, run)| (run.clone(), relative(&page, &run))) }
+        Self { found: found.map(|(page, run)| (run.clone(), folder(&relative(&page, &run)))) }
     }
 
     /// The address of a file in that folder, if it is there. The name comes from a record, so it leads nowhere else.
-    pub(super) fn to(&self, name: &Path) -> Option<String> {
+    pub(crate) fn to(&self, name: &Path) -> Option<String> {
         let (run, way) = self.found.as_ref()?;
         let inside = name.components().all(|part| matches!(part, Component::Normal(_)));
         (inside && run.join(name).is_file()).then(|| format!("{way}{}", encoded(name)))
     }
 }
 
-/// With a slash at its end, unless it is empty.
-fn relative(from: &Path, to: &Path) -> String {
+/// The way from one folder to a place, both of them whole.
+pub(crate) fn relative(from: &Path, to: &Path) -> PathBuf {
     let shared = from.components().zip(to.components()).take_while(|(one, other)| one == other).count();
-    let up = "../".repeat(from.components().count() - shared);
-    let down: PathBuf = to.components().skip(shared).collect();
-    if down.as_os_str().is_empty() { up } else { format!("{up}{}/", encoded(&down)) }
+    let up = from.components().skip(shared).map(|_| Component::ParentDir);
+    up.chain(to.components().skip(shared)).collect()
+}
+
+/// With a slash at its end, unless it is empty.
+fn folder(way: &Path) -> String {
+    if way.as_os_str().is_empty() { String::new() } else { format!("{}/", encoded(way)) }
 }
 
 /// What means something in an address is spelled out; a colon, too, so that nothing becomes a scheme.
-fn encoded(path: &Path) -> String {
+pub(crate) fn encoded(path: &Path) -> String {
     let parts: Vec<String> = path.components().map(encoded_part).collect();
     parts.join("/")
 }

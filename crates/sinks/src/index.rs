@@ -1,0 +1,259 @@
+//! `index.html`: the page in the folder of a run that leads to every file that was written of it.
+//!
+//! What it shows lies in it as data, too, so that a file that is made later can be added without reading the run again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use calorimeter_case::record::{Record, Status};
+use serde::{Deserialize, Serialize};
+
+use crate::journal::{JOURNAL_FILE, count_by_status};
+use crate::links::{encoded, relative};
+use crate::{Run, SinkError, atomic};
+
+/// The name of the page in the folder of its run.
+pub const INDEX_FILE: &str = "index.html";
+
+/// What the page shows.
+#[derive(Serialize, Deserialize)]
+struct Index {
+    run: String,
+    started: String,
+    counts: Vec<(Status, u64)>,
+    files: Vec<Linked>,
+}
+
+/// A file of the run.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+struct Linked {
+    group: Group,
+    /// Seen from the page.
+    way: PathBuf,
+    /// What it is, or of which case.
+    said: String,
+}
+
+/// What belongs together, in the order in which it is shown.
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Group {
+    /// What was made later, for people.
+    Report,
+    /// The journal, and the tables that follow from it.
+    Result,
+    Trace,
+    Memory,
+}
+
+impl Group {
+    const ALL: [Self; 4] = [Self::Report, Self::Result, Self::Trace, Self::Memory];
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Report => "Reports",
+            Self::Result => "Results",
+            Self::Trace => "Traces",
+            Self::Memory => "Memory",
+        }
+    }
+}
+
+/// What the files of ours are; those of other programs say it by their names.
+const KNOWN: [(&str, &str); 3] = [
+    (JOURNAL_FILE, "every record as it was measured: all other files follow from it"),
+    ("results.csv", "a table of all cases"),
+    ("results.parquet", "the same with types, and with windows"),
+];
+
+/// Writes the page of a run whose derived files are these. Files that were added to an earlier page stay on it.
+pub(crate) fn write(run: &Run, derived: &[PathBuf]) -> Result<PathBuf, SinkError> {
+    let path = run.dir.join(INDEX_FILE);
+    let dir = run.dir.canonicalize().map_err(|cause| SinkError::write(&path, cause))?;
+    let mut files: Vec<Linked> = known(&path)?.into_iter().flat_map(|known| known.files).collect();
+    files.retain(|file| file.group == Group::Report && dir.join(&file.way).is_file());
+    let journal = run.dir.join(JOURNAL_FILE);
+    files.extend([journal].iter().chain(derived).filter_map(|file| linked(&dir, file, Group::Result)));
+    files.extend(run.records.iter().flat_map(|record| of_case(&dir, record)));
+    let index = Index {
+        run: run.header.run_id.clone(),
+        started: run.header.started.clone(),
+        counts: count_by_status(&run.records).into_iter().collect(),
+        files,
+    };
+    atomic::write(&path, index.html(&path)?.as_bytes())?;
+    Ok(path)
+}
+
+/// Adds files that were made later to the page of a run, and says where that is; nothing where the folder has none.
+pub fn add(dir: &Path, made: &[PathBuf]) -> Result<Option<PathBuf>, SinkError> {
+    let path = dir.join(INDEX_FILE);
+    let Some(mut index) = known(&path)? else { return Ok(None) };
+    let dir = dir.canonicalize().map_err(|cause| SinkError::write(&path, cause))?;
+    for file in made.iter().filter_map(|file| linked(&dir, file, Group::Report)) {
+        if !index.files.contains(&file) {
+            index.files.push(file);
+        }
+    }
+    atomic::write(&path, index.html(&path)?.as_bytes())?;
+    Ok(Some(path))
+}
+
+const BEFORE_DATA: &str = "<script type=\"application/json\" id=\"files\">";
+const AFTER_DATA: &str = "</script>";
+
+/// What the page shows that is there.
+fn known(path: &Path) -> Result<Option<Index>, SinkError> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let html = fs::read_to_string(path).map_err(|cause| SinkError::Read { path: path.to_owned(), cause })?;
+    let data = html.split_once(BEFORE_DATA).and_then(|(_, rest)| Some(rest.split_once(AFTER_DATA)?.0));
+    let index = data.and_then(|data| serde_json::from_str(data).ok());
+    index.map(Some).ok_or_else(|| SinkError::NotOurIndex { path: path.to_owned() })
+}
+
+/// A file as the page shows it, if it is there.
+fn linked(dir: &Path, file: &Path, group: Group) -> Option<Linked> {
+    let whole = file.canonicalize().ok().filter(|file| file.is_file())?;
+    let way = relative(dir, &whole);
+    let said = KNOWN.iter().find(|(name, _)| way == Path::new(name)).map_or("", |(_, said)| said);
+    Some(Linked { group, way, said: said.into() })
+}
+
+/// The trace of a case and the files of its memory.
+fn of_case(dir: &Path, record: &Record) -> Vec<Linked> {
+    let inside = |file: PathBuf, group| {
+        // The name comes from a record, so it leads nowhere else.
+        let link =
+            linked(dir, &file, group).filter(|link| dir.join(&link.way).starts_with(dir) && !link.is_outside())?;
+        Some(Linked { said: record.case.id.to_string(), ..link })
+    };
+    let trace = record.profile.trace.iter().filter_map(|trace| inside(dir.join(trace), Group::Trace));
+    let memory = record.footprint.memory_profile.iter().flat_map(|folder| {
+        let mut files: Vec<PathBuf> =
+            fs::read_dir(dir.join(folder)).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        files.sort_unstable();
+        files.into_iter().filter_map(|file| inside(file, Group::Memory))
+    });
+    trace.chain(memory).collect()
+}
+
+/// A list as long as this is folded.
+const LONG: usize = 40;
+
+impl Index {
+    fn html(&self, path: &Path) -> Result<String, SinkError> {
+        let data = serde_json::to_string(self).map_err(|cause| SinkError::format(path, cause))?;
+        // These occur in strings only, where an escape means the same, and nothing can end the element early.
+        let data = data.replace('<', r"\u003c").replace('>', r"\u003e").replace('&', r"\u0026");
+        let counts: Vec<String> = self.counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+        let groups: String = Group::ALL.into_iter().map(|group| self.group(group)).collect();
+        let (run, started) = (escaped(&self.run), escaped(&self.started));
+        Ok(format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+             <title>Calorimeter run {run}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+             <h1>Calorimeter run {run}</h1>\n<p>Started {started}. {} cases: {}.</p>\n<main>\n{groups}</main>\n\
+             {BEFORE_DATA}{data}{AFTER_DATA}\n</body>\n</html>\n",
+            self.counts.iter().map(|(_, count)| count).sum::<u64>(),
+            counts.join(", "),
+        ))
+    }
+
+    fn group(&self, group: Group) -> String {
+        let files: Vec<String> = self.files.iter().filter(|file| file.group == group).map(Linked::html).collect();
+        let list = format!("<ul>\n{}</ul>\n", files.concat());
+        match files.len() {
+            0 => String::new(),
+            1..=LONG => format!("<h2>{}</h2>\n{list}", group.title()),
+            many => format!("<h2>{}</h2>\n<details><summary>{many} files</summary>\n{list}</details>\n", group.title()),
+        }
+    }
+}
+
+impl Linked {
+    fn is_outside(&self) -> bool {
+        self.way.starts_with("..") || self.way.is_absolute()
+    }
+
+    fn html(&self) -> String {
+        let (address, name, said) = (encoded(&self.way), escaped(&self.way.to_string_lossy()), escaped(&self.said));
+        let said = if said.is_empty() { said } else { format!(" <span>{said}</span>") };
+        format!("<li><a href=\"{address}\">{name}</a>{said}</li>\n")
+    }
+}
+
+const STYLE: &str = "
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1.25rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-bottom: .25rem; }
+ul { margin: .25rem 0; padding-left: 1.25rem; } li span { opacity: .75; margin-left: .5rem; }
+";
+
+/// Text of a page.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::Header;
+    use crate::{Case, Stored};
+
+    fn run(dir: &Path) -> Run {
+        let mut record = Record::new(Case { id: "a/<b>".into(), ..Case::default() }, Status::Ok);
+        record.profile.trace = Some("traces/a.json".into());
+        record.footprint.memory_profile = Some("memory/a".into());
+        let mut hostile = Record::new(Case { id: "c".into(), ..Case::default() }, Status::Failed);
+        hostile.profile.trace = Some("../secret".into());
+        let header = Header { run_id: "r\"1</script>".into(), started: "now".into(), ..Header::default() };
+        let records = vec![record, hostile];
+        Run { dir: dir.into(), output_dir: dir.into(), header, records, stored: Stored::default() }
+    }
+
+    #[test]
+    fn the_page_leads_to_every_file_and_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("run");
+        let odd = "odd <name>&\"#%.csv";
+        let files =
+            ["secret", "run/journal.jsonl", "run/traces/a.json", "run/memory/a/memory.html", "run/report.html", odd];
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        }
+        let outside = folder.path().join(odd);
+        let path = write(&run(&dir), &[outside.clone(), dir.join("not-there.csv")]).unwrap();
+        let html = fs::read_to_string(&path).unwrap();
+        let addresses: Vec<&str> = html.split("href=\"").skip(1).map(|rest| rest.split_once('"').unwrap().0).collect();
+        let expected =
+            ["journal.jsonl", "../odd%20%3Cname%3E%26%22%23%25.csv", "traces/a.json", "memory/a/memory.html"];
+        assert_eq!(addresses, expected);
+        assert!(html.contains("<h1>Calorimeter run r&quot;1&lt;/script&gt;</h1>"), "{html}");
+        assert!(html.contains("<span>a/&lt;b&gt;</span>") && html.contains("2 cases: 1 ok, 1 failed"), "{html}");
+        assert_eq!(html.matches("</script>").count(), 1);
+
+        assert_eq!(add(&dir, &[dir.join("report.html")]).unwrap().as_deref(), Some(path.as_path()));
+        add(&dir, &[dir.join("report.html")]).unwrap();
+        // What was added stays when the run is rendered again.
+        write(&run(&dir), &[outside]).unwrap();
+        let html = fs::read_to_string(&path).unwrap();
+        assert_eq!(html.matches("href=\"report.html\"").count(), 1, "{html}");
+        assert_eq!(html.matches("href=").count(), 5);
+    }
+
+    #[test]
+    fn a_page_of_somebody_else_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(add(folder.path(), &[]).unwrap(), None);
+        fs::write(folder.path().join(INDEX_FILE), "<h1>mine</h1>").unwrap();
+        for error in [add(folder.path(), &[]).unwrap_err(), write(&run(folder.path()), &[]).unwrap_err()] {
+            assert!(error.to_string().contains("was not written by calorimeter"), "{error}");
+        }
+    }
+}

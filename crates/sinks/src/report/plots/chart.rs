@@ -1,0 +1,218 @@
+//! Points, lines and intervals over two axes.
+
+use plotters::chart::{ChartBuilder, ChartContext};
+use plotters::coord::cartesian::Cartesian2d;
+use plotters::element::{DashedPathElement, EmptyElement, PathElement, Polygon, Text};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, RGBColor, ShapeStyle};
+use plotters_backend::DrawingBackend;
+
+use super::axis::{Axis, Scale};
+use super::palette::{FAINT, GROUND, INK, Look, RULE};
+use super::sheet::{Area, Failed, TEXT, TITLE, shortened, style, text, width};
+
+const WIDTH: u32 = 1200;
+const HEIGHT: u32 = 680;
+/// A line of the legend.
+const LINE: u32 = 22;
+const MARGIN: u32 = 16;
+
+/// Points over two axes.
+pub(super) struct Chart {
+    pub(super) title: String,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    pub(super) series: Vec<Series>,
+    pub(super) rules: Vec<Rule>,
+    /// Whether points of a series are joined.
+    pub(super) is_joined: bool,
+}
+
+/// Points of one look.
+#[derive(Clone)]
+pub(super) struct Series {
+    pub(super) name: String,
+    pub(super) look: Look,
+    pub(super) points: Vec<Point>,
+    pub(super) weight: Weight,
+}
+
+/// How much a series stands out.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Weight {
+    /// One of very many: without a line in the legend.
+    Faded,
+    Plain,
+    Large,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Point {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    /// The ends of its interval.
+    pub(super) bounds: Option<(f64, f64)>,
+}
+
+/// A line that is no series: a roof, a front.
+pub(super) struct Rule {
+    pub(super) corners: Vec<(f64, f64)>,
+    /// What stands at its end.
+    pub(super) name: Option<String>,
+    pub(super) is_dashed: bool,
+}
+
+impl Chart {
+    pub(super) fn size(&self) -> (u32, u32) {
+        (WIDTH, HEIGHT + self.legend_lines() as u32 * LINE + MARGIN)
+    }
+
+    pub(super) fn draw<B: DrawingBackend>(&self, area: &Area<B>) -> Result<(), Failed>
+    where
+        B::ErrorType: 'static,
+    {
+        let (upper, lower) = area.split_vertically(HEIGHT);
+        text(area, &self.title, (MARGIN as i32, 12), (TITLE, INK), (HPos::Left, VPos::Top))?;
+        let points = || self.series.iter().flat_map(|series| &series.points);
+        let xs = self.x.scale(points().map(|point| point.x), 10);
+        let of_y = points().flat_map(|point| {
+            let (lo, hi) = point.bounds.unwrap_or((point.y, point.y));
+            [lo, hi]
+        });
+        let ys = self.y.scale(of_y, 8);
+        let widest = ys.written(self.y.text).iter().map(|said| width(said, TEXT)).max().unwrap_or(0);
+        let mut drawn = ChartBuilder::on(&upper)
+            .margin(MARGIN)
+            .margin_top(68)
+            .margin_right(40)
+            .x_label_area_size(56)
+            .y_label_area_size(widest + 14)
+            .build_cartesian_2d(xs.clone(), ys.clone())?;
+        drawn
+            .configure_mesh()
+            .light_line_style(RULE)
+            .bold_line_style(RULE)
+            .axis_style(FAINT)
+            .label_style(style(TEXT, FAINT))
+            .axis_desc_style(style(TEXT, INK))
+            .x_label_formatter(&|value| (self.x.text)(*value))
+            .y_label_formatter(&|value| (self.y.text)(*value))
+            .x_desc(&self.x.label)
+            .draw()?;
+        // Upright, so that it can be read.
+        text(area, &self.y.label, (MARGIN as i32, 44), (TEXT, INK), (HPos::Left, VPos::Top))?;
+        for rule in &self.rules {
+            rule.draw(&mut drawn, (&xs, &ys))?;
+        }
+        let size = match points().count() {
+            2001.. => 2.5,
+            301.. => 3.5,
+            _ => 5.0,
+        };
+        for series in &self.series {
+            series.draw(&mut drawn, self.is_joined, size)?;
+        }
+        self.draw_legend(&lower)
+    }
+
+    fn named(&self) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(|series| series.weight != Weight::Faded)
+    }
+
+    /// How many series stand beside one another in the legend, and in how many lines.
+    fn legend_columns(&self) -> usize {
+        let widest = self.named().map(|series| width(&shortened(&series.name, LETTERS), TEXT)).max().unwrap_or(0);
+        ((WIDTH - 2 * MARGIN) / (widest + 44)).max(1) as usize
+    }
+
+    fn legend_lines(&self) -> usize {
+        self.named().count().min(MOST_NAMED).div_ceil(self.legend_columns())
+    }
+
+    fn draw_legend<B: DrawingBackend>(&self, area: &Area<B>) -> Result<(), Failed>
+    where
+        B::ErrorType: 'static,
+    {
+        let columns = self.legend_columns();
+        let column = (WIDTH - 2 * MARGIN) as usize / columns;
+        let all = self.named().count();
+        for (place, series) in self.named().take(MOST_NAMED).enumerate() {
+            let (x, y) =
+                (MARGIN as usize + place % columns * column, place / columns * LINE as usize + LINE as usize / 2);
+            let at = (x as i32 + 8, y as i32);
+            let (name, last) = (shortened(&series.name, LETTERS), place + 1 == MOST_NAMED && all > MOST_NAMED);
+            let name = if last { format!("and {} more", all - place) } else { name };
+            if !last {
+                let around = |(dx, dy): &(i32, i32)| (at.0 + dx, at.1 + dy);
+                let corners: Vec<(i32, i32)> = series.look.corners(5.0).iter().map(around).collect();
+                let (fill, edge) = series.look.styles(0.85);
+                let outline: Vec<(i32, i32)> = corners.iter().chain(&corners[..1]).copied().collect();
+                area.draw(&Polygon::new(corners, fill))?;
+                area.draw(&PathElement::new(outline, edge))?;
+            }
+            text(area, &name, (at.0 + 16, at.1), (TEXT, INK), (HPos::Left, VPos::Center))?;
+        }
+        Ok(())
+    }
+}
+
+/// A legend names so many, in so many letters.
+const MOST_NAMED: usize = 48;
+const LETTERS: usize = 44;
+
+type Drawn<'a, B> = ChartContext<'a, super::sheet::Sheet<B>, Cartesian2d<Scale, Scale>>;
+
+impl Series {
+    fn draw<B: DrawingBackend>(&self, chart: &mut Drawn<'_, B>, is_joined: bool, size: f64) -> Result<(), Failed>
+    where
+        B::ErrorType: 'static,
+    {
+        let Self { look, points, weight, .. } = self;
+        if is_joined && points.len() > 1 {
+            let along: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
+            chart.draw_series([PathElement::new(along, look.colour.stroke_width(2))])?;
+        }
+        let bounds = points.iter().filter_map(|point| Some((point.x, point.bounds?)));
+        let bars = bounds.map(|(x, (lo, hi))| PathElement::new(vec![(x, lo), (x, hi)], look.colour.mix(0.8)));
+        chart.draw_series(bars)?;
+        let size = if *weight == Weight::Large { 8.0 } else { size };
+        let opacity = if *weight == Weight::Faded { 0.3 } else { 0.85 };
+        let corners = look.corners(size);
+        let (fill, edge) = look.styles(opacity);
+        let outline: Vec<(i32, i32)> = corners.iter().chain(&corners[..1]).copied().collect();
+        chart.draw_series(points.iter().map(|point| {
+            EmptyElement::at((point.x, point.y))
+                + Polygon::new(corners.clone(), fill)
+                + PathElement::new(outline.clone(), edge)
+        }))?;
+        Ok(())
+    }
+}
+
+impl Look {
+    /// What fills a form, and what goes around it.
+    fn styles(self, opacity: f64) -> (ShapeStyle, ShapeStyle) {
+        let edge: RGBColor = if self.is_hollow || opacity < 0.5 { self.colour } else { GROUND };
+        let fill = if self.is_hollow { GROUND.to_rgba() } else { self.colour.mix(opacity) };
+        (fill.filled(), edge.mix(opacity).stroke_width(1))
+    }
+}
+
+impl Rule {
+    fn draw<B: DrawingBackend>(&self, chart: &mut Drawn<'_, B>, (xs, ys): (&Scale, &Scale)) -> Result<(), Failed>
+    where
+        B::ErrorType: 'static,
+    {
+        let ink = INK.stroke_width(2);
+        if self.is_dashed {
+            chart.draw_series([DashedPathElement::new(self.corners.clone(), 9, 6, ink)])?;
+        } else {
+            chart.draw_series([PathElement::new(self.corners.clone(), INK.stroke_width(1))])?;
+        }
+        let (Some(name), Some(&(x, y))) = (&self.name, self.corners.last()) else { return Ok(()) };
+        let style = style(TEXT, INK).pos(Pos::new(HPos::Right, VPos::Bottom));
+        let at = (x.clamp(xs.lo, xs.hi), y.clamp(ys.lo, ys.hi));
+        chart.draw_series([EmptyElement::at(at) + Text::new(name.clone(), (-4, -4), style)])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! The figures of the page as files: SVG and PNG of each, for papers and slides. What they show is what the page shows first.
+
+mod accuracy;
+mod axis;
+mod bars;
+mod chart;
+mod clocks;
+mod figures;
+mod fusion;
+mod grid;
+mod heat_map;
+mod memory;
+mod operators;
+mod palette;
+mod picture;
+mod roofline;
+mod rows;
+mod sheet;
+mod sizes;
+mod training;
+
+use std::path::{Path, PathBuf};
+
+use super::run::ReportedRun;
+use crate::{SinkError, atomic};
+use picture::Picture;
+use rows::Rows;
+use sheet::Failed;
+
+/// Draws what the records have figures for, and says where the files are: `NAME.svg` and `NAME.png`.
+pub fn write_plots(runs: &[ReportedRun], dir: &Path) -> Result<Vec<PathBuf>, SinkError> {
+    let mut paths = Vec::new();
+    for (name, picture) in pictures(&Rows::of(runs)) {
+        let mut put = |ending: &str, drawn: Result<Vec<u8>, Failed>| {
+            let path = dir.join(name).with_extension(ending);
+            let bytes = drawn.map_err(|cause| SinkError::format(&path, cause))?;
+            atomic::write(&path, &bytes)?;
+            paths.push(path);
+            Ok(())
+        };
+        put("svg", picture.svg().map(String::into_bytes))?;
+        put("png", picture.png())?;
+    }
+    Ok(paths)
+}
+
+/// Every picture that there is something for, in the order of the page.
+fn pictures(rows: &Rows<'_>) -> Vec<(&'static str, Picture)> {
+    let one = |name, picture: Option<Picture>| picture.map(|picture| (name, picture));
+    let before = [one("speed-ups", heat_map::picture(rows)), one("roofline", roofline::picture(rows))];
+    let after = [
+        one("accuracy", accuracy::picture(rows)),
+        one("memory", memory::picture(rows)),
+        one("operators", operators::picture(rows)),
+        one("training", training::picture(rows)),
+        one("fusion", fusion::picture(rows)),
+        one("clocks", clocks::picture(rows)),
+    ];
+    before.into_iter().flatten().chain(sizes::pictures(rows)).chain(after.into_iter().flatten()).collect()
+}

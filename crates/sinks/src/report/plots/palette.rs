@@ -1,0 +1,79 @@
+//! The colours and forms of the page, in its light dress.
+
+use plotters::style::RGBColor;
+
+const fn colour(hex: u32) -> RGBColor {
+    RGBColor((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
+}
+
+pub(super) const GROUND: RGBColor = colour(0xffffff);
+pub(super) const INK: RGBColor = colour(0x1b1f24);
+pub(super) const FAINT: RGBColor = colour(0x57606a);
+pub(super) const RULE: RGBColor = colour(0xd4d9df);
+pub(super) const FASTER: RGBColor = colour(0x2b7bba);
+pub(super) const SLOWER: RGBColor = colour(0xd9822b);
+
+/// What is compared has one of these; whose kernels ran is told by forms.
+const SERIES: [RGBColor; 8] = [
+    colour(0x0072b2),
+    colour(0xc2500a),
+    colour(0x008560),
+    colour(0xb0568d),
+    colour(0xa67800),
+    colour(0x3d8fc4),
+    colour(0x6a4fb0),
+    colour(0x7a3b1d),
+];
+/// What everything else is compared with.
+const BASELINE: RGBColor = colour(0x5c6670);
+
+/// How a series looks. The second eight colours are those of the first, hollow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Look {
+    pub(super) colour: RGBColor,
+    pub(super) is_hollow: bool,
+    /// The place of its kernels among those of the run.
+    pub(super) form: usize,
+}
+
+impl Look {
+    /// By the place of what is compared; the baseline has none.
+    pub(super) fn of(place: Option<usize>, form: usize) -> Self {
+        let colour = place.map_or(BASELINE, |place| SERIES[place % 8]);
+        Self { colour, is_hollow: place.is_some_and(|place| place % 16 >= 8), form }
+    }
+
+    /// The corners of its form around a point, for a size of 4 about as large as a letter.
+    pub(super) fn corners(self, size: f64) -> Vec<(i32, i32)> {
+        let corners: Vec<(f64, f64)> = match self.form % 5 {
+            0 => (0..12).map(|step| (f64::from(step) / 6.0 * std::f64::consts::PI).sin_cos()).collect(),
+            1 => vec![(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+            2 => vec![(0.0, -1.25), (1.15, 0.75), (-1.15, 0.75)],
+            3 => vec![(0.0, -1.35), (1.35, 0.0), (0.0, 1.35), (-1.35, 0.0)],
+            _ => {
+                let (arm, end) = (0.4, 1.2);
+                vec![
+                    (-arm, -end),
+                    (arm, -end),
+                    (arm, -arm),
+                    (end, -arm),
+                    (end, arm),
+                    (arm, arm),
+                    (arm, end),
+                    (-arm, end),
+                    (-arm, arm),
+                    (-end, arm),
+                    (-end, -arm),
+                    (-arm, -arm),
+                ]
+            }
+        };
+        corners.into_iter().map(|(x, y)| ((x * size).round() as i32, (y * size).round() as i32)).collect()
+    }
+}
+
+/// A colour between two others.
+pub(super) fn between(from: RGBColor, to: RGBColor, share: f64) -> RGBColor {
+    let mixed = |from: u8, to: u8| (f64::from(from) + (f64::from(to) - f64::from(from)) * share).round() as u8;
+    RGBColor(mixed(from.0, to.0), mixed(from.1, to.1), mixed(from.2, to.2))
+}

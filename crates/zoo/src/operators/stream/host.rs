@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 /// One of the four.
 #[derive(Debug, Clone, Copy)]
-pub struct OnTheHost(pub Stream);
+pub struct OnTheHost(Stream);
 
 impl Opener for OnTheHost {
     fn accepts(&self, task: &Task, _: &Treatment) -> Result<(), String> {
@@ -44,6 +44,11 @@ fn floats(numbers: &Numbers) -> &[f32] {
 }
 
 impl Stream {
+    /// What opens it on the processor.
+    pub fn on_the_host(self) -> OnTheHost {
+        OnTheHost(self)
+    }
+
     fn run(self, inputs: &[Numbers], outputs: &mut [Numbers]) {
         let (first, second) = (floats(&inputs[0]), floats(inputs.get(1).unwrap_or(&inputs[0])));
         let Numbers::F32(output) = &mut outputs[0] else { unreachable!("nothing but f32 is accepted") };

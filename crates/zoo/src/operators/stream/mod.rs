@@ -8,7 +8,6 @@ mod reference;
 
 use crate::registry::table::Zoo;
 use crate::{Cost, Operand, Operation, Signature, Slot, Spec, Suite};
-use host::OnTheHost;
 
 /// One of the four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,7 +33,7 @@ impl Stream {
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
     for stream in Stream::ALL {
-        zoo.operators([stream]).burn().native().host(OnTheHost(stream));
+        zoo.operators([stream]).burn().native().host(stream.on_the_host());
     }
 }
 

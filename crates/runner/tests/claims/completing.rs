@@ -36,7 +36,7 @@ fn bash_completes_names_from_the_registries() {
         ("calorimeter ops --ops soft", &["softmax"]),
         ("calorimeter gemm --ops=stream_a", &["stream_add"]),
         ("calorimeter ci --shapes lla", &["llama", "llama4"]),
-        ("calorimeter run --filter transf", &["transformer_block"]),
+        ("calorimeter run --filter layer_n", &["layer_norm"]),
         ("calorimeter run --regimes host", &["host-e2e", "host-enqueue"]),
         ("calorimeter calibrate --fusion-patterns linear,conv2d_bn_", &["linear,conv2d_bn_relu"]),
         ("calorimeter man accu", &["accuracy"]),

@@ -67,7 +67,8 @@ fn files(below: &Path) -> Vec<String> {
 fn strangers(out: &Path) -> Vec<String> {
     let lies = |name: &str, start: &str, end: &str| name.starts_with(start) && name.ends_with(end);
     let ours = |name: &String| {
-        ["journal.jsonl", "results.csv", "results.parquet", "lines/metrics_report.jsonl"].contains(&name.as_str())
+        ["index.html", "journal.jsonl", "results.csv", "results.parquet", "lines/metrics_report.jsonl"]
+            .contains(&name.as_str())
             || lies(name, "inference/results_", ".csv")
             || lies(name, "traces/", ".json")
             || lies(name, "tables/t_gemm_simple_", ".tsv")

@@ -184,7 +184,7 @@ pub fn full(id: &str) -> Record {
                 shape_name: "custom".into(),
                 shape: [("m", 1024), ("k", 512), ("n", u64::MAX)].into(),
                 regime: "device-hot".parse().unwrap(),
-                tokens: None,
+                tokens: Some(5),
                 flops: Some(1),
                 bytes: Some(2),
                 published: Some(Box::new(Counts { flops: Some(3), bytes: Some(4) })),

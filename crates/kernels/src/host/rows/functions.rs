@@ -8,7 +8,7 @@ pub fn exp(x: f32) -> f32 {
     // Adding it leaves a whole number in the lowest bits.
     const WHOLE: f32 = 12_582_912.0;
     // ln 2 in two pieces, of which the first has few enough bits to be multiplied exactly.
-    const LN_2: [f32; 2] = [0.693_359_375, -2.121_944_4e-4];
+    const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
     // Of exp(r) = 1 + r + r² p(r) between ±ln 2 / 2, by Moshier's cephes.
     const P: [f32; 6] = [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
     let x = if x > 87.0 { 87.0 } else { x };

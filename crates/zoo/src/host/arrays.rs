@@ -4,12 +4,15 @@ use super::layer::stored;
 use crate::{Matrix, Operand, OperatorProblem, Output, Slot, Workload, ZooError};
 use calorimeter_kernels::host::Numbers;
 
+/// Reads the inputs and writes every output, all of it before it returns.
+type Run = dyn Fn(&[Numbers], &mut [Numbers]) + Send;
+
 /// What is run on the inputs and outputs of a set.
 pub struct HostKernel {
     /// What a record calls it.
     pub name: String,
-    /// Reads the inputs and writes every output, all of it before it returns.
-    pub run: Box<dyn Fn(&[Numbers], &mut [Numbers]) + Send>,
+    /// The kernel.
+    pub run: Box<Run>,
 }
 
 /// The arrays of one launch.

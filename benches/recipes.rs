@@ -19,7 +19,7 @@ fn recipes(criterion: &mut Criterion<DeviceTime>) {
         let shape = Shape::new(m, k, n).expect("no size is zero");
         let task = device::task("linear", &shape.into(), "f32");
         let mut group = criterion.benchmark_group(format!("linear {shape} on {device}"));
-        group.throughput(Throughput::Elements(task.flops()));
+        group.throughput(Throughput::Elements(task.flops().expect("what a model computes is counted")));
         for name in RECIPES {
             let recipe: Recipe = name.parse().expect("a known recipe");
             match device::opened(&task, recipe.into(), Implementation::Eager, &mut machines) {

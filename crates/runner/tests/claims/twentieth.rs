@@ -126,7 +126,7 @@ seed: {seed}
 timing: {{min_time: 1ms, max_time: 60s, warm_up: 1ms, min_windows: 5, max_windows: 5, window: 1ms}}
 models: [{{model: matmul, axes: {axes}, implementations: [eager, whole, shallow, narrow]}}]"
         );
-        let source = Source { path: "inline.yml".into(), text: text.into() };
+        let source = Source { path: "inline.yml".into(), text };
         let prepared = Request { sources: vec![source], ..Request::default() }.prepare().unwrap();
         let place = Place { dir: scene.path("out"), output_dir: scene.path("out") };
         let outcome = prepared.start(&place, &mut executor, &mut Silent).unwrap();

@@ -25,7 +25,7 @@ fn operators(criterion: &mut Criterion<DeviceTime>) {
     for (name, axes) in OPERATORS {
         let task = device::task(name, &axes.iter().copied().collect(), "f32");
         let mut group = criterion.benchmark_group(format!("{name} on {device}"));
-        group.throughput(Throughput::Elements(task.flops()));
+        group.throughput(Throughput::Elements(task.flops().expect("what an operator computes is counted")));
         for implementation in Implementation::ALL {
             match device::opened(&task, Variant::BASELINE, implementation, &mut machines) {
                 Ok(mut job) => {

@@ -8,6 +8,7 @@ use super::{
     nvrtc::Source,
 };
 use crate::Dtype;
+use calorimeter_case::Activation;
 
 /// What is computed for each element.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,6 +32,8 @@ pub enum ElementwiseFunction {
     GeluTanh,
     /// y = a sigmoid(a) b.
     SiluMul,
+    /// y = b times the slope of an activation at a: its gradient, of that of what it made.
+    Gradient(Activation),
 }
 
 impl ElementwiseFunction {
@@ -46,13 +49,20 @@ impl ElementwiseFunction {
             Self::Gelu => "gelu",
             Self::GeluTanh => "gelu_tanh",
             Self::SiluMul => "silu_mul",
+            Self::Gradient(Activation::Relu) => "relu_gradient",
+            Self::Gradient(Activation::Sigmoid) => "sigmoid_gradient",
+            Self::Gradient(Activation::LeakyRelu) => "leakyrelu_gradient",
+            Self::Gradient(Activation::Relu6) => "relu6_gradient",
+            Self::Gradient(Activation::Gelu) => "gelu_gradient",
+            Self::Gradient(Activation::Silu) => "silu_gradient",
+            Self::Gradient(Activation::HardSwish) => "hardswish_gradient",
         }
     }
 
     /// How many inputs it has.
     pub const fn inputs(self) -> usize {
         match self {
-            Self::Add | Self::Triad(_) | Self::SiluMul => 2,
+            Self::Add | Self::Triad(_) | Self::SiluMul | Self::Gradient(_) => 2,
             _ => 1,
         }
     }
@@ -149,9 +159,10 @@ mod tests {
 
     #[test]
     fn the_source_compiles_for_every_function_and_kind() {
-        use ElementwiseFunction::{Add, Copy, Gelu, GeluTanh, Scale, Sigmoid, Silu, SiluMul, Triad};
+        use ElementwiseFunction::{Add, Copy, Gelu, GeluTanh, Gradient, Scale, Sigmoid, Silu, SiluMul, Triad};
+        let functions = [Copy, Scale(3.0), Add, Triad(3.0), Sigmoid, Silu, Gelu, GeluTanh, SiluMul];
         for kind in Dtype::ALL {
-            for function in [Copy, Scale(3.0), Add, Triad(3.0), Sigmoid, Silu, Gelu, GeluTanh, SiluMul] {
+            for function in functions.into_iter().chain(Activation::ALL.map(Gradient)) {
                 assert_compiles(Source::Elementwise, &macros("elementwise", kind, function));
             }
         }

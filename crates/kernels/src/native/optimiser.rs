@@ -71,7 +71,7 @@ impl OptimiserStep {
     }
 
     /// Enqueues one run: of weight, gradient and moments the weight and the moments after the step.
-    pub fn enqueue(&self, inputs: &[&Buffer], outputs: &mut [Buffer]) -> Result<(), NativeError> {
+    pub fn enqueue(&self, inputs: &[&Buffer], outputs: &mut [&mut Buffer]) -> Result<(), NativeError> {
         let inputs: Vec<_> = inputs.iter().map(|input| &input.memory).collect();
         let mut outputs: Vec<_> = outputs.iter_mut().map(|output| &mut output.memory).collect();
         self.kernel.enqueue_all(&inputs, &mut outputs)

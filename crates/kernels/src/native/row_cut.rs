@@ -24,12 +24,22 @@ impl RowCut {
     /// Short rows share a block of this size.
     const SMALL_BLOCK: usize = 128;
 
+    /// With two rows, and sums of their columns, more would not fit them.
+    const MOST_ELEMENTS_PER_THREAD_OF_PAIR: usize = 16;
+
     /// Enough elements per thread to keep several loads in flight.
     const ELEMENTS_PER_THREAD: usize = 16;
 
     /// Cuts rows of so many numbers of this type, as most kernels have them.
     pub(super) fn of_row(kind: Dtype, columns: usize) -> Self {
         Self::new(columns, widest(kind), Self::ELEMENTS_PER_THREAD)
+    }
+
+    /// The same where a thread keeps its part of two rows.
+    pub(super) fn of_pair(kind: Dtype, columns: usize) -> Self {
+        let cut = Self::of_row(kind, columns);
+        let fits = |pieces: &usize| pieces * cut.width <= Self::MOST_ELEMENTS_PER_THREAD_OF_PAIR;
+        Self { pieces: cut.pieces.filter(fits), ..cut }
     }
 
     /// Cuts rows of so many columns: `widest` elements in an access where all rows allow it, and so many for each thread

@@ -32,23 +32,14 @@ pub struct TrainedForm {
     pub power_of_two: bool,
     /// What the gradient of y is stored as; the input and the weight are e4m3.
     pub gradient: Float8Codes,
-}
-
-/// What a layer multiplies: x[m, k], w[n, k] and the gradient of y[m, n], in bf16.
-#[derive(Debug, Clone, Copy)]
-pub struct TrainedOperands<'a> {
-    /// The input.
-    pub input: &'a Buffer,
-    /// The weight.
-    pub weight: &'a Buffer,
-    /// The gradient of the output, where a product reads it.
-    pub gradient: Option<&'a Buffer>,
+    /// How the products are added up.
+    pub sums: Float8Sums,
 }
 
 /// A plan of some of a layer's products in bf16: each operand is made codes of once, of its rows for one product and of its
-/// columns for another, and cuBLASLt multiplies them and applies the scales. Sums are promoted.
+/// columns for another, and cuBLASLt multiplies them and applies the scales.
 ///
-/// m, k and n are multiples of 16: tensor cores multiply in sixteens.
+/// x[m, k], w[n, k] and the gradient of y[m, n] are in bf16; m, k and n are multiples of 16: tensor cores multiply in sixteens.
 #[derive(Debug)]
 pub struct TrainedProducts {
     input: Option<LineCodes>,
@@ -81,8 +72,8 @@ impl TrainedProducts {
                 GradWeight => (form.gradient, LinearShape { m: n, k: m, n: k }),
             };
             let factors = match left {
-                Float8Codes::E4m3 => Factors::E4m3(Float8Sums::Promoted),
-                Float8Codes::E5m2 => Factors::E5m2ByE4m3(Float8Sums::Promoted),
+                Float8Codes::E4m3 => Factors::E4m3(form.sums),
+                Float8Codes::E5m2 => Factors::E5m2ByE4m3(form.sums),
             };
             let scales = match form.shared {
                 SharedScale::Row => Scales::Lines,
@@ -100,36 +91,38 @@ impl TrainedProducts {
         })
     }
 
-    /// Enqueues one run; the outputs are in the order of what was wanted.
-    pub fn enqueue(
-        &mut self,
-        TrainedOperands { input, weight, gradient }: TrainedOperands<'_>,
-        outputs: &mut [&mut Buffer],
+    /// Enqueues what makes codes of the input and of the weight, for every product that reads them.
+    pub fn code_operands(&mut self, input: &Buffer, weight: &Buffer) -> Result<(), NativeError> {
+        let coded = [(&mut self.input, input), (&mut self.weight, weight)].into_iter();
+        coded
+            .filter_map(|(codes, of)| Some((codes.as_mut()?, of)))
+            .try_for_each(|(codes, of)| codes.enqueue(&of.memory))
+    }
+
+    /// Enqueues what makes codes of the gradient of the output.
+    pub fn code_gradient(&mut self, gradient: &Buffer) -> Result<(), NativeError> {
+        self.gradient.as_mut().map_or(Ok(()), |codes| codes.enqueue(&gradient.memory))
+    }
+
+    /// Enqueues one of the products that were wanted, of the codes that were made last, with a matrix like the output
+    /// added before it is rounded.
+    pub fn multiply(
+        &self,
+        product: TrainedProduct,
+        added: Option<&Buffer>,
+        output: &mut Buffer,
     ) -> Result<(), NativeError> {
-        let (needed, found) = (self.products.len(), outputs.len());
-        if needed != found {
-            return Err(NativeError::OutputCount { needed, found });
-        }
-        let coded = [(&mut self.input, Some(input)), (&mut self.weight, Some(weight)), (&mut self.gradient, gradient)];
-        for (codes, operand) in coded {
-            if let Some(codes) = codes {
-                let operand = operand.ok_or(NativeError::InputCount { needed: 3, found: 2 })?;
-                codes.enqueue(&operand.memory)?;
-            }
-        }
-        let Self { input, weight, gradient, .. } = &*self;
-        for ((product, plan), output) in self.products.iter().zip(outputs) {
-            let (left, right) = match product {
-                TrainedProduct::Output => (plain(input), plain(weight)),
-                TrainedProduct::GradInput => (plain(gradient), turned(weight)),
-                TrainedProduct::GradWeight => (turned(gradient), turned(input)),
-            };
-            let scales: Option<[&Memory; 2]> = Some([&left.scales, &right.scales]);
-            let operands =
-                Operands { x: &left.codes, w: &right.codes, y: &output.memory, scales, added: None, bias: None };
-            plan.enqueue(&self.machine, operands)?;
-        }
-        Ok(())
+        let Self { input, weight, gradient, .. } = self;
+        let (left, right) = match product {
+            TrainedProduct::Output => (plain(input), plain(weight)),
+            TrainedProduct::GradInput => (plain(gradient), turned(weight)),
+            TrainedProduct::GradWeight => (turned(gradient), turned(input)),
+        };
+        let scales: Option<[&Memory; 2]> = Some([&left.scales, &right.scales]);
+        let added = added.map(|added| &added.memory);
+        let operands = Operands { x: &left.codes, w: &right.codes, y: &output.memory, scales, added, bias: None };
+        let (_, plan) = self.products.iter().find(|(planned, _)| *planned == product).expect(MADE);
+        plan.enqueue(&self.machine, operands)
     }
 
     /// Which kernels run, and what cuBLASLt chose.
@@ -141,7 +134,7 @@ impl TrainedProducts {
     }
 }
 
-const MADE: &str = "codes are made for every product that reads them";
+const MADE: &str = "a product was wanted when the plan was made";
 
 fn plain(codes: &Option<LineCodes>) -> &Coded {
     codes.as_ref().and_then(|codes| codes.plain.as_ref()).expect(MADE)

@@ -7,6 +7,7 @@
 mod dynamic;
 mod elementwise;
 mod float8;
+mod gradients;
 mod packed;
 mod quantise;
 mod rows;

@@ -14,14 +14,17 @@ use std::sync::Arc;
 /// What one pass of an operator enqueues: its plans are made, and its buffers come from a [`Set`].
 pub struct NativePass {
     /// The kernels and how they were chosen, in their order.
-    pub kernels: Vec<String>,
+    kernels: Vec<String>,
     /// Bytes of each buffer that a step fills for a later one.
-    pub between: Vec<usize>,
+    between: Vec<usize>,
+    /// Fills those buffers of each set once and for all, where passes only read them.
+    before: Option<Enqueue>,
     /// Enqueues the steps.
-    pub enqueue: Enqueue,
+    enqueue: Enqueue,
 }
 
-type Enqueue = Box<dyn FnMut(&mut Set) -> Result<(), NativeError> + Send>;
+/// What is enqueued on a set.
+pub type Enqueue = Box<dyn FnMut(&mut Set) -> Result<(), NativeError> + Send>;
 
 /// The memory of one pass. It stays where it is, so that a graph of the pass can be replayed.
 pub struct Set {
@@ -34,14 +37,28 @@ pub struct Set {
 }
 
 impl NativePass {
+    /// A pass of some steps, with so many bytes of each buffer between them.
+    pub fn steps(
+        kernels: Vec<String>,
+        between: Vec<usize>,
+        enqueue: impl FnMut(&mut Set) -> Result<(), NativeError> + Send + 'static,
+    ) -> Self {
+        Self { kernels, between, before: None, enqueue: Box::new(enqueue) }
+    }
+
+    /// The same, whose buffers between steps are filled once and for all on each set, where something does that.
+    pub fn filled_before(self, before: Option<Enqueue>) -> Self {
+        Self { before, ..self }
+    }
+
     /// A pass of a single step.
     pub fn single(kernel: String, enqueue: impl FnMut(&mut Set) -> Result<(), NativeError> + Send + 'static) -> Self {
-        Self { kernels: vec![kernel], between: Vec::new(), enqueue: Box::new(enqueue) }
+        Self::steps(vec![kernel], Vec::new(), enqueue)
     }
 
     /// Puts the inputs on the device, once for each set; launches go through the sets in turn.
     pub fn open(
-        self,
+        mut self,
         operation: &dyn Operation,
         spec: &Spec,
         inputs: &[Matrix],
@@ -65,7 +82,12 @@ impl NativePass {
             })
         };
         let mut sets: Vec<Set> = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
-        sets.iter_mut().try_for_each(Set::poison)?;
+        for set in &mut sets {
+            set.poison(true)?;
+            if let Some(before) = &mut self.before {
+                before(set)?;
+            }
+        }
         let ran = vec![false; sets.len()];
         Ok(Box::new(NativeOperator { pass: self, machine, sets, ran, next: 0, slots }))
     }
@@ -83,9 +105,12 @@ struct NativeOperator {
 
 impl Set {
     /// Fills what passes write: all ones is a NaN in every float type, e4m3 among them.
-    fn poison(&mut self) -> Result<(), NativeError> {
+    fn poison(&mut self, between_too: bool) -> Result<(), NativeError> {
         let Self { between, outputs, .. } = self;
-        between.iter_mut().chain(outputs).try_for_each(|buffer| buffer.fill(0xFF))
+        if between_too {
+            between.iter_mut().try_for_each(|buffer| buffer.fill(0xFF))?;
+        }
+        outputs.iter_mut().try_for_each(|buffer| buffer.fill(0xFF))
     }
 }
 
@@ -113,7 +138,7 @@ impl Workload for NativeOperator {
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         let set = self.next;
-        self.sets[set].poison()?;
+        self.sets[set].poison(self.pass.before.is_none())?;
         self.launch()?;
         self.read(set)
     }

@@ -25,9 +25,9 @@ __device__ __forceinline__ float sigmoid(float x) { return inverse(1.0f + expone
 
 __device__ __forceinline__ float silu(float x) { return x * sigmoid(x); }
 
-// x times the normal distribution function. Its tail at |x| is 2 to the power of a polynomial, fitted so that the function
-// is off by less than 1e-7 and the tail by less than 1e-4 of itself up to 5.5; beyond, the polynomial falls faster.
-__device__ __forceinline__ float gelu(float x) {
+// The normal distribution function. Its tail at |x| is 2 to the power of a polynomial, fitted so that gelu is off by less
+// than 1e-7 and the tail by less than 1e-4 of itself up to 5.5; beyond, the polynomial falls faster.
+__device__ __forceinline__ float normal_share(float x) {
     const float a = fabsf(x);
     float power = -8.501678e-7f;
     power = fmaf(power, a, 1.4726667e-5f);
@@ -38,8 +38,10 @@ __device__ __forceinline__ float gelu(float x) {
     power = fmaf(power, a, -4.591434e-1f);
     power = fmaf(power, a, -1.1511111f);
     const float tail = power_of_two(fmaf(power, a, -1.0f));
-    return x * (x < 0.0f ? tail : 1.0f - tail);
+    return x < 0.0f ? tail : 1.0f - tail;
 }
+
+__device__ __forceinline__ float gelu(float x) { return x * normal_share(x); }
 
 // (1 + tanh(u)) / 2 is sigmoid(2 u).
 __device__ __forceinline__ float gelu_tanh(float x) { return x * sigmoid(x * fmaf(0.071354814f * x, x, 1.5957691f)); }

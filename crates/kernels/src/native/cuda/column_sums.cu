@@ -1,11 +1,11 @@
-// y[column] = the sum of x[row, column] over all rows, in f32.
+// y[column] = the sum of x[row, column] over all rows, added up in f32 and rounded once.
 //
 // A block is 32 threads, one for each of 32 columns, times SLICES slices of the rows, whose sums are then added up.
 // Traffic: x once. It is bound by memory, or where there is little of it by the few accesses that one thread waits for.
-typedef unsigned long long u64;
+#include "element.cuh"
 
 extern "C" __global__ void __launch_bounds__(32 * SLICES)
-    KERNEL(const float *__restrict__ x, float *__restrict__ y, u64 rows, u64 columns) {
+    KERNEL(const float *__restrict__ x, element *__restrict__ y, u64 rows, u64 columns) {
     __shared__ float sums[SLICES][32];
     const u64 column = (u64)blockIdx.x * 32 + threadIdx.x;
     float sum = 0.0f;
@@ -19,5 +19,5 @@ extern "C" __global__ void __launch_bounds__(32 * SLICES)
     float total = 0.0f;
 #pragma unroll
     for (int slice = 0; slice < SLICES; slice++) total += sums[slice][threadIdx.x];
-    y[column] = total;
+    y[column] = narrow(total);
 }

@@ -7,6 +7,7 @@
 // where reading and writing one in bf16 leaves room for 28.
 #include "activations.cuh"
 #include "element.cuh"
+#include "slopes.cuh"
 
 __device__ __forceinline__ float scale(float a, float, float factor) { return factor * a; }
 
@@ -23,6 +24,20 @@ __device__ __forceinline__ float silu(float a, float, float) { return silu(a); }
 __device__ __forceinline__ float gelu(float a, float, float) { return gelu(a); }
 
 __device__ __forceinline__ float gelu_tanh(float a, float, float) { return gelu_tanh(a); }
+
+__device__ __forceinline__ float relu_gradient(float a, float b, float) { return relu_slope(a, b); }
+
+__device__ __forceinline__ float sigmoid_gradient(float a, float b, float) { return sigmoid_slope(a, b); }
+
+__device__ __forceinline__ float leakyrelu_gradient(float a, float b, float) { return leakyrelu_slope(a, b); }
+
+__device__ __forceinline__ float relu6_gradient(float a, float b, float) { return relu6_slope(a, b); }
+
+__device__ __forceinline__ float gelu_gradient(float a, float b, float) { return gelu_slope(a, b); }
+
+__device__ __forceinline__ float silu_gradient(float a, float b, float) { return silu_slope(a, b); }
+
+__device__ __forceinline__ float hardswish_gradient(float a, float b, float) { return hardswish_slope(a, b); }
 
 __device__ __forceinline__ piece of_pieces(piece a, piece b, float factor) {
 #if COPY

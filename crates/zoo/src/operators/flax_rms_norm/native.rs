@@ -4,7 +4,7 @@ use super::{EPSILON, FlaxRmsNorm};
 use crate::native::{NativePass, Set};
 use crate::operators::native_plans;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{Machine, RmsForm, RmsNormGradient};
+use calorimeter_kernels::native::{Machine, Past, RmsForm, RmsNormGradient};
 use std::sync::Arc;
 
 impl NativeOpen for FlaxRmsNorm {
@@ -22,10 +22,11 @@ impl NativeOpen for FlaxRmsNorm {
                 native_plans::rms_norm(&machine, spec, RmsForm { gain_is_f32: true, epsilon }, (m, n))?
             }
             Self::Backward => {
-                let mut plan = RmsNormGradient::new(&machine, spec.dtype(), epsilon, m as usize, n as usize)?;
+                let (form, size) = (RmsForm { gain_is_f32: true, epsilon }, (m as usize, n as usize));
+                let mut plan = RmsNormGradient::new(&machine, spec.dtype(), form, Past::Nothing, size)?;
                 NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
                     let [dx, dweight] = outputs.as_mut_slice() else { unreachable!("two outputs are declared") };
-                    plan.enqueue(&inputs[0], &inputs[1], &inputs[2], dx, dweight)
+                    plan.enqueue([&inputs[0], &inputs[1], &inputs[2]], None, dx, dweight)
                 })
             }
         };

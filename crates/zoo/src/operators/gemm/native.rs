@@ -37,16 +37,16 @@ impl NativeOpen for Gemm {
             // off by more than a rounding to bf16 where k is in the thousands.
             let turn = TransposeBytes::new(&machine, shape.k, shape.n)?;
             let linear = Float8Linear::new(&machine, shape, output, Float8Sums::Promoted)?;
-            NativePass {
-                kernels: vec![turn.algorithm().into(), linear.algorithm()],
-                between: vec![turn.bytes()],
-                enqueue: Box::new(move |Set { inputs, between, outputs }| {
+            NativePass::steps(
+                vec![turn.algorithm().into(), linear.algorithm()],
+                vec![turn.bytes()],
+                move |Set { inputs, between, outputs }| {
                     turn.enqueue(&inputs[1], &mut between[0])?;
                     let mut factors: Vec<&Buffer> = inputs.iter().collect();
                     factors[1] = &between[0];
                     linear.enqueue(&factors, &mut outputs[0])
-                }),
-            }
+                },
+            )
         };
         pass.open(self, spec, inputs, machine, sets)
     }

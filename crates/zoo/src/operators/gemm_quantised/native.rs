@@ -30,17 +30,17 @@ impl NativeOpen for GemmQuantised {
         let rows = Quantise::rows(&machine, source, shape.m, shape.k)?;
         let columns = Quantise::columns(&machine, source, shape.k, shape.n)?;
         let linear = Float8Linear::new(&machine, shape, output, Float8Sums::Promoted)?;
-        let pass = NativePass {
-            kernels: vec![rows.algorithm().into(), columns.algorithm().into(), linear.algorithm()],
-            between: vec![rows.codes_bytes(), columns.codes_bytes(), rows.scales_bytes(), columns.scales_bytes()],
-            enqueue: Box::new(move |Set { inputs, between, outputs }| {
+        let pass = NativePass::steps(
+            vec![rows.algorithm().into(), columns.algorithm().into(), linear.algorithm()],
+            vec![rows.codes_bytes(), columns.codes_bytes(), rows.scales_bytes(), columns.scales_bytes()],
+            move |Set { inputs, between, outputs }| {
                 let [a, b, scales_of_a, scales_of_b] = between.as_mut_slice() else { unreachable!("four buffers") };
                 rows.enqueue(&inputs[0], a, scales_of_a)?;
                 columns.enqueue(&inputs[1], b, scales_of_b)?;
                 let factors = [&*a, b, scales_of_a, scales_of_b];
                 linear.enqueue(&factors[..output.inputs()], &mut outputs[0])
-            }),
-        };
+            },
+        );
         pass.open(self, spec, inputs, machine, sets)
     }
 }

@@ -27,14 +27,14 @@ impl NativeOpen for LinearBias {
         let LinearShape { m, n, .. } = shape;
         let after = after.map(|after| Activation::new(&machine, kind, after, m * n)).transpose()?;
         let algorithms = after.iter().map(|after| after.algorithm().to_owned());
-        let pass = NativePass {
-            kernels: [linear.algorithm()].into_iter().chain(algorithms).collect(),
-            between: Vec::new(),
-            enqueue: Box::new(move |Set { inputs, outputs, .. }| {
+        let pass = NativePass::steps(
+            [linear.algorithm()].into_iter().chain(algorithms).collect(),
+            Vec::new(),
+            move |Set { inputs, outputs, .. }| {
                 linear.enqueue_with_bias(&inputs[0], &inputs[1], &inputs[2], &mut outputs[0])?;
                 after.iter().try_for_each(|after| after.enqueue_in_place(&mut outputs[0]))
-            }),
-        };
+            },
+        );
         pass.open(self, spec, inputs, machine, sets)
     }
 }

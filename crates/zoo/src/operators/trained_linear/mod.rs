@@ -6,6 +6,8 @@
 mod burn;
 #[cfg(feature = "cuda")]
 mod native;
+#[cfg(feature = "cuda")]
+pub(super) mod native_layer;
 mod operands;
 pub(super) mod optimisers;
 mod reference;

@@ -12,6 +12,8 @@ mod layers;
 mod ln_linear;
 #[cfg(test)]
 mod mutants;
+#[cfg(feature = "cuda")]
+mod native;
 mod norms;
 mod reference;
 mod rows;
@@ -67,10 +69,10 @@ enum Given {
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
     for activation in Activation::ALL {
-        zoo.operators(passes(LnLinear(activation))).burn();
+        zoo.operators(passes(LnLinear(activation))).burn().native();
     }
-    zoo.operators(passes(SwigluMlp)).burn();
-    zoo.operators(passes(TransformerBlock)).burn();
+    zoo.operators(passes(SwigluMlp)).burn().native();
+    zoo.operators(passes(TransformerBlock)).burn().native();
 }
 
 /// Every pass of a model.
@@ -234,8 +236,8 @@ impl<A: Architecture> Cost for TrainedModel<A> {
         if self.pass.is_optimiser() { 0 } else { self.model.products() }
     }
 
-    fn factors(&self, spec: &Spec, _: Implementation) -> Element {
-        if spec.training.is_some() { F32 } else { spec.element }
+    fn factors(&self, spec: &Spec, implementation: Implementation) -> Element {
+        self.pass.factors(spec, implementation)
     }
 }
 

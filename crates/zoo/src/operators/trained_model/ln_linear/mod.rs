@@ -3,6 +3,8 @@
 mod burn;
 mod exact;
 mod kept;
+#[cfg(feature = "cuda")]
+mod native;
 
 use super::architecture::{Architecture, Exactly, Gradients, Inside, Roundings, Sides};
 use super::exact_layers::ExactLayers;

@@ -3,6 +3,8 @@
 mod burn;
 mod exact;
 mod kept;
+#[cfg(feature = "cuda")]
+mod native;
 mod parameters;
 
 use super::architecture::{Architecture, Exactly, Gradients, Inside, Roundings, Sides};

@@ -1,0 +1,150 @@
+//! By CUDA's libraries and kernels of ours.
+
+use super::TransformerBlock;
+use super::parameters::{DOWN, FIRST, PROJECT, QKV, SECOND, UP};
+use crate::models::transformer_block::{HEADS, TOKENS};
+use crate::operators::trained_linear::native_layer::{Back, NativeLayer};
+use crate::operators::trained_model::architecture::{Architecture, Sides};
+use crate::operators::trained_model::native::{From, Gradients, NativeArchitecture, Plans, Ways};
+use crate::{Activation as Function, ZooError, normalise};
+use calorimeter_kernels::native::{
+    Activation, Buffer, Elementwise, ElementwiseFunction, NativeError, Past, RmsForm, RmsNorm, RmsNormGradient,
+    ShortAttention, ShortAttentionGradient,
+};
+
+/// The steps of both ways.
+pub struct Steps {
+    norm: RmsNorm,
+    layers: Layers,
+    attention: ShortAttention,
+    activation: Activation,
+    slope: Elementwise,
+    attention_gradient: ShortAttentionGradient,
+    /// Each with what came back past it.
+    norm_gradients: [RmsNormGradient; 2],
+    /// Bytes of k numbers for each row.
+    width: usize,
+    of: Between,
+}
+
+struct Layers {
+    qkv: NativeLayer,
+    project: NativeLayer,
+    up: NativeLayer,
+    down: NativeLayer,
+}
+
+/// Gradients that the way back leaves for itself.
+struct Between {
+    hidden: Buffer,
+    up: Buffer,
+    into_mlp: Buffer,
+    attended: Buffer,
+    mixed: Buffer,
+    qkv: Buffer,
+    into_attention: Buffer,
+}
+
+impl NativeArchitecture for TransformerBlock {
+    type Ways = Steps;
+
+    fn ways(&self, plans: &Plans<'_>) -> Result<Steps, ZooError> {
+        let Plans { machine, spec, .. } = plans;
+        let Sides { rows, input: k, .. } = self.sides(spec);
+        let (rows, k, heads, kind) = (rows as usize, k as usize, HEADS as usize, spec.dtype());
+        let (sequences, head, size) = (rows / TOKENS as usize, k / heads, (rows, k));
+        let form = RmsForm { gain_is_f32: false, epsilon: normalise::EPSILON as f32 };
+        let norm_gradient = || RmsNormGradient::new(machine, kind, form, Past::Added, size);
+        let between = |widths: usize| plans.between(widths * rows * k);
+        Ok(Steps {
+            norm: RmsNorm::new(machine, kind, form, rows, k)?,
+            layers: Layers {
+                qkv: plans.layer(rows, k, 3 * k)?,
+                project: plans.layer(rows, k, k)?,
+                up: plans.layer(rows, k, 4 * k)?,
+                down: plans.layer(rows, 4 * k, k)?,
+            },
+            attention: ShortAttention::new(machine, kind, sequences, heads, head)?,
+            activation: Activation::new(machine, kind, Function::Gelu, 4 * rows * k)?,
+            slope: Elementwise::new(machine, kind, ElementwiseFunction::Gradient(Function::Gelu), 4 * rows * k)?,
+            attention_gradient: ShortAttentionGradient::new(machine, kind, sequences, heads, head)?,
+            norm_gradients: [norm_gradient()?, norm_gradient()?],
+            width: plans.bytes(rows * k),
+            of: Between {
+                hidden: between(4)?,
+                up: between(4)?,
+                into_mlp: between(1)?,
+                attended: between(1)?,
+                mixed: between(1)?,
+                qkv: between(3)?,
+                into_attention: between(1)?,
+            },
+        })
+    }
+}
+
+impl Ways for Steps {
+    /// What attention's layer is given, q, k and v, what they are mixed into, the input with that; what the MLP is given, and
+    /// its hidden layer before and after GELU.
+    fn kept(&self) -> Vec<usize> {
+        [1, 3, 1, 1, 1, 4, 4].map(|widths| widths * self.width).into()
+    }
+
+    fn forward(
+        &mut self,
+        From { input, parameters }: &From<'_>,
+        kept: &mut [Buffer],
+        output: &mut Buffer,
+    ) -> Result<(), NativeError> {
+        let Self { norm, layers, attention, activation, .. } = self;
+        let [into_attention, qkv, mixed, attended, into_mlp, up, hidden] = kept else { unreachable!("{KEPT}") };
+        norm.enqueue(input, parameters[FIRST], into_attention)?;
+        layers.qkv.output(into_attention, parameters[QKV], None, qkv)?;
+        attention.enqueue(qkv, mixed)?;
+        layers.project.output(mixed, parameters[PROJECT], Some(input), attended)?;
+        norm.enqueue(attended, parameters[SECOND], into_mlp)?;
+        layers.up.output(into_mlp, parameters[UP], None, up)?;
+        activation.enqueue(up, hidden)?;
+        layers.down.output(hidden, parameters[DOWN], Some(attended), output)
+    }
+
+    fn backward(
+        &mut self,
+        From { input, parameters }: &From<'_>,
+        kept: &[Buffer],
+        gradient: &Buffer,
+        made: Gradients<'_>,
+    ) -> Result<(), NativeError> {
+        let Self { layers, slope, attention_gradient, norm_gradients: [first_norm, second_norm], of, .. } = self;
+        let [into_attention, qkv, mixed, attended, into_mlp, up, hidden] = kept else { unreachable!("{KEPT}") };
+        let Ok([of_qkv, of_project, of_up, of_down, of_first, of_second]) =
+            <[&mut Buffer; 6]>::try_from(made.parameters)
+        else {
+            unreachable!("six parameters are declared")
+        };
+        let back = Back { input: (&mut of.hidden, None), weight: of_down };
+        layers.down.back(gradient, hidden, parameters[DOWN], back)?;
+        slope.enqueue(&[up, &of.hidden], &mut of.up)?;
+        let back = Back { input: (&mut of.into_mlp, None), weight: of_up };
+        layers.up.back(&of.up, into_mlp, parameters[UP], back)?;
+        let read = [attended, parameters[SECOND], &of.into_mlp];
+        second_norm.enqueue(read, Some(gradient), &mut of.attended, of_second)?;
+        let back = Back { input: (&mut of.mixed, None), weight: of_project };
+        layers.project.back(&of.attended, mixed, parameters[PROJECT], back)?;
+        attention_gradient.enqueue(qkv, &of.mixed, &mut of.qkv)?;
+        let back = Back { input: (&mut of.into_attention, None), weight: of_qkv };
+        layers.qkv.back(&of.qkv, into_attention, parameters[QKV], back)?;
+        first_norm.enqueue([input, parameters[FIRST], &of.into_attention], Some(&of.attended), made.input, of_first)
+    }
+
+    fn kernels(&self) -> Vec<String> {
+        let Self { norm, layers, attention, activation, slope, attention_gradient, norm_gradients, .. } = self;
+        let Layers { qkv, project, up, down } = layers;
+        let layers = [qkv, project, up, down].into_iter().map(NativeLayer::algorithm);
+        let others = [norm.algorithm(), attention.algorithm(), activation.algorithm(), slope.algorithm()];
+        let others = others.into_iter().chain([attention_gradient.algorithm(), norm_gradients[0].algorithm()]);
+        layers.chain(others.map(str::to_owned)).collect()
+    }
+}
+
+const KEPT: &str = "seven buffers are kept";

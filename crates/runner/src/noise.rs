@@ -3,7 +3,7 @@
 use crate::cache;
 use crate::clock_lock::Locks;
 use crate::devices::{self, DiscoveredDevice};
-use crate::entries::{Entry, Origin, Size, Wanted};
+use crate::entries::{Entry, Origin, Overrides, Size, Wanted};
 use crate::host;
 use crate::mock::Rule;
 use crate::noise_floor::{Noise, Rates, VERSION, WorkloadNoise, path, policy};
@@ -41,6 +41,8 @@ pub struct Comparisons {
     pub device: Wanted,
     /// How often.
     pub count: u32,
+    /// Only workloads whose id matches this; no margin is kept of them.
+    pub filter: Option<String>,
     /// Where the clock is locked meanwhile.
     pub lock_clocks: Option<LockedClock>,
 }
@@ -72,7 +74,9 @@ pub fn measure(
         Some(clock) => Locks::hold([&found], clock).map_err(RunError::from)?,
         None => Locks::default(),
     };
-    let prepared = Request { entries: entries(&found)?, ..Request::default() }.prepare()?;
+    let filter = wanted.filter.clone();
+    let overrides = Overrides { filter, ..Overrides::default() };
+    let prepared = Request { entries: entries(&found)?, overrides, ..Request::default() }.prepare()?;
     let mut workloads: Vec<Compared> = prepared.plan().cases().map(Compared::of).collect::<Result<_, _>>()?;
     let each = workloads.len() as u32;
     for index in 0..wanted.count {
@@ -86,7 +90,7 @@ pub fn measure(
         }
     }
     let noise = summary(&workloads, &found, wanted.count.div_ceil(each));
-    if let Some(path) = path(&noise.identity) {
+    if let (None, Some(path)) = (&wanted.filter, path(&noise.identity)) {
         cache::keep(&path, &noise);
     }
     Ok(noise)
@@ -175,15 +179,16 @@ fn rates(speedups: &[&Speedup]) -> Rates {
     }
 }
 
-/// What is compared with itself: products, which compute, and sums of two arrays, which move memory and of which the shortest
-/// is hardly more than its launch.
+/// What is compared with itself: products, which compute, sums of two arrays, which move memory and of which the shortest is
+/// hardly more than its launch, and a step of training, which does both.
 fn entries(found: &DiscoveredDevice) -> Result<Vec<Entry>, NoiseError> {
     let trials = platforms::of(found.device).trials(found.software);
     let products = trials.noise_products.iter().map(|&size| Shape::new(size, size, size).map(Into::into));
     let products = products.collect::<Result<Vec<Axes>, _>>().map_err(failed)?;
     let sums = trials.noise_sums.iter().map(|&elements| Axes::new([("elements", elements)]));
     let sums = sums.collect::<Result<Vec<Axes>, _>>().map_err(failed)?;
-    [("linear", products), ("stream_add", sums)]
+    let step = products[..1].to_vec();
+    [("linear", products), ("stream_add", sums), ("linear_adamw_step", step)]
         .into_iter()
         .map(|(subject, sizes)| entry(subject, sizes, found))
         .collect()

@@ -30,6 +30,14 @@ pub struct LineFormat {
     pub shared: SharedScale,
     /// Whether scales are powers of two, rounded up so that nothing saturates.
     pub power_of_two: bool,
+    /// Whether each line has a scale written for it even where all have the same.
+    pub scale_per_line: bool,
+}
+
+impl LineFormat {
+    fn has_scale_per_line(self) -> bool {
+        self.scale_per_line || self.shared == SharedScale::Row
+    }
 }
 
 /// Which codes are made.
@@ -76,14 +84,11 @@ impl LineCodes {
         let columns = checked_size("the length of a row", columns)?;
         let lines = [(sides.plain, rows), (sides.turned, columns)];
         let lines: Vec<usize> = lines.into_iter().filter(|(wanted, _)| *wanted).map(|(_, lines)| lines).collect();
-        let scales: Vec<usize> = match format.shared {
-            SharedScale::Row => lines,
-            SharedScale::Tensor => vec![1; lines.len()],
-        };
         let found = match format.shared {
-            SharedScale::Row => scales.clone(),
+            SharedScale::Row => lines.clone(),
             SharedScale::Tensor => vec![1],
         };
+        let scales = if format.has_scale_per_line() { lines } else { vec![1; lines.len()] };
         let (x, sizes) = (("x", 2 * rows * columns), (rows as u64, columns as u64));
         let geometry = |tile: usize| -> Result<Geometry, NativeError> {
             let blocks = rows.div_ceil(tile) * columns.div_ceil(tile);
@@ -132,12 +137,13 @@ const LARGEST: &str = "largest_of_lines";
 const CODES: &str = "codes_of_lines";
 
 fn macros(name: &str, format: LineFormat, sides: Sides) -> Vec<String> {
-    let LineFormat { codes, shared, power_of_two } = format;
+    let LineFormat { codes, shared, power_of_two, scale_per_line } = format;
     let lines = shared == SharedScale::Row;
     let all = [
         (codes == Float8Codes::E5m2, "CODES_E5M2"),
         (power_of_two, "POWER_OF_TWO"),
         (lines, "LINES"),
+        (scale_per_line, "SCALE_PER_LINE"),
         (lines && sides.plain, "OF_ROWS"),
         (lines && sides.turned, "OF_COLUMNS"),
         (sides.plain, "PLAIN"),
@@ -155,9 +161,14 @@ mod tests {
     #[test]
     fn the_sources_compile_for_every_format_and_side() {
         for codes in [Float8Codes::E4m3, Float8Codes::E5m2] {
-            for (shared, power_of_two) in [(SharedScale::Row, true), (SharedScale::Tensor, false)] {
+            for (shared, power_of_two, scale_per_line) in [
+                (SharedScale::Row, true, false),
+                (SharedScale::Tensor, false, false),
+                (SharedScale::Tensor, true, true),
+            ] {
                 for (plain, turned) in [(true, false), (false, true), (true, true)] {
-                    let (format, sides) = (LineFormat { codes, shared, power_of_two }, Sides { plain, turned });
+                    let format = LineFormat { codes, shared, power_of_two, scale_per_line };
+                    let sides = Sides { plain, turned };
                     assert_compiles(Source::LargestOfLines, &macros(LARGEST, format, sides));
                     assert_compiles(Source::CodesOfLines, &macros(CODES, format, sides));
                 }

@@ -32,6 +32,8 @@ pub struct TrainedForm {
     pub power_of_two: bool,
     /// What the gradient of y is stored as; the input and the weight are e4m3.
     pub gradient: Float8Codes,
+    /// Whether the weight has one scale where it is multiplied with gradients, whatever it has on the way there.
+    pub whole_weight_back: bool,
     /// How the products are added up.
     pub sums: Float8Sums,
 }
@@ -44,6 +46,8 @@ pub struct TrainedForm {
 pub struct TrainedProducts {
     input: Option<LineCodes>,
     weight: Option<LineCodes>,
+    /// The weight's for products with gradients, where they have another scale.
+    weight_back: Option<LineCodes>,
     gradient: Option<LineCodes>,
     products: Vec<(TrainedProduct, Product)>,
     machine: Arc<Machine>,
@@ -60,11 +64,13 @@ impl TrainedProducts {
         use TrainedProduct::{GradInput, GradWeight, Output};
         let LinearShape { m, k, n } = checked_shape(shape)?;
         let is = |product| wanted.contains(&product);
-        let codes = |codes, plain, turned, size| -> Result<Option<LineCodes>, NativeError> {
-            let format = LineFormat { codes, shared: form.shared, power_of_two: form.power_of_two };
-            let sides = Sides { plain, turned };
-            (plain || turned).then(|| LineCodes::new(machine, format, sides, size)).transpose()
+        let TrainedForm { shared, power_of_two, whole_weight_back, .. } = form;
+        let made = |format: LineFormat, plain, turned, size| -> Result<Option<LineCodes>, NativeError> {
+            (plain || turned).then(|| LineCodes::new(machine, format, Sides { plain, turned }, size)).transpose()
         };
+        let format = |codes| LineFormat { codes, shared, power_of_two, scale_per_line: false };
+        let e4m3 = format(Float8Codes::E4m3);
+        let whole = LineFormat { shared: SharedScale::Tensor, scale_per_line: shared == SharedScale::Row, ..e4m3 };
         let product = |&product: &TrainedProduct| -> Result<_, NativeError> {
             let (left, shape) = match product {
                 Output => (Float8Codes::E4m3, LinearShape { m, k, n }),
@@ -83,9 +89,10 @@ impl TrainedProducts {
             Ok((product, Product::plan(machine, form, shape)?))
         };
         Ok(Self {
-            input: codes(Float8Codes::E4m3, is(Output), is(GradWeight), (m, k))?,
-            weight: codes(Float8Codes::E4m3, is(Output), is(GradInput), (n, k))?,
-            gradient: codes(form.gradient, is(GradInput), is(GradWeight), (m, n))?,
+            input: made(e4m3, is(Output), is(GradWeight), (m, k))?,
+            weight: made(e4m3, is(Output), is(GradInput) && !whole_weight_back, (n, k))?,
+            weight_back: made(whole, false, is(GradInput) && whole_weight_back, (n, k))?,
+            gradient: made(format(form.gradient), is(GradInput), is(GradWeight), (m, n))?,
             products: wanted.iter().map(product).collect::<Result<_, _>>()?,
             machine: machine.clone(),
         })
@@ -93,7 +100,8 @@ impl TrainedProducts {
 
     /// Enqueues what makes codes of the input and of the weight, for every product that reads them.
     pub fn code_operands(&mut self, input: &Buffer, weight: &Buffer) -> Result<(), NativeError> {
-        let coded = [(&mut self.input, input), (&mut self.weight, weight)].into_iter();
+        let Self { input: of_input, weight: of_weight, weight_back, .. } = self;
+        let coded = [(of_input, input), (of_weight, weight), (weight_back, weight)].into_iter();
         coded
             .filter_map(|(codes, of)| Some((codes.as_mut()?, of)))
             .try_for_each(|(codes, of)| codes.enqueue(&of.memory))
@@ -112,10 +120,12 @@ impl TrainedProducts {
         added: Option<&Buffer>,
         output: &mut Buffer,
     ) -> Result<(), NativeError> {
-        let Self { input, weight, gradient, .. } = self;
+        let Self { input, weight, weight_back, gradient, .. } = self;
         let (left, right) = match product {
             TrainedProduct::Output => (plain(input), plain(weight)),
-            TrainedProduct::GradInput => (plain(gradient), turned(weight)),
+            TrainedProduct::GradInput => {
+                (plain(gradient), turned(if weight_back.is_some() { weight_back } else { weight }))
+            }
             TrainedProduct::GradWeight => (turned(gradient), turned(input)),
         };
         let scales: Option<[&Memory; 2]> = Some([&left.scales, &right.scales]);
@@ -128,8 +138,8 @@ impl TrainedProducts {
     /// Which kernels run, and what cuBLASLt chose.
     pub fn algorithm(&self) -> String {
         let products = self.products.iter().map(|(_, product)| product.describe());
-        let operands = [&self.input, &self.weight, &self.gradient].into_iter().flatten().count();
-        let codes = format!("largest magnitudes and codes of {operands} operands");
+        let operands = [&self.input, &self.weight, &self.weight_back, &self.gradient].into_iter().flatten().count();
+        let codes = format!("largest magnitudes and codes of operands {operands} times");
         [codes].into_iter().chain(products).collect::<Vec<_>>().join("; then ")
     }
 }

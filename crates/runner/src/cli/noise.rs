@@ -14,14 +14,15 @@ use calorimeter_case::record::Speedup;
 
 pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
     listen_for_interrupts();
-    let NoiseArguments { device, comparisons, lock_clocks, format } = arguments;
+    let NoiseArguments { device, comparisons, filter, lock_clocks, format } = arguments;
     let keep = Kept { tuning: cache::folder("tuning"), peaks: cache::folder("peaks"), never_tune: false, look: false };
     let mut count = 0;
     let mut show = |case: &str, speedup: &Speedup| {
         count += 1;
         tell!("{count:>4} of {comparisons}  {:.4}x  {:<8} {case}", speedup.ratio, speedup.verdict);
     };
-    let wanted = Comparisons { device, count: comparisons, lock_clocks };
+    let kept = filter.is_none();
+    let wanted = Comparisons { device, count: comparisons, filter, lock_clocks };
     let noise = match measure(&wanted, &mut Subprocess::new(keep), &interrupted, &mut show) {
         Ok(noise) => noise,
         Err(NoiseError::Interrupted) => return Ok(Exit::Interrupted),
@@ -32,7 +33,7 @@ pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
         }
     };
     print(&match format {
-        TextFormat::Text => text(&noise),
+        TextFormat::Text => text(&noise, kept),
         TextFormat::Json => serde_json::to_string_pretty(&noise).unwrap_or_default() + "\n",
     })?;
     Ok(Exit::Fine)
@@ -42,7 +43,7 @@ fn percent(share: f64) -> String {
     format!("{:.2} %", 100.0 * share)
 }
 
-fn text(noise: &Noise) -> String {
+fn text(noise: &Noise, kept: bool) -> String {
     let mut text = format!("{:>9} {:>9} {:>9} {:>9}  against itself\n", "false", "off 1", "SAME", "floor");
     let mut row = |rates: &Rates, what: &str| {
         let Rates { false_verdict_rate, interval_miss_rate, same_rate, floor, .. } = *rates;
@@ -55,13 +56,17 @@ fn text(noise: &Noise) -> String {
     }
     let Noise { total, processes, .. } = noise;
     row(total, &format!("all {} comparisons, in {processes} processes", total.comparisons));
+    let margin = match kept {
+        true => "kept for verdicts on this device for 30 days, under this driver and policy of clocks",
+        false => "not kept: it is of some workloads only",
+    };
     text + &format!(
         "\n\
          false   a difference was found where there is none; at most 5 % should be\n\
          off 1   intervals that do not hold 1; more than about 5 % are real, if small: two places in memory differ\n\
          SAME    the rest was inconclusive\n\
          floor   95 % of the ratios were within this of 1\n\
-         margin  {}, kept for verdicts on this device for 30 days, under this driver and policy of clocks\n",
+         margin  {}, {margin}\n",
         percent(noise.margin)
     )
 }

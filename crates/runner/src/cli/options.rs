@@ -192,10 +192,10 @@ pub struct CiArguments {
 
 /// Compare computations with themselves, and keep the margin that follows for later verdicts.
 ///
-/// Matrix products and sums of arrays are measured beside their twins, again and again, each round in a new process. No
-/// difference is real: the share of comparisons that found one is the rate of false verdicts, and the spread of the ratios is
-/// the floor below which this device tells nothing apart. Twice the floor is kept for 30 days as the least margin of verdicts
-/// on this device, under this driver and policy of clocks.
+/// Matrix products, sums of arrays and a step of training are measured beside their twins, again and again, each round in a
+/// new process. No difference is real: the share of comparisons that found one is the rate of false verdicts, and the spread
+/// of the ratios is the floor below which this device tells nothing apart. Twice the floor is kept for 30 days as the least
+/// margin of verdicts on this device, under this driver and policy of clocks.
 #[derive(Debug, Args)]
 pub struct NoiseArguments {
     /// Where: auto, cuda[:i], vulkan[:i], metal, wgpu, cpu
@@ -204,6 +204,9 @@ pub struct NoiseArguments {
     /// How many comparisons
     #[arg(long, value_name = "N", default_value = "40", value_parser = clap::value_parser!(u32).range(1..))]
     pub comparisons: u32,
+    /// Only workloads whose id matches this regular expression; no margin is kept then
+    #[arg(long, value_name = "REGEX")]
+    pub filter: Option<String>,
     /// Lock the device's clock meanwhile, at its base clock or at so many MHz: for verdicts of runs that do
     #[arg(long, value_name = "MHZ", num_args = 0..=1, require_equals = true, default_missing_value = "base")]
     pub lock_clocks: Option<LockedClock>,

@@ -185,14 +185,15 @@ fn the_noise_of_a_device_becomes_the_margin_of_its_verdicts() {
         find(&records, "int8wo").speedup.as_ref().unwrap().margin.unwrap()
     };
     assert_eq!(margin("before"), 0.02);
-    let ended = scene.run("noise --device mock --comparisons 20 --format json");
+    let ended = scene.run("noise --device mock --comparisons 24 --format json");
     let noise: Value = serde_json::from_str(&ended.ended_with(0).stdout).unwrap();
-    assert_eq!((noise["comparisons"].as_u64(), noise["false_verdict_rate"].as_f64()), (Some(20), Some(0.0)));
+    assert_eq!((noise["comparisons"].as_u64(), noise["false_verdict_rate"].as_f64()), (Some(24), Some(0.0)));
     let floor = noise["middle_floor"].as_f64().unwrap();
     assert!(floor > 0.0 && floor < 0.01, "{floor}");
     let workloads = noise["workloads"].as_array().unwrap();
     let cases: Vec<&str> = workloads.iter().map(|workload| workload["case"].as_str().unwrap()).collect();
-    assert!(cases.iter().filter(|case| case.contains("/linear/")).count() == 2 && cases.len() == 5, "{cases:?}");
+    assert!(cases.iter().filter(|case| case.contains("/linear/")).count() == 2 && cases.len() == 6, "{cases:?}");
+    assert!(cases.iter().any(|case| case.contains("/linear_adamw_step/")), "{cases:?}");
     assert!(
         workloads.iter().all(|workload| workload["comparisons"] == 4 && workload["stopwatch"] == "mock"),
         "{noise}"
@@ -200,6 +201,9 @@ fn the_noise_of_a_device_becomes_the_margin_of_its_verdicts() {
     assert_eq!(noise["processes"], 4);
     // A floor this low changes nothing; one that is high does.
     assert_eq!(margin("after"), 0.02);
+    let some = scene.run("noise --device mock --comparisons 3 --filter step");
+    let not_kept = "margin  2.00 %, not kept: it is of some workloads only";
+    assert!(some.ended_with(0).stdout.contains(not_kept), "{some:?}");
     let kept = scene.path("cache/calorimeter/noise/mock.json");
     let mut noise: Value = serde_json::from_slice(&fs::read(&kept).unwrap()).unwrap();
     noise["middle_floor"] = 0.05.into();

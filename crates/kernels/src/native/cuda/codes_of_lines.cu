@@ -1,6 +1,6 @@
 // The codes of x[rows, columns] in bf16, and with TURNED those of its transpose, in one pass, by the largest magnitudes that
 // `largest_of_lines.cu` has found: with LINES of each row for the codes of x and of each column for those of the transpose,
-// else one for both. PLAIN leaves out neither x's codes nor its scales.
+// else one for both, which with SCALE_PER_LINE is written for each of them. PLAIN leaves out neither x's codes nor its scales.
 //
 // A block takes a tile of 128 by 128. A thread reads 8 columns of 4 rows, writes 8 codes of each row, and puts words of 4 rows
 // of each column into shared memory, from where warps write the columns as rows. Words are moved round in their column, so
@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             }
             __stcs(reinterpret_cast<uint2 *>(codes + (row + r) * columns + column), make_uint2(packed[0], packed[1]));
             if (column == 0) {
-#ifdef LINES
+#if defined(LINES) || defined(SCALE_PER_LINE)
                 scales[row + r] = of_row.scale;
 #else
                 if (row + r == 0) scales[0] = of_row.scale;
@@ -115,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (within && row == 0) {
 #pragma unroll
             for (int c = 0; c < 8; c++) {
-#ifdef LINES
+#if defined(LINES) || defined(SCALE_PER_LINE)
                 scales_of_turned[column + c] = scales_of_columns[c];
 #else
                 if (column + c == 0) scales_of_turned[0] = scales_of_columns[c];

@@ -11,16 +11,12 @@ use std::sync::Arc;
 
 /// A layer y = x wᵀ, and what comes back of the gradient of y.
 pub struct NativeLayer {
-    products: Products,
+    /// The products in the model's own type.
+    plain: Vec<(TrainedProduct, Linear)>,
+    /// Those of codes.
+    coded: Option<Box<TrainedProducts>>,
     /// Whether the way there makes the codes that the way back reads.
     goes_there: bool,
-}
-
-enum Products {
-    /// In the model's own type.
-    Plain(Vec<(TrainedProduct, Linear)>),
-    /// Of codes.
-    Coded(Box<TrainedProducts>),
 }
 
 /// What comes back of a layer.
@@ -39,17 +35,15 @@ impl NativeLayer {
         shape: LinearShape,
         wanted: &[TrainedProduct],
     ) -> Result<Self, ZooError> {
-        let products = match spec.training {
-            None => {
-                let plain = |&product: &TrainedProduct| Ok((product, plain(machine, spec.dtype(), product, shape)?));
-                Products::Plain(wanted.iter().map(plain).collect::<Result<_, NativeError>>()?)
-            }
-            Some(recipe) => {
-                let form = form(recipe, spec.element, shape).map_err(ZooError::Unsupported)?;
-                Products::Coded(Box::new(TrainedProducts::new(machine, form, shape, wanted)?))
-            }
-        };
-        Ok(Self { products, goes_there: wanted.contains(&TrainedProduct::Output) })
+        let recipe = spec.training.map(|recipe| form(recipe, spec.element, shape)).transpose();
+        let recipe = recipe.map_err(ZooError::Unsupported)?;
+        let is_coded = |product: &TrainedProduct| recipe.as_ref().is_some_and(|(_, coded)| coded.contains(product));
+        let (coded, plainly): (Vec<_>, Vec<_>) = wanted.iter().copied().partition(is_coded);
+        let form = recipe.map(|(form, _)| form).filter(|_| !coded.is_empty());
+        let coded = form.map(|form| TrainedProducts::new(machine, form, shape, &coded).map(Box::new)).transpose()?;
+        let plain = |product| Ok((product, plain(machine, spec.dtype(), product, shape)?));
+        let plain = plainly.into_iter().map(plain).collect::<Result<_, NativeError>>()?;
+        Ok(Self { plain, coded, goes_there: wanted.contains(&TrainedProduct::Output) })
     }
 
     /// Enqueues the way there, with a matrix like the output added to it.
@@ -60,7 +54,7 @@ impl NativeLayer {
         added: Option<&Buffer>,
         output: &mut Buffer,
     ) -> Result<(), NativeError> {
-        if let Products::Coded(products) = &mut self.products {
+        if let Some(products) = &mut self.coded {
             products.code_operands(input, weight)?;
         }
         self.multiply(TrainedProduct::Output, [input, weight], added, output)
@@ -74,7 +68,7 @@ impl NativeLayer {
         weight: &Buffer,
         back: Back<'_>,
     ) -> Result<(), NativeError> {
-        if let Products::Coded(products) = &mut self.products {
+        if let Some(products) = &mut self.coded {
             if !self.goes_there {
                 products.code_operands(input, weight)?;
             }
@@ -92,27 +86,19 @@ impl NativeLayer {
         added: Option<&Buffer>,
         output: &mut Buffer,
     ) -> Result<(), NativeError> {
-        match &self.products {
-            Products::Coded(products) => products.multiply(product, added, output),
-            Products::Plain(products) => {
-                let (_, plan) = products.iter().find(|(planned, _)| *planned == product).expect("it was wanted");
-                match added {
-                    Some(added) => plan.enqueue_with_added(left, right, added, output),
-                    None => plan.enqueue(left, right, output),
-                }
-            }
+        let planned = self.plain.iter().find(|(planned, _)| *planned == product);
+        match (planned, &self.coded, added) {
+            (Some((_, plan)), _, Some(added)) => plan.enqueue_with_added(left, right, added, output),
+            (Some((_, plan)), _, None) => plan.enqueue(left, right, output),
+            (None, Some(products), added) => products.multiply(product, added, output),
+            (None, None, _) => unreachable!("a product was wanted when the layer was planned"),
         }
     }
 
     /// Which kernels run, and what cuBLASLt chose.
     pub fn algorithm(&self) -> String {
-        match &self.products {
-            Products::Plain(products) => {
-                let each: Vec<String> = products.iter().map(|(_, product)| product.algorithm()).collect();
-                each.join("; then ")
-            }
-            Products::Coded(products) => products.algorithm(),
-        }
+        let coded = self.coded.iter().map(|products| products.algorithm());
+        coded.chain(self.plain.iter().map(|(_, product)| product.algorithm())).collect::<Vec<_>>().join("; then ")
     }
 }
 
@@ -135,22 +121,37 @@ fn plain(
     Linear::of(machine, form, shape)
 }
 
-/// How a recipe stores operands; the error says which have kernels.
-fn form(recipe: TrainingRecipe, element: Element, LinearShape { m, k, n }: LinearShape) -> Result<TrainedForm, String> {
+/// How a recipe stores operands, and of which products; the error says which have kernels.
+fn form(
+    recipe: TrainingRecipe,
+    element: Element,
+    LinearShape { m, k, n }: LinearShape,
+) -> Result<(TrainedForm, &'static [TrainedProduct]), String> {
+    use TrainedProduct::{GradInput, GradWeight, Output};
     if element != Element::Float(Dtype::Bf16) || [m, k, n].iter().any(|side| !side.is_multiple_of(16)) {
         let what = "`native` multiplies codes of training in bf16, for sizes that are multiples of 16";
         return Err(format!("{what}, not {element} of m = {m}, k = {k}, n = {n}; `eager` runs it"));
     }
-    let sums = Float8Sums::Promoted;
+    let by_rows = TrainedForm {
+        shared: SharedScale::Row,
+        power_of_two: true,
+        gradient: Float8Codes::E4m3,
+        whole_weight_back: false,
+        sums: Float8Sums::Promoted,
+    };
     match recipe {
         TrainingRecipe::TENSORWISE => {
-            let gradient = Float8Codes::E5m2;
-            Ok(TrainedForm { shared: SharedScale::Tensor, power_of_two: false, gradient, sums })
+            let (shared, gradient) = (SharedScale::Tensor, Float8Codes::E5m2);
+            Ok((TrainedForm { shared, power_of_two: false, gradient, ..by_rows }, &[Output, GradInput, GradWeight]))
         }
-        TrainingRecipe::ROWWISE => {
-            let gradient = Float8Codes::E4m3;
-            Ok(TrainedForm { shared: SharedScale::Row, power_of_two: true, gradient, sums })
+        TrainingRecipe::ROWWISE => Ok((by_rows, &[Output, GradInput, GradWeight])),
+        TrainingRecipe::ROWWISE_WITH_GW_HP => {
+            Ok((TrainedForm { whole_weight_back: true, ..by_rows }, &[Output, GradInput]))
         }
-        _ => Err("`native` trains by the baseline, tensorwise and rowwise in this version; `eager` by all".into()),
+        _ => Err(
+            "`native` trains by the baseline, tensorwise, rowwise and rowwise_with_gw_hp in this version; `eager` by \
+                  all"
+            .into(),
+        ),
     }
 }

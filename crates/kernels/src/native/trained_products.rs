@@ -34,7 +34,7 @@ pub struct TrainedForm {
     pub gradient: Float8Codes,
     /// Whether the weight has one scale where it is multiplied with gradients, whatever it has on the way there.
     pub whole_weight_back: bool,
-    /// How the products are added up.
+    /// How the products of the output are added up; those of gradients are promoted.
     pub sums: Float8Sums,
 }
 
@@ -77,9 +77,10 @@ impl TrainedProducts {
                 GradInput => (form.gradient, LinearShape { m, k: n, n: k }),
                 GradWeight => (form.gradient, LinearShape { m: n, k: m, n: k }),
             };
+            let sums = if product == Output { form.sums } else { Float8Sums::Promoted };
             let factors = match left {
-                Float8Codes::E4m3 => Factors::E4m3(form.sums),
-                Float8Codes::E5m2 => Factors::E5m2ByE4m3(form.sums),
+                Float8Codes::E4m3 => Factors::E4m3(sums),
+                Float8Codes::E5m2 => Factors::E5m2ByE4m3(sums),
             };
             let scales = match form.shared {
                 SharedScale::Row => Scales::Lines,

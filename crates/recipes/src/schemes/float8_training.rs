@@ -1,5 +1,6 @@
 //! `tensorwise`, `rowwise`, `rowwise_with_gw_hp`: torchao's names for ways to train in float8. Trained models are not
-//! quantised by them. Behind each may stand which operands stay as they are: `rowwise-without-input`.
+//! quantised by them. Behind each may stand that sums may be fast, `rowwise-fast`, and which operands stay as they are:
+//! `rowwise-without-input`.
 
 use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment};
 use std::fmt;
@@ -14,6 +15,7 @@ pub static FAMILY: Family = Family {
         "tensorwise",
         "rowwise",
         "rowwise_with_gw_hp",
+        "{tensorwise|rowwise|rowwise_with_gw_hp}-fast",
         "{tensorwise|rowwise|rowwise_with_gw_hp|mxfp8}-without-{input|weight|grad_output}",
         "{tensorwise|rowwise|rowwise_with_gw_hp|mxfp8}-without-{input-weight|input-grad_output|weight-grad_output}",
     ],

@@ -7,6 +7,8 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TrainingRecipe {
     scaling: Scaling,
+    /// Whether sums of the output may stay in the registers of tensor cores.
+    fast: bool,
     /// Whether each of [`Operand::ALL`] stays as it is.
     kept: [bool; 3],
 }
@@ -19,6 +21,9 @@ enum Scaling {
     RowwiseWithGwHp,
     Mxfp8,
 }
+
+/// Behind the name of a recipe whose sums may be fast.
+const FAST: &str = "-fast";
 
 /// Between the name of a recipe and those of the operands that it leaves as they are.
 const WITHOUT: &str = "-without";
@@ -37,7 +42,7 @@ impl TrainingRecipe {
     pub const ALL: [Self; 4] = [Self::TENSORWISE, Self::ROWWISE, Self::ROWWISE_WITH_GW_HP, Self::MXFP8];
 
     const fn of_all(scaling: Scaling) -> Self {
-        Self { scaling, kept: [false; 3] }
+        Self { scaling, fast: false, kept: [false; 3] }
     }
 
     /// The same with an operand that stays in the model's own type: `rowwise-without-input`. Nothing, where no operand would
@@ -47,10 +52,28 @@ impl TrainingRecipe {
         self.kept.contains(&false).then_some(self)
     }
 
+    /// The same whose sums of the output may stay in the registers of tensor cores, where a kernel has that, as torchao's do:
+    /// `tensorwise-fast`. Nothing for microscaling, whose sums no device has in two ways.
+    pub fn fast(self) -> Option<Self> {
+        (self.scaling != Scaling::Mxfp8).then_some(Self { fast: true, ..self })
+    }
+
+    /// The same with sums in f32.
+    pub fn promoted(self) -> Self {
+        Self { fast: false, ..self }
+    }
+
+    /// Whether sums of the output may stay in the registers of tensor cores.
+    pub fn is_fast(self) -> bool {
+        self.fast
+    }
+
     /// Reads exactly one of its names.
-    pub fn parse(name: &str) -> Option<Self> {
-        let (name, without) = name.split_once(WITHOUT).map_or((name, None), |(name, rest)| (name, Some(rest)));
-        let all = Self::ALL.into_iter().find(|recipe| recipe.scaling_name() == name)?;
+    pub fn parse(text: &str) -> Option<Self> {
+        let (name, without) = text.split_once(WITHOUT).map_or((text, None), |(name, rest)| (name, Some(rest)));
+        let (scaling, fast) = name.strip_suffix(FAST).map_or((name, false), |name| (name, true));
+        let all = Self::ALL.into_iter().find(|recipe| recipe.scaling_name() == scaling)?;
+        let all = if fast { all.fast()? } else { all };
         let Some(without) = without else { return Some(all) };
         let mut recipe = all;
         for named in without.strip_prefix('-')?.split('-') {
@@ -79,7 +102,8 @@ impl TrainingRecipe {
             Scaling::RowwiseWithGwHp => "e4m3 per row; powers of two; the weight's gradient unscaled",
             Scaling::Mxfp8 => "e4m3 per 32 of a row; powers of two",
         };
-        self.kept().fold(scaling.to_owned(), |text, operand| format!("{text}; {} as it is", operand.name()))
+        let sums = if self.fast { "; sums of the output in tensor cores" } else { "" };
+        self.kept().fold(format!("{scaling}{sums}"), |text, operand| format!("{text}; {} as it is", operand.name()))
     }
 
     fn kept(self) -> impl Iterator<Item = Operand> {
@@ -100,7 +124,8 @@ impl fmt::Display for TrainingRecipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kept: String = self.kept().map(|operand| format!("-{}", operand.name())).collect();
         let without = if kept.is_empty() { "" } else { WITHOUT };
-        f.pad(&format!("{}{without}{kept}", self.scaling_name()))
+        let fast = if self.fast { FAST } else { "" };
+        f.pad(&format!("{}{fast}{without}{kept}", self.scaling_name()))
     }
 }
 
@@ -137,9 +162,19 @@ mod tests {
         assert_eq!(partly.to_string(), "rowwise-without-input-grad_output");
         assert_eq!(partly.scaling(), "e4m3 per row; powers of two; input as it is; grad_output as it is");
         assert_eq!(partly.without(Operand::Weight), None);
-        for name in
-            ["mxfp8-without-weight", "tensorwise-without-input-weight", "rowwise_with_gw_hp-without-grad_output"]
-        {
+        let fast = TrainingRecipe::TENSORWISE.fast().unwrap();
+        assert_eq!(fast.scaling(), "e4m3 per tensor; gradients e5m2; sums of the output in tensor cores");
+        assert_eq!(
+            (fast.training(), fast.promoted()),
+            (TrainingRecipe::TENSORWISE.training(), TrainingRecipe::TENSORWISE)
+        );
+        for name in [
+            "mxfp8-without-weight",
+            "tensorwise-without-input-weight",
+            "rowwise_with_gw_hp-without-grad_output",
+            "rowwise-fast",
+            "tensorwise-fast-without-input",
+        ] {
             assert_eq!(TrainingRecipe::parse(name).unwrap().to_string(), name);
         }
         for name in [
@@ -150,6 +185,10 @@ mod tests {
             "rowwise-without-input-input",
             "rowwise-without-input-weight-grad_output",
             "rowwise-input",
+            "mxfp8-fast",
+            "rowwise-fast-fast",
+            "rowwise-without-input-fast",
+            "fast",
         ] {
             assert_eq!(TrainingRecipe::parse(name), None, "{name}");
         }

@@ -66,6 +66,18 @@ impl Tolerance {
         }
     }
 
+    /// The same where `layers` layers in a row add up `depth` products in the registers of tensor cores. Hopper's keep 14 bits,
+    /// and cut off the rest of the sum every 32 products, always towards zero.
+    pub fn with_fast_sums(self, layers: u32, depth: u64) -> Self {
+        let lost = depth as f64 / 32.0 / f64::from(1u32 << 14);
+        let error = (lost + 1.0 / f64::from(1u32 << 12)) * f64::from(layers).sqrt();
+        Self {
+            rel_l2: self.rel_l2 + error,
+            element: self.element + 6.0 * error,
+            slope: self.slope.map(|slope| slope + lost * f64::from(layers)),
+        }
+    }
+
     /// The same where both operands of every product were rounded to TF32, in `products` layers in a row.
     pub fn with_tf32(self, products: u32) -> Self {
         let rounding = tf32_rounding(products);

@@ -126,7 +126,7 @@ macro_rules! shared_keys {
             /// Of training: what changes the weight (adamw).
             #[serde(skip_serializing)]
             pub optimiser: Option<Optimiser>,
-            /// Of training: accepted without effect.
+            /// Of training: whether sums of outputs may stay in the registers of tensor cores, as `native` has it.
             #[serde(skip_serializing)]
             pub use_fast_accum: Option<bool>,
             /// Of training: accepted without effect.

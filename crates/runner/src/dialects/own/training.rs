@@ -40,7 +40,8 @@ fn trained(pass: TrainedLinear, model: &str) -> Result<Subject, String> {
     })
 }
 
-/// The recipes of a file, each with the operands left as they are that are not scaled.
+/// The recipes of a file, each with fast sums where they are asked for, and with the operands left as they are that are not
+/// scaled.
 pub fn recipes(file: &File) -> Result<Vec<Recipe>, String> {
     let scalings = [
         (Operand::Input, file.scaling_type_input),
@@ -49,8 +50,10 @@ pub fn recipes(file: &File) -> Result<Vec<Recipe>, String> {
     ];
     let disabled = scalings.into_iter().filter(|(_, scaling)| *scaling == Some(Scaling::Disabled));
     let disabled: Vec<Operand> = disabled.map(|(operand, _)| operand).collect();
+    let fast = file.use_fast_accum == Some(true);
     let partly = |recipe: &Recipe| match recipe.training() {
-        Ok(Some(training)) if !disabled.is_empty() => {
+        Ok(Some(training)) if fast || !disabled.is_empty() => {
+            let training = if fast { training.fast().unwrap_or(training) } else { training };
             let partly = disabled.iter().try_fold(training, |training, operand| training.without(*operand));
             let partly = partly.ok_or_else(|| {
                 format!(
@@ -75,12 +78,6 @@ pub fn notes(file: &File) -> Result<Vec<String>, String> {
             "scaling_granularity: {recipe} has one scale for a tensor; take float8dq-row among the recipes, or write tensorwise"
         ));
     }
-    let without_effect = [
-        (
-            file.use_fast_accum.is_some(),
-            "use_fast_accum has no effect: `native` keeps its sums in f32, and nothing else multiplies float8 on tensor cores",
-        ),
-        (file.repeat_n.is_some(), "repeat_n has no effect: passes are repeated until their interval is narrow"),
-    ];
-    Ok(without_effect.into_iter().filter(|(given, _)| *given).map(|(_, note)| note.to_owned()).collect())
+    let repeated = file.repeat_n.map(|_| "repeat_n has no effect: passes are repeated until their interval is narrow");
+    Ok(repeated.into_iter().map(str::to_owned).collect())
 }

@@ -137,9 +137,9 @@ fn form(
         power_of_two: true,
         gradient: Float8Codes::E4m3,
         whole_weight_back: false,
-        sums: Float8Sums::Promoted,
+        sums: if recipe.is_fast() { Float8Sums::Fast } else { Float8Sums::Promoted },
     };
-    match recipe {
+    match recipe.promoted() {
         TrainingRecipe::TENSORWISE => {
             let (shared, gradient) = (SharedScale::Tensor, Float8Codes::E5m2);
             Ok((TrainedForm { shared, power_of_two: false, gradient, ..by_rows }, &[Output, GradInput, GradWeight]))

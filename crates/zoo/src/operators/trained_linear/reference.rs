@@ -6,7 +6,7 @@ use crate::gate::{Projection, Tolerance};
 use crate::operators::product::size;
 use crate::reference::{dot, projected};
 use crate::{Exact, Matrix, Sample, Spec};
-use calorimeter_recipes::Dtype;
+use calorimeter_recipes::{Dtype, TrainingRecipe};
 
 impl Exact for TrainedLinear {
     fn depth(&self, spec: &Spec, output: usize) -> u64 {
@@ -57,7 +57,9 @@ impl Exact for TrainedLinear {
         // Both scales, and the product.
         let roundings = if spec.training.is_some() { 3 } else { 1 };
         let product = |depth| Tolerance::new(spec.dtype(), roundings, depth);
+        let fast = spec.training.is_some_and(TrainingRecipe::is_fast);
         match self.results()[output] {
+            Made::Output if fast => product(k).with_fast_sums(1, k),
             Made::Output => product(k),
             Made::GradInput => product(n),
             Made::GradWeight => product(m),

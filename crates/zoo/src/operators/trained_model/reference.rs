@@ -10,7 +10,7 @@ use crate::operators::trained_linear::{TrainedLinear as Pass, optimisers};
 use crate::{Exact, Matrix, Sample, Signature, Slot, Spec};
 use calorimeter_recipes::format::Format;
 use calorimeter_recipes::training::Operands;
-use calorimeter_recipes::{Dtype, Element, Float8Training};
+use calorimeter_recipes::{Dtype, Element, Float8Training, TrainingRecipe};
 
 impl<A: Architecture> Exact for TrainedModel<A> {
     fn depth(&self, spec: &Spec, _: usize) -> u64 {
@@ -80,7 +80,10 @@ impl<A: Architecture> TrainedModel<A> {
         let products = layers.len() as u32 * if there { 1 } else { 2 };
         let training = spec.training.map(|recipe| recipe.training());
         let roundings = roundings + if training.is_some() { 2 * products } else { 0 };
-        let tolerance = Tolerance::new(spec.dtype(), roundings, depth);
+        let mut tolerance = Tolerance::new(spec.dtype(), roundings, depth);
+        if spec.training.is_some_and(TrainingRecipe::is_fast) {
+            tolerance = tolerance.with_fast_sums(layers.len() as u32, deep);
+        }
         let error = spec.dtype().unit_roundoff() * f64::from(roundings).sqrt();
         let narrow = layers.iter().flatten().copied().min().unwrap_or(1).min(self.model.sides(spec).rows);
         let tolerance = match training.and_then(|training| coarsest(training, there)) {

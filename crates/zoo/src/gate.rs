@@ -249,8 +249,10 @@ mod tests {
         let values = reference.values.iter().enumerate();
         let wrong = values.map(|(at, &value)| if at == 2 * cols + 9 { 0.05 } else { value as f32 }).collect();
         let output = Output { rows, cols, values: wrong };
-        let (tolerance, bias) =
-            (Tolerance { rel_l2: 0.04, element: 0.2, slope: None }, Bias { floor: 1e-3, depth: 64 });
+        let (tolerance, bias) = (
+            Tolerance { rel_l2: 0.04, element: 0.2, slope: None },
+            Bias { floor: 1e-3, depth: 64, both_computed: false },
+        );
         assert!(judge(&output, &reference, &tolerance).is_ok());
         assert!(judge_evenly(&output, &reference, &tolerance, &bias).is_err());
     }

@@ -9,6 +9,8 @@ pub struct Bias {
     pub floor: f64,
     /// Products in the shortest sums: errors of their factors are shared by all columns, and cancel only among so many.
     pub depth: u64,
+    /// Whether errors of the other factors are shared by all rows in the same way: they were computed, and not given.
+    pub both_computed: bool,
 }
 
 /// Products among which errors cancel, where nobody says how many share one.
@@ -17,7 +19,7 @@ const UNLESS_SHARED: u64 = 64;
 impl Bias {
     /// So much, where nothing is known of the sums.
     pub(super) fn unless_shared(floor: f64) -> Self {
-        Self { floor, depth: UNLESS_SHARED }
+        Self { floor, depth: UNLESS_SHARED, both_computed: true }
     }
 }
 
@@ -94,6 +96,7 @@ pub fn check(of_rows: &[Sums], of_cols: &[Sums], cols: usize, bias: &Bias) -> Re
     of_rows.iter().for_each(|sums| all.join(*sums));
     let noise = all.residual() / (rows * cols).max(1) as f64;
     let independent = (cols as f64).min((bias.depth as f64 / LOUD).max(1.0));
+    let of_column = if bias.both_computed { independent.min(rows as f64) } else { rows as f64 };
     let test = |part: Part, sums: &Sums, count: usize, independent: f64, sigmas: f64| {
         if sums.reference == 0.0 {
             return Ok(());
@@ -108,7 +111,7 @@ pub fn check(of_rows: &[Sums], of_cols: &[Sums], cols: usize, bias: &Bias) -> Re
     test(Part::Whole, &all, rows * cols, independent * rows as f64, SIGMAS)?;
     if rows >= FEW {
         for (col, sums) in of_cols.iter().enumerate() {
-            test(Part::Column(col), sums, rows, rows as f64, SIGMAS_OF_PART)?;
+            test(Part::Column(col), sums, rows, of_column, SIGMAS_OF_PART)?;
         }
     }
     if cols >= FEW {

@@ -100,7 +100,11 @@ impl Bias {
     pub fn new(dtype: Dtype, depths: &[u64]) -> Self {
         // One of the roundings to the dtype may cut off, and tensor cores cut off each step of their sums.
         let sums = ACCUMULATOR * depths.iter().sum::<u64>() as f64;
-        Self { floor: dtype.unit_roundoff() + sums, depth: depths.iter().copied().min().unwrap_or(1) }
+        Self {
+            floor: dtype.unit_roundoff() + sums,
+            depth: depths.iter().copied().min().unwrap_or(1),
+            both_computed: false,
+        }
     }
 
     /// The same where operands are cut to TF32: both lose half a step, and so on in `layers` layers in a row.

@@ -66,7 +66,7 @@ pub fn report(arguments: ReportArguments) -> Result<Exit, CliError> {
         written.push(path);
     }
     if let Some(dir) = plots {
-        let drawn = report::write_plots(&runs, &dir)?;
+        let drawn = report::write_plots(&runs, &profiles, &dir)?;
         if drawn.is_empty() {
             tell!("note: these records have nothing to draw");
         }

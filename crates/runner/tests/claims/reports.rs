@@ -134,7 +134,7 @@ fn calibrations_are_drawn_side_by_side_and_alone() {
         ("peaks", vec!["f32", "FLOP/s", "other over toy"]),
         ("sizes", vec!["toy", "other", "bytes of one pass"]),
         ("operators", vec!["dot · f32 · eager", "toy of the peak", "other over toy", "× of "]),
-        ("fusion", vec!["· toy", "· other", "speed-up"]),
+        ("fusion", vec!["linear_bias · f32 · fused", "toy speed-up", "other speed-up", "bytes allow"]),
     ] {
         let drawn = svg(&format!("both/calibration-{name}.svg"));
         assert!(said.iter().all(|said| drawn.contains(said)), "{name}: {said:?} in {drawn}");

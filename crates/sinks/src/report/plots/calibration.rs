@@ -7,10 +7,10 @@ use std::path::Path;
 use super::axis::Axis;
 use super::bars::{Bars, Column, Length, Line};
 use super::chart::{Chart, Point, Series, Weight};
-use super::figures::{bytes, bytes_per_second, digits, operations, percent, time, times};
+use super::figures::{bytes, bytes_per_second, digits, letters, operations, percent, time, times};
 use super::palette::Look;
 use super::picture::Picture;
-use super::rows::{distinct, mean};
+use super::rows::{mean, median};
 use super::sheet::shortened;
 use crate::SinkError;
 use crate::report::run::ReportedProfile;
@@ -68,13 +68,14 @@ struct CurvePoint {
 
 #[derive(Deserialize)]
 struct Fusion {
+    operator: String,
+    precision: String,
+    implementation: String,
     status: String,
     unfused_launches: Option<f64>,
     fused_launches: Option<f64>,
     unfused_bytes: Option<f64>,
     fused_bytes: Option<f64>,
-    unfused_latency_ms: Option<f64>,
-    fused_latency_ms: Option<f64>,
     speedup_factor: Option<f64>,
 }
 
@@ -85,7 +86,7 @@ struct Machine {
 }
 
 /// So many letters of a machine's name.
-const LETTERS: usize = 24;
+const LETTERS: usize = 32;
 
 /// What the profiles have figures for; nothing where there are none.
 pub(super) fn pictures(profiles: &[ReportedProfile]) -> Result<Vec<(&'static str, Picture)>, SinkError> {
@@ -110,8 +111,9 @@ fn machines(profiles: &[ReportedProfile]) -> Result<Vec<Machine>, SinkError> {
     };
     let mut machines = profiles.iter().map(read).collect::<Result<Vec<Machine>, SinkError>>()?;
     // Two of one machine are told apart by their files.
-    if distinct(machines.iter().map(|machine| &machine.name)).len() < machines.len() {
-        for (machine, reported) in machines.iter_mut().zip(profiles) {
+    let names: Vec<String> = machines.iter().map(|machine| machine.name.clone()).collect();
+    for (machine, reported) in machines.iter_mut().zip(profiles) {
+        if names.iter().filter(|name| **name == machine.name).count() > 1 {
             machine.name = format!("{} ({})", machine.name, reported.name);
         }
     }
@@ -202,7 +204,7 @@ fn sizes(machines: &[Machine]) -> Option<Picture> {
         Series { name: machine.name.clone(), look, points: drawn.collect(), weight: Weight::Plain }
     });
     let series: Vec<Series> = series.filter(|series| !series.points.is_empty()).collect();
-    let (x, y) = (Axis::log("bytes of one pass", bytes), Axis::log(label, text));
+    let (x, y) = (Axis::log("bytes of one pass", |value| letters(value) + "B"), Axis::log(label, text));
     let title = format!("Calibration against size: {key}");
     (!series.is_empty()).then(|| Picture::Chart(Chart { title, x, y, series, rules: Vec::new(), is_joined: true }))
 }
@@ -261,32 +263,46 @@ fn faster(first: &Machine, machine: &Machine, name: &str) -> Option<(f64, String
     Some((mean, format!("{} of {sizes}", times(mean))))
 }
 
+/// Each pattern over all its sizes.
 fn fusion(machines: &[Machine]) -> Option<Picture> {
-    let patterns = keys(machines, |profile| &profile.fusion_profiles).into_iter();
-    let all = patterns.flat_map(|key| {
-        machines.iter().filter_map(move |machine| Some((key, machine, machine.profile.fusion_profiles.get(key)?)))
+    let all = || machines.iter().flat_map(|machine| machine.profile.fusion_profiles.values());
+    let names: BTreeSet<String> = all().map(Fusion::name).collect();
+    let lines = names.into_iter().map(|name| {
+        let allowed = all().filter(|one| one.name() == name).filter_map(Fusion::allowed);
+        let ratio = |ratio: Option<f64>| ratio.map(|ratio| (ratio, times(ratio)));
+        let mut figures: Vec<_> = machines.iter().flat_map(|machine| bought(machine, &name)).collect();
+        figures.push(ratio(mean(allowed)));
+        Line { name, figures }
     });
-    let lines = all.map(|(key, machine, one)| {
-        let after =
-            if machines.len() > 1 { format!(" · {}", shortened(&machine.name, LETTERS)) } else { String::new() };
-        let written = |figure: Option<f64>, write: fn(f64) -> String| figure.map(|figure| (figure, write(figure)));
-        let of_kernels = |count| digits(count, 3);
-        let of_millis = |millis| time(millis * 1e6);
-        // A pattern without a ratio says how it ended.
-        let ended = (one.status != "ok").then(|| (1.0, one.status.clone()));
-        let figures = vec![
-            written(one.unfused_launches, of_kernels),
-            written(one.fused_launches, of_kernels),
-            written(one.unfused_bytes, bytes),
-            written(one.fused_bytes, bytes),
-            written(one.unfused_latency_ms, of_millis),
-            written(one.fused_latency_ms, of_millis),
-            written(one.speedup_factor, times).or(ended),
-        ];
-        Line { name: format!("{key}{after}"), figures }
-    });
-    let heads = ["kernels", "fused", "bytes", "fused", "time", "fused"];
-    let columns = heads.map(|head| Column { head: head.into(), length: Length::None }).into_iter();
-    let ratio = Column { head: "speed-up".into(), length: Length::Ratio };
-    table("Fusion: each pattern unfused and fused", columns.chain([ratio]).collect(), lines.collect())
+    let mut columns = Vec::new();
+    for machine in machines {
+        let before = if machines.len() > 1 { format!("{} ", shortened(&machine.name, LETTERS)) } else { String::new() };
+        columns.push(Column { head: format!("{before}kernels"), length: Length::None });
+        columns.push(Column { head: format!("{before}speed-up"), length: Length::Ratio });
+    }
+    columns.push(Column { head: "bytes allow".into(), length: Length::Ratio });
+    table("Fusion: the middle of kernels in a pass, and the mean speed-up", columns, lines.collect())
+}
+
+impl Fusion {
+    fn name(&self) -> String {
+        format!("{} · {} · {}", self.operator, self.precision, self.implementation)
+    }
+
+    /// What one kernel would buy if bytes alone took time.
+    fn allowed(&self) -> Option<f64> {
+        Some(self.unfused_bytes? / self.fused_bytes.filter(|bytes| *bytes > 0.0)?)
+    }
+}
+
+/// How many kernels a pattern has unfused and fused, and its speed-up, or how it ended where it has none.
+fn bought(machine: &Machine, name: &str) -> [Option<(f64, String)>; 2] {
+    let own = || machine.profile.fusion_profiles.values().filter(|one| one.name() == name);
+    let kernels = |count: fn(&Fusion) -> Option<f64>| median(own().filter_map(count));
+    let (unfused, fused) = (kernels(|one| one.unfused_launches), kernels(|one| one.fused_launches));
+    let launches = unfused.zip(fused);
+    let launches = launches.map(|(unfused, fused)| (fused, format!("{} to {}", digits(unfused, 3), digits(fused, 3))));
+    let ratio = mean(own().filter_map(|one| one.speedup_factor)).map(|ratio| (ratio, times(ratio)));
+    let ended = own().find(|one| one.status != "ok").map(|one| (1.0, one.status.clone()));
+    [launches, ratio.or(ended)]
 }

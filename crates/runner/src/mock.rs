@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// The variable that holds rules.
+const RULES: &str = "CALORIMETER_MOCK_RULES";
+
 /// What cases whose id matches do on the mock device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -96,6 +99,13 @@ impl Rule {
             }
         }
         Ok(Self::default())
+    }
+
+    /// The rules for commands that read no file: those in the environment, in YAML as a file has them.
+    pub fn of_the_environment() -> Result<Vec<Self>, String> {
+        let Some(said) = std::env::var_os(RULES) else { return Ok(Vec::new()) };
+        let said = said.into_string().map_err(|_| format!("{RULES} is no text"))?;
+        serde_yaml::from_str(&said).map_err(|error| format!("{RULES} holds no rules of the mock device: {error}"))
     }
 
     /// Ends the process where the device of a case is gone.

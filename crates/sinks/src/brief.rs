@@ -1,5 +1,6 @@
 //! What summaries need of a record: of a long run a hundredth of what the records hold.
 
+use crate::record_part::RecordPart;
 use calorimeter_case::record::{Record, Status};
 use calorimeter_case::{Axes, CaseId, Device, Element, Implementation, Mode, Name, Regime};
 use serde::{Deserialize, Deserializer};
@@ -54,6 +55,12 @@ impl Brief {
     /// The recipe with the sparsity laid over it, e.g. `int8wo+semi-sparse`.
     pub fn variant(&self) -> String {
         calorimeter_case::variant(self.recipe, self.sparsity)
+    }
+}
+
+impl RecordPart for Brief {
+    fn id(&self) -> &CaseId {
+        &self.id
     }
 }
 

@@ -16,8 +16,8 @@ pub(crate) mod format;
 pub use follow::{Followed, Follower};
 pub use format::{Header, Resumed, Summary};
 
-use crate::brief::Brief;
 use crate::lock::{is_at, lock};
+use crate::record_part::RecordPart;
 use crate::stored::{Line, Stored};
 use crate::{SinkError, atomic, left_over};
 use blocks::{Blocks, MOST_BYTES};
@@ -216,10 +216,10 @@ pub fn read_stored(dir: &Path) -> Result<(JournalContents, Stored), SinkError> {
     Ok((contents, Stored::new(path, file, records)))
 }
 
-/// The same with no more of each record than summaries need. Where the others read a record, this does not look.
-pub fn read_briefs(dir: &Path) -> Result<JournalContents<Brief>, SinkError> {
+/// The same with no more of each record than its reader needs. Where the others read a record, this does not look.
+pub fn read_parts<P: RecordPart>(dir: &Path) -> Result<JournalContents<P>, SinkError> {
     let (file, path) = open(dir)?;
-    Ok(read_from(&file, &path, |brief: Brief| (brief.id.clone(), brief))?.contents)
+    Ok(read_from(&file, &path, |part: P| (part.id().clone(), part))?.contents)
 }
 
 /// A record and what its case is called.

@@ -73,6 +73,7 @@ pub mod operators;
 mod pivot;
 mod python;
 mod read_back;
+mod record_part;
 mod registry;
 pub mod report;
 pub mod services;
@@ -93,7 +94,8 @@ pub use calorimeter_case::{self as case, record};
 pub use calorimeter_case::{Case, CaseId, Record, Status};
 pub use error::SinkError;
 pub use journal::Journal;
-pub use read_back::{ReadBack, read_back, read_briefs};
+pub use read_back::{ReadBack, read_back, read_parts};
+pub use record_part::RecordPart;
 pub use registry::{Written, not_in_this_build, register, sinks, write_all};
 pub use sink::{Run, Sink};
 #[cfg(feature = "tables")]

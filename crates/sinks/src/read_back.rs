@@ -1,23 +1,24 @@
 //! A run read back from what is left of it: its folder, its journal, or its Parquet file.
 
+use crate::SinkError;
 use crate::journal::{self, Header, JOURNAL_FILE, JournalContents, Resumed};
-use crate::{Brief, SinkError};
+use crate::record_part::RecordPart;
 use calorimeter_case::record::Record;
 use std::path::Path;
 
-/// What is known of a run afterwards.
+/// What is known of a run afterwards, or as much of each record as its reader asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ReadBack {
+pub struct ReadBack<R = Record> {
     /// Where it comes from; a Parquet file that lies alone does not tell.
     pub header: Option<Header>,
     /// When it was taken up again, and where.
     pub resumed: Vec<Resumed>,
     /// Its records without their series, one for each case; of what sensors said the middle.
-    pub records: Vec<Record>,
+    pub records: Vec<R>,
 }
 
-impl From<JournalContents> for ReadBack {
-    fn from(contents: JournalContents) -> Self {
+impl<R> From<JournalContents<R>> for ReadBack<R> {
+    fn from(contents: JournalContents<R>) -> Self {
         Self { header: Some(contents.header), resumed: contents.resumed, records: contents.records }
     }
 }
@@ -37,14 +38,13 @@ pub fn read_back(path: &Path) -> Result<ReadBack, SinkError> {
     Ok(ReadBack { records, ..journal(&neighbour)? })
 }
 
-/// The same with no more of each record than summaries need: of a long run in a small part of the time and the memory.
-pub fn read_briefs(path: &Path) -> Result<(Option<Header>, Vec<Brief>), SinkError> {
-    if is_parquet(path) {
-        let read = read_back(path)?;
-        return Ok((read.header, read.records.iter().map(Brief::from).collect()));
+/// The same with no more of each record than its reader needs: of a long run in a small part of the time and the memory.
+pub fn read_parts<P: RecordPart>(path: &Path) -> Result<ReadBack<P>, SinkError> {
+    if !is_parquet(path) {
+        return Ok(journal::read_parts(path)?.into());
     }
-    let contents = journal::read_briefs(path)?;
-    Ok((Some(contents.header), contents.records))
+    let ReadBack { header, resumed, records } = read_back(path)?;
+    Ok(ReadBack { header, resumed, records: records.iter().map(P::from).collect() })
 }
 
 fn is_parquet(path: &Path) -> bool {

@@ -7,6 +7,7 @@ use crate::calibration::Patterns;
 use crate::dialects::default_element;
 use crate::entries::{Entry, Origin, Size};
 use crate::loosely::is_loosely;
+use crate::mock::Rule;
 use crate::print::width;
 use crate::progress::Format;
 use crate::run::Request;
@@ -93,6 +94,7 @@ fn entries(
         let known = known.into_iter().collect::<Vec<_>>().join(", ");
         return Err(CliError::Usage(format!("none of these operators has an axis {name:?}; they have {known}")));
     }
+    let mock = Rule::of_the_environment().map_err(CliError::Usage)?;
     let (mut entries, mut asked) = (Vec::new(), 0u64);
     for operator in operators {
         let sizes: Vec<Size> = sizes(preset.sizes(operator), given)?.into_iter().map(Size::custom).collect();
@@ -108,6 +110,7 @@ fn entries(
             entries.push(Entry {
                 element,
                 peak_memory: suite == Suite::Ops,
+                mock: mock.clone(),
                 ..Entry::new(origin, Subject::Operator(operator), sizes.clone())
             });
         }

@@ -2,6 +2,7 @@
 
 use super::error::CliError;
 use super::options::TextFormat;
+use crate::chatter::marked;
 use crate::devices::{self, DiscoveredDevice};
 use crate::entries::Wanted;
 use crate::peaks::{self, Peaks, Probe};
@@ -70,13 +71,14 @@ fn measured(found: &DiscoveredDevice, folder: Option<&Path>) -> Result<Peaks, Cl
     let policy = Sensors::of(device, &told).policy();
     let mut machines = Machines::default();
     let mut probe = Probe { told: &told, policy, device, may_tune: true, machines: &mut machines };
-    let mut kinds = probe.kinds();
+    let driver = device.kind().name().to_string();
+    let mut kinds = marked(&driver, || probe.kinds());
     let before = kept(folder).into_iter().filter(|peaks| peaks.device == told.identity);
     kinds.extend(before.flat_map(|peaks| peaks.products.into_keys()));
     kinds.sort_unstable();
     kinds.dedup();
     let mut nothing = Some(probe.nothing());
-    peaks::of(&kinds, &mut nothing, folder, &mut probe)
+    marked(&driver, || peaks::of(&kinds, &mut nothing, folder, &mut probe))
         .ok_or_else(|| CliError::Usage(format!("{device} has no peaks: its times are made up")))
 }
 

@@ -8,7 +8,7 @@ use crate::run::{sort_as_planned, sort_briefs_as_planned};
 use crate::suite_speedups::means;
 use crate::tell::tell;
 use calorimeter_sinks::report::{self, REPORT_FILE, ReportedProfile, ReportedRun, SummarisedRun};
-use calorimeter_sinks::{Brief, index, read_back, read_briefs};
+use calorimeter_sinks::{Brief, ReadBack, index, read_back, read_parts};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ pub fn report(arguments: ReportArguments) -> Result<Exit, CliError> {
         written.push(path);
     }
     if let Some(dir) = plots {
-        let drawn = report::write_plots(&runs, &dir)?;
+        let drawn = report::write_plots(&runs, &profiles, &dir)?;
         if drawn.is_empty() {
             tell!("note: these records have nothing to draw");
         }
@@ -101,7 +101,7 @@ fn reported(path: &Path) -> Result<ReportedRun, CliError> {
 }
 
 fn summarised(path: &Path) -> Result<SummarisedRun, CliError> {
-    let (header, mut cases) = read_briefs(path)?;
+    let ReadBack { header, records: mut cases, .. } = read_parts::<Brief>(path)?;
     refuse_empty(path, cases.is_empty())?;
     if let Some(header) = &header {
         sort_briefs_as_planned(&mut cases, header);

@@ -1,7 +1,8 @@
 //! One case on both sides.
 
+use super::measured::Measured;
 use super::side::Side;
-use calorimeter_case::record::{Accuracy, Record, Status};
+use calorimeter_case::record::{Accuracy, Status};
 use calorimeter_case::{CaseId, Device, Implementation, Verdict};
 use calorimeter_timing::Change;
 use serde::Serialize;
@@ -127,10 +128,10 @@ pub struct CaseChange {
 
 impl CaseChange {
     /// From the records of the case on each side; with `force`, times of different things are compared, too.
-    pub fn of(id: CaseId, before: &[&Record], after: &[&Record], force: bool) -> Option<Self> {
+    pub fn of(id: CaseId, before: &[&Measured], after: &[&Measured], force: bool) -> Option<Self> {
         let any = before.first().or(after.first())?;
-        let control = any.case.is_baseline() && any.case.implementation == Implementation::Eager;
-        let device = any.case.device;
+        let control = any.is_baseline() && any.implementation == Implementation::Eager;
+        let device = any.device;
         let mut remarks: Vec<String> = differences(before, after);
         let unlike = stopwatches(before, after);
         let (seen, then) = (Side::of(before), Side::of(after));
@@ -184,9 +185,9 @@ fn changed(before: &Side, after: &Side) -> Option<Change> {
 }
 
 /// Why times are not of one thing, where they were read from two clocks.
-fn stopwatches(before: &[&Record], after: &[&Record]) -> Option<String> {
+fn stopwatches(before: &[&Measured], after: &[&Measured]) -> Option<String> {
     let all = before.iter().chain(after);
-    let mut clocks: Vec<&str> = all.filter_map(|record| record.execution.stopwatch.as_deref()).collect();
+    let mut clocks: Vec<&str> = all.filter_map(|record| record.stopwatch.as_deref()).collect();
     clocks.dedup();
     (clocks.len() > 1).then(|| format!("read from different clocks: {}", clocks.join(", then ")))
 }
@@ -195,19 +196,18 @@ fn stopwatches(before: &[&Record], after: &[&Record]) -> Option<String> {
 const HELD_BACK: f64 = 0.05;
 
 /// What else differs of what ran.
-fn differences(before: &[&Record], after: &[&Record]) -> Vec<String> {
+fn differences(before: &[&Measured], after: &[&Measured]) -> Vec<String> {
     let (Some(before), Some(after)) = (before.first(), after.first()) else { return Vec::new() };
     let mut differences = Vec::new();
-    let (was, is) = (&before.execution, &after.execution);
-    if let (Some(was), Some(is)) = (&was.kernel, &is.kernel)
+    if let (Some(was), Some(is)) = (&before.kernel, &after.kernel)
         && was != is
     {
         differences.push(format!("another kernel: {is}, in A {was}"));
     }
-    if !was.autotune.is_empty() && !is.autotune.is_empty() && was.autotune != is.autotune {
+    if !before.autotune.is_empty() && !after.autotune.is_empty() && before.autotune != after.autotune {
         differences.push("the autotuner decided otherwise".into());
     }
-    let [was, is] = [before, after].map(|record| record.time.held_back.is_some_and(|share| share > HELD_BACK));
+    let [was, is] = [before, after].map(|record| record.held_back.is_some_and(|share| share > HELD_BACK));
     if was != is {
         let side = if is { "B" } else { "A" };
         differences.push(format!("power or heat held the device back in {side} alone"));
@@ -219,8 +219,8 @@ fn differences(before: &[&Record], after: &[&Record]) -> Vec<String> {
 const DECIBELS: f64 = 0.1;
 
 /// The signal over the error on both sides, where that became another; none is an exact output.
-fn other_accuracy(before: &[&Record], after: &[&Record]) -> Option<[Option<f64>; 2]> {
-    let of = |records: &[&Record]| records.iter().find_map(|record| record.accuracy.as_deref().copied());
+fn other_accuracy(before: &[&Measured], after: &[&Measured]) -> Option<[Option<f64>; 2]> {
+    let of = |records: &[&Measured]| records.iter().find_map(|record| record.accuracy.as_deref().copied());
     let (was, is): (Accuracy, Accuracy) = (of(before)?, of(after)?);
     let differ = match (was.sqnr_db, is.sqnr_db) {
         (Some(was), Some(is)) => (was - is).abs() >= DECIBELS,
@@ -234,17 +234,17 @@ fn other_accuracy(before: &[&Record], after: &[&Record]) -> Option<[Option<f64>;
 mod tests {
     use super::*;
     use calorimeter_case::Case;
-    use calorimeter_case::record::Estimate;
+    use calorimeter_case::record::{Estimate, Record};
 
-    fn record() -> Record {
+    fn record() -> Measured {
         let mut record = Record::new(Case::default(), Status::Ok);
         record.time.time_ns = Some(Estimate { median: 100.0, lo: Some(99.0), hi: Some(101.0) });
         record.execution.kernel = Some("gemm_128".into());
         record.accuracy = Some(Box::new(Accuracy { sqnr_db: Some(40.0), rel_l2: Some(0.01), ..Accuracy::default() }));
-        record
+        Measured::from(&record)
     }
 
-    fn compared(before: &Record, after: &Record) -> CaseChange {
+    fn compared(before: &Measured, after: &Measured) -> CaseChange {
         CaseChange::of("x".into(), &[before], &[after], false).unwrap()
     }
 
@@ -253,8 +253,8 @@ mod tests {
         let before = record();
         assert!(compared(&before, &before).remarks.is_empty() && compared(&before, &before).sqnr_db.is_none());
         let mut after = record();
-        after.execution.kernel = Some("gemm_64".into());
-        after.time.held_back = Some(0.6);
+        after.kernel = Some("gemm_64".into());
+        after.held_back = Some(0.6);
         after.accuracy = Some(Box::new(Accuracy { sqnr_db: Some(39.0), ..Accuracy::default() }));
         let change = compared(&before, &after);
         let told = ["another kernel: gemm_64, in A gemm_128", "power or heat held the device back in B alone"]
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn how_a_case_ends_on_both_sides_is_its_finding() {
-        let ended = |status: Status| Record { outcome: status.into(), ..record() };
+        let ended = |status: Status| Measured { status, ..record() };
         for (before, after, finding) in [
             (Status::Ok, Status::Crashed, Finding::Broken),
             (Status::Ok, Status::Mismatch, Finding::Broken),
@@ -278,7 +278,8 @@ mod tests {
         ] {
             assert_eq!(compared(&ended(before), &ended(after)).finding, finding, "{before} {after}");
         }
-        let only = |before: &[&Record], after: &[&Record]| CaseChange::of("x".into(), before, after, false).unwrap();
+        let only =
+            |before: &[&Measured], after: &[&Measured]| CaseChange::of("x".into(), before, after, false).unwrap();
         assert_eq!(only(&[&record()], &[]).finding, Finding::OnlyBefore);
         assert_eq!(only(&[], &[&record()]).finding, Finding::OnlyAfter);
     }

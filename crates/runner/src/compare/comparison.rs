@@ -4,8 +4,8 @@ use super::case::{CaseChange, Finding};
 use super::error::CompareError;
 use super::likeness::{Likeness, likeness};
 use super::margins::margins;
+use super::measured::Measured;
 use super::source::Run;
-use calorimeter_case::record::Record;
 use calorimeter_case::{CaseId, Device};
 use calorimeter_timing::{Change, CommonShift, Figure, discoveries};
 use serde::Serialize;
@@ -62,7 +62,7 @@ impl Comparison {
 pub fn compare(before: &[Run], after: &[Run], margin: f64, force: bool) -> Result<Comparison, CompareError> {
     let cases = matched(before, after);
     let shared = cases.iter().filter(|(_, one, other)| !one.is_empty() && !other.is_empty());
-    let devices: BTreeSet<Device> = shared.map(|(_, one, _)| one[0].case.device).collect();
+    let devices: BTreeSet<Device> = shared.map(|(_, one, _)| one[0].device).collect();
     if devices.is_empty() {
         return Err(nothing_shared(before, after));
     }
@@ -98,7 +98,7 @@ pub fn compare(before: &[Run], after: &[Run], margin: f64, force: bool) -> Resul
 /// Where one of these differs, the cases of plain burn are not the same on both sides.
 const MAKES_CONTROLS: [&str; 4] = ["burn's version", "cubecl's version", "the compiler", "the set of features"];
 
-type Matched<'a> = (CaseId, Vec<&'a Record>, Vec<&'a Record>);
+type Matched<'a> = (CaseId, Vec<&'a Measured>, Vec<&'a Measured>);
 
 /// The records of each case, in the order in which the runs have them.
 fn matched<'a>(before: &'a [Run], after: &'a [Run]) -> Vec<Matched<'a>> {
@@ -106,7 +106,7 @@ fn matched<'a>(before: &'a [Run], after: &'a [Run]) -> Vec<Matched<'a>> {
     let mut places: HashMap<&CaseId, usize> = HashMap::new();
     let mut add = |runs: &'a [Run], is_after: bool| {
         for record in runs.iter().flat_map(|run| &run.read.records) {
-            let id = &record.case.id;
+            let id = &record.id;
             let place = *places.entry(id).or_insert(cases.len());
             if place == cases.len() {
                 cases.push((id.clone(), Vec::new(), Vec::new()));
@@ -126,7 +126,7 @@ fn matched<'a>(before: &'a [Run], after: &'a [Run]) -> Vec<Matched<'a>> {
 
 fn nothing_shared(before: &[Run], after: &[Run]) -> CompareError {
     let name = |runs: &[Run]| runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>().join(",");
-    let example = |runs: &[Run]| runs[0].read.records[0].case.id.to_string();
+    let example = |runs: &[Run]| runs[0].read.records[0].id.to_string();
     let (one, other) = (example(before), example(after));
     CompareError::NothingShared { before: name(before), after: name(after), one, other }
 }

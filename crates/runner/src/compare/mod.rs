@@ -11,6 +11,7 @@ mod machines;
 mod machines_text;
 mod margins;
 mod markdown;
+mod measured;
 mod side;
 mod source;
 mod text;

@@ -1,6 +1,7 @@
 //! What one side says of a case, in one run or in several.
 
-use calorimeter_case::record::{Estimate, Record, Status};
+use super::measured::Measured;
+use calorimeter_case::record::{Estimate, Status};
 use calorimeter_timing::Figure;
 use serde::Serialize;
 
@@ -21,16 +22,15 @@ pub struct Side {
 
 impl Side {
     /// From the records of the case, one of each run that has it.
-    pub fn of(records: &[&Record]) -> Option<Self> {
+    pub fn of(records: &[&Measured]) -> Option<Self> {
         let worst = records.iter().find(|record| !record.is_ok()).or(records.first())?;
-        let outcome = &worst.outcome;
         let ok = records.iter().filter(|record| record.is_ok());
         let of_processes_ns: Vec<f64> = ok.flat_map(|record| processes(record)).collect();
         let time_ns = match records {
-            [record] => record.time.time_ns.filter(|_| record.is_ok()),
+            [record] => record.time_ns.filter(|_| record.is_ok()),
             _ => middle(&of_processes_ns),
         };
-        Some(Self { status: outcome.status, reason: outcome.reason.clone(), time_ns, of_processes_ns })
+        Some(Self { status: worst.status, reason: worst.reason.clone(), time_ns, of_processes_ns })
     }
 
     /// Its time with the interval, where there is one.
@@ -46,12 +46,11 @@ impl Side {
 }
 
 /// What each process of a run found.
-fn processes(record: &Record) -> Vec<f64> {
-    let time = &record.time;
-    if time.of_processes_ns.len() > 1 {
-        return time.of_processes_ns.clone();
+fn processes(record: &Measured) -> Vec<f64> {
+    if record.of_processes_ns.len() > 1 {
+        return record.of_processes_ns.clone();
     }
-    time.time_ns.iter().map(|time| time.median).collect()
+    record.time_ns.iter().map(|time| time.median).collect()
 }
 
 /// The geometric mean of what processes found.

@@ -2,17 +2,18 @@
 
 use super::baseline::{self, Baseline};
 use super::error::CompareError;
+use super::measured::Measured;
 use crate::calibration::{Profile, is_profile};
 use crate::tell::tell;
 use calorimeter_sinks::journal::JOURNAL_FILE;
-use calorimeter_sinks::{ReadBack, read_back};
+use calorimeter_sinks::{ReadBack, read_parts};
 use std::path::{Path, PathBuf};
 
 /// A run, by the name that it was given.
 #[derive(Debug)]
 pub struct Run {
     pub name: String,
-    pub read: ReadBack,
+    pub read: ReadBack<Measured>,
 }
 
 /// Both sides, of one kind.
@@ -57,7 +58,7 @@ fn runs(word: &str) -> Result<Vec<Run>, CompareError> {
 }
 
 fn run(word: &str) -> Result<Run, CompareError> {
-    let read = read_back(&path(word)?)?;
+    let read = read_parts(&path(word)?)?;
     if read.records.is_empty() {
         return Err(CompareError::Empty(word.into()));
     }

@@ -1,5 +1,6 @@
 //! What the checks run on: a device of this machine, or anything that stands for one.
 
+use crate::chatter::marked;
 use crate::devices::DiscoveredDevice;
 use crate::peaks::Probe;
 use crate::platforms;
@@ -65,7 +66,8 @@ impl RealRig {
     /// Opens the device.
     pub fn open(found: DiscoveredDevice) -> Result<Self, Failure> {
         let mut machines = Machines::default();
-        let probes = platforms::of(found.device).probes(found.device, &mut machines)?;
+        let open = || platforms::of(found.device).probes(found.device, &mut machines);
+        let probes = marked(&found.device.kind().name().to_string(), open)?;
         let sensors = Sensors::of(found.device, &found.facts());
         Ok(Self { found, machines, probes, sensors })
     }

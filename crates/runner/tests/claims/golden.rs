@@ -3,7 +3,7 @@
 //! `CALORIMETER_REGENERATE=1 cargo test -p calorimeter-runner --test claims golden` writes the expected files anew.
 
 use crate::pseudo_terminal::Terminal;
-use crate::scene::{Scene, fixture};
+use crate::scene::{Ended, Scene, fixture};
 use std::fs;
 use std::process::Stdio;
 
@@ -50,13 +50,27 @@ fn screens_are_these_to_the_letter() {
             let scene = Scene::new();
             scene.write("quickstart.yml", &quickstart);
             scene.write("torchao.yml", &torchao);
-            let shown = on_terminal(&scene, &format!("{arguments} --out out --color never"), columns);
+            let mut command = scene.command(&format!("{arguments} --out out --color never"));
+            // Files have rules of their own.
+            command.env("CALORIMETER_MOCK_RULES", SUITE_RULES);
+            let shown = Terminal::of(columns).shows(command.stderr(Stdio::null()));
             compare(&format!("golden/screens/{screen}_{columns}.txt"), &shown);
+            for verdict in ["FASTER", "SLOWER", "SAME", "UNCLEAR"] {
+                assert!(screen != "ops" || shown.contains(verdict), "{columns}: no {verdict}");
+            }
             for line in shown.lines() {
                 assert!(line.chars().count() <= columns.into(), "{screen}, {columns}: {line}");
             }
         }
     }
+}
+
+#[test]
+fn rules_in_the_environment_that_are_none_are_refused() {
+    let scene = Scene::new();
+    let mut command = scene.command("ops --device mock --ops softmax --dry-run");
+    let ended = Ended::of(command.env("CALORIMETER_MOCK_RULES", "[{nanos: fast}]"));
+    assert!(ended.error().contains("CALORIMETER_MOCK_RULES holds no rules of the mock device"), "{ended:?}");
 }
 
 /// The clock of the quick start: every verdict, and every way to have none.
@@ -68,6 +82,16 @@ mock:
   - {match: 'linear/baseline/eager', nanos: 510000, noise: 0.01}
   - {match: 'gelu/int8wo/eager', fault: mismatch}
   - {match: 'gelu/int8wo/native', fault: error, after: 30}
+";
+
+/// The clock of the suites: every verdict, kernels that are fastest from a size on, and some of which nobody can tell.
+const SUITE_RULES: &str = "
+- {match: 'mse_loss/.*/cube/', nanos: 10200, noise: 0.3}
+- {match: '/native/.*(1000|-n256|4194304|mib16|head_dim128)', nanos: 6400, noise: 0.01}
+- {match: '/native/', nanos: 12500, noise: 0.01}
+- {match: '/cube/', nanos: 10050, noise: 0.01}
+- {match: '/fused/', nanos: 8000, noise: 0.01}
+- {nanos: 10000, noise: 0.01}
 ";
 
 /// What the program prints on a terminal.

@@ -3,6 +3,8 @@
 use crate::scene::{Scene, find};
 use calorimeter_sinks::memory_page::Bound;
 use calorimeter_sinks::{Record, Status};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 const SHORT: &str = "timing: {min_time: 0s, max_time: 1s, warm_up: 1us, max_warm_up: 1us, min_windows: 6, max_windows: 6, window: 20us}";
 
@@ -176,6 +178,24 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 64, 64]]}}]}}]\n"
         let page = scene.path("out").join(record.footprint.memory_profile.as_ref().unwrap()).join("memory.html");
         assert!(std::fs::read_to_string(page).unwrap().contains("no single block"));
     }
+}
+
+/// A driver talks when it is loaded, and again when a device is opened.
+#[test]
+fn what_a_vulkan_driver_says_to_the_doctor_is_marked_as_its_own() {
+    let scene = Scene::new();
+    if !vulkan_is_here(&scene) {
+        return;
+    }
+    let mut doctor = scene.command("doctor --deep --device vulkan");
+    // Mesa's complain without it.
+    doctor.env_remove("XDG_RUNTIME_DIR").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut doctor = doctor.spawn().unwrap();
+    // The first check is shown once the device is open, and the rest takes long.
+    let shown = BufReader::new(doctor.stdout.take().unwrap()).lines().nth(1).unwrap().unwrap();
+    doctor.kill().unwrap();
+    let said = String::from_utf8(doctor.wait_with_output().unwrap().stderr).unwrap();
+    assert!(said.lines().all(|line| line.starts_with("driver of vulkan: ")), "{shown}\n{said}");
 }
 
 pub fn vulkan_is_here(scene: &Scene) -> bool {

@@ -123,6 +123,35 @@ fn every_figure_is_drawn_as_vectors_and_as_pixels_without_any_font() {
 }
 
 #[test]
+fn calibrations_are_drawn_side_by_side_and_alone() {
+    let scene = Scene::new();
+    let calibrate = "calibrate --device mock --quick --max-time 20ms --operations dot,gemm --fusion-patterns all";
+    scene.run(&format!("{calibrate} --hardware toy --out cal")).ended_with(0);
+    scene.run(&format!("{calibrate} --hardware other --out more --output other.json")).ended_with(0);
+    let svg = |file: &str| fs::read_to_string(scene.path(file)).unwrap();
+    scene.run("report cal other.json --plots both").ended_with(0);
+    for (name, said) in [
+        ("peaks", vec!["f32", "FLOP/s", "other over toy"]),
+        ("sizes", vec!["toy", "other", "bytes of one pass"]),
+        ("operators", vec!["dot · f32 · eager", "toy of the peak", "other over toy", "× of "]),
+        ("fusion", vec!["linear_bias · f32 · fused", "toy speed-up", "other speed-up", "bytes allow"]),
+    ] {
+        let drawn = svg(&format!("both/calibration-{name}.svg"));
+        assert!(said.iter().all(|said| drawn.contains(said)), "{name}: {said:?} in {drawn}");
+        let png = fs::read(scene.path(&format!("both/calibration-{name}.png"))).unwrap();
+        assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 2000, "{name}: {} bytes", png.len());
+    }
+    let ended = scene.run("report other.json --plots alone");
+    ended.ended_with(0);
+    assert!(ended.stderr.contains("wrote alone/calibration-peaks.svg"), "{ended:?}");
+    assert!(!svg("alone/calibration-peaks.svg").contains(" over "), "one machine is beside no other");
+    // Two of one name are told apart by their files.
+    fs::copy(scene.path("other.json"), scene.path("again.json")).unwrap();
+    scene.run("report other.json again.json --plots twice").ended_with(0);
+    assert!(svg("twice/calibration-sizes.svg").contains("other (again.json)"));
+}
+
+#[test]
 fn profiles_stand_beside_runs_and_alone() {
     let scene = measured();
     let calibrate = "calibrate --device mock --quick --max-time 20ms --operations dot";

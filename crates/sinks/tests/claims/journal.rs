@@ -75,7 +75,7 @@ fn what_summaries_need_is_the_same_whether_it_is_read_from_lines_or_made_from_re
     drop(journal);
     let records = journal::read(dir.path()).unwrap().records;
     let briefs: Vec<Brief> = records.iter().map(Brief::from).collect();
-    assert_eq!(journal::read_briefs(dir.path()).unwrap().records, briefs);
+    assert_eq!(journal::read_parts::<Brief>(dir.path()).unwrap().records, briefs);
     assert!(briefs[0].speedup.is_some() && briefs[2].reason.as_deref() == Some("a reason"));
     assert!(briefs.iter().any(|brief| !brief.warnings.is_empty()));
 }

@@ -3,10 +3,11 @@ function calibration() {
   const profiles = data.profiles.map(({ name, profile }) => ({ name, ...profile, label: profile.environment.hardware_name || name }));
   if (profiles.length === 0) return;
   // Two of one machine are told apart by their files.
-  const alike = distinct(profiles, ({ label }) => label).length < profiles.length;
-  for (const profile of profiles) if (alike) profile.label = `${profile.label} (${profile.name})`;
+  for (const same of grouped([...profiles], ({ label }) => label).values()) {
+    for (const profile of same) if (same.length > 1) profile.label = `${profile.label} (${profile.name})`;
+  }
   const heads = profiles.map(({ label }) => [label]);
-  const more = profiles.slice(1).map(({ label }) => [`${label} over ${profiles[0].label}`, "text"]);
+  const more = profiles.slice(1).map(({ label }) => [`${label} over ${profiles[0].label}`, "text words"]);
   const keys = (name) => [...new Set(profiles.flatMap((profile) => Object.keys(profile[name] ?? {})))].sort();
   const rate = (unit, value) => unit === "GB/s" ? bytesPerSecond(value * 1e9) : operations(value * 1e9);
   const ratios = (found) => found.slice(1).map((value) => found[0] > 0 && value > 0 ? bar(value / found[0], times(value / found[0])) : "");
@@ -48,16 +49,16 @@ function calibration() {
   });
   const names = [...new Set(all.flat().map(([, one]) => named(one)))].sort();
   if (names.length > 0) made.append(element("h3", {}, "Operators: the highest rate over all sizes, and its share of the peak"),
-    table([["operator · type · kernels", "text"], ...profiles.map(({ label }) => [label, "text"]), ...more], names.map((name) => [name, ...all.map((list) => best(list, name)), ...faster(name)]), { class: "bars", id: "calibration-operators" }));
+    table([["operator · type · kernels", "text"], ...profiles.map(({ label }) => [label, "text words"]), ...more], names.map((name) => [name, ...all.map((list) => best(list, name)), ...faster(name)]), { class: "bars", id: "calibration-operators" }));
 
   const patterns = keys("fusion_profiles");
   const side = (one, name) => one[`unfused_${name}`] == null || one[`fused_${name}`] == null ? "" : [one[`unfused_${name}`], one[`fused_${name}`]];
   const pair = (values, write) => values === "" ? "" : `${write(values[0])} → ${write(values[1])}`;
   if (patterns.length > 0) made.append(element("h3", {}, "Fusion: unfused → fused"),
-    table([["pattern", "text"], ["profile", "text"], ["kernels in a pass", "text"], ["bytes", "text"], ["time", "text"], ["speed-up", "text"]],
+    table([["pattern", "text words"], ...(profiles.length > 1 ? [["profile", "text words"]] : []), ["kernels in a pass", "text"], ["bytes", "text"], ["time", "text"], ["speed-up", "text"]],
       patterns.flatMap((key) => profiles.filter((profile) => profile.fusion_profiles?.[key]).map((profile) => {
         const one = profile.fusion_profiles[key];
-        return [key, profile.label, pair(side(one, "launches"), (value) => digits(value, 3)), pair(side(one, "bytes"), bytes), pair(side(one, "latency_ms"), (value) => time(1e6 * value)),
+        return [key, ...(profiles.length > 1 ? [profile.label] : []), pair(side(one, "launches"), (value) => digits(value, 3)), pair(side(one, "bytes"), bytes), pair(side(one, "latency_ms"), (value) => time(1e6 * value)),
           one.speedup_factor == null ? one.reason ?? one.status : bar(one.speedup_factor, times(one.speedup_factor))];
       })), { class: "bars" }));
 
@@ -81,7 +82,7 @@ function calibration() {
           tip: () => [profile.label, point.shape, figure[2](point[figure[0]] * 1e9), point.efficiency == null ? "" : `${percent(100 * point.efficiency)} of the peak`] })) })).filter(({ points }) => points.length > 0);
       place.replaceChildren();
       if (series.length > 0) chart(place, Math.max(place.clientWidth, 320), { title: key, series, lines: true,
-        x: { label: "bytes of one pass", text: bytes, log: true }, y: { label: figure[1], text: figure[2], log: true } });
+        x: { label: "bytes of one pass", text: (value) => `${letters(value)}B`, log: true }, y: { label: figure[1], text: figure[2], log: true } });
     };
     const choice = chooser("operator", list.map((key) => [key, key]), usual, draw);
     choice.list.id = "calibration-curve";

@@ -35,7 +35,7 @@ function clocks() {
         x: { label: "cases in the order in which they were measured", text: (value) => count(Math.round(value)), log: false },
         y: { label: figure.label, text: figure.text, log: false } });
       const there = FIGURES.filter(({ name }) => rows.some((row) => get(name, row) !== null));
-      const heads = [["device", "text"], ["recipe or operator, kernels", "text"], ["cases"], ...there.map(({ label }) => [label]), ["held back by", "text wrap"]];
+      const heads = [["device", "text"], ["recipe or operator, kernels", "text words"], ["cases"], ...there.map(({ label }) => [label]), ["held back by", "text wrap"]];
       const lines = [...grouped(rows, (row) => get("device", row))].flatMap(([device, ofDevice]) => [...grouped(ofDevice, who)].map(([name, group]) =>
         [device, name, count(group.length), ...there.map(({ name: figure, text }) => { const found = values(group, figure); return found.length ? text(median(found)) : ""; }), held(group)]));
       place.append(table(heads, lines));

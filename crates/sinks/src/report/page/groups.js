@@ -23,7 +23,7 @@ function memory() {
         return [name, count(group.length), meanOf(smaller), several(group.filter(weights), "weight_bytes", bytes),
           peaks === "" ? "" : bound ? [peaks[0], `≥ ${peaks[1]}`] : peaks, several(group, "peak_bytes", bytes)];
       });
-      place.replaceChildren(table([["recipe or operator, kernels", "text"], ["cases"], ["weights smaller", "text"], ["weights"], ["peak smaller", "text"], ["peak"]], lines, { class: "bars" }));
+      place.replaceChildren(table([["recipe or operator, kernels", "text words"], ["cases"], ["weights smaller", "text"], ["weights"], ["peak smaller", "text"], ["peak"]], lines, { class: "bars" }));
     },
   });
 }
@@ -31,7 +31,7 @@ function memory() {
 function operators() {
   figure({
     id: "operators", title: "Operators",
-    lead: "The mean speed-up over eager, and the middle rate and share of the roof, over all sizes and types of an operator.",
+    lead: "The mean speed-up over eager, or over the first of programs that are not ours, and the middle rate and share of the roof, over all sizes and types of an operator.",
     has: (row) => isOk(row) && !isModel(row) && get("mode", row) !== "fusion" && get("time_ns", row) > 0,
     draw: (rows, place) => {
       const middle = (write) => (found) => found.length ? write(median(found)) : "";
@@ -50,17 +50,19 @@ function operators() {
 function training() {
   // In the order in which a step has them.
   const ORDER = ["_forward", "_backward", "_forward_backward", "_adamw", "_sgd", "_adamw_step", "_sgd_step"];
-  const place = (name) => ORDER.findLastIndex((end) => name.endsWith(end));
+  const place = (row) => ORDER.findLastIndex((end) => get("workload", row).endsWith(end));
+  const model = (row) => get("workload", row).slice(0, get("workload", row).length - (ORDER[place(row)] ?? "").length);
+  const called = (place) => (ORDER[place] ?? "_pass").slice(1);
   figure({
     id: "training", title: "Training",
-    lead: "The middle time of each pass, and the mean speed-up over the same pass of the baseline, for each shape.",
+    lead: "The middle time of each pass, and the mean speed-up over the same pass of the baseline, for each model and shape.",
     has: (row) => get("mode", row) === "training" && isOk(row) && get("time_ns", row) > 0,
     draw: (rows, where) => {
-      const passes = distinct(rows, (row) => get("workload", row)).sort((a, b) => place(a) - place(b));
-      const heads = [["shape", "text"], ["recipe, kernels", "text"], ...passes.flatMap((pass) => [[pass], ["speed-up", "text"]])];
-      const lines = [...grouped(rows, (row) => get("shape", row))].flatMap(([shape, ofShape]) =>
-        [...grouped(ofShape, who)].map(([name, group]) => [shape, name, ...passes.flatMap((pass) => {
-          const own = group.filter((row) => get("workload", row) === pass);
+      const passes = distinct(rows, place).sort((a, b) => a - b);
+      const heads = [["model", "text"], ["shape", "text"], ["recipe, kernels", "text words"], ...passes.flatMap((pass) => [[called(pass)], ["speed-up", "text"]])];
+      const lines = [...grouped(rows, (row) => `${model(row)} ${get("shape", row)}`).values()].flatMap((ofShape) =>
+        [...grouped(ofShape, who)].map(([name, group]) => [model(group[0]), get("shape", group[0]), name, ...passes.flatMap((pass) => {
+          const own = group.filter((row) => place(row) === pass);
           return own.length ? [time(median(values(own, "time_ns"))), meanOf(positive(own, "speedup"))] : ["", ""];
         })]));
       where.replaceChildren(table(heads, lines, { class: "bars" }));
@@ -83,7 +85,7 @@ function fusion() {
         return [name, count(group.length), state, several(measured, "kernel_launches", (value) => digits(value, 3)),
           several(group, "unfused_bytes", bytes), several(group, "fused_bytes", bytes), meanOf(positive(measured, "speedup")), possible.length ? times(geometricMean(possible)) : ""];
       });
-      place.replaceChildren(table([["pattern, kernels", "text"], ["cases"], ["state", "text"], ["kernels in a pass"], ["bytes unfused"], ["bytes fused"], ["speed-up", "text"], ["bytes allow"]], lines, { class: "bars" }));
+      place.replaceChildren(table([["pattern, kernels", "text words"], ["cases"], ["state", "text"], ["kernels in a pass"], ["bytes unfused"], ["bytes fused"], ["speed-up", "text"], ["bytes allow"]], lines, { class: "bars" }));
     },
   });
 }

@@ -8,7 +8,7 @@ function summarySection() {
   if (means.length > 0) {
     const differ = ["device", "dtype", "regime"].filter((name) => new Set(means.map((mean) => mean[name])).size > 1);
     const several = data.runs.length > 1;
-    const heads = [["recipe or operator", "text"], ["kernels", "text"], ...(several ? [["run", "text"]] : []),
+    const heads = [["recipe or operator", "text words"], ["kernels", "text"], ...(several ? [["run", "text"]] : []),
       ...differ.map((name) => [name, "text"]), ["cases"], ["geometric mean", "text"], ["95 % interval"], ["best", "shape"], ["worst", "shape"]];
     const extreme = ({ row, ratio, shape }) => [`${times(ratio)} `, opener(row, shape)];
     const rows = means.map((mean) => [mean.recipe, mean.implementation, ...(several ? [data.runs[mean.run].name] : []),

@@ -3,6 +3,7 @@
 mod accuracy;
 mod axis;
 mod bars;
+mod calibration;
 mod chart;
 mod clocks;
 mod figures;
@@ -21,16 +22,16 @@ mod training;
 
 use std::path::{Path, PathBuf};
 
-use super::run::ReportedRun;
+use super::run::{ReportedProfile, ReportedRun};
 use crate::{SinkError, atomic};
 use picture::Picture;
 use rows::Rows;
 use sheet::Failed;
 
-/// Draws what the records have figures for, and says where the files are: `NAME.svg` and `NAME.png`.
-pub fn write_plots(runs: &[ReportedRun], dir: &Path) -> Result<Vec<PathBuf>, SinkError> {
+/// Draws what the records and profiles have figures for, and says where the files are: `NAME.svg` and `NAME.png`.
+pub fn write_plots(runs: &[ReportedRun], profiles: &[ReportedProfile], dir: &Path) -> Result<Vec<PathBuf>, SinkError> {
     let mut paths = Vec::new();
-    for (name, picture) in pictures(&Rows::of(runs)) {
+    for (name, picture) in pictures(&Rows::of(runs)).into_iter().chain(calibration::pictures(profiles)?) {
         let mut put = |ending: &str, drawn: Result<Vec<u8>, Failed>| {
             let path = dir.join(name).with_extension(ending);
             let bytes = drawn.map_err(|cause| SinkError::format(&path, cause))?;
@@ -44,7 +45,7 @@ pub fn write_plots(runs: &[ReportedRun], dir: &Path) -> Result<Vec<PathBuf>, Sin
     Ok(paths)
 }
 
-/// Every picture that there is something for, in the order of the page.
+/// Every picture of the records that there is something for, in the order of the page.
 fn pictures(rows: &Rows<'_>) -> Vec<(&'static str, Picture)> {
     let one = |name, picture: Option<Picture>| picture.map(|picture| (name, picture));
     let before = [one("speed-ups", heat_map::picture(rows)), one("roofline", roofline::picture(rows))];

@@ -1,0 +1,308 @@
+//! Calibrated machines side by side: peaks, levels of memory, rates over sizes, operators, patterns of fusion.
+
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::axis::Axis;
+use super::bars::{Bars, Column, Length, Line};
+use super::chart::{Chart, Point, Series, Weight};
+use super::figures::{bytes, bytes_per_second, digits, letters, operations, percent, time, times};
+use super::palette::Look;
+use super::picture::Picture;
+use super::rows::{mean, median};
+use super::sheet::shortened;
+use crate::SinkError;
+use crate::report::run::ReportedProfile;
+
+/// What the pictures show of a profile.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Profile {
+    environment: Environment,
+    peaks: BTreeMap<String, Peak>,
+    cache_levels: Vec<Level>,
+    operation_profiles: BTreeMap<String, Operation>,
+    efficiency_curves: BTreeMap<String, Vec<CurvePoint>>,
+    fusion_profiles: BTreeMap<String, Fusion>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Environment {
+    hardware_name: String,
+}
+
+#[derive(Deserialize)]
+struct Peak {
+    unit: String,
+    measured: f64,
+}
+
+#[derive(Deserialize)]
+struct Level {
+    from_bytes: u64,
+    to_bytes: u64,
+    gbps: f64,
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct Operation {
+    operation_type: String,
+    precision: String,
+    implementation: String,
+    status: String,
+    median_latency_ms: Option<f64>,
+    measured_gflops: Option<f64>,
+    achieved_bandwidth_gbps: Option<f64>,
+    efficiency: Option<f64>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct CurvePoint {
+    bytes: u64,
+    gflops: Option<f64>,
+    gbps: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Fusion {
+    operator: String,
+    precision: String,
+    implementation: String,
+    status: String,
+    unfused_launches: Option<f64>,
+    fused_launches: Option<f64>,
+    unfused_bytes: Option<f64>,
+    fused_bytes: Option<f64>,
+    speedup_factor: Option<f64>,
+}
+
+/// A profile and what it is called beside the others.
+struct Machine {
+    name: String,
+    profile: Profile,
+}
+
+/// So many letters of a machine's name.
+const LETTERS: usize = 32;
+
+/// What the profiles have figures for; nothing where there are none.
+pub(super) fn pictures(profiles: &[ReportedProfile]) -> Result<Vec<(&'static str, Picture)>, SinkError> {
+    let machines = machines(profiles)?;
+    let all = [
+        ("calibration-peaks", peaks(&machines)),
+        ("calibration-levels", levels(&machines)),
+        ("calibration-sizes", sizes(&machines)),
+        ("calibration-operators", operators(&machines)),
+        ("calibration-fusion", fusion(&machines)),
+    ];
+    Ok(all.into_iter().filter_map(|(name, picture)| Some((name, picture?))).collect())
+}
+
+fn machines(profiles: &[ReportedProfile]) -> Result<Vec<Machine>, SinkError> {
+    let read = |reported: &ReportedProfile| {
+        let profile = Profile::deserialize(&reported.profile);
+        let profile = profile.map_err(|cause| SinkError::format(Path::new(&reported.name), cause))?;
+        let hardware = &profile.environment.hardware_name;
+        let name = if hardware.is_empty() { reported.name.clone() } else { hardware.clone() };
+        Ok(Machine { name, profile })
+    };
+    let mut machines = profiles.iter().map(read).collect::<Result<Vec<Machine>, SinkError>>()?;
+    // Two of one machine are told apart by their files.
+    let names: Vec<String> = machines.iter().map(|machine| machine.name.clone()).collect();
+    for (machine, reported) in machines.iter_mut().zip(profiles) {
+        if names.iter().filter(|name| **name == machine.name).count() > 1 {
+            machine.name = format!("{} ({})", machine.name, reported.name);
+        }
+    }
+    Ok(machines)
+}
+
+/// The figures of a line, machine by machine, and how many times the first one's each of the others is.
+fn beside_the_first(rates: &[Option<f64>]) -> impl Iterator<Item = Option<(f64, String)>> {
+    let first = rates.first().copied().flatten().filter(|rate| *rate > 0.0);
+    rates.iter().skip(1).map(move |rate| {
+        let ratio = rate.filter(|rate| *rate > 0.0)? / first?;
+        Some((ratio, times(ratio)))
+    })
+}
+
+/// A column of ratios for each machine but the first.
+fn over_the_first(machines: &[Machine]) -> impl Iterator<Item = Column> {
+    let over = |machine: &Machine| {
+        let [one, first] = [machine, &machines[0]].map(|machine| shortened(&machine.name, LETTERS));
+        Column { head: format!("{one} over {first}"), length: Length::Ratio }
+    };
+    machines.iter().skip(1).map(over)
+}
+
+/// The keys of all machines, in their order.
+fn keys<'a, T: 'a>(machines: &'a [Machine], of: fn(&Profile) -> &BTreeMap<String, T>) -> BTreeSet<&'a str> {
+    machines.iter().flat_map(|machine| of(&machine.profile).keys()).map(String::as_str).collect()
+}
+
+fn table(title: &str, columns: Vec<Column>, lines: Vec<Line>) -> Option<Picture> {
+    (!lines.is_empty()).then(|| Picture::Bars(Bars { title: title.into(), columns, lines }.without_empty()))
+}
+
+fn peaks(machines: &[Machine]) -> Option<Picture> {
+    let kinds = keys(machines, |profile| &profile.peaks).into_iter();
+    let lines = kinds.map(|kind| {
+        let found = machines.iter().map(|machine| machine.profile.peaks.get(kind));
+        let write = |peak: &Peak| (peak.measured, rate(&peak.unit, peak.measured));
+        let measured: Vec<Option<f64>> = found.clone().map(|peak| Some(peak?.measured)).collect();
+        let figures = found.map(|peak| peak.map(write)).chain(beside_the_first(&measured)).collect();
+        Line { name: kind.to_owned(), figures }
+    });
+    // Bytes and operations have no length in common.
+    let own = machines.iter().map(|machine| Column { head: shortened(&machine.name, LETTERS), length: Length::None });
+    table("Measured peaks", own.chain(over_the_first(machines)).collect(), lines.collect())
+}
+
+fn rate(unit: &str, value: f64) -> String {
+    if unit == "GB/s" { bytes_per_second(value * 1e9) } else { operations(value * 1e9) }
+}
+
+fn levels(machines: &[Machine]) -> Option<Picture> {
+    let all =
+        machines.iter().flat_map(|machine| machine.profile.cache_levels.iter().map(move |level| (machine, level)));
+    let lines = all.map(|(machine, level)| {
+        let working_set = format!("{} - {}", bytes(level.from_bytes as f64), bytes(level.to_bytes as f64));
+        let name =
+            if machines.len() > 1 { format!("{} · ", shortened(&machine.name, LETTERS)) } else { String::new() };
+        let figures = vec![Some((level.gbps, bytes_per_second(level.gbps * 1e9))), Some((0.0, level.kind.clone()))];
+        Line { name: name + &working_set, figures }
+    });
+    let columns = [("bytes/s", Length::Amount), ("is", Length::None)];
+    let columns = columns.map(|(head, length)| Column { head: head.into(), length }).into();
+    table("Levels of memory, by the working set of a copy", columns, lines.collect())
+}
+
+/// The rate of an operator over the bytes that it moves, for that with most sizes.
+fn sizes(machines: &[Machine]) -> Option<Picture> {
+    let points = |key: &str, machine: &Machine| -> Vec<(f64, CurvePoint)> {
+        let all = machine.profile.efficiency_curves.get(key).into_iter().flatten();
+        all.filter(|point| point.bytes > 0).map(|point| (point.bytes as f64, *point)).collect()
+    };
+    let curves = keys(machines, |profile| &profile.efficiency_curves).into_iter();
+    let longest = |key: &&str| machines.iter().map(|machine| points(key, machine).len()).max().unwrap_or(0);
+    // The first of those with as many.
+    let key = curves.rev().filter(|key| longest(key) > 0).max_by_key(longest)?;
+    let all = || machines.iter().flat_map(|machine| points(key, machine)).map(|(_, point)| point);
+    let of_operations = all().any(|point| point.gflops.is_some()) && !all().all(|point| point.gbps.is_some());
+    let (label, text): (_, fn(f64) -> String) =
+        if of_operations { ("operations per second", operations) } else { ("bytes per second", bytes_per_second) };
+    let series = machines.iter().enumerate().map(|(place, machine)| {
+        let figure = |point: CurvePoint| if of_operations { point.gflops } else { point.gbps };
+        let drawn = points(key, machine).into_iter().filter_map(|(x, point)| {
+            let y = figure(point).filter(|rate| *rate > 0.0)? * 1e9;
+            Some(Point { x, y, bounds: None })
+        });
+        let look = Look::of(Some(place), place);
+        Series { name: machine.name.clone(), look, points: drawn.collect(), weight: Weight::Plain }
+    });
+    let series: Vec<Series> = series.filter(|series| !series.points.is_empty()).collect();
+    let (x, y) = (Axis::log("bytes of one pass", |value| letters(value) + "B"), Axis::log(label, text));
+    let title = format!("Calibration against size: {key}");
+    (!series.is_empty()).then(|| Picture::Chart(Chart { title, x, y, series, rules: Vec::new(), is_joined: true }))
+}
+
+impl Operation {
+    fn name(&self) -> String {
+        format!("{} · {} · {}", self.operation_type, self.precision, self.implementation)
+    }
+}
+
+fn operators(machines: &[Machine]) -> Option<Picture> {
+    let all = || machines.iter().flat_map(|machine| machine.profile.operation_profiles.values());
+    let names: BTreeSet<String> = all().map(Operation::name).collect();
+    let lines = names.into_iter().map(|name| {
+        let mut figures: Vec<_> = machines.iter().flat_map(|machine| best(machine, &name)).collect();
+        figures.extend(machines.iter().skip(1).map(|machine| faster(&machines[0], machine, &name)));
+        Line { name, figures }
+    });
+    let mut columns = Vec::new();
+    for machine in machines {
+        let before = if machines.len() > 1 { format!("{} ", shortened(&machine.name, LETTERS)) } else { String::new() };
+        columns.push(Column { head: format!("{before}rate"), length: Length::None });
+        columns.push(Column { head: format!("{before}of the peak"), length: Length::Amount });
+    }
+    columns.extend(over_the_first(machines));
+    table("Operators: the highest rate over all sizes, and its share of the peak", columns, lines.collect())
+}
+
+/// The highest rate of an operator, by arithmetic where it has any to speak of, else by traffic, and the highest share of the
+/// peak; a time where it has no rate, and how it ended where it has no time.
+fn best(machine: &Machine, name: &str) -> [Option<(f64, String)>; 2] {
+    let own = || machine.profile.operation_profiles.values().filter(|one| one.name() == name);
+    let most = |figure: fn(&Operation) -> Option<f64>| own().filter_map(figure).fold(0.0, f64::max);
+    let (flops, moved) = (most(|one| one.measured_gflops), most(|one| one.achieved_bandwidth_gbps));
+    let share = most(|one| one.efficiency);
+    let shortest = own().filter_map(|one| one.median_latency_ms).min_by(f64::total_cmp);
+    let failed = own().find(|one| one.status != "ok").map(|one| (0.0, one.status.clone()));
+    let rate = if flops > moved {
+        Some((flops, operations(flops * 1e9)))
+    } else if moved > 0.0 {
+        Some((moved, bytes_per_second(moved * 1e9)))
+    } else {
+        failed.or(shortest.map(|millis| (0.0, time(millis * 1e6))))
+    };
+    [rate, (share > 0.0).then(|| (share, percent(100.0 * share)))]
+}
+
+/// How many times faster an operator is than on the first machine, over the sizes that both have.
+fn faster(first: &Machine, machine: &Machine, name: &str) -> Option<(f64, String)> {
+    let timed = |one: &Operation| one.median_latency_ms.filter(|millis| *millis > 0.0);
+    let own = first.profile.operation_profiles.iter().filter(|(_, one)| one.name() == name);
+    let ratios = own.filter_map(|(key, one)| Some(timed(one)? / timed(machine.profile.operation_profiles.get(key)?)?));
+    let ratios: Vec<f64> = ratios.collect();
+    let mean = mean(ratios.iter().copied())?;
+    let sizes = if ratios.len() == 1 { "1 size".into() } else { format!("{} sizes", ratios.len()) };
+    Some((mean, format!("{} of {sizes}", times(mean))))
+}
+
+/// Each pattern over all its sizes.
+fn fusion(machines: &[Machine]) -> Option<Picture> {
+    let all = || machines.iter().flat_map(|machine| machine.profile.fusion_profiles.values());
+    let names: BTreeSet<String> = all().map(Fusion::name).collect();
+    let lines = names.into_iter().map(|name| {
+        let allowed = all().filter(|one| one.name() == name).filter_map(Fusion::allowed);
+        let ratio = |ratio: Option<f64>| ratio.map(|ratio| (ratio, times(ratio)));
+        let mut figures: Vec<_> = machines.iter().flat_map(|machine| bought(machine, &name)).collect();
+        figures.push(ratio(mean(allowed)));
+        Line { name, figures }
+    });
+    let mut columns = Vec::new();
+    for machine in machines {
+        let before = if machines.len() > 1 { format!("{} ", shortened(&machine.name, LETTERS)) } else { String::new() };
+        columns.push(Column { head: format!("{before}kernels"), length: Length::None });
+        columns.push(Column { head: format!("{before}speed-up"), length: Length::Ratio });
+    }
+    columns.push(Column { head: "bytes allow".into(), length: Length::Ratio });
+    table("Fusion: the middle of kernels in a pass, and the mean speed-up", columns, lines.collect())
+}
+
+impl Fusion {
+    fn name(&self) -> String {
+        format!("{} · {} · {}", self.operator, self.precision, self.implementation)
+    }
+
+    /// What one kernel would buy if bytes alone took time.
+    fn allowed(&self) -> Option<f64> {
+        Some(self.unfused_bytes? / self.fused_bytes.filter(|bytes| *bytes > 0.0)?)
+    }
+}
+
+/// How many kernels a pattern has unfused and fused, and its speed-up, or how it ended where it has none.
+fn bought(machine: &Machine, name: &str) -> [Option<(f64, String)>; 2] {
+    let own = || machine.profile.fusion_profiles.values().filter(|one| one.name() == name);
+    let kernels = |count: fn(&Fusion) -> Option<f64>| median(own().filter_map(count));
+    let (unfused, fused) = (kernels(|one| one.unfused_launches), kernels(|one| one.fused_launches));
+    let launches = unfused.zip(fused);
+    let launches = launches.map(|(unfused, fused)| (fused, format!("{} to {}", digits(unfused, 3), digits(fused, 3))));
+    let ratio = mean(own().filter_map(|one| one.speedup_factor)).map(|ratio| (ratio, times(ratio)));
+    let ended = own().find(|one| one.status != "ok").map(|one| (1.0, one.status.clone()));
+    [launches, ratio.or(ended)]
+}

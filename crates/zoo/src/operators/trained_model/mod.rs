@@ -6,6 +6,8 @@
 
 mod architecture;
 mod burn;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod cube;
 mod exact_layers;
 mod given_gradient;
 mod layers;
@@ -67,10 +69,10 @@ enum Given {
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
     for activation in Activation::ALL {
-        zoo.operators(passes(LnLinear(activation))).burn();
+        zoo.operators(passes(LnLinear(activation))).burn().cube_where(TrainedModel::has_cube);
     }
-    zoo.operators(passes(SwigluMlp)).burn();
-    zoo.operators(passes(TransformerBlock)).burn();
+    zoo.operators(passes(SwigluMlp)).burn().cube_where(TrainedModel::has_cube);
+    zoo.operators(passes(TransformerBlock)).burn().cube_where(TrainedModel::has_cube);
 }
 
 /// Every pass of a model.
@@ -119,6 +121,10 @@ impl<A: Architecture> TrainedModel<A> {
             MadeByPass::Moment(which) => each(&|of| Made::Moment(which, of)),
         };
         self.pass.results().iter().flat_map(made).collect()
+    }
+
+    fn has_cube(&self, spec: &Spec) -> Result<(), String> {
+        self.pass.has_cube(self.name, spec)
     }
 
     /// Multiply-adds of a forward pass.

@@ -21,6 +21,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod adamw;
 #[cfg(feature = "cube")]
 pub mod cube;
 mod dynamic;
@@ -36,6 +37,7 @@ pub mod rowwise;
 pub use ::cubecl;
 #[cfg(feature = "cuda")]
 pub use ::cudarc;
+pub use adamw::Adamw;
 pub use calorimeter_case::{Activation, Dtype};
 pub use dynamic::{DynamicCodes, DynamicForm, Prologue, SharedScale};
 pub use packed::{PackedForm, WeightCodes};

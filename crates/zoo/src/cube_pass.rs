@@ -64,12 +64,13 @@ pub fn cube_pass_mixed<R: CubeRuntime, const N: usize, const M: usize>(
 }
 
 /// Memory for a tensor of the same size and type.
-fn like<R: CubeRuntime>(tensor: &CubeTensor<R>) -> CubeTensor<R> {
+pub fn like<R: CubeRuntime>(tensor: &CubeTensor<R>) -> CubeTensor<R> {
     let CubeTensor { client, device, meta, dtype, .. } = tensor;
     empty_device_contiguous_dtype(client.clone(), device.clone(), meta.shape().clone(), *dtype)
 }
 
-fn kind(dtype: DType) -> Result<Dtype, ZooError> {
+/// The type of a tensor's numbers, where kernels take it.
+pub fn kind(dtype: DType) -> Result<Dtype, ZooError> {
     match dtype {
         DType::F32 => Ok(Dtype::F32),
         DType::F16 => Ok(Dtype::F16),

@@ -222,7 +222,7 @@ mod tests {
         let sample = Sample { rows: (0..rows).collect(), cols: (0..cols).collect() };
         let reference = Reference { sample, values, projection: None };
         let tolerance = Tolerance { rel_l2: 0.04, element: 0.2, slope: None };
-        let bias = Bias { floor: 1e-3, depth: 4096 };
+        let bias = Bias { floor: 1e-3, depth: 4096, both_computed: false };
         let judged = |of: &dyn Fn(usize, usize) -> f64| {
             let value = |(at, value): (usize, &f64)| (value * of(at / cols, at % cols) + 4e-3 * noise(at)) as f32;
             let output = Output { rows, cols, values: reference.values.iter().enumerate().map(value).collect() };

@@ -1,4 +1,5 @@
-//! Portable kernels in CubeCL: normalisations, softmax and element-wise functions of matrices on the device.
+//! Portable kernels in CubeCL: normalisations, softmax, element-wise functions of matrices and steps of optimisers
+//! on the device.
 //!
 //! Elements are f32, f16 or bf16, arithmetic is f32, and each kernel passes over memory once, except where a row is too
 //! long for the registers of a cube. A function checks what it is given and enqueues; CubeCL reports a launch that fails
@@ -18,6 +19,8 @@ mod layer_norm;
 #[allow(unsafe_code, reason = "memory of a checked length as an argument")]
 mod matrix;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
+mod optimiser;
+#[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod rms_norm;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod softmax;
@@ -27,5 +30,6 @@ pub use elementwise::{activate, add, swiglu};
 pub use error::CubeError;
 pub use layer_norm::{LayerNorm, Residual, layer_norm};
 pub use matrix::Matrix;
+pub use optimiser::{Weights, adamw, descent};
 pub use rms_norm::rms_norm;
 pub use softmax::softmax;

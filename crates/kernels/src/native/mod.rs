@@ -92,7 +92,7 @@ pub use line_codes::{Float8Codes, LineFormat};
 pub use linear::Linear;
 pub use linear_form::{Epilogue, InputLayout, LinearForm, LinearShape, WeightLayout};
 pub use machine::Machine;
-pub use optimiser::{Adamw, OptimiserRule, OptimiserStep};
+pub use optimiser::{OptimiserRule, OptimiserStep};
 pub use packed_form::PackedWeight;
 pub use packed_linear::{PackedLinear, ReadyWeight};
 pub use pair_sum::{PairFunction, PairSum};

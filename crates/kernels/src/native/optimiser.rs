@@ -8,7 +8,7 @@ use super::{
     nvrtc::Source,
     sizes::checked_size,
 };
-use crate::Dtype;
+use crate::{Adamw, Dtype};
 
 /// How a weight follows its gradient.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,21 +21,6 @@ pub enum OptimiserRule {
     },
     /// AdamW.
     Adamw(Adamw),
-}
-
-/// The settings of AdamW at one step.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Adamw {
-    /// How far a weight goes.
-    pub learning_rate: f64,
-    /// What the mean of gradients and that of their squares keep of themselves.
-    pub betas: [f64; 2],
-    /// What makes means over the steps so far of them.
-    pub corrections: [f64; 2],
-    /// Added to the root of the second.
-    pub epsilon: f64,
-    /// The share that a weight loses of itself, for each unit of the learning rate.
-    pub decay: f64,
 }
 
 /// A plan of all weights after a step, with their moments in f32 where the rule has some.

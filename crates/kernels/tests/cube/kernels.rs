@@ -3,8 +3,8 @@
 use crate::devices;
 use crate::matrices::{Input, Output, noise, rounding};
 use crate::references;
-use calorimeter_kernels::Dtype;
-use calorimeter_kernels::cube::{self, CubeError, LayerNorm, Matrix, Residual, SmoothActivation};
+use calorimeter_kernels::cube::{self, CubeError, LayerNorm, Matrix, Residual, SmoothActivation, Weights};
+use calorimeter_kernels::{Adamw, Dtype};
 use cubecl::Runtime;
 use cubecl::client::ComputeClient;
 use cubecl::wgpu::WgpuRuntime;
@@ -53,9 +53,45 @@ fn are_right<R: Runtime>(client: &ComputeClient<R>, kinds: &[Dtype]) {
             elements_are_right(client, Matrix { rows, cols, kind });
         }
         masked_rows(client, kind);
+        for (rows, cols) in [(1, 1), (3, 17), (129, 127), (1000, 17), (64, 1000)] {
+            steps_are_right(client, Matrix { rows, cols, kind });
+        }
     }
     operands_that_do_not_fit_are_refused(client);
 }
+
+/// Weights, gradients, means and squares of both signs where there are two.
+fn steps_are_right<R: Runtime>(client: &ComputeClient<R>, size @ Matrix { rows, cols, kind }: Matrix) {
+    let (len, settings) = (rows * cols, SETTINGS);
+    let input = |kind, seed, value: fn(f64) -> f64| Input::new(client, kind, noise(seed).map(value).take(len));
+    let (weights, gradient) = (input(kind, 1, |noise| noise), input(kind, 2, |noise| noise));
+    let (mean, square) = (input(Dtype::F32, 3, |noise| noise), input(Dtype::F32, 4, |noise| 1.0 + 0.5 * noise));
+    let out = [kind, Dtype::F32, Dtype::F32].map(|kind| Output::new(client, kind, len));
+    let before = Weights { weights: &weights.handle, moments: [&mean.handle, &square.handle] };
+    let after = Weights { weights: &out[0].handle, moments: [&out[1].handle, &out[2].handle] };
+    cube::adamw(client, size, settings, before, &gradient.handle, after).unwrap();
+    let step = |at: usize| {
+        let of = [&weights, &gradient, &mean, &square].map(|input| input.values[at]);
+        references::adamw(settings, of)
+    };
+    let wanted: Vec<[f64; 3]> = (0..len).map(step).collect();
+    let name = |what: &str| format!("{what} of {rows} x {cols} in {kind}");
+    for (at, (out, what)) in out.into_iter().zip(["weights", "means", "squares"]).enumerate() {
+        let (wanted, kind): (Vec<f64>, _) =
+            (wanted.iter().map(|wanted| wanted[at]).collect(), if at == 0 { kind } else { Dtype::F32 });
+        out.assert_is(client, &name(what), &wanted, |wanted| rounding(kind) * wanted.abs() + 4e-7);
+    }
+
+    let out = Output::new(client, kind, len);
+    cube::descent(client, size, 0.3, &weights.handle, &gradient.handle, &out.handle).unwrap();
+    let wanted: Vec<f64> =
+        weights.values.iter().zip(&gradient.values).map(|(weight, gradient)| weight - 0.3 * gradient).collect();
+    out.assert_is(client, &name("descent"), &wanted, |wanted| rounding(kind) * wanted.abs() + 2e-7);
+}
+
+/// Each of a size that shows.
+const SETTINGS: Adamw =
+    Adamw { learning_rate: 0.3, betas: [0.7, 0.8], corrections: [1.5, 1.25], epsilon: 0.1, decay: 0.2 };
 
 /// Four short rows share a cube.
 #[test]

@@ -1,5 +1,6 @@
 //! The same functions in double precision.
 
+use calorimeter_kernels::Adamw;
 use calorimeter_kernels::cube::SmoothActivation;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -28,4 +29,13 @@ pub fn softmax(row: &[f64]) -> Vec<f64> {
     let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let total = row.iter().map(|x| (x - largest).exp()).sum::<f64>();
     row.iter().map(|x| (x - largest).exp() / total).collect()
+}
+
+/// A weight, the mean of its gradients and that of their squares after a step of AdamW.
+pub fn adamw(settings: Adamw, [weight, gradient, mean, square]: [f64; 4]) -> [f64; 3] {
+    let Adamw { learning_rate, betas: [first, second], corrections, epsilon, decay } = settings;
+    let mean = first * mean + (1.0 - first) * gradient;
+    let square = second * square + (1.0 - second) * gradient * gradient;
+    let direction = mean * corrections[0] / ((square * corrections[1]).sqrt() + epsilon);
+    [weight - learning_rate * (direction + decay * weight), mean, square]
 }

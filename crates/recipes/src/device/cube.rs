@@ -88,7 +88,7 @@ fn cubes(units: usize, per_cube: usize) -> CubeCount {
     CubeCount::Static(cubes.min(CUBES) as u32, cubes.div_ceil(CUBES) as u32, 1)
 }
 
-fn launch_terms<R: CubeRuntime>(terms: Terms) -> TermsLaunch<R> {
+pub(super) fn launch_terms<R: CubeRuntime>(terms: Terms) -> TermsLaunch<R> {
     let Terms { divisor, epsilon, least, most, mask, blank } = terms;
     TermsLaunch::new(divisor, epsilon, least, most, mask, blank)
 }

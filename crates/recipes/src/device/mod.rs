@@ -1,6 +1,15 @@
 //! Quantising and reading back on devices, with the bits that the slice implementation gives.
 
 #[cfg(feature = "cube")]
+pub(crate) mod cast;
+#[cfg(feature = "cube")]
+#[allow(
+    missing_docs,
+    clippy::collapsible_if,
+    reason = "CubeCL adds undocumented items, and tells what is known at compile time by nesting"
+)]
+mod cast_kernels;
+#[cfg(feature = "cube")]
 mod cube;
 #[cfg(feature = "cpu")]
 mod flex;

@@ -47,7 +47,7 @@ struct Kept {
     weight: Option<NodeId>,
 }
 
-impl<B: QuantBackend> Backward<B, 2> for Product {
+impl<B: QuantBackend + Float8Backend> Backward<B, 2> for Product {
     type State = Kept;
 
     fn backward(self, ops: Ops<Kept, 2>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {

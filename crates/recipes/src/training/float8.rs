@@ -19,6 +19,11 @@ impl Operands {
         Some(Self { left: Some(left), right: Some(right) })
     }
 
+    /// Whether scales change along what is summed up, so that they cannot be laid over the product.
+    pub(super) fn has_blocks(self) -> bool {
+        [self.left, self.right].iter().flatten().any(|format| matches!(format.grouping, Grouping::Block(_)))
+    }
+
     /// The same with one side, or both, in the model's own type; nothing is left of two of these.
     fn without(self, left: bool, right: bool) -> Option<Self> {
         let Self { left: of_left, right: of_right } = self;
@@ -52,6 +57,18 @@ impl Operand {
     }
 }
 
+/// Whose kernels make an operand's numbers; the numbers are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Casting {
+    /// Those of quantisation: codes are packed and read back, and scales laid over the product one after the other.
+    #[default]
+    Stored,
+    /// One that reads an operand, rounds it and writes what its codes stand for, two where the whole tensor shares a scale,
+    /// and one for the scales of both operands. Where a backend or a format has none, it is as [`Self::Stored`].
+    AtOnce,
+}
+
 /// The three products of a linear layer; one without formats is multiplied in the model's own type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Float8Training {
@@ -61,6 +78,8 @@ pub struct Float8Training {
     pub grad_input: Option<Operands>,
     /// Gradient of the output times input: what the weight is changed by.
     pub grad_weight: Option<Operands>,
+    /// How operands are cast.
+    pub casting: Casting,
 }
 
 /// The smallest of the largest magnitudes: a tensor of zeros has a scale.
@@ -69,7 +88,12 @@ const EPSILON: f32 = 1e-12;
 impl Float8Training {
     /// Nothing in float8.
     pub fn none() -> Self {
-        Self { output: None, grad_input: None, grad_weight: None }
+        Self { output: None, grad_input: None, grad_weight: None, casting: Casting::Stored }
+    }
+
+    /// The same by other kernels.
+    pub fn with_casting(self, casting: Casting) -> Self {
+        Self { casting, ..self }
     }
 
     /// One scale for each operand; gradients have the wider range of e5m2.
@@ -79,7 +103,7 @@ impl Float8Training {
         };
         let (forward, back) = (format(Element::E4m3), format(Element::E5m2));
         let backward = Operands::both(back, forward);
-        Self { output: Operands::both(forward, forward), grad_input: backward, grad_weight: backward }
+        Self { output: Operands::both(forward, forward), grad_input: backward, grad_weight: backward, ..Self::none() }
     }
 
     /// A scale for each row of each operand, a power of two; everything is e4m3.
@@ -101,7 +125,7 @@ impl Float8Training {
 
     fn alike(format: Format) -> Self {
         let operands = Operands::both(format, format);
-        Self { output: operands, grad_input: operands, grad_weight: operands }
+        Self { output: operands, grad_input: operands, grad_weight: operands, ..Self::none() }
     }
 
     /// With an operand that stays in the model's own type in both products that it is part of; the other operand of each is in
@@ -113,6 +137,7 @@ impl Float8Training {
             output: kept(self.output, Operand::Input, Operand::Weight),
             grad_input: kept(self.grad_input, Operand::GradOutput, Operand::Weight),
             grad_weight: kept(self.grad_weight, Operand::GradOutput, Operand::Input),
+            casting: self.casting,
         }
     }
 }

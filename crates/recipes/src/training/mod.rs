@@ -8,11 +8,14 @@
 #[cfg(feature = "training")]
 mod autodiff;
 mod backend;
+#[cfg(feature = "cube")]
+mod cast_product;
+mod devices;
 mod float8;
 mod products;
 mod recipe;
 
 pub use backend::Float8Backend;
-pub use float8::{Float8Training, Operand, Operands};
+pub use float8::{Casting, Float8Training, Operand, Operands};
 pub use products::{grad_input, grad_weight, output};
 pub use recipe::TrainingRecipe;

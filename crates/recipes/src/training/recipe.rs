@@ -138,7 +138,7 @@ impl From<TrainingRecipe> for Float8Training {
 /// By the name of its recipe, where it has one.
 impl fmt::Display for Float8Training {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match TrainingRecipe::ALL.into_iter().find(|recipe| recipe.training() == *self) {
+        match TrainingRecipe::ALL.into_iter().find(|recipe| recipe.training().with_casting(self.casting) == *self) {
             Some(recipe) => recipe.fmt(f),
             None => f.pad("a training of its own"),
         }

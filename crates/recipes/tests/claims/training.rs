@@ -102,10 +102,20 @@ const TF32: f64 = 5e-4;
 
 /// Output and gradients are those of the quantised operands, each quantised along what is summed up.
 fn check_products<B: QuantAutodiff>(sizes: &[[usize; 3]], device: &B::Device, dtypes: &[Dtype], f32_error: f64) {
+    check_each::<B>(sizes, device, dtypes, f32_error, &trainings());
+}
+
+fn check_each<B: QuantAutodiff>(
+    sizes: &[[usize; 3]],
+    device: &B::Device,
+    dtypes: &[Dtype],
+    f32_error: f64,
+    trainings: &[Float8Training],
+) {
     for &sizes @ [m, k, n] in sizes {
         for &dtype in dtypes {
             let (x, w, g) = (numbers(m, k, 1, dtype), numbers(k, n, 2, dtype), numbers(m, n, 3, dtype));
-            for training in trainings() {
+            for &training in trainings {
                 let found = passed::<B>([&x, &w, &g], sizes, training, device, dtype);
                 let (w_t, x_t, g_t) = (transposed(&w, n), transposed(&x, k), transposed(&g, n));
                 let exact = [
@@ -360,6 +370,7 @@ mod on_gpus {
     use burn_cubecl::CubeBackend;
     use burn_fusion::Fusion;
     use burn_wgpu::{WgpuDevice, WgpuRuntime};
+    use calorimeter_recipes::training::Casting;
 
     type Vulkan = CubeBackend<WgpuRuntime, f32, i32, u8>;
     type Cuda = CubeBackend<cubecl::cuda::CudaRuntime, f32, i32, u8>;
@@ -375,6 +386,14 @@ mod on_gpus {
     }
 
     #[test]
+    fn products_cast_at_once_are_those_of_the_quantised_operands_on_vulkan() {
+        let trainings: Vec<_> =
+            trainings().into_iter().map(|training| training.with_casting(Casting::AtOnce)).collect();
+        // Each size is compiled anew.
+        check_each::<Autodiff<Vulkan>>(&SIZES[3..], &WgpuDevice::Cpu, &[Dtype::F32], FULL, &trainings);
+    }
+
+    #[test]
     fn cuda_multiplies_and_learns_as_the_cpu_does() {
         if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
             println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
@@ -382,6 +401,8 @@ mod on_gpus {
         }
         let device = burn_cuda::CudaDevice::new(0);
         check_products::<Autodiff<Cuda>>(&SIZES, &device, &Dtype::ALL, TF32);
+        let at_once = trainings().into_iter().map(|training| training.with_casting(Casting::AtOnce));
+        check_each::<Autodiff<Cuda>>(&SIZES, &device, &Dtype::ALL, TF32, &at_once.collect::<Vec<_>>());
         check_slopes::<Autodiff<Fusion<Cuda>>>(&device, TF32);
         check_learning::<Autodiff<Cuda>>(500, &TrainingRecipe::ALL, 0.02, &device);
     }

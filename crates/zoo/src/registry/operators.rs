@@ -80,10 +80,20 @@ impl<O: Operation> OperatorWays<'_, O> {
     where
         O: CubePass,
     {
+        self.cube_where(every)
+    }
+
+    /// The same for some sizes, number types and recipes alone; the error says which.
+    pub fn cube_where(self, taken: fn(&O, &Spec) -> Result<(), String>) -> Self
+    where
+        O: CubePass,
+    {
         #[cfg(any(feature = "cuda", feature = "wgpu"))]
-        backends::each(&ByCube(&self));
+        backends::each(&ByCube(&self, taken));
         for (kind, _) in backends::not_built().filter(|(_, gpu)| *gpu) {
-            self.not_built(Implementation::Cube, kind);
+            for &operator in &self.operators {
+                self.put(operator, Implementation::Cube, kind, some(operator, taken, NotBuilt { burn: true }));
+            }
         }
         self
     }
@@ -192,7 +202,7 @@ impl<O: BurnPass> EachBackend for Folded<'_, O> {
 
 /// `cube` on GPUs.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-struct ByCube<'a, O: 'static>(&'a OperatorWays<'a, O>);
+struct ByCube<'a, O: 'static>(&'a OperatorWays<'a, O>, fn(&O, &Spec) -> Result<(), String>);
 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 impl<O: CubePass> EachBackend for ByCube<'_, O> {
@@ -200,9 +210,12 @@ impl<O: CubePass> EachBackend for ByCube<'_, O> {
     where
         CubeOf<R>: BurnBackend,
     {
-        self.0.add::<CubeOf<R>>(Implementation::Cube, kinds, |operator| {
-            Box::new(move |spec, inputs| operator.pass::<R>(spec, inputs))
-        });
+        for &operator in &self.0.operators {
+            for &kind in kinds {
+                let make: Box<MakePass<CubeOf<R>>> = Box::new(move |spec, inputs| operator.pass::<R>(spec, inputs));
+                self.0.put(operator, Implementation::Cube, kind, some(operator, self.1, OnBurn(make)));
+            }
+        }
     }
 }
 

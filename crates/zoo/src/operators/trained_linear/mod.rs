@@ -4,6 +4,10 @@
 //! Weights are [n, k]. The optimiser's moments are in f32, whatever the type of the weight.
 
 mod burn;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod cube;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub(super) mod cube_optimisers;
 #[cfg(feature = "cuda")]
 mod native;
 #[cfg(feature = "cuda")]
@@ -113,6 +117,17 @@ impl TrainedLinear {
         format!("{model}{}", self.name().trim_start_matches("linear"))
     }
 
+    /// Whether kernels of ours have a part in it on every GPU: casts to float8, or an optimiser's step.
+    pub(super) fn has_cube(self, name: &str, spec: &Spec) -> Result<(), String> {
+        if spec.training.is_some() || self.updated().is_some() {
+            return Ok(());
+        }
+        Err(format!(
+            "{name} has no `cube` kernel without a recipe: CubeCL kernels of ours cast operands to float8 and take the steps of \
+             optimisers; `eager` and `fused` run it"
+        ))
+    }
+
     /// Whether it is an optimiser alone, which multiplies nothing: it is the same under every recipe.
     pub fn is_optimiser(self) -> bool {
         self.multiplied() == 0
@@ -121,7 +136,7 @@ impl TrainedLinear {
 
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators(TrainedLinear::ALL).burn().native();
+    zoo.operators(TrainedLinear::ALL).burn().cube_where(|pass, spec| pass.has_cube(pass.name(), spec)).native();
 }
 
 impl Signature for TrainedLinear {

@@ -6,7 +6,7 @@ use crate::native::{NativePass, Set};
 use crate::operators::native_plans;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
 use calorimeter_kernels::native::{
-    Adamw, Buffer, LinearShape, Machine, NativeError, OptimiserRule, OptimiserStep, TrainedProduct,
+    Buffer, LinearShape, Machine, NativeError, OptimiserRule, OptimiserStep, TrainedProduct,
 };
 use std::sync::Arc;
 
@@ -65,13 +65,7 @@ impl TrainedLinear {
     ) -> Result<Option<OptimiserStep>, NativeError> {
         let learning_rate = optimisers::LEARNING_RATE;
         let rule = match self {
-            Self::Adamw | Self::AdamwStep => OptimiserRule::Adamw(Adamw {
-                learning_rate,
-                betas: optimisers::BETAS,
-                corrections: optimisers::BETAS.map(optimisers::correction),
-                epsilon: optimisers::EPSILON,
-                decay: optimisers::DECAY,
-            }),
+            Self::Adamw | Self::AdamwStep => OptimiserRule::Adamw(optimisers::settings()),
             Self::Sgd | Self::SgdStep => OptimiserRule::Descent { learning_rate },
             Self::Forward | Self::Backward | Self::ForwardBackward => return Ok(None),
         };

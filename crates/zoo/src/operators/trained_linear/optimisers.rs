@@ -22,6 +22,18 @@ pub fn correction(beta: f64) -> f64 {
     1.0 / (1.0 - beta.powi(STEP))
 }
 
+/// What kernels are told of AdamW.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub fn settings() -> calorimeter_kernels::Adamw {
+    calorimeter_kernels::Adamw {
+        learning_rate: LEARNING_RATE,
+        betas: BETAS,
+        corrections: BETAS.map(correction),
+        epsilon: EPSILON,
+        decay: DECAY,
+    }
+}
+
 /// One weight with its moments after a step of AdamW.
 pub fn exact_adamw(weight: f64, gradient: f64, [mean, square]: [f64; 2]) -> (f64, [f64; 2]) {
     let [first, second] = BETAS;
@@ -36,8 +48,23 @@ pub fn exact_sgd(weight: f64, gradient: f64) -> f64 {
     weight - LEARNING_RATE * gradient
 }
 
+/// A step: what becomes of weights by their gradient, and of their moments where the optimiser has some.
+pub type Update<B> = fn(Tensor<B, 2>, Tensor<B, 2>, Option<[Tensor<B, 2>; 2]>) -> Vec<Tensor<B, 2>>;
+
+/// A step by burn's operations.
+pub fn update<B: Backend>(
+    weight: Tensor<B, 2>,
+    gradient: Tensor<B, 2>,
+    moments: Option<[Tensor<B, 2>; 2]>,
+) -> Vec<Tensor<B, 2>> {
+    match moments {
+        Some(moments) => adamw(weight, gradient, moments).into(),
+        None => vec![sgd(weight, gradient)],
+    }
+}
+
 /// All weights with their moments after a step of AdamW.
-pub fn adamw<B: Backend>(
+fn adamw<B: Backend>(
     weight: Tensor<B, 2>,
     gradient: Tensor<B, 2>,
     [mean, square]: [Tensor<B, 2>; 2],
@@ -53,7 +80,7 @@ pub fn adamw<B: Backend>(
 }
 
 /// All weights after a step of plain descent.
-pub fn sgd<B: Backend>(weight: Tensor<B, 2>, gradient: Tensor<B, 2>) -> Tensor<B, 2> {
+fn sgd<B: Backend>(weight: Tensor<B, 2>, gradient: Tensor<B, 2>) -> Tensor<B, 2> {
     let dtype = weight.dtype();
     let [weight, gradient] = [weight, gradient].map(|tensor| tensor.cast(DType::F32));
     (weight - gradient * LEARNING_RATE).cast(dtype)

@@ -111,7 +111,7 @@ pub trait Architecture: Debug + Clone + Copy + Send + Sync + 'static {
     ) -> (Tensor<B, 2>, Self::Kept<B>);
 
     /// The gradients, written out.
-    fn backward<B: QuantBackend>(
+    fn backward<B: QuantBackend + Float8Backend>(
         &self,
         layers: Layers,
         kept: Self::Kept<B>,

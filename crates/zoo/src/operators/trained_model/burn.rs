@@ -3,12 +3,12 @@
 use super::architecture::{Architecture, Gradients};
 use super::layers::Layers;
 use super::{Given, Made, TrainedModel, given_gradient};
-use crate::operators::trained_linear::optimisers;
+use crate::operators::trained_linear::optimisers::{self, Update};
 use crate::{BurnPass, Pass, Spec, Value};
 use burn::tensor::Tensor;
 use burn_autodiff::Autodiff;
 use calorimeter_recipes::device::QuantBackend;
-use calorimeter_recipes::training::Float8Backend;
+use calorimeter_recipes::training::{Float8Backend, Float8Training};
 use std::cell::RefCell;
 
 /// What a pass is given, on a device.
@@ -37,11 +37,23 @@ impl<B: burn::tensor::backend::Backend> Held<B> {
 
 impl<A: Architecture> BurnPass for TrainedModel<A> {
     fn pass<B: QuantBackend + Float8Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
-        let (model, results) = (self.model, self.results(spec));
-        let layers = Layers(spec.training.map(|recipe| recipe.training()));
+        self.by_burn(spec, spec.training.map(|recipe| recipe.training()), optimisers::update, inputs)
+    }
+}
+
+impl<A: Architecture> TrainedModel<A> {
+    /// A pass whose linear layers multiply as a training says, and whose parameters follow their gradients by an update.
+    pub(super) fn by_burn<B: QuantBackend + Float8Backend>(
+        &self,
+        spec: &Spec,
+        training: Option<Float8Training>,
+        update: Update<B>,
+        inputs: Vec<Value<B>>,
+    ) -> Pass<B> {
+        let (model, results, layers) = (self.model, self.results(spec), Layers(training));
         let held = Held::new(self.given(spec), inputs);
         if self.pass.is_optimiser() {
-            return Box::new(move || updated(&held, &results, |of| held.get(Given::Gradient(of))));
+            return Box::new(move || updated(&held, &results, update, |of| held.get(Given::Gradient(of))));
         }
         if held.find(Given::GradOutput).is_none() {
             // What the way back needs outlives the pass, as it does in training.
@@ -66,7 +78,7 @@ impl<A: Architecture> BurnPass for TrainedModel<A> {
             let first = [output, input].map(Value::Float);
             let rest = match results.contains(&Made::Gradient(0)) {
                 true => parameters.into_iter().map(Value::Float).collect(),
-                false => updated(&held, &results, |of| parameters[of].clone()),
+                false => updated(&held, &results, update, |of| parameters[of].clone()),
             };
             first.into_iter().chain(rest).collect()
         })
@@ -94,14 +106,12 @@ fn both_ways<A: Architecture, B: QuantBackend + Float8Backend>(
 fn updated<B: QuantBackend>(
     held: &Held<B>,
     results: &[Made],
+    update: Update<B>,
     gradient: impl Fn(usize) -> Tensor<B, 2>,
 ) -> Vec<Value<B>> {
     let step = |of: usize| -> Vec<Tensor<B, 2>> {
-        let parameter = held.get(Given::Parameter(of));
-        match held.find(Given::Moment(0, of)).zip(held.find(Given::Moment(1, of))) {
-            Some((mean, square)) => optimisers::adamw(parameter, gradient(of), [mean, square]).into(),
-            None => vec![optimisers::sgd(parameter, gradient(of))],
-        }
+        let moments = held.find(Given::Moment(0, of)).zip(held.find(Given::Moment(1, of)));
+        update(held.get(Given::Parameter(of)), gradient(of), moments.map(Into::into))
     };
     let steps: Vec<Vec<Tensor<B, 2>>> = (0..held.parameters.len()).map(step).collect();
     let made = |made: &Made| match *made {

@@ -18,12 +18,20 @@ impl Layers {
     }
 
     /// The gradient of the input.
-    pub fn grad_input<B: QuantBackend>(self, gradient: Tensor<B, 2>, weight: &Tensor<B, 2>) -> Tensor<B, 2> {
+    pub fn grad_input<B: QuantBackend + Float8Backend>(
+        self,
+        gradient: Tensor<B, 2>,
+        weight: &Tensor<B, 2>,
+    ) -> Tensor<B, 2> {
         training::grad_input(gradient, weight.clone().transpose(), self.training())
     }
 
     /// The gradient of the weight.
-    pub fn grad_weight<B: QuantBackend>(self, gradient: Tensor<B, 2>, input: Tensor<B, 2>) -> Tensor<B, 2> {
+    pub fn grad_weight<B: QuantBackend + Float8Backend>(
+        self,
+        gradient: Tensor<B, 2>,
+        input: Tensor<B, 2>,
+    ) -> Tensor<B, 2> {
         training::grad_weight(gradient, input, self.training()).transpose()
     }
 

@@ -6,6 +6,8 @@
 
 mod architecture;
 mod burn;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod cube;
 mod exact_layers;
 mod given_gradient;
 mod layers;
@@ -69,10 +71,10 @@ enum Given {
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
     for activation in Activation::ALL {
-        zoo.operators(passes(LnLinear(activation))).burn().native();
+        zoo.operators(passes(LnLinear(activation))).burn().cube_where(TrainedModel::has_cube).native();
     }
-    zoo.operators(passes(SwigluMlp)).burn().native();
-    zoo.operators(passes(TransformerBlock)).burn().native();
+    zoo.operators(passes(SwigluMlp)).burn().cube_where(TrainedModel::has_cube).native();
+    zoo.operators(passes(TransformerBlock)).burn().cube_where(TrainedModel::has_cube).native();
 }
 
 /// Every pass of a model.
@@ -121,6 +123,10 @@ impl<A: Architecture> TrainedModel<A> {
             MadeByPass::Moment(which) => each(&|of| Made::Moment(which, of)),
         };
         self.pass.results().iter().flat_map(made).collect()
+    }
+
+    fn has_cube(&self, spec: &Spec) -> Result<(), String> {
+        self.pass.has_cube(self.name, spec)
     }
 
     /// Multiply-adds of a forward pass.

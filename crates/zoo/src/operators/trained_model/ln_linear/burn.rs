@@ -21,7 +21,7 @@ pub fn forward<B: Float8Backend>(
     (slopes::apply(activation, before.clone()), Kept { normalised, before })
 }
 
-pub fn backward<B: QuantBackend>(
+pub fn backward<B: QuantBackend + Float8Backend>(
     activation: Activation,
     layers: Layers,
     kept: Kept<B>,

@@ -80,7 +80,7 @@ impl Architecture for LnLinear {
         burn::forward(self.0, layers, input, parameters)
     }
 
-    fn backward<B: QuantBackend>(
+    fn backward<B: QuantBackend + Float8Backend>(
         &self,
         layers: Layers,
         kept: Kept<B>,

@@ -23,7 +23,7 @@ pub fn forward<B: Float8Backend>(
     (output, Kept { input, gate, opened, up, hidden })
 }
 
-pub fn backward<B: QuantBackend>(
+pub fn backward<B: QuantBackend + Float8Backend>(
     layers: Layers,
     kept: Kept<B>,
     parameters: &[Tensor<B, 2>],

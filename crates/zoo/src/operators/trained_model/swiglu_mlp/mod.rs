@@ -74,7 +74,7 @@ impl Architecture for SwigluMlp {
         burn::forward(layers, input, parameters)
     }
 
-    fn backward<B: QuantBackend>(
+    fn backward<B: QuantBackend + Float8Backend>(
         &self,
         layers: Layers,
         kept: Kept<B>,

@@ -41,7 +41,7 @@ pub fn forward<B: Float8Backend>(
     (output, Kept { first, into_attention, parts, shares, mixed, second, into_mlp, up, hidden })
 }
 
-pub fn backward<B: QuantBackend>(
+pub fn backward<B: QuantBackend + Float8Backend>(
     layers: Layers,
     kept: Kept<B>,
     parameters: &[Tensor<B, 2>],

@@ -95,7 +95,7 @@ impl Architecture for TransformerBlock {
         burn::forward(layers, input, parameters)
     }
 
-    fn backward<B: QuantBackend>(
+    fn backward<B: QuantBackend + Float8Backend>(
         &self,
         layers: Layers,
         kept: Kept<B>,

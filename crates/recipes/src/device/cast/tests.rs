@@ -1,0 +1,134 @@
+//! What is cast at once are the numbers that the host's codes stand for, bit for bit.
+
+use super::{cast, is_castable};
+use crate::format::{Format, Grouping, Method, MxScaling};
+use crate::quantise::quantise;
+use crate::stored::Reading;
+use crate::{Dtype, Element, Float8Training, FloatType, TrainingRecipe};
+use burn::tensor::backend::Backend;
+use burn::tensor::{Tensor, TensorData, TensorPrimitive};
+use burn_cubecl::tensor::CubeTensor;
+use burn_cubecl::{CubeBackend, CubeRuntime};
+use burn_wgpu::{WgpuDevice, WgpuRuntime};
+
+type Gpu<R> = CubeBackend<R, f32, i32, u8>;
+
+/// One number and several, every width of access, blocks that are not full, and more than a unit keeps: of rows beyond
+/// 32,768 numbers, of columns beyond 1024.
+const SIZES: [[usize; 2]; 10] =
+    [[1, 1], [3, 17], [17, 3], [129, 127], [127, 1000], [1000, 129], [64, 96], [2, 40_000], [1001, 1030], [64, 1030]];
+
+/// Numbers over seven decades, with a row of zeros where there are several.
+fn numbers(rows: usize, cols: usize) -> Vec<f32> {
+    let number = |at: usize| {
+        let mixed = (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let noise = (mixed >> 40) as f32 / (1u32 << 23) as f32 - 1.0;
+        if at / cols == 1 { 0.0 } else { noise * f32::powi(10.0, (mixed % 7) as i32 - 3) }
+    };
+    (0..rows * cols).map(number).collect()
+}
+
+fn formats() -> [Format; 7] {
+    use Grouping::{Block, Row, Tensor};
+    let floats = |element, grouping| {
+        Format::float8(element, grouping, Dtype::F32).with_method(Method::Floats { epsilon: 1e-12 })
+    };
+    [
+        floats(Element::E4m3, Tensor),
+        floats(Element::E5m2, Tensor),
+        floats(Element::E4m3, Row),
+        floats(Element::E5m2, Row),
+        powers(Row),
+        powers(Tensor),
+        powers(Block(32)),
+    ]
+}
+
+fn powers(grouping: Grouping) -> Format {
+    Format { grouping, ..Format::mx(Element::E4m3, MxScaling::Ceil) }
+}
+
+fn tensor<B: Backend>(values: Vec<f32>, size: [usize; 2], device: &B::Device) -> Tensor<B, 2> {
+    Tensor::from_data(TensorData::new(values, size), (device, Dtype::F32.burn()))
+}
+
+/// A matrix whose rows are contiguous, one whose columns are, and one that begins and ends within the rows of another.
+fn laid_out<B: Backend>(values: &[f32], [rows, cols]: [usize; 2], device: &B::Device) -> [Tensor<B, 2>; 3] {
+    let columns = (0..values.len()).map(|at| values[at % rows * cols + at / rows]).collect();
+    let wider = values.chunks(cols).flat_map(|row| [&[3e8], row, &[f32::NAN; 3]].concat()).collect();
+    let wider = tensor::<B>(wider, [rows, cols + 4], device);
+    let own = tensor(values.to_vec(), [rows, cols], device);
+    [own, tensor(columns, [cols, rows], device).transpose(), wider.slice([0..rows, 1..cols + 1])]
+}
+
+fn values<R: CubeRuntime>(tensor: CubeTensor<R>) -> Vec<f32> {
+    let data = match tensor.meta.shape().len() {
+        1 => Tensor::<Gpu<R>, 1>::from_primitive(TensorPrimitive::Float(tensor)).into_data(),
+        _ => Tensor::<Gpu<R>, 2>::from_primitive(TensorPrimitive::Float(tensor)).into_data(),
+    };
+    data.to_vec().expect("casts are in f32")
+}
+
+fn assert_same(found: &[f32], wanted: &[f32], what: &str) {
+    assert_eq!(found.len(), wanted.len(), "{what}");
+    let differs = |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan());
+    let wrong = found.iter().zip(wanted).position(differs).map(|at| (at, found[at], wanted[at]));
+    assert_eq!(wrong, None, "{what}");
+}
+
+fn check<R: CubeRuntime>(device: &R::Device)
+where
+    Gpu<R>: Backend<Device = R::Device, FloatTensorPrimitive = CubeTensor<R>>,
+{
+    for size @ [rows, cols] in SIZES {
+        let finite = numbers(rows, cols);
+        let mut infinite = finite.clone();
+        infinite[rows * cols / 3] = f32::NEG_INFINITY;
+        infinite[rows * cols / 2] = f32::NAN;
+        for (held, what) in [(finite, "finite"), (infinite, "not finite")] {
+            let matrices = laid_out::<Gpu<R>>(&held, size, device);
+            for format in formats() {
+                let stored = quantise(&held, cols, format).unpacked().stored();
+                let read = |reading| stored.as_parts().map(Vec::as_slice).read(0..rows, reading);
+                for (matrix, layout) in matrices.iter().zip(["rows", "columns", "a part of another"]) {
+                    let what = format!("{size:?} {what}, {layout}, {format:?}");
+                    let own = || matrix.clone().into_primitive().tensor();
+                    let found = cast(own(), format, Reading::Numbers);
+                    assert!(found.scales.is_none());
+                    assert_same(&values(found.numbers), &read(Reading::Numbers), &what);
+                    if !matches!(format.grouping, Grouping::Block(_)) {
+                        let found = cast(own(), format, Reading::Codes);
+                        assert_same(&values(found.numbers), &read(Reading::Codes), &format!("codes of {what}"));
+                        let scales = values(found.scales.expect("they are apart from codes"));
+                        assert_same(&scales, &read(Reading::Scales), &format!("scales of {what}"));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_operand_of_a_recipe_is_cast_at_once() {
+    for recipe in TrainingRecipe::ALL {
+        let Float8Training { output, grad_input, grad_weight, .. } = recipe.training();
+        for operands in [output, grad_input, grad_weight].into_iter().flatten() {
+            assert!([operands.left, operands.right].iter().flatten().all(is_castable), "{recipe}: {operands:?}");
+        }
+    }
+}
+
+#[test]
+fn vulkan_casts_at_once_to_what_the_hosts_codes_stand_for() {
+    check::<WgpuRuntime>(&WgpuDevice::Cpu);
+}
+
+#[test]
+fn cuda_casts_at_once_to_what_the_hosts_codes_stand_for() {
+    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        return;
+    }
+    check::<cubecl::cuda::CudaRuntime>(&burn_cuda::CudaDevice::new(0));
+}

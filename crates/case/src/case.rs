@@ -25,7 +25,7 @@ pub struct Case {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Name>,
     /// Which kernels: `eager`, `fused`, `cube`, `native`, or the name of a program that is not ours.
-    #[serde(deserialize_with = "recorded")]
+    #[serde(deserialize_with = "Implementation::read_recorded")]
     pub implementation: Implementation,
     /// The device with its index, e.g. `cuda:0`.
     pub device: Device,
@@ -156,10 +156,6 @@ pub struct Export {
     /// The folder of its `metrics_report.jsonl`, as it is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics_dir: Option<String>,
-}
-
-fn recorded<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Implementation, D::Error> {
-    String::deserialize(deserializer).map(|name| Implementation::recorded(&name))
 }
 
 fn is_false(value: &bool) -> bool {

@@ -45,6 +45,11 @@ impl Implementation {
         name.parse().unwrap_or_else(|_| Self::Other(name.to_owned().into()))
     }
 
+    /// Reads one as [`Implementation::recorded`] takes it.
+    pub fn read_recorded<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Self::recorded(&<std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(from)?))
+    }
+
     /// Its name.
     pub const fn name(self) -> Name {
         match self {

@@ -20,6 +20,7 @@ pub struct Brief {
     #[serde(default)]
     pub sparsity: Option<Name>,
     /// Whose kernels ran.
+    #[serde(deserialize_with = "Implementation::read_recorded")]
     pub implementation: Implementation,
     /// Where.
     pub device: Device,

@@ -12,6 +12,7 @@ pub struct Measured {
     pub recipe: Name,
     #[serde(default)]
     pub sparsity: Option<Name>,
+    #[serde(deserialize_with = "Implementation::read_recorded")]
     pub implementation: Implementation,
     pub device: Device,
     pub status: Status,

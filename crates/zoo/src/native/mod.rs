@@ -30,7 +30,7 @@ pub type Enqueue = Box<dyn FnMut(&mut Set) -> Result<(), NativeError> + Send>;
 pub struct Set {
     /// In the order of [`Signature::inputs`](crate::Signature::inputs).
     pub inputs: Vec<Buffer>,
-    /// Those of [`NativePass::between`].
+    /// What steps fill for later ones, as the pass declares it.
     pub between: Vec<Buffer>,
     /// In the order of [`Signature::outputs`](crate::Signature::outputs).
     pub outputs: Vec<Buffer>,

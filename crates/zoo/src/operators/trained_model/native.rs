@@ -17,7 +17,7 @@ pub trait NativeArchitecture: Architecture {
     fn ways(&self, plans: &Plans<'_>) -> Result<Self::Ways, ZooError>;
 }
 
-/// The way there and the way back of a model.
+/// What is enqueued of a model: the way there, the way back, or both, as they were planned.
 pub trait Ways: Send {
     /// Bytes of each buffer that the way there leaves for the way back.
     fn kept(&self) -> Vec<usize>;
@@ -34,9 +34,12 @@ pub trait Ways: Send {
         made: Gradients<'_>,
     ) -> Result<(), NativeError>;
 
-    /// The kernels and how they were chosen.
+    /// The kernels that were planned, and how they were chosen.
     fn kernels(&self) -> Vec<String>;
 }
+
+/// Why a way that is enqueued is there.
+pub const PLANNED: &str = "a way that is enqueued was planned";
 
 /// What both ways read.
 pub struct From<'a> {
@@ -61,6 +64,16 @@ impl Plans<'_> {
     /// Those products of a linear layer that are wanted, for so many rows of k numbers.
     pub fn layer(&self, rows: usize, k: usize, n: usize) -> Result<NativeLayer, ZooError> {
         NativeLayer::new(self.machine, self.spec, LinearShape { m: rows, k, n }, self.wanted)
+    }
+
+    /// What the way there needs, if it is taken.
+    pub fn there<T>(&self, make: impl FnOnce() -> Result<T, ZooError>) -> Result<Option<T>, ZooError> {
+        self.wanted.contains(&TrainedProduct::Output).then(make).transpose()
+    }
+
+    /// What the way back needs, if it is taken.
+    pub fn back<T>(&self, make: impl FnOnce() -> Result<T, ZooError>) -> Result<Option<T>, ZooError> {
+        self.wanted.contains(&TrainedProduct::GradInput).then(make).transpose()
     }
 
     /// Bytes of so many numbers.

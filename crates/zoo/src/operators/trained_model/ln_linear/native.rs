@@ -4,21 +4,29 @@ use super::LnLinear;
 use crate::ZooError;
 use crate::operators::native_plans;
 use crate::operators::trained_linear::native_layer::{Back, NativeLayer};
-use crate::operators::trained_model::native::{From, Gradients, NativeArchitecture, Plans, Ways};
+use crate::operators::trained_model::native::{From, Gradients, NativeArchitecture, PLANNED, Plans, Ways};
 use calorimeter_kernels::native::{
     Activation, Buffer, Elementwise, ElementwiseFunction, LayerNorm, LayerNormGradient, LinearShape, NativeError,
 };
 
 /// The steps of both ways.
 pub struct Steps {
-    norm: LayerNorm,
     layer: NativeLayer,
-    activation: Activation,
-    slope: Elementwise,
-    norm_gradient: LayerNormGradient,
     /// Bytes of the normalised rows and of what goes into the activation, which are kept.
     kept: [usize; 2],
-    /// The gradients of both.
+    there: Option<WayThere>,
+    back: Option<WayBack>,
+}
+
+struct WayThere {
+    norm: LayerNorm,
+    activation: Activation,
+}
+
+struct WayBack {
+    slope: Elementwise,
+    norm: LayerNormGradient,
+    /// The gradients of what is kept.
     of_kept: [Buffer; 2],
 }
 
@@ -28,14 +36,22 @@ impl NativeArchitecture for LnLinear {
     fn ways(&self, plans: &Plans<'_>) -> Result<Steps, ZooError> {
         let (Plans { machine, spec, .. }, Self(activation)) = (plans, *self);
         let (LinearShape { m, k, n }, kind) = (native_plans::shape(spec), spec.dtype());
+        let there = || {
+            let norm = LayerNorm::new(machine, kind, m, k)?;
+            Ok(WayThere { norm, activation: Activation::new(machine, kind, activation, m * n)? })
+        };
+        let back = || {
+            Ok(WayBack {
+                slope: Elementwise::new(machine, kind, ElementwiseFunction::Gradient(activation), m * n)?,
+                norm: LayerNormGradient::new(machine, kind, m, k)?,
+                of_kept: [plans.between(m * k)?, plans.between(m * n)?],
+            })
+        };
         Ok(Steps {
-            norm: LayerNorm::new(machine, kind, m, k)?,
             layer: plans.layer(m, k, n)?,
-            activation: Activation::new(machine, kind, activation, m * n)?,
-            slope: Elementwise::new(machine, kind, ElementwiseFunction::Gradient(activation), m * n)?,
-            norm_gradient: LayerNormGradient::new(machine, kind, m, k)?,
             kept: [m * k, m * n].map(|numbers| plans.bytes(numbers)),
-            of_kept: [plans.between(m * k)?, plans.between(m * n)?],
+            there: plans.there(there)?,
+            back: plans.back(back)?,
         })
     }
 }
@@ -51,10 +67,11 @@ impl Ways for Steps {
         kept: &mut [Buffer],
         output: &mut Buffer,
     ) -> Result<(), NativeError> {
+        let WayThere { norm, activation } = self.there.as_ref().expect(PLANNED);
         let [normalised, before] = kept else { unreachable!("two buffers are kept") };
-        self.norm.enqueue(input, normalised)?;
+        norm.enqueue(input, normalised)?;
         self.layer.output(normalised, parameters[0], None, before)?;
-        self.activation.enqueue(before, output)
+        activation.enqueue(before, output)
     }
 
     fn backward(
@@ -64,17 +81,18 @@ impl Ways for Steps {
         gradient: &Buffer,
         mut made: Gradients<'_>,
     ) -> Result<(), NativeError> {
-        let Self { layer, slope, norm_gradient, of_kept: [of_normalised, of_before], .. } = self;
+        let WayBack { slope, norm, of_kept: [of_normalised, of_before] } = self.back.as_mut().expect(PLANNED);
         let [normalised, before] = kept else { unreachable!("two buffers are kept") };
         slope.enqueue(&[before, gradient], of_before)?;
         let back = Back { input: (of_normalised, None), weight: made.parameters[0] };
-        layer.back(of_before, normalised, parameters[0], back)?;
-        norm_gradient.enqueue(input, of_normalised, made.input)
+        self.layer.back(of_before, normalised, parameters[0], back)?;
+        norm.enqueue(input, of_normalised, made.input)
     }
 
     fn kernels(&self) -> Vec<String> {
-        let Self { norm, layer, activation, slope, norm_gradient, .. } = self;
-        let texts = [norm.algorithm(), &layer.algorithm(), activation.algorithm(), slope.algorithm()];
-        texts.into_iter().chain([norm_gradient.algorithm()]).map(str::to_owned).collect()
+        let there =
+            self.there.iter().flat_map(|WayThere { norm, activation }| [norm.algorithm(), activation.algorithm()]);
+        let back = self.back.iter().flat_map(|WayBack { slope, norm, .. }| [slope.algorithm(), norm.algorithm()]);
+        [self.layer.algorithm()].into_iter().chain(there.chain(back).map(str::to_owned)).collect()
     }
 }

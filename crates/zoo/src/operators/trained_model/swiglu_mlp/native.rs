@@ -5,7 +5,7 @@ use super::parameters::{DOWN, GATE, UP};
 use crate::ZooError;
 use crate::operators::native_plans;
 use crate::operators::trained_linear::native_layer::{Back, NativeLayer};
-use crate::operators::trained_model::native::{From, Gradients, NativeArchitecture, Plans, Ways};
+use crate::operators::trained_model::native::{From, Gradients, NativeArchitecture, PLANNED, Plans, Ways};
 use calorimeter_kernels::native::{
     Buffer, Elementwise, ElementwiseFunction, LinearShape, NativeError, SiluMulGradient,
 };
@@ -14,12 +14,17 @@ use calorimeter_kernels::native::{
 pub struct Steps {
     gate: NativeLayer,
     up: NativeLayer,
-    gated: Elementwise,
     down: NativeLayer,
-    gated_gradient: SiluMulGradient,
     /// Bytes of the gate, of what it lets through and of the hidden layer, each of which is kept.
     kept: usize,
-    /// The gradients of the three.
+    /// What the gate lets through of the other.
+    gated: Option<Elementwise>,
+    back: Option<WayBack>,
+}
+
+struct WayBack {
+    gated: SiluMulGradient,
+    /// The gradients of what is kept.
     of_kept: [Buffer; 3],
     /// What comes back of the input through the gate.
     through_gate: Buffer,
@@ -31,15 +36,21 @@ impl NativeArchitecture for SwigluMlp {
     fn ways(&self, plans: &Plans<'_>) -> Result<Steps, ZooError> {
         let Plans { machine, spec, .. } = plans;
         let (LinearShape { m, k, n }, kind) = (native_plans::shape(spec), spec.dtype());
+        let gated = || Ok(Elementwise::new(machine, kind, ElementwiseFunction::SiluMul, m * n)?);
+        let back = || {
+            Ok(WayBack {
+                gated: SiluMulGradient::new(machine, kind, m * n)?,
+                of_kept: [plans.between(m * n)?, plans.between(m * n)?, plans.between(m * n)?],
+                through_gate: plans.between(m * k)?,
+            })
+        };
         Ok(Steps {
             gate: plans.layer(m, k, n)?,
             up: plans.layer(m, k, n)?,
-            gated: Elementwise::new(machine, kind, ElementwiseFunction::SiluMul, m * n)?,
             down: plans.layer(m, n, k)?,
-            gated_gradient: SiluMulGradient::new(machine, kind, m * n)?,
             kept: plans.bytes(m * n),
-            of_kept: [plans.between(m * n)?, plans.between(m * n)?, plans.between(m * n)?],
-            through_gate: plans.between(m * k)?,
+            gated: plans.there(gated)?,
+            back: plans.back(back)?,
         })
     }
 }
@@ -58,7 +69,7 @@ impl Ways for Steps {
         let [gate, up, hidden] = kept else { unreachable!("three buffers are kept") };
         self.gate.output(input, parameters[GATE], None, gate)?;
         self.up.output(input, parameters[UP], None, up)?;
-        self.gated.enqueue(&[gate, up], hidden)?;
+        self.gated.as_ref().expect(PLANNED).enqueue(&[gate, up], hidden)?;
         self.down.output(hidden, parameters[DOWN], None, output)
     }
 
@@ -69,24 +80,25 @@ impl Ways for Steps {
         gradient: &Buffer,
         made: Gradients<'_>,
     ) -> Result<(), NativeError> {
-        let Self { gate: of_gate, up: of_up, down, gated_gradient, of_kept, through_gate, .. } = self;
+        let WayBack { gated, of_kept, through_gate } = self.back.as_mut().expect(PLANNED);
         let [gate, up, hidden] = kept else { unreachable!("three buffers are kept") };
-        let [gate_gradient, up_gradient, hidden_gradient] = of_kept;
+        let [of_gate, of_up, of_hidden] = of_kept;
         let Ok([weight_of_gate, weight_of_up, weight_of_down]) = <[&mut Buffer; 3]>::try_from(made.parameters) else {
             unreachable!("three parameters are declared")
         };
-        let back = Back { input: (hidden_gradient, None), weight: weight_of_down };
-        down.back(gradient, hidden, parameters[DOWN], back)?;
-        gated_gradient.enqueue([gate, up, hidden_gradient], gate_gradient, up_gradient)?;
+        let back = Back { input: (of_hidden, None), weight: weight_of_down };
+        self.down.back(gradient, hidden, parameters[DOWN], back)?;
+        gated.enqueue([gate, up, of_hidden], of_gate, of_up)?;
         let back = Back { input: (through_gate, None), weight: weight_of_gate };
-        of_gate.back(gate_gradient, input, parameters[GATE], back)?;
+        self.gate.back(of_gate, input, parameters[GATE], back)?;
         let back = Back { input: (made.input, Some(through_gate)), weight: weight_of_up };
-        of_up.back(up_gradient, input, parameters[UP], back)
+        self.up.back(of_up, input, parameters[UP], back)
     }
 
     fn kernels(&self) -> Vec<String> {
-        let Self { gate, up, gated, down, gated_gradient, .. } = self;
-        let (gated, gradient) = (gated.algorithm().to_owned(), gated_gradient.algorithm().to_owned());
-        vec![gate.algorithm(), up.algorithm(), gated, down.algorithm(), gradient]
+        let layers = [&self.gate, &self.up, &self.down].map(NativeLayer::algorithm);
+        let there = self.gated.iter().map(|gated| gated.algorithm().to_owned());
+        let back = self.back.iter().map(|back| back.gated.algorithm().to_owned());
+        layers.into_iter().chain(there).chain(back).collect()
     }
 }

@@ -5,7 +5,7 @@ use super::parameters::{DOWN, FIRST, PROJECT, QKV, SECOND, UP};
 use crate::models::transformer_block::{HEADS, TOKENS};
 use crate::operators::trained_linear::native_layer::{Back, NativeLayer};
 use crate::operators::trained_model::architecture::{Architecture, Sides};
-use crate::operators::trained_model::native::{From, Gradients, NativeArchitecture, Plans, Ways};
+use crate::operators::trained_model::native::{From, Gradients, NativeArchitecture, PLANNED, Plans, Ways};
 use crate::{Activation as Function, ZooError, normalise};
 use calorimeter_kernels::native::{
     Activation, Buffer, Elementwise, ElementwiseFunction, NativeError, Past, RmsForm, RmsNorm, RmsNormGradient,
@@ -14,16 +14,24 @@ use calorimeter_kernels::native::{
 
 /// The steps of both ways.
 pub struct Steps {
-    norm: RmsNorm,
     layers: Layers,
-    attention: ShortAttention,
-    activation: Activation,
-    slope: Elementwise,
-    attention_gradient: ShortAttentionGradient,
-    /// Each with what came back past it.
-    norm_gradients: [RmsNormGradient; 2],
     /// Bytes of k numbers for each row.
     width: usize,
+    there: Option<WayThere>,
+    back: Option<WayBack>,
+}
+
+struct WayThere {
+    norm: RmsNorm,
+    attention: ShortAttention,
+    activation: Activation,
+}
+
+struct WayBack {
+    slope: Elementwise,
+    attention: ShortAttentionGradient,
+    /// Each with what came back past it.
+    norms: [RmsNormGradient; 2],
     of: Between,
 }
 
@@ -54,31 +62,41 @@ impl NativeArchitecture for TransformerBlock {
         let (rows, k, heads, kind) = (rows as usize, k as usize, HEADS as usize, spec.dtype());
         let (sequences, head, size) = (rows / TOKENS as usize, k / heads, (rows, k));
         let form = RmsForm { gain_is_f32: false, epsilon: normalise::EPSILON as f32 };
-        let norm_gradient = || RmsNormGradient::new(machine, kind, form, Past::Added, size);
+        let there = || {
+            Ok(WayThere {
+                norm: RmsNorm::new(machine, kind, form, rows, k)?,
+                attention: ShortAttention::new(machine, kind, sequences, heads, head)?,
+                activation: Activation::new(machine, kind, Function::Gelu, 4 * rows * k)?,
+            })
+        };
+        let norm = || RmsNormGradient::new(machine, kind, form, Past::Added, size);
         let between = |widths: usize| plans.between(widths * rows * k);
+        let back = || {
+            Ok(WayBack {
+                slope: Elementwise::new(machine, kind, ElementwiseFunction::Gradient(Function::Gelu), 4 * rows * k)?,
+                attention: ShortAttentionGradient::new(machine, kind, sequences, heads, head)?,
+                norms: [norm()?, norm()?],
+                of: Between {
+                    hidden: between(4)?,
+                    up: between(4)?,
+                    into_mlp: between(1)?,
+                    attended: between(1)?,
+                    mixed: between(1)?,
+                    qkv: between(3)?,
+                    into_attention: between(1)?,
+                },
+            })
+        };
         Ok(Steps {
-            norm: RmsNorm::new(machine, kind, form, rows, k)?,
             layers: Layers {
                 qkv: plans.layer(rows, k, 3 * k)?,
                 project: plans.layer(rows, k, k)?,
                 up: plans.layer(rows, k, 4 * k)?,
                 down: plans.layer(rows, 4 * k, k)?,
             },
-            attention: ShortAttention::new(machine, kind, sequences, heads, head)?,
-            activation: Activation::new(machine, kind, Function::Gelu, 4 * rows * k)?,
-            slope: Elementwise::new(machine, kind, ElementwiseFunction::Gradient(Function::Gelu), 4 * rows * k)?,
-            attention_gradient: ShortAttentionGradient::new(machine, kind, sequences, heads, head)?,
-            norm_gradients: [norm_gradient()?, norm_gradient()?],
             width: plans.bytes(rows * k),
-            of: Between {
-                hidden: between(4)?,
-                up: between(4)?,
-                into_mlp: between(1)?,
-                attended: between(1)?,
-                mixed: between(1)?,
-                qkv: between(3)?,
-                into_attention: between(1)?,
-            },
+            there: plans.there(there)?,
+            back: plans.back(back)?,
         })
     }
 }
@@ -96,7 +114,8 @@ impl Ways for Steps {
         kept: &mut [Buffer],
         output: &mut Buffer,
     ) -> Result<(), NativeError> {
-        let Self { norm, layers, attention, activation, .. } = self;
+        let Self { layers, there, .. } = self;
+        let WayThere { norm, attention, activation } = there.as_ref().expect(PLANNED);
         let [into_attention, qkv, mixed, attended, into_mlp, up, hidden] = kept else { unreachable!("{KEPT}") };
         norm.enqueue(input, parameters[FIRST], into_attention)?;
         layers.qkv.output(into_attention, parameters[QKV], None, qkv)?;
@@ -115,7 +134,8 @@ impl Ways for Steps {
         gradient: &Buffer,
         made: Gradients<'_>,
     ) -> Result<(), NativeError> {
-        let Self { layers, slope, attention_gradient, norm_gradients: [first_norm, second_norm], of, .. } = self;
+        let Self { layers, back, .. } = self;
+        let WayBack { slope, attention, norms: [first_norm, second_norm], of } = back.as_mut().expect(PLANNED);
         let [into_attention, qkv, mixed, attended, into_mlp, up, hidden] = kept else { unreachable!("{KEPT}") };
         let Ok([of_qkv, of_project, of_up, of_down, of_first, of_second]) =
             <[&mut Buffer; 6]>::try_from(made.parameters)
@@ -131,19 +151,22 @@ impl Ways for Steps {
         second_norm.enqueue(read, Some(gradient), &mut of.attended, of_second)?;
         let back = Back { input: (&mut of.mixed, None), weight: of_project };
         layers.project.back(&of.attended, mixed, parameters[PROJECT], back)?;
-        attention_gradient.enqueue(qkv, &of.mixed, &mut of.qkv)?;
+        attention.enqueue(qkv, &of.mixed, &mut of.qkv)?;
         let back = Back { input: (&mut of.into_attention, None), weight: of_qkv };
         layers.qkv.back(&of.qkv, into_attention, parameters[QKV], back)?;
         first_norm.enqueue([input, parameters[FIRST], &of.into_attention], Some(&of.attended), made.input, of_first)
     }
 
     fn kernels(&self) -> Vec<String> {
-        let Self { norm, layers, attention, activation, slope, attention_gradient, norm_gradients, .. } = self;
-        let Layers { qkv, project, up, down } = layers;
-        let layers = [qkv, project, up, down].into_iter().map(NativeLayer::algorithm);
-        let others = [norm.algorithm(), attention.algorithm(), activation.algorithm(), slope.algorithm()];
-        let others = others.into_iter().chain([attention_gradient.algorithm(), norm_gradients[0].algorithm()]);
-        layers.chain(others.map(str::to_owned)).collect()
+        let Layers { qkv, project, up, down } = &self.layers;
+        let there = self.there.iter().flat_map(|WayThere { norm, attention, activation }| {
+            [norm.algorithm(), attention.algorithm(), activation.algorithm()]
+        });
+        let back = self.back.iter().flat_map(|WayBack { slope, attention, norms: [norm, _], .. }| {
+            [slope.algorithm(), attention.algorithm(), norm.algorithm()]
+        });
+        let layers = [qkv, project, up, down].map(NativeLayer::algorithm);
+        layers.into_iter().chain(there.chain(back).map(str::to_owned)).collect()
     }
 }
 

@@ -55,7 +55,7 @@ fn judge_in(
     check_elements(&walk, output, reference)?;
     // A few numbers have no slope to speak of.
     if let Some(slope) = tolerance.slope.filter(|_| reference.values.len() >= bias::FEW) {
-        check_bias(&walk, reference, &Bias::unless_shared(slope))?;
+        check_bias(&walk, reference, &Bias::unless_shared(slope, tolerance.both_computed))?;
     }
     check_norm(&walk, tolerance)?;
     check_sums(output, reference, walk.error())
@@ -221,7 +221,7 @@ mod tests {
         let values: Vec<f64> = (0..rows * cols).map(|at| ((at * 31) % 97) as f64 / 30.0 - 1.5).collect();
         let sample = Sample { rows: (0..rows).collect(), cols: (0..cols).collect() };
         let reference = Reference { sample, values, projection: None };
-        let tolerance = Tolerance { rel_l2: 0.04, element: 0.2, slope: None };
+        let tolerance = Tolerance { rel_l2: 0.04, element: 0.2, ..Tolerance::default() };
         let bias = Bias { floor: 1e-3, depth: 4096, both_computed: false };
         let judged = |of: &dyn Fn(usize, usize) -> f64| {
             let value = |(at, value): (usize, &f64)| (value * of(at / cols, at % cols) + 4e-3 * noise(at)) as f32;
@@ -250,7 +250,7 @@ mod tests {
         let wrong = values.map(|(at, &value)| if at == 2 * cols + 9 { 0.05 } else { value as f32 }).collect();
         let output = Output { rows, cols, values: wrong };
         let (tolerance, bias) = (
-            Tolerance { rel_l2: 0.04, element: 0.2, slope: None },
+            Tolerance { rel_l2: 0.04, element: 0.2, ..Tolerance::default() },
             Bias { floor: 1e-3, depth: 64, both_computed: false },
         );
         assert!(judge(&output, &reference, &tolerance).is_ok());

@@ -133,10 +133,11 @@ impl Source {
 }
 
 /// What the sources include, by name.
-const HEADERS: [(&CStr, &str); 15] = [
+const HEADERS: [(&CStr, &str); 16] = [
     (c"element.cuh", include_str!("cuda/element.cuh")),
     (c"hopper.cuh", include_str!("cuda/hopper.cuh")),
     (c"activations.cuh", include_str!("cuda/activations.cuh")),
+    (c"gain.cuh", include_str!("cuda/gain.cuh")),
     (c"slopes.cuh", include_str!("cuda/slopes.cuh")),
     (c"row_statistics.cuh", include_str!("cuda/row_statistics.cuh")),
     (c"rows.cuh", include_str!("cuda/rows.cuh")),

@@ -61,14 +61,21 @@ impl ShortAttention {
     }
 }
 
-fn width(kind: Dtype, head: usize) -> usize {
+/// Elements in one access of a head.
+pub(super) fn width(kind: Dtype, head: usize) -> usize {
     if head.is_multiple_of(widest(kind)) { widest(kind) } else { 1 }
 }
 
 fn macros(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
+    let mut macros = of_heads(name, kind, heads, head);
+    macros.push(format!("QUERIES={QUERIES}"));
+    macros
+}
+
+/// What every kernel of such attention needs to know.
+pub(super) fn of_heads(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
     let mut macros = common_macros(name, kind, width(kind, head));
     macros.push(format!("TOKENS={}", ShortAttention::TOKENS));
-    macros.push(format!("QUERIES={QUERIES}"));
     macros.push(format!("HEADS={heads}"));
     macros.push(format!("HEAD={head}"));
     macros.push(format!("SCALE={:e}f", (head as f64).sqrt().recip()));

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::{
     Buffer, Machine, NativeError, ShortAttention,
-    kernel::{Extent, Geometry, Kernel, common_macros, widest},
+    kernel::{Extent, Geometry, Kernel},
     nvrtc::Source,
+    short_attention::{of_heads, width},
     sizes::checked_size,
 };
 use crate::Dtype;
@@ -61,17 +62,9 @@ impl ShortAttentionGradient {
     }
 }
 
-fn width(kind: Dtype, head: usize) -> usize {
-    if head.is_multiple_of(widest(kind)) { widest(kind) } else { 1 }
-}
-
 fn macros(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
-    let mut macros = common_macros(name, kind, width(kind, head));
-    macros.push(format!("TOKENS={}", ShortAttention::TOKENS));
+    let mut macros = of_heads(name, kind, heads, head);
     macros.push(format!("OWN={OWN}"));
-    macros.push(format!("HEADS={heads}"));
-    macros.push(format!("HEAD={head}"));
-    macros.push(format!("SCALE={:e}f", (head as f64).sqrt().recip()));
     macros
 }
 

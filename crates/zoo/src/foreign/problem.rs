@@ -125,7 +125,7 @@ impl ForeignProblem {
 
     /// How far numbers of a type may be from those of the first subject.
     fn tolerance(&self, element: Element) -> Tolerance {
-        let exact = Tolerance { rel_l2: 0.0, element: 0.0, slope: None };
+        let exact = Tolerance::default();
         let usual = match element {
             Element::Float(dtype) => Tolerance { slope: None, ..Tolerance::new(dtype, 2, DEPTH) },
             Element::Signed(_) | Element::Unsigned(_) => exact,
@@ -134,7 +134,7 @@ impl ForeignProblem {
             _ => Tolerance::new(Dtype::F16, 2, DEPTH).of_codes(256.0),
         };
         match self.foreign.tolerance {
-            Some(stated) => Tolerance { rel_l2: stated, element: stated, slope: None },
+            Some(stated) => Tolerance { rel_l2: stated, element: stated, ..Tolerance::default() },
             None => usual,
         }
     }

@@ -18,8 +18,8 @@ const UNLESS_SHARED: u64 = 64;
 
 impl Bias {
     /// So much, where nothing is known of the sums.
-    pub(super) fn unless_shared(floor: f64) -> Self {
-        Self { floor, depth: UNLESS_SHARED, both_computed: true }
+    pub(super) fn unless_shared(floor: f64, both_computed: bool) -> Self {
+        Self { floor, depth: UNLESS_SHARED, both_computed }
     }
 }
 

@@ -5,7 +5,7 @@ use calorimeter_recipes::Dtype;
 use calorimeter_recipes::format::Format;
 
 /// How far a correct output may be from its reference.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Tolerance {
     /// Bound of the relative error in the Euclidean norm.
     pub rel_l2: f64,
@@ -14,6 +14,9 @@ pub struct Tolerance {
     /// How far the slope of the output on its reference may be from one, besides chance. Codes have none: a step of theirs
     /// is wider than what a slope is to show.
     pub slope: Option<f64>,
+    /// Whether both factors of its products were computed, and none was given: the values of a column then share errors as those
+    /// of a row do.
+    pub both_computed: bool,
 }
 
 /// Unit roundoff of the accumulators: every implementation sums in f32.
@@ -34,12 +37,13 @@ impl Tolerance {
             element: 4.0 * rounding + 16.0 * summing,
             // One rounding that cuts off, and sums that err one way.
             slope: Some(dtype.unit_roundoff() + 4.0 * summing),
+            both_computed: false,
         }
     }
 
     /// The same for an output that is stored as codes, whose steps are so many times as wide.
     pub fn of_codes(self, times: f64) -> Self {
-        Self { rel_l2: times * self.rel_l2, element: times * self.element, slope: None }
+        Self { rel_l2: times * self.rel_l2, element: times * self.element, slope: None, ..self }
     }
 
     /// The same where inputs of `layers` layers in a row, `width` numbers wide, are quantised after errors of this size.
@@ -75,6 +79,7 @@ impl Tolerance {
             rel_l2: self.rel_l2 + error,
             element: self.element + 6.0 * error,
             slope: self.slope.map(|slope| slope + lost * f64::from(layers)),
+            ..self
         }
     }
 
@@ -86,6 +91,7 @@ impl Tolerance {
             element: self.element + 4.0 * rounding,
             // Both operands lose half a step. What a bias and an activation leave of a sum may be a third of it.
             slope: self.slope.map(|slope| slope + 3.0 * TF32 * f64::from(products)),
+            ..self
         }
     }
 }

@@ -4,8 +4,8 @@
 // A block is THREADS threads for a part of each of ROWS rows, and each thread takes PIECES pieces of WIDTH elements of
 // either half, THREADS pieces apart. Halves whose length is no multiple of a wide access have a WIDTH of 1.
 // Traffic: every operand once. It is bound by memory: about 10 instructions for each element of y, backward 14.
-#include "activations.cuh"
 #include "element.cuh"
+#include "slopes.cuh"
 
 #if BACKWARD
 #define ARGUMENTS const element *__restrict__ x, const element *__restrict__ dy, element *__restrict__ dx
@@ -47,9 +47,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) KERNEL(ARGUMENTS, u
         float of_first[WIDTH], of_second[WIDTH];
 #pragma unroll
         for (int i = 0; i < WIDTH; i++) {
-            const float from_a = widen(a[p].parts[i]), gate = sigmoid(from_a), slope = widen(d[p].parts[i]);
-            of_first[i] = slope * widen(b[p].parts[i]) * (gate * fmaf(from_a, 1.0f - gate, 1.0f));
-            of_second[i] = slope * (from_a * gate);
+            gated_gradient(widen(a[p].parts[i]), widen(b[p].parts[i]), widen(d[p].parts[i]), of_first[i], of_second[i]);
         }
         to_a[at] = narrow_all(of_first);
         to_a[pieces + at] = narrow_all(of_second);

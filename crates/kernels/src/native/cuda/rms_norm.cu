@@ -5,19 +5,8 @@
 // so that memory is read once; with PIECES 0, for rows too long for that, it is read twice.
 // Traffic: x and y once, and the gain, which stays in the caches. It is bound by memory: 6 instructions for each element.
 #include "element.cuh"
+#include "gain.cuh"
 #include "rows.cuh"
-
-#if GAIN_F32
-typedef float gain_element;
-__device__ __forceinline__ float widen_gain(float value) { return value; }
-#else
-typedef element gain_element;
-__device__ __forceinline__ float widen_gain(element value) { return widen(value); }
-#endif
-
-struct __align__(WIDTH * sizeof(gain_element)) gain_piece {
-    gain_element parts[WIDTH];
-};
 
 __device__ __forceinline__ piece scaled(piece x, float scale, gain_piece gain) {
     float results[WIDTH];

@@ -9,22 +9,11 @@
 // Traffic: x, dy, dx and what is added once, and `partial`, a few hundred rows of f32. It is bound by memory: 14 instructions for each
 // element.
 #include "element.cuh"
+#include "gain.cuh"
 #include "rows.cuh"
 
 struct __align__(WIDTH * sizeof(float)) floats {
     float parts[WIDTH];
-};
-
-#if GAIN_F32
-typedef float gain_element;
-__device__ __forceinline__ float widen_gain(float value) { return value; }
-#else
-typedef element gain_element;
-__device__ __forceinline__ float widen_gain(element value) { return widen(value); }
-#endif
-
-struct __align__(WIDTH * sizeof(gain_element)) gain_piece {
-    gain_element parts[WIDTH];
 };
 
 __device__ __forceinline__ void add_up(numbers<2> &sums, piece x, piece dy, gain_piece gain) {

@@ -6,11 +6,6 @@
 #include "element.cuh"
 #include "slopes.cuh"
 
-__device__ __forceinline__ void gradients(float a, float b, float dy, float &da, float &db) {
-    da = silu_slope(a, dy * b);
-    db = dy * silu(a);
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS)
     KERNEL(const element *__restrict__ a, const element *__restrict__ b, const element *__restrict__ dy,
            element *__restrict__ da, element *__restrict__ db, u64 length, u64) {
@@ -37,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         float to_a[WIDTH], to_b[WIDTH];
 #pragma unroll
         for (int i = 0; i < WIDTH; i++) {
-            gradients(widen(of_a[p].parts[i]), widen(of_b[p].parts[i]), widen(of_dy[p].parts[i]), to_a[i], to_b[i]);
+            gated_gradient(widen(of_a[p].parts[i]), widen(of_b[p].parts[i]), widen(of_dy[p].parts[i]), to_a[i], to_b[i]);
         }
         reinterpret_cast<piece *>(da)[at] = narrow_all(to_a);
         reinterpret_cast<piece *>(db)[at] = narrow_all(to_b);
@@ -47,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const u64 left_over = pieces * WIDTH + first;
     if (blockIdx.x == 0 && left_over < length) {
         float to_a, to_b;
-        gradients(widen(a[left_over]), widen(b[left_over]), widen(dy[left_over]), to_a, to_b);
+        gated_gradient(widen(a[left_over]), widen(b[left_over]), widen(dy[left_over]), to_a, to_b);
         da[left_over] = narrow(to_a);
         db[left_over] = narrow(to_b);
     }

@@ -23,6 +23,12 @@ __device__ __forceinline__ float silu_slope(float x, float dy) {
     return y * fmaf(x, 1.0f - y, 1.0f) * dy;
 }
 
+// What comes back of silu(a) b to a and to b.
+__device__ __forceinline__ void gated_gradient(float a, float b, float dy, float &da, float &db) {
+    da = silu_slope(a, dy * b);
+    db = dy * silu(a);
+}
+
 // The share of a normal distribution below x, and x times its density there.
 __device__ __forceinline__ float gelu_slope(float x, float dy) {
     const float density = 0.3989423f * exponential(-0.5f * x * x);

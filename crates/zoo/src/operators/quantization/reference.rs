@@ -36,7 +36,7 @@ impl Exact for Quantization {
         // The widest step, relative to the number below it; a matrix of few codes may have a single one off.
         let step = if self.output(spec) == Element::E4m3 { 1.0 / 8.0 } else { 1.0 / 2.0 };
         let crossed = CROSSED.sqrt() + 1.0 / ((rows * cols) as f64).sqrt();
-        Tolerance { rel_l2: step * crossed, element: 1.01 * step, slope: None }
+        Tolerance { rel_l2: step * crossed, element: 1.01 * step, ..Tolerance::default() }
     }
 }
 

@@ -51,6 +51,7 @@ impl<A: Architecture> Exact for TrainedModel<A> {
                     rel_l2: updated.rel_l2 + norm * gradient.rel_l2,
                     element: updated.element + element * gradient.element,
                     slope: updated.slope.zip(gradient.slope).map(|(own, gradient)| own + norm * gradient),
+                    ..gradient
                 }
             }
         }
@@ -80,7 +81,9 @@ impl<A: Architecture> TrainedModel<A> {
         let products = layers.len() as u32 * if there { 1 } else { 2 };
         let training = spec.training.map(|recipe| recipe.training());
         let roundings = roundings + if training.is_some() { 2 * products } else { 0 };
-        let mut tolerance = Tolerance::new(spec.dtype(), roundings, depth);
+        // What comes back meets what went there: only weights and inputs are given.
+        let both_computed = matches!(made, Made::Gradient(_));
+        let mut tolerance = Tolerance { both_computed, ..Tolerance::new(spec.dtype(), roundings, depth) };
         if spec.training.is_some_and(TrainingRecipe::is_fast) {
             tolerance = tolerance.with_fast_sums(layers.len() as u32, deep);
         }

@@ -41,6 +41,7 @@ mod cube_pass;
 mod drawn;
 mod dynamic;
 mod error;
+mod exact_product;
 mod gains;
 mod host;
 mod loud_rows;

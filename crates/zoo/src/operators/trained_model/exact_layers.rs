@@ -5,6 +5,8 @@ use calorimeter_recipes::format::Format;
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::training::Operands;
 use calorimeter_recipes::{Dtype, Float8Training, FloatType};
+use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// What a model asks of its linear layers, which are numbered as their weights are.
 pub trait ExactLayers {
@@ -27,33 +29,37 @@ pub struct Quantised {
 
 impl ExactLayers for Quantised {
     fn output(&self, _: usize, input: &Rows, weight: &Rows) -> Rows {
-        self.product(input.clone(), weight.clone(), self.training.output)
+        match self.training.output {
+            None => input.times(weight),
+            Some(operands) => self.of_codes(input, weight, operands),
+        }
     }
 
     fn grad_input(&self, _: usize, gradient: &Rows, weight: &Rows) -> Rows {
-        self.product(gradient.clone(), weight.transposed(), self.training.grad_input)
+        match self.training.grad_input {
+            None => gradient.times_as_it_lies(weight),
+            Some(operands) => self.of_codes(gradient, &weight.transposed(), operands),
+        }
     }
 
     fn grad_weight(&self, _: usize, gradient: &Rows, input: &Rows) -> Rows {
-        self.product(gradient.transposed(), input.transposed(), self.training.grad_weight)
+        match self.training.grad_weight {
+            None => gradient.turned_times(input),
+            Some(operands) => self.of_codes(&gradient.transposed(), &input.transposed(), operands),
+        }
     }
 }
 
 impl Quantised {
-    fn product(&self, left: Rows, right: Rows, operands: Option<Operands>) -> Rows {
-        match operands {
-            None => left.times(&right),
-            Some(Operands { left: of_left, right: of_right }) => {
-                self.stands_for(left, of_left).times(&self.stands_for(right, of_right))
-            }
-        }
+    fn of_codes(&self, left: &Rows, right: &Rows, operands: Operands) -> Rows {
+        self.stands_for(left, operands.left).times(&self.stands_for(right, operands.right))
     }
 
     /// The numbers that an operand's codes stand for.
-    fn stands_for(&self, operand: Rows, format: Option<Format>) -> Rows {
-        let Some(format) = format else { return operand };
-        let rounded: Vec<f32> = operand.values.iter().map(|&value| self.dtype.round(value as f32)).collect();
+    fn stands_for<'a>(&self, operand: &'a Rows, format: Option<Format>) -> Cow<'a, Rows> {
+        let Some(format) = format else { return Cow::Borrowed(operand) };
+        let rounded: Vec<f32> = operand.values.par_iter().map(|&value| self.dtype.round(value as f32)).collect();
         let numbers = quantise(&rounded, operand.cols, format).dequantise();
-        Rows { cols: operand.cols, values: numbers.into_iter().map(f64::from).collect() }
+        Cow::Owned(Rows { cols: operand.cols, values: numbers.into_par_iter().map(f64::from).collect() })
     }
 }

@@ -11,6 +11,7 @@ use crate::{Exact, Matrix, Sample, Signature, Slot, Spec};
 use calorimeter_recipes::format::Format;
 use calorimeter_recipes::training::Operands;
 use calorimeter_recipes::{Dtype, Element, Float8Training, TrainingRecipe};
+use rayon::prelude::*;
 
 impl<A: Architecture> Exact for TrainedModel<A> {
     fn depth(&self, spec: &Spec, _: usize) -> u64 {
@@ -199,7 +200,7 @@ impl<A: Architecture> TrainedModel<A> {
 }
 
 fn whole(matrix: &Matrix) -> Rows {
-    Rows { cols: matrix.cols, values: matrix.values.iter().map(|&value| f64::from(value)).collect() }
+    Rows { cols: matrix.cols, values: matrix.values.par_iter().map(|&value| f64::from(value)).collect() }
 }
 
 fn picked(rows: &Rows, sample: &Sample) -> Vec<f64> {

@@ -1,6 +1,7 @@
 //! Matrices in double precision.
 
 use crate::Matrix;
+use crate::exact_product::{Lying, product};
 use rayon::prelude::*;
 
 /// Numbers row by row.
@@ -63,17 +64,43 @@ impl Rows {
 
     pub fn transposed(&self) -> Self {
         let (rows, cols) = (self.count(), self.cols);
-        let column = |col: usize| (0..rows).map(move |row| self.values[row * cols + col]);
-        Self { cols: rows, values: (0..cols).into_par_iter().flat_map_iter(column).collect() }
+        let mut turned = Self::zeros(cols, rows);
+        // Some columns at once, so that what is read in a row is used in a row.
+        let parts = turned.values.par_chunks_mut(TOGETHER * rows).enumerate();
+        parts.for_each(|(part, turned)| {
+            let from = part * TOGETHER;
+            for (row, values) in self.values.chunks(cols).enumerate() {
+                let some = &values[from..cols.min(from + TOGETHER)];
+                some.iter().enumerate().for_each(|(col, &value)| turned[col * rows + row] = value);
+            }
+        });
+        turned
     }
 
     /// The product with the transpose of another: rows of both are summed up.
     pub fn times(&self, other: &Self) -> Self {
-        let products = |row: &[f64]| other.values.chunks(other.cols).map(|col| dot(row, col)).collect::<Vec<f64>>();
-        let values = self.values.par_chunks(self.cols).flat_map_iter(products).collect();
-        Self { cols: other.count(), values }
+        let (m, k, n) = (self.count(), self.cols, other.count());
+        let values = product([m, k, n], Lying::by_rows(&self.values, k), Lying::by_rows(&other.values, k).turned());
+        Self { cols: n, values }
+    }
+
+    /// The product with another.
+    pub fn times_as_it_lies(&self, other: &Self) -> Self {
+        let (m, k, n) = (self.count(), self.cols, other.cols);
+        let values = product([m, k, n], Lying::by_rows(&self.values, k), Lying::by_rows(&other.values, n));
+        Self { cols: n, values }
+    }
+
+    /// The product of the transpose with another: columns of both are summed up.
+    pub fn turned_times(&self, other: &Self) -> Self {
+        let (m, k, n) = (self.cols, self.count(), other.cols);
+        let values = product([m, k, n], Lying::by_rows(&self.values, m).turned(), Lying::by_rows(&other.values, n));
+        Self { cols: n, values }
     }
 }
+
+/// Columns that are turned together: what a line of a cache holds, some times.
+const TOGETHER: usize = 32;
 
 /// Eight partial sums: the compiler cannot reorder a floating-point sum on its own.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {

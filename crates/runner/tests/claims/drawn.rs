@@ -10,13 +10,23 @@ pub fn tries(short: usize, long: usize) -> usize {
     }
 }
 
+/// Whether the short form was asked for.
+pub fn is_short() -> bool {
+    std::env::var_os("CALORIMETER_TORTURE").is_none()
+}
+
+/// The seed that the environment wants, or this one.
+pub fn first_seed(otherwise: u64) -> u64 {
+    std::env::var("CALORIMETER_TORTURE_SEED").map_or(otherwise, |seed| seed.parse().expect("a seed is a number"))
+}
+
 /// SplitMix64: the same seed gives the same numbers everywhere.
 pub struct Drawn(pub u64);
 
 impl Drawn {
     /// As the environment wants it.
     pub fn seeded() -> Self {
-        Self(std::env::var("CALORIMETER_TORTURE_SEED").map_or(1, |seed| seed.parse().unwrap()))
+        Self(first_seed(1))
     }
 
     pub fn draw(&mut self) -> u64 {

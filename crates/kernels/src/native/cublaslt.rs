@@ -16,11 +16,11 @@ use cudarc::cublaslt::{
         cudaDataType_t as DataType,
     },
 };
-use cudarc::driver::sys::CUevent_flags;
 
 use super::{
     Epilogue, Float8Sums, InputLayout, LinearShape, Machine, NativeError, WeightLayout,
     cublaslt_handle::refused,
+    cublaslt_trial::{Trial, WORTH},
     driver::{Memory, failed},
     form::{Factors, Form, Scales, Written},
 };
@@ -199,9 +199,7 @@ impl Product {
         let tried = match candidates {
             [_] => None,
             several => match Trial::new(machine, self.form, self.shape) {
-                Ok(trial) => {
-                    Some(several.iter().map(|candidate| trial.nanos(&mut self, machine, *candidate)).collect())
-                }
+                Ok(trial) => Some(trial.nanos(&mut self, machine, several)),
                 Err(NativeError::OutOfMemory { .. }) => None,
                 Err(error) => return Err(error),
             },
@@ -218,6 +216,11 @@ impl Product {
         self.chosen = candidates[taken];
         self.choice = format!("number {} of {count}, all of them tried", taken + 1);
         Ok(self)
+    }
+
+    /// Takes another algorithm.
+    pub(super) fn take(&mut self, algorithm: Candidate) {
+        self.chosen = algorithm;
     }
 
     pub(super) fn enqueue(&self, machine: &Machine, operands: Operands<'_>) -> Result<(), NativeError> {
@@ -328,64 +331,6 @@ impl Product {
         .result()
         .ok()?;
         (written == bytes).then_some(value)
-    }
-}
-
-/// What another algorithm than the first has to take of the first's time.
-const WORTH: f64 = 0.98;
-
-/// Memory on which algorithms of a product are tried.
-struct Trial {
-    x: Memory,
-    w: Memory,
-    y: Memory,
-    scales: Option<[Memory; 2]>,
-    bias: Option<Memory>,
-}
-
-impl Trial {
-    const ROUNDS: usize = 3;
-    /// Each round takes so long at least, and this many launches.
-    const NANOS: f64 = 1e6;
-    const LAUNCHES: (f64, f64) = (2.0, 200.0);
-
-    fn new(machine: &Machine, form: Form, LinearShape { m, k, n }: LinearShape) -> Result<Self, NativeError> {
-        // Numbers of every type, none of them large.
-        let filled = |bytes: usize| -> Result<Memory, NativeError> {
-            let mut memory = Memory::allocate(machine.stream(), bytes)?;
-            memory.fill(0x38).map(|()| memory)
-        };
-        let scales = |lines| filled(4 * form.scales.count(lines));
-        Ok(Self {
-            x: filled(m * k * form.factors.bytes())?,
-            w: filled(n * k * form.factors.bytes())?,
-            y: filled(m * n * form.output.bytes())?,
-            scales: if form.scales == Scales::Nothing { None } else { Some([scales(m)?, scales(n)?]) },
-            bias: form.epilogue.has_bias().then(|| filled(n * form.output.bytes())).transpose()?,
-        })
-    }
-
-    /// How long a launch takes by an algorithm; for ever, if it does not run.
-    fn nanos(&self, product: &mut Product, machine: &Machine, candidate: Candidate) -> f64 {
-        product.chosen = candidate;
-        let Self { x, w, y, scales, bias } = self;
-        let scales = scales.as_ref().map(|[rows, columns]| [rows, columns]);
-        let operands = Operands { x, w, y, scales, added: None, bias: bias.as_ref() };
-        let timed = |launches: usize| -> Result<f64, NativeError> {
-            let failed = failed("timing an algorithm");
-            let event = || machine.stream().record_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).map_err(&failed);
-            let start = event()?;
-            (0..launches).try_for_each(|_| product.enqueue(machine, operands))?;
-            let end = event()?;
-            end.synchronize().map_err(&failed)?;
-            Ok(f64::from(start.elapsed_ms(&end).map_err(&failed)?) * 1e6 / launches as f64)
-        };
-        let (least, most) = Self::LAUNCHES;
-        // The first launch loads the algorithm.
-        let rough = timed(1).and_then(|_| timed(2));
-        let launches = rough.map(|nanos| (Self::NANOS / nanos.max(1.0)).clamp(least, most) as usize);
-        let rounds = launches.and_then(|launches| (0..Self::ROUNDS).map(|_| timed(launches)).collect());
-        rounds.map_or(f64::INFINITY, |rounds: Vec<f64>| rounds.into_iter().fold(f64::INFINITY, f64::min))
     }
 }
 

@@ -170,6 +170,27 @@ impl Memory {
     }
 }
 
+impl Memory {
+    /// Fills it with bytes again and again, and waits.
+    pub(super) fn repeat(&mut self, bytes: &[u8]) -> Result<(), NativeError> {
+        let failed = failed("filling device memory");
+        self.stream.context().bind_to_thread().map_err(&failed)?;
+        let mut filled = bytes.len().min(self.bytes);
+        // SAFETY: the copy is no longer than either side, and waited for before `bytes` may go.
+        unsafe { result::memcpy_htod_async(self.address, &bytes[..filled], self.stream.cu_stream()) }
+            .map_err(&failed)?;
+        while filled < self.bytes {
+            let more = filled.min(self.bytes - filled);
+            let behind = self.address + filled as u64;
+            // SAFETY: both ranges lie inside this allocation and apart; one stream orders the copies.
+            unsafe { result::memcpy_dtod_async(behind, self.address, more, self.stream.cu_stream()) }
+                .map_err(&failed)?;
+            filled += more;
+        }
+        self.stream.synchronize().map_err(&failed)
+    }
+}
+
 impl Drop for Memory {
     fn drop(&mut self) {
         let context = self.stream.context();

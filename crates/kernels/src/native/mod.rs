@@ -16,6 +16,7 @@ mod cross_entropy;
 mod cublaslt;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
 mod cublaslt_handle;
+mod cublaslt_trial;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod driver;
 mod dynamic_linear;

@@ -199,7 +199,14 @@ impl Product {
         let tried = match candidates {
             [_] => None,
             several => match Trial::new(machine, self.form, self.shape) {
-                Ok(trial) => Some(trial.nanos(&mut self, machine, several)),
+                Ok(Trial { x, w, y, scales, bias }) => {
+                    let scales = scales.as_ref().map(|[rows, columns]| [rows, columns]);
+                    let operands = Operands { x: &x, w: &w, y: &y, scales, added: None, bias: bias.as_ref() };
+                    Some(Trial::nanos(machine, several.len(), |algorithm| {
+                        self.chosen = several[algorithm];
+                        self.enqueue(machine, operands)
+                    }))
+                }
                 Err(NativeError::OutOfMemory { .. }) => None,
                 Err(error) => return Err(error),
             },
@@ -216,11 +223,6 @@ impl Product {
         self.chosen = candidates[taken];
         self.choice = format!("number {} of {count}, all of them tried", taken + 1);
         Ok(self)
-    }
-
-    /// Takes another algorithm.
-    pub(super) fn take(&mut self, algorithm: Candidate) {
-        self.chosen = algorithm;
     }
 
     pub(super) fn enqueue(&self, machine: &Machine, operands: Operands<'_>) -> Result<(), NativeError> {

@@ -1,11 +1,9 @@
 //! Which algorithm of cuBLASLt is the fastest for a product, under the load that the product itself is.
 
-use cudarc::cublaslt::sys::cublasLtMatmulHeuristicResult_t as Candidate;
 use cudarc::driver::sys::CUevent_flags;
 
 use super::{
     LinearShape, Machine, NativeError,
-    cublaslt::{Operands, Product},
     driver::{Memory, failed},
     form::{Factors, Form, Scales},
 };
@@ -16,11 +14,11 @@ pub(super) const WORTH: f64 = 0.99;
 
 /// Memory on which algorithms of a product are tried.
 pub(super) struct Trial {
-    x: Memory,
-    w: Memory,
-    y: Memory,
-    scales: Option<[Memory; 2]>,
-    bias: Option<Memory>,
+    pub(super) x: Memory,
+    pub(super) w: Memory,
+    pub(super) y: Memory,
+    pub(super) scales: Option<[Memory; 2]>,
+    pub(super) bias: Option<Memory>,
 }
 
 impl Trial {
@@ -57,32 +55,32 @@ impl Trial {
         })
     }
 
-    /// How long a launch takes by each algorithm; for ever, if it does not run.
-    pub(super) fn nanos(&self, product: &mut Product, machine: &Machine, candidates: &[Candidate]) -> Vec<f64> {
-        let Self { x, w, y, scales, bias } = self;
-        let scales = scales.as_ref().map(|[rows, columns]| [rows, columns]);
-        let operands = Operands { x, w, y, scales, added: None, bias: bias.as_ref() };
-        let mut timed = |candidate: Candidate, launches: usize| -> Result<f64, NativeError> {
-            product.take(candidate);
+    /// How long a launch takes by each of so many algorithms, of which `launch` enqueues one; for ever, if it does not run.
+    pub(super) fn nanos(
+        machine: &Machine,
+        count: usize,
+        mut launch: impl FnMut(usize) -> Result<(), NativeError>,
+    ) -> Vec<f64> {
+        let mut timed = |algorithm: usize, launches: usize| -> Result<f64, NativeError> {
             let failed = failed("timing an algorithm");
             let event = || machine.stream().record_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).map_err(&failed);
             let start = event()?;
-            (0..launches).try_for_each(|_| product.enqueue(machine, operands))?;
+            (0..launches).try_for_each(|_| launch(algorithm))?;
             let end = event()?;
             end.synchronize().map_err(&failed)?;
             Ok(f64::from(start.elapsed_ms(&end).map_err(&failed)?) * 1e6 / launches as f64)
         };
         let (least, most) = Self::LAUNCHES;
         let mut launches = Vec::new();
-        for &candidate in candidates {
+        for algorithm in 0..count {
             // The first launch loads the algorithm.
-            let rough = timed(candidate, 1).and_then(|_| timed(candidate, 2));
+            let rough = timed(algorithm, 1).and_then(|_| timed(algorithm, 2));
             launches.push(rough.map(|nanos| (Self::NANOS / nanos.max(1.0)).clamp(least, most) as usize));
         }
-        let mut sums = vec![0.0; candidates.len()];
+        let mut sums = vec![0.0; count];
         for round in 0..Self::ROUNDS {
-            for ((sum, &candidate), launches) in sums.iter_mut().zip(candidates).zip(&launches) {
-                let nanos = launches.as_ref().ok().and_then(|&launches| timed(candidate, launches).ok());
+            for (algorithm, (sum, launches)) in sums.iter_mut().zip(&launches).enumerate() {
+                let nanos = launches.as_ref().ok().and_then(|&launches| timed(algorithm, launches).ok());
                 *sum += nanos.map_or(f64::INFINITY, |nanos| if round == 0 { 0.0 } else { nanos });
             }
         }

@@ -3,8 +3,8 @@
 
 For each side of a square layer, Calorimeter measures forward and backward (`native`, bf16) under the baseline and the
 recipes, then torch does the same with `nn.Linear` and with torchao's `convert_to_float8_training`, both compiled, in a
-loop after eight seconds of the same load: a GPU that has cooled while torch compiled is faster than one at its steady
-state, where ours are timed. Gradients of the input are asked for, as in the middle of a model.
+loop after eight seconds of the same load, since a GPU cools while torch compiles and ours are timed at their steady
+state. Gradients of the input are asked for, as in the middle of a model.
 
     pip download --no-deps torchao==0.14.1 && unzip -d torchao-0.14.1 torchao-0.14.1-*.whl
     PYTHONPATH=torchao-0.14.1 python3 tools/beside_training.py target/release/calorimeter --sides 8192 16384

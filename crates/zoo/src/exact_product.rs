@@ -1,7 +1,5 @@
 //! Matrix products in double precision.
 
-#![allow(unsafe_code, reason = "the product is of a crate that takes pointers")]
-
 use std::mem::swap;
 
 /// Numbers of a matrix, and how far its rows and its columns are apart.

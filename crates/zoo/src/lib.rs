@@ -41,6 +41,7 @@ mod cube_pass;
 mod drawn;
 mod dynamic;
 mod error;
+#[allow(unsafe_code, reason = "products are of a crate that takes pointers")]
 mod exact_product;
 mod gains;
 mod host;

@@ -22,8 +22,8 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// Turns that all take one after the other. By the end of the first a large product has brought the device to the clock
-    /// that its power leaves it, at which others may be the fastest than at rest: it does not count.
+    /// Turns that all take one after the other. The first does not count: a large product slows the device's clock down, and
+    /// others may be the fastest then than at rest.
     const ROUNDS: usize = 4;
     /// An algorithm's turn takes so long at least, and this many launches.
     const NANOS: f64 = 5e6;

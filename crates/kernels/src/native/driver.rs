@@ -168,9 +168,7 @@ impl Memory {
         // SAFETY: the range is exactly this allocation, and the stream orders it with every other use.
         unsafe { result::memset_d8_async(self.address, byte, self.bytes, self.stream.cu_stream()) }.map_err(&failed)
     }
-}
 
-impl Memory {
     /// Fills it with bytes again and again, and waits.
     pub(super) fn repeat(&mut self, bytes: &[u8]) -> Result<(), NativeError> {
         let failed = failed("filling device memory");

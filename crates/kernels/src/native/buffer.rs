@@ -1,6 +1,6 @@
 //! Bytes on the device.
 
-use super::{NativeError, driver::Memory};
+use super::{NativeError, driver::Memory, staged};
 
 /// Untyped device memory, freed on drop. It keeps the GPU's context alive, so it may outlive its [`super::Machine`].
 ///
@@ -24,7 +24,7 @@ impl Buffer {
 
     /// Reads the content back after everything enqueued so far; an error of that work is returned here.
     pub fn download(&self) -> Result<Vec<u8>, NativeError> {
-        self.memory.download()
+        if self.len() < staged::WORTH { self.memory.download() } else { staged::download(&self.memory) }
     }
 
     /// Enqueues a copy of another buffer's content by the driver, as long as this buffer is.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cudarc::driver::{
-    CudaStream, DriverError,
+    CudaEvent, CudaStream, DriverError,
     result::{self, device},
     sys::{self, CUdevice_attribute_enum as Attribute, CUresult},
 };
@@ -151,6 +151,27 @@ impl Memory {
         unsafe { result::memcpy_dtoh_async(&mut into, self.address, self.stream.cu_stream()) }.map_err(&failed)?;
         self.stream.synchronize().map_err(&failed)?;
         Ok(into)
+    }
+
+    /// Makes the memory's context current.
+    pub(super) fn select(&self) -> Result<(), NativeError> {
+        self.stream.context().bind_to_thread().map_err(failed("selecting the device"))
+    }
+
+    /// Enqueues a copy to the host of what begins at a byte; it is there when the event has come.
+    ///
+    /// # Safety
+    /// Until then `into` stays where it is, and nobody looks at it.
+    pub(super) unsafe fn begin_download(&self, into: &mut [u8], first: usize) -> Result<CudaEvent, NativeError> {
+        let end = first + into.len();
+        if end > self.bytes {
+            return Err(NativeError::BufferSize { what: "to copy from", needed: end, found: self.bytes });
+        }
+        let failed = failed("copying from the device");
+        // SAFETY: the range lies in this allocation, and the caller sees to `into`.
+        unsafe { result::memcpy_dtoh_async(into, self.address + first as u64, self.stream.cu_stream()) }
+            .map_err(&failed)?;
+        self.stream.record_event(None).map_err(&failed)
     }
 
     /// Copies within the device after everything enqueued so far.

@@ -63,6 +63,8 @@ mod short_attention_gradient;
 mod silu_mul_gradient;
 mod sizes;
 mod softmax;
+#[allow(unsafe_code, reason = "the driver fills memory that Rust did not allocate")]
+mod staged;
 #[allow(unsafe_code, reason = "the bindings of NCCL")]
 mod team;
 mod tiled_product;

@@ -106,6 +106,18 @@ fn a_buffer_keeps_its_bytes_and_gives_its_memory_back() {
 }
 
 #[test]
+fn a_large_buffer_comes_back_whole_whatever_its_last_piece_is() {
+    let Some((machine, _turn)) = gpu() else { return };
+    for bytes in [(32 << 20) - 1, 32 << 20, (40 << 20) + 1, (100 << 20) + 4097] {
+        let content: Vec<u8> = (0..bytes).map(|at: usize| (at ^ (at >> 8) ^ (at >> 21)) as u8).collect();
+        let start = std::time::Instant::now();
+        let found = machine.upload(&content).unwrap().download().unwrap();
+        println!("{bytes} bytes there and back in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+        assert!(found == content, "{bytes}");
+    }
+}
+
+#[test]
 fn buffers_of_another_machine_or_size_are_refused() {
     let Some((machine, _turn)) = gpu() else { return };
     let other = Machine::open(0).unwrap();

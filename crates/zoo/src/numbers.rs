@@ -1,14 +1,30 @@
 //! Numbers as the bytes of memory.
 
-use calorimeter_recipes::{Codes, Element};
+use calorimeter_recipes::{Codes, Dtype, Element};
+use half::{bf16, f16};
 use rayon::prelude::*;
+
+/// Numbers that a thread converts at a time.
+const SHARE: usize = 1 << 14;
 
 /// The bytes of numbers that an element type of whole bytes holds exactly.
 pub fn bytes(values: &[f32], element: Element) -> Vec<u8> {
-    let width = width(element);
-    let mut bytes = vec![0; values.len() * width];
-    let each = bytes.par_chunks_exact_mut(width).zip(values);
-    each.for_each(|(bytes, &value)| bytes.copy_from_slice(&element.encode(value).to_le_bytes()[..width]));
+    match element {
+        Element::Float(Dtype::F32) => bytes_by(values, f32::to_le_bytes),
+        Element::Float(Dtype::Bf16) => bytes_by(values, |value| bf16::from_f32(value).to_le_bytes()),
+        Element::Float(Dtype::F16) => bytes_by(values, |value| f16::from_f32(value).to_le_bytes()),
+        _ if element.bits() == 8 => bytes_by(values, |value| [element.encode(value) as u8]),
+        _ if element.bits() == 16 => bytes_by(values, |value| (element.encode(value) as u16).to_le_bytes()),
+        _ => bytes_by(values, |value| element.encode(value).to_le_bytes()),
+    }
+}
+
+fn bytes_by<const WIDTH: usize>(values: &[f32], bytes_of: impl Fn(f32) -> [u8; WIDTH] + Sync) -> Vec<u8> {
+    let mut bytes = vec![0; values.len() * WIDTH];
+    bytes.par_chunks_mut(SHARE * WIDTH).zip(values.par_chunks(SHARE)).for_each(|(bytes, values)| {
+        let each = bytes.as_chunks_mut::<WIDTH>().0.iter_mut().zip(values);
+        each.for_each(|(bytes, &value)| *bytes = bytes_of(value));
+    });
     bytes
 }
 
@@ -22,32 +38,42 @@ pub fn of_words(words: &[u32]) -> Vec<u8> {
 
 /// The numbers of such bytes.
 pub fn numbers(bytes: &[u8], element: Element) -> Vec<f32> {
-    let width = width(element);
-    let number = |bytes: &[u8]| {
-        let mut code = [0; 4];
-        code[..width].copy_from_slice(bytes);
-        element.decode(u32::from_le_bytes(code))
-    };
-    bytes.par_chunks_exact(width).map(number).collect()
+    match element {
+        Element::Float(Dtype::F32) => numbers_by(bytes, f32::from_le_bytes),
+        Element::Float(Dtype::Bf16) => numbers_by(bytes, |bytes| bf16::from_le_bytes(bytes).to_f32()),
+        Element::Float(Dtype::F16) => numbers_by(bytes, |bytes| f16::from_le_bytes(bytes).to_f32()),
+        _ if element.bits() == 8 => numbers_by(bytes, |[byte]| element.decode(byte.into())),
+        _ if element.bits() == 16 => numbers_by(bytes, |bytes| element.decode(u16::from_le_bytes(bytes).into())),
+        _ => numbers_by(bytes, |bytes| element.decode(u32::from_le_bytes(bytes))),
+    }
 }
 
-fn width(element: Element) -> usize {
-    (element.bits() / 8) as usize
+fn numbers_by<const WIDTH: usize>(bytes: &[u8], number_of: impl Fn([u8; WIDTH]) -> f32 + Sync) -> Vec<f32> {
+    let mut numbers = vec![0.0; bytes.len() / WIDTH];
+    numbers.par_chunks_mut(SHARE).zip(bytes.par_chunks(SHARE * WIDTH)).for_each(|(numbers, bytes)| {
+        let each = numbers.iter_mut().zip(bytes.as_chunks::<WIDTH>().0);
+        each.for_each(|(number, &bytes)| *number = number_of(bytes));
+    });
+    numbers
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use calorimeter_recipes::Dtype;
 
     #[test]
     fn numbers_survive_the_way_there_and_back_and_all_ones_are_nan() {
         let floats = Dtype::ALL.map(Element::Float);
-        for element in floats.into_iter().chain([Element::E4m3, Element::Signed(32)]) {
-            let some = [0.0, 1.0, -2.0, 448.0, 0.0];
-            assert_eq!(numbers(&bytes(&some, element), element), some, "{element}");
+        for element in floats.into_iter().chain([Element::E4m3, Element::Signed(16), Element::Signed(32)]) {
+            // More than a thread converts at a time.
+            let some = [0.0, 1.0, -2.0, 448.0, 0.0].repeat(SHARE / 4);
+            let stored = bytes(&some, element);
+            let width = element.bits() as usize / 8;
+            let code = |&number: &f32| element.encode(number).to_le_bytes()[..width].to_vec();
+            assert!(stored == some.iter().flat_map(code).collect::<Vec<u8>>(), "{element}");
+            assert_eq!(numbers(&stored, element), some, "{element}");
             let poison = numbers(&[0xFF; 8], element);
-            assert!(element == Element::Signed(32) || poison.iter().all(|number| number.is_nan()), "{element}");
+            assert!(matches!(element, Element::Signed(_)) || poison.iter().all(|number| number.is_nan()), "{element}");
         }
     }
 }

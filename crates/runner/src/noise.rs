@@ -233,7 +233,17 @@ fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
     // What the mock device does here: noise of a percent.
     let mock = vec![Rule { noise: 0.01, ..Rule::default() }];
     let (device, seed) = (found.facts(), u64::from(index));
-    Assignment { cases, foreign: None, device, folder: None, timing: Some(timing), seed, mock, in_company: false }
+    Assignment {
+        cases,
+        foreign: None,
+        device,
+        folder: None,
+        timing: Some(timing),
+        seed,
+        mock,
+        in_company: false,
+        is_probe: false,
+    }
 }
 
 /// Keeps the records of one comparison.

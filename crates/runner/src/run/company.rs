@@ -3,7 +3,7 @@
 use super::lanes::Order;
 use crate::worker::{AssignedCase, Assignment};
 use calorimeter_case::record::Estimate;
-use calorimeter_case::{Case, Device, Record, Verdict};
+use calorimeter_case::{Device, Record, Verdict};
 use calorimeter_timing::Options;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -101,8 +101,6 @@ impl Probe {
 pub fn probe(assignment: Assignment, timeout: Duration) -> Option<Order> {
     let timing = assignment.timing.clone()?;
     let AssignedCase { case, sets, .. } = assignment.cases.first()?.clone();
-    let case =
-        Case { profiler: false, memory_profiler: false, percentiles: false, peak_memory: false, fusion: None, ..case };
     let cases = vec![AssignedCase { case, against: None, sets, kernels: None }];
     let timing = Options {
         min_time: timing.min_time.min(SOON),
@@ -111,7 +109,7 @@ pub fn probe(assignment: Assignment, timeout: Duration) -> Option<Order> {
         energy: false,
         ..timing
     };
-    Some(Order { assignment: Assignment { cases, timing: Some(timing), ..assignment }, timeout })
+    Some(Order { assignment: Assignment { cases, timing: Some(timing), is_probe: true, ..assignment }, timeout })
 }
 
 /// A probe takes about this long.
@@ -120,7 +118,7 @@ const SOON: Duration = Duration::from_millis(100);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use calorimeter_case::Status;
+    use calorimeter_case::{Case, Status};
 
     fn record(median: f64) -> Record {
         let case = Case { device: Device::Cuda(1), id: "a/case".into(), ..Case::default() };

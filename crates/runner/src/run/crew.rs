@@ -60,6 +60,7 @@ impl Crew<'_> {
             seed: entry.seed,
             mock: entry.mock.clone(),
             in_company,
+            is_probe: false,
         }
     }
 }

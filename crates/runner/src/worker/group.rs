@@ -2,7 +2,7 @@
 //! prime and gate.
 
 use super::arm::sensors::Sensors;
-use super::arm::{Arm, judge_again, prepare};
+use super::arm::{Arm, judge_again, prepare, time};
 use super::batches::batches;
 use super::context::Context;
 use super::event::{Event, Listener, Stage};
@@ -56,9 +56,13 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
             }
         }
         let Some(timing) = &assignment.timing else { continue };
-        measure_in_places(&mut arms, timing, &mut scene)?;
-        judge_again(&mut arms, &mut scene)?;
-        inspect(&mut arms, &mut scene)?;
+        if assignment.is_probe {
+            time(&mut arms, timing, &mut scene)?;
+        } else {
+            measure_in_places(&mut arms, timing, &mut scene)?;
+            judge_again(&mut arms, &mut scene)?;
+            inspect(&mut arms, &mut scene)?;
+        }
         if scene.listener.interrupted() {
             // An interrupted measurement is thrown away: a resumed run must give what an uninterrupted one gives.
             return Ok(());

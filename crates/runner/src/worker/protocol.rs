@@ -96,6 +96,9 @@ pub struct Assignment {
     /// Whether other devices of the host work at the same time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_company: bool,
+    /// Whether only a time is asked for, which no record keeps: nothing is judged, looked at or held against peaks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_probe: bool,
 }
 
 /// A case with what its worker needs to know besides.
@@ -129,6 +132,7 @@ impl Assignment {
             seed: self.seed,
             mock: self.mock.clone(),
             in_company: self.in_company,
+            is_probe: self.is_probe,
         }
     }
 }

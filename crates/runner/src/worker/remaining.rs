@@ -38,6 +38,7 @@ pub mod tests {
             seed: 0,
             mock: vec![],
             in_company: false,
+            is_probe: false,
         }
     }
 

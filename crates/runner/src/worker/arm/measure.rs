@@ -21,10 +21,19 @@ const COUNTED: u32 = 3;
 
 /// Measures what is ready, together, and fills its records.
 pub fn measure(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Result<(), Poisoned> {
+    let Some(first) = arms.first().map(|arm| arm.record.case.id.clone()) else { return Ok(()) };
+    scene.listener.touch(&first, Stage::Peaks);
+    let peaks = roofline::peaks(arms, &first, scene)?;
+    time(arms, options, scene)?;
+    roofline::hold(arms, peaks, scene)
+}
+
+/// The same without peaks.
+pub fn time(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Result<(), Poisoned> {
     let cases: Vec<CaseId> = arms.iter().map(|arm| arm.record.case.id.clone()).collect();
-    let Some(first) = cases.first() else { return Ok(()) };
-    scene.listener.touch(first, Stage::Peaks);
-    let peaks = roofline::peaks(arms, first, scene)?;
+    if cases.is_empty() {
+        return Ok(());
+    }
     let (outcome, telemetry) = timed(arms, &cases, options, scene)?;
     let clocks: Vec<Option<String>> = arms.iter().map(|arm| arm.record.execution.stopwatch.clone()).collect();
     let platform = platforms::of(scene.operands.device);
@@ -44,7 +53,7 @@ pub fn measure(arms: &mut [Arm], options: &Options, scene: &mut Scene<'_>) -> Re
             arm.record.warn(warning);
         }
     }
-    roofline::hold(arms, peaks, scene)
+    Ok(())
 }
 
 /// No clock here is coarser: what looks like a longer step are long launches that differ.
@@ -71,7 +80,8 @@ fn timed(
         });
     }
     let silence = scene.context.silence;
-    let sensors = scene.context.sensors.as_mut().map(Sensors::begin);
+    // A probe is short: no lead of its own load, which they would ask for.
+    let sensors = scene.context.sensors.as_mut().filter(|_| !scene.assignment.is_probe).map(Sensors::begin);
     let listener = &mut *scene.listener;
     let range = Range::new(cases.to_vec());
     let mut watcher = Watcher { cases, silence, sensors, range, listener, last: 0, poison: None };

@@ -15,7 +15,7 @@ mod state;
 mod tuning;
 
 pub use gate::judge_again;
-pub use measure::measure;
+pub use measure::{measure, time};
 pub use reopen::reopen;
 pub use roofline::peaks as find_peaks;
 pub use state::{Arm, Job};
@@ -25,7 +25,7 @@ use super::protocol::AssignedCase;
 use super::scene::Scene;
 use crate::platforms;
 use calorimeter_case::{Record, Status};
-use state::refused;
+use state::{OpenWorkload, Unjudged, refused};
 use tuning::Decisions;
 
 /// Brings a case to where it can be timed. What cannot be, or is not to be, is answered with its record.
@@ -33,6 +33,9 @@ pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Bo
     let case = &assigned.case;
     if platforms::of(scene.operands.device).is_scripted() {
         return mock::prepare(assigned, scene);
+    }
+    if scene.assignment.is_probe {
+        return unjudged(assigned, scene);
     }
     let decisions = scene.context.tuning.clone().map(Decisions::before);
     let mut record = gate::try_out(assigned, scene)?;
@@ -50,6 +53,25 @@ pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Bo
     let products = scene.operands.task.products();
     let decided = decisions.map(|decisions| decisions.after(case, &products, case.implementation));
     record.execution.autotune = decided.unwrap_or_default();
+    with_clock(assigned, open, record, unjudged, scene)
+}
+
+/// Brings a case to where it can be timed, whatever it computes.
+fn unjudged(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Box<Record>> {
+    let mut open = open::open(assigned, Content::Timed, scene)?;
+    let mut record = Record::new(assigned.case.clone(), Status::Ok);
+    prime::prime(assigned, &mut open, &mut record, Content::Timed, scene)
+        .map_err(|error| refused(&assigned.case, error))?;
+    with_clock(assigned, open, record, Unjudged::default(), scene)
+}
+
+fn with_clock(
+    assigned: &AssignedCase,
+    open: OpenWorkload,
+    record: Record,
+    unjudged: Unjudged,
+    scene: &mut Scene<'_>,
+) -> Result<Arm, Box<Record>> {
     clock::clock(assigned, open, record, unjudged, scene)
-        .map_err(|error| Box::new(Record::without_time(case.clone(), Status::Failed, error.to_string())))
+        .map_err(|error| Box::new(Record::without_time(assigned.case.clone(), Status::Failed, error.to_string())))
 }

@@ -9,10 +9,12 @@ state. Gradients of the input are asked for, as in the middle of a model.
     pip download --no-deps torchao==0.14.1 && unzip -d torchao-0.14.1 torchao-0.14.1-*.whl
     PYTHONPATH=torchao-0.14.1 python3 tools/beside_training.py target/release/calorimeter --sides 8192 16384
 
-It needs torch, torchao and a CUDA device; nothing else on the device should run meanwhile.
+With `--rounds N` everything is measured N times, and the two sides take turns at going first: who comes second finds
+the GPU warm. It needs torch, torchao and a CUDA device; nothing else on the device should run meanwhile.
 """
 
 import argparse
+import itertools
 import json
 import statistics
 import subprocess
@@ -98,18 +100,21 @@ def main():
     parser.add_argument("binary", help="the program calorimeter, built with CUDA")
     parser.add_argument("--sides", nargs="+", type=int, default=[4096, 8192])
     parser.add_argument("--recipes", nargs="+", default=RECIPES)
+    parser.add_argument("--rounds", type=int, default=1, help="how often; ours go first in every other one")
     arguments = parser.parse_args()
     binary = str(Path(arguments.binary).resolve())
     print(f"{'side':>6}  {'recipe':<16} {'ours ms':>9} {'theirs ms':>9} {'ours / theirs':>13}", flush=True)
-    for side in arguments.sides:
-        ours, theirs_by_name = by_calorimeter(binary, side, arguments.recipes), {}
-        print("        ours alone:", ", ".join(f"{recipe} {time_ms}" for recipe, time_ms in ours.items()), flush=True)
+    for side, number in itertools.product(arguments.sides, range(arguments.rounds)):
+        of_both = {"ours": {}, "theirs": {}}
+        for whose in sorted(of_both, reverse=number % 2 == 1):
+            if whose == "ours":
+                of_both[whose] = by_calorimeter(binary, side, arguments.recipes)
+            else:
+                names = dict.fromkeys(recipe.removesuffix("-fast") for recipe in arguments.recipes)
+                of_both[whose] = {name: by_torch(side, name) for name in names}
         for recipe in arguments.recipes:
-            name = recipe.removesuffix("-fast")
-            if name not in theirs_by_name:
-                theirs_by_name[name] = by_torch(side, name)
-            theirs = theirs_by_name[name]
-            time_ms = ours.get(recipe, "not measured")
+            theirs = of_both["theirs"][recipe.removesuffix("-fast")]
+            time_ms = of_both["ours"].get(recipe, "not measured")
             if isinstance(time_ms, str):
                 print(f"{side:>6}  {recipe:<16} {time_ms}; theirs {theirs:.3f} ms", flush=True)
             else:

@@ -218,7 +218,7 @@ fn operators_with_a_cubecl_kernel_compute_their_references_on_vulkan() {
 }
 
 /// What has a native kernel.
-const NATIVE: [&str; 51] = [
+const NATIVE: [&str; 53] = [
     "stream_copy",
     "stream_scale",
     "stream_add",
@@ -241,6 +241,8 @@ const NATIVE: [&str; 51] = [
     "gemm_fp8_rowwise_static_scaling",
     "matmul",
     "linear_bias",
+    "ln_linear",
+    "swiglu_mlp",
     "linear_bias_relu",
     "linear_bias_gelu",
     "linear_bias_silu",
@@ -404,9 +406,12 @@ fn what_is_native_is_native_on_cuda_and_says_which_sizes_it_takes_and_some_is_on
     for operator in Operator::all() {
         let native = |device| {
             types(operator).into_iter().any(|(element, output)| {
-                let spec = spec(operator, element, output, 64);
-                let known = operator.check(&spec).is_ok();
-                known && operator.supported(&spec, Implementation::Native, device).is_ok()
+                // Blocks of 128 are whole.
+                [64, 128].into_iter().any(|size| {
+                    let spec = spec(operator, element, output, size);
+                    let known = operator.check(&spec).is_ok();
+                    known && operator.supported(&spec, Implementation::Native, device).is_ok()
+                })
             })
         };
         let name = operator.info().name;

@@ -1,6 +1,8 @@
 //! A layer normalisation, then a linear layer.
 
 mod burn;
+#[cfg(feature = "cuda")]
+mod native;
 mod reference;
 
 use crate::operators::layer_norm::LayerNorm;
@@ -24,7 +26,7 @@ fn first(spec: &Spec) -> Spec {
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([LnLinear]).burn();
+    zoo.operators([LnLinear]).burn().native();
 }
 
 impl Signature for LnLinear {

@@ -1,6 +1,8 @@
 //! The gated MLP of large models: silu(x Wg) * (x Wu), then Wd.
 
 mod burn;
+#[cfg(feature = "cuda")]
+mod native;
 mod reference;
 
 use crate::operators::linear_bias::SILU_FLOPS;
@@ -17,7 +19,7 @@ pub struct SwigluMlp;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([SwigluMlp]).burn();
+    zoo.operators([SwigluMlp]).burn().native();
 }
 
 impl Signature for SwigluMlp {

@@ -101,10 +101,9 @@ impl Product {
         if form.epilogue.has_bias() {
             operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, some).map_err(&refused)?;
         }
-        if form.scales == Scales::Lines {
-            let vectors = ScaleMode::CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F as u32;
-            operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_A_SCALE_MODE, vectors).map_err(&refused)?;
-            operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_B_SCALE_MODE, vectors).map_err(&refused)?;
+        if let Some([of_w, of_x]) = scale_modes(form.scales) {
+            operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_A_SCALE_MODE, of_w as u32).map_err(&refused)?;
+            operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_B_SCALE_MODE, of_x as u32).map_err(&refused)?;
         }
         if form.scales != Scales::Nothing {
             operation.set_scales([some, some]).map_err(&refused)?;
@@ -240,7 +239,7 @@ impl Product {
         };
         let scales = match operands.scales {
             Some([rows, columns]) => {
-                let [of_columns, of_rows] = [n, m].map(|lines| 4 * self.form.scales.count(lines));
+                let [of_rows, of_columns] = self.form.scales.counts(self.shape).map(|count| 4 * count);
                 let columns = columns.address("column scales", stream, of_columns)?;
                 Some([columns, rows.address("row scales", stream, of_rows)?])
             }
@@ -333,6 +332,18 @@ impl Product {
         .result()
         .ok()?;
         (written == bytes).then_some(value)
+    }
+}
+
+/// How the scales of the library's A and B lie, which are our w and x, where there is more than one of each.
+fn scale_modes(scales: Scales) -> Option<[ScaleMode; 2]> {
+    match scales {
+        Scales::Nothing | Scales::Tensors => None,
+        Scales::Lines => Some([ScaleMode::CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F; 2]),
+        Scales::Blocks => Some([
+            ScaleMode::CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
+            ScaleMode::CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
+        ]),
     }
 }
 

@@ -29,11 +29,8 @@ impl Trial {
     const NANOS: f64 = 5e6;
     const LAUNCHES: (f64, f64) = (2.0, 200.0);
 
-    pub(super) fn new(
-        machine: &Machine,
-        form: Form,
-        LinearShape { m, k, n }: LinearShape,
-    ) -> Result<Self, NativeError> {
+    pub(super) fn new(machine: &Machine, form: Form, shape: LinearShape) -> Result<Self, NativeError> {
+        let LinearShape { m, k, n } = shape;
         let allocated = |bytes: usize| Memory::allocate(machine.stream(), bytes);
         let small = |bytes: usize| -> Result<Memory, NativeError> {
             let mut memory = allocated(bytes)?;
@@ -45,12 +42,12 @@ impl Trial {
             let mut memory = allocated(count * form.factors.bytes())?;
             memory.repeat(&drawn).map(|()| memory)
         };
-        let scales = |lines| small(4 * form.scales.count(lines));
+        let [of_x, of_w] = form.scales.counts(shape).map(|count| 4 * count);
         Ok(Self {
             x: factors(m * k)?,
             w: factors(n * k)?,
             y: allocated(m * n * form.output.bytes())?,
-            scales: if form.scales == Scales::Nothing { None } else { Some([scales(m)?, scales(n)?]) },
+            scales: if form.scales == Scales::Nothing { None } else { Some([small(of_x)?, small(of_w)?]) },
             bias: form.epilogue.has_bias().then(|| small(n * form.output.bytes())).transpose()?,
         })
     }

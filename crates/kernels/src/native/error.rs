@@ -146,6 +146,16 @@ pub enum NativeError {
         /// Codes in a group.
         group: usize,
     },
+    /// A matrix that is not made of whole blocks.
+    #[error("a matrix of {rows} x {columns} is not made of whole blocks of {side}")]
+    NotInBlocks {
+        /// Its rows.
+        rows: usize,
+        /// Numbers of a row.
+        columns: usize,
+        /// Numbers of a block along each direction that it has.
+        side: usize,
+    },
     /// Heads that no kernel of ours is made for.
     #[error("heads of {width} numbers are not supported; a multiple of 8 up to 128 is")]
     HeadWidth {

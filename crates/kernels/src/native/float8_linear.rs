@@ -65,6 +65,16 @@ impl Float8Linear {
         Ok(Self { product, after, machine: machine.clone(), shape, output })
     }
 
+    /// Chooses the algorithm of a product to a type whose scales are those of [`super::Quantise::blocks_of_rows`] and
+    /// [`super::Quantise::squares`], which cuBLASLt applies to each 128 products (since 12.9, on Hopper).
+    pub fn in_blocks(machine: &Arc<Machine>, shape: LinearShape, kind: Dtype) -> Result<Self, NativeError> {
+        let form = Form { scales: Scales::Blocks, ..Form::plain(Factors::E4m3(Float8Sums::Promoted), kind) };
+        machine.require("a product of e4m3", ComputeCapability::E4M3)?;
+        let shape = checked_shape(shape)?;
+        let product = Product::plan(machine, form, shape)?;
+        Ok(Self { product, after: None, machine: machine.clone(), shape, output: Float8Output::Scaled(kind) })
+    }
+
     /// Bytes of x.
     pub fn x_bytes(&self) -> usize {
         self.shape.m * self.shape.k

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use super::{Epilogue, Float8Sums, InputLayout, WeightLayout};
+use super::{
+    Epilogue, Float8Sums, InputLayout, LinearShape, WeightLayout,
+    quantise_blocks::{SIDE, TOGETHER},
+};
 use crate::Dtype;
 
 /// What a product multiplies.
@@ -48,15 +51,21 @@ pub(super) enum Scales {
     Lines,
     /// One of x and one of w.
     Tensors,
+    /// One for 128 numbers of a row of x, and one for 128 x 128 of w, as [`super::Quantise::squares`] writes them.
+    Blocks,
 }
 
 impl Scales {
-    /// How many there are for so many rows or columns.
-    pub(super) fn count(self, lines: usize) -> usize {
+    /// How many there are of x and of w.
+    pub(super) fn counts(self, LinearShape { m, k, n }: LinearShape) -> [usize; 2] {
         match self {
-            Self::Nothing => 0,
-            Self::Lines => lines,
-            Self::Tensors => 1,
+            Self::Nothing => [0; 2],
+            Self::Lines => [m, n],
+            Self::Tensors => [1; 2],
+            Self::Blocks => {
+                let [along, of_w] = [k, n].map(|size| size.div_ceil(SIDE));
+                [along * m.next_multiple_of(TOGETHER), along.next_multiple_of(TOGETHER) * of_w]
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use calorimeter_kernels::{
-    native::{Machine, Quantise, ScaleSource},
+    native::{Machine, MicroBlocks, MicroNumbers, Quantise, ScaleSource},
     rowwise,
 };
 
@@ -140,6 +140,118 @@ fn quantised_columns_are_the_definition_of_the_transpose_to_the_bit() {
             let (exact_codes, exact_scales) = reference(&transposed, rows_of_x, scales);
             assert_scales(&found.download().unwrap(), &exact_scales, &place);
             assert_codes(&codes.download().unwrap(), &exact_codes, rows_of_x, &place);
+        }
+    }
+}
+
+/// Codes of a block of numbers and its scale, neither rounded on the way.
+fn of_block(block: &[f32], scales: ScaleSource) -> (Vec<u8>, f32) {
+    let largest = block.iter().fold(0.0, |largest: f32, x| largest.max(x.abs()));
+    let scale = match scales {
+        ScaleSource::Static => rowwise::STATIC_SCALE,
+        ScaleSource::Largest if largest / rowwise::LARGEST < rowwise::SMALLEST_SCALE => 1.0,
+        ScaleSource::Largest => largest / rowwise::LARGEST,
+    };
+    let code = |x: &f32| rowwise::e4m3((x / scale).clamp(-rowwise::LARGEST, rowwise::LARGEST));
+    (block.iter().map(code).collect(), scale)
+}
+
+/// Rows that are no numbers nowhere, widened.
+fn finite_rows(count: usize, columns: usize) -> (Vec<u16>, Vec<f32>) {
+    let x: Vec<u16> =
+        rows(count, columns).into_iter().map(|bits| if bits & 0x7f80 == 0x7f80 { 0x3f80 } else { bits }).collect();
+    let wide = x.iter().map(|&bits| rowwise::widen(bits)).collect();
+    (x, wide)
+}
+
+#[test]
+fn quantised_blocks_are_the_definition_and_their_scales_lie_as_cublaslt_takes_them() {
+    const SIDE: usize = 128;
+    let Some((machine, _turn)) = gpu() else { return };
+    for (count, columns) in [(1, 128), (18, 384), (256, 640), (384, 128)] {
+        let (x, wide) = finite_rows(count, columns);
+        let x = machine.upload(&bytes(&x)).unwrap();
+        let found = |plan: Quantise| {
+            let (mut codes, mut scales) =
+                (poisoned(&machine, plan.codes_bytes()), poisoned(&machine, plan.scales_bytes()));
+            plan.enqueue(&x, &mut codes, &mut scales).unwrap();
+            (codes.download().unwrap(), floats(&scales.download().unwrap()), plan.algorithm().to_owned())
+        };
+        for source in SOURCES {
+            let (codes, scales, place) = found(Quantise::blocks_of_rows(&machine, source, count, columns).unwrap());
+            let pitch = count.next_multiple_of(4);
+            for (at, block) in wide.chunks(SIDE).enumerate() {
+                let (row, along) = (at * SIDE / columns, at % (columns / SIDE));
+                let (exact, scale) = of_block(block, source);
+                assert_eq!(scales[along * pitch + row], scale, "{place} row {row} block {along}");
+                assert_codes(&codes[at * SIDE..][..SIDE], &exact, SIDE, &place);
+            }
+            if !count.is_multiple_of(SIDE) {
+                assert!(Quantise::squares(&machine, source, count, columns).is_err());
+                continue;
+            }
+            let (codes, scales, place) = found(Quantise::squares(&machine, source, count, columns).unwrap());
+            let pitch = (count / SIDE).next_multiple_of(4);
+            for (down, across) in
+                (0..count / SIDE).flat_map(|down| (0..columns / SIDE).map(move |across| (down, across)))
+            {
+                let number = |at: usize| wide[(down * SIDE + at % SIDE) * columns + across * SIDE + at / SIDE];
+                let (exact, scale) = of_block(&(0..SIDE * SIDE).map(number).collect::<Vec<_>>(), source);
+                assert_eq!(scales[across * pitch + down], scale, "{place} {down} {across}");
+                for (column, exact) in exact.chunks(SIDE).enumerate() {
+                    let at = (across * SIDE + column) * count + down * SIDE;
+                    assert_codes(&codes[at..][..SIDE], exact, SIDE, &place);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_of_microscaling_are_the_definition_in_both_directions() {
+    const BLOCK: usize = 32;
+    let Some((machine, _turn)) = gpu() else { return };
+    for (count, columns) in [(1, 32), (32, 1), (64, 33), (96, 64), (1, 4096), (1024, 1000)] {
+        let (x, wide) = finite_rows(count, columns);
+        let x = machine.upload(&bytes(&x)).unwrap();
+        for (source, blocks) in SOURCES
+            .into_iter()
+            .flat_map(|source| [MicroBlocks::AlongRows, MicroBlocks::DownColumns].map(|b| (source, b)))
+        {
+            let (along, step) = match blocks {
+                MicroBlocks::AlongRows => (columns, 1),
+                MicroBlocks::DownColumns => (count, columns),
+            };
+            let plan = MicroNumbers::new(&machine, source, blocks, count, columns);
+            if !along.is_multiple_of(BLOCK) {
+                assert!(plan.is_err());
+                continue;
+            }
+            let plan = plan.unwrap();
+            let mut y = poisoned(&machine, plan.bytes());
+            plan.enqueue(&x, &mut y).unwrap();
+            let y: Vec<f32> = y
+                .download()
+                .unwrap()
+                .chunks_exact(2)
+                .map(|bits| rowwise::widen(u16::from_le_bytes([bits[0], bits[1]])))
+                .collect();
+            for first in (0..count * columns).filter(|at| at / step % along % BLOCK == 0) {
+                let at: Vec<usize> = (0..BLOCK).map(|i| first + i * step).collect();
+                let largest = at.iter().fold(0.0, |largest: f32, &at| largest.max(wide[at].abs()));
+                let power = match source {
+                    ScaleSource::Static => rowwise::STATIC_SCALE,
+                    // The power of two from which on nothing saturates.
+                    ScaleSource::Largest => (-126..=127)
+                        .map(|exponent| 2f32.powi(exponent))
+                        .find(|power| largest <= rowwise::LARGEST * power)
+                        .unwrap(),
+                };
+                for at in at {
+                    let code = rowwise::e4m3((wide[at] / power).clamp(-rowwise::LARGEST, rowwise::LARGEST));
+                    assert_eq!(y[at], rowwise::value(code) * power, "{} at {at}: {:e}", plan.algorithm(), wide[at]);
+                }
+            }
         }
     }
 }

@@ -218,7 +218,7 @@ fn operators_with_a_cubecl_kernel_compute_their_references_on_vulkan() {
 }
 
 /// What has a native kernel.
-const NATIVE: [&str; 53] = [
+const NATIVE: [&str; 57] = [
     "stream_copy",
     "stream_scale",
     "stream_add",
@@ -239,6 +239,10 @@ const NATIVE: [&str; 53] = [
     "gemm_fp8_rowwise",
     "gemm_fp8_rowwise_w_dequantize",
     "gemm_fp8_rowwise_static_scaling",
+    "gemm_fp8_b128_fp32",
+    "gemm_fp8_b128_fp32_static_scaling",
+    "gemm_mxfp8_b32",
+    "gemm_mxfp8_b32_static_scaling",
     "matmul",
     "linear_bias",
     "ln_linear",

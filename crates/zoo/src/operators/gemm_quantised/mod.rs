@@ -62,9 +62,12 @@ impl GemmQuantised {
         Self(Shared::Micro, Scaling::Static),
     ];
 
-    /// What cuBLASLt multiplies.
+    /// What cuBLASLt multiplies: of blocks every size that there is.
     fn natively(&self, spec: &Spec) -> Result<(), String> {
-        in_sixteens(spec)
+        match self.0 {
+            Shared::Line | Shared::LineDequantised => in_sixteens(spec),
+            Shared::Block | Shared::Micro => Ok(()),
+        }
     }
 
     /// Numbers along k that share a scale.
@@ -96,7 +99,7 @@ impl GemmQuantised {
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
     zoo.operators(GemmQuantised::OF_LINES).burn().native_where(GemmQuantised::natively);
-    zoo.operators(GemmQuantised::OF_BLOCKS).burn();
+    zoo.operators(GemmQuantised::OF_BLOCKS).burn().native_where(GemmQuantised::natively);
 }
 
 impl Signature for GemmQuantised {
@@ -171,7 +174,8 @@ impl Cost for GemmQuantised {
 
     fn factors(&self, _: &Spec, implementation: Implementation) -> Element {
         match implementation {
-            Implementation::Native => Element::E4m3,
+            // `native` multiplies the numbers of microscaling, which no tensor core before Blackwell's multiplies as codes.
+            Implementation::Native if self.0 != Shared::Micro => Element::E4m3,
             _ => Element::Float(self.multiplied()),
         }
     }

@@ -4,7 +4,10 @@ use super::{GemmQuantised, Scaling, Shared};
 use crate::native::{NativePass, Set};
 use crate::operators::native_plans;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
-use calorimeter_kernels::native::Machine;
+use calorimeter_kernels::native::{
+    Float8Linear, Float8Output, Float8Sums, Linear, LinearForm, Machine, MicroBlocks, MicroNumbers, NativeError,
+    Quantise, ScaleSource, WeightLayout,
+};
 use calorimeter_recipes::Dtype;
 use std::sync::Arc;
 
@@ -16,31 +19,72 @@ impl NativeOpen for GemmQuantised {
         machine: Arc<Machine>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        use calorimeter_kernels::native::{Float8Linear, Float8Output, Float8Sums, Quantise, ScaleSource};
-        let output = match self.0 {
-            Shared::Line => Float8Output::Plain(Dtype::Bf16),
-            Shared::LineDequantised => Float8Output::Scaled(Dtype::Bf16),
-            Shared::Block | Shared::Micro => unreachable!("registered without `native`"),
+        let pass = match self.0 {
+            Shared::Line => self.of_lines(&machine, spec, Float8Output::Plain(Dtype::Bf16)),
+            Shared::LineDequantised => self.of_lines(&machine, spec, Float8Output::Scaled(Dtype::Bf16)),
+            Shared::Block => self.of_blocks(&machine, spec),
+            Shared::Micro => self.of_numbers(&machine, spec),
         };
-        let source = match self.1 {
+        pass?.open(self, spec, inputs, machine, sets)
+    }
+}
+
+impl GemmQuantised {
+    fn source(self) -> ScaleSource {
+        match self.1 {
             Scaling::Dynamic => ScaleSource::Largest,
             Scaling::Static => ScaleSource::Static,
-        };
-        let shape = native_plans::shape(spec);
-        let rows = Quantise::rows(&machine, source, shape.m, shape.k)?;
-        let columns = Quantise::columns(&machine, source, shape.k, shape.n)?;
-        let linear = Float8Linear::new(&machine, shape, output, Float8Sums::Promoted)?;
-        let pass = NativePass::steps(
-            vec![rows.algorithm().into(), columns.algorithm().into(), linear.algorithm()],
-            vec![rows.codes_bytes(), columns.codes_bytes(), rows.scales_bytes(), columns.scales_bytes()],
-            move |Set { inputs, between, outputs }| {
-                let [a, b, scales_of_a, scales_of_b] = between.as_mut_slice() else { unreachable!("four buffers") };
-                rows.enqueue(&inputs[0], a, scales_of_a)?;
-                columns.enqueue(&inputs[1], b, scales_of_b)?;
-                let factors = [&*a, b, scales_of_a, scales_of_b];
-                linear.enqueue(&factors[..output.inputs()], &mut outputs[0])
-            },
-        );
-        pass.open(self, spec, inputs, machine, sets)
+        }
     }
+
+    /// Codes of rows and columns.
+    fn of_lines(self, machine: &Arc<Machine>, spec: &Spec, output: Float8Output) -> Result<NativePass, NativeError> {
+        let shape = native_plans::shape(spec);
+        let rows = Quantise::rows(machine, self.source(), shape.m, shape.k)?;
+        let columns = Quantise::columns(machine, self.source(), shape.k, shape.n)?;
+        let linear = Float8Linear::new(machine, shape, output, Float8Sums::Promoted)?;
+        Ok(of_codes(rows, columns, linear, output.inputs()))
+    }
+
+    /// Codes of blocks of rows and of squares.
+    fn of_blocks(self, machine: &Arc<Machine>, spec: &Spec) -> Result<NativePass, NativeError> {
+        let shape = native_plans::shape(spec);
+        let rows = Quantise::blocks_of_rows(machine, self.source(), shape.m, shape.k)?;
+        let squares = Quantise::squares(machine, self.source(), shape.k, shape.n)?;
+        let linear = Float8Linear::in_blocks(machine, shape, Dtype::Bf16)?;
+        Ok(of_codes(rows, squares, linear, Float8Output::Scaled(Dtype::Bf16).inputs()))
+    }
+
+    /// The numbers that codes stand for, which bf16 holds.
+    fn of_numbers(self, machine: &Arc<Machine>, spec: &Spec) -> Result<NativePass, NativeError> {
+        let shape = native_plans::shape(spec);
+        let a = MicroNumbers::new(machine, self.source(), MicroBlocks::AlongRows, shape.m, shape.k)?;
+        let b = MicroNumbers::new(machine, self.source(), MicroBlocks::DownColumns, shape.k, shape.n)?;
+        let form = LinearForm { weight: WeightLayout::AlongN, ..LinearForm::plain(Dtype::Bf16) };
+        let linear = Linear::of(machine, form, shape)?;
+        Ok(NativePass::steps(
+            vec![a.algorithm().into(), b.algorithm().into(), linear.algorithm()],
+            vec![a.bytes(), b.bytes()],
+            move |Set { inputs, between, outputs }| {
+                let [of_a, of_b] = between.as_mut_slice() else { unreachable!("two buffers") };
+                a.enqueue(&inputs[0], of_a)?;
+                b.enqueue(&inputs[1], of_b)?;
+                linear.enqueue(of_a, of_b, &mut outputs[0])
+            },
+        ))
+    }
+}
+
+/// Both operands as codes, and their product, which takes so many of codes and scales.
+fn of_codes(of_a: Quantise, of_b: Quantise, linear: Float8Linear, taken: usize) -> NativePass {
+    NativePass::steps(
+        vec![of_a.algorithm().into(), of_b.algorithm().into(), linear.algorithm()],
+        vec![of_a.codes_bytes(), of_b.codes_bytes(), of_a.scales_bytes(), of_b.scales_bytes()],
+        move |Set { inputs, between, outputs }| {
+            let [a, b, scales_of_a, scales_of_b] = between.as_mut_slice() else { unreachable!("four buffers") };
+            of_a.enqueue(&inputs[0], a, scales_of_a)?;
+            of_b.enqueue(&inputs[1], b, scales_of_b)?;
+            linear.enqueue(&[&*a, b, scales_of_a, scales_of_b][..taken], &mut outputs[0])
+        },
+    )
 }

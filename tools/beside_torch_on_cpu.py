@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Set Calorimeter's `native` operators of rows beside torch's, on the processor of this machine.
+"""Set Calorimeter's `native` operators of rows, and products, beside torch's, on the processor of this machine.
 
 Calorimeter measures each operator in `eager` and `native`, then torch runs the same here, into memory that is kept
-where torch lets it, in a loop after half a second of the same load. The arrays are larger than caches.
+where torch lets it, in a loop after half a second of the same load. The arrays are larger than caches. Then the same with
+linear layers of one row and of 1024: torch has them in f32, ours also under recipes, beside the f32 baseline of one run.
 
     python3 tools/beside_torch_on_cpu.py target/release/calorimeter --axes 4,1024,4096
 
@@ -23,26 +24,47 @@ AXES = ["batch", "sequence", "dimension"]
 OPERATORS = ["layer_norm", "rms_norm", "softmax", "gelu", "gelu_tanh", "silu", "swiglu", "mse_loss", "cross_entropy"]
 
 
-def by_calorimeter(binary, sizes, dtype, threads):
+LINEAR = [[1, 4096, 4096], [1024, 4096, 4096]]
+RECIPES = ["baseline", "int8dq", "int8wo", "int4wo-128"]
+
+
+def operators(binary, sizes, dtype, threads):
     """Milliseconds of each operator by `eager` and `native`, the reason in their place where there are none."""
     axes = dict(zip(AXES, sizes))
     models = [{"model": name, "implementations": ["eager", "native"], "axes": axes} for name in OPERATORS]
-    config = {"device": "cpu", "dtype": dtype, "timing": {"max_time": "1s"}, "models": models}
+    config = {"dtype": dtype, "timing": {"max_time": "1s"}, "models": models}
+    records = by_calorimeter(binary, config, threads)
+    return {(record["workload"], record["implementation"]): milliseconds(record) for record in records}
+
+
+def products(binary, threads):
+    """Milliseconds of linear layers by rows, recipe and implementation, and how much faster than the baseline they are."""
+    models = [{"implementations": ["eager", "native"], "shapes": [{"name": "custom", "shapes": LINEAR}]}]
+    config = {"dtype": "f32", "recipes": RECIPES, "timing": {"max_time": "2s"}, "models": models}
+    return {
+        (record["shape"]["m"], record["recipe"], record["implementation"]): (milliseconds(record), record.get("speedup"))
+        for record in by_calorimeter(binary, config, threads)
+    }
+
+
+def milliseconds(record):
+    time_ns = record.get("time_ns")
+    return time_ns["median"] / 1e6 if time_ns else record.get("reason", record["status"])
+
+
+def by_calorimeter(binary, config, threads):
+    """The records of a run on the processor."""
+    config["device"] = "cpu"
     with tempfile.TemporaryDirectory() as folder:
         # JSON is YAML.
         (Path(folder) / "c.yml").write_text(json.dumps(config))
         command = [binary, "run", "c.yml", "--out", "out", "--format", "jsonl"]
         environment = {**os.environ, "RAYON_NUM_THREADS": str(threads)}
         ran = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=False)
-    found = {}
-    for line in ran.stdout.splitlines():
-        record = json.loads(line)
-        time_ns = record.get("time_ns")
-        value = time_ns["median"] / 1e6 if time_ns else record.get("reason", record["status"])
-        found[record["workload"], record["implementation"]] = value
-    if not found:
+    records = [json.loads(line) for line in ran.stdout.splitlines()]
+    if not records:
         sys.exit(f"error: {binary} measured nothing and ended with exit code {ran.returncode}")
-    return found
+    return records
 
 
 def launches(torch, sizes, dtype):
@@ -93,7 +115,7 @@ def main():
     for dtype, kind in [("f32", torch.float32), ("bf16", torch.bfloat16)]:
         if dtype not in arguments.dtypes:
             continue
-        ours = by_calorimeter(binary, sizes, dtype, arguments.threads)
+        ours = operators(binary, sizes, dtype, arguments.threads)
         with torch.no_grad():
             for name, launch in launches(torch, sizes, kind).items():
                 theirs, cells = steady(launch), ""
@@ -103,6 +125,23 @@ def main():
                 native = ours.get((name, "native"))
                 ratio = f"{native / theirs:>15.2f}" if isinstance(native, float) else ""
                 print(f"{name:<16} {dtype:<5}{cells} {theirs:>9.3f} {ratio}", flush=True)
+    beside_products(torch, binary, arguments.threads)
+
+
+def beside_products(torch, binary, threads):
+    """Prints each product of ours with its time and its speed-up, and torch's."""
+    ours = products(binary, threads)
+    for shape in LINEAR:
+        x, w = torch.randn(shape[0], shape[1]), torch.randn(shape[2], shape[1])
+        with torch.no_grad():
+            theirs = steady(lambda: torch.nn.functional.linear(x, w), 2.0)
+        print(f"linear {'x'.join(map(str, shape))} f32: torch {theirs:.3f}")
+        for (rows, recipe, implementation), (value, speedup) in ours.items():
+            if rows != shape[0]:
+                continue
+            beside = f"{value:>9.3f} {value / theirs:>6.2f} of torch's" if isinstance(value, float) else value[:80]
+            faster = f", {speedup['ratio']:.2f}x its baseline" if speedup else ""
+            print(f"    {recipe:<12} {implementation:<8} {beside}{faster}", flush=True)
 
 
 if __name__ == "__main__":

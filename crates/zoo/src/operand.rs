@@ -2,8 +2,7 @@
 
 use crate::drawn::drawn;
 use crate::{Matrix, gains, loud_rows};
-use calorimeter_recipes::Codes;
-use calorimeter_recipes::Element;
+use calorimeter_recipes::{Codes, Dtype, Element};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
@@ -131,7 +130,8 @@ impl Operand {
             let rows = values.par_chunks_mut(cols.max(1)).enumerate().filter(quiet);
             rows.for_each(|(_, values)| values.iter_mut().for_each(|value| *value *= loud_rows::QUIET));
         }
-        if !matches!(self.fill, Fill::Below(_)) {
+        let are_held = step == 0.0 && element == Element::Float(Dtype::F32);
+        if !are_held && !matches!(self.fill, Fill::Below(_)) {
             values.par_chunks_mut(cols.max(1)).enumerate().for_each(|(row, values)| {
                 let mean = step * ((row % 9) as f32 - 4.0);
                 values.iter_mut().for_each(|value| *value = element.decode(element.encode(*value + mean)));

@@ -37,7 +37,7 @@ pub fn is_moved_on<R: Runtime>(
         return Ok(None);
     };
     let (words, line, by) = (bytes / width, line / width, by / width);
-    let found = client.create_from_slice(&[0; 4]);
+    let found = client.create_from_slice(&[0; 8]);
     // SAFETY: both hold so many bytes, as was found, and the kernel looks at `words` before it reads.
     unsafe {
         let words_of = |handle: &Handle| ArrayArg::from_raw_parts(handle.clone(), words);
@@ -48,7 +48,7 @@ pub fn is_moved_on<R: Runtime>(
             AddressType::from_len_signed(words),
             words_of(x),
             words_of(y),
-            ArrayArg::from_raw_parts(found.clone(), 1),
+            ArrayArg::from_raw_parts(found.clone(), 2),
             words,
             line,
             by,
@@ -56,10 +56,12 @@ pub fn is_moved_on<R: Runtime>(
         );
     }
     let found = client.read_one(found).map_err(|error| CubeError::Device { why: format!("{error:?}") })?;
-    Ok(Some(found.iter().all(|&byte| byte == 0)))
+    // A runtime may go on without a word after a kernel that it could not launch: this one says that it ran.
+    Ok(Some(found[..4].iter().all(|&byte| byte == 0) && found[4..].iter().any(|&byte| byte != 0)))
 }
 
-/// Whoever finds something writes it down; all of them write the same.
+/// Whoever finds something writes it into the first word of `found`, all of them the same, and who reaches the end into the
+/// second.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn differs<I: Int>(
     x: &Array<I>,
@@ -79,6 +81,9 @@ fn differs<I: Int>(
             let back = select(within < by, within + line - by, within - by);
             if x[at - within + back] != y[at] {
                 found[0] = 1u32;
+            }
+            if at + 1 == words {
+                found[1] = 1u32;
             }
         }
     }

@@ -23,6 +23,9 @@ struct Gains {
     tail: f32,
 }
 
+/// Numbers of a row that a thread makes louder at a time, at least.
+const PIECE: usize = 1 << 14;
+
 /// Columns at the end that are louder.
 const TAIL: usize = 8;
 
@@ -65,17 +68,22 @@ pub fn of_operand(plain: &[f32], cols: usize, seed: u64) -> Vec<f32> {
 impl Gains {
     fn apply(&self, values: &[f32], cols: usize) -> Vec<f32> {
         let tail = |col: usize| if cols > TAIL && col + TAIL >= cols { self.tail } else { 1.0 };
-        let columns: Vec<f32> =
-            (0..cols).map(|col| (self.columns * self.draw([0, col, 0])).exp2() * tail(col)).collect();
+        let column = |col: usize| (self.columns * self.draw([0, col, 0])).exp2() * tail(col);
+        let columns: Vec<f32> = (0..cols).into_par_iter().map(column).collect();
         let mut louder = vec![0.0; values.len()];
         louder.par_chunks_mut(cols).zip(values.par_chunks(cols)).enumerate().for_each(|(row, (louder, values))| {
-            let each = louder.iter_mut().zip(values).zip(&columns);
-            each.for_each(|((louder, value), column)| *louder = value * column);
-            let mut of_runs = self.of_row(row);
-            for (run, values) in louder.chunks_mut(self.runs[0]).enumerate() {
-                let [positive, negative] = of_runs.at(run * self.runs[0]);
-                values.iter_mut().for_each(|value| *value *= if *value < 0.0 { negative } else { positive });
-            }
+            // Threads share long rows, in pieces that end with a run.
+            let piece = PIECE.next_multiple_of(self.runs[self.runs.len() - 1]);
+            let pieces = louder.par_chunks_mut(piece).zip(values.par_chunks(piece).zip(columns.par_chunks(piece)));
+            pieces.enumerate().for_each(|(at, (louder, (values, columns)))| {
+                let each = louder.iter_mut().zip(values).zip(columns);
+                each.for_each(|((louder, value), column)| *louder = value * column);
+                let mut of_runs = self.of_row(row);
+                for (run, values) in louder.chunks_mut(self.runs[0]).enumerate() {
+                    let [positive, negative] = of_runs.at(at * piece + run * self.runs[0]);
+                    values.iter_mut().for_each(|value| *value *= if *value < 0.0 { negative } else { positive });
+                }
+            });
         });
         // As loud on the whole as before: scores of attention must not grow.
         let evened = (energy(values) / energy(&louder)).sqrt();
@@ -83,7 +91,7 @@ impl Gains {
         louder
     }
 
-    /// The gains of a row's runs, from its first column on.
+    /// The gains of a row's runs, from any column on at which one of the longest begins.
     fn of_row(&self, row: usize) -> OfRow<'_> {
         let shared = self.rows * self.draw([1 + row, 0, 0]);
         OfRow { gains: self, row, shared, octaves: vec![0.0; self.runs.len()], skew: 0.0 }

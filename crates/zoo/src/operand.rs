@@ -7,6 +7,9 @@ use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
+/// Numbers of a row that a thread rounds at a time.
+const PIECE: usize = 1 << 14;
+
 /// An input of an operator, as a matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Operand {
@@ -117,6 +120,7 @@ impl Operand {
         }
     }
 
+    /// What its element type holds of these numbers, with means and quiet rows where they belong.
     fn filled_with(&self, mut values: Vec<f32>) -> Matrix {
         let (element, cols) = (self.element, self.cols as usize);
         let step = match self.fill {
@@ -134,7 +138,9 @@ impl Operand {
         if !are_held && !matches!(self.fill, Fill::Below(_)) {
             values.par_chunks_mut(cols.max(1)).enumerate().for_each(|(row, values)| {
                 let mean = step * ((row % 9) as f32 - 4.0);
-                values.iter_mut().for_each(|value| *value = element.decode(element.encode(*value + mean)));
+                let held = |value: &mut f32| *value = element.decode(element.encode(*value + mean));
+                // Threads share long rows.
+                values.par_chunks_mut(PIECE).for_each(|values| values.iter_mut().for_each(held));
             });
         }
         Matrix { rows: self.rows as usize, cols, values: values.into() }

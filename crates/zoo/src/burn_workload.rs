@@ -2,10 +2,10 @@
 
 use crate::backends::BurnBackend;
 use crate::{
-    Forward, Layout, Matrix, OperatorProblem, Output, Pass, Problem, Setup, Slot, Spec, Tensors, Value, Workload,
-    ZooError,
+    Along, Forward, Layout, Matrix, Operand, OperatorProblem, Output, Pass, Problem, Setup, Slot, Spec, Tensors, Value,
+    Workload, ZooError,
 };
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::Tensor;
 use calorimeter_recipes::{Dtype, Element, FloatType, Linear, Prepared, Treatment};
 use calorimeter_shapes::Shape;
 use std::time::{Duration, Instant};
@@ -20,6 +20,9 @@ pub type Upload<B> =
 /// Makes an operator's pass of inputs on a device.
 pub type MakePass<B> = dyn Fn(&Spec, Vec<Value<B>>) -> Result<Pass<B>, ZooError> + Send + Sync;
 
+/// Numbers of a line of an output, and by how many it is moved on to a buffer set.
+type Lines = dyn Fn(usize, u32) -> (usize, usize) + Send;
+
 /// Passes on one buffer set each, taken in turn, with their last outputs: kept so that no backend finds them unused, and
 /// that each set has outputs of its own.
 struct BurnWorkload<B: BurnBackend> {
@@ -27,6 +30,9 @@ struct BurnWorkload<B: BurnBackend> {
     next: usize,
     outputs: Vec<Vec<Value<B>>>,
     slots: Vec<Slot>,
+    lines: Box<Lines>,
+    /// The first outputs that were read, where the device can compare others with them.
+    first: Vec<Value<B>>,
     device: B::Device,
     weight_bytes: u64,
     quantising: Option<Duration>,
@@ -53,19 +59,23 @@ pub fn build<B: BurnBackend>(
     let prepared = prepared?;
     let quantising = (*treatment != Treatment::none(problem.dtype)).then(|| start.elapsed());
     let (mut passes, mut weight_bytes): (Vec<Pass<B>>, u64) = (Vec::new(), 0);
+    let element = Element::Float(problem.dtype);
+    let first = Value::upload(&tensors.input, element, &device)?;
     for set in 0..setup.sets.max(1) {
         let linears: Vec<_> = prepared.iter().map(|weight| upload(treatment, weight.clone(), &device)).collect();
         weight_bytes = linears.iter().map(|linear| linear.weight_bytes()).sum();
-        let input = problem.input_of_set(tensors, set);
-        let input = TensorData::new(input.values.to_vec(), [input.rows, input.cols]);
-        let input = Tensor::from_data(input, (&device, dtype));
-        let forward = forward(problem.shape, linears, input);
+        let input = || problem.input_of_set(tensors, set);
+        let input =
+            of_set(&first, set, problem.way(set, tensors.input.rows), || Value::upload(&input(), element, &device))?;
+        let forward = forward(problem.shape, linears, input.float());
         passes.push(Box::new(move || vec![Value::Float(forward())]));
     }
     let Layout { output: (rows, cols), .. } = problem.layout();
-    let slots = vec![Slot::new(rows, cols, Element::Float(problem.dtype))];
+    let slots = vec![Slot::new(rows, cols, element)];
     let tf32 = B::TF32 && problem.dtype == Dtype::F32;
-    let workload = BurnWorkload { weight_bytes, quantising, tf32, ..BurnWorkload::new(passes, slots, device) };
+    let (problem, rows, cols) = (*problem, rows as usize, cols as usize);
+    let lines = Box::new(move |_, set| (rows * cols, problem.way(set, rows).1 * cols));
+    let workload = BurnWorkload { weight_bytes, quantising, tf32, ..BurnWorkload::new(passes, slots, lines, device) };
     Ok(Box::new(workload))
 }
 
@@ -88,22 +98,59 @@ pub fn build_operator<B: BurnBackend>(
     }
     let mut passes = Vec::new();
     let moves = operator.moves(spec);
+    let upload = |matrix: &Matrix, operand: &Operand| Value::upload(matrix, operand.element, &device);
+    let first = inputs.iter().zip(&operands).map(|(matrix, operand)| upload(matrix, operand));
+    let first: Vec<Value<B>> = first.collect::<Result<_, _>>()?;
     for set in 0..setup.sets.max(1) {
-        let uploaded: Result<Vec<Value<B>>, ZooError> = operands
-            .iter()
-            .zip(&moves.inputs_of_set(inputs, set))
-            .map(|(operand, matrix)| Value::upload(matrix, operand.element, &device))
-            .collect();
-        passes.push(make(spec, uploaded?)?);
+        let input = |(index, first): (usize, &Value<B>)| {
+            let Matrix { rows, cols, .. } = inputs[index];
+            let upload = || upload(&moves.inputs_of_set(inputs, set)[index], &operands[index]);
+            of_set(first, set, moves.of_input(index, [rows, cols], set), upload)
+        };
+        passes.push(make(spec, first.iter().enumerate().map(input).collect::<Result<_, _>>()?)?);
     }
     let tf32 = B::TF32 && operands.iter().any(|operand| operand.element == Element::Float(Dtype::F32));
-    Ok(Box::new(BurnWorkload { tf32, ..BurnWorkload::new(passes, slots, device) }))
+    let sizes: Vec<[usize; 2]> = slots.iter().map(|slot| [slot.rows as usize, slot.cols as usize]).collect();
+    let lines = Box::new(move |output: usize, set| moves.of_output(output, sizes[output], set));
+    Ok(Box::new(BurnWorkload { tf32, ..BurnWorkload::new(passes, slots, lines, device) }))
+}
+
+/// An input of a buffer set: the first's for that, and moved on by the device for others, or by the host that uploads it.
+fn of_set<B: BurnBackend>(
+    first: &Value<B>,
+    set: u32,
+    (along, by): (Along, usize),
+    upload: impl Fn() -> Result<Value<B>, ZooError>,
+) -> Result<Value<B>, ZooError> {
+    if set == 0 {
+        return Ok(first.clone());
+    }
+    let Some(moved) = first.moved_on(along, by) else { return upload() };
+    // A lazy backend would move it in the first pass, and perhaps in one kernel with what that does.
+    B::drain(&moved);
+    Ok(moved)
 }
 
 impl<B: BurnBackend> BurnWorkload<B> {
-    fn new(passes: Vec<Pass<B>>, slots: Vec<Slot>, device: B::Device) -> Self {
-        let outputs = passes.iter().map(|_| Vec::new()).collect();
-        Self { passes, next: 0, outputs, slots, device, weight_bytes: 0, quantising: None, tf32: false }
+    fn new(passes: Vec<Pass<B>>, slots: Vec<Slot>, lines: Box<Lines>, device: B::Device) -> Self {
+        let (outputs, first) = (passes.iter().map(|_| Vec::new()).collect(), Vec::new());
+        Self { passes, next: 0, outputs, slots, lines, first, device, weight_bytes: 0, quantising: None, tf32: false }
+    }
+
+    /// One pass on the next set, into memory without a number; answers which set that was.
+    fn poisoned_pass(&mut self) -> Result<usize, ZooError> {
+        self.forget();
+        // Freed just before the pass, this is the memory that the pool hands out for its outputs.
+        let poison = |slot: &Slot| Value::<B>::poison(slot.rows, slot.cols, slot.element, &self.device);
+        let poison: Vec<Value<B>> = self.slots.iter().map(poison).collect::<Result<_, _>>()?;
+        if let Some(last) = poison.last() {
+            B::drain(last);
+        }
+        self.settle()?;
+        drop(poison);
+        let set = self.next;
+        self.launch()?;
+        Ok(set)
     }
 
     /// Takes what a set's last pass left.
@@ -134,17 +181,10 @@ impl<B: BurnBackend> Workload for BurnWorkload<B> {
     }
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
-        self.forget();
-        // Freed just before the pass, this is the memory that the pool hands out for its outputs.
-        let poison = |slot: &Slot| Value::<B>::poison(slot.rows, slot.cols, slot.element, &self.device);
-        let poison: Vec<Value<B>> = self.slots.iter().map(poison).collect::<Result<_, _>>()?;
-        if let Some(last) = poison.last() {
-            B::drain(last);
+        let set = self.poisoned_pass()?;
+        if B::COMPARES && set == 0 && self.first.is_empty() {
+            self.first = self.outputs[0].clone();
         }
-        self.settle()?;
-        drop(poison);
-        let set = self.next;
-        self.launch()?;
         self.read(set)
     }
 
@@ -153,6 +193,32 @@ impl<B: BurnBackend> Workload for BurnWorkload<B> {
             Some(kept) if !kept.is_empty() => self.read(set as usize).map(Some),
             _ => Ok(None),
         }
+    }
+
+    fn is_like_first(&mut self, set: u32) -> Result<Option<bool>, ZooError> {
+        let Some(outputs) = self.outputs.get(set as usize).filter(|outputs| !outputs.is_empty()) else {
+            return Ok(None);
+        };
+        if self.first.len() != outputs.len() {
+            return Ok(None);
+        }
+        for (index, (output, first)) in outputs.iter().zip(&self.first).enumerate() {
+            let (line, by) = (self.lines)(index, set);
+            match B::is_moved_on(output, first, line, by)? {
+                Some(true) => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Some(true))
+    }
+
+    fn passes_like_first(&mut self) -> Result<Option<bool>, ZooError> {
+        if self.first.is_empty() {
+            return Ok(None);
+        }
+        let set = self.poisoned_pass()?;
+        // Where the device cannot tell, the host does: what the pass left is still there.
+        Ok(Some(self.is_like_first(set as u32)?.unwrap_or(false)))
     }
 
     fn next_set(&self) -> u32 {

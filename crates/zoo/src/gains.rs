@@ -23,6 +23,9 @@ struct Gains {
     tail: f32,
 }
 
+/// Numbers of a row that a thread makes louder at a time, at least.
+const PIECE: usize = 1 << 14;
+
 /// Columns at the end that are louder.
 const TAIL: usize = 8;
 
@@ -65,16 +68,22 @@ pub fn of_operand(plain: &[f32], cols: usize, seed: u64) -> Vec<f32> {
 impl Gains {
     fn apply(&self, values: &[f32], cols: usize) -> Vec<f32> {
         let tail = |col: usize| if cols > TAIL && col + TAIL >= cols { self.tail } else { 1.0 };
-        let columns: Vec<f32> =
-            (0..cols).map(|col| (self.columns * self.draw([0, col, 0])).exp2() * tail(col)).collect();
+        let column = |col: usize| (self.columns * self.draw([0, col, 0])).exp2() * tail(col);
+        let columns: Vec<f32> = (0..cols).into_par_iter().map(column).collect();
         let mut louder = vec![0.0; values.len()];
         louder.par_chunks_mut(cols).zip(values.par_chunks(cols)).enumerate().for_each(|(row, (louder, values))| {
-            let each = louder.iter_mut().zip(values).zip(&columns);
-            each.for_each(|((louder, value), column)| *louder = value * column);
-            for (run, values) in louder.chunks_mut(self.runs[0]).enumerate() {
-                let [positive, negative] = self.of_run(row, run * self.runs[0]);
-                values.iter_mut().for_each(|value| *value *= if *value < 0.0 { negative } else { positive });
-            }
+            // Threads share long rows, in pieces that end with a run.
+            let piece = PIECE.next_multiple_of(self.runs[self.runs.len() - 1]);
+            let pieces = louder.par_chunks_mut(piece).zip(values.par_chunks(piece).zip(columns.par_chunks(piece)));
+            pieces.enumerate().for_each(|(at, (louder, (values, columns)))| {
+                let each = louder.iter_mut().zip(values).zip(columns);
+                each.for_each(|((louder, value), column)| *louder = value * column);
+                let mut of_runs = self.of_row(row);
+                for (run, values) in louder.chunks_mut(self.runs[0]).enumerate() {
+                    let [positive, negative] = of_runs.at(at * piece + run * self.runs[0]);
+                    values.iter_mut().for_each(|value| *value *= if *value < 0.0 { negative } else { positive });
+                }
+            });
         });
         // As loud on the whole as before: scores of attention must not grow.
         let evened = (energy(values) / energy(&louder)).sqrt();
@@ -82,19 +91,45 @@ impl Gains {
         louder
     }
 
-    /// The gains of positive and negative numbers in the shortest run that begins at a column.
-    fn of_run(&self, row: usize, col: usize) -> [f32; 2] {
-        let octaves = |run: usize| self.draw([1 + if self.square { row / run } else { row }, col / run, run]);
-        let shared = self.rows * self.draw([1 + row, 0, 0]) + self.runs.iter().map(|&run| octaves(run)).sum::<f32>();
-        let longest = self.runs[self.runs.len() - 1];
-        let negative = if self.skewed { self.draw([1 + row, col / longest, 1]) - octaves(longest) } else { 0.0 };
-        [shared.exp2(), (shared + negative).exp2()]
+    /// The gains of a row's runs, from any column on at which one of the longest begins.
+    fn of_row(&self, row: usize) -> OfRow<'_> {
+        let shared = self.rows * self.draw([1 + row, 0, 0]);
+        OfRow { gains: self, row, shared, octaves: vec![0.0; self.runs.len()], skew: 0.0 }
     }
 
     /// A number from -1/2 to 1/2 for a place.
     fn draw(&self, place: [usize; 3]) -> f32 {
         let mixed = place.into_iter().fold(self.seed, |state, part| mix(state ^ mix(part as u64)));
         (mixed >> 40) as f32 / (1 << 24) as f32 - 0.5
+    }
+}
+
+/// The gains of a row's runs where its columns are gone through: those of long runs are drawn once.
+struct OfRow<'a> {
+    gains: &'a Gains,
+    row: usize,
+    shared: f32,
+    /// Of the run of each length that the column is in.
+    octaves: Vec<f32>,
+    skew: f32,
+}
+
+impl OfRow<'_> {
+    /// The gains of positive and negative numbers in the shortest run that begins at a column.
+    fn at(&mut self, col: usize) -> [f32; 2] {
+        let Gains { runs, square, skewed, .. } = *self.gains;
+        for (octave, &run) in self.octaves.iter_mut().zip(runs) {
+            if col.is_multiple_of(run) {
+                let above = 1 + if square { self.row / run } else { self.row };
+                *octave = self.gains.draw([above, col / run, run]);
+            }
+        }
+        let last = runs.len() - 1;
+        if skewed && col.is_multiple_of(runs[last]) {
+            self.skew = self.gains.draw([1 + self.row, col / runs[last], 1]) - self.octaves[last];
+        }
+        let shared = self.shared + self.octaves.iter().sum::<f32>();
+        [shared.exp2(), (shared + self.skew).exp2()]
     }
 }
 

@@ -17,8 +17,7 @@ pub struct Matrix {
 impl Matrix {
     /// The same with its rows moved on by so many; the last come first.
     pub(crate) fn moved_on(&self, rows: usize) -> Self {
-        let (before, after) = self.values.split_at(self.values.len() - rows * self.cols);
-        let values: Vec<f32> = after.par_iter().chain(before).copied().collect();
+        let values = moved_on(&self.values, self.values.len(), rows * self.cols);
         Self { rows: self.rows, cols: self.cols, values: values.into() }
     }
 
@@ -31,4 +30,20 @@ impl Matrix {
     pub fn exact_row(&self, row: usize) -> Vec<f64> {
         self.row(row).iter().map(|&x| f64::from(x)).collect()
     }
+}
+
+/// Lines of so many values, each moved on by some of them; the last come first.
+pub(crate) fn moved_on(values: &[f32], line: usize, by: usize) -> Vec<f32> {
+    const SHARE: usize = 1 << 16;
+    let copy = |to: &mut [f32], from: &[f32]| {
+        to.par_chunks_mut(SHARE).zip(from.par_chunks(SHARE)).for_each(|(to, from)| to.copy_from_slice(from));
+    };
+    let mut moved = vec![0.0; values.len()];
+    moved.par_chunks_mut(line.max(1)).zip(values.par_chunks(line.max(1))).for_each(|(moved, values)| {
+        let (before, after) = values.split_at(values.len() - by);
+        let (first, rest) = moved.split_at_mut(by);
+        copy(first, after);
+        copy(rest, before);
+    });
+    moved
 }

@@ -1,7 +1,10 @@
 //! How the content of an operator's buffer sets differs: each holds that of the first, moved on by its number, and the
 //! outputs of a right kernel move with it. An output that was meant for another set is then wrong.
 
+use crate::matrix::moved_on;
 use crate::{Matrix, Operand, Output, Slot};
+#[cfg(feature = "cuda")]
+use calorimeter_kernels::native::Circle;
 
 /// How an operator's tensors move from one buffer set to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,26 +69,39 @@ impl Moves {
 
     /// The inputs of a set. What does not move is shared with those of the first.
     pub fn inputs_of_set(&self, inputs: &[Matrix], set: u32) -> Vec<Matrix> {
-        inputs.iter().enumerate().map(|(index, input)| self.moved(input, way(&self.inputs, index), set)).collect()
+        let way = |index: usize, input: &Matrix| self.of_input(index, [input.rows, input.cols], set);
+        inputs.iter().enumerate().map(|(index, input)| self.moved(input, way(index, input))).collect()
     }
 
     /// Outputs of a set, as they would be on the first.
     pub fn as_of_first_set(&self, mut outputs: Vec<Output>, set: u32) -> Vec<Output> {
-        for (index, Output { rows, cols, values }) in outputs.iter_mut().enumerate() {
+        for (index, output) in outputs.iter_mut().enumerate() {
+            let (line, by) = self.of_output(index, [output.rows, output.cols], set);
             // One of another size is refused by the gate.
-            if values.len() != *rows * *cols {
-                continue;
-            }
-            match way(&self.outputs, index) {
-                Along::Rows => values.rotate_left(self.by(*rows, set) * *cols),
-                Along::Columns => {
-                    let by = self.by(*cols, set);
-                    values.chunks_mut((*cols).max(1)).for_each(|row| row.rotate_left(by));
-                }
-                Along::Nothing => {}
+            if by > 0 && output.values.len() == output.rows * output.cols {
+                output.values = moved_on(&output.values, line, line - by);
             }
         }
         outputs
+    }
+
+    /// Whether outputs of a set are those of the first, moved on.
+    pub fn are_moved_on(&self, outputs: &[Output], first: &[Output], set: u32) -> bool {
+        let mut both = outputs.iter().zip(first).enumerate();
+        outputs.len() == first.len()
+            && both.all(|(index, (output, first))| {
+                let (line, by) = self.of_output(index, [output.rows, output.cols], set);
+                output.values.len() == output.rows * output.cols && output.is_moved_on(first, line, by)
+            })
+    }
+
+    /// Values of a line of an output of so many rows and columns, and by how many it is moved on.
+    pub(crate) fn of_output(&self, output: usize, [rows, cols]: [usize; 2], set: u32) -> (usize, usize) {
+        match way(&self.outputs, output) {
+            Along::Rows => (rows * cols, self.by(rows, set) * cols),
+            Along::Columns => (cols, self.by(cols, set)),
+            Along::Nothing => (rows * cols, 0),
+        }
     }
 
     /// Where a place of the second set's output is in the first's.
@@ -98,21 +114,51 @@ impl Moves {
         }
     }
 
-    fn moved(&self, input: &Matrix, along: Along, set: u32) -> Matrix {
-        let Matrix { rows, cols, values } = input;
+    /// How an input of a set of so many rows and columns moves in memory, as bytes; `None` where its numbers are not whole
+    /// bytes.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn circle_of_input(&self, input: usize, size: [usize; 2], bytes: usize, set: u32) -> Option<Circle> {
+        self.circle(way(&self.inputs, input), size, bytes, set)
+    }
+
+    /// The same of an output.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn circle_of_output(&self, output: usize, slot: &Slot, bytes: usize, set: u32) -> Option<Circle> {
+        self.circle(way(&self.outputs, output), [slot.rows as usize, slot.cols as usize], bytes, set)
+    }
+
+    #[cfg(feature = "cuda")]
+    fn circle(&self, along: Along, [rows, cols]: [usize; 2], bytes: usize, set: u32) -> Option<Circle> {
+        if along == Along::Nothing {
+            return Some(Circle::still(bytes));
+        }
+        let width = bytes / (rows * cols).max(1);
+        (width * rows * cols == bytes).then(|| match along {
+            Along::Columns => Circle { lines: rows, bytes: cols * width, by: self.by(cols, set) * width },
+            _ => Circle { lines: 1, bytes, by: self.by(rows, set) * cols * width },
+        })
+    }
+
+    /// Which way an input of so many rows and columns moves, and by how many of them.
+    pub(crate) fn of_input(&self, input: usize, [rows, cols]: [usize; 2], set: u32) -> (Along, usize) {
+        let along = way(&self.inputs, input);
         let by = match along {
-            Along::Rows => self.by(*rows, set),
-            Along::Columns => self.by(*cols, set),
+            Along::Rows => self.by(rows, set),
+            Along::Columns => self.by(cols, set),
             Along::Nothing => 0,
         };
+        (along, by)
+    }
+
+    fn moved(&self, input: &Matrix, (along, by): (Along, usize)) -> Matrix {
+        let Matrix { rows, cols, values } = input;
         if by == 0 {
             return input.clone();
         }
         if along == Along::Rows {
             return input.moved_on(by);
         }
-        let mut values = values.to_vec();
-        values.chunks_mut(*cols).for_each(|row| row.rotate_right(by));
+        let values = moved_on(values, *cols, by);
         Matrix { rows: *rows, cols: *cols, values: values.into() }
     }
 

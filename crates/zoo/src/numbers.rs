@@ -28,6 +28,11 @@ fn bytes_by<const WIDTH: usize>(values: &[f32], bytes_of: impl Fn(f32) -> [u8; W
     bytes
 }
 
+/// What becomes of each number.
+pub fn each<T: Send>(values: &[f32], of: impl Fn(f32) -> T + Sync) -> Vec<T> {
+    values.par_iter().with_min_len(SHARE).map(|&value| of(value)).collect()
+}
+
 /// The bytes of words.
 #[cfg(feature = "cuda")]
 pub fn of_words(words: &[u32]) -> Vec<u8> {

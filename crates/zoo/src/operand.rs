@@ -2,11 +2,13 @@
 
 use crate::drawn::drawn;
 use crate::{Matrix, gains, loud_rows};
-use calorimeter_recipes::Codes;
-use calorimeter_recipes::Element;
+use calorimeter_recipes::{Codes, Dtype, Element};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
+
+/// Numbers of a row that a thread rounds at a time.
+const PIECE: usize = 1 << 14;
 
 /// An input of an operator, as a matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -118,6 +120,7 @@ impl Operand {
         }
     }
 
+    /// What its element type holds of these numbers, with means and quiet rows where they belong.
     fn filled_with(&self, mut values: Vec<f32>) -> Matrix {
         let (element, cols) = (self.element, self.cols as usize);
         let step = match self.fill {
@@ -131,10 +134,13 @@ impl Operand {
             let rows = values.par_chunks_mut(cols.max(1)).enumerate().filter(quiet);
             rows.for_each(|(_, values)| values.iter_mut().for_each(|value| *value *= loud_rows::QUIET));
         }
-        if !matches!(self.fill, Fill::Below(_)) {
+        let are_held = step == 0.0 && element == Element::Float(Dtype::F32);
+        if !are_held && !matches!(self.fill, Fill::Below(_)) {
             values.par_chunks_mut(cols.max(1)).enumerate().for_each(|(row, values)| {
                 let mean = step * ((row % 9) as f32 - 4.0);
-                values.iter_mut().for_each(|value| *value = element.decode(element.encode(*value + mean)));
+                let held = |value: &mut f32| *value = element.decode(element.encode(*value + mean));
+                // Threads share long rows.
+                values.par_chunks_mut(PIECE).for_each(|values| values.iter_mut().for_each(held));
             });
         }
         Matrix { rows: self.rows as usize, cols, values: values.into() }

@@ -64,11 +64,11 @@ impl OperatorProblem {
         Ok(())
     }
 
-    /// An estimate of the device memory that running it takes: two outputs overlap.
+    /// An estimate of the device memory that running it takes: two outputs overlap, and the first is kept beside them.
     pub fn memory(&self) -> u64 {
         let read: u64 = self.operator.inputs(&self.spec).iter().map(Operand::bytes).sum();
         let written: u64 = self.operator.outputs(&self.spec).iter().map(Slot::bytes).sum();
-        read + 2 * written + self.operator.intermediate(&self.spec)
+        read + 3 * written + self.operator.intermediate(&self.spec)
     }
 
     /// What a correct implementation computes, for each output.

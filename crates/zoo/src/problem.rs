@@ -3,7 +3,10 @@
 use crate::drawn::drawn;
 use crate::gains::{self, GATE};
 use crate::gate::{self, Bias, Judged, Mismatch, Tolerance};
-use crate::{ExactLinear, Layout, Matrix, Model, Output, Reference, Tensors, ZooError};
+use crate::matrix::moved_on;
+use crate::{Along, ExactLinear, Layout, Matrix, Model, Output, Reference, Tensors, ZooError};
+#[cfg(feature = "cuda")]
+use calorimeter_kernels::native::Circle;
 use calorimeter_recipes::{Dtype, FloatType, Treatment, Weight};
 use calorimeter_shapes::Shape;
 use rand::RngExt;
@@ -47,8 +50,8 @@ impl Problem {
     /// An estimate of the device memory that running it takes.
     pub fn memory(&self, treatment: &Treatment) -> u64 {
         let Layout { input, output, linears, intermediate } = self.layout();
-        // Two outputs overlap; a stored weight is read in parts.
-        let elements = input.0 * input.1 + 2 * output.0 * output.1 + intermediate;
+        // Two outputs overlap, and the first is kept beside them; a stored weight is read in parts.
+        let elements = input.0 * input.1 + 3 * output.0 * output.1 + intermediate;
         let unpacked = linears.iter().map(|&(n, k)| treatment.unpacked_bytes(n as usize, k as usize)).max();
         // A quantised input exists in codes and in f32, and so does the product before its scales. Kernels of codes fill up
         // few rows to 32, and short ones to 32 and to 16.
@@ -90,12 +93,29 @@ impl Problem {
 
     /// An output of a buffer set, as it would be on the first.
     pub fn as_of_first_set(&self, mut output: Output, set: u32) -> Output {
-        let moved = self.moved(set, output.rows) * output.cols;
+        let (moved, all) = (self.moved(set, output.rows) * output.cols, output.values.len());
         // One of another size is refused by the gate.
-        if moved <= output.values.len() {
-            output.values.rotate_left(moved);
+        if moved > 0 && moved <= all {
+            output.values = moved_on(&output.values, all, all - moved);
         }
         output
+    }
+
+    /// Whether an output of a buffer set is that of the first, moved on.
+    pub fn is_moved_on(&self, output: &Output, first: &Output, set: u32) -> bool {
+        let (moved, all) = (self.moved(set, output.rows) * output.cols, output.values.len());
+        moved <= all && output.is_moved_on(first, all, moved)
+    }
+
+    /// Which way an input or output of so many rows moves to a buffer set, and by how many of them.
+    pub(crate) fn way(&self, set: u32, rows: usize) -> (Along, usize) {
+        (Along::Rows, self.moved(set, rows))
+    }
+
+    /// The same in memory.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn circle(&self, set: u32, rows: usize, bytes: usize) -> Circle {
+        Circle { lines: 1, bytes, by: self.moved(set, rows) * (bytes / rows.max(1)) }
     }
 
     /// Rows by which the tensors of a buffer set are moved on.

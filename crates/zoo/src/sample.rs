@@ -37,7 +37,7 @@ impl Sample {
     pub fn of(rows: u64, cols: u64, depth: u64) -> Self {
         let elements = (BUDGET / depth.max(1)).max(LEAST * LEAST);
         if rows * cols <= elements {
-            return Self { rows: (0..rows as usize).collect(), cols: (0..cols as usize).collect() };
+            return Self { rows: spread(rows, rows), cols: spread(cols, cols) };
         }
         let side = (elements as f64).sqrt() as u64;
         let some_rows = rows.min(side.max(elements / cols));
@@ -78,9 +78,17 @@ impl Sample {
         })
     }
 
-    /// What `of` says of each sampled row and column.
+    /// What `of` says of each sampled row and column; threads share rows, and parts of long ones.
     pub fn by_elements(&self, of: impl Fn(usize, usize) -> f64 + Sync) -> Vec<f64> {
-        self.by_rows(|row| self.cols.iter().map(|&col| of(row, col)).collect())
+        const PIECE: usize = 1 << 16;
+        let mut values = vec![0.0; self.len()];
+        let rows = values.par_chunks_mut(self.cols.len().max(1)).zip(&self.rows);
+        rows.for_each(|(values, &row)| {
+            let pieces = values.par_chunks_mut(PIECE).zip(self.cols.par_chunks(PIECE));
+            let each = |(value, &col): (&mut f64, &usize)| *value = of(row, col);
+            pieces.for_each(|(values, cols)| values.iter_mut().zip(cols).for_each(each));
+        });
+        values
     }
 
     /// The row and column of the sample's `i`-th element.
@@ -92,7 +100,7 @@ impl Sample {
 /// `count` indices below `size`, the first and last among them, jittered so that no period of a kernel's tiles hides.
 pub(crate) fn spread(size: u64, count: u64) -> Vec<usize> {
     if count >= size {
-        return (0..size as usize).collect();
+        return (0..size as usize).into_par_iter().collect();
     }
     let step = (size - 1) as f64 / (count - 1).max(1) as f64;
     let jitter = |i: u64| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as f64 / f64::from(1 << 24);
@@ -101,7 +109,7 @@ pub(crate) fn spread(size: u64, count: u64) -> Vec<usize> {
         i if i == count - 1 => size as usize - 1,
         i => ((i as f64 + jitter(i) - 0.5) * step).max(0.0) as usize,
     };
-    let mut indices: Vec<usize> = (0..count).map(at).collect();
+    let mut indices: Vec<usize> = (0..count).into_par_iter().map(at).collect();
     indices.dedup();
     indices
 }

@@ -293,6 +293,18 @@ impl Task {
         }
     }
 
+    /// Whether outputs of a buffer set are those of the first, as they move with its inputs.
+    pub fn are_moved_on(&self, outputs: &[Output], first: &[Output], set: u32) -> bool {
+        match (self, outputs, first) {
+            (Self::Model(problem), [output], [first]) => problem.is_moved_on(output, first, set),
+            (Self::Model(_), ..) => false,
+            (Self::Operator(OperatorProblem { operator, spec, .. }), ..) => {
+                operator.moves(spec).are_moved_on(outputs, first, set)
+            }
+            (Self::Foreign(_), ..) => outputs == first,
+        }
+    }
+
     /// What a correct implementation computes, for each output.
     pub fn references(&self, inputs: &Inputs, treatment: &Treatment) -> Result<Vec<Reference>, ZooError> {
         match (&*self.under(treatment), inputs) {

@@ -1,9 +1,10 @@
 //! A tensor of any number type on a burn backend.
 
-use crate::{Matrix, Output, ZooError};
+use crate::numbers::{each, numbers};
+use crate::{Along, Matrix, Output, ZooError};
 use burn::tensor::{DType, Int, Tensor, TensorData, backend::Backend};
-use calorimeter_recipes::FloatType;
-use calorimeter_recipes::{Codes, Element};
+use calorimeter_recipes::{Codes, Dtype, Element, FloatType};
+use half::{bf16, f16};
 
 /// What passes read and write: a matrix of floats, or one of whole numbers, which may be codes of a smaller float type.
 #[derive(Debug, Clone)]
@@ -35,20 +36,36 @@ impl<B: Backend> Value<B> {
             let name = B::name(device);
             return Err(ZooError::Unsupported(format!("{element} is not available on {name}")));
         }
+        let data = match element {
+            Element::Float(Dtype::F32) => TensorData::new(each(&matrix.values, |value| value), size),
+            Element::Float(Dtype::Bf16) => TensorData::new(each(&matrix.values, bf16::from_f32), size),
+            Element::Float(Dtype::F16) => TensorData::new(each(&matrix.values, f16::from_f32), size),
+            Element::Signed(32) => TensorData::new(each(&matrix.values, |value| value as i32), size),
+            element => TensorData::new(each(&matrix.values, |value| element.encode(value) as u8), size),
+        };
         Ok(match element {
-            Element::Float(_) => {
-                let data = TensorData::new(matrix.values.to_vec(), size);
-                Self::Float(Tensor::from_data(data, (device, dtype)))
-            }
-            Element::Signed(32) => {
-                let values: Vec<i32> = matrix.values.iter().map(|&value| value as i32).collect();
-                Self::Codes(Tensor::from_data(TensorData::new(values, size), (device, dtype)))
-            }
-            element => {
-                let codes: Vec<u8> = matrix.values.iter().map(|&value| element.encode(value) as u8).collect();
-                Self::Codes(Tensor::from_data(TensorData::new(codes, size), (device, dtype)))
-            }
+            Element::Float(_) => Self::Float(Tensor::from_data(data, (device, dtype))),
+            _ => Self::Codes(Tensor::from_data(data, (device, dtype))),
         })
+    }
+
+    /// The same floats with rows or columns moved on by so many, in memory of its own; the last come first. `None` of
+    /// what is left to the host: codes, and a single number.
+    pub(crate) fn moved_on(&self, along: Along, by: usize) -> Option<Self> {
+        let Self::Float(tensor) = self else { return None };
+        let [rows, cols] = tensor.dims();
+        let by_columns = if by == 0 { rows == 1 } else { along == Along::Columns };
+        let (dim, size) = if by_columns { (1, cols) } else { (0, rows) };
+        if size < 2 {
+            return None;
+        }
+        // What does not move is cut in two as well, or it would be the same memory.
+        let cut = if by == 0 { size / 2 } else { size - by };
+        let mut parts = vec![tensor.clone().slice_dim(dim, cut..size), tensor.clone().slice_dim(dim, 0..cut)];
+        if by == 0 {
+            parts.reverse();
+        }
+        Some(Self::Float(Tensor::cat(parts, dim)))
     }
 
     /// How burn stores it.
@@ -77,22 +94,29 @@ impl<B: Backend> Value<B> {
 
     /// Reads it back as numbers.
     pub fn download(self, element: Element) -> Result<Output, ZooError> {
-        let failed = |error: String| ZooError::Device(error);
-        match self {
-            Self::Float(tensor) => {
-                let [rows, cols] = tensor.dims();
-                let data = tensor.try_into_data().map_err(|error| failed(format!("{error:?}")))?;
-                let values = data.convert::<f32>().to_vec().map_err(|error| failed(format!("{error:?}")))?;
-                Ok(Output { rows, cols, values })
+        let (data, [rows, cols]) = match self {
+            Self::Float(tensor) => (tensor.clone().try_into_data(), tensor.dims()),
+            Self::Codes(tensor) => (tensor.clone().try_into_data(), tensor.dims()),
+        };
+        let data = data.map_err(|error| ZooError::Device(format!("{error:?}")))?;
+        let values = match (data.dtype, element) {
+            (DType::F32, Element::Float(_)) => numbers(&data.bytes, Element::Float(Dtype::F32)),
+            (DType::BF16, Element::Float(_)) => numbers(&data.bytes, Element::Float(Dtype::Bf16)),
+            (DType::F16, Element::Float(_)) => numbers(&data.bytes, Element::Float(Dtype::F16)),
+            (DType::I32, Element::Signed(32)) => numbers(&data.bytes, element),
+            (DType::U8, element) if element.bits() == 8 => numbers(&data.bytes, element),
+            (_, Element::Float(_)) => {
+                let floats = data.convert::<f32>().to_vec::<f32>();
+                floats.map_err(|error| ZooError::Device(format!("{error:?}")))?
             }
-            Self::Codes(tensor) => {
-                let [rows, cols] = tensor.dims();
-                let data = tensor.try_into_data().map_err(|error| failed(format!("{error:?}")))?;
-                let codes: Vec<i64> = data.convert::<i64>().to_vec().map_err(|error| failed(format!("{error:?}")))?;
-                let values = codes.into_iter().map(|code| element.decode(code as u32)).collect();
-                Ok(Output { rows, cols, values })
+            // Codes that the backend keeps in wider numbers.
+            _ => {
+                let codes = data.convert::<i64>().to_vec::<i64>();
+                let codes = codes.map_err(|error| ZooError::Device(format!("{error:?}")))?;
+                codes.into_iter().map(|code| element.decode(code as u32)).collect()
             }
-        }
+        };
+        Ok(Output { rows, cols, values })
     }
 
     /// Memory of its size that holds no number: freed just before a pass, it is what the pool hands out for the output.

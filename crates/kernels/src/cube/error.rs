@@ -30,4 +30,10 @@ pub enum CubeError {
         /// Bytes that it has.
         has: u64,
     },
+    /// What was to be read could not be.
+    #[error("the device does not answer: {why}")]
+    Device {
+        /// What the runtime says.
+        why: String,
+    },
 }

@@ -10,6 +10,8 @@
 
 mod across;
 mod activation;
+#[allow(unsafe_code, reason = "launching unchecked kernels")]
+mod circle;
 mod cut;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod elementwise;
@@ -26,6 +28,7 @@ mod rms_norm;
 mod softmax;
 
 pub use activation::SmoothActivation;
+pub use circle::is_moved_on;
 pub use elementwise::{activate, add, swiglu};
 pub use error::CubeError;
 pub use layer_norm::{LayerNorm, Residual, layer_norm};

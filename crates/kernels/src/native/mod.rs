@@ -10,6 +10,7 @@ mod attention;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod boxes;
 mod buffer;
+mod circle;
 mod column_sums;
 mod cross_entropy;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
@@ -80,6 +81,7 @@ pub use activation::Activation;
 pub use affine_layer_norm::{AffineLayerNorm, NormForm};
 pub use attention::{Attention, AttentionForm};
 pub use buffer::Buffer;
+pub use circle::Circle;
 pub use cross_entropy::CrossEntropy;
 pub use driver::probe;
 pub use dynamic_linear::DynamicLinear;

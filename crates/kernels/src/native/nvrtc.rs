@@ -52,6 +52,7 @@ pub(super) enum Source {
     LargestOfLines,
     CodesOfLines,
     Optimiser,
+    Circle,
 }
 
 impl Source {
@@ -93,6 +94,7 @@ impl Source {
             Self::LargestOfLines => "largest_of_lines.cu",
             Self::CodesOfLines => "codes_of_lines.cu",
             Self::Optimiser => "optimiser.cu",
+            Self::Circle => "circle.cu",
         }
     }
 
@@ -134,6 +136,7 @@ impl Source {
             Self::LargestOfLines => include_str!("cuda/largest_of_lines.cu"),
             Self::CodesOfLines => include_str!("cuda/codes_of_lines.cu"),
             Self::Optimiser => include_str!("cuda/optimiser.cu"),
+            Self::Circle => include_str!("cuda/circle.cu"),
         }
     }
 }

@@ -57,6 +57,7 @@ fn are_right<R: Runtime>(client: &ComputeClient<R>, kinds: &[Dtype]) {
             steps_are_right(client, Matrix { rows, cols, kind });
         }
     }
+    what_moved_on_is_told_from_what_did_not(client);
     operands_that_do_not_fit_are_refused(client);
 }
 
@@ -253,4 +254,26 @@ fn operands_that_do_not_fit_are_refused<R: Runtime>(client: &ComputeClient<R>) {
     assert_eq!(cube::add(client, huge, &large, &large, &large), Err(CubeError::TooLarge { rows, cols }));
     let empty = Matrix { rows: 0, ..size };
     assert_eq!(cube::softmax(client, empty, &small, &small), Ok(()));
+}
+
+fn what_moved_on_is_told_from_what_did_not<R: Runtime>(client: &ComputeClient<R>) {
+    for lines in [1, 3, 300] {
+        for (line, by) in [(4, 0), (4096, 4), (20000, 16384), (40008, 8), (4098, 2), (5001, 5000)] {
+            let content: Vec<u8> = (0..lines * line).map(|at| (at * 7919 % 251) as u8).collect();
+            let mut moved = content.clone();
+            moved.chunks_mut(line).for_each(|line| line.rotate_right(by));
+            let told = |y: &[u8]| {
+                let (x, y) = (client.create_from_slice(&content), client.create_from_slice(y));
+                cube::is_moved_on(client, &x, &y, content.len(), line, by).unwrap()
+            };
+            // Not every adapter stores numbers of 16 and of 8 bits.
+            let right = told(&moved);
+            assert!(right == Some(true) || (line % 4 != 0 && right.is_none()), "{lines} {line} {by}");
+            for at in [0, by, moved.len() / 2, moved.len() - 1] {
+                let mut wrong = moved.clone();
+                wrong[at] ^= 0x80;
+                assert_eq!(told(&wrong), right.map(|_| false), "{lines} {line} {by} at {at}");
+            }
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! NVIDIA GPUs, through CubeCL.
 
 use super::driver::{Ask, Driver};
-use super::{BurnBackend, Machines, pools};
+use super::{BurnBackend, Machines, burn_backend, pools};
 use crate::{Device, Value, ZooError};
+use burn::tensor::{Tensor, TensorPrimitive};
 use burn_cuda::{Cuda, CudaDevice};
 use calorimeter_kernels::native::Machine;
 use cubecl::client::ComputeClient;
@@ -13,14 +14,20 @@ pub type Eager = super::CubeOf<Runtime>;
 pub type Fused = Cuda<f32, i32>;
 
 impl BurnBackend for Eager {
+    const COMPARES: bool = true;
     const TF32: bool = true;
 
     fn handle(device: Device) -> Result<CudaDevice, ZooError> {
         Ok(CudaDevice::new(usize::from(index(device)?)))
     }
+
+    fn is_moved_on(value: &Value<Self>, first: &Value<Self>, line: usize, by: usize) -> Result<Option<bool>, ZooError> {
+        burn_backend::is_moved_on([value.clone(), first.clone()], line, by)
+    }
 }
 
 impl BurnBackend for Fused {
+    const COMPARES: bool = true;
     const TF32: bool = true;
 
     fn handle(device: Device) -> Result<CudaDevice, ZooError> {
@@ -32,6 +39,25 @@ impl BurnBackend for Fused {
             Value::Float(tensor) => tensor.into_primitive().tensor().client.sync(|| ()),
             Value::Codes(tensor) => tensor.into_primitive().client.sync(|| ()),
         };
+    }
+
+    fn is_moved_on(value: &Value<Self>, first: &Value<Self>, line: usize, by: usize) -> Result<Option<bool>, ZooError> {
+        burn_backend::is_moved_on([value, first].map(resolved), line, by)
+    }
+}
+
+/// A value as it lies on the device.
+fn resolved(value: &Value<Fused>) -> Value<Eager> {
+    match value.clone() {
+        Value::Float(tensor) => {
+            let tensor = tensor.into_primitive().tensor();
+            let tensor = tensor.client.clone().resolve_tensor_float::<Eager>(tensor);
+            Value::Float(Tensor::from_primitive(TensorPrimitive::Float(tensor)))
+        }
+        Value::Codes(tensor) => {
+            let tensor = tensor.into_primitive();
+            Value::Codes(Tensor::from_primitive(tensor.client.clone().resolve_tensor_int::<Eager>(tensor)))
+        }
     }
 }
 

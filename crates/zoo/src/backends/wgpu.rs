@@ -1,8 +1,9 @@
 //! Vulkan and Metal adapters, through CubeCL on wgpu.
 
 use super::driver::{Ask, Driver};
-use super::{BurnBackend, pools};
+use super::{BurnBackend, burn_backend, pools};
 use crate::{Device, Value, ZooError};
+use burn::tensor::{Tensor, TensorPrimitive};
 use burn_wgpu::Wgpu;
 use cubecl::client::ComputeClient;
 use cubecl::wgpu::WgpuDevice;
@@ -87,15 +88,23 @@ pub fn client(device: Device) -> Result<ComputeClient<Runtime>, ZooError> {
 }
 
 impl BurnBackend for Eager {
+    const COMPARES: bool = true;
+
     fn handle(device: Device) -> Result<WgpuDevice, ZooError> {
         match device {
             Device::Vulkan(index) | Device::Metal(index) => handle(device, index),
             other => Err(ZooError::Unsupported(format!("{other} is no wgpu device"))),
         }
     }
+
+    fn is_moved_on(value: &Value<Self>, first: &Value<Self>, line: usize, by: usize) -> Result<Option<bool>, ZooError> {
+        burn_backend::is_moved_on([value.clone(), first.clone()], line, by)
+    }
 }
 
 impl BurnBackend for Fused {
+    const COMPARES: bool = true;
+
     fn handle(device: Device) -> Result<WgpuDevice, ZooError> {
         Eager::handle(device)
     }
@@ -105,6 +114,25 @@ impl BurnBackend for Fused {
             Value::Float(tensor) => tensor.into_primitive().tensor().client.sync(|| ()),
             Value::Codes(tensor) => tensor.into_primitive().client.sync(|| ()),
         };
+    }
+
+    fn is_moved_on(value: &Value<Self>, first: &Value<Self>, line: usize, by: usize) -> Result<Option<bool>, ZooError> {
+        burn_backend::is_moved_on([value, first].map(resolved), line, by)
+    }
+}
+
+/// A value as it lies on the device.
+fn resolved(value: &Value<Fused>) -> Value<Eager> {
+    match value.clone() {
+        Value::Float(tensor) => {
+            let tensor = tensor.into_primitive().tensor();
+            let tensor = tensor.client.clone().resolve_tensor_float::<Eager>(tensor);
+            Value::Float(Tensor::from_primitive(TensorPrimitive::Float(tensor)))
+        }
+        Value::Codes(tensor) => {
+            let tensor = tensor.into_primitive();
+            Value::Codes(Tensor::from_primitive(tensor.client.clone().resolve_tensor_int::<Eager>(tensor)))
+        }
     }
 }
 

@@ -6,10 +6,16 @@ use rayon::prelude::*;
 /// Rows or columns that are compared with fewer values than this are too few to be told apart by their loudness.
 const FEW: usize = 8;
 
+/// Numbers of a row that are added up together: long rows are shared by threads.
+const TOGETHER_IN_A_ROW: usize = 1 << 16;
+
 /// The mean squares of rows and columns.
 pub struct Loudness {
     rows: Vec<f64>,
+    /// None where there are too few rows: each is as loud as all.
     cols: Vec<f64>,
+    /// How many numbers stand for a row.
+    in_row: usize,
     all: f64,
 }
 
@@ -18,8 +24,17 @@ impl Loudness {
     pub fn of<T: Copy + Into<f64> + Sync>(values: &[T], cols: usize) -> Self {
         let square = |value: &T| -> f64 { (*value).into() * (*value).into() };
         let rows = values.len() / cols.max(1);
-        let of_rows: Vec<f64> =
-            values.par_chunks(cols.max(1)).map(|row| row.iter().map(square).sum::<f64>() / cols as f64).collect();
+        let of_row = |row: &[T]| -> f64 {
+            let sums: Vec<f64> = row.par_chunks(TOGETHER_IN_A_ROW).map(|row| row.iter().map(square).sum()).collect();
+            sums.iter().sum()
+        };
+        let of_rows: Vec<f64> = values.par_chunks(cols.max(1)).map(|row| of_row(row) / cols as f64).collect();
+        let all = of_rows.iter().sum::<f64>() / rows.max(1) as f64;
+        // Where few stand for many, they are no louder than all.
+        let of_rows = if cols < FEW { vec![all; rows] } else { of_rows };
+        if rows < FEW {
+            return Self { rows: of_rows, cols: Vec::new(), in_row: cols, all };
+        }
         let some_rows = values.par_chunks(cols.max(1) * TOGETHER).map(|values| {
             let mut sums = vec![0.0; cols];
             for row in values.chunks(cols) {
@@ -32,24 +47,22 @@ impl Loudness {
         for some in some_rows.collect::<Vec<Vec<f64>>>() {
             of_cols.iter_mut().zip(some).for_each(|(sum, some)| *sum += some / rows as f64);
         }
-        let all = of_rows.iter().sum::<f64>() / rows.max(1) as f64;
-        // Where few stand for many, they are no louder than all.
-        let trusted = |squares: Vec<f64>, count: usize| if count < FEW { vec![all; squares.len()] } else { squares };
-        Self { rows: trusted(of_rows, cols), cols: trusted(of_cols, rows), all }
+        Self { rows: of_rows, cols: of_cols, in_row: cols, all }
     }
 
     /// The same where rows and columns may well be louder than was found.
     pub fn at_most(self) -> Self {
-        let Self { rows, cols, all } = self;
-        let (in_row, in_col) = (cols.len(), rows.len());
+        let Self { rows, cols, in_row, all } = self;
+        let in_col = rows.len();
         let known = |squares: Vec<f64>, count| squares.into_iter().map(|square| known(square, count, all)).collect();
-        Self { rows: known(rows, in_row), cols: known(cols, in_col), all }
+        Self { rows: known(rows, in_row), cols: known(cols, in_col), in_row, all }
     }
 
     /// The root mean square that a value has by its row and its column.
     pub fn at(&self, row: usize, col: usize) -> f64 {
         // Where all is zero, so is everything.
-        (self.rows[row] * self.cols[col] / self.all.max(f64::MIN_POSITIVE)).sqrt()
+        let of_col = self.cols.get(col).copied().unwrap_or(self.all);
+        (self.rows[row] * of_col / self.all.max(f64::MIN_POSITIVE)).sqrt()
     }
 
     /// The root mean square of all.

@@ -5,6 +5,9 @@ use super::projection::TOGETHER;
 use crate::{Output, Reference};
 use rayon::prelude::*;
 
+/// Columns of a long row that are walked through together.
+const PIECE: usize = 1 << 16;
+
 /// What an error at a place is measured in: for the place itself, for the test of bias, and for the norm of all.
 pub struct Units {
     pub element: f64,
@@ -37,43 +40,80 @@ impl Walk {
         units: impl Fn(usize, usize) -> Units + Sync,
     ) -> Self {
         let (rows, cols) = (&reference.sample.rows, &reference.sample.cols);
-        let summed_cols = if rows.len() >= FEW { cols.len() } else { 0 };
-        let empty = || Self { of_cols: vec![Sums::default(); summed_cols], ..Self::default() };
+        if rows.len() < FEW {
+            return Self::over_few(output, reference, element, units);
+        }
+        let empty = || Self { of_cols: vec![Sums::default(); cols.len()], ..Self::default() };
         let parts = rows.par_chunks(TOGETHER).enumerate().map(|(part, rows)| {
             let mut walk = empty();
             for (below, &row) in rows.iter().enumerate() {
                 let at = part * TOGETHER + below;
                 let (got, expected) = (&output.values[row * output.cols..], &reference.values[at * cols.len()..]);
-                walk.row(at, cols, got, expected, element, |col| units(at, col));
+                let sums = walk.along(at * cols.len(), cols, got, expected, element, |place| units(at, place));
+                walk.of_rows.push(sums);
             }
             walk
         });
         let mut all = empty();
-        for part in parts.collect::<Vec<Self>>() {
-            all.first_wrong = all.first_wrong.or(part.first_wrong);
-            all.wrong += part.wrong;
-            all.of_rows.extend(part.of_rows);
-            all.of_cols.iter_mut().zip(part.of_cols).for_each(|(sums, part)| sums.join(part));
-            all.noise += part.noise;
-            all.power += part.power;
+        for mut part in parts.collect::<Vec<Self>>() {
+            all.of_rows.append(&mut part.of_rows);
+            all.join(part);
         }
         all
     }
 
-    fn row(
+    /// The same through a few rows, which may be long: threads share each.
+    fn over_few(
+        output: &Output,
+        reference: &Reference,
+        element: f64,
+        units: impl Fn(usize, usize) -> Units + Sync,
+    ) -> Self {
+        let mut all = Self::default();
+        for (at, &row) in reference.sample.rows.iter().enumerate() {
+            let cols = &reference.sample.cols;
+            let (got, expected) = (&output.values[row * output.cols..], &reference.values[at * cols.len()..]);
+            let parts = cols.par_chunks(PIECE).zip(expected.par_chunks(PIECE)).enumerate();
+            let parts = parts.map(|(part, (cols_of_part, expected))| {
+                let (first, mut walk) = (part * PIECE, Self::default());
+                let units = |place| units(at, first + place);
+                let sums = walk.along(at * cols.len() + first, cols_of_part, got, expected, element, units);
+                (walk, sums)
+            });
+            let mut of_row = Sums::default();
+            for (part, sums) in parts.collect::<Vec<_>>() {
+                all.join(part);
+                of_row.join(sums);
+            }
+            all.of_rows.push(of_row);
+        }
+        all
+    }
+
+    /// Takes in what a later part found, but for its rows.
+    fn join(&mut self, part: Self) {
+        self.first_wrong = self.first_wrong.or(part.first_wrong);
+        self.wrong += part.wrong;
+        self.of_cols.iter_mut().zip(part.of_cols).for_each(|(sums, part)| sums.join(part));
+        self.noise += part.noise;
+        self.power += part.power;
+    }
+
+    /// Along some columns of a row, whose first has this place in the sample; answers what they come to.
+    fn along(
         &mut self,
-        at: usize,
+        first: usize,
         cols: &[usize],
         got: &[f32],
         expected: &[f64],
         element: f64,
         units: impl Fn(usize) -> Units,
-    ) {
+    ) -> Sums {
         let mut sums = Sums::default();
         for (place, &col) in cols.iter().enumerate() {
             let (got, expected, units) = (f64::from(got[col]), expected[place], units(place));
             if (got - expected).abs() > element * expected.abs().max(units.element) {
-                self.first_wrong = self.first_wrong.or(Some(at * cols.len() + place));
+                self.first_wrong = self.first_wrong.or(Some(first + place));
                 self.wrong += 1;
             }
             let even = if units.bias > 0.0 { units.bias } else { 1.0 };
@@ -85,7 +125,7 @@ impl Walk {
             self.noise += ((got - expected) / norm).powi(2);
             self.power += (expected / norm).powi(2);
         }
-        self.of_rows.push(sums);
+        sums
     }
 
     /// The relative error in the Euclidean norm. Where nothing is expected and nothing came, there is none.

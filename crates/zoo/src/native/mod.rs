@@ -7,8 +7,8 @@ pub(crate) mod weight;
 pub(crate) mod workload;
 
 use crate::numbers::{bytes, numbers};
-use crate::{Matrix, Operand, Operation, Output, Slot, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{Buffer, Machine, NativeError};
+use crate::{Matrix, Moves, Operand, Operation, Output, Slot, Spec, Workload, ZooError};
+use calorimeter_kernels::native::{Buffer, Circle, Machine, NativeError};
 use std::sync::Arc;
 
 /// What one pass of an operator enqueues: its plans are made, and its buffers come from a [`Set`].
@@ -66,22 +66,26 @@ impl NativePass {
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
         let (operands, slots) = (operation.inputs(spec), operation.outputs(spec));
-        let encode = |(matrix, operand): (&Matrix, &Operand)| bytes(&matrix.values, operand.element);
-        let first: Vec<Vec<u8>> = inputs.iter().zip(&operands).map(encode).collect();
+        let upload = |(matrix, operand): (&Matrix, &Operand)| machine.upload(&bytes(&matrix.values, operand.element));
         let moves = operation.moves(spec);
-        let set = |set: u32| -> Result<Set, NativeError> {
-            let of_set = moves.inputs_of_set(inputs, set);
-            let upload = |index: usize| match &of_set[index] {
-                stays if Arc::ptr_eq(&stays.values, &inputs[index].values) => machine.upload(&first[index]),
-                moved => machine.upload(&encode((moved, &operands[index]))),
-            };
-            Ok(Set {
-                inputs: (0..inputs.len()).map(upload).collect::<Result<_, _>>()?,
-                between: self.between.iter().map(|&bytes| machine.allocate(bytes)).collect::<Result<_, _>>()?,
-                outputs: slots.iter().map(|slot| machine.allocate(slot.bytes() as usize)).collect::<Result<_, _>>()?,
-            })
+        let with = |inputs: Vec<Buffer>| -> Result<Set, NativeError> {
+            let between = self.between.iter().map(|&bytes| machine.allocate(bytes)).collect::<Result<_, _>>()?;
+            let outputs = slots.iter().map(|slot| machine.allocate(slot.bytes() as usize)).collect::<Result<_, _>>()?;
+            Ok(Set { inputs, between, outputs })
         };
-        let mut sets: Vec<Set> = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
+        let first = with(inputs.iter().zip(&operands).map(upload).collect::<Result<_, _>>()?)?;
+        let moved = |set: u32, index: usize| {
+            let (buffer, Matrix { rows, cols, .. }) = (&first.inputs[index], &inputs[index]);
+            match moves.circle_of_input(index, [*rows, *cols], buffer.len(), set) {
+                Some(circle) => machine.moved_on(buffer, circle),
+                None => upload((&moves.inputs_of_set(inputs, set)[index], &operands[index])),
+            }
+        };
+        let others = 1..sets.max(1);
+        let others =
+            others.map(|set| with((0..inputs.len()).map(|index| moved(set, index)).collect::<Result<_, _>>()?));
+        let others: Vec<Set> = others.collect::<Result<_, _>>()?;
+        let mut sets: Vec<Set> = std::iter::once(first).chain(others).collect();
         for set in &mut sets {
             set.poison(true)?;
             if let Some(before) = &mut self.before {
@@ -89,7 +93,7 @@ impl NativePass {
             }
         }
         let ran = vec![false; sets.len()];
-        Ok(Box::new(NativeOperator { pass: self, machine, sets, ran, next: 0, slots }))
+        Ok(Box::new(NativeOperator { pass: self, machine, sets, ran, next: 0, slots, moves, right: None }))
     }
 }
 
@@ -101,6 +105,9 @@ struct NativeOperator {
     ran: Vec<bool>,
     next: usize,
     slots: Vec<Slot>,
+    moves: Moves,
+    /// Copies of the first outputs that were read.
+    right: Option<Vec<Buffer>>,
 }
 
 impl Set {
@@ -115,6 +122,14 @@ impl Set {
 }
 
 impl NativeOperator {
+    /// One pass on the next set, into poisoned memory; answers which set that was.
+    fn poisoned_pass(&mut self) -> Result<usize, ZooError> {
+        let set = self.next;
+        self.sets[set].poison(self.pass.before.is_none())?;
+        self.launch()?;
+        Ok(set)
+    }
+
     fn read(&self, set: usize) -> Result<Vec<Output>, ZooError> {
         let read = |(buffer, slot): (&Buffer, &Slot)| -> Result<Output, ZooError> {
             let values = numbers(&buffer.download()?, slot.element);
@@ -137,15 +152,40 @@ impl Workload for NativeOperator {
     }
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
-        let set = self.next;
-        self.sets[set].poison(self.pass.before.is_none())?;
-        self.launch()?;
+        let set = self.poisoned_pass()?;
+        if set == 0 && self.right.is_none() {
+            let copies = self.sets[0].outputs.iter().map(|output| kept_copy(&self.machine, output));
+            self.right = copies.collect::<Result<_, _>>()?;
+        }
         self.read(set)
     }
 
     fn kept(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
         let ran = self.ran.get(set as usize).copied().unwrap_or(false);
         ran.then(|| self.read(set as usize)).transpose()
+    }
+
+    fn is_like_first(&mut self, set: u32) -> Result<Option<bool>, ZooError> {
+        let Self { machine, sets, ran, slots, moves, right: Some(right), .. } = self else { return Ok(None) };
+        if !ran.get(set as usize).copied().unwrap_or(false) {
+            return Ok(None);
+        }
+        for (index, (right, output)) in right.iter().zip(&sets[set as usize].outputs).enumerate() {
+            let Some(circle) = moves.circle_of_output(index, &slots[index], output.len(), set) else { return Ok(None) };
+            if !machine.is_moved_on(right, output, circle)? {
+                return Ok(Some(false));
+            }
+        }
+        Ok(Some(true))
+    }
+
+    fn passes_like_first(&mut self) -> Result<Option<bool>, ZooError> {
+        if self.right.is_none() {
+            return Ok(None);
+        }
+        let set = self.poisoned_pass()?;
+        // Where the device cannot tell, the host does: what the pass left is still there.
+        Ok(Some(self.is_like_first(set as u32)?.unwrap_or(false)))
     }
 
     fn next_set(&self) -> u32 {
@@ -158,6 +198,14 @@ impl Workload for NativeOperator {
 
     fn kernel(&self) -> Option<String> {
         Some(self.pass.kernels.join("; then "))
+    }
+}
+
+/// A copy of an output as it is now, if there is room for it.
+fn kept_copy(machine: &Machine, output: &Buffer) -> Result<Option<Buffer>, NativeError> {
+    match machine.moved_on(output, Circle::still(output.len())) {
+        Err(NativeError::OutOfMemory { .. }) => Ok(None),
+        copy => copy.map(Some),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::native_form::{NativeForm, native_form};
 use crate::numbers::{bytes, of_words};
 use calorimeter_kernels::DynamicForm;
 use calorimeter_kernels::native::{
-    Buffer, DynamicLinear, Linear, LinearShape, Machine, NativeError, PackedLinear, PackedWeight, ReadyWeight,
+    Buffer, Circle, DynamicLinear, Linear, LinearShape, Machine, NativeError, PackedLinear, PackedWeight, ReadyWeight,
 };
 use calorimeter_recipes::stored::Stored;
 use calorimeter_recipes::{Element, Prepared, Treatment};
@@ -74,6 +74,22 @@ impl HostWeight {
                 scales: machine.upload(scales)?,
                 zeros: zeros.as_ref().map(|zeros| machine.upload(zeros)).transpose()?,
             }),
+        })
+    }
+}
+
+impl DeviceWeight {
+    /// The same bytes in memory of their own, before a product has made them ready.
+    pub fn copied(&self, machine: &Machine) -> Result<Self, NativeError> {
+        let copied = |buffer: &Buffer| machine.moved_on(buffer, Circle::still(buffer.len()));
+        Ok(match self {
+            Self::Plain(weight) => Self::Plain(copied(weight)?),
+            Self::Packed(PackedWeight { codes, scales, zeros }) => Self::Packed(PackedWeight {
+                codes: copied(codes)?,
+                scales: copied(scales)?,
+                zeros: zeros.as_ref().map(copied).transpose()?,
+            }),
+            Self::Ready(_) => unreachable!("weights are copied before they are made ready"),
         })
     }
 }

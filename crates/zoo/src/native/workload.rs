@@ -1,11 +1,12 @@
 //! A model on a stream and in buffers of its own: its layers' weights are as they are, or packed by a recipe.
 
+use super::kept_copy;
 use super::layer::Layer;
 use super::weight::{DeviceWeight, HostWeight};
 use crate::numbers::{bytes, numbers};
 use crate::{Output, Problem, Tensors, Workload, ZooError};
 use calorimeter_kernels::native::{Buffer, Machine, NativeError};
-use calorimeter_recipes::{Dtype, Element, Treatment};
+use calorimeter_recipes::{Element, Treatment};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,13 +25,15 @@ pub trait ModelPass: Send {
 /// Passes go through the sets in turn.
 struct NativeModelWorkload<P> {
     machine: Arc<Machine>,
-    dtype: Dtype,
+    problem: Problem,
     pass: P,
     sets: Vec<Set>,
     next: usize,
     size: (u64, u64),
     weight_bytes: u64,
     quantising: Option<Duration>,
+    /// A copy of the first output that was read.
+    right: Option<Buffer>,
 }
 
 /// What one pass reads and writes.
@@ -59,25 +62,39 @@ pub fn open<P: ModelPass + 'static>(
     let weight_bytes = weights.iter().map(HostWeight::bytes).sum();
     let weights = weights.into_iter().zip(pass.layers()).map(|(weight, layer)| weight.filled_up(layer.product()));
     let weights: Vec<HostWeight> = weights.collect();
-    let set = |set: u32| -> Result<Set, NativeError> {
-        let input = machine.upload(&bytes(&problem.input_of_set(tensors, set).values, element))?;
-        let ready = |(weight, layer): (&HostWeight, &Layer)| layer.product().ready(weight.upload(&machine)?);
-        let weights = weights.iter().zip(pass.layers()).map(ready).collect::<Result<_, _>>()?;
+    let mut uploaded: Vec<_> = weights.iter().map(|weight| weight.upload(&machine)).collect::<Result<_, _>>()?;
+    let (first, count) = (machine.upload(&bytes(&tensors.input.values, element))?, sets.max(1));
+    let mut set = |set: u32| -> Result<Set, NativeError> {
+        let input = machine.moved_on(&first, problem.circle(set, tensors.input.rows, first.len()))?;
+        let of_set: Vec<DeviceWeight> = match set + 1 == count {
+            true => std::mem::take(&mut uploaded),
+            false => uploaded.iter().map(|weight| weight.copied(&machine)).collect::<Result<_, _>>()?,
+        };
+        let ready = |(weight, layer): (DeviceWeight, &Layer)| layer.product().ready(weight);
+        let weights = of_set.into_iter().zip(pass.layers()).map(ready).collect::<Result<_, _>>()?;
         let mut output = machine.allocate((size.0 * size.1) as usize * problem.dtype.width())?;
         output.fill(POISON)?;
         Ok(Set { input, weights, output, ran: false })
     };
-    let sets: Vec<Set> = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
-    let (dtype, next) = (problem.dtype, 0);
-    Ok(Box::new(NativeModelWorkload { machine, dtype, pass, sets, next, size, weight_bytes, quantising }))
+    let sets: Vec<Set> = (0..count).map(&mut set).collect::<Result<_, _>>()?;
+    let (problem, right) = (*problem, None);
+    Ok(Box::new(NativeModelWorkload { machine, problem, pass, sets, next: 0, size, weight_bytes, quantising, right }))
 }
 
 /// All ones is a NaN in every float type.
 const POISON: u8 = 0xFF;
 
 impl<P: ModelPass> NativeModelWorkload<P> {
+    /// One pass on the next set, into poisoned memory; answers which set that was.
+    fn poisoned_pass(&mut self) -> Result<usize, ZooError> {
+        let set = self.next;
+        self.sets[set].output.fill(POISON)?;
+        self.launch()?;
+        Ok(set)
+    }
+
     fn read(&self, set: usize) -> Result<Vec<Output>, ZooError> {
-        let values = numbers(&self.sets[set].output.download()?, Element::Float(self.dtype));
+        let values = numbers(&self.sets[set].output.download()?, Element::Float(self.problem.dtype));
         Ok(vec![Output { rows: self.size.0 as usize, cols: self.size.1 as usize, values }])
     }
 }
@@ -96,15 +113,32 @@ impl<P: ModelPass> Workload for NativeModelWorkload<P> {
     }
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
-        let set = self.next;
-        self.sets[set].output.fill(POISON)?;
-        self.launch()?;
+        let set = self.poisoned_pass()?;
+        if set == 0 && self.right.is_none() {
+            self.right = kept_copy(&self.machine, &self.sets[0].output)?;
+        }
         self.read(set)
     }
 
     fn kept(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
         let ran = self.sets.get(set as usize).is_some_and(|set| set.ran);
         ran.then(|| self.read(set as usize)).transpose()
+    }
+
+    fn is_like_first(&mut self, set: u32) -> Result<Option<bool>, ZooError> {
+        let (Some(right), Some(Set { output, ran: true, .. })) = (&self.right, self.sets.get(set as usize)) else {
+            return Ok(None);
+        };
+        let circle = self.problem.circle(set, self.size.0 as usize, output.len());
+        Ok(Some(self.machine.is_moved_on(right, output, circle)?))
+    }
+
+    fn passes_like_first(&mut self) -> Result<Option<bool>, ZooError> {
+        if self.right.is_none() {
+            return Ok(None);
+        }
+        let set = self.poisoned_pass()?;
+        self.is_like_first(set as u32)
     }
 
     fn next_set(&self) -> u32 {

@@ -108,7 +108,7 @@ pub fn is_model(operator: &Operator) -> bool {
 }
 
 fn check(device: Device, implementations: &[Implementation], operators: &[Operator], sizes: Sizes) {
-    let (mut machines, mut wrong) = (Machines::default(), Vec::new());
+    let (mut machines, mut wrong, mut alike) = (Machines::default(), Vec::new(), 0);
     for &operator in operators {
         let (mut passed, mut refused) = (0, 0);
         for axes in points(operator, sizes) {
@@ -144,10 +144,22 @@ fn check(device: Device, implementations: &[Implementation], operators: &[Operat
                         Err(error) => panic!("{what}: {error}"),
                     };
                     let references = problem.references(inputs);
+                    let mut right = Vec::new();
                     for _ in 0..setup.sets {
                         let set = workload.next_set();
-                        let outputs = workload.outputs().unwrap_or_else(|error| panic!("{what}: {error}"));
+                        // The first outputs are read, and where the device can, it compares those of the next set with them.
+                        let told = workload.passes_like_first().unwrap_or_else(|error| panic!("{what}: {error}"));
+                        let outputs = match told {
+                            Some(_) => workload.kept(set).map(Option::unwrap_or_default),
+                            None => workload.outputs(),
+                        };
+                        let outputs = outputs.unwrap_or_else(|error| panic!("{what}: {error}"));
+                        if told == Some(true) {
+                            assert!(task.are_moved_on(&outputs, &right, set), "{what}");
+                            alike += 1;
+                        }
                         let outputs = task.as_of_first_set(outputs, set);
+                        right.clone_from(&outputs);
                         let judged = problem.judge(&outputs, &references, workload.may_use_tf32());
                         wrong.extend(judged.err().map(|mismatch| format!("{what} set {set}: {mismatch}")));
                     }
@@ -159,6 +171,7 @@ fn check(device: Device, implementations: &[Implementation], operators: &[Operat
         let may = passed > 0 || (refused > 0 && device != Device::Cpu);
         assert!(may, "{operator} ran in no case on {device}");
     }
+    assert!(alike > 0 || device == Device::Cpu, "{device} found no set like the first");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

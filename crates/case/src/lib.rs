@@ -17,6 +17,7 @@ pub mod record;
 mod regime;
 mod registry;
 mod text_file;
+mod tuning_level;
 mod verdict;
 mod written;
 
@@ -37,6 +38,7 @@ pub use record::{Record, Status};
 pub use regime::{Clock, Regime, buffer_sets, sets_needed};
 pub use registry::{NameTaken, Registry};
 pub use text_file::{read_text, too_long};
+pub use tuning_level::TuningLevel;
 pub use verdict::Verdict;
 
 /// What the macros of this crate expand to.

@@ -2,6 +2,7 @@
 
 use super::column::{Column, Field, Read, joined};
 use super::number::no_number;
+use crate::TuningLevel;
 use serde::{Deserialize, Serialize};
 
 /// What ran, and which clock saw it.
@@ -25,6 +26,9 @@ pub struct Execution {
     /// What the autotuner decided for the case: the problem and the candidate that was fastest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub autotune: Vec<String>,
+    /// How finely the autotuner told sizes apart, where that was not each by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub autotune_level: Option<TuningLevel>,
     /// The buffer sets that the launches go through in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotation: Option<Rotation>,
@@ -100,6 +104,13 @@ impl Execution {
             unit: "",
             doc: "for each matrix product that CubeCL has tuned: its size, its type, and the candidate that was fastest; for other kernels the same with the numbers of the tuner's key, if they were tuned for this case, now or in an earlier run. A list in the record, joined by `; ` in the column",
             read: Read::Written(|execution| joined(&execution.autotune)),
+        },
+        Column {
+            name: "autotune_level",
+            field: "autotune_level",
+            unit: "",
+            doc: "`quick` where sizes within a factor of 2.5 shared what CubeCL had tuned for the first of them, and `autotune` names that key; empty where each is tuned by itself: see [tuning](config.md#on-the-command-line-alone)",
+            read: Read::Text(|execution| execution.autotune_level.map(TuningLevel::name)),
         },
         Column {
             name: "rotation_sets",

@@ -11,6 +11,7 @@ use crate::print::print;
 use crate::run::RunError;
 use crate::selftest::{self, Check, Lies, MockRig, RealRig};
 use crate::worker::WorkerError;
+use calorimeter_case::TuningLevel;
 use std::fmt::Write;
 
 pub fn doctor(arguments: DoctorArguments) -> Result<Exit, CliError> {
@@ -26,7 +27,7 @@ fn deep(arguments: DoctorArguments) -> Result<Exit, CliError> {
     let found = devices::present(device).map_err(RunError::from)?;
     // Without a folder CubeCL would keep what it tunes in a project around the working directory.
     let tuning = tempfile::tempdir().map_err(WorkerError::Spawn).map_err(RunError::from)?;
-    calorimeter_zoo::backends::configure(Some(tuning.path()), false);
+    calorimeter_zoo::backends::configure(Some(tuning.path()), TuningLevel::Full, false);
     let (name, text) = (found.name.clone(), arguments.format == TextFormat::Text);
     if text {
         print(&format!("{device} ({name})\n"))?;

@@ -15,7 +15,7 @@ use calorimeter_case::record::Speedup;
 pub fn noise(arguments: NoiseArguments) -> Result<Exit, CliError> {
     listen_for_interrupts();
     let NoiseArguments { device, comparisons, filter, lock_clocks, format } = arguments;
-    let keep = Kept { tuning: cache::folder("tuning"), peaks: cache::folder("peaks"), never_tune: false, look: false };
+    let keep = Kept { tuning: cache::folder("tuning"), peaks: cache::folder("peaks"), ..Kept::default() };
     let mut count = 0;
     let mut show = |case: &str, speedup: &Speedup| {
         count += 1;

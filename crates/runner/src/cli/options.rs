@@ -254,8 +254,14 @@ pub struct OverrideArguments {
     /// What times mean.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', help = regimes())]
     pub regimes: Option<Vec<Regime>>,
-    /// Whether to tune kernels, and what becomes of the results
-    #[arg(long, value_enum, default_value = "cached")]
+    /// What becomes of tuned kernels, and how finely sizes are told apart: words joined by commas, as in `fresh,quick`.
+    ///
+    /// cached: tune what no earlier run on this device has tuned, and keep it for later ones (the default).
+    /// fresh: tune everything anew, into the run's own folder.
+    /// off: never tune; a case whose kernels no earlier run has tuned is skipped.
+    /// full: tune each size by itself (the default), 3 to 23 s for a size of a product on a GPU.
+    /// quick: sizes within a factor of 2.5 share what was tuned for the first of them; the records say so.
+    #[arg(long, value_name = "WORD,…", default_value = "cached", verbatim_doc_comment)]
     pub autotune: Autotune,
     /// Write a trace of each case for ui.perfetto.dev, and show the table of its kernels
     #[arg(long)]

@@ -11,6 +11,7 @@ use crate::run::RunError;
 use crate::tell::tell;
 use crate::worker::arm::sensors::Sensors;
 use crate::{Exit, cache, host};
+use calorimeter_case::TuningLevel;
 use calorimeter_sinks::terminal::{four_digits, operations};
 use calorimeter_zoo::Machines;
 use chrono::{DateTime, Local, TimeDelta};
@@ -67,7 +68,7 @@ pub fn peaks(arguments: PeaksArguments) -> Result<Exit, CliError> {
 /// Those of a device, anew: also of the kinds that a run has needed which the device is not known for.
 fn measured(found: &DiscoveredDevice, folder: Option<&Path>) -> Result<Peaks, CliError> {
     let (device, told) = (found.device, found.facts());
-    calorimeter_zoo::backends::configure(cache::folder("tuning").as_deref(), false);
+    calorimeter_zoo::backends::configure(cache::folder("tuning").as_deref(), TuningLevel::Full, false);
     let policy = Sensors::of(device, &told).policy();
     let mut machines = Machines::default();
     let mut probe = Probe { told: &told, policy, device, may_tune: true, machines: &mut machines };

@@ -7,7 +7,7 @@ use super::options::{ColourArguments, ColourChoice, RunArguments, RunFilesArgume
 use crate::Exit;
 use crate::compare::{self, Baseline};
 use crate::dialects::Source;
-use crate::entries::{Autotune, Overrides};
+use crate::entries::{Overrides, TuningResults};
 use crate::print::{print, width};
 use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError};
@@ -205,9 +205,15 @@ fn workers(prepared: &Prepared, place: &Place) -> Launches {
 /// What the run's workers keep, and where: what is tuned afresh stays with the run.
 fn keep(prepared: &Prepared, place: &Place) -> Kept {
     let autotune = prepared.autotune();
-    let tuning = match autotune {
-        Autotune::Fresh => Some(place.dir.join("tuning")),
-        Autotune::Cached | Autotune::Off => crate::cache::folder("tuning"),
+    let tuning = match autotune.results {
+        TuningResults::Fresh => Some(place.dir.join(autotune.folder())),
+        TuningResults::Cached | TuningResults::Off => crate::cache::folder(autotune.folder()),
     };
-    Kept { tuning, peaks: crate::cache::folder("peaks"), never_tune: autotune == Autotune::Off, look: false }
+    Kept {
+        tuning,
+        level: autotune.level,
+        peaks: crate::cache::folder("peaks"),
+        never_tune: autotune.results == TuningResults::Off,
+        look: false,
+    }
 }

@@ -133,7 +133,7 @@ impl CaseChange {
         let control = any.is_baseline() && any.implementation == Implementation::Eager;
         let device = any.device;
         let mut remarks: Vec<String> = differences(before, after);
-        let unlike = stopwatches(before, after);
+        let unlike = stopwatches(before, after).or_else(|| levels(before, after));
         let (seen, then) = (Side::of(before), Side::of(after));
         let (mut finding, mut change) = (ending(seen.as_ref(), then.as_ref()), None);
         if finding == Finding::Unclear {
@@ -192,6 +192,14 @@ fn stopwatches(before: &[&Measured], after: &[&Measured]) -> Option<String> {
     (clocks.len() > 1).then(|| format!("read from different clocks: {}", clocks.join(", then ")))
 }
 
+/// Why times are not of one thing, where one side's kernels were chosen at other sizes.
+fn levels(before: &[&Measured], after: &[&Measured]) -> Option<String> {
+    let mut levels = before.iter().chain(after).map(|record| record.autotune_level.unwrap_or_default());
+    let first = levels.next()?;
+    let other = levels.find(|level| *level != first)?;
+    Some(format!("tuned at different levels: {first}, then {other}"))
+}
+
 /// A share of windows that says something of the time.
 const HELD_BACK: f64 = 0.05;
 
@@ -233,8 +241,8 @@ fn other_accuracy(before: &[&Measured], after: &[&Measured]) -> Option<[Option<f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use calorimeter_case::Case;
     use calorimeter_case::record::{Estimate, Record};
+    use calorimeter_case::{Case, TuningLevel};
 
     fn record() -> Measured {
         let mut record = Record::new(Case::default(), Status::Ok);
@@ -263,6 +271,15 @@ mod tests {
         assert_eq!(change.sqnr_db, Some([Some(40.0), Some(39.0)]));
         after.accuracy = Some(Box::new(Accuracy { rel_l2: Some(0.0), ..Accuracy::default() }));
         assert_eq!(compared(&before, &after).sqnr_db, Some([Some(40.0), None]));
+    }
+
+    #[test]
+    fn kernels_tuned_at_another_level_are_another_thing() {
+        let quick = Measured { autotune_level: Some(TuningLevel::Quick), ..record() };
+        let change = compared(&record(), &quick);
+        assert_eq!(change.finding, Finding::Unlike);
+        assert_eq!(change.remarks, ["tuned at different levels: full, then quick"]);
+        assert_ne!(compared(&quick, &quick).finding, Finding::Unlike);
     }
 
     #[test]

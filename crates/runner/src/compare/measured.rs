@@ -1,7 +1,7 @@
 //! What comparisons need of a record.
 
 use calorimeter_case::record::{Accuracy, Estimate, Record, Status};
-use calorimeter_case::{Case, CaseId, Device, Implementation, Name};
+use calorimeter_case::{Case, CaseId, Device, Implementation, Name, TuningLevel};
 use calorimeter_sinks::RecordPart;
 use serde::Deserialize;
 
@@ -24,6 +24,8 @@ pub struct Measured {
     pub kernel: Option<String>,
     #[serde(default)]
     pub autotune: Vec<String>,
+    #[serde(default)]
+    pub autotune_level: Option<TuningLevel>,
     #[serde(default)]
     pub time_ns: Option<Estimate>,
     #[serde(default)]
@@ -64,6 +66,7 @@ impl From<&Record> for Measured {
             stopwatch: execution.stopwatch.clone(),
             kernel: execution.kernel.clone(),
             autotune: execution.autotune.clone(),
+            autotune_level: execution.autotune_level,
             time_ns: time.time_ns,
             of_processes_ns: time.of_processes_ns.clone(),
             held_back: time.held_back,
@@ -84,6 +87,7 @@ mod tests {
         record.execution.stopwatch = Some("cupti".into());
         record.execution.kernel = Some("gemm".into());
         record.execution.autotune = vec!["first".into()];
+        record.execution.autotune_level = Some(TuningLevel::Quick);
         record.time.time_ns = Some(Estimate { median: 2.0, lo: Some(1.0), hi: None });
         record.time.of_processes_ns = vec![1.0, 3.0];
         record.time.held_back = Some(0.5);

@@ -3,6 +3,7 @@
 //!
 //! Precedence, by field-wise overwrite: built-in, the entry, the command line.
 
+mod autotune;
 mod compile_mode;
 mod entry;
 mod error;
@@ -18,12 +19,13 @@ mod units;
 mod wanted;
 mod word;
 
+pub use autotune::{Autotune, TuningResults};
 pub use compile_mode::CompileMode;
 pub use entry::{Entry, Origin, Size};
 pub use error::ConfigError;
 pub use factor::Factor;
 pub(crate) use most::{MOST_CASES, MOST_ENTRIES, MOST_LAUNCHES, MOST_WINDOWS};
-pub use overrides::{Autotune, Overrides};
+pub use overrides::Overrides;
 pub use programs::Programs;
 pub use resolve::resolve;
 pub use resolved::ResolvedEntry;

@@ -1,6 +1,6 @@
 //! What the command line sets over everything that is asked for.
 
-use super::{Entry, Factor, Shard, Size, Span, Timing, Wanted};
+use super::{Autotune, Entry, Factor, Shard, Size, Span, Timing, Wanted};
 use calorimeter_case::{Implementation, Regime};
 use calorimeter_recipes::{Dtype, Element, Recipe};
 use calorimeter_timing::telemetry::LockedClock;
@@ -42,7 +42,7 @@ pub struct Overrides {
     /// Time single launches of every case. Journals from before it was there are still resumed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub percentiles: bool,
-    /// Whether kernels are tuned, and what becomes of the results.
+    /// Whether kernels are tuned, how finely, and what becomes of the results.
     pub autotune: Autotune,
     /// Refuse to measure on a device that other processes use.
     pub require_idle: bool,
@@ -61,19 +61,6 @@ pub struct Overrides {
     /// The folder of accelerator-microbenchmarks' formats for every entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub export: Option<String>,
-}
-
-/// Whether kernels are tuned, and what becomes of the results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Autotune {
-    /// Tune what no earlier run on this device has tuned, and keep it for later ones
-    #[default]
-    Cached,
-    /// Tune everything anew, into the run's own folder
-    Fresh,
-    /// Never tune: a case whose kernels no earlier run has tuned is skipped
-    Off,
 }
 
 impl Overrides {

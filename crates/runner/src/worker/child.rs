@@ -103,9 +103,9 @@ fn serve() -> std::io::Result<()> {
     let mut at = None;
     for line in std::io::stdin().lock().lines() {
         match serde_json::from_str(&line?)? {
-            Order::Hello { position, kept: Kept { tuning, peaks, never_tune, look } } => {
-                calorimeter_zoo::backends::configure(tuning.as_deref(), look);
-                context.looks = look;
+            Order::Hello { position, kept: Kept { tuning, level, peaks, never_tune, look } } => {
+                calorimeter_zoo::backends::configure(tuning.as_deref(), level, look);
+                (context.level, context.looks) = (level, look);
                 if never_tune {
                     context.silence.forbid_tuning();
                 }

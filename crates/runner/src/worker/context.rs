@@ -4,7 +4,7 @@ use super::arm::sensors::Sensors;
 use super::panics;
 use crate::peaks::Peaks;
 use crate::platforms;
-use calorimeter_case::{Device, Implementation};
+use calorimeter_case::{Device, Implementation, TuningLevel};
 use calorimeter_timing::{Granularity, Silence};
 use calorimeter_zoo::Machines;
 use std::collections::HashMap;
@@ -20,6 +20,8 @@ pub struct Context {
     pub granularities: HashMap<(&'static str, Implementation), Granularity>,
     /// Where tuned kernels are kept.
     pub tuning: Option<PathBuf>,
+    /// How finely the tuner tells sizes apart.
+    pub level: TuningLevel,
     /// Whether nothing is timed here and kernels are looked at.
     pub looks: bool,
     /// Where measured peaks are kept.
@@ -38,6 +40,7 @@ impl Context {
             peaks: None,
             granularities: HashMap::new(),
             tuning,
+            level: TuningLevel::default(),
             looks: false,
             kept_peaks,
             free_memory: None,

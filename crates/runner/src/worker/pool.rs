@@ -8,6 +8,7 @@ use super::remaining::remaining;
 use super::{Executor, WorkerError, tuned};
 use crate::cache::file_name;
 use crate::devices::DiscoveredDevice;
+use crate::entries::Autotune;
 use calorimeter_case::{CaseId, Device, Record, Status};
 use calorimeter_timing::FORBIDDEN;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -147,7 +148,8 @@ impl Executor for Subprocess {
                     return Ok(());
                 }
                 Ending::Poisoned { case, reason } if reason.contains(FORBIDDEN) => {
-                    (Some(case), Status::Skipped, format!("{FORBIDDEN}; run once with --autotune cached"))
+                    let once = Autotune { level: self.kept.level, ..Autotune::default() };
+                    (Some(case), Status::Skipped, format!("{FORBIDDEN}; run once with --autotune {once}"))
                 }
                 Ending::Poisoned { case, reason } => (Some(case), Status::Failed, reason),
                 Ending::TimedOut { case } => (Some(case), Status::Timeout, format!("took longer than {timeout:?}")),

@@ -2,7 +2,7 @@
 
 use super::{Event, SeenKernels};
 use crate::mock::Rule;
-use calorimeter_case::{Case, CaseId};
+use calorimeter_case::{Case, CaseId, TuningLevel};
 use calorimeter_timing::Options;
 use calorimeter_timing::telemetry::LockedClock;
 use calorimeter_zoo::foreign::Foreign;
@@ -49,6 +49,9 @@ pub struct Kept {
     /// Folder of tuned kernels; a worker's own is for its device alone.
     #[serde(default, with = "crate::written_path::option")]
     pub tuning: Option<PathBuf>,
+    /// How finely sizes are told apart.
+    #[serde(default)]
+    pub level: TuningLevel,
     /// Folder of devices' measured peaks.
     #[serde(default, with = "crate::written_path::option")]
     pub peaks: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! Two runs side by side: what `compare` finds, what it refuses, and how it ends.
 
 use crate::scene::{Ended, Scene, TABLES};
+use calorimeter_case::TuningLevel;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -199,6 +200,24 @@ fn times_of_two_clocks_are_not_compared() {
     assert_eq!(unlike[0]["remarks"], serde_json::json!(["read from different clocks: mock, then wall"]));
     let (_, forced) = compared(&scene, "a b.jsonl --force");
     assert!(found(&forced, &["unlike"]).is_empty() && forced.to_string().contains("different clocks"), "{forced}");
+}
+
+#[test]
+fn a_quick_level_of_tuning_is_recorded_and_compared_with_no_other() {
+    let scene = Scene::new();
+    measured(&scene, "a", 1, "{noise: 0.001}");
+    let run = |out: &str, words: &str| scene.run(&format!("run c.yml --out {out} --format jsonl --autotune {words}"));
+    let records = run("b", "quick").ended_with(0).records();
+    assert!(records.iter().all(|record| record.execution.autotune_level == Some(TuningLevel::Quick)), "{records:?}");
+    let (ended, comparison) = compared(&scene, "a b");
+    ended.ended_with(0);
+    let unlike = found(&comparison, &["unlike"]);
+    assert_eq!(unlike.len(), 2);
+    assert_eq!(unlike[0]["remarks"], serde_json::json!(["tuned at different levels: full, then quick"]));
+    let usual = run("c", "cached,full").ended_with(0).records();
+    assert!(usual.iter().all(|record| record.execution.autotune_level.is_none()), "{usual:?}");
+    let refused = run("d", "fresh,cached");
+    assert!(refused.code == Some(2) && refused.stderr.contains("two things at once"), "{refused:?}");
 }
 
 #[test]

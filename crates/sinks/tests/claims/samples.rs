@@ -1,6 +1,6 @@
 //! Records and journals that the claims share.
 
-use calorimeter_case::{Case, Counts, Export, FusionModel, Verdict};
+use calorimeter_case::{Case, Counts, Export, FusionModel, TuningLevel, Verdict};
 use calorimeter_sinks::journal::{Header, Resumed, Summary};
 use calorimeter_sinks::record::{
     Accuracy, Against, Bound, Estimate, Execution, Footprint, FusionState, KernelShare, LaunchTimes, Memory, Outcome,
@@ -92,6 +92,7 @@ pub fn full(id: &str) -> Record {
             tf32: true,
             fusion_state: Some(FusionState::NotFused),
             autotune: vec!["m1024 bf16: tiled".into(), "m512 bf16: plane".into()],
+            autotune_level: Some(TuningLevel::Quick),
             rotation: Some(Rotation { sets: 3, bytes: 1 << 24, cache_bytes: Some(1 << 25) }),
         },
         time: Time {

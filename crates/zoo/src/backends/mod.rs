@@ -21,7 +21,7 @@ pub use burn_backend::CubeOf;
 pub use driver::{Ask, PoolUsage};
 pub use machines::Machines;
 pub use open::{open, open_operator};
-pub use runtime::configure;
+pub use runtime::{configure, tuned_as};
 
 use crate::{Device, DeviceKind, ZooError};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]

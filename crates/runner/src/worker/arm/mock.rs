@@ -27,6 +27,7 @@ fn arm(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, ZooError> 
     scene.listener.touch(id, Stage::Tune);
     let output = workload.output()?;
     let mut record = Record::new(assigned.case.clone(), Status::Ok);
+    record.execution.autotune_level = scene.level(assigned.case.implementation);
     record.execution.stopwatch = assignment.timing.as_ref().map(|_| stopwatch.name().to_owned());
     if output.values[0].is_nan() {
         record.outcome.status = Status::Mismatch;

@@ -25,6 +25,7 @@ use super::protocol::AssignedCase;
 use super::scene::Scene;
 use crate::platforms;
 use calorimeter_case::{Record, Status};
+use calorimeter_zoo::backends::tuned_as;
 use state::{OpenWorkload, Unjudged, refused};
 use tuning::Decisions;
 
@@ -50,9 +51,12 @@ pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Bo
     if !record.is_ok() {
         return Err(Box::new(record));
     }
-    let products = scene.operands.task.products();
-    let decided = decisions.map(|decisions| decisions.after(case, &products, case.implementation));
+    let decided = decisions.map(|decisions| {
+        let products = scene.operands.task.products().into_iter().map(|sides| sides.map(tuned_as));
+        decisions.after(case, &products.collect::<Vec<_>>(), case.implementation)
+    });
     record.execution.autotune = decided.unwrap_or_default();
+    record.execution.autotune_level = scene.level(case.implementation);
     with_clock(assigned, open, record, unjudged, scene)
 }
 

@@ -17,7 +17,7 @@ pub fn peaks(arms: &[Arm], first: &CaseId, scene: &mut Scene<'_>) -> Result<Opti
     let mut kinds: Vec<ProductKind> = arms.iter().flat_map(|arm| arm.kinds.clone()).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let (mut known, kept) = (scene.context.peaks.take(), scene.context.kept_peaks.clone());
+    let (mut known, kept) = (scene.context.peaks.take(), scene.kept_peaks());
     let find = |probe: &mut Probe<'_>| peaks::of(&kinds, &mut known, kept.as_deref(), probe);
     let peaks = guarded(first, || with_probe(scene, find))?;
     scene.context.peaks = known;
@@ -82,7 +82,7 @@ fn over(arm: &Arm, roof: Option<&Roofline>, cache_bytes: u64) -> Vec<Limit> {
 
 /// Probes peaks again that it outdid.
 fn settle(arm: &mut Arm, roof: &Roofline, peaks: &mut Peaks, scene: &mut Scene<'_>) -> Result<(), Poisoned> {
-    let kept = scene.context.kept_peaks.clone();
+    let kept = scene.kept_peaks();
     let settle = |probe: &mut Probe<'_>| peaks::settle(roof, &arm.kinds, peaks, kept.as_deref(), probe);
     let failed = guarded(&arm.record.case.id, || with_probe(scene, settle))?;
     arm.record.outcome.warnings.extend(failed);
@@ -100,7 +100,7 @@ fn look_again(
     let count = |count: Option<u64>| count.unwrap_or(0) as f64;
     let (form, operations) = (peaks::form(&record.case), count(record.case.flops) * *share);
     let (work, stopwatch, bytes): (&mut Job, _, _) = (job, stopwatch.as_mut(), count(record.case.bytes));
-    let kept = scene.context.kept_peaks.clone();
+    let kept = scene.kept_peaks();
     guarded(&record.case.id, || {
         with_probe(scene, |probe| {
             let case = Beside { probe, work, stopwatch, form, operations, bytes, rivals: None };

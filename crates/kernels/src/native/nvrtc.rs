@@ -50,6 +50,8 @@ pub(super) enum Source {
     LargestOfLines,
     CodesOfLines,
     Optimiser,
+    ImageProduct,
+    TransposeMatrices,
 }
 
 impl Source {
@@ -89,6 +91,8 @@ impl Source {
             Self::LargestOfLines => "largest_of_lines.cu",
             Self::CodesOfLines => "codes_of_lines.cu",
             Self::Optimiser => "optimiser.cu",
+            Self::ImageProduct => "image_product.cu",
+            Self::TransposeMatrices => "transpose_matrices.cu",
         }
     }
 
@@ -128,6 +132,8 @@ impl Source {
             Self::LargestOfLines => include_str!("cuda/largest_of_lines.cu"),
             Self::CodesOfLines => include_str!("cuda/codes_of_lines.cu"),
             Self::Optimiser => include_str!("cuda/optimiser.cu"),
+            Self::ImageProduct => include_str!("cuda/image_product.cu"),
+            Self::TransposeMatrices => include_str!("cuda/transpose_matrices.cu"),
         }
     }
 }
@@ -159,7 +165,7 @@ pub(super) fn compile(source: Source, target: ComputeCapability, macros: &[Strin
     Library::Nvrtc.require()?;
     let target = target.target();
     // What belongs to one generation alone is asked for by a letter.
-    let own = if matches!(source, Source::Attention | Source::TiledProduct) { "a" } else { "" };
+    let own = if matches!(source, Source::Attention | Source::TiledProduct | Source::ImageProduct) { "a" } else { "" };
     let mut options = vec![format!("--gpu-architecture={target}{own}"), "--std=c++17".to_string()];
     options.extend(macros.iter().map(|definition| format!("-D{definition}")));
     let failed = |status: NvrtcError, log: String| NativeError::Compile {

@@ -4,6 +4,7 @@
 //! test but the first says that it needs one. Use `-- --nocapture` to see which happened, and the times.
 #![cfg(feature = "cuda")]
 
+mod convolutions;
 mod dynamic;
 mod elementwise;
 mod float8;

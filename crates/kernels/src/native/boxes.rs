@@ -25,7 +25,7 @@ pub(super) struct Boxes {
 /// What a kernel takes of them, by value.
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
-pub(super) struct TensorMap(sys::CUtensorMap);
+pub(super) struct TensorMap(pub(super) sys::CUtensorMap);
 
 // SAFETY: plain words without pointers of the host, which is what the kernel's parameter is.
 unsafe impl DeviceRepr for TensorMap {}

@@ -89,7 +89,7 @@ impl Trial {
 const DRAWN: usize = 1_000_003;
 
 /// Random numbers from an eighth to 2 of either sign, as they are stored; of int8 all codes.
-fn drawn(factors: Factors) -> Vec<u8> {
+pub(super) fn drawn(factors: Factors) -> Vec<u8> {
     // What the exponent has in the highest byte, and which bits of that are free.
     let (exponent, free) = match factors {
         Factors::Whole(Dtype::F32 | Dtype::Bf16) | Factors::Tf32 => (0x3e, 0x81),

@@ -83,6 +83,22 @@ pub enum NativeError {
         /// Name of the status, `CUBLAS_STATUS_…`.
         status: String,
     },
+    /// cuDNN refused a call.
+    #[error("{doing} failed: cuDNN answered {status}")]
+    Cudnn {
+        /// The action, as a noun.
+        doing: &'static str,
+        /// Name of the status, `CUDNN_STATUS_…`.
+        status: String,
+    },
+    /// cuDNN has no plan for a convolution.
+    #[error("cuDNN has no plan for {convolution} within {workspace_bytes} bytes of workspace")]
+    NoPlan {
+        /// What is computed.
+        convolution: String,
+        /// The limit on workspace.
+        workspace_bytes: usize,
+    },
     /// NCCL refused a call.
     #[error("{doing} failed: NCCL answered {status}")]
     Nccl {
@@ -161,6 +177,14 @@ pub enum NativeError {
     HeadWidth {
         /// Numbers of a position in one head.
         width: usize,
+    },
+    /// A convolution without pixels, or one that cannot be copied.
+    #[error("{convolution} is not supported: {why}")]
+    ConvolutionForm {
+        /// What was asked for.
+        convolution: String,
+        /// What is wrong with it.
+        why: &'static str,
     },
     /// Numbers that an operation is not made for.
     #[error("{what} is not made for {kind}")]

@@ -8,6 +8,7 @@ use super::{
     Machine, NativeError,
     boxes::{Boxes, TensorMap},
     driver::{Memory, failed},
+    image_boxes::ImageBoxes,
     nvrtc::Source,
 };
 use crate::Dtype;
@@ -23,6 +24,7 @@ pub(super) struct Kernel {
     launch: LaunchConfig,
     extent: Extent,
     boxes: Vec<Boxes>,
+    image_boxes: Option<ImageBoxes>,
 }
 
 /// What a kernel touches: of each named buffer nothing but the first so many bytes. The two sizes are the numbers from
@@ -69,6 +71,7 @@ impl Kernel {
             },
             extent,
             boxes: Vec::new(),
+            image_boxes: None,
         })
     }
 
@@ -86,6 +89,12 @@ impl Kernel {
     /// With inputs that it copies in boxes.
     pub(super) fn with_boxes(mut self, boxes: Vec<Boxes>) -> Self {
         self.boxes = boxes;
+        self
+    }
+
+    /// With images and filters, its first two inputs, that it copies in boxes.
+    pub(super) fn with_image_boxes(mut self, boxes: ImageBoxes) -> Self {
+        self.image_boxes = Some(boxes);
         self
     }
 
@@ -124,8 +133,11 @@ impl Kernel {
     }
 
     fn launch(&self, addresses: &[u64]) -> Result<(), NativeError> {
-        let maps: Vec<TensorMap> =
+        let mut maps: Vec<TensorMap> =
             self.boxes.iter().map(|boxes| boxes.map(addresses[boxes.input])).collect::<Result<_, _>>()?;
+        if let Some(boxes) = &self.image_boxes {
+            maps.extend(boxes.maps(addresses[0], addresses[1])?);
+        }
         let mut launch = self.stream.launch_builder(&self.function);
         for address in addresses {
             launch.arg(address);

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use cudarc::{cublaslt, cupti, driver, get_lib_name_candidates, nccl, nvrtc};
 
-use super::NativeError;
+use super::{NativeError, cudnn};
 
 /// Whether one of the shared libraries of CUDA can be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub fn libraries() -> Vec<LibraryStatus> {
             LibraryStatus {
                 name: library.file(),
                 purpose: library.purpose(),
-                required: !matches!(library, Library::Cupti | Library::Nccl),
+                required: !matches!(library, Library::Cudnn | Library::Cupti | Library::Nccl),
                 loaded: missing.is_none(),
                 why: missing.map(|error| error.to_string()),
             }
@@ -52,18 +52,20 @@ pub(super) enum Library {
     Driver,
     Nvrtc,
     CublasLt,
+    Cudnn,
     Cupti,
     Nccl,
 }
 
 impl Library {
-    const ALL: [Self; 5] = [Self::Driver, Self::Nvrtc, Self::CublasLt, Self::Cupti, Self::Nccl];
+    const ALL: [Self; 6] = [Self::Driver, Self::Nvrtc, Self::CublasLt, Self::Cudnn, Self::Cupti, Self::Nccl];
 
     fn file(self) -> &'static str {
         match self {
             Self::Driver => "libcuda.so",
             Self::Nvrtc => "libnvrtc.so",
             Self::CublasLt => "libcublasLt.so",
+            Self::Cudnn => "libcudnn.so.9",
             Self::Cupti => "libcupti.so",
             Self::Nccl => "libnccl.so",
         }
@@ -74,6 +76,7 @@ impl Library {
             Self::Driver => "any use of an NVIDIA GPU",
             Self::Nvrtc => "compiling CUDA C++ kernels",
             Self::CublasLt => "matrix products",
+            Self::Cudnn => "convolutions, beside a kernel of our own",
             Self::Cupti => "device times of kernels launched by others",
             Self::Nccl => "exchange between several GPUs",
         }
@@ -84,6 +87,10 @@ impl Library {
             Self::Driver => "install the NVIDIA driver",
             Self::Nvrtc | Self::CublasLt => {
                 "install the CUDA toolkit or add the folder that holds the file to LD_LIBRARY_PATH"
+            }
+            Self::Cudnn => {
+                "install cuDNN 9 and add the folder that holds the file and its parts to LD_LIBRARY_PATH, \
+                 or do without it"
             }
             Self::Cupti => {
                 "install the CUDA toolkit and add its extras/CUPTI/lib64 to LD_LIBRARY_PATH, \
@@ -102,6 +109,7 @@ impl Library {
             Self::Driver => "cuda",
             Self::Nvrtc => "nvrtc",
             Self::CublasLt => "cublasLt",
+            Self::Cudnn => "cudnn",
             Self::Cupti => "cupti",
             Self::Nccl => "nccl",
         }
@@ -118,6 +126,7 @@ impl Library {
                     Self::Driver => driver::sys::is_culib_present(),
                     Self::Nvrtc => nvrtc::sys::is_culib_present(),
                     Self::CublasLt => cublaslt::sys::is_culib_present(),
+                    Self::Cudnn => cudnn::is_present(),
                     Self::Cupti => cupti::sys::is_culib_present(),
                     Self::Nccl => nccl::sys::is_culib_present(),
                 }
@@ -129,7 +138,10 @@ impl Library {
         if self.is_present() {
             return Ok(());
         }
-        let mut tried = get_lib_name_candidates(self.stem());
+        let mut tried = match self {
+            Self::Cudnn => cudnn::NAMES.map(str::to_string).to_vec(),
+            _ => get_lib_name_candidates(self.stem()),
+        };
         // Names in the manner of Windows are tried everywhere, and would only confuse elsewhere.
         tried.retain(|name| cfg!(windows) || !name.contains("64"));
         Err(NativeError::LibraryMissing { file: self.file(), tried: tried.join(", "), advice: self.advice() })

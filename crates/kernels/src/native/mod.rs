@@ -12,12 +12,17 @@ mod boxes;
 mod buffer;
 mod circle;
 mod column_sums;
+mod convolution;
 mod cross_entropy;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
 mod cublaslt;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
 mod cublaslt_handle;
 mod cublaslt_trial;
+#[allow(unsafe_code, reason = "the bindings of cuDNN")]
+mod cudnn;
+#[allow(unsafe_code, reason = "the bindings of cuDNN")]
+mod cudnn_convolution;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod driver;
 mod dynamic_linear;
@@ -32,6 +37,9 @@ mod form;
 mod gpu;
 mod grid_total;
 mod halved_swiglu;
+#[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
+mod image_boxes;
+mod image_product;
 #[allow(unsafe_code, reason = "launching a kernel")]
 mod kernel;
 mod layer_norm;
@@ -75,6 +83,7 @@ mod trained_products;
 #[allow(unsafe_code, reason = "memory that a device copies from and to")]
 mod transfers;
 mod transpose_bytes;
+mod transpose_matrices;
 mod unpack_weight;
 
 pub use activation::Activation;
@@ -82,6 +91,7 @@ pub use affine_layer_norm::{AffineLayerNorm, NormForm};
 pub use attention::{Attention, AttentionForm};
 pub use buffer::Buffer;
 pub use circle::Circle;
+pub use convolution::{Convolution, ConvolutionForm};
 pub use cross_entropy::CrossEntropy;
 pub use driver::probe;
 pub use dynamic_linear::DynamicLinear;
@@ -117,3 +127,4 @@ pub use team::{Collective, Team};
 pub use trained_products::{TrainedForm, TrainedProduct, TrainedProducts};
 pub use transfers::{HostKind, HostMemory, Transfers};
 pub use transpose_bytes::TransposeBytes;
+pub use transpose_matrices::{MatricesForm, TransposeMatrices};

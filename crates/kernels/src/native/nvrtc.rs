@@ -53,6 +53,8 @@ pub(super) enum Source {
     CodesOfLines,
     Optimiser,
     Circle,
+    ImageProduct,
+    TransposeMatrices,
 }
 
 impl Source {
@@ -95,6 +97,8 @@ impl Source {
             Self::CodesOfLines => "codes_of_lines.cu",
             Self::Optimiser => "optimiser.cu",
             Self::Circle => "circle.cu",
+            Self::ImageProduct => "image_product.cu",
+            Self::TransposeMatrices => "transpose_matrices.cu",
         }
     }
 
@@ -137,6 +141,8 @@ impl Source {
             Self::CodesOfLines => include_str!("cuda/codes_of_lines.cu"),
             Self::Optimiser => include_str!("cuda/optimiser.cu"),
             Self::Circle => include_str!("cuda/circle.cu"),
+            Self::ImageProduct => include_str!("cuda/image_product.cu"),
+            Self::TransposeMatrices => include_str!("cuda/transpose_matrices.cu"),
         }
     }
 }
@@ -168,7 +174,7 @@ pub(super) fn compile(source: Source, target: ComputeCapability, macros: &[Strin
     Library::Nvrtc.require()?;
     let target = target.target();
     // What belongs to one generation alone is asked for by a letter.
-    let own = if matches!(source, Source::Attention | Source::TiledProduct) { "a" } else { "" };
+    let own = if matches!(source, Source::Attention | Source::TiledProduct | Source::ImageProduct) { "a" } else { "" };
     let mut options = vec![format!("--gpu-architecture={target}{own}"), "--std=c++17".to_string()];
     options.extend(macros.iter().map(|definition| format!("-D{definition}")));
     let failed = |status: NvrtcError, log: String| NativeError::Compile {

@@ -5,7 +5,7 @@ use calorimeter_kernels::{
     native::{Elementwise, ElementwiseFunction, NativeError, TransposeBytes},
 };
 
-use super::{assert_close, decode, encode, epsilon, extremes, gpu, normal_cdf, poisoned, round, values};
+use super::{assert_close, decode, encode, epsilon, extremes, gpu, micros, normal_cdf, poisoned, round, values};
 
 #[test]
 fn sums_and_copies_are_right_to_the_last_element() {
@@ -124,5 +124,21 @@ fn bytes_are_transposed_at_odd_sizes_and_whole_ones() {
             assert_eq!(found, x[row * columns + column], "{rows}x{columns} at [{row}, {column}]");
         }
         assert!(y[plan.bytes()..].iter().all(|&byte| byte == 0xff), "{rows}x{columns}: wrote past the end");
+    }
+}
+
+/// Prints what functions of elements reach beside a copy, for a person to judge.
+#[test]
+fn times_of_functions() {
+    use ElementwiseFunction::{Copy, Gelu, GeluTanh, Silu};
+    let Some((machine, _turn)) = gpu() else { return };
+    let (kind, length) = (Dtype::Bf16, 16384 * 4096);
+    let few = encode(&values(1 << 16, 1, kind), kind);
+    let x = machine.upload(&few.into_iter().cycle().take(length * kind.width()).collect::<Vec<_>>()).unwrap();
+    let mut y = poisoned(&machine, length * kind.width());
+    for function in [Copy, Gelu, GeluTanh, Silu] {
+        let plan = Elementwise::new(&machine, kind, function, length).unwrap();
+        let micros = micros(&machine, 1, |_| plan.enqueue(&[&x], &mut y).unwrap());
+        println!("{length}: {micros:.1} us: {}", plan.algorithm());
     }
 }

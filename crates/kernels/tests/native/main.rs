@@ -5,6 +5,7 @@
 #![cfg(feature = "cuda")]
 
 mod circle;
+mod convolutions;
 mod dynamic;
 mod elementwise;
 mod float8;

@@ -3,8 +3,8 @@
 use calorimeter_kernels::{
     Dtype,
     native::{
-        AffineLayerNorm, Attention, AttentionForm, HalvedSwiglu, NormForm, RmsForm, RmsNorm, RowsByVector,
-        ShortAttention, Softmax,
+        AffineLayerNorm, Attention, AttentionForm, CrossEntropy, HalvedSwiglu, NormForm, RmsForm, RmsNorm,
+        RowsByVector, ShortAttention, Softmax,
     },
 };
 
@@ -320,4 +320,25 @@ fn softmax_of_rows_is_right_and_what_has_none_is_no_number() {
             }
         }
     }
+}
+
+/// Prints what normalisations and the cross-entropy reach, for a person to judge.
+#[test]
+fn times_of_rows() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let (kind, rows, columns) = (Dtype::Bf16, 16384, 4096);
+    let few = encode(&values(1 << 16, 1, kind), kind);
+    let some = |count: usize| -> Vec<u8> { few.iter().copied().cycle().take(count * kind.width()).collect() };
+    let inputs = [rows * columns, columns, columns].map(|count| machine.upload(&some(count)).unwrap());
+    let mut outputs = [poisoned(&machine, rows * columns * kind.width())];
+    for form in [NormForm::Alone, NormForm::ThenGelu] {
+        let plan = AffineLayerNorm::new(&machine, kind, form, 1e-5, (rows, columns)).unwrap();
+        let micros = micros(&machine, 1, |_| plan.enqueue(&inputs, &mut outputs).unwrap());
+        println!("{rows}x{columns}: {micros:.1} us: {}", plan.algorithm());
+    }
+    let targets = machine.upload(&vec![0; 4 * rows]).unwrap();
+    let mut loss = poisoned(&machine, 4);
+    let mut plan = CrossEntropy::new(&machine, kind, rows, columns).unwrap();
+    let micros = micros(&machine, 1, |_| plan.enqueue(&inputs[0], &targets, &mut loss).unwrap());
+    println!("{rows}x{columns}: {micros:.1} us: {}", plan.algorithm());
 }

@@ -19,12 +19,17 @@ pub struct NativePass {
     between: Vec<usize>,
     /// Fills those buffers of each set once and for all, where passes only read them.
     before: Option<Enqueue>,
+    /// Makes of an output what the operator declares, where passes store it otherwise.
+    read: Option<Rearrange>,
     /// Enqueues the steps.
     enqueue: Enqueue,
 }
 
 /// What is enqueued on a set.
 pub type Enqueue = Box<dyn FnMut(&mut Set) -> Result<(), NativeError> + Send>;
+
+/// What makes another buffer of one.
+pub type Rearrange = Box<dyn Fn(&Buffer) -> Result<Buffer, NativeError> + Send>;
 
 /// The memory of one pass. It stays where it is, so that a graph of the pass can be replayed.
 pub struct Set {
@@ -43,12 +48,17 @@ impl NativePass {
         between: Vec<usize>,
         enqueue: impl FnMut(&mut Set) -> Result<(), NativeError> + Send + 'static,
     ) -> Self {
-        Self { kernels, between, before: None, enqueue: Box::new(enqueue) }
+        Self { kernels, between, before: None, read: None, enqueue: Box::new(enqueue) }
     }
 
     /// The same, whose buffers between steps are filled once and for all on each set, where something does that.
     pub fn filled_before(self, before: Option<Enqueue>) -> Self {
         Self { before, ..self }
+    }
+
+    /// The same, whose outputs are stored in another order than the operator declares.
+    pub fn read_through(self, read: Rearrange) -> Self {
+        Self { read: Some(read), ..self }
     }
 
     /// A pass of a single step.
@@ -132,7 +142,8 @@ impl NativeOperator {
 
     fn read(&self, set: usize) -> Result<Vec<Output>, ZooError> {
         let read = |(buffer, slot): (&Buffer, &Slot)| -> Result<Output, ZooError> {
-            let values = numbers(&buffer.download()?, slot.element);
+            let arranged = self.pass.read.as_ref().map(|read| read(buffer)).transpose()?;
+            let values = numbers(&arranged.as_ref().unwrap_or(buffer).download()?, slot.element);
             Ok(Output { rows: slot.rows as usize, cols: slot.cols as usize, values })
         };
         self.sets[set].outputs.iter().zip(&self.slots).map(read).collect()
@@ -218,6 +229,8 @@ impl From<NativeError> for ZooError {
             | NativeError::OtherGpu { .. }
             | NativeError::HeadWidth { .. }
             | NativeError::NumberType { .. }
+            | NativeError::ConvolutionForm { .. }
+            | NativeError::NoPlan { .. }
             | NativeError::NoAlgorithm { .. } => Self::Unsupported(error.to_string()),
             other => Self::Device(other.to_string()),
         }

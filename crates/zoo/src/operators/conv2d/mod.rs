@@ -1,6 +1,8 @@
 //! A convolution with a ReLU or a batch normalisation behind it. Fused, the normalisation is folded into the weights.
 
 mod burn;
+#[cfg(feature = "cuda")]
+mod native;
 mod reference;
 
 use crate::operation::floats_alone;
@@ -9,6 +11,7 @@ use crate::operators::product::weight;
 use crate::operators::traffic;
 use crate::registry::table::Zoo;
 use crate::{Along, Cost, Fill, FusionModel, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
+use calorimeter_recipes::{Dtype, Element};
 use calorimeter_shapes::Axes;
 
 /// What follows the convolution, whose stride is 1 and whose padding keeps the size.
@@ -52,10 +55,20 @@ impl Conv2d {
     }
 }
 
+impl Conv2d {
+    /// What tensor cores take without rounding.
+    fn natively(&self, spec: &Spec) -> Result<(), String> {
+        match spec.element {
+            Element::Float(Dtype::F16 | Dtype::Bf16) => Ok(()),
+            other => Err(format!("`native` runs {} in f16 and bf16, not in {other}", self.name())),
+        }
+    }
+}
+
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([Conv2d::Relu]).burn();
-    zoo.operators([Conv2d::Bn, Conv2d::BnRelu]).burn().folds();
+    zoo.operators([Conv2d::Relu]).burn().native_where(Conv2d::natively);
+    zoo.operators([Conv2d::Bn, Conv2d::BnRelu]).burn().folds().native_where(Conv2d::natively);
 }
 
 impl Signature for Conv2d {

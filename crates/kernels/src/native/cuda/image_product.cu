@@ -1,0 +1,257 @@
+// Convolution of images on Hopper, channels last: y[pixel, filter] = the sum over the taps of a filter, and the channels, of what
+// lies under them, plus a bias; of that the ReLU where RELU is 1. Filters of SIDE by SIDE taps, every STRIDE pixels, on
+// images with PADDING zeros around them. Channels and filters are stored in eights.
+//
+// It is a product of matrices: a row for each pixel of y, a column for each filter, and a step for 64 CHANNELS of a tap.
+// A cluster of BLOCKS blocks takes as many tiles of 128 pixels by COLUMNS filters at a time, and goes on to those that a
+// grid is further. A thread of a block's first warp group starts the copies of each step into a ring of STAGES: the copy
+// engine gathers the pixels under a tap, zeros beyond the edges, and of the filters each block brings its share to all of the
+// cluster. The other two groups multiply 64 pixels each; while they write, the next tile's steps are brought.
+// Traffic: x, w and y once; from L2 x once for each tap. Roofline: an SM makes 4096 operations a cycle, so that a step of
+// 256 filters is 1024 cycles, in which L2 brings 48 KiB, 32 KiB to each block of two.
+#include "activations.cuh"
+#include "element.cuh"
+#include "hopper.cuh"
+
+constexpr int ROWS = 128;
+constexpr int STEP = 64;
+constexpr int GROUP = 128;
+constexpr int WARPS = 2 * GROUP / 32;
+// A row of a step is 128 bytes, swizzled.
+constexpr int PIXEL_BYTES = ROWS * 2 * STEP;
+constexpr int FILTER_BYTES = COLUMNS * 2 * STEP;
+constexpr int STAGE_BYTES = PIXEL_BYTES + FILTER_BYTES;
+constexpr int CHUNKS = (CHANNELS + STEP - 1) / STEP;
+constexpr int STEPS = SIDE * SIDE * CHUNKS;
+constexpr int SUMS = COLUMNS / 2;
+
+// 64 rows of sums of 16 products each, from two operands in shared memory; on top of what is there if `more`.
+#if COLUMNS == 256
+__device__ __forceinline__ void multiply(float (&d)[128], u64 a, u64 b, int more) {
+    asm volatile(
+        "{\n.reg .pred more;\nsetp.ne.b32 more, %130, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32." NUMBERS "." NUMBERS " {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+        "}, %128, %129, more, 1, 1, 0, 0;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
+          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
+          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
+          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
+          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),
+          "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
+          "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]),
+          "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]),
+          "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]),
+          "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]),
+          "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]),
+          "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]),
+          "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
+        : "l"(a), "l"(b), "r"(more));
+}
+#elif COLUMNS == 128
+__device__ __forceinline__ void multiply(float (&d)[64], u64 a, u64 b, int more) { multiply_shared(d, a, b, more); }
+#else
+__device__ __forceinline__ void multiply(float (&d)[32], u64 a, u64 b, int more) {
+    asm volatile(
+        "{\n.reg .pred more;\nsetp.ne.b32 more, %34, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32." NUMBERS "." NUMBERS " {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+        "}, %32, %33, more, 1, 1, 0, 0;\n}"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+        : "l"(a), "l"(b), "r"(more));
+}
+#endif
+
+// Starts the copy of 64 channels of 128 pixels from this one on, moved by a tap.
+__device__ __forceinline__ void bring_pixels(unsigned to, const tensor_map &images, int channel, int x, int y, int image,
+                                             int tap_x, int tap_y, unsigned barrier) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(to), "l"(&images), "r"(barrier), "r"(channel), "r"(x),
+                 "r"(y), "r"(image), "h"((unsigned short)tap_x), "h"((unsigned short)tap_y)
+                 : "memory");
+}
+
+// Starts the copy of 64 channels of a tap of some filters, to the same place in every block of the cluster.
+__device__ __forceinline__ void bring_filters(unsigned to, const tensor_map &filters, int channel, int tap, int filter,
+                                              unsigned barrier) {
+#if BLOCKS > 1
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+                 "[%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to), "l"(&filters), "r"(barrier), "r"(channel), "r"(tap),
+                 "r"(filter), "h"((unsigned short)((1 << BLOCKS) - 1))
+                 : "memory");
+#else
+    bring_box(to, filters, channel, tap, filter, barrier);
+#endif
+}
+
+// Arrives at the barrier of every block of the cluster that lies where this one's does.
+__device__ __forceinline__ void arrive_everywhere(unsigned barrier) {
+#if BLOCKS > 1
+#pragma unroll
+    for (int block = 0; block < BLOCKS; block++) {
+        asm volatile("{\n.reg .b32 there;\n"
+                     "mapa.shared::cluster.u32 there, %0, %1;\n"
+                     "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(barrier), "r"(block)
+                     : "memory");
+    }
+#else
+    arrive(barrier);
+#endif
+}
+
+// Waits for every thread of the cluster.
+__device__ __forceinline__ void wait_for_cluster() {
+#if BLOCKS > 1
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
+// Four words in each of four lanes: afterwards a lane has those of its number, in the order of the lanes.
+__device__ __forceinline__ void turn(unsigned (&words)[4], int lane) {
+#pragma unroll
+    for (int pair = 0; pair < 4; pair += 2) {
+        const bool odd = lane & 1;
+        const unsigned other = __shfl_xor_sync(~0u, odd ? words[pair] : words[pair + 1], 1);
+        (odd ? words[pair] : words[pair + 1]) = other;
+    }
+#pragma unroll
+    for (int pair = 0; pair < 2; pair++) {
+        const bool high = lane & 2;
+        const unsigned other = __shfl_xor_sync(~0u, high ? words[pair] : words[pair + 2], 2);
+        (high ? words[pair] : words[pair + 2]) = other;
+    }
+}
+
+__device__ __forceinline__ float finish(float sum, float bias) {
+    const float value = sum + bias;
+    return RELU ? relu(value) : value;
+}
+
+// A place in the ring, and how often it was passed.
+struct place {
+    int stage;
+    unsigned round;
+    __device__ __forceinline__ void next() {
+        if (++stage == STAGES) stage = 0, round++;
+    }
+};
+
+extern "C" __global__ void
+#if BLOCKS > 1
+__cluster_dims__(BLOCKS, 1, 1)
+#endif
+__launch_bounds__(3 * GROUP, 1)
+KERNEL(const element *, const element *, const element *__restrict__ bias, element *__restrict__ y, u64 pixels, u64 filters,
+       const __grid_constant__ tensor_map boxes_of_x, const __grid_constant__ tensor_map boxes_of_w) {
+    extern __shared__ __align__(1024) unsigned char shared[];
+    __shared__ __align__(8) u64 barriers[2 * STAGES];
+    const unsigned ring = shared_address(shared);
+    const unsigned ready = shared_address(barriers), free = ready + 8 * STAGES;
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < STAGES; stage++) {
+            // The thread that brings, and each warp that multiplies, of all blocks.
+            initialise(ready + 8 * stage, 1);
+            initialise(free + 8 * stage, BLOCKS * WARPS);
+        }
+    }
+    show_barriers();
+    wait_for_cluster();
+
+    const int rank = blockIdx.x % BLOCKS;
+    const unsigned across = ((unsigned)filters + COLUMNS - 1) / COLUMNS;
+    const unsigned down = ((unsigned)pixels + BLOCKS * ROWS - 1) / (BLOCKS * ROWS);
+    const unsigned own = blockIdx.x / BLOCKS, clusters = gridDim.x / BLOCKS, all = across * down;
+    const int group = threadIdx.x / GROUP;
+    if (group == 0) {
+        keep_registers<40>();
+        place at = {0, 0};
+        for (unsigned tile = own; threadIdx.x == 0 && tile < all; tile += clusters) {
+            const unsigned first = (tile / across * BLOCKS + rank) * ROWS;
+            // Beyond the last pixel any will do: nothing of them is written.
+            const unsigned pixel = first < pixels ? first : 0;
+            const int image = pixel / (OUT_HEIGHT * OUT_WIDTH), in_image = pixel % (OUT_HEIGHT * OUT_WIDTH);
+            const int top = in_image / OUT_WIDTH * STRIDE - PADDING, left = in_image % OUT_WIDTH * STRIDE - PADDING;
+            const int filter = tile % across * COLUMNS + rank * (COLUMNS / BLOCKS);
+            for (int tap = 0; tap < SIDE * SIDE; tap++) {
+                for (int chunk = 0; chunk < CHUNKS; chunk++, at.next()) {
+                    const unsigned barrier = ready + 8 * at.stage, to = ring + at.stage * STAGE_BYTES;
+                    if (at.round > 0) wait(free + 8 * at.stage, (at.round - 1) % 2);
+                    expect(barrier, STAGE_BYTES);
+                    bring_pixels(to, boxes_of_x, chunk * STEP, left, top, image, tap % SIDE, tap / SIDE, barrier);
+                    bring_filters(to + PIXEL_BYTES + rank * (FILTER_BYTES / BLOCKS), boxes_of_w, chunk * STEP, tap, filter,
+                                  barrier);
+                }
+            }
+        }
+    } else {
+        more_registers<232>();
+        const int lane = threadIdx.x % 32, warp = threadIdx.x % GROUP / 32;
+        const unsigned rows = (group - 1) * (ROWS / 2);
+        float sums[SUMS] = {};
+        place at = {0, 0};
+        for (unsigned tile = own; tile < all; tile += clusters) {
+            int last = 0;
+            for (int step = 0; step < STEPS; step++, at.next()) {
+                wait(ready + 8 * at.stage, at.round % 2);
+                const unsigned of_x = ring + at.stage * STAGE_BYTES + rows * 2 * STEP;
+                const unsigned of_w = ring + at.stage * STAGE_BYTES + PIXEL_BYTES;
+                fence_products();
+#pragma unroll
+                for (int part = 0; part < STEP / 16; part++) {
+                    multiply(sums, along_rows(of_x + part * 32), along_rows(of_w + part * 32), step != 0 || part != 0);
+                }
+                commit_products();
+                // Until those of the step before are done: its stage is free then.
+                leave_products<1>();
+                if (step != 0 && lane == 0) arrive_everywhere(free + 8 * last);
+                last = at.stage;
+            }
+            finish_products<0>(sums);
+            if (lane == 0) arrive_everywhere(free + 8 * last);
+
+            const u64 row = (u64)(tile / across * BLOCKS + rank) * ROWS + rows + warp * 16 + lane / 4;
+            const unsigned column = tile % across * COLUMNS;
+#pragma unroll
+            for (int part = 0; part < COLUMNS; part += 32) {
+                float biases[8];
+#pragma unroll
+                for (int i = 0; i < 8; i++) {
+                    const unsigned from = column + part + i / 2 * 8 + lane % 4 * 2 + i % 2;
+                    biases[i] = from < filters ? widen(bias[from]) : 0.0f;
+                }
+                // Eight filters of a pixel for each lane, 64 bytes of a row from four of them.
+                const unsigned to = column + part + lane % 4 * 8;
+#pragma unroll
+                for (int half = 0; half < 2; half++) {
+                    unsigned words[4];
+#pragma unroll
+                    for (int chunk = 0; chunk < 4; chunk++) {
+                        const float *const two = &sums[part / 2 + 4 * chunk + 2 * half];
+                        words[chunk] = narrow_two(finish(two[0], biases[2 * chunk]), finish(two[1], biases[2 * chunk + 1]));
+                    }
+                    turn(words, lane);
+                    if (row + 8 * half < pixels && to < filters) {
+                        *reinterpret_cast<uint4 *>(y + (row + 8 * half) * filters + to) =
+                            make_uint4(words[0], words[1], words[2], words[3]);
+                    }
+                }
+            }
+        }
+    }
+    // Until nobody brings anything here any more.
+    wait_for_cluster();
+}

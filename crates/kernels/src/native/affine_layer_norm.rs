@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Buffer, Machine, NativeError,
-    kernel::{Extent, Geometry, Kernel, common_macros},
+    kernel::{Extent, Geometry, Kernel, common_macros, widest},
     nvrtc::Source,
     row_cut::RowCut,
     sizes::checked_size,
@@ -60,7 +60,7 @@ impl AffineLayerNorm {
     ) -> Result<Self, NativeError> {
         let rows = checked_size("the number of rows", rows)?;
         let columns = checked_size("the length of a row", columns)?;
-        let cut = RowCut::of_row(kind, columns);
+        let cut = cut(kind, columns);
         let name = format!("{}_{kind}", form.name());
         let geometry = Geometry {
             // At most `rows`, which was checked.
@@ -95,6 +95,11 @@ impl AffineLayerNorm {
     }
 }
 
+/// Few warps for a row: each adds to what they must tell each other.
+fn cut(kind: Dtype, columns: usize) -> RowCut {
+    RowCut::new(columns, widest(kind), 4 * widest(kind))
+}
+
 fn macros(name: &str, kind: Dtype, form: NormForm, epsilon: f32, cut: RowCut) -> Vec<String> {
     let mut macros = common_macros(name, kind, cut.width);
     macros.extend(cut.macros());
@@ -114,7 +119,7 @@ mod tests {
         for kind in Dtype::ALL {
             for form in [NormForm::Alone, NormForm::ThenGelu, NormForm::OfSum] {
                 for columns in [257, 4096, 70001] {
-                    let macros = macros("affine_layer_norm", kind, form, 1e-5, RowCut::of_row(kind, columns));
+                    let macros = macros("affine_layer_norm", kind, form, 1e-5, cut(kind, columns));
                     assert_compiles(Source::AffineLayerNorm, &macros);
                 }
             }

@@ -52,14 +52,14 @@ impl ImageProduct {
             stride,
             padding,
             pixels: PIXELS,
-            box_filters: cut.filters / cut.cluster,
+            box_filters: cut.filters,
         };
         Ok(Self {
             kernel: kernel.with_image_boxes(boxes).with_shared(cut.stages * cut.stage_bytes())?,
             algorithm: format!(
-                "{name}: products of warp groups, {PIXELS} pixels by {} filters a tile, {} blocks share filters, {} steps \
-                 of 64 channels in the memory of each",
-                cut.filters, cut.cluster, cut.stages
+                "{name}: products of warp groups, {PIXELS} pixels by {} filters a tile, {} steps of 64 channels in a \
+                 block's memory",
+                cut.filters, cut.stages
             ),
         })
     }
@@ -79,8 +79,6 @@ impl ImageProduct {
 struct Cut {
     /// Filters in a tile.
     filters: usize,
-    /// Blocks that bring each other filters.
-    cluster: usize,
     /// Steps in a block's memory.
     stages: usize,
 }
@@ -95,8 +93,7 @@ impl Cut {
         let stored = form.stored_filters();
         // The widest of those that compute the fewest filters in vain.
         let filters = [256, 128, 64].into_iter().min_by_key(|width| stored.next_multiple_of(*width)).unwrap_or(64);
-        let cluster = if form.pixels() > PIXELS { 2 } else { 1 };
-        let cut = Self { filters, cluster, stages: 1 };
+        let cut = Self { filters, stages: 1 };
         Self { stages: (Self::SHARED / cut.stage_bytes()).min(8), ..cut }
     }
 
@@ -106,9 +103,7 @@ impl Cut {
 
     /// No more than can run at once.
     fn blocks(&self, form: ConvolutionForm) -> usize {
-        let down = form.pixels().div_ceil(PIXELS * self.cluster);
-        let tiles = down * form.stored_filters().div_ceil(self.filters) * self.cluster;
-        tiles.min(Self::BLOCKS)
+        (form.pixels().div_ceil(PIXELS) * form.stored_filters().div_ceil(self.filters)).min(Self::BLOCKS)
     }
 }
 
@@ -119,8 +114,7 @@ fn macros(name: &str, kind: Dtype, form: ConvolutionForm, cut: Cut) -> Vec<Strin
     macros.extend([format!("SIDE={side}"), format!("STRIDE={stride}"), format!("PADDING={padding}")]);
     macros.extend([format!("OUT_HEIGHT={height}"), format!("OUT_WIDTH={width}")]);
     macros.extend([format!("CHANNELS={}", form.stored_channels()), format!("RELU={}", u8::from(relu))]);
-    let Cut { filters, cluster, stages } = cut;
-    macros.extend([format!("COLUMNS={filters}"), format!("BLOCKS={cluster}"), format!("STAGES={stages}")]);
+    macros.extend([format!("COLUMNS={}", cut.filters), format!("STAGES={}", cut.stages)]);
     macros
 }
 
@@ -146,17 +140,15 @@ mod tests {
         for filters in [1, 128, 256] {
             let cut = Cut::new(form(filters, 8));
             assert!(cut.stages >= 4 && cut.stages * cut.stage_bytes() <= Cut::SHARED, "{cut:?}");
-            assert!(cut.blocks(form(filters, 8)).is_multiple_of(cut.cluster), "{cut:?}");
         }
-        assert_eq!(Cut::new(ConvolutionForm { height: 2, width: 2, ..form(8, 1) }).cluster, 1);
     }
 
     #[test]
     fn the_source_compiles_for_every_cut() {
         for kind in [Dtype::F16, Dtype::Bf16] {
             for filters in [64, 128, 256] {
-                for images in [1, 8] {
-                    let form = ConvolutionForm { relu: images == 1, height: 7, width: 7, ..form(filters, images) };
+                for relu in [false, true] {
+                    let form = ConvolutionForm { relu, ..form(filters, 8) };
                     assert_compiles(Source::ImageProduct, &macros("image_product", kind, form, Cut::new(form)));
                 }
             }

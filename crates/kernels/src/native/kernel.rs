@@ -24,7 +24,8 @@ pub(super) struct Kernel {
     launch: LaunchConfig,
     extent: Extent,
     boxes: Vec<Boxes>,
-    image_boxes: Option<ImageBoxes>,
+    /// Boxed, as few have them.
+    image_boxes: Option<Box<ImageBoxes>>,
 }
 
 /// What a kernel touches: of each named buffer nothing but the first so many bytes. The two sizes are the numbers from
@@ -94,7 +95,7 @@ impl Kernel {
 
     /// With images and filters, its first two inputs, that it copies in boxes.
     pub(super) fn with_image_boxes(mut self, boxes: ImageBoxes) -> Self {
-        self.image_boxes = Some(boxes);
+        self.image_boxes = Some(Box::new(boxes));
         self
     }
 

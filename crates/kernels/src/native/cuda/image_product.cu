@@ -3,12 +3,11 @@
 // images with PADDING zeros around them. Channels and filters are stored in eights.
 //
 // It is a product of matrices: a row for each pixel of y, a column for each filter, and a step for 64 CHANNELS of a tap.
-// A cluster of BLOCKS blocks takes as many tiles of 128 pixels by COLUMNS filters at a time, and goes on to those that a
-// grid is further. A thread of a block's first warp group starts the copies of each step into a ring of STAGES: the copy
-// engine gathers the pixels under a tap, zeros beyond the edges, and of the filters each block brings its share to all of the
-// cluster. The other two groups multiply 64 pixels each; while they write, the next tile's steps are brought.
+// A block takes a tile of 128 pixels by COLUMNS filters, and goes on to the one that a grid is further. A thread of its
+// first warp group starts the copies of each step into a ring of STAGES: the copy engine gathers the pixels under a tap, zeros
+// beyond the edges. The other two groups multiply 64 pixels each; while they write, the next tile's steps are brought.
 // Traffic: x, w and y once; from L2 x once for each tap. Roofline: an SM makes 4096 operations a cycle, so that a step of
-// 256 filters is 1024 cycles, in which L2 brings 48 KiB, 32 KiB to each block of two.
+// 256 filters is 1024 cycles, in which L2 brings 48 KiB. Blocks that share the filters of a step were no faster.
 #include "activations.cuh"
 #include "element.cuh"
 #include "hopper.cuh"
@@ -85,41 +84,6 @@ __device__ __forceinline__ void bring_pixels(unsigned to, const tensor_map &imag
                  : "memory");
 }
 
-// Starts the copy of 64 channels of a tap of some filters, to the same place in every block of the cluster.
-__device__ __forceinline__ void bring_filters(unsigned to, const tensor_map &filters, int channel, int tap, int filter,
-                                              unsigned barrier) {
-#if BLOCKS > 1
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
-                 "[%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to), "l"(&filters), "r"(barrier), "r"(channel), "r"(tap),
-                 "r"(filter), "h"((unsigned short)((1 << BLOCKS) - 1))
-                 : "memory");
-#else
-    bring_box(to, filters, channel, tap, filter, barrier);
-#endif
-}
-
-// Arrives at the barrier of every block of the cluster that lies where this one's does.
-__device__ __forceinline__ void arrive_everywhere(unsigned barrier) {
-#if BLOCKS > 1
-#pragma unroll
-    for (int block = 0; block < BLOCKS; block++) {
-        asm volatile("{\n.reg .b32 there;\n"
-                     "mapa.shared::cluster.u32 there, %0, %1;\n"
-                     "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(barrier), "r"(block)
-                     : "memory");
-    }
-#else
-    arrive(barrier);
-#endif
-}
-
-// Waits for every thread of the cluster.
-__device__ __forceinline__ void wait_for_cluster() {
-#if BLOCKS > 1
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
-}
-
 // Four words in each of four lanes: afterwards a lane has those of its number, in the order of the lanes.
 __device__ __forceinline__ void turn(unsigned (&words)[4], int lane) {
 #pragma unroll
@@ -150,11 +114,7 @@ struct place {
     }
 };
 
-extern "C" __global__ void
-#if BLOCKS > 1
-__cluster_dims__(BLOCKS, 1, 1)
-#endif
-__launch_bounds__(3 * GROUP, 1)
+extern "C" __global__ void __launch_bounds__(3 * GROUP, 1)
 KERNEL(const element *, const element *, const element *__restrict__ bias, element *__restrict__ y, u64 pixels, u64 filters,
        const __grid_constant__ tensor_map boxes_of_x, const __grid_constant__ tensor_map boxes_of_w) {
     extern __shared__ __align__(1024) unsigned char shared[];
@@ -163,37 +123,31 @@ KERNEL(const element *, const element *, const element *__restrict__ bias, eleme
     const unsigned ready = shared_address(barriers), free = ready + 8 * STAGES;
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; stage++) {
-            // The thread that brings, and each warp that multiplies, of all blocks.
+            // The thread that brings, and each warp that multiplies.
             initialise(ready + 8 * stage, 1);
-            initialise(free + 8 * stage, BLOCKS * WARPS);
+            initialise(free + 8 * stage, WARPS);
         }
     }
     show_barriers();
-    wait_for_cluster();
 
-    const int rank = blockIdx.x % BLOCKS;
     const unsigned across = ((unsigned)filters + COLUMNS - 1) / COLUMNS;
-    const unsigned down = ((unsigned)pixels + BLOCKS * ROWS - 1) / (BLOCKS * ROWS);
-    const unsigned own = blockIdx.x / BLOCKS, clusters = gridDim.x / BLOCKS, all = across * down;
+    const unsigned all = across * (((unsigned)pixels + ROWS - 1) / ROWS);
     const int group = threadIdx.x / GROUP;
     if (group == 0) {
         keep_registers<40>();
         place at = {0, 0};
-        for (unsigned tile = own; threadIdx.x == 0 && tile < all; tile += clusters) {
-            const unsigned first = (tile / across * BLOCKS + rank) * ROWS;
-            // Beyond the last pixel any will do: nothing of them is written.
-            const unsigned pixel = first < pixels ? first : 0;
+        for (unsigned tile = blockIdx.x; threadIdx.x == 0 && tile < all; tile += gridDim.x) {
+            const unsigned pixel = tile / across * ROWS;
             const int image = pixel / (OUT_HEIGHT * OUT_WIDTH), in_image = pixel % (OUT_HEIGHT * OUT_WIDTH);
             const int top = in_image / OUT_WIDTH * STRIDE - PADDING, left = in_image % OUT_WIDTH * STRIDE - PADDING;
-            const int filter = tile % across * COLUMNS + rank * (COLUMNS / BLOCKS);
+            const int filter = tile % across * COLUMNS;
             for (int tap = 0; tap < SIDE * SIDE; tap++) {
                 for (int chunk = 0; chunk < CHUNKS; chunk++, at.next()) {
                     const unsigned barrier = ready + 8 * at.stage, to = ring + at.stage * STAGE_BYTES;
                     if (at.round > 0) wait(free + 8 * at.stage, (at.round - 1) % 2);
                     expect(barrier, STAGE_BYTES);
                     bring_pixels(to, boxes_of_x, chunk * STEP, left, top, image, tap % SIDE, tap / SIDE, barrier);
-                    bring_filters(to + PIXEL_BYTES + rank * (FILTER_BYTES / BLOCKS), boxes_of_w, chunk * STEP, tap, filter,
-                                  barrier);
+                    bring_box(to + PIXEL_BYTES, boxes_of_w, chunk * STEP, tap, filter, barrier);
                 }
             }
         }
@@ -203,7 +157,7 @@ KERNEL(const element *, const element *, const element *__restrict__ bias, eleme
         const unsigned rows = (group - 1) * (ROWS / 2);
         float sums[SUMS] = {};
         place at = {0, 0};
-        for (unsigned tile = own; tile < all; tile += clusters) {
+        for (unsigned tile = blockIdx.x; tile < all; tile += gridDim.x) {
             int last = 0;
             for (int step = 0; step < STEPS; step++, at.next()) {
                 wait(ready + 8 * at.stage, at.round % 2);
@@ -217,13 +171,13 @@ KERNEL(const element *, const element *, const element *__restrict__ bias, eleme
                 commit_products();
                 // Until those of the step before are done: its stage is free then.
                 leave_products<1>();
-                if (step != 0 && lane == 0) arrive_everywhere(free + 8 * last);
+                if (step != 0 && lane == 0) arrive(free + 8 * last);
                 last = at.stage;
             }
             finish_products<0>(sums);
-            if (lane == 0) arrive_everywhere(free + 8 * last);
+            if (lane == 0) arrive(free + 8 * last);
 
-            const u64 row = (u64)(tile / across * BLOCKS + rank) * ROWS + rows + warp * 16 + lane / 4;
+            const u64 row = (u64)(tile / across) * ROWS + rows + warp * 16 + lane / 4;
             const unsigned column = tile % across * COLUMNS;
 #pragma unroll
             for (int part = 0; part < COLUMNS; part += 32) {
@@ -252,6 +206,4 @@ KERNEL(const element *, const element *, const element *__restrict__ bias, eleme
             }
         }
     }
-    // Until nobody brings anything here any more.
-    wait_for_cluster();
 }

@@ -7,23 +7,28 @@
 
 constexpr int WARPS = THREADS / 32;
 
-__device__ __forceinline__ float2 warp_sum(float2 value) {
+// As many lanes as there are warps, in a power of two.
+constexpr int LANES = WARPS > 16 ? 32 : WARPS > 8 ? 16 : WARPS > 4 ? 8 : WARPS > 2 ? 4 : WARPS;
+
+template <int AMONG> __device__ __forceinline__ float sum_of(float value) {
 #pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2) {
-        value.x += __shfl_xor_sync(0xffffffffu, value.x, distance);
-        value.y += __shfl_xor_sync(0xffffffffu, value.y, distance);
-    }
+    for (int distance = AMONG / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(0xffffffffu, value, distance);
     return value;
 }
 
-// The sum over all threads of a row, given to each of them. Every thread of the block must call it.
-__device__ __forceinline__ float2 row_sum(float2 value, float2 (&shared)[ROWS][WARPS]) {
-    value = warp_sum(value);
+template <int AMONG> __device__ __forceinline__ float2 sum_of(float2 value) {
+    return make_float2(sum_of<AMONG>(value.x), sum_of<AMONG>(value.y));
+}
+
+// The sum over all threads of a row, given to each of them: of a float or of two. Every thread of the block must call it.
+template <class Sum> __device__ __forceinline__ Sum row_sum(Sum value, Sum (&shared)[ROWS][WARPS]) {
+    value = sum_of<32>(value);
     if (WARPS == 1) return value;
     const int lane = threadIdx.x % 32;
     if (lane == 0) shared[threadIdx.y][threadIdx.x / 32] = value;
     __syncthreads();
-    return warp_sum(lane < WARPS ? shared[threadIdx.y][lane] : make_float2(0.0f, 0.0f));
+    const int from = lane % LANES;
+    return sum_of<LANES>(from < WARPS ? shared[threadIdx.y][from] : Sum{});
 }
 
 struct statistics {

@@ -141,10 +141,20 @@ pub enum NativeError {
         value: usize,
     },
     /// Groups of codes that kernels would read across.
-    #[error("groups of {group} codes of a packed weight are not supported; a multiple of 32 is")]
+    #[error(
+        "groups of {group} codes of {bits} bits of a packed weight do not fill whole words; a multiple of 32 would"
+    )]
     InvalidGroup {
         /// Codes in a group.
         group: usize,
+        /// Bits of a code.
+        bits: usize,
+    },
+    /// Codes of a packed weight that no kernel of ours is made for.
+    #[error("a packed weight of {codes} has no kernel")]
+    WeightCodes {
+        /// What they are.
+        codes: String,
     },
     /// Heads that no kernel of ours is made for.
     #[error("heads of {width} numbers are not supported; a multiple of 8 up to 128 is")]

@@ -38,6 +38,6 @@ pub use ::cubecl;
 #[cfg(feature = "cuda")]
 pub use ::cudarc;
 pub use adamw::Adamw;
-pub use calorimeter_case::{Activation, Dtype};
+pub use calorimeter_case::{Activation, Dtype, Element};
 pub use dynamic::{DynamicCodes, DynamicForm, Prologue, SharedScale};
-pub use packed::{PackedForm, WeightCodes};
+pub use packed::{CodeZero, InputNumbers, PackedForm, WeightCodes};

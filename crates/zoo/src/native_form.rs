@@ -35,8 +35,8 @@ pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
         Some(NativeForm::Dynamic(form)) => sums_are_kept(form, longest),
         Some(_) => Ok(()),
         None => Err(format!(
-            "`native` runs the baseline and {} in this version, without sparsity; `eager` runs the others",
-            recipes(problem.dtype).join(", ")
+            "`native` runs every recipe without sparsity but {}; `eager` runs these and sparsity",
+            without_form(problem.dtype).join(", ")
         )),
     }
 }
@@ -57,11 +57,9 @@ fn sums_are_kept(form: DynamicForm, k: u64) -> Result<(), String> {
     }
 }
 
-/// The typical recipes that have a form, by their names.
-fn recipes(dtype: Dtype) -> Vec<String> {
-    let has_form = |recipe: &Recipe| {
-        let form = recipe.treatment(dtype, None).ok().and_then(|treatment| native_form(&treatment, 2));
-        form.is_some_and(|form| form != NativeForm::Plain)
-    };
-    Recipe::typical().into_iter().filter(has_form).map(|recipe| recipe.to_string()).collect()
+/// The typical recipes that have no form, by their names.
+fn without_form(dtype: Dtype) -> Vec<String> {
+    let has_none =
+        |recipe: &Recipe| recipe.treatment(dtype, None).is_ok_and(|treatment| native_form(&treatment, 2).is_none());
+    Recipe::typical().into_iter().filter(has_none).map(|recipe| recipe.to_string()).collect()
 }

@@ -1,25 +1,47 @@
 //! Which weights of recipes kernels take as they are stored.
 
-use calorimeter_kernels::{PackedForm, WeightCodes};
-use calorimeter_recipes::format::{Format, Grouping, Method, Zero};
-use calorimeter_recipes::{Element, Treatment};
+use calorimeter_kernels::{CodeZero, InputNumbers, PackedForm, WeightCodes};
+use calorimeter_recipes::format::{Format, Grouping, Method, MxScaling, Zero};
+use calorimeter_recipes::{Element, Products, Treatment};
 
-/// The form of a layer's weight, if its treatment of so many rows is one that `native` has a kernel for: a quantised
-/// weight, dense and alone, in codes that [`WeightCodes`] knows.
+/// The form of a layer's weight, if its treatment of so many rows is one that `native` has a kernel for: a quantised weight,
+/// dense, whose numbers are multiplied with an input as it is, or with one that is rounded as the weight was.
 pub fn packed_form(treatment: &Treatment, rows: usize) -> Option<PackedForm> {
-    let format = treatment.weight.filter(|_| treatment.input(rows).is_none() && treatment.sparsity.is_none())?;
-    let Format { scale: Element::Float(scale), two_of_four: false, .. } = format else { return None };
-    let codes = match (format.element, format.method, format.grouping, format.zero) {
-        (Element::Signed(8), Method::Symmetric { .. }, Grouping::Row, Zero::None) => WeightCodes::Int8,
-        (Element::E4m3, Method::Floats { .. }, Grouping::Row, Zero::None) => WeightCodes::E4m3,
-        (Element::Unsigned(4), _, Grouping::Block(group), Zero::InUnits(zero))
-            if zero == format.scale && group.is_multiple_of(32) =>
-        {
-            WeightCodes::Int4 { group: group as usize }
-        }
+    let format = treatment.weight.filter(|_| treatment.sparsity.is_none())?;
+    let input = match treatment.input(rows) {
+        None if !matches!(format.method, Method::Nvfp4) => InputNumbers::AsTheyAre,
+        Some(input) if input == format && treatment.products == Products::Numbers => match format.method {
+            Method::Mx(MxScaling::Ceil) => InputNumbers::Mx(format.element),
+            Method::Nvfp4 => InputNumbers::Nvfp4,
+            _ => return None,
+        },
         _ => return None,
     };
-    Some(PackedForm { kind: treatment.dtype, codes, scale })
+    Some(PackedForm { kind: treatment.dtype, codes: codes(format)?, input })
+}
+
+/// What the codes of a format are, if a number follows from a code, its group's scale and zero, and no more.
+fn codes(format: Format) -> Option<WeightCodes> {
+    if matches!(format.method, Method::Plain | Method::Qqq) || format.two_of_four {
+        return None;
+    }
+    let group = match format.grouping {
+        Grouping::Row => None,
+        Grouping::Block(group) => Some(group as usize),
+        _ => return None,
+    };
+    let zero = match format.zero {
+        Zero::None => CodeZero::Nothing,
+        Zero::InSteps(zero) => CodeZero::InSteps(zero),
+        Zero::InUnits(zero) => CodeZero::InUnits(zero),
+        _ => return None,
+    };
+    let known = match format.element {
+        Element::Unsigned(1..=8) => zero != CodeZero::Nothing && group.is_some(),
+        Element::Signed(2..=8) | Element::E4m3 | Element::E3m2 | Element::E2m1 => zero == CodeZero::Nothing,
+        _ => false,
+    };
+    known.then_some(WeightCodes { number: format.element, group, scale: format.scale, zero })
 }
 
 #[cfg(test)]
@@ -27,22 +49,43 @@ mod tests {
     use super::*;
     use calorimeter_recipes::{Dtype, Recipe, Sparsity};
 
+    fn form(name: &str, kind: Dtype, sparsity: Option<Sparsity>) -> Option<PackedForm> {
+        let recipe: Recipe = name.parse().unwrap();
+        packed_form(&recipe.treatment(kind, sparsity).unwrap(), 2)
+    }
+
     #[test]
-    fn weight_only_recipes_of_bytes_and_of_tinygemms_halves_have_a_form() {
-        let form = |name: &str, sparsity| {
-            packed_form(&name.parse::<Recipe>().unwrap().treatment(Dtype::F16, sparsity).unwrap(), 2)
-        };
-        let of = |codes, scale| Some(PackedForm { kind: Dtype::F16, codes, scale });
-        assert_eq!(form("int8wo", None), of(WeightCodes::Int8, Dtype::F16));
-        assert_eq!(form("float8wo", None), of(WeightCodes::E4m3, Dtype::F32));
+    fn every_recipe_whose_numbers_are_multiplied_has_a_form_and_others_have_none() {
+        for recipe in Recipe::typical() {
+            for kind in Dtype::ALL {
+                let Ok(treatment) = recipe.treatment(kind, None) else { continue };
+                let of_codes = matches!(treatment.products, Products::Codes(_)) && treatment.input.is_some();
+                // Their inputs are rounded in another way than their weights.
+                let other = recipe.to_string().starts_with("int8_dynamic_activation_intx_weight");
+                let expected = treatment.weight.is_some() && !of_codes && !other;
+                assert_eq!(packed_form(&treatment, 2).is_some(), expected, "{recipe} {kind}");
+            }
+        }
+        assert_eq!(form("marlin", Dtype::F16, Some(Sparsity::SemiStructured)), None);
+    }
+
+    #[test]
+    fn codes_scales_and_zeros_are_those_that_the_recipe_stores() {
+        let of = |codes| Some(PackedForm::weight_only(Dtype::F16, codes));
+        let form = |name: &str| form(name, Dtype::F16, None);
+        assert_eq!(form("int8wo"), of(WeightCodes::int8(Dtype::F16)));
+        assert_eq!(form("float8wo"), of(WeightCodes::e4m3()));
+        assert_eq!(form("fp6"), of(WeightCodes { number: Element::E3m2, ..WeightCodes::int8(Dtype::F16) }));
         for group in [32, 64, 128, 256] {
-            let codes = WeightCodes::Int4 { group };
-            assert_eq!(form(&format!("int4wo-{group}"), None), of(codes, Dtype::F16));
-            assert_eq!(form(&format!("int4wo-{group}-hqq"), None), of(codes, Dtype::Bf16));
+            assert_eq!(form(&format!("int4wo-{group}")), of(WeightCodes::int4(group, Dtype::F16)));
+            assert_eq!(form(&format!("int4wo-{group}-hqq")), of(WeightCodes::int4(group, Dtype::Bf16)));
         }
-        for other in ["baseline", "int8dq", "float8dq-row", "uintx-4-64", "gemlitewo-4", "fp6", "nvfp4"] {
-            assert_eq!(form(other, None), None, "{other}");
-        }
-        assert_eq!(form("marlin", Some(Sparsity::SemiStructured)), None);
+        let (half, three) = (Element::Float(Dtype::F16), Element::Unsigned(3));
+        let few = |number, zero| of(WeightCodes { number, group: Some(64), scale: half, zero });
+        assert_eq!(form("uintx-3-64"), few(three, CodeZero::InSteps(three)));
+        assert_eq!(form("uintx-3-64-hqq"), few(three, CodeZero::InUnits(half)));
+        assert_eq!(form("gemlitewo-4"), few(Element::Unsigned(4), CodeZero::InSteps(half)));
+        let nvfp4 = PackedForm { kind: Dtype::F16, codes: WeightCodes::nvfp4(), input: InputNumbers::Nvfp4 };
+        assert_eq!(form("nvfp4"), Some(nvfp4));
     }
 }

@@ -157,10 +157,20 @@ pub enum NativeError {
         value: usize,
     },
     /// Groups of codes that kernels would read across.
-    #[error("groups of {group} codes of a packed weight are not supported; a multiple of 32 is")]
+    #[error(
+        "groups of {group} codes of {bits} bits of a packed weight do not fill whole words; a multiple of 32 would"
+    )]
     InvalidGroup {
         /// Codes in a group.
         group: usize,
+        /// Bits of a code.
+        bits: usize,
+    },
+    /// Codes of a packed weight that no kernel of ours is made for.
+    #[error("a packed weight of {codes} has no kernel")]
+    WeightCodes {
+        /// What they are.
+        codes: String,
     },
     /// A matrix that is not made of whole blocks.
     #[error("a matrix of {rows} x {columns} is not made of whole blocks of {side}")]

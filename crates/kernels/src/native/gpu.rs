@@ -44,6 +44,9 @@ impl ComputeCapability {
     /// The only one whose warp groups multiply together (`wgmma`).
     pub(super) const WARP_GROUPS: Self = Self { major: 9, minor: 0 };
 
+    /// The first that multiplies codes under scales of blocks.
+    pub(super) const MICROSCALING: Self = Self { major: 10, minor: 0 };
+
     /// The name of the matching target of a CUDA compiler: `sm_90` for 9.0.
     pub fn target(self) -> String {
         format!("sm_{}{}", self.major, self.minor)

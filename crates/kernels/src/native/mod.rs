@@ -66,6 +66,7 @@ mod quantise_input;
 mod quantise_rows;
 mod rms_norm;
 mod rms_norm_gradient;
+mod round_input;
 mod row_cut;
 mod rows_by_vector;
 mod scale_after;

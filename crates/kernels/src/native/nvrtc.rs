@@ -34,6 +34,7 @@ pub(super) enum Source {
     UnpackWeight,
     QuantiseInput,
     LargestInput,
+    RoundInput,
     FinishProduct,
     PairSum,
     CrossEntropy,
@@ -78,6 +79,7 @@ impl Source {
             Self::UnpackWeight => "unpack_weight.cu",
             Self::QuantiseInput => "quantise_input.cu",
             Self::LargestInput => "largest_input.cu",
+            Self::RoundInput => "round_input.cu",
             Self::FinishProduct => "finish_product.cu",
             Self::PairSum => "pair_sum.cu",
             Self::CrossEntropy => "cross_entropy.cu",
@@ -122,6 +124,7 @@ impl Source {
             Self::UnpackWeight => include_str!("cuda/unpack_weight.cu"),
             Self::QuantiseInput => include_str!("cuda/quantise_input.cu"),
             Self::LargestInput => include_str!("cuda/largest_input.cu"),
+            Self::RoundInput => include_str!("cuda/round_input.cu"),
             Self::FinishProduct => include_str!("cuda/finish_product.cu"),
             Self::PairSum => include_str!("cuda/pair_sum.cu"),
             Self::CrossEntropy => include_str!("cuda/cross_entropy.cu"),
@@ -148,7 +151,7 @@ impl Source {
 }
 
 /// What the sources include, by name.
-const HEADERS: [(&CStr, &str); 16] = [
+const HEADERS: [(&CStr, &str); 17] = [
     (c"element.cuh", include_str!("cuda/element.cuh")),
     (c"hopper.cuh", include_str!("cuda/hopper.cuh")),
     (c"activations.cuh", include_str!("cuda/activations.cuh")),
@@ -161,6 +164,7 @@ const HEADERS: [(&CStr, &str); 16] = [
     (c"e4m3.cuh", include_str!("cuda/e4m3.cuh")),
     (c"input_row.cuh", include_str!("cuda/input_row.cuh")),
     (c"input_codes.cuh", include_str!("cuda/input_codes.cuh")),
+    (c"output.cuh", include_str!("cuda/output.cuh")),
     (c"packed.cuh", include_str!("cuda/packed.cuh")),
     (c"line_codes.cuh", include_str!("cuda/line_codes.cuh")),
     (c"tiled_codes.cuh", include_str!("cuda/tiled_codes.cuh")),

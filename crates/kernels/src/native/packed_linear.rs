@@ -3,19 +3,31 @@
 use std::sync::Arc;
 
 use super::{
-    Buffer, Linear, LinearShape, Machine, NativeError, PackedWeight, driver::Memory, packed_product::PackedProduct,
-    sizes::checked_shape, tiled_product::TiledProduct, unpack_weight::UnpackWeight,
+    Buffer, ComputeCapability, LinearShape, Machine, NativeError, PackedWeight,
+    cublaslt::{Operands, Product},
+    driver::Memory,
+    finish_product::FinishProduct,
+    form::{Factors, Form},
+    packed_product::PackedProduct,
+    round_input::RoundInput,
+    sizes::checked_shape,
+    tiled_product::TiledProduct,
+    unpack_weight::UnpackWeight,
 };
-use crate::{Dtype, PackedForm, WeightCodes};
+use crate::{Dtype, DynamicCodes, DynamicForm, PackedForm, Prologue, SharedScale, WeightCodes};
 
 /// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ for a packed weight, with sums in f32.
 ///
+/// Where x is to be rounded to a microscaling format, a kernel of its own does that first, and what is multiplied are numbers of
+/// bf16, which holds them exactly: no product of such codes is used.
+///
 /// For few rows the weight stays packed, and each of its numbers is made where it is used; for some, on Hopper, its codes are
 /// put into another order first, once. For more it is unpacked into a buffer of the plan, rounded to the type of x, and
-/// multiplied by [`Linear`]; a product that cuBLASLt has no algorithm for stays packed.
+/// multiplied by cuBLASLt; a product that it has no algorithm for stays packed.
 #[derive(Debug)]
 pub struct PackedLinear {
     machine: Arc<Machine>,
+    round: Option<RoundInput>,
     way: Way,
     shape: LinearShape,
     kind: Dtype,
@@ -47,8 +59,18 @@ impl ReadyWeight {
 #[derive(Debug)]
 struct Unpacked {
     unpack: UnpackWeight,
-    weight: Buffer,
-    linear: Linear,
+    weight: Memory,
+    product: Product,
+    /// What is left to do with its sums, where cuBLASLt does not write y itself.
+    finish: Option<Finish>,
+}
+
+/// Sums in f32 are scaled as a whole and rounded.
+#[derive(Debug)]
+struct Finish {
+    kernel: FinishProduct,
+    /// The scale of a weight that has none.
+    one: Memory,
 }
 
 /// Rows of x for which codes in tiles are the fastest, where there are such.
@@ -62,9 +84,9 @@ const TILED_ROWS: std::ops::RangeInclusive<usize> = 17..=1024;
 /// Measured for k = n = 4096 in bf16 on an H200, in µs: packed bytes take 9.6 for 16 rows, 12.4 for 32 and 21.7 for 64, packed
 /// halves of bytes 10.3, 16.2 and 29.6; unpacking and cuBLASLt 25 for 65 to 128 rows, whatever the codes.
 fn most_packed_rows(codes: WeightCodes) -> usize {
-    match codes {
-        WeightCodes::Int4 { .. } => 48,
-        WeightCodes::Int8 | WeightCodes::E4m3 => 64,
+    match codes.number.bits() {
+        8 => 64,
+        _ => 48,
     }
 }
 
@@ -86,13 +108,14 @@ impl PackedLinear {
             Way::Tiled(Box::new(TiledProduct::new(machine, form, shape, added)?))
         } else {
             let many = shape.m > most_packed_rows(form.codes);
-            let unpacked = if many { Unpacked::new(machine, form, shape)? } else { None };
+            let unpacked = if many { Unpacked::new(machine, form, shape, added)? } else { None };
             match unpacked {
                 Some(unpacked) => Way::Unpacked(Box::new(unpacked)),
                 None => Way::Packed(Box::new(PackedProduct::new(machine, form, shape, added)?)),
             }
         };
-        Ok(Self { machine: machine.clone(), way, shape, kind: form.kind, added })
+        let round = RoundInput::new(machine, form.kind, form.input, (shape.m, shape.k))?;
+        Ok(Self { machine: machine.clone(), round, way, shape, kind: form.kind, added })
     }
 
     /// Bytes of the input.
@@ -125,52 +148,120 @@ impl PackedLinear {
         if w.tiled != matches!(self.way, Way::Tiled(_)) {
             return Err(NativeError::OtherPlan);
         }
-        let parts = w.weight.parts().map(|part| &part.memory);
+        let added = added.map(|added| &added.memory);
+        let (x, of_input) = match &mut self.round {
+            Some(round) => {
+                round.enqueue(&x.memory)?;
+                (&round.numbers, Some(&round.outer))
+            }
+            None => (&x.memory, None),
+        };
+        let PackedWeight { outer, .. } = &w.weight;
+        let outer = outer.as_ref().map(|outer| &outer.memory);
+        let parts = w.weight.parts();
         match &mut self.way {
-            Way::Packed(product) => product.enqueue(&inputs(x, parts, added), &mut y.memory),
+            Way::Packed(product) => product.enqueue(&inputs(x, parts, [outer, of_input], added), &mut y.memory),
             Way::Tiled(product) => {
                 // What is beside the codes is not passed again.
                 let parts = parts.take(product.parts());
-                product.enqueue(&inputs(x, parts, added), &mut y.memory)
+                product.enqueue(&inputs(x, parts, [outer, of_input], added), &mut y.memory)
             }
-            Way::Unpacked(unpacked) => {
-                let Unpacked { unpack, weight, linear } = &mut **unpacked;
-                let parts: Vec<&Memory> = parts.collect();
-                unpack.kernel.enqueue_all(&parts, &mut [&mut weight.memory])?;
-                match added {
-                    Some(added) => linear.enqueue_with_added(x, weight, added, y),
-                    None => linear.enqueue(x, weight, y),
-                }
-            }
+            Way::Unpacked(unpacked) => unpacked.enqueue(&self.machine, x, &w.weight, [outer, of_input], added, y),
         }
     }
 
     /// Which kernels, how they were cut up, and what cuBLASLt chose.
     pub fn algorithm(&self) -> String {
-        match &self.way {
+        let product = match &self.way {
             Way::Packed(product) => product.algorithm.clone(),
             Way::Tiled(product) => product.algorithm.clone(),
-            Way::Unpacked(unpacked) => {
-                format!("{}; then {}", unpacked.unpack.algorithm, unpacked.linear.algorithm())
+            Way::Unpacked(unpacked) => unpacked.algorithm(),
+        };
+        match &self.round {
+            None => product,
+            Some(round) => {
+                let why = if self.machine.compute_capability() < ComputeCapability::MICROSCALING {
+                    "this GPU has no product of such codes"
+                } else {
+                    "no product of such codes is used"
+                };
+                format!("as weight-only, since {why}: {}; then {product}", round.algorithm)
             }
         }
     }
 }
 
-/// In the order of the kernels: x, the parts of the weight, what is added.
-fn inputs<'a>(x: &'a Buffer, parts: impl Iterator<Item = &'a Memory>, added: Option<&'a Buffer>) -> Vec<&'a Memory> {
-    [&x.memory].into_iter().chain(parts).chain(added.map(|added| &added.memory)).collect()
+/// In the order of the kernels: x, the parts of the weight, the scales of weight and input as a whole, what is added.
+fn inputs<'a>(
+    x: &'a Memory,
+    parts: impl Iterator<Item = &'a Memory>,
+    outer: [Option<&'a Memory>; 2],
+    added: Option<&'a Memory>,
+) -> Vec<&'a Memory> {
+    // The input's alone multiplies nothing.
+    let outer = outer.into_iter().flatten().filter(|_| outer[0].is_some());
+    [x].into_iter().chain(parts).chain(outer).chain(added).collect()
 }
 
 impl Unpacked {
     /// Chooses and compiles, unless cuBLASLt has no algorithm: rows may have to be multiples of 16 bytes.
-    fn new(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape) -> Result<Option<Self>, NativeError> {
-        let linear = match Linear::new(machine, form.kind, shape) {
-            Ok(linear) => linear,
+    fn new(
+        machine: &Arc<Machine>,
+        form: PackedForm,
+        shape: LinearShape,
+        added: bool,
+    ) -> Result<Option<Self>, NativeError> {
+        let factors = form.factors();
+        // What cuBLASLt writes itself: its factors' type.
+        let whole = form.kind == factors && !form.has_outer();
+        let output = if whole { form.kind } else { Dtype::F32 };
+        let product = match Product::plan(machine, Form::plain(Factors::Whole(factors), output), shape) {
+            Ok(product) => product,
             Err(NativeError::NoAlgorithm { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
+        let finish = (!whole).then(|| Finish::new(machine, form.kind, shape, added)).transpose()?;
         let unpack = UnpackWeight::new(machine, form, shape)?;
-        Ok(Some(Self { unpack, weight: machine.allocate(linear.w_bytes())?, linear }))
+        let weight = Memory::allocate(machine.stream(), shape.w_bytes(factors))?;
+        Ok(Some(Self { unpack, weight, product, finish }))
+    }
+
+    fn enqueue(
+        &mut self,
+        machine: &Machine,
+        x: &Memory,
+        w: &PackedWeight,
+        outer: [Option<&Memory>; 2],
+        added: Option<&Memory>,
+        y: &mut Buffer,
+    ) -> Result<(), NativeError> {
+        let parts: Vec<&Memory> = w.parts().collect();
+        self.unpack.kernel.enqueue_all(&parts, &mut [&mut self.weight])?;
+        let operands = Operands { x, w: &self.weight, y: &y.memory, scales: None, added, bias: None };
+        let Some(Finish { kernel, one }) = &self.finish else { return self.product.enqueue(machine, operands) };
+        self.product.enqueue(machine, Operands { y: &kernel.sums, added: None, ..operands })?;
+        let [of_weight, of_input] = outer.map(|scale| scale.unwrap_or(one));
+        kernel.enqueue([of_input, of_weight], added, &mut y.memory)
+    }
+
+    fn algorithm(&self) -> String {
+        let finish = self.finish.as_ref().map(|finish| format!("; then {}", finish.kernel.algorithm));
+        format!("{}; then {}{}", self.unpack.algorithm, self.product.describe(), finish.unwrap_or_default())
+    }
+}
+
+impl Finish {
+    fn new(machine: &Arc<Machine>, kind: Dtype, shape: LinearShape, added: bool) -> Result<Self, NativeError> {
+        let form = DynamicForm {
+            kind,
+            codes: DynamicCodes::E4m3,
+            shared: SharedScale::Tensor,
+            prologue: Prologue::Nothing,
+            activation: None,
+            added,
+        };
+        let mut one = Memory::allocate(machine.stream(), 4)?;
+        one.upload(&1.0f32.to_le_bytes())?;
+        Ok(Self { kernel: FinishProduct::new(machine, form, shape, (shape.m, shape.n))?, one })
     }
 }

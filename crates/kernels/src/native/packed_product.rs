@@ -9,7 +9,7 @@ use super::{
     nvrtc::Source,
     sizes::checked_size,
 };
-use crate::{Dtype, PackedForm, WeightCodes};
+use crate::{Dtype, PackedForm};
 
 /// The kernel, and what the blocks that share sums leave for each other.
 #[derive(Debug)]
@@ -71,8 +71,9 @@ impl PackedProduct {
         let LinearShape { m, n, .. } = shape;
         let name = cut.name(form);
         let blocks = checked_size("the number of blocks", cut.tiles_of_y(shape) * cut.splits)?;
-        let mut reads = vec![("x", shape.x_bytes(form.kind))];
+        let mut reads = vec![("x", shape.x_bytes(form.factors()))];
         reads.extend(form.reads(shape));
+        reads.extend(form.outer_reads());
         reads.extend(added.then(|| ("added", shape.y_bytes(form.kind))));
         let mut writes = vec![("y", shape.y_bytes(form.kind))];
         let sums = blocks * cut.rows() * cut.columns;
@@ -121,16 +122,14 @@ impl Cut {
     const TILE: usize = 16;
     /// Rows of x in a fragment.
     const FRAGMENT: usize = 8;
-    /// A chunk is 16 bytes for each of four threads.
+    /// A chunk is a piece for each of four threads.
     const PIECES: usize = 4;
     /// The first GPUs whose tensor cores take bf16.
     const TENSOR: ComputeCapability = ComputeCapability { major: 8, minor: 0 };
 
     fn new(form: PackedForm, shape: LinearShape, capability: ComputeCapability) -> Self {
         let LinearShape { m, k, .. } = shape;
-        // Group scales are applied in the type of x there, which must hold them exactly.
-        let scales_fit = !matches!(form.codes, WeightCodes::Int4 { .. }) || form.scale == form.kind;
-        let tensor = form.kind != Dtype::F32 && scales_fit && capability >= Self::TENSOR;
+        let tensor = form.factors() != Dtype::F32 && capability >= Self::TENSOR;
         // 64 rows are 32 sums in a thread; without tensor cores 8 rows are 16 of them, and a row costs as much as a weight.
         let columns = if tensor { m.next_multiple_of(Self::FRAGMENT).min(64) } else { m.min(Self::FRAGMENT) };
         // Each block reads all of x, so more rows of x need more rows of the weight in a block.
@@ -139,14 +138,19 @@ impl Cut {
             9..=32 => (4, 2),
             _ => (2, 4),
         };
-        let widest = widest(form.kind);
+        let widest = widest(form.factors());
         let width = if k.is_multiple_of(widest) { widest } else { 1 };
         let cut = Self { tensor, columns, warps, tiles, splits: 1, flight: 1, width };
         // Each warp keeps two chunks at least, or adding up costs more than it saves.
-        let chunks = k.div_ceil(Self::PIECES * form.codes.in_sixteen_bytes());
+        let chunks = k.div_ceil(Self::PIECES * form.codes.piece_codes());
         let splits = (Self::BLOCKS / cut.tiles_of_y(shape)).clamp(1, (chunks / (2 * warps)).max(1));
-        // What registers hold, and no more than there is.
-        let most_in_flight = if tensor && columns <= 32 { 4 } else { 2 };
+        // What registers hold, and no more than there is. Powers of two leave no chunks over more often than others.
+        let words = match (tensor, columns) {
+            (true, ..=8) => 20,
+            (true, ..=32) => 16,
+            _ => 8,
+        };
+        let most_in_flight = 1 << (words / form.codes.piece_words()).clamp(1, 4).ilog2();
         let flight = chunks.div_ceil(warps * splits).min(most_in_flight);
         Self { splits, flight, ..cut }
     }
@@ -170,9 +174,11 @@ impl Cut {
 
     fn macros(&self, name: &str, form: PackedForm, k: usize) -> Vec<String> {
         let Self { tensor, columns, warps, tiles, splits, flight, width } = *self;
-        let mut macros = common_macros(name, form.kind, width);
+        let mut macros = common_macros(name, form.factors(), width);
         macros.extend(form.macros(k));
         macros.push(format!("TENSOR={}", u8::from(tensor)));
+        macros.push(format!("PAIR_SCALES={}", u8::from(form.scales_pairs())));
+        macros.push(format!("PIECE_WORDS={}", form.codes.piece_words()));
         macros.push(format!("COLUMNS={columns}"));
         macros.push(format!("WARPS={warps}"));
         macros.push(format!("TILES={tiles}"));
@@ -187,15 +193,19 @@ impl Cut {
         let (rows, accesses) = (self.rows(), 2 * flight);
         format!(
             "{name}: {by}, {columns} rows of x and {rows} of the weight per block, k over {warps} warps and {splits} blocks, \
-             {accesses} accesses of 16 bytes per thread in flight, {width} elements of x per access"
+             {accesses} pieces of codes per thread in flight, {width} elements of x per access"
         )
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{nvrtc::tests::assert_compiles, packed_form::tests::every_form};
+    use super::super::{
+        nvrtc::tests::assert_compiles,
+        packed_form::tests::{every_form, microscaling},
+    };
     use super::*;
+    use crate::WeightCodes;
 
     const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
     const VOLTA: ComputeCapability = ComputeCapability { major: 7, minor: 0 };
@@ -224,26 +234,21 @@ mod tests {
 
     #[test]
     fn few_rows_of_the_weight_are_split_and_many_are_not() {
-        let cut = |n, k, m| {
-            let form = PackedForm { kind: Dtype::Bf16, codes: WeightCodes::Int8, scale: Dtype::Bf16 };
-            Cut::new(form, LinearShape { m, k, n }, HOPPER)
-        };
+        let form = PackedForm::weight_only(Dtype::Bf16, WeightCodes::int8(Dtype::Bf16));
+        let cut = |n, k, m| Cut::new(form, LinearShape { m, k, n }, HOPPER);
         assert_eq!([cut(4096, 4096, 1).splits, cut(512, 8192, 1).splits, cut(28672, 8192, 1).splits], [1, 8, 1]);
         // Eight chunks are two for each of four warps.
         assert_eq!((cut(64, 512, 32).splits, cut(64, 64, 1).splits), (1, 1));
-        let form = PackedForm { kind: Dtype::Bf16, codes: WeightCodes::Int8, scale: Dtype::Bf16 };
         assert_eq!(cut(512, 8192, 1).name(form), "int8_bf16_product_tensor_8x16_k8x8");
         assert_eq!((cut(64, 4096, 64).columns, cut(64, 4096, 1).columns, cut(64, 4096, 20).columns), (64, 8, 24));
     }
 
     #[test]
-    fn tensor_cores_need_their_own_type_of_scales() {
-        let tensor = |kind, codes, scale| {
-            Cut::new(PackedForm { kind, codes, scale }, LinearShape { m: 8, k: 64, n: 64 }, HOPPER).tensor
-        };
-        let int4 = WeightCodes::Int4 { group: 64 };
-        assert!(tensor(Dtype::F16, WeightCodes::E4m3, Dtype::F32) && tensor(Dtype::Bf16, int4, Dtype::Bf16));
-        assert!(!tensor(Dtype::F32, WeightCodes::Int8, Dtype::F32) && !tensor(Dtype::F16, int4, Dtype::Bf16));
+    fn tensor_cores_take_halves_and_what_is_exact_in_them() {
+        let tensor = |form| Cut::new(form, LinearShape { m: 8, k: 64, n: 64 }, HOPPER).tensor;
+        let int8 = |kind| PackedForm::weight_only(kind, WeightCodes::int8(kind));
+        assert!(tensor(int8(Dtype::F16)) && !tensor(int8(Dtype::F32)));
+        assert!(microscaling(Dtype::F32).into_iter().all(tensor));
     }
 
     #[test]

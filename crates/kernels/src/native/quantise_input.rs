@@ -106,7 +106,7 @@ impl QuantiseInput {
 }
 
 /// As many blocks as the 132 multiprocessors of an H100 or H200 hold at once.
-fn resident_blocks(cut: RowCut) -> u32 {
+pub(super) fn resident_blocks(cut: RowCut) -> u32 {
     (132 * 2048 / (cut.threads * cut.rows)) as u32
 }
 

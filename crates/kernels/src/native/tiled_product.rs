@@ -11,7 +11,7 @@ use super::{
     packed_product::Shared,
     sizes::checked_size,
 };
-use crate::{Dtype, PackedForm, WeightCodes};
+use crate::{CodeZero, Dtype, PackedForm, WeightCodes};
 
 /// The kernels that order the codes once and multiply them, and what the blocks that share sums leave for each other.
 #[derive(Debug)]
@@ -28,17 +28,17 @@ pub(super) struct TiledProduct {
 const TILE: (usize, usize) = (128, 64);
 
 impl TiledProduct {
-    /// Whether there is one. x is copied in pieces of 16 bytes, a tile has one scale for each of its rows, and group scales
-    /// are applied in the type of x.
+    /// Whether there is one. x is copied in pieces of 16 bytes, codes are whole bytes or halves, each 16 numbers have one scale,
+    /// and group scales are applied in the type of the factors.
     pub(super) fn is_for(form: PackedForm, shape: LinearShape, capability: ComputeCapability) -> bool {
-        let scales_fit = match form.codes {
-            WeightCodes::Int4 { group } => group.is_multiple_of(TILE.1) && form.scale == form.kind,
-            WeightCodes::Int8 | WeightCodes::E4m3 => true,
-        };
+        let codes_fit = matches!(form.codes.number.bits(), 4 | 8);
+        let groups_fit = form.codes.group.is_none_or(|group| group.is_multiple_of(TILE.1) || matches!(group, 16 | 32));
         capability == ComputeCapability::WARP_GROUPS
-            && form.kind != Dtype::F32
-            && scales_fit
-            && shape.k.is_multiple_of(widest(form.kind))
+            && form.factors() != Dtype::F32
+            && codes_fit
+            && groups_fit
+            && form.scales_pairs()
+            && shape.k.is_multiple_of(widest(form.factors()))
     }
 
     /// Compiles for sizes and a form that were checked, and that it is for.
@@ -55,7 +55,7 @@ impl TiledProduct {
         let name = format!("tile_{}_codes", form.codes.name());
         // Scales of rows stay where they are.
         let (mut of_order, mut of_product) = (form.reads(shape), vec![("codes", ordered_bytes)]);
-        if !matches!(form.codes, WeightCodes::Int4 { .. }) {
+        if form.codes.group.is_none() {
             of_product.extend(of_order.drain(1..));
         }
         let order = Kernel::prepare(
@@ -70,8 +70,9 @@ impl TiledProduct {
         let of_y = cut.tiles_of_y(shape);
         let blocks = checked_size("the number of blocks", of_y * cut.splits)?;
         let parts = of_product.len();
-        let mut reads = vec![("x", shape.x_bytes(form.kind))];
+        let mut reads = vec![("x", shape.x_bytes(form.factors()))];
         reads.extend(of_product);
+        reads.extend(form.outer_reads());
         reads.extend(added.then(|| ("added", shape.y_bytes(form.kind))));
         let mut writes = vec![("y", shape.y_bytes(form.kind))];
         let sums = blocks * TILE.0 * cut.columns;
@@ -82,7 +83,7 @@ impl TiledProduct {
         let geometry = Geometry { blocks: blocks as u32, threads: (3 * 128, 1) };
         let macros = cut.macros(&name, form, shape, added);
         let kernel = Kernel::prepare(machine, Source::TiledProduct, &name, macros, extent, geometry)?;
-        let boxes = Boxes { input: 0, kind: form.kind, matrices: 1, rows: m, columns: k, height: cut.columns };
+        let boxes = Boxes { input: 0, kind: form.factors(), matrices: 1, rows: m, columns: k, height: cut.columns };
         Ok(Self {
             order,
             ordered_bytes,
@@ -96,9 +97,9 @@ impl TiledProduct {
     /// The weight in the order that is multiplied. Its zeros are then beside its codes.
     pub(super) fn ordered(&self, machine: &Machine, weight: PackedWeight) -> Result<PackedWeight, NativeError> {
         let mut codes = machine.allocate(self.ordered_bytes)?;
-        let parts: Vec<&Memory> = weight.parts().map(|part| &part.memory).take(self.order.inputs()).collect();
+        let parts: Vec<&Memory> = weight.parts().take(self.order.inputs()).collect();
         self.order.enqueue_all(&parts, &mut [&mut codes.memory])?;
-        Ok(PackedWeight { codes, scales: weight.scales, zeros: None })
+        Ok(PackedWeight { codes, zeros: None, ..weight })
     }
 
     /// Parts of an ordered weight that a run takes: scales of groups are beside their codes.
@@ -174,10 +175,9 @@ impl Cut {
 
 /// Bytes of the codes in a tile, and of their scales and zeros where groups have them.
 fn tile_bytes(codes: WeightCodes) -> usize {
-    match codes {
-        WeightCodes::Int8 | WeightCodes::E4m3 => TILE.0 * TILE.1,
-        WeightCodes::Int4 { .. } => TILE.0 * TILE.1 / 2 + 4 * TILE.0,
-    }
+    let of_zeros = if codes.zero == CodeZero::Nothing { 1 } else { 2 };
+    let scales = codes.group.map_or(0, |group| TILE.1.div_ceil(group) * of_zeros);
+    TILE.0 * TILE.1 * codes.number.bits() as usize / 8 + 2 * TILE.0 * scales
 }
 
 /// Bytes of a tile and of the numbers of x that meet it.
@@ -186,14 +186,17 @@ fn stage_bytes(codes: WeightCodes, columns: usize) -> usize {
 }
 
 fn macros(name: &str, form: PackedForm, shape: LinearShape, width: usize) -> Vec<String> {
-    let mut macros = common_macros(name, form.kind, width);
+    let mut macros = common_macros(name, form.factors(), width);
     macros.extend(form.macros(shape.k));
     macros
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{nvrtc::tests::assert_compiles, packed_form::tests::every_form};
+    use super::super::{
+        nvrtc::tests::assert_compiles,
+        packed_form::tests::{every_form, microscaling},
+    };
     use super::*;
 
     const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
@@ -204,17 +207,15 @@ mod tests {
     }
 
     #[test]
-    fn it_is_for_what_one_scale_a_row_and_whole_copies_allow() {
+    fn it_is_for_what_whole_copies_and_steps_allow() {
         let shape = LinearShape { m: 16, k: 4096, n: 4096 };
-        let form = |kind, codes, scale| PackedForm { kind, codes, scale };
-        let int4 = |group| WeightCodes::Int4 { group };
-        let is_for = |form| TiledProduct::is_for(form, shape, HOPPER);
-        assert!(
-            is_for(form(Dtype::Bf16, WeightCodes::Int8, Dtype::Bf16)) && is_for(form(Dtype::F16, int4(64), Dtype::F16))
-        );
-        assert!(!is_for(form(Dtype::Bf16, int4(32), Dtype::Bf16)) && !is_for(form(Dtype::F16, int4(64), Dtype::Bf16)));
-        assert!(!is_for(form(Dtype::F32, WeightCodes::Int8, Dtype::F32)));
-        let int8 = form(Dtype::Bf16, WeightCodes::Int8, Dtype::Bf16);
+        let is_for = |kind, codes| TiledProduct::is_for(PackedForm::weight_only(kind, codes), shape, HOPPER);
+        let int4 = WeightCodes::int4;
+        assert!(is_for(Dtype::Bf16, WeightCodes::int8(Dtype::Bf16)) && is_for(Dtype::F16, int4(64, Dtype::F16)));
+        assert!(is_for(Dtype::Bf16, int4(32, Dtype::Bf16)) && !is_for(Dtype::Bf16, int4(96, Dtype::Bf16)));
+        assert!(!is_for(Dtype::F16, int4(64, Dtype::Bf16)) && !is_for(Dtype::F32, WeightCodes::int8(Dtype::F32)));
+        assert!(microscaling(Dtype::F32).into_iter().all(|form| TiledProduct::is_for(form, shape, HOPPER)));
+        let int8 = PackedForm::weight_only(Dtype::Bf16, WeightCodes::int8(Dtype::Bf16));
         assert!(!TiledProduct::is_for(int8, LinearShape { k: 4100, ..shape }, HOPPER));
         assert!(!TiledProduct::is_for(int8, shape, ComputeCapability { major: 10, minor: 0 }));
     }
@@ -238,7 +239,7 @@ mod tests {
     #[test]
     fn the_sources_compile_for_every_form_and_cut() {
         for (at, form) in forms().enumerate() {
-            for m in [1, 20, 64, 500] {
+            for m in [1, 20, 64, 500].into_iter().skip(at % 2).step_by(2) {
                 let shape = LinearShape { m, k: 4096 - 8 * at, n: 4096 - at };
                 let cut = Cut::new(form, shape);
                 assert_compiles(Source::TiledProduct, &cut.macros("product", form, shape, at % 2 == 0));

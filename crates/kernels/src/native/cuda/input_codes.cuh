@@ -2,7 +2,7 @@
 //
 // CODES_INT8: integers of -127 to 127 around zero, the scale is largest / 127 and 1e-5 at least, the code that of x times
 // the scale's inverse. In f16 inverse and product stay in f32. CODES_E4M3: the scale is largest / 448, the code the
-// nearest to x / scale, and that of nothing over nothing is 0. Where the largest is no number the scale is NaN, and all
+// nearest to x / scale, and that of nothing over nothing is 0. With SCALED_TO the scale is largest / SCALED_TO and not rounded. Where the largest is no number the scale is NaN, and all
 // codes are 0.
 #pragma once
 #include "element.cuh"
@@ -12,7 +12,9 @@ __device__ __forceinline__ float rounded(float value) { return widen(narrow(valu
 // The scale for a largest magnitude, given as its bits.
 __device__ __forceinline__ float scale_of(unsigned largest) {
     if (largest >= 0x7f800000u) return __uint_as_float(0x7fc00000u);
-#ifdef CODES_INT8
+#if defined(SCALED_TO)
+    return __fdiv_rn(__uint_as_float(largest), SCALED_TO);
+#elif defined(CODES_INT8)
     return fmaxf(rounded(__fdiv_rn(__uint_as_float(largest), 127.0f)), rounded(1e-5f));
 #else
     return rounded(__fdiv_rn(__uint_as_float(largest), 448.0f));

@@ -1,18 +1,25 @@
 // Codes of packed weights as pairs of f16 or bf16, which is what tensor cores take, and the product on them.
 //
-// A sum does not depend on the order of its terms, so a pair holds the two codes of a word that are cheapest to bring into
-// both halves, not neighbours; pairs of x are made in the same order.
+// With PAIR_SCALES scales are applied to pairs, where that rounds once, to the element type; otherwise in float, and the result is
+// rounded. A sum does not depend on the order of its terms, so where codes do not straddle words a pair holds the two codes of
+// a word that are cheapest to bring into both halves, not neighbours; pairs of x are made in the same order.
 #pragma once
 
 #if defined(ELEMENT_BF16)
 #define OF_PAIRS "bf16"
 constexpr unsigned ONES = 0x3f803f80u;
+// 2^7, whose steps are 1.
+constexpr unsigned STEPS_OF_ONE = 0x43004300u;
+constexpr int PAIR_MANTISSA = 7, PAIR_BIAS = 127;
 #else
 #define OF_PAIRS "f16"
 constexpr unsigned ONES = 0x3c003c00u;
+// 2^10.
+constexpr unsigned STEPS_OF_ONE = 0x64006400u;
+constexpr int PAIR_MANTISSA = 10, PAIR_BIAS = 15;
 #endif
 
-constexpr int WORD_PAIRS = WORD_CODES / 2;
+constexpr unsigned SIGNS = 0x80008000u, BOTH = 0x10001u;
 
 // a * b + c with one rounding; subnormal numbers are kept.
 __device__ __forceinline__ unsigned fma_pairs(unsigned a, unsigned b, unsigned c) {
@@ -28,47 +35,61 @@ __device__ __forceinline__ unsigned pick(unsigned a, unsigned mask, unsigned bit
     return picked;
 }
 
-// The numbers of a word's codes without scales, all of them exact. An integer becomes the lowest bits of a power of two
-// whose steps are 1: 2^7 in bf16, 2^10 in f16.
-__device__ __forceinline__ void decode_pairs(unsigned word, unsigned (&pairs)[WORD_PAIRS]) {
-#pragma unroll
-    for (int i = 0; i < WORD_PAIRS; i++) {
-#if defined(CODES_INT4)
-        // Codes i and i + 4.
-        const unsigned codes = word >> 4 * i;
-#if defined(ELEMENT_BF16)
-        pairs[i] = fma_pairs(pick(codes, 0x000f000fu, 0x43004300u), ONES, 0xc308c308u);
-#else
-        pairs[i] = fma_pairs(pick(codes, 0x000f000fu, 0x64006400u), ONES, 0xe408e408u);
+__device__ __forceinline__ unsigned moved(unsigned word, int left) { return left >= 0 ? word << left : word >> -left; }
+
+// The numbers without scales, all of them exact, of two codes that begin at the same bit of the halves of a word. The middle of
+// an unsigned range is taken off.
+__device__ __forceinline__ unsigned decode_pair(unsigned word, int from) {
+#if defined(MANTISSA)
+    // The exponent's bias is made that of the wider type; subnormal numbers come out right too.
+    constexpr int UP = PAIR_MANTISSA - MANTISSA;
+    constexpr unsigned POWER = (2 * PAIR_BIAS - BIAS) << PAIR_MANTISSA;
+    const unsigned magnitudes = moved(word, UP - from) & (MASK >> 1) * BOTH << UP;
+    return fma_pairs(pick(moved(word, 16 - BITS - from), SIGNS, magnitudes), POWER * BOTH, SIGNS);
+#elif defined(ELEMENT_BF16) && BITS == 8
+    // Only seven bits fit: the sign chooses whether 128 or 256 is taken away.
+#if defined(NUMBER_UNSIGNED)
+    word ^= 0x80808080u;
 #endif
-#elif defined(CODES_INT8)
-        // Codes i and i + 2.
-        const unsigned codes = word >> 8 * i;
-#if defined(ELEMENT_BF16)
-        // Only seven bits fit: the sign chooses whether 128 or 256 is taken away.
-        pairs[i] = fma_pairs(pick(codes, 0x007f007fu, 0x43004300u), ONES, pick(codes, 0x00800080u, 0xc300c300u));
+    const unsigned codes = moved(word, -from);
+    return fma_pairs(pick(codes, 0x7fu * BOTH, STEPS_OF_ONE), ONES, pick(codes, 0x80u * BOTH, SIGNS | STEPS_OF_ONE));
 #else
-        pairs[i] = fma_pairs(pick(codes ^ 0x00800080u, 0x00ff00ffu, 0x64006400u), ONES, 0xe480e480u);
+    // An integer becomes the lowest bits of a power of two whose steps are 1.
+    unsigned codes = moved(word, -from);
+#if defined(NUMBER_SIGNED)
+    codes ^= MIDDLE * BOTH;
 #endif
-#else
-        // Codes i and i + 2 in the upper bytes; then the exponent's bias is made that of the wider type.
-        const unsigned codes = i == 0 ? word << 8 : word;
-#if defined(ELEMENT_BF16)
-        pairs[i] = fma_pairs(pick(codes, 0x80008000u, codes >> 4 & 0x07f007f0u), 0x7b807b80u, 0x80008000u);
-#else
-        pairs[i] = fma_pairs(pick(codes, 0x80008000u, codes >> 1 & 0x3f803f80u), 0x5c005c00u, 0x80008000u);
+    return fma_pairs(pick(codes, MASK * BOTH, STEPS_OF_ONE), ONES, SIGNS | STEPS_OF_ONE | MIDDLE * BOTH);
 #endif
-#endif
-    }
 }
 
-// Neighbours in the order of `decode_pairs`, for the numbers that meet the codes of one word.
-__device__ __forceinline__ void reorder(const unsigned *neighbours, unsigned (&pairs)[WORD_PAIRS]) {
-#pragma unroll
-    for (int i = 0; i < WORD_PAIRS; i++) {
-        const unsigned near = neighbours[i / 2], far = neighbours[i / 2 + WORD_PAIRS / 2];
-        pairs[i] = __byte_perm(near, far, i % 2 == 0 ? 0x5410 : 0x7632);
-    }
+// A scale and a zero for pairs.
+struct pair_scale {
+    unsigned scale, zero;
+};
+
+__device__ __forceinline__ pair_scale for_pairs(float scale, float zero) {
+#if defined(ZERO_IN_STEPS)
+    zero = (float)MIDDLE - zero;
+#endif
+    return {narrow(scale) * BOTH, narrow(zero) * BOTH};
+}
+
+// The numbers of a pair under their scale, rounded once: in steps the difference of integers is exact.
+__device__ __forceinline__ unsigned scaled_pair(unsigned codes, pair_scale of) {
+#if defined(ZERO_IN_UNITS)
+    return fma_pairs(codes, of.scale, of.zero);
+#elif defined(ZERO_IN_STEPS)
+    return fma_pairs(fma_pairs(codes, ONES, of.zero), of.scale, SIGNS);
+#else
+    return fma_pairs(codes, of.scale, SIGNS);
+#endif
+}
+
+__device__ __forceinline__ unsigned round_pair(float low, float high) {
+    unsigned pair;
+    asm("cvt.rn." OF_PAIRS "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
 }
 
 // Adds the products of 16 rows of weights and 8 of x over 16 numbers. Of the weights a thread holds the rows lane / 4 and

@@ -1,18 +1,20 @@
-// y[m, n] = x[m, K] * w[n, K]^T [+ added[m, n]] for few rows of x and weights in codes, which are never written unpacked.
+// y[m, n] = x[m, K] * w[n, K]^T [* outer scales] [+ added[m, n]] for few rows of x and weights in codes, which are never written
+// unpacked.
 //
 // Data flow: a block makes 16 * TILES columns of y for up to COLUMNS rows of x. Its TILES groups of WARPS warps take 16 rows
-// of w each, a warp takes every WARPS * SPLITS-th chunk of 64 bytes of these rows. In a chunk the thread 4 g + t reads 16
-// bytes, a piece, of the rows g and g + 8, with FLIGHT chunks on their way at once, and the piece's numbers of x from a
-// cache. Codes become numbers in registers. With TENSOR they are pairs of x's own type and tensor cores multiply them: a
-// thread gives the k that it has to whatever place of the instruction is its own, since it has the same of x. Otherwise
-// they are multiplied in float. Sums are float throughout; those of warps meet in shared memory, those of the SPLITS
-// blocks that share columns in device memory, where the last block to arrive adds them up, always in the same order.
+// of w each, a warp takes every WARPS * SPLITS-th chunk of 4 pieces of these rows. A piece is PIECE_WORDS words, 32 codes or 16
+// bytes. In a chunk the thread 4 g + t reads a piece of the rows g and g + 8, with FLIGHT chunks on their way at once, and the
+// piece's numbers of x from a cache. Codes become numbers in registers. With TENSOR they are pairs of x's own type and tensor
+// cores multiply them: a thread gives the k that it has to whatever place of the instruction is its own, since it has the same
+// of x. Otherwise they are multiplied in float. Sums are float throughout; those of warps meet in shared memory, those of the
+// SPLITS blocks that share columns in device memory, where the last block to arrive adds them up, always in the same order.
 //
 // Traffic: w once for each COLUMNS rows of x; x from L2 once for each block, n / (16 TILES) times; partial sums, if SPLITS
 // is above one, 8 m n SPLITS bytes. Roofline: the bytes of w over the memory's rate as long as the unpacking keeps up: with
-// TENSOR about 2 instructions for each code, where 4-bit codes at 4.8 TB/s on 132 multiprocessors of 1.8 GHz leave room for
-// 3; without it 2 + min(m, COLUMNS) or so.
+// TENSOR about 2 instructions for each code of 4 or 8 bits and 3 where codes straddle words, where 4-bit codes at 4.8 TB/s on
+// 132 multiprocessors of 1.8 GHz leave room for 3 and 2-bit codes for 1.6; without it 2 + min(m, COLUMNS) or so.
 #include "element.cuh"
+#include "output.cuh"
 #include "packed.cuh"
 #if TENSOR
 #include "packed_pairs.cuh"
@@ -21,16 +23,47 @@
 constexpr int ROWS = 16 * TILES;
 constexpr int THREADS = 32 * WARPS * TILES;
 constexpr int SUMS = ROWS * COLUMNS;
-// Codes in a piece. All of them are in one group, which holds a multiple of 32.
-constexpr unsigned CODES = 4 * WORD_CODES;
-constexpr unsigned ROW_PIECES = ROW_WORDS / 4;
+constexpr unsigned CODES = PIECE_WORDS * 32 / BITS;
 constexpr unsigned PIECES = (K + CODES - 1) / CODES;
 constexpr unsigned CHUNKS = (PIECES + 3) / 4;
 constexpr unsigned STRIDE = WARPS * SPLITS;
 constexpr int X_WORDS = CODES * sizeof(element) / 4;
+// Numbers of a piece that surely share a scale, and so many scales for each piece.
+constexpr unsigned SHARE = sharing(CODES);
+constexpr unsigned SCALES = CODES / SHARE;
 // Whether no piece that a thread comes to lies beyond the end, and whether all of each piece is before it.
 constexpr bool WHOLE = PIECES % (4 * FLIGHT * STRIDE) == 0;
 constexpr bool FILLED = WHOLE && K % CODES == 0;
+
+typedef unsigned piece_words[PIECE_WORDS];
+
+// A piece of codes, in accesses as wide as it allows. What fills no sectors is fetched through the nearest cache.
+__device__ __forceinline__ void load_piece(const unsigned *from, piece_words &words) {
+#pragma unroll
+    for (int i = 0; i < PIECE_WORDS; i += PIECE_WORDS % 4 == 0 ? 4 : PIECE_WORDS % 2 == 0 ? 2 : 1) {
+#if PIECE_WORDS % 4 == 0
+        const uint4 some = __ldcg(reinterpret_cast<const uint4 *>(from + i));
+        words[i] = some.x;
+        words[i + 1] = some.y;
+        words[i + 2] = some.z;
+        words[i + 3] = some.w;
+#elif PIECE_WORDS % 2 == 0
+        const uint2 some = __ldg(reinterpret_cast<const uint2 *>(from + i));
+        words[i] = some.x;
+        words[i + 1] = some.y;
+#else
+        words[i] = __ldg(from + i);
+#endif
+    }
+}
+
+// The scales of a piece as they are loaded.
+struct loaded_scales {
+#if defined(GROUP)
+    stored_scale scales[SCALES];
+    loaded_zero zeros[SCALES];
+#endif
+};
 
 // A piece's numbers of a row of x, zero beyond its end.
 __device__ __forceinline__ void load_x(const element *row, bool inside, unsigned piece, unsigned (&words)[X_WORDS]) {
@@ -60,9 +93,51 @@ __device__ __forceinline__ void load_x(const element *row, bool inside, unsigned
 }
 
 #if TENSOR
-typedef unsigned numbers[4][WORD_PAIRS];
+
+constexpr int PIECE_PAIRS = CODES / 2;
+typedef unsigned numbers[PIECE_PAIRS];
+
+// Whether pairs are of two codes of a word, so far from each other as half of its codes.
+#if PAIR_SCALES && 32 % BITS == 0
+#define FAR_PAIRS
+constexpr int WORD_PAIRS = 16 / BITS;
+#endif
+
+// Neighbours of x in the order in which the numbers of a piece are.
+__device__ __forceinline__ void reorder(const unsigned (&neighbours)[PIECE_PAIRS], unsigned (&pairs)[PIECE_PAIRS]) {
+#pragma unroll
+    for (int p = 0; p < PIECE_PAIRS; p++) {
+#if defined(FAR_PAIRS)
+        const int word = p / WORD_PAIRS, i = p % WORD_PAIRS;
+        const int near = word * WORD_PAIRS + i / 2, far = near + WORD_PAIRS / 2;
+        pairs[p] = __byte_perm(neighbours[near], neighbours[far], i % 2 == 0 ? 0x5410 : 0x7632);
 #else
-typedef float numbers[4][WORD_CODES];
+        pairs[p] = neighbours[p];
+#endif
+    }
+}
+
+// The first code of a pair, counted in its piece.
+__device__ __forceinline__ int code_of(int pair) {
+#if defined(FAR_PAIRS)
+    return pair / WORD_PAIRS * (2 * WORD_PAIRS) + pair % WORD_PAIRS;
+#else
+    return 2 * pair;
+#endif
+}
+
+// A pair of numbers without scales, which may be zeros in steps away from them.
+__device__ __forceinline__ unsigned codes_of(const piece_words &words, int pair) {
+#if defined(FAR_PAIRS)
+    return decode_pair(words[pair / WORD_PAIRS], pair % WORD_PAIRS * BITS);
+#else
+    const unsigned both = field(words, 2 * pair * BITS);
+    return decode_pair((both & MASK) | both << (16 - BITS), 0);
+#endif
+}
+
+#else
+typedef float numbers[CODES];
 
 __device__ __forceinline__ float number_of(const unsigned (&words)[X_WORDS], int i) {
 #if defined(ELEMENT_F32)
@@ -73,41 +148,62 @@ __device__ __forceinline__ float number_of(const unsigned (&words)[X_WORDS], int
 }
 #endif
 
-// The numbers of a piece. Scales of rows are left to the sums.
-__device__ __forceinline__ void unpack(const uint4 &piece, scale_type scale, scale_type zero, numbers &of_words) {
-    const unsigned words[4] = {piece.x, piece.y, piece.z, piece.w};
+// The numbers of a piece whose first group is counted from the weight's first. Scales of rows are left to the sums.
+__device__ __forceinline__ void unpack(const piece_words &words, const loaded_scales &loaded, u64 first_group,
+                                       unsigned piece, numbers &made) {
+#if defined(GROUP)
+    float scale[SCALES], zero[SCALES];
 #pragma unroll
-    for (int w = 0; w < 4; w++) {
-#if TENSOR
-        decode_pairs(words[w], of_words[w]);
-#if defined(CODES_INT4)
-#pragma unroll
-        for (int i = 0; i < WORD_PAIRS; i++) {
-            of_words[w][i] = fma_pairs(of_words[w][i], scale * 0x10001u, zero * 0x10001u);
-        }
+    for (int s = 0; s < SCALES; s++) {
+        scale[s] = SCALE::number(loaded.scales[s]);
+        zero[s] = zero_of(loaded.zeros[s], first_group + group_of(piece * CODES + s * SHARE));
+    }
 #endif
-#else
-        decode(words[w], of_words[w]);
-#if defined(CODES_INT4)
+#if TENSOR && PAIR_SCALES
+#if defined(GROUP)
+    pair_scale of[SCALES];
 #pragma unroll
-        for (int i = 0; i < WORD_CODES; i++) {
-            of_words[w][i] = fmaf(of_words[w][i], widen_scale(scale), widen_scale(zero));
-        }
+    for (int s = 0; s < SCALES; s++) of[s] = for_pairs(scale[s], zero[s]);
 #endif
+#pragma unroll
+    for (int p = 0; p < PIECE_PAIRS; p++) {
+        made[p] = codes_of(words, p);
+#if defined(GROUP)
+        made[p] = scaled_pair(made[p], of[code_of(p) / SHARE]);
 #endif
     }
+#else
+    float floats[CODES];
+#pragma unroll
+    for (int i = 0; i < CODES; i++) {
+        floats[i] = decode(field(words, i * BITS));
+#if defined(GROUP)
+        floats[i] = scaled(floats[i], scale[i / SHARE], zero[i / SHARE]);
+#endif
+    }
+#if TENSOR
+#pragma unroll
+    for (int p = 0; p < PIECE_PAIRS; p++) made[p] = round_pair(floats[2 * p], floats[2 * p + 1]);
+#else
+#pragma unroll
+    for (int i = 0; i < CODES; i++) made[i] = floats[i];
+#endif
+#endif
 }
 
 // On tensor cores two blocks share a multiprocessor; without them a thread needs the registers.
 extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
-    KERNEL(const element *__restrict__ x, const uint4 *__restrict__ codes, const scale_type *__restrict__ scales,
-#if defined(CODES_INT4)
-           const scale_type *__restrict__ zeros,
+    KERNEL(const element *__restrict__ x, const unsigned *__restrict__ codes, const stored_scale *__restrict__ scales,
+#if defined(ZEROS)
+           const stored_zero *__restrict__ zeros,
+#endif
+#ifdef OUTER
+           const float *__restrict__ outer_of_weight, const float *__restrict__ outer_of_input,
 #endif
 #ifdef ADDED
-           const element *__restrict__ added,
+           const output *__restrict__ added,
 #endif
-           element *__restrict__ y,
+           output *__restrict__ y,
 #if SPLITS > 1
            float *__restrict__ parts, unsigned *__restrict__ arrived,
 #endif
@@ -122,19 +218,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
     const u64 first_column = (u64)(block / row_blocks) * COLUMNS;
 
     // Beyond the last row the last one is read again, and what comes of it is not written.
-    const uint4 *from[2];
-#if defined(CODES_INT4)
-    const scale_type *scales_from[2], *zeros_from[2];
-#endif
+    const unsigned *from[2];
+    u64 first_group[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const u64 row = first_row + 16 * threadIdx.y + g + 8 * h;
         const u64 read = row < n ? row : n - 1;
-        from[h] = codes + read * ROW_PIECES;
-#if defined(CODES_INT4)
-        scales_from[h] = scales + read * GROUPS;
-        zeros_from[h] = zeros + read * GROUPS;
-#endif
+        from[h] = codes + read * ROW_WORDS;
+        first_group[h] = read * GROUPS;
     }
 
 #if TENSOR
@@ -145,57 +236,57 @@ extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
 
     for (unsigned first = split * WARPS + warp; first < CHUNKS; first += FLIGHT * STRIDE) {
         // All loads before any use, and no branch between. What is beyond the end meets zeros of x.
-        uint4 loaded[FLIGHT][2];
-        scale_type of_groups[FLIGHT][2] = {}, zeros_of_groups[FLIGHT][2] = {};
+        piece_words loaded[FLIGHT][2];
+        loaded_scales of_groups[FLIGHT][2];
 #pragma unroll
         for (int f = 0; f < FLIGHT; f++) {
             const unsigned sought = (first + f * STRIDE) * 4 + t;
             const unsigned piece = WHOLE || sought < PIECES ? sought : PIECES - 1;
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                loaded[f][h] = __ldcg(from[h] + piece);
-#if defined(CODES_INT4)
-                of_groups[f][h] = __ldg(scales_from[h] + piece * CODES / GROUP);
-                zeros_of_groups[f][h] = __ldg(zeros_from[h] + piece * CODES / GROUP);
+                load_piece(from[h] + piece * PIECE_WORDS, loaded[f][h]);
+#if defined(GROUP)
+#pragma unroll
+                for (int s = 0; s < SCALES; s++) {
+                    const u64 at = first_group[h] + group_of(piece * CODES + s * SHARE);
+                    of_groups[f][h].scales[s] = __ldg(scales + at);
+#if defined(ZEROS)
+                    of_groups[f][h].zeros[s] = load_zero(zeros, at);
+#endif
+                }
 #endif
             }
         }
 #pragma unroll
         for (int f = 0; f < FLIGHT; f++) {
-            const unsigned piece = (first + f * STRIDE) * 4 + t;
+            const unsigned sought = (first + f * STRIDE) * 4 + t;
+            const unsigned piece = WHOLE || sought < PIECES ? sought : PIECES - 1;
             numbers w[2];
 #pragma unroll
-            for (int h = 0; h < 2; h++) unpack(loaded[f][h], of_groups[f][h], zeros_of_groups[f][h], w[h]);
+            for (int h = 0; h < 2; h++) unpack(loaded[f][h], of_groups[f][h], first_group[h], piece, w[h]);
 
 #if TENSOR
 #pragma unroll
             for (int tile = 0; tile < COLUMNS / 8; tile++) {
                 const u64 column = first_column + tile * 8 + g;
-                unsigned words[X_WORDS];
-                load_x(x + column * K, column < m, piece, words);
+                unsigned words[X_WORDS], pairs[PIECE_PAIRS];
+                load_x(x + column * K, column < m, sought, words);
+                reorder(words, pairs);
 #pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    unsigned pairs[WORD_PAIRS];
-                    reorder(words + i * WORD_PAIRS, pairs);
-#pragma unroll
-                    for (int p = 0; p < WORD_PAIRS; p += 2) {
-                        multiply(sums[tile], w[0][i][p], w[1][i][p], w[0][i][p + 1], w[1][i][p + 1], pairs[p],
-                                 pairs[p + 1]);
-                    }
+                for (int p = 0; p < PIECE_PAIRS; p += 2) {
+                    multiply(sums[tile], w[0][p], w[1][p], w[0][p + 1], w[1][p + 1], pairs[p], pairs[p + 1]);
                 }
             }
 #else
 #pragma unroll
             for (int c = 0; c < COLUMNS; c++) {
                 unsigned words[X_WORDS];
-                load_x(x + (first_column + c) * K, first_column + c < m, piece, words);
+                load_x(x + (first_column + c) * K, first_column + c < m, sought, words);
 #pragma unroll
                 for (int i = 0; i < CODES; i++) {
                     const float of_x = number_of(words, i);
 #pragma unroll
-                    for (int h = 0; h < 2; h++) {
-                        sums[h][c] = fmaf(w[h][i / WORD_CODES][i % WORD_CODES], of_x, sums[h][c]);
-                    }
+                    for (int h = 0; h < 2; h++) sums[h][c] = fmaf(w[h][i], of_x, sums[h][c]);
                 }
             }
 #endif
@@ -230,13 +321,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
     const auto finish = [&](int at, float sum) {
         const u64 of_y = first_row + at % ROWS, column = first_column + at / ROWS;
         if (of_y >= n || column >= m) return;
-#if !defined(CODES_INT4)
-        sum *= widen_scale(scales[of_y]);
+#if !defined(GROUP)
+        sum *= SCALE::number(scales[of_y]);
+#endif
+#ifdef OUTER
+        sum *= *outer_of_weight * *outer_of_input;
 #endif
 #ifdef ADDED
-        sum += widen(added[column * n + of_y]);
+        sum += from_output(added[column * n + of_y]);
 #endif
-        y[column * n + of_y] = narrow(sum);
+        y[column * n + of_y] = to_output(sum);
     };
     const auto of_block = [&](int at) {
         float sum = 0.0f;

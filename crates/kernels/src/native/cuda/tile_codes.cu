@@ -14,8 +14,11 @@ __device__ __forceinline__ unsigned code_at(const unsigned char *codes, u64 row,
 
 extern "C" __global__ void __launch_bounds__(256)
     KERNEL(const unsigned char *__restrict__ codes,
-#if defined(CODES_INT4)
-           const scale_type *__restrict__ scales, const scale_type *__restrict__ zeros,
+#if defined(GROUP)
+           const stored_scale *__restrict__ scales,
+#if defined(ZEROS)
+           const stored_zero *__restrict__ zeros,
+#endif
 #endif
            unsigned char *__restrict__ tiles, u64 n, u64) {
     const u64 first_row = (u64)(blockIdx.x / K_TILES) * TILE_ROWS;
@@ -43,9 +46,25 @@ extern "C" __global__ void __launch_bounds__(256)
         }
         reinterpret_cast<uint4 *>(tile)[piece * 256 + threadIdx.x] = make_uint4(words[0], words[1], words[2], words[3]);
     }
-#if defined(CODES_INT4)
-    scale_type *const to = reinterpret_cast<scale_type *>(tile + CODE_BYTES);
-    const u64 of = first_row + threadIdx.x % TILE_ROWS;
-    to[threadIdx.x] = of < n ? (threadIdx.x < TILE_ROWS ? scales : zeros)[of * GROUPS + first_k / GROUP] : 0;
+#if defined(GROUP)
+    element *const to = reinterpret_cast<element *>(tile + CODE_BYTES);
+    for (int at = threadIdx.x; at < TILE_GROUPS * TILE_ROWS; at += 256) {
+        const u64 of = first_row + at % TILE_ROWS;
+        const unsigned of_tile = first_k / GROUP + at / TILE_ROWS;
+        pair_scale found = {0, 0};
+        // What lies beyond the weight has a scale of nothing.
+        if (of < n && of_tile < GROUPS) {
+            const u64 group = of * GROUPS + of_tile;
+#if defined(ZEROS)
+            found = for_pairs(SCALE::number(scales[group]), zero_of(load_zero(zeros, group), group));
+#else
+            found = for_pairs(SCALE::number(scales[group]), 0.0f);
+#endif
+        }
+        to[at] = (element)found.scale;
+#if defined(ZEROS)
+        to[TILE_GROUPS * TILE_ROWS + at] = (element)found.zero;
+#endif
+    }
 #endif
 }

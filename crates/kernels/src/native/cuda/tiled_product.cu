@@ -1,4 +1,4 @@
-// y[m, n] = x[m, K] * w[n, K]^T [+ added[m, n]] for weights in codes, in the order of `tiled_codes.cuh`, by products of Hopper's
+// y[m, n] = x[m, K] * w[n, K]^T [* outer scales] [+ added[m, n]] for weights in codes, in the order of `tiled_codes.cuh`, by products of Hopper's
 // warp groups. The codes are never written unpacked.
 //
 // A block makes 128 columns of y for COLUMNS rows of x, over one of SPLITS parts of K. A thread of its first warp group starts
@@ -11,8 +11,8 @@
 // tile is 4 COLUMNS cycles of products and some 200 of decoding beside them.
 #include "element.cuh"
 #include "hopper.cuh"
+#include "output.cuh"
 #include "tiled_codes.cuh"
-#include "packed_pairs.cuh"
 
 constexpr int GROUP_THREADS = 128;
 constexpr int X_BYTES = COLUMNS * STEP * 2;
@@ -20,27 +20,27 @@ constexpr int SUMS = COLUMNS / 2;
 // Floats from one row of staged sums to the next, such that no two threads of a warp meet in a bank.
 constexpr int PITCH = TILE_ROWS + 4;
 
+#if defined(GROUP)
+// The scale that a row of a tile has at a step of 16 numbers.
+__device__ __forceinline__ pair_scale scale_of(const unsigned char *tile, int row, int step) {
+    const element *const scales = reinterpret_cast<const element *>(tile + CODE_BYTES);
+    const int at = (TILE_GROUPS == 1 ? 0 : step * 16 / (int)GROUP) * TILE_ROWS + row;
+#if defined(ZEROS)
+    return {scales[at] * BOTH, scales[TILE_GROUPS * TILE_ROWS + at] * BOTH};
+#else
+    return {scales[at] * BOTH, 0};
+#endif
+}
+#endif
+
 // The numbers of a thread's codes in a tile, for its four steps.
 __device__ __forceinline__ void numbers_of(const unsigned char *tile, int thread, unsigned (&numbers)[16]) {
     const uint4 *const pieces = reinterpret_cast<const uint4 *>(tile);
-#if defined(CODES_INT4)
+#if BITS == 4
     const uint4 piece = pieces[thread];
     const unsigned words[4] = {piece.x, piece.y, piece.z, piece.w};
-    const scale_type *const scales = reinterpret_cast<const scale_type *>(tile + CODE_BYTES);
-    const int row = thread / 32 * 16 + thread % 32 / 4;
-    unsigned scale[2], zero[2];
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        scale[h] = scales[row + 8 * h] * 0x10001u;
-        zero[h] = scales[TILE_ROWS + row + 8 * h] * 0x10001u;
-    }
-#pragma unroll
-    for (int step = 0; step < 4; step++) {
-        unsigned pairs[4];
-        decode_pairs(words[step], pairs);
-#pragma unroll
-        for (int i = 0; i < 4; i++) numbers[4 * step + i] = fma_pairs(pairs[i], scale[i % 2], zero[i % 2]);
-    }
+    for (int i = 0; i < 16; i++) numbers[i] = decode_pair(words[i / 4], i % 4 * 4);
 #else
 #pragma unroll
     for (int p = 0; p < THREAD_PIECES; p++) {
@@ -48,24 +48,38 @@ __device__ __forceinline__ void numbers_of(const unsigned char *tile, int thread
         const unsigned words[4] = {piece.x, piece.y, piece.z, piece.w};
 #pragma unroll
         for (int w = 0; w < 4; w++) {
-            unsigned pairs[2];
-            decode_pairs(words[w], pairs);
-            numbers[8 * p + w / 2 * 4 + w % 2] = pairs[0];
-            numbers[8 * p + w / 2 * 4 + w % 2 + 2] = pairs[1];
+#pragma unroll
+            for (int i = 0; i < 2; i++) numbers[8 * p + w / 2 * 4 + w % 2 + 2 * i] = decode_pair(words[w], i * 8);
         }
+    }
+#endif
+#if defined(GROUP)
+    const int row = thread / 32 * 16 + thread % 32 / 4;
+    pair_scale of[2];
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+        // Numbers of a step are those of both rows in turn.
+        if (i % (TILE_GROUPS == 1 ? 16 : (int)GROUP / 4) == 0) {
+            of[0] = scale_of(tile, row, i / 4);
+            of[1] = scale_of(tile, row + 8, i / 4);
+        }
+        numbers[i] = scaled_pair(numbers[i], of[i % 2]);
     }
 #endif
 }
 
 extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
     KERNEL(const element *, const unsigned char *__restrict__ weights,
-#if !defined(CODES_INT4)
-           const scale_type *__restrict__ scales,
+#if !defined(GROUP)
+           const stored_scale *__restrict__ scales,
+#endif
+#ifdef OUTER
+           const float *__restrict__ outer_of_weight, const float *__restrict__ outer_of_input,
 #endif
 #ifdef ADDED
-           const element *__restrict__ added,
+           const output *__restrict__ added,
 #endif
-           element *__restrict__ y,
+           output *__restrict__ y,
 #if SPLITS > 1
            float *__restrict__ parts, unsigned *__restrict__ arrived,
 #endif
@@ -162,16 +176,20 @@ extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
     both_groups();
     float *const staged = reinterpret_cast<float *>(shared);
     const int row = thread / 32 * 16 + lane / 4;
-#if !defined(CODES_INT4)
+#if !defined(GROUP)
     float scale[2];
 #pragma unroll
-    for (int h = 0; h < 2; h++) scale[h] = first_row + row + 8 * h < n ? widen_scale(scales[first_row + row + 8 * h]) : 0;
+    for (int h = 0; h < 2; h++) scale[h] = first_row + row + 8 * h < n ? SCALE::number(scales[first_row + row + 8 * h]) : 0;
+#elif defined(OUTER)
+    const float outer = *outer_of_weight * *outer_of_input;
 #endif
 #pragma unroll
     for (int i = 0; i < SUMS; i++) {
         const int column = i / 4 * 8 + lane % 4 * 2 + i % 2, h = i / 2 % 2;
-#if !defined(CODES_INT4)
+#if !defined(GROUP)
         sums[i] *= scale[h];
+#elif defined(OUTER)
+        sums[i] *= outer;
 #endif
         staged[column * PITCH + row + 8 * h] = sums[i];
     }
@@ -183,10 +201,13 @@ extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
 #pragma unroll
         for (int i = 0; i < WIDTH; i++) values[i] = staged[at / TILE_ROWS * PITCH + at % TILE_ROWS + i];
 #ifdef ADDED
-        const piece more = *reinterpret_cast<const piece *>(added + column * n + of_y);
+        const output_piece more = *reinterpret_cast<const output_piece *>(added + column * n + of_y);
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++) values[i] += widen(more.parts[i]);
+        for (int i = 0; i < WIDTH; i++) values[i] += from_output(more.parts[i]);
 #endif
-        *reinterpret_cast<piece *>(y + column * n + of_y) = narrow_all(values);
+        output_piece result;
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) result.parts[i] = to_output(values[i]);
+        *reinterpret_cast<output_piece *>(y + column * n + of_y) = result;
     }
 }

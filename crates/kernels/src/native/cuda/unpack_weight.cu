@@ -8,48 +8,68 @@
 
 constexpr unsigned ACCESSES = K / WIDTH;
 constexpr unsigned ROW_BLOCKS = (ACCESSES + THREADS * PIECES - 1) / (THREADS * PIECES);
-// Words that the codes of an access lie in: it begins with the first, or fills a part of it.
-constexpr unsigned WORDS = WIDTH > WORD_CODES ? WIDTH / WORD_CODES : 1;
+// Bits of the codes of an access, and the most words that they lie in, beginning anywhere in the first.
+constexpr unsigned ACCESS_BITS = WIDTH * BITS;
+constexpr bool IN_WORDS = ACCESS_BITS % 32 == 0;
+constexpr unsigned WORDS = (32 - common(ACCESS_BITS, 32) + ACCESS_BITS + 31) / 32;
+// Words that are loaded at once.
+constexpr unsigned TOGETHER = IN_WORDS && WORDS % 2 == 0 ? 2 : 1;
+constexpr unsigned SHARE = sharing(WIDTH);
 
-struct __align__(4 * WORDS) access {
-    unsigned words[WORDS];
+struct __align__(4 * TOGETHER) access {
+    unsigned words[TOGETHER];
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    KERNEL(const unsigned *__restrict__ codes, const scale_type *__restrict__ scales,
-#if defined(CODES_INT4)
-           const scale_type *__restrict__ zeros,
+    KERNEL(const unsigned *__restrict__ codes, const stored_scale *__restrict__ scales,
+#if defined(ZEROS)
+           const stored_zero *__restrict__ zeros,
 #endif
            element *__restrict__ w, u64 n, u64 k) {
     const u64 row = blockIdx.x / ROW_BLOCKS;
     const unsigned first = blockIdx.x % ROW_BLOCKS * (THREADS * PIECES) + threadIdx.x;
     const unsigned *from = codes + row * ROW_WORDS;
 
-    access loaded[PIECES];
+    unsigned loaded[PIECES][WORDS];
 #pragma unroll
     for (int p = 0; p < PIECES; p++) {
         const unsigned at = first + p * THREADS;
-        if (at < ACCESSES) loaded[p] = *reinterpret_cast<const access *>(from + at * WIDTH / WORD_CODES);
+        if (at >= ACCESSES) break;
+        const unsigned word = (unsigned)((u64)at * ACCESS_BITS / 32);
+#pragma unroll
+        for (unsigned i = 0; i < WORDS; i += TOGETHER) {
+            // Beyond the row are codes of nobody.
+            const unsigned read = IN_WORDS || word + i < ROW_WORDS ? word + i : ROW_WORDS - 1;
+            const access some = *reinterpret_cast<const access *>(from + read);
+#pragma unroll
+            for (unsigned j = 0; j < TOGETHER; j++) loaded[p][i + j] = some.words[j];
+        }
     }
 #pragma unroll
     for (int p = 0; p < PIECES; p++) {
         const unsigned at = first + p * THREADS;
         if (at >= ACCESSES) break;
-        float numbers[WORDS][WORD_CODES];
         // What lies before the access in its first word goes.
-        loaded[p].words[0] >>= at * WIDTH % WORD_CODES * BITS;
+        const unsigned before = (unsigned)((u64)at * ACCESS_BITS % 32);
+        unsigned words[WORDS];
 #pragma unroll
-        for (int i = 0; i < WORDS; i++) decode(loaded[p].words[i], numbers[i]);
-#if defined(CODES_INT4)
-        const u64 group = row * GROUPS + at * WIDTH / GROUP;
-        const float scale = widen_scale(__ldg(scales + group)), zero = widen_scale(__ldg(zeros + group));
-#else
-        const float scale = widen_scale(__ldg(scales + row)), zero = 0.0f;
-#endif
+        for (unsigned i = 0; i < WORDS; i++) {
+            words[i] = IN_WORDS ? loaded[p][i] : __funnelshift_r(loaded[p][i], i + 1 < WORDS ? loaded[p][i + 1 < WORDS ? i + 1 : i] : 0u, before);
+        }
         piece result;
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++) {
-            result.parts[i] = narrow(fmaf(numbers[i / WORD_CODES][i % WORD_CODES], scale, zero));
+        for (unsigned s = 0; s < WIDTH; s += SHARE) {
+            const u64 group = row * GROUPS + group_of(at * WIDTH + s);
+            const float scale = SCALE::number(__ldg(scales + group));
+#if defined(ZEROS)
+            const float zero = zero_of(load_zero(zeros, group), group);
+#else
+            const float zero = 0.0f;
+#endif
+#pragma unroll
+            for (unsigned i = s; i < s + SHARE; i++) {
+                result.parts[i] = narrow(scaled(decode(field(words, i * BITS)), scale, zero));
+            }
         }
         *reinterpret_cast<piece *>(w + row * K + at * WIDTH) = result;
     }

@@ -7,6 +7,7 @@
 mod activation;
 mod affine_layer_norm;
 mod attention;
+mod block_linear;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod boxes;
 mod buffer;
@@ -30,6 +31,7 @@ mod foreign_kernel;
 mod form;
 mod gpu;
 mod grid_total;
+mod half_byte_product;
 mod halved_swiglu;
 #[allow(unsafe_code, reason = "launching a kernel")]
 mod kernel;
@@ -63,6 +65,8 @@ mod short_attention_gradient;
 mod silu_mul_gradient;
 mod sizes;
 mod softmax;
+mod sparse_linear;
+mod sparse_product;
 #[allow(unsafe_code, reason = "the driver fills memory that Rust did not allocate")]
 mod staged;
 #[allow(unsafe_code, reason = "the bindings of NCCL")]
@@ -77,6 +81,7 @@ mod unpack_weight;
 pub use activation::Activation;
 pub use affine_layer_norm::{AffineLayerNorm, NormForm};
 pub use attention::{Attention, AttentionForm};
+pub use block_linear::{BlockForm, BlockLinear, BlockWeight};
 pub use buffer::Buffer;
 pub use cross_entropy::CrossEntropy;
 pub use driver::probe;
@@ -108,6 +113,7 @@ pub use short_attention::ShortAttention;
 pub use short_attention_gradient::ShortAttentionGradient;
 pub use silu_mul_gradient::SiluMulGradient;
 pub use softmax::Softmax;
+pub use sparse_linear::{ReadySparse, SparseLinear, SparseWeight};
 pub use team::{Collective, Team};
 pub use trained_products::{TrainedForm, TrainedProduct, TrainedProducts};
 pub use transfers::{HostKind, HostMemory, Transfers};

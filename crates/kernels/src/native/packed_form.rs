@@ -12,6 +12,8 @@ pub struct PackedWeight {
     pub scales: Buffer,
     /// Its zeros, if it has any.
     pub zeros: Option<Buffer>,
+    /// Its scales of the second level, if it has any.
+    pub outer: Option<Buffer>,
 }
 
 impl WeightCodes {
@@ -88,7 +90,7 @@ impl PackedForm {
 
 impl PackedWeight {
     pub(super) fn parts(&self) -> impl Iterator<Item = &Buffer> {
-        [&self.codes, &self.scales].into_iter().chain(&self.zeros)
+        [&self.codes, &self.scales].into_iter().chain(&self.zeros).chain(&self.outer)
     }
 
     /// Bytes of all its parts.

@@ -98,7 +98,7 @@ impl TiledProduct {
         let mut codes = machine.allocate(self.ordered_bytes)?;
         let parts: Vec<&Memory> = weight.parts().map(|part| &part.memory).take(self.order.inputs()).collect();
         self.order.enqueue_all(&parts, &mut [&mut codes.memory])?;
-        Ok(PackedWeight { codes, scales: weight.scales, zeros: None })
+        Ok(PackedWeight { codes, scales: weight.scales, zeros: None, outer: None })
     }
 
     /// Parts of an ordered weight that a run takes: scales of groups are beside their codes.

@@ -46,7 +46,7 @@ impl Weight {
 
     fn upload(&self, machine: &Machine) -> PackedWeight {
         let upload = |bytes: &Vec<u8>| machine.upload(bytes).unwrap();
-        PackedWeight { codes: upload(&self.codes), scales: upload(&self.scales), zeros: None }
+        PackedWeight { codes: upload(&self.codes), scales: upload(&self.scales), zeros: None, outer: None }
     }
 }
 
@@ -270,6 +270,11 @@ impl Weight {
         let codes: Vec<u8> = (0..size * size).map(code).collect();
         let kind = if form.codes == DynamicCodes::Int8 { form.kind } else { Dtype::F32 };
         let scales = encode(&vec![0.01; size], kind);
-        PackedWeight { codes: machine.upload(&codes).unwrap(), scales: machine.upload(&scales).unwrap(), zeros: None }
+        PackedWeight {
+            codes: machine.upload(&codes).unwrap(),
+            scales: machine.upload(&scales).unwrap(),
+            zeros: None,
+            outer: None,
+        }
     }
 }

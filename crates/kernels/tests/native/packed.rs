@@ -59,6 +59,7 @@ impl Weight {
             codes: upload(&self.codes),
             scales: upload(&self.scales),
             zeros: self.zeros.as_ref().map(upload),
+            outer: None,
         }
     }
 }

@@ -69,10 +69,11 @@ impl HostWeight {
     pub fn upload(&self, machine: &Arc<Machine>) -> Result<DeviceWeight, NativeError> {
         Ok(match self {
             Self::Plain(bytes) => DeviceWeight::Plain(machine.upload(bytes)?),
-            Self::Packed(Stored { codes, scales, zeros, .. }) => DeviceWeight::Packed(PackedWeight {
+            Self::Packed(Stored { codes, scales, zeros, outer, .. }) => DeviceWeight::Packed(PackedWeight {
                 codes: machine.upload(codes)?,
                 scales: machine.upload(scales)?,
                 zeros: zeros.as_ref().map(|zeros| machine.upload(zeros)).transpose()?,
+                outer: outer.as_ref().map(|outer| machine.upload(outer)).transpose()?,
             }),
         })
     }

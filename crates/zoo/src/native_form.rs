@@ -2,9 +2,10 @@
 
 use crate::dynamic::dynamic_form;
 use crate::packed::packed_form;
+use crate::two_of_four::sparse_form;
 use crate::{Layout, Problem};
-use calorimeter_kernels::{DynamicCodes, DynamicForm, PackedForm};
-use calorimeter_recipes::{Dtype, Recipe, Treatment};
+use calorimeter_kernels::{DynamicCodes, DynamicForm, PackedForm, SparseForm};
+use calorimeter_recipes::{Dtype, Recipe, Sparsity, Treatment};
 
 /// What a linear layer is to `native` on CUDA.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,6 +17,10 @@ pub enum NativeForm {
     Packed(PackedForm),
     /// With weight and input in codes.
     Dynamic(DynamicForm),
+    /// With a weight of which two of every four numbers are kept.
+    TwoOfFour(SparseForm),
+    /// Of floats, with a weight of which whole blocks are zero.
+    Blocks(Sparsity),
 }
 
 /// The form of a layer for an input of so many rows, if there is a kernel for its treatment.
@@ -23,8 +28,13 @@ pub fn native_form(treatment: &Treatment, rows: usize) -> Option<NativeForm> {
     if *treatment == Treatment::none(treatment.dtype) {
         return Some(NativeForm::Plain);
     }
+    if let Some(blocks @ Sparsity::Block { .. }) = treatment.sparsity {
+        let alone = Treatment { sparsity: None, ..*treatment } == Treatment::none(treatment.dtype);
+        return alone.then_some(NativeForm::Blocks(blocks));
+    }
     let packed = packed_form(treatment, rows).map(NativeForm::Packed);
-    packed.or_else(|| dynamic_form(treatment, rows).map(NativeForm::Dynamic))
+    let dynamic = || dynamic_form(treatment, rows).map(NativeForm::Dynamic);
+    packed.or_else(dynamic).or_else(|| sparse_form(treatment, rows).map(NativeForm::TwoOfFour))
 }
 
 /// Whether a model's layers are run; the error says which are.
@@ -33,9 +43,11 @@ pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
     let longest = linears.iter().map(|&(_, k)| k).max().unwrap_or(0);
     match native_form(treatment, m as usize) {
         Some(NativeForm::Dynamic(form)) => sums_are_kept(form, longest),
+        Some(NativeForm::TwoOfFour(form)) => form.dynamic().map_or(Ok(()), |form| sums_are_kept(form, longest)),
         Some(_) => Ok(()),
         None => Err(format!(
-            "`native` runs the baseline and {} in this version, without sparsity; `eager` runs the others",
+            "`native` runs the baseline and {} in this version, dense or with the sparsity that they take; `eager` runs the \
+             others",
             recipes(problem.dtype).join(", ")
         )),
     }
@@ -49,18 +61,20 @@ fn sums_are_kept(form: DynamicForm, k: u64) -> Result<(), String> {
              bf16 and f16, and `eager` in f32"
                 .into(),
         ),
-        DynamicCodes::Int8 if k > DynamicCodes::MOST_INT8 as u64 => Err(format!(
-            "`native` adds up products of codes in 32 bits, which hold rows of {}; k is {k}",
-            DynamicCodes::MOST_INT8
-        )),
-        _ => Ok(()),
+        codes => match codes.longest_row() {
+            Some(longest) if k > longest as u64 => {
+                Err(format!("`native` adds up products of codes in 32 bits, which hold rows of {longest}; k is {k}"))
+            }
+            _ => Ok(()),
+        },
     }
 }
 
 /// The typical recipes that have a form, by their names.
 fn recipes(dtype: Dtype) -> Vec<String> {
     let has_form = |recipe: &Recipe| {
-        let form = recipe.treatment(dtype, None).ok().and_then(|treatment| native_form(&treatment, 2));
+        let form = |sparsity| recipe.treatment(dtype, sparsity).ok().and_then(|treatment| native_form(&treatment, 2));
+        let form = form(None).or_else(|| form(Some(Sparsity::SemiStructured)));
         form.is_some_and(|form| form != NativeForm::Plain)
     };
     Recipe::typical().into_iter().filter(has_form).map(|recipe| recipe.to_string()).collect()

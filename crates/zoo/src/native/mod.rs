@@ -170,6 +170,8 @@ impl From<NativeError> for ZooError {
             | NativeError::OtherGpu { .. }
             | NativeError::HeadWidth { .. }
             | NativeError::NumberType { .. }
+            | NativeError::NotInFours { .. }
+            | NativeError::NotInBlocks { .. }
             | NativeError::NoAlgorithm { .. } => Self::Unsupported(error.to_string()),
             other => Self::Device(other.to_string()),
         }

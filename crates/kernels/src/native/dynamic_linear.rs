@@ -39,7 +39,7 @@ pub struct DynamicLinear {
 #[derive(Debug)]
 enum Way {
     /// cuBLASLt, a weight as it is stored.
-    Library(Product, After),
+    Library(Box<Product>, After),
     /// For weights of half bytes.
     HalfBytes(HalfByteProduct),
 }
@@ -70,14 +70,14 @@ impl DynamicLinear {
         let way = if form.codes.are_halves() {
             Way::HalfBytes(HalfByteProduct::new(machine, form, shape, filled)?)
         } else if let Some((product, after)) = scaled(machine, form, shape, filled)? {
-            Way::Library(product, after)
+            Way::Library(Box::new(product), after)
         } else {
             let plain = match form.codes {
                 DynamicCodes::E4m3 => Form::plain(Factors::E4m3(Float8Sums::Promoted), Dtype::F32),
                 _ => Form::int8(),
             };
             let finish = FinishProduct::new(machine, form, shape, (filled.m, filled.n))?;
-            Way::Library(Product::plan(machine, plain, filled)?, After::Finish(Box::new(finish)))
+            Way::Library(Box::new(Product::plan(machine, plain, filled)?), After::Finish(Box::new(finish)))
         };
         let DynamicForm { kind, added, .. } = form;
         Ok(Self { quantise, way, machine: machine.clone(), shape, kind, added })

@@ -64,7 +64,7 @@ struct Dense {
 
 #[derive(Debug)]
 enum DenseProduct {
-    Floats(Linear),
+    Floats(Box<Linear>),
     Codes(Box<DynamicLinear>),
 }
 
@@ -217,7 +217,7 @@ impl Dense {
         let LinearShape { k, n, .. } = shape;
         let product = match form.dynamic() {
             Some(dynamic) => DynamicLinear::new(machine, dynamic, shape).map(|it| DenseProduct::Codes(Box::new(it))),
-            None => Linear::new(machine, form.kind, shape).map(DenseProduct::Floats),
+            None => Linear::new(machine, form.kind, shape).map(|it| DenseProduct::Floats(Box::new(it))),
         };
         let product = match product {
             Err(NativeError::NoAlgorithm { .. }) if optional => return Ok(None),

@@ -11,17 +11,42 @@ pub enum DynamicCodes {
     Int8,
     /// e4m3, without NaN. A weight's scales are f32.
     E4m3,
+    /// A weight's of 4 bits around zero under inputs of a byte, from -128 to 127, found in f32. Scales are f32.
+    Int4,
+    /// The same with inputs from -127 to 127, and the weight's codes in groups of [`DynamicCodes::GROUP`]: times the scale of its
+    /// group, of the layer's type, a code is rounded to an integer of a byte, of which the scales of rows are.
+    Int4InGroups,
 }
 
 impl DynamicCodes {
-    /// The longest rows whose sums 32 bits are sure to hold, where sums are integers: products are 127 times -128 at most.
+    /// The longest rows whose sums 32 bits are sure to hold, where sums are integers of 127 times -128 at most.
     pub const MOST_INT8: usize = i32::MAX as usize / (127 * 128);
+
+    /// Codes of a weight that share a scale, where those of a row are in groups.
+    pub const GROUP: usize = 128;
+
+    /// The longest rows whose sums are sure to be exact, where they are integers.
+    pub const fn longest_row(self) -> Option<usize> {
+        match self {
+            Self::Int8 | Self::Int4InGroups => Some(Self::MOST_INT8),
+            // A product is sixteen times too large on its way.
+            Self::Int4 => Some(i32::MAX as usize / (128 * 128)),
+            Self::E4m3 => None,
+        }
+    }
+
+    /// Whether a weight's codes are half a byte.
+    pub const fn are_halves(self) -> bool {
+        matches!(self, Self::Int4 | Self::Int4InGroups)
+    }
 
     /// The name that kernels have by it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Int8 => "int8",
             Self::E4m3 => "e4m3",
+            Self::Int4 => "int4",
+            Self::Int4InGroups => "int4_groups",
         }
     }
 }

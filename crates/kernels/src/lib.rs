@@ -31,6 +31,7 @@ pub mod native;
 mod packed;
 pub mod probes;
 pub mod rowwise;
+mod sparse;
 
 // Types of these are in signatures.
 #[cfg(feature = "cube")]
@@ -41,3 +42,4 @@ pub use adamw::Adamw;
 pub use calorimeter_case::{Activation, Dtype, Element};
 pub use dynamic::{DynamicCodes, DynamicForm, Prologue, SharedScale};
 pub use packed::{CodeZero, InputNumbers, PackedForm, WeightCodes};
+pub use sparse::{KeptCodes, SparseForm};

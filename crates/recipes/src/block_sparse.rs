@@ -39,6 +39,26 @@ impl BlockSparse {
         kept as u64 * ((side * side) as u64 * dtype.bytes() + 4)
     }
 
+    /// Rows and columns of a block.
+    pub fn side(&self) -> usize {
+        self.side
+    }
+
+    /// The type of its numbers.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// The columns of blocks that are kept, ascending, for each row of blocks.
+    pub fn kept(&self) -> &[u32] {
+        &self.kept
+    }
+
+    /// For each row of blocks its rows, made of the kept blocks alone.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
     /// The layer on a device.
     pub fn upload<B: Backend>(&self, device: &B::Device) -> Box<dyn Linear<B>> {
         let places: Vec<i32> = self.kept.iter().map(|&column| column as i32).collect();

@@ -38,6 +38,14 @@ impl Sparsity {
         Weight::new(weight.n(), k, values, weight.dtype())
     }
 
+    /// How many blocks are kept in a row of blocks of rows so long, if it is blocks that are left out.
+    pub fn kept_in_row(self, k: usize) -> Option<usize> {
+        match self {
+            Self::Block { percent, side } => Some(kept_of(k / usize::from(side), percent)),
+            Self::SemiStructured => None,
+        }
+    }
+
     /// The blocks of one row of blocks that are kept, ascending: as many in each row, so that rows of blocks are computed
     /// together.
     pub(crate) fn kept_blocks(self, rows: &[f32], k: usize) -> Vec<usize> {

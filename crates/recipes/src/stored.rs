@@ -3,7 +3,7 @@
 use crate::element::Codes;
 use crate::format::{Format, Grouping, Method, Zero, stored_words};
 use crate::quantised::Quantised;
-use crate::scalar::rounding::to_integer;
+use crate::scalar::qqq::byte;
 use crate::{Element, Weight, packing};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -228,7 +228,7 @@ impl Stored<&[u32]> {
                     for (i, number) in numbers.iter_mut().enumerate() {
                         let code = decode(codes, at * group + i);
                         *number = match format.zero {
-                            Zero::None if format.rounds_to_integers() => to_integer(code * scale) as f32,
+                            Zero::None if format.rounds_to_integers() => byte(code * scale) as f32,
                             Zero::None => code * scale,
                             Zero::InSteps(_) => (code - zero) * scale,
                             Zero::InUnits(_) => (code - format.middle()) * scale + zero,

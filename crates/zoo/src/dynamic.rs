@@ -5,7 +5,7 @@ use calorimeter_recipes::format::{Format, Grouping, Method};
 use calorimeter_recipes::{Dtype, Element, Treatment};
 
 /// The form of a layer, if its treatment of so many rows is one whose codes `native` multiplies: weight and input in the
-/// same codes, dense. What is before and after the layer is not part of it.
+/// same codes, or a weight of 4 bits under an input of 8, dense. What is before and after the layer is not part of it.
 pub fn dynamic_form(treatment: &Treatment, rows: usize) -> Option<DynamicForm> {
     let (Some(weight), Some(input), None) = (treatment.weight, treatment.input(rows), treatment.sparsity) else {
         return None;
@@ -19,6 +19,8 @@ pub fn dynamic_form(treatment: &Treatment, rows: usize) -> Option<DynamicForm> {
         (DynamicCodes::Int8, SharedScale::Row),
         (DynamicCodes::E4m3, SharedScale::Row),
         (DynamicCodes::E4m3, SharedScale::Tensor),
+        (DynamicCodes::Int4, SharedScale::Row),
+        (DynamicCodes::Int4InGroups, SharedScale::Row),
     ];
     let (codes, shared) = known.into_iter().find_map(has)?;
     Some(DynamicForm { kind, codes, shared, prologue: Prologue::Nothing, activation: None, added: false })
@@ -30,13 +32,22 @@ fn formats(codes: DynamicCodes, shared: SharedScale, kind: Dtype) -> (Format, Fo
         SharedScale::Row => Grouping::Row,
         SharedScale::Tensor => Grouping::Tensor,
     };
+    let bytes = |scale| {
+        let method = Method::Symmetric { least: -127, most: 127, epsilon: 1e-5 };
+        Format::symmetric(8, grouping, kind, scale).with_method(method)
+    };
     match codes {
         DynamicCodes::Int8 => {
             // Kernels keep f16's scales, and the products with their inverses, in f32.
             let scale = if kind == Dtype::F16 { Dtype::F32 } else { kind };
-            let input = Method::Symmetric { least: -127, most: 127, epsilon: 1e-5 };
-            let input = Format::symmetric(8, grouping, kind, scale).with_method(input);
-            (Format::symmetric(8, grouping, kind, kind), input)
+            (Format::symmetric(8, grouping, kind, kind), bytes(scale))
+        }
+        DynamicCodes::Int4 => {
+            let symmetric = |bits| Format::symmetric(bits, grouping, kind, Dtype::F32);
+            (symmetric(4), symmetric(8))
+        }
+        DynamicCodes::Int4InGroups => {
+            (Format::qqq(Grouping::Block(DynamicCodes::GROUP as u32), kind), bytes(Dtype::F32))
         }
         _ => {
             let format = Format::float8(Element::E4m3, grouping, kind);
@@ -62,7 +73,11 @@ mod tests {
             assert_eq!(form("int8dq_prefill_wo_decode", 1), None, "a weight alone");
             assert_eq!(form("float8dq-row", 1), Some((kind, DynamicCodes::E4m3, SharedScale::Row)));
             assert_eq!(form("float8dq-tensor", 8), Some((kind, DynamicCodes::E4m3, SharedScale::Tensor)));
-            for other in ["baseline", "int8wo", "float8wo", "int8adq-int4w-symm", "mxfp8", "nvfp4"] {
+            let halves = [("int8adq-int4w-symm", DynamicCodes::Int4), ("marlin-qqq", DynamicCodes::Int4InGroups)];
+            for (name, codes) in halves {
+                assert_eq!(form(name, 8), Some((kind, codes, SharedScale::Row)), "{name}");
+            }
+            for other in ["baseline", "int8wo", "float8wo", "mxfp8", "nvfp4"] {
                 assert_eq!(dynamic_form(&treatment(other, kind, None), 8), None, "{other}");
             }
             let semi = Some(Sparsity::SemiStructured);

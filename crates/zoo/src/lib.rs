@@ -67,6 +67,7 @@ mod setup;
 mod spec;
 mod task;
 mod tensors;
+mod two_of_four;
 mod value;
 mod ways;
 mod workload;

@@ -2,9 +2,10 @@
 
 use crate::dynamic::dynamic_form;
 use crate::packed::packed_form;
+use crate::two_of_four::sparse_form;
 use crate::{Layout, Problem};
-use calorimeter_kernels::{DynamicCodes, DynamicForm, PackedForm};
-use calorimeter_recipes::{Dtype, Recipe, Treatment};
+use calorimeter_kernels::{DynamicCodes, DynamicForm, PackedForm, SparseForm};
+use calorimeter_recipes::{Dtype, Recipe, Sparsity, Treatment};
 
 /// What a linear layer is to `native` on CUDA.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -16,6 +17,10 @@ pub enum NativeForm {
     Packed(PackedForm),
     /// With weight and input in codes.
     Dynamic(DynamicForm),
+    /// With a weight of which two of every four numbers are kept.
+    TwoOfFour(SparseForm),
+    /// Of floats, with a weight of which whole blocks are zero.
+    Blocks(Sparsity),
 }
 
 /// The form of a layer for an input of so many rows, if there is a kernel for its treatment.
@@ -23,8 +28,13 @@ pub fn native_form(treatment: &Treatment, rows: usize) -> Option<NativeForm> {
     if *treatment == Treatment::none(treatment.dtype) {
         return Some(NativeForm::Plain);
     }
+    if let Some(blocks @ Sparsity::Block { .. }) = treatment.sparsity {
+        let alone = Treatment { sparsity: None, ..*treatment } == Treatment::none(treatment.dtype);
+        return alone.then_some(NativeForm::Blocks(blocks));
+    }
     let packed = packed_form(treatment, rows).map(NativeForm::Packed);
-    packed.or_else(|| dynamic_form(treatment, rows).map(NativeForm::Dynamic))
+    let dynamic = || dynamic_form(treatment, rows).map(NativeForm::Dynamic);
+    packed.or_else(dynamic).or_else(|| sparse_form(treatment, rows).map(NativeForm::TwoOfFour))
 }
 
 /// Whether a model's layers are run; the error says which are.
@@ -33,10 +43,18 @@ pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
     let longest = linears.iter().map(|&(_, k)| k).max().unwrap_or(0);
     match native_form(treatment, m as usize) {
         Some(NativeForm::Dynamic(form)) => sums_are_kept(form, longest),
+        Some(NativeForm::TwoOfFour(form)) => form.dynamic().map_or(Ok(()), |form| sums_are_kept(form, longest)),
         Some(_) => Ok(()),
         None => Err(format!(
-            "`native` runs every recipe without sparsity but {}; `eager` runs these and sparsity",
-            without_form(problem.dtype).join(", ")
+            "{}; `eager` runs it",
+            match treatment.sparsity {
+                None => "`native` has no kernel for this recipe".to_owned(),
+                Some(_) => format!(
+                    "`native` keeps two of every four numbers of {} and leaves blocks of zeros out of {}",
+                    recipes(problem.dtype, Sparsity::SemiStructured),
+                    recipes(problem.dtype, Sparsity::BLOCK),
+                ),
+            }
         )),
     }
 }
@@ -49,17 +67,21 @@ fn sums_are_kept(form: DynamicForm, k: u64) -> Result<(), String> {
              bf16 and f16, and `eager` in f32"
                 .into(),
         ),
-        DynamicCodes::Int8 if k > DynamicCodes::MOST_INT8 as u64 => Err(format!(
-            "`native` adds up products of codes in 32 bits, which hold rows of {}; k is {k}",
-            DynamicCodes::MOST_INT8
-        )),
-        _ => Ok(()),
+        codes => match codes.longest_row() {
+            Some(longest) if k > longest as u64 => {
+                Err(format!("`native` adds up products of codes in 32 bits, which hold rows of {longest}; k is {k}"))
+            }
+            _ => Ok(()),
+        },
     }
 }
 
-/// The typical recipes that have no form, by their names.
-fn without_form(dtype: Dtype) -> Vec<String> {
-    let has_none =
-        |recipe: &Recipe| recipe.treatment(dtype, None).is_ok_and(|treatment| native_form(&treatment, 2).is_none());
-    Recipe::typical().into_iter().filter(has_none).map(|recipe| recipe.to_string()).collect()
+/// The typical recipes that have a form with a sparsity, by their names.
+fn recipes(dtype: Dtype, sparsity: Sparsity) -> String {
+    let has_form = |recipe: &Recipe| {
+        let treatment = recipe.treatment(dtype, Some(sparsity));
+        treatment.is_ok_and(|treatment| native_form(&treatment, 2).is_some())
+    };
+    let names: Vec<String> = Recipe::typical().into_iter().filter(has_form).map(|recipe| recipe.to_string()).collect();
+    names.join(", ")
 }

@@ -58,6 +58,11 @@ pub trait Workload: Send {
         false
     }
 
+    /// Whether the zeros of its pruned weights are left out of every product.
+    fn skips_zeros(&self) -> bool {
+        false
+    }
+
     /// Whether another process works, which this one starts and waits for.
     fn is_a_process(&self) -> bool {
         false

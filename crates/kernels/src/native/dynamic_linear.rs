@@ -5,9 +5,11 @@ use std::sync::Arc;
 use super::{
     Activation, Buffer, Epilogue, Float8Sums, LinearShape, Machine, NativeError, PackedWeight,
     cublaslt::{Operands, Product},
+    driver::Memory,
     finish_product::FinishProduct,
     form::{Factors, Form, Scales},
     gpu::ComputeCapability,
+    half_byte_product::HalfByteProduct,
     quantise_input::QuantiseInput,
     sizes::{checked_shape, checked_size},
 };
@@ -21,16 +23,25 @@ use crate::{Activation as Function, Dtype, DynamicCodes, DynamicForm, SharedScal
 /// exact and written out, for a kernel that makes y of them. Of e4m3 cuBLASLt applies the scales itself, if it can and n is
 /// a multiple of 16, and a ReLU, and adds what is added; another activation is then applied in place, for its GELU is the
 /// one by tanh, which is another function.
-/// Sums of e4m3 are promoted, or those of long rows would be off by more than f16 is.
+/// Sums of e4m3 are promoted, or those of long rows would be off by more than f16 is. Codes of half a byte stay as they are for
+/// up to 64 rows, and become bytes for more; rows of zeros that fill up such a weight are not looked at.
 #[derive(Debug)]
 pub struct DynamicLinear {
     quantise: QuantiseInput,
-    product: Product,
-    after: After,
+    way: Way,
     machine: Arc<Machine>,
     shape: LinearShape,
     kind: Dtype,
     added: bool,
+}
+
+/// What multiplies.
+#[derive(Debug)]
+enum Way {
+    /// cuBLASLt, a weight as it is stored.
+    Library(Box<Product>, After),
+    /// For weights of half bytes.
+    HalfBytes(HalfByteProduct),
 }
 
 /// What is left to do with the product.
@@ -49,26 +60,27 @@ impl DynamicLinear {
     /// Chooses and compiles.
     pub fn new(machine: &Arc<Machine>, form: DynamicForm, shape: LinearShape) -> Result<Self, NativeError> {
         let needed = match form.codes {
-            DynamicCodes::Int8 => ("a product of int8", ComputeCapability::WARP_MAXIMA),
             DynamicCodes::E4m3 => ("a product of e4m3", ComputeCapability::E4M3),
+            _ => ("a product of int8", ComputeCapability::WARP_MAXIMA),
         };
         machine.require(needed.0, needed.1)?;
         let shape = checked_shape(shape)?;
         let filled = filled(form.codes, shape)?;
         let quantise = QuantiseInput::new(machine, form, (shape.m, shape.k), (filled.m, filled.k))?;
-        let (product, after) = match scaled(machine, form, shape, filled)? {
-            Some(scaled) => scaled,
-            None => {
-                let plain = match form.codes {
-                    DynamicCodes::Int8 => Form::int8(),
-                    DynamicCodes::E4m3 => Form::plain(Factors::E4m3(Float8Sums::Promoted), Dtype::F32),
-                };
-                let finish = FinishProduct::new(machine, form, shape, (filled.m, filled.n))?;
-                (Product::plan(machine, plain, filled)?, After::Finish(Box::new(finish)))
-            }
+        let way = if form.codes.are_halves() {
+            Way::HalfBytes(HalfByteProduct::new(machine, form, shape, filled)?)
+        } else if let Some((product, after)) = scaled(machine, form, shape, filled)? {
+            Way::Library(Box::new(product), after)
+        } else {
+            let plain = match form.codes {
+                DynamicCodes::E4m3 => Form::plain(Factors::E4m3(Float8Sums::Promoted), Dtype::F32),
+                _ => Form::int8(),
+            };
+            let finish = FinishProduct::new(machine, form, shape, (filled.m, filled.n))?;
+            Way::Library(Box::new(Product::plan(machine, plain, filled)?), After::Finish(Box::new(finish)))
         };
         let DynamicForm { kind, added, .. } = form;
-        Ok(Self { quantise, product, after, machine: machine.clone(), shape, kind, added })
+        Ok(Self { quantise, way, machine: machine.clone(), shape, kind, added })
     }
 
     /// Codes that a row of the weight has.
@@ -100,43 +112,66 @@ impl DynamicLinear {
         y: &mut Buffer,
     ) -> Result<(), NativeError> {
         NativeError::unless_inputs(2 + usize::from(self.added), 2 + usize::from(added.is_some()))?;
+        if let Way::HalfBytes(product) = &mut self.way {
+            self.quantise.enqueue(&x.memory)?;
+            let QuantiseInput { codes, scales, .. } = &self.quantise;
+            let added = added.map(|added| &added.memory);
+            return product.enqueue(&self.machine, [codes, scales], w, added, &mut y.memory);
+        }
+        self.enqueue_codes(x, [&w.codes.memory, &w.scales.memory], added, y)
+    }
+
+    /// The same on codes of a weight and their scales, which are not those of half bytes.
+    pub(super) fn enqueue_codes(
+        &mut self,
+        x: &Buffer,
+        [w, of_columns]: [&Memory; 2],
+        added: Option<&Buffer>,
+        y: &mut Buffer,
+    ) -> Result<(), NativeError> {
         let added = added.map(|added| &added.memory);
         self.quantise.enqueue(&x.memory)?;
         let QuantiseInput { codes, scales, .. } = &self.quantise;
-        let operands = Operands { x: codes, w: &w.codes.memory, y: &y.memory, scales: None, added: None, bias: None };
-        match &self.after {
-            After::Applied(_, activation) => {
-                let operands = Operands { scales: Some([scales, &w.scales.memory]), added, ..operands };
-                self.product.enqueue(&self.machine, operands)?;
+        let operands = Operands { x: codes, w, y: &y.memory, scales: None, added: None, bias: None };
+        match &self.way {
+            Way::Library(product, After::Applied(_, activation)) => {
+                let operands = Operands { scales: Some([scales, of_columns]), added, ..operands };
+                product.enqueue(&self.machine, operands)?;
                 activation.as_ref().map_or(Ok(()), |activation| activation.enqueue_in_place(y))
             }
-            After::Finish(finish) => {
-                self.product.enqueue(&self.machine, Operands { y: &finish.sums, ..operands })?;
-                finish.enqueue([scales, &w.scales.memory], added, &mut y.memory)
+            Way::Library(product, After::Finish(finish)) => {
+                product.enqueue(&self.machine, Operands { y: &finish.sums, ..operands })?;
+                finish.enqueue([scales, of_columns], added, &mut y.memory)
             }
+            Way::HalfBytes(_) => Err(NativeError::OtherPlan),
         }
     }
 
     /// Which kernels, how they were cut up, and what cuBLASLt chose.
     pub fn algorithm(&self) -> String {
-        let after = match &self.after {
-            After::Applied(what, None) => format!(" with {what}"),
-            After::Applied(what, Some(activation)) => format!(" with {what}; then {}", activation.algorithm()),
-            After::Finish(finish) => format!("; then {}", finish.algorithm),
+        let product = match &self.way {
+            Way::Library(product, after) => {
+                let after = match after {
+                    After::Applied(what, None) => format!(" with {what}"),
+                    After::Applied(what, Some(activation)) => format!(" with {what}; then {}", activation.algorithm()),
+                    After::Finish(finish) => format!("; then {}", finish.algorithm),
+                };
+                format!("{}{after}", product.describe())
+            }
+            Way::HalfBytes(product) => product.algorithm(),
         };
-        format!("{}; then {}{after}", self.quantise.algorithm, self.product.describe())
+        format!("{}; then {product}", self.quantise.algorithm)
     }
 }
 
 /// The sizes that tensor cores multiply.
 fn filled(codes: DynamicCodes, LinearShape { m, k, n }: LinearShape) -> Result<LinearShape, NativeError> {
-    let (m, k, n) = match codes {
-        DynamicCodes::Int8 if k > DynamicCodes::MOST_INT8 => {
-            let limit = DynamicCodes::MOST_INT8;
+    let m = match codes.longest_row() {
+        Some(limit) if k > limit => {
             return Err(NativeError::InvalidSize { what: "k of a product of int8", limit, value: k });
         }
-        DynamicCodes::Int8 => (m.max(LEAST_ROWS_OF_INT8), k, n),
-        DynamicCodes::E4m3 => (m, k, n),
+        Some(_) => m.max(LEAST_ROWS_OF_INT8),
+        None => m,
     };
     let (k, n) = (DynamicLinear::filled_k(k), DynamicLinear::filled_n(n));
     Ok(LinearShape { m, k: checked_size("k", k)?, n: checked_size("n", n)? })

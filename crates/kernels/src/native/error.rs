@@ -174,13 +174,29 @@ pub enum NativeError {
     },
     /// A matrix that is not made of whole blocks.
     #[error("a matrix of {rows} x {columns} is not made of whole blocks of {side}")]
-    NotInBlocks {
+    NotWholeBlocks {
         /// Its rows.
         rows: usize,
         /// Numbers of a row.
         columns: usize,
         /// Numbers of a block along each direction that it has.
         side: usize,
+    },
+    /// A weight that is no whole number of blocks.
+    #[error("blocks of {side} by {side} need n and k to be multiples of {side}; they are {n} and {k}")]
+    NotInBlocks {
+        /// Side of a block.
+        side: usize,
+        /// Length of a row.
+        k: usize,
+        /// Number of rows.
+        n: usize,
+    },
+    /// Rows that are no whole number of fours.
+    #[error("two of every four numbers along k are kept; k is {k}, and a multiple of 4 would do")]
+    NotInFours {
+        /// Length of a row.
+        k: usize,
     },
     /// Heads that no kernel of ours is made for.
     #[error("heads of {width} numbers are not supported; a multiple of 8 up to 128 is")]

@@ -35,7 +35,7 @@ impl FinishProduct {
         let (name, width) = (name(form), width(n));
         let scale = match form.codes {
             DynamicCodes::Int8 => form.kind.width(),
-            DynamicCodes::E4m3 => 4,
+            DynamicCodes::E4m3 | DynamicCodes::Int4 | DynamicCodes::Int4InGroups => 4,
         };
         let (of_rows, of_columns) = match form.shared {
             SharedScale::Row => (m, n),

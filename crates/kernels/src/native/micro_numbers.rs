@@ -48,7 +48,7 @@ impl MicroNumbers {
             MicroBlocks::DownColumns => (true, rows, format!("{}_micro_columns", scales.name())),
         };
         if !along.is_multiple_of(BLOCK) {
-            return Err(NativeError::NotInBlocks { rows, columns, side: BLOCK });
+            return Err(NativeError::NotWholeBlocks { rows, columns, side: BLOCK });
         }
         let width = width(down, columns);
         let of_a_thread = if down { BLOCK * width } else { width };

@@ -7,6 +7,7 @@
 mod activation;
 mod affine_layer_norm;
 mod attention;
+mod block_linear;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod boxes;
 mod buffer;
@@ -36,6 +37,7 @@ mod foreign_kernel;
 mod form;
 mod gpu;
 mod grid_total;
+mod half_byte_product;
 mod halved_swiglu;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod image_boxes;
@@ -75,6 +77,8 @@ mod short_attention_gradient;
 mod silu_mul_gradient;
 mod sizes;
 mod softmax;
+mod sparse_linear;
+mod sparse_product;
 #[allow(unsafe_code, reason = "the driver fills memory that Rust did not allocate")]
 mod staged;
 #[allow(unsafe_code, reason = "the bindings of NCCL")]
@@ -90,6 +94,7 @@ mod unpack_weight;
 pub use activation::Activation;
 pub use affine_layer_norm::{AffineLayerNorm, NormForm};
 pub use attention::{Attention, AttentionForm};
+pub use block_linear::{BlockForm, BlockLinear, BlockWeight};
 pub use buffer::Buffer;
 pub use circle::Circle;
 pub use convolution::{Convolution, ConvolutionForm};
@@ -124,6 +129,7 @@ pub use short_attention::ShortAttention;
 pub use short_attention_gradient::ShortAttentionGradient;
 pub use silu_mul_gradient::SiluMulGradient;
 pub use softmax::Softmax;
+pub use sparse_linear::{ReadySparse, SparseLinear, SparseWeight};
 pub use team::{Collective, Team};
 pub use trained_products::{TrainedForm, TrainedProduct, TrainedProducts};
 pub use transfers::{HostKind, HostMemory, Transfers};

@@ -36,6 +36,13 @@ pub(super) enum Source {
     LargestInput,
     RoundInput,
     FinishProduct,
+    HalfByteProduct,
+    WidenHalfBytes,
+    OrderSparse,
+    SparseProduct,
+    UnpackSparse,
+    BlockProduct,
+    BlockProductFloat,
     PairSum,
     CrossEntropy,
     HalvedSwiglu,
@@ -81,6 +88,13 @@ impl Source {
             Self::LargestInput => "largest_input.cu",
             Self::RoundInput => "round_input.cu",
             Self::FinishProduct => "finish_product.cu",
+            Self::HalfByteProduct => "half_byte_product.cu",
+            Self::WidenHalfBytes => "widen_half_bytes.cu",
+            Self::OrderSparse => "order_sparse.cu",
+            Self::SparseProduct => "sparse_product.cu",
+            Self::UnpackSparse => "unpack_sparse.cu",
+            Self::BlockProduct => "block_product.cu",
+            Self::BlockProductFloat => "block_product_float.cu",
             Self::PairSum => "pair_sum.cu",
             Self::CrossEntropy => "cross_entropy.cu",
             Self::HalvedSwiglu => "halved_swiglu.cu",
@@ -126,6 +140,13 @@ impl Source {
             Self::LargestInput => include_str!("cuda/largest_input.cu"),
             Self::RoundInput => include_str!("cuda/round_input.cu"),
             Self::FinishProduct => include_str!("cuda/finish_product.cu"),
+            Self::HalfByteProduct => include_str!("cuda/half_byte_product.cu"),
+            Self::WidenHalfBytes => include_str!("cuda/widen_half_bytes.cu"),
+            Self::OrderSparse => include_str!("cuda/order_sparse.cu"),
+            Self::SparseProduct => include_str!("cuda/sparse_product.cu"),
+            Self::UnpackSparse => include_str!("cuda/unpack_sparse.cu"),
+            Self::BlockProduct => include_str!("cuda/block_product.cu"),
+            Self::BlockProductFloat => include_str!("cuda/block_product_float.cu"),
             Self::PairSum => include_str!("cuda/pair_sum.cu"),
             Self::CrossEntropy => include_str!("cuda/cross_entropy.cu"),
             Self::HalvedSwiglu => include_str!("cuda/halved_swiglu.cu"),
@@ -151,7 +172,7 @@ impl Source {
 }
 
 /// What the sources include, by name.
-const HEADERS: [(&CStr, &str); 17] = [
+const HEADERS: [(&CStr, &str); 19] = [
     (c"element.cuh", include_str!("cuda/element.cuh")),
     (c"hopper.cuh", include_str!("cuda/hopper.cuh")),
     (c"activations.cuh", include_str!("cuda/activations.cuh")),
@@ -168,6 +189,8 @@ const HEADERS: [(&CStr, &str); 17] = [
     (c"packed.cuh", include_str!("cuda/packed.cuh")),
     (c"line_codes.cuh", include_str!("cuda/line_codes.cuh")),
     (c"tiled_codes.cuh", include_str!("cuda/tiled_codes.cuh")),
+    (c"half_byte_codes.cuh", include_str!("cuda/half_byte_codes.cuh")),
+    (c"sparse_codes.cuh", include_str!("cuda/sparse_codes.cuh")),
     (c"packed_pairs.cuh", include_str!("cuda/packed_pairs.cuh")),
 ];
 

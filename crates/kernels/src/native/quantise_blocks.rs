@@ -60,7 +60,7 @@ impl Quantise {
         checked_size("the number of rows", rows)?;
         checked_size("the length of a row", columns)?;
         if !columns.is_multiple_of(SIDE) || blocks == Blocks::Squares && !rows.is_multiple_of(SIDE) {
-            return Err(NativeError::NotInBlocks { rows, columns, side: SIDE });
+            return Err(NativeError::NotWholeBlocks { rows, columns, side: SIDE });
         }
         let (name, scales, thread_blocks) = match blocks {
             Blocks::OfRows => {

@@ -142,11 +142,13 @@ fn macros(name: &str, form: DynamicForm, cut: RowCut, stride: usize) -> Vec<Stri
 impl DynamicForm {
     /// What sources need to know of codes and scales.
     pub(super) fn macros(self) -> Vec<String> {
-        let codes = match self.codes {
-            DynamicCodes::Int8 => "CODES_INT8",
-            DynamicCodes::E4m3 => "CODES_E4M3",
+        let codes: &[&str] = match self.codes {
+            DynamicCodes::Int8 => &["CODES_INT8"],
+            DynamicCodes::E4m3 => &["CODES_E4M3"],
+            DynamicCodes::Int4 => &["CODES_INT8", "COLUMNS_IN_F32", "CODES_IN_F32", "WHOLE_RANGE"],
+            DynamicCodes::Int4InGroups => &["CODES_INT8", "COLUMNS_IN_F32", "CODES_IN_F32"],
         };
-        let mut macros = vec![codes.to_string()];
+        let mut macros: Vec<String> = codes.iter().map(|name| name.to_string()).collect();
         if self.shared == SharedScale::Tensor {
             macros.push("TENSOR".into());
         }
@@ -163,7 +165,8 @@ pub(super) mod tests {
     /// Every form without anything after the product.
     pub(in crate::native) fn every_form() -> impl Iterator<Item = DynamicForm> {
         let kinds = Dtype::ALL.into_iter();
-        let codes = kinds.flat_map(|kind| [DynamicCodes::Int8, DynamicCodes::E4m3].map(|codes| (kind, codes)));
+        let every = [DynamicCodes::Int8, DynamicCodes::E4m3, DynamicCodes::Int4, DynamicCodes::Int4InGroups];
+        let codes = kinds.flat_map(move |kind| every.map(|codes| (kind, codes)));
         let shared = codes.flat_map(|form| [SharedScale::Row, SharedScale::Tensor].map(|shared| (form, shared)));
         shared.flat_map(|((kind, codes), shared)| {
             let before = [Prologue::Nothing, Prologue::LayerNorm, Prologue::RmsNorm];

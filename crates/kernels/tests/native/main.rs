@@ -4,16 +4,19 @@
 //! test but the first says that it needs one. Use `-- --nocapture` to see which happened, and the times.
 #![cfg(feature = "cuda")]
 
+mod blocks;
 mod circle;
 mod convolutions;
 mod dynamic;
 mod elementwise;
 mod float8;
 mod gradients;
+mod half_bytes;
 mod packed;
 mod quantise;
 mod rows;
 mod totals;
+mod two_of_four;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

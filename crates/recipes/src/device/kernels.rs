@@ -3,7 +3,7 @@
 use crate::scalar::hqq::{self, ITERATIONS};
 use crate::scalar::minifloat::{E2m1, E3m2, E4m3, E5m2, Minifloat};
 use crate::scalar::qqq;
-use crate::scalar::rounding::{Steps, apart, either, greater, lesser, to_integer};
+use crate::scalar::rounding::{Steps, apart, either, greater, lesser};
 use crate::scalar::rules::{Rule, Terms, power_of_two};
 use crate::{Dtype, Element};
 use cubecl::prelude::*;
@@ -328,7 +328,7 @@ pub fn read_numbers<F: Float>(
             let factor = decode(unpack(scales, 0, index, comptime!(scale.bits())), scale);
             number = match comptime!(zero) {
                 ZeroKind::None => number * factor,
-                ZeroKind::RoundedToIntegers => to_integer(apart(number * factor, blank)) as f32,
+                ZeroKind::RoundedToIntegers => qqq::byte(apart(number * factor, blank)) as f32,
                 ZeroKind::InSteps(element) => {
                     (number - decode(unpack(zeros, 0, index, comptime!(element.bits())), element)) * factor
                 }

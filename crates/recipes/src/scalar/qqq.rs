@@ -27,3 +27,10 @@ pub fn related<S: Steps>(scale: f32, own: f32) -> f32 {
 pub fn code<S: Steps>(x: f32, scale: f32, least: i32) -> i32 {
     bounded(to_integer(S::round(over(x, scale))), least, 7)
 }
+
+/// The 8-bit integer that a code times its group's scale is rounded to. Under scales of bf16 the largest may come out as 128.
+#[cfg_attr(feature = "cube", cube)]
+#[inline(always)]
+pub fn byte(product: f32) -> i32 {
+    bounded(to_integer(product), -128, 127)
+}

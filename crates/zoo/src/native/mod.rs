@@ -231,6 +231,8 @@ impl From<NativeError> for ZooError {
             | NativeError::NumberType { .. }
             | NativeError::ConvolutionForm { .. }
             | NativeError::NoPlan { .. }
+            | NativeError::NotInFours { .. }
+            | NativeError::NotInBlocks { .. }
             | NativeError::NoAlgorithm { .. } => Self::Unsupported(error.to_string()),
             other => Self::Device(other.to_string()),
         }

@@ -4,18 +4,25 @@ use super::layer_form::LayerForm;
 use crate::ZooError;
 use crate::native_form::{NativeForm, native_form};
 use crate::numbers::{bytes, of_words};
-use calorimeter_kernels::DynamicForm;
 use calorimeter_kernels::native::{
-    Buffer, Circle, DynamicLinear, Linear, LinearShape, Machine, NativeError, PackedLinear, PackedWeight, ReadyWeight,
+    BlockForm, BlockLinear, BlockWeight, Buffer, Circle, DynamicLinear, Linear, LinearShape, Machine, NativeError,
+    PackedLinear, PackedWeight, ReadySparse, ReadyWeight, SparseLinear, SparseWeight,
 };
+use calorimeter_kernels::{DynamicForm, SparseForm};
+use calorimeter_recipes::format::Method;
 use calorimeter_recipes::stored::Stored;
-use calorimeter_recipes::{Element, Prepared, Treatment};
+use calorimeter_recipes::{Element, Prepared, Sparsity, Treatment};
 use std::sync::Arc;
 
 /// A weight ready to be taken to the device: the very words that a recipe stores.
 pub enum HostWeight {
     Plain(Vec<u8>),
     Packed(Stored<Vec<u8>>),
+    /// Blocks that are kept, and the columns of blocks where they are.
+    Blocks {
+        values: Vec<u8>,
+        places: Vec<u8>,
+    },
 }
 
 /// The same on the device.
@@ -24,6 +31,12 @@ pub enum DeviceWeight {
     Packed(PackedWeight),
     /// In the order in which its product takes it.
     Ready(ReadyWeight),
+    /// Of which two of every four numbers are kept.
+    TwoOfFour(SparseWeight),
+    /// The same in the order in which its product takes it.
+    ReadyTwoOfFour(ReadySparse),
+    /// Of which some blocks are kept.
+    Blocks(BlockWeight),
 }
 
 /// A plan of the product with it.
@@ -32,6 +45,10 @@ pub enum Product {
     Packed(PackedLinear),
     /// With the input as codes too; it takes in what is before and after it.
     Dynamic(Box<DynamicLinear>),
+    /// With a weight of which two of every four numbers are kept.
+    TwoOfFour(Box<SparseLinear>),
+    /// With a weight of which some blocks are kept.
+    Blocks(BlockLinear),
 }
 
 impl HostWeight {
@@ -40,7 +57,11 @@ impl HostWeight {
         match weight {
             Prepared::Dense(weight) => Ok(Self::Plain(bytes(weight.values(), Element::Float(weight.dtype())))),
             Prepared::Stored(stored) => Ok(Self::Packed(stored.map(|words: Vec<u32>| of_words(&words)))),
-            _ => Err(ZooError::Unsupported("`native` has no kernel for weights stored in blocks".into())),
+            Prepared::Blocks(blocks) => Ok(Self::Blocks {
+                values: bytes(blocks.values(), Element::Float(blocks.dtype())),
+                places: of_words(blocks.kept()),
+            }),
+            _ => Err(ZooError::Unsupported("`native` has no kernel for a weight that is stored so".into())),
         }
     }
 
@@ -49,6 +70,7 @@ impl HostWeight {
         let bytes = match self {
             Self::Plain(bytes) => bytes.len(),
             Self::Packed(stored) => stored.as_parts().into_parts().into_iter().map(Vec::len).sum(),
+            Self::Blocks { values, places } => values.len() + places.len(),
         };
         bytes as u64
     }
@@ -69,6 +91,17 @@ impl HostWeight {
     pub fn upload(&self, machine: &Arc<Machine>) -> Result<DeviceWeight, NativeError> {
         Ok(match self {
             Self::Plain(bytes) => DeviceWeight::Plain(machine.upload(bytes)?),
+            Self::Blocks { values, places } => {
+                DeviceWeight::Blocks(BlockWeight { values: machine.upload(values)?, places: machine.upload(places)? })
+            }
+            Self::Packed(Stored { format, codes, scales, kept: Some(kept), .. }) => {
+                let scales = (format.method != Method::Plain).then(|| machine.upload(scales)).transpose()?;
+                DeviceWeight::TwoOfFour(SparseWeight {
+                    codes: machine.upload(codes)?,
+                    scales,
+                    places: machine.upload(kept)?,
+                })
+            }
             Self::Packed(Stored { codes, scales, zeros, outer, .. }) => DeviceWeight::Packed(PackedWeight {
                 codes: machine.upload(codes)?,
                 scales: machine.upload(scales)?,
@@ -85,12 +118,21 @@ impl DeviceWeight {
         let copied = |buffer: &Buffer| machine.moved_on(buffer, Circle::still(buffer.len()));
         Ok(match self {
             Self::Plain(weight) => Self::Plain(copied(weight)?),
-            Self::Packed(PackedWeight { codes, scales, zeros }) => Self::Packed(PackedWeight {
+            Self::Packed(PackedWeight { codes, scales, zeros, outer }) => Self::Packed(PackedWeight {
                 codes: copied(codes)?,
                 scales: copied(scales)?,
                 zeros: zeros.as_ref().map(copied).transpose()?,
+                outer: outer.as_ref().map(copied).transpose()?,
             }),
-            Self::Ready(_) => unreachable!("weights are copied before they are made ready"),
+            Self::TwoOfFour(SparseWeight { codes, scales, places }) => Self::TwoOfFour(SparseWeight {
+                codes: copied(codes)?,
+                scales: scales.as_ref().map(copied).transpose()?,
+                places: copied(places)?,
+            }),
+            Self::Blocks(BlockWeight { values, places }) => {
+                Self::Blocks(BlockWeight { values: copied(values)?, places: copied(places)? })
+            }
+            Self::Ready(_) | Self::ReadyTwoOfFour(_) => unreachable!("weights are copied before they are made ready"),
         })
     }
 }
@@ -112,19 +154,46 @@ impl Product {
                 let form = DynamicForm { prologue, activation, added, ..form };
                 Self::Dynamic(Box::new(DynamicLinear::new(machine, form, shape)?))
             }
-            None => return Err(ZooError::Unsupported("`native` has no kernel for this treatment".into())),
+            Some(NativeForm::TwoOfFour(form)) => {
+                let whole = form.dynamic().is_some();
+                let form = if whole { SparseForm { prologue, activation, ..form } } else { form };
+                Self::TwoOfFour(Box::new(SparseLinear::new(machine, SparseForm { added, ..form }, shape)?))
+            }
+            Some(NativeForm::Blocks(blocks)) => {
+                let Sparsity::Block { side, .. } = blocks else { return Err(no_kernel()) };
+                let kept = blocks.kept_in_row(shape.k).ok_or_else(no_kernel)?;
+                let form = BlockForm { kind: treatment.dtype, side: side.into(), kept, added };
+                Self::Blocks(BlockLinear::new(machine, form, shape)?)
+            }
+            None => return Err(no_kernel()),
         })
     }
 
     /// Whether it is a whole layer.
     pub fn takes_in_the_rest(&self) -> bool {
-        matches!(self, Self::Dynamic(_))
+        match self {
+            Self::Plain(_) | Self::Packed(_) | Self::Blocks(_) => false,
+            Self::Dynamic(_) => true,
+            Self::TwoOfFour(linear) => linear.form().dynamic().is_some(),
+        }
+    }
+
+    /// Whether it leaves the zeros of a pruned weight out.
+    pub fn skips_zeros(&self) -> bool {
+        match self {
+            Self::Plain(_) | Self::Packed(_) | Self::Dynamic(_) => false,
+            Self::TwoOfFour(linear) => linear.skips_zeros(),
+            Self::Blocks(_) => true,
+        }
     }
 
     /// A weight as this product takes it.
     pub fn ready(&self, weight: DeviceWeight) -> Result<DeviceWeight, NativeError> {
         Ok(match (self, weight) {
             (Self::Packed(linear), DeviceWeight::Packed(weight)) => DeviceWeight::Ready(linear.ready(weight)?),
+            (Self::TwoOfFour(linear), DeviceWeight::TwoOfFour(weight)) => {
+                DeviceWeight::ReadyTwoOfFour(linear.ready(weight)?)
+            }
             (_, weight) => weight,
         })
     }
@@ -144,6 +213,8 @@ impl Product {
             },
             (Self::Packed(linear), DeviceWeight::Ready(w)) => linear.enqueue(x, w, added, y)?,
             (Self::Dynamic(linear), DeviceWeight::Packed(w)) => linear.enqueue(x, w, added, y)?,
+            (Self::TwoOfFour(linear), DeviceWeight::ReadyTwoOfFour(w)) => linear.enqueue(x, w, added, y)?,
+            (Self::Blocks(linear), DeviceWeight::Blocks(w)) => linear.enqueue(x, w, added, y)?,
             _ => return Err(ZooError::Device("a weight that is not stored as its product takes it".into())),
         }
         Ok(())
@@ -155,6 +226,12 @@ impl Product {
             Self::Plain(linear) => linear.algorithm(),
             Self::Packed(linear) => linear.algorithm(),
             Self::Dynamic(linear) => linear.algorithm(),
+            Self::TwoOfFour(linear) => linear.algorithm(),
+            Self::Blocks(linear) => linear.algorithm(),
         }
     }
+}
+
+fn no_kernel() -> ZooError {
+    ZooError::Unsupported("`native` has no kernel for this treatment".into())
 }

@@ -153,6 +153,10 @@ impl<P: ModelPass> Workload for NativeModelWorkload<P> {
         self.quantising
     }
 
+    fn skips_zeros(&self) -> bool {
+        self.pass.layers().iter().all(|layer| layer.product().skips_zeros())
+    }
+
     fn kernel(&self) -> Option<String> {
         Some(self.pass.algorithm())
     }

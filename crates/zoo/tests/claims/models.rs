@@ -202,13 +202,39 @@ fn recipes_of_codes_by_codes_are_right_natively_on_cuda() {
         return;
     }
     let names = ["int8dq", "int8dq_prefill_wo_decode", "float8dq-row", "float8dq-tensor"];
-    let variants = names.map(|name| name.parse::<Recipe>().unwrap().into());
+    let names = names.into_iter().chain(["int8adq-int4w-symm", "marlin-qqq"]);
+    let variants = names.map(|name| name.parse::<Recipe>().unwrap().into()).collect::<Vec<Variant>>();
     let shapes = [(1, 1000, 129), (3, 17, 127), (17, 129, 1000), (127, 127, 3), (96, 320, 64), (129, 1000, 256)];
     let linear = ["linear".to_owned()];
     check(Device::Cuda(0), &[Implementation::Native], &linear, &variants, &shapes);
     let layers: Vec<String> =
         some_models().into_iter().chain(["ln_linear_silu".into()]).filter(|name| name.starts_with("ln_")).collect();
     check(Device::Cuda(0), &[Implementation::Native], &layers, &variants, &shapes[2..]);
+}
+
+/// Of `native` alone: zeros in fours and in blocks, with every recipe that takes them.
+#[cfg(feature = "cuda")]
+#[test]
+fn sparse_weights_are_right_natively_on_cuda() {
+    if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        return;
+    }
+    let variant = |name: &str, sparsity| Variant { recipe: name.parse().unwrap(), sparsity: Some(sparsity) };
+    let names = ["baseline", "marlin", "int8dq", "float8dq-row", "float8dq-tensor"];
+    let fours: Vec<Variant> = names.iter().map(|name| variant(name, Sparsity::SemiStructured)).collect();
+    let models = ["linear", "ln_linear_gelu"].map(str::to_owned);
+    let shapes = [(1, 1000, 129), (17, 128, 1000), (96, 320, 64), (129, 1000, 256)];
+    check(Device::Cuda(0), &[Implementation::Native], &models, &fours, &shapes);
+    let blocks =
+        ["block-0.9-64", "block-0.75-32", "block-0.5-20"].map(|name| variant("baseline", name.parse().unwrap()));
+    check(
+        Device::Cuda(0),
+        &[Implementation::Native],
+        &models,
+        &blocks,
+        &[(1, 640, 320), (17, 320, 640), (300, 960, 320)],
+    );
 }
 
 /// Of `native` alone: few rows, which stay packed, and many, whole heads and ragged ones.
@@ -238,13 +264,18 @@ fn what_native_does_not_run_is_unsupported_and_named() {
         .into_iter()
         .chain(["int8dq", "int8dq_prefill_wo_decode", "float8dq-row", "float8dq-tensor"])
         .chain(["uintx-3-64", "uintx-8-64-hqq", "gemlitewo-4", "gemlitewo-8", "fp6", "mxfp8", "mxfp4", "nvfp4"])
+        .chain(["int8adq-int4w-symm", "marlin-qqq"])
     {
         assert!(supported(name, None).is_ok(), "{name}");
     }
-    let semi = Some(Sparsity::SemiStructured);
-    for (name, sparsity) in [("int8dq", semi), ("marlin-qqq", None), ("baseline", semi), ("float8dq-row", semi)] {
+    let (semi, blocks) = (Some(Sparsity::SemiStructured), Some(Sparsity::BLOCK));
+    for name in ["baseline", "int8dq", "float8dq-row", "float8dq-tensor", "marlin"] {
+        assert!(supported(name, semi).is_ok(), "{name}");
+    }
+    assert!(supported("baseline", blocks).is_ok());
+    for (name, sparsity) in [("int8wo", semi), ("int8dq", blocks)] {
         let why = supported(name, sparsity).unwrap_err();
-        assert!(why.contains("without sparsity but ") && why.contains("marlin-qqq"), "{why}");
+        assert!(why.contains("two of every four numbers of baseline, ") && why.contains("float8dq-row"), "{why}");
         assert!(!why.contains("int8wo") && !why.contains("nvfp4"), "{why}");
     }
     let variant: Variant = "float8dq-row".parse::<Recipe>().unwrap().into();

@@ -1,6 +1,7 @@
 // From the sums of codes to the output: sums[rows, STRIDE] -> times the scales of row and column -> [activation] ->
-// [plus added[rows, columns]] -> y[rows, columns]. Sums of CODES_INT8 are s32 and the scales of columns of the element type; both are f32 otherwise. With
-// TENSOR there is one scale for all rows and one for all columns. Rounded once, at the end.
+// [plus added[rows, columns]] -> y[rows, columns]. Sums of CODES_INT8 are s32 and the scales of columns of the element type,
+// unless they are COLUMNS_IN_F32; both are f32 otherwise. With TENSOR there is one scale for all rows and one for all columns.
+// Rounded once, at the end.
 //
 // Traffic: 4 bytes read and an element written for each sum; 4096 x 4096 to bf16 are 101 MB, 23 us at the 4.3 TB/s that a
 // copy reaches on an H200. An epilogue of the product itself would write 34 MB alone and save all reading and two thirds
@@ -14,10 +15,14 @@
 
 #ifdef CODES_INT8
 typedef int sum;
+#else
+typedef float sum;
+#endif
+
+#if defined(CODES_INT8) && !defined(COLUMNS_IN_F32)
 typedef element column_scale;
 __device__ __forceinline__ float wide(column_scale scale) { return widen(scale); }
 #else
-typedef float sum;
 typedef float column_scale;
 __device__ __forceinline__ float wide(column_scale scale) { return scale; }
 #endif

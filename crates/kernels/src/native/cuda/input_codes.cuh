@@ -1,11 +1,23 @@
 // The codes of recipes for inputs, to the bit: every step is rounded to the element type.
 //
 // CODES_INT8: integers of -127 to 127 around zero, the scale is largest / 127 and 1e-5 at least, the code that of x times
-// the scale's inverse. In f16 inverse and product stay in f32. CODES_E4M3: the scale is largest / 448, the code the
-// nearest to x / scale, and that of nothing over nothing is 0. With SCALED_TO the scale is largest / SCALED_TO and not rounded. Where the largest is no number the scale is NaN, and all
+// the scale's inverse. In f16 inverse and product stay in f32, and in others with CODES_IN_F32. With WHOLE_RANGE they are -128 to
+// 127, the scale is largest / 127.5, and 2^-23 at least. CODES_E4M3: the scale is largest / 448, the code the
+// nearest to x / scale, and that of nothing over nothing is 0. With SCALED_TO the scale is largest / SCALED_TO and not rounded.
+// Where the largest is no number the scale is NaN, and all
 // codes are 0.
 #pragma once
 #include "element.cuh"
+
+#if defined(ELEMENT_F16) && !defined(CODES_IN_F32)
+#define CODES_IN_F32
+#endif
+
+#ifdef WHOLE_RANGE
+constexpr float LEAST_CODE = -128.0f;
+#else
+constexpr float LEAST_CODE = -127.0f;
+#endif
 
 __device__ __forceinline__ float rounded(float value) { return widen(narrow(value)); }
 
@@ -14,6 +26,8 @@ __device__ __forceinline__ float scale_of(unsigned largest) {
     if (largest >= 0x7f800000u) return __uint_as_float(0x7fc00000u);
 #if defined(SCALED_TO)
     return __fdiv_rn(__uint_as_float(largest), SCALED_TO);
+#elif defined(WHOLE_RANGE)
+    return fmaxf(rounded(__fdiv_rn(__uint_as_float(largest), 127.5f)), 0x1p-23f);
 #elif defined(CODES_INT8)
     return fmaxf(rounded(__fdiv_rn(__uint_as_float(largest), 127.0f)), rounded(1e-5f));
 #else
@@ -29,7 +43,7 @@ struct encoder {
     unsigned mask;
 
     __device__ __forceinline__ explicit encoder(float scale) : scale(scale), inverse(__frcp_rn(scale)) {
-#if defined(CODES_INT8) && !defined(ELEMENT_F16)
+#if defined(CODES_INT8) && !defined(CODES_IN_F32)
         inverse = rounded(inverse);
 #endif
         ordinary = scale >= 0x1p-100f && scale <= 0x1p100f;
@@ -40,10 +54,10 @@ struct encoder {
 
     __device__ __forceinline__ unsigned code(float x) const {
         float product = __fmul_rn(x, inverse);
-#ifndef ELEMENT_F16
+#ifndef CODES_IN_F32
         product = rounded(product);
 #endif
-        return __float2int_rn(fminf(fmaxf(product, -127.0f), 127.0f)) & 0xff;
+        return __float2int_rn(fminf(fmaxf(product, LEAST_CODE), 127.0f)) & 0xff;
     }
 
     // The codes of four numbers, the first in the lowest byte.

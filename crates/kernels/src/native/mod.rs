@@ -14,6 +14,7 @@ mod column_sums;
 mod cross_entropy;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
 mod cublaslt;
+mod cublaslt_choices;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
 mod cublaslt_handle;
 mod cublaslt_trial;

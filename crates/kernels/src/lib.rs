@@ -39,5 +39,5 @@ pub use ::cubecl;
 pub use ::cudarc;
 pub use adamw::Adamw;
 pub use calorimeter_case::{Activation, Dtype};
-pub use dynamic::{DynamicCodes, DynamicForm, Prologue, SharedScale};
+pub use dynamic::{DynamicCodes, DynamicForm, Float8Sums, Prologue, SharedScale};
 pub use packed::{PackedForm, WeightCodes};

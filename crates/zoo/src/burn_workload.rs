@@ -51,7 +51,7 @@ pub fn build<B: BurnBackend>(
     let start = Instant::now();
     let prepared: Result<Vec<_>, _> = tensors.weights.iter().map(|weight| treatment.prepare(weight)).collect();
     let prepared = prepared?;
-    let quantising = (*treatment != Treatment::none(problem.dtype)).then(|| start.elapsed());
+    let quantising = (!treatment.is_plain()).then(|| start.elapsed());
     let (mut passes, mut weight_bytes): (Vec<Pass<B>>, u64) = (Vec::new(), 0);
     for set in 0..setup.sets.max(1) {
         let linears: Vec<_> = prepared.iter().map(|weight| upload(treatment, weight.clone(), &device)).collect();

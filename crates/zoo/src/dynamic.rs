@@ -1,8 +1,8 @@
 //! Which recipes' codes kernels multiply with each other.
 
-use calorimeter_kernels::{DynamicCodes, DynamicForm, Prologue, SharedScale};
+use calorimeter_kernels::{DynamicCodes, DynamicForm, Float8Sums, Prologue, SharedScale};
 use calorimeter_recipes::format::{Format, Grouping, Method};
-use calorimeter_recipes::{Dtype, Element, Treatment};
+use calorimeter_recipes::{Dtype, Element, Shortcut, Treatment};
 
 /// The form of a layer, if its treatment of so many rows is one whose codes `native` multiplies: weight and input in the
 /// same codes, dense. What is before and after the layer is not part of it.
@@ -21,7 +21,11 @@ pub fn dynamic_form(treatment: &Treatment, rows: usize) -> Option<DynamicForm> {
         (DynamicCodes::E4m3, SharedScale::Tensor),
     ];
     let (codes, shared) = known.into_iter().find_map(has)?;
-    Some(DynamicForm { kind, codes, shared, prologue: Prologue::Nothing, activation: None, added: false })
+    let sums = match treatment.shortcut {
+        Some(Shortcut::FastSums) => Float8Sums::Fast,
+        _ => Float8Sums::Promoted,
+    };
+    Some(DynamicForm { kind, codes, shared, sums, prologue: Prologue::Nothing, activation: None, added: false })
 }
 
 /// How weight and input are stored: these and no others are what the kernels compute.
@@ -62,6 +66,9 @@ mod tests {
             assert_eq!(form("int8dq_prefill_wo_decode", 1), None, "a weight alone");
             assert_eq!(form("float8dq-row", 1), Some((kind, DynamicCodes::E4m3, SharedScale::Row)));
             assert_eq!(form("float8dq-tensor", 8), Some((kind, DynamicCodes::E4m3, SharedScale::Tensor)));
+            for (name, sums) in [("float8dq-row", Float8Sums::Promoted), ("float8dq-row-fast", Float8Sums::Fast)] {
+                assert_eq!(dynamic_form(&treatment(name, kind, None), 8).map(|form| form.sums), Some(sums));
+            }
             for other in ["baseline", "int8wo", "float8wo", "int8adq-int4w-symm", "mxfp8", "nvfp4"] {
                 assert_eq!(dynamic_form(&treatment(other, kind, None), 8), None, "{other}");
             }

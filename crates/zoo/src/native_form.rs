@@ -4,7 +4,7 @@ use crate::dynamic::dynamic_form;
 use crate::packed::packed_form;
 use crate::{Layout, Problem};
 use calorimeter_kernels::{DynamicCodes, DynamicForm, PackedForm};
-use calorimeter_recipes::{Dtype, Recipe, Treatment};
+use calorimeter_recipes::{Dtype, Recipe, Shortcut, Treatment};
 
 /// What a linear layer is to `native` on CUDA.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,6 +12,8 @@ use calorimeter_recipes::{Dtype, Recipe, Treatment};
 pub enum NativeForm {
     /// Of floats.
     Plain,
+    /// Of f32, cut to TF32.
+    Tf32,
     /// With a weight in codes.
     Packed(PackedForm),
     /// With weight and input in codes.
@@ -20,8 +22,8 @@ pub enum NativeForm {
 
 /// The form of a layer for an input of so many rows, if there is a kernel for its treatment.
 pub fn native_form(treatment: &Treatment, rows: usize) -> Option<NativeForm> {
-    if *treatment == Treatment::none(treatment.dtype) {
-        return Some(NativeForm::Plain);
+    if treatment.is_plain() {
+        return Some(if treatment.shortcut == Some(Shortcut::Tf32) { NativeForm::Tf32 } else { NativeForm::Plain });
     }
     let packed = packed_form(treatment, rows).map(NativeForm::Packed);
     packed.or_else(|| dynamic_form(treatment, rows).map(NativeForm::Dynamic))

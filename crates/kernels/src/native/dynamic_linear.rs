@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Activation, Buffer, Epilogue, Float8Sums, LinearShape, Machine, NativeError, PackedWeight,
+    Activation, Buffer, Epilogue, LinearShape, Machine, NativeError, PackedWeight,
     cublaslt::{Operands, Product},
     finish_product::FinishProduct,
     form::{Factors, Form, Scales},
@@ -21,7 +21,7 @@ use crate::{Activation as Function, Dtype, DynamicCodes, DynamicForm, SharedScal
 /// exact and written out, for a kernel that makes y of them. Of e4m3 cuBLASLt applies the scales itself, if it can and n is
 /// a multiple of 16, and a ReLU, and adds what is added; another activation is then applied in place, for its GELU is the
 /// one by tanh, which is another function.
-/// Sums of e4m3 are promoted, or those of long rows would be off by more than f16 is.
+/// Sums of e4m3 are promoted unless the form says otherwise: fast ones of long rows are off by more than f16 is.
 #[derive(Debug)]
 pub struct DynamicLinear {
     quantise: QuantiseInput,
@@ -61,7 +61,7 @@ impl DynamicLinear {
             None => {
                 let plain = match form.codes {
                     DynamicCodes::Int8 => Form::int8(),
-                    DynamicCodes::E4m3 => Form::plain(Factors::E4m3(Float8Sums::Promoted), Dtype::F32),
+                    DynamicCodes::E4m3 => Form::plain(Factors::E4m3(form.sums), Dtype::F32),
                 };
                 let finish = FinishProduct::new(machine, form, shape, (filled.m, filled.n))?;
                 (Product::plan(machine, plain, filled)?, After::Finish(Box::new(finish)))
@@ -158,7 +158,7 @@ fn scaled(
         SharedScale::Row => Scales::Lines,
         SharedScale::Tensor => Scales::Tensors,
     };
-    let scaled = Form { scales, ..Form::plain(Factors::E4m3(Float8Sums::Promoted), form.kind) };
+    let scaled = Form { scales, ..Form::plain(Factors::E4m3(form.sums), form.kind) };
     if form.activation == Some(Function::Relu) {
         let activated = Form { epilogue: Epilogue::Relu, ..scaled };
         if let Some(product) = if_known(Product::plan(machine, activated, filled))? {

@@ -75,6 +75,7 @@ mod transfers;
 mod transpose_bytes;
 mod unpack_weight;
 
+pub use crate::Float8Sums;
 pub use activation::Activation;
 pub use affine_layer_norm::{AffineLayerNorm, NormForm};
 pub use attention::{Attention, AttentionForm};
@@ -84,7 +85,7 @@ pub use driver::probe;
 pub use dynamic_linear::DynamicLinear;
 pub use elementwise::{Elementwise, ElementwiseFunction};
 pub use error::NativeError;
-pub use float8_form::{Float8Output, Float8Sums};
+pub use float8_form::Float8Output;
 pub use float8_linear::Float8Linear;
 pub use foreign_kernel::{ForeignArgument, ForeignKernel, LaunchForm};
 pub use gpu::{ComputeCapability, DriverVersion, GpuInfo};

@@ -5,7 +5,7 @@ use super::weight::{DeviceWeight, HostWeight};
 use crate::numbers::{bytes, numbers};
 use crate::{Output, Problem, Tensors, Workload, ZooError};
 use calorimeter_kernels::native::{Buffer, Machine, NativeError};
-use calorimeter_recipes::{Dtype, Element, Treatment};
+use calorimeter_recipes::{Dtype, Element, Shortcut, Treatment};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,7 @@ struct NativeModelWorkload<P> {
     size: (u64, u64),
     weight_bytes: u64,
     quantising: Option<Duration>,
+    tf32: bool,
 }
 
 /// What one pass reads and writes.
@@ -54,7 +55,7 @@ pub fn open<P: ModelPass + 'static>(
     let (element, size) = (Element::Float(problem.dtype), problem.layout().output);
     let start = Instant::now();
     let prepared: Vec<_> = tensors.weights.iter().map(|weight| treatment.prepare(weight)).collect::<Result<_, _>>()?;
-    let quantising = (*treatment != Treatment::none(problem.dtype)).then(|| start.elapsed());
+    let quantising = (!treatment.is_plain()).then(|| start.elapsed());
     let weights: Vec<HostWeight> = prepared.into_iter().map(HostWeight::new).collect::<Result<_, _>>()?;
     let weight_bytes = weights.iter().map(HostWeight::bytes).sum();
     let weights = weights.into_iter().zip(pass.layers()).map(|(weight, layer)| weight.filled_up(layer.product()));
@@ -68,8 +69,8 @@ pub fn open<P: ModelPass + 'static>(
         Ok(Set { input, weights, output, ran: false })
     };
     let sets: Vec<Set> = (0..sets.max(1)).map(set).collect::<Result<_, _>>()?;
-    let (dtype, next) = (problem.dtype, 0);
-    Ok(Box::new(NativeModelWorkload { machine, dtype, pass, sets, next, size, weight_bytes, quantising }))
+    let (dtype, next, tf32) = (problem.dtype, 0, treatment.shortcut == Some(Shortcut::Tf32));
+    Ok(Box::new(NativeModelWorkload { machine, dtype, pass, sets, next, size, weight_bytes, quantising, tf32 }))
 }
 
 /// All ones is a NaN in every float type.
@@ -117,6 +118,10 @@ impl<P: ModelPass> Workload for NativeModelWorkload<P> {
 
     fn quantising(&self) -> Option<Duration> {
         self.quantising
+    }
+
+    fn may_use_tf32(&self) -> bool {
+        self.tf32
     }
 
     fn kernel(&self) -> Option<String> {

@@ -60,6 +60,15 @@ pub enum SharedScale {
     Tensor,
 }
 
+/// How products of float8 codes are added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Float8Sums {
+    /// In the registers of the tensor cores, which on Hopper keep about 14 bits: what XLA asks for, and the fastest.
+    Fast,
+    /// Moved to f32 every few steps.
+    Promoted,
+}
+
 /// What an input goes through before it is multiplied, rounded to its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -83,6 +92,8 @@ pub struct DynamicForm {
     pub codes: DynamicCodes,
     /// Which of their numbers share a scale.
     pub shared: SharedScale,
+    /// How products of e4m3 are added up; those of integers are exact.
+    pub sums: Float8Sums,
     /// What x goes through first.
     pub prologue: Prologue,
     /// What follows the product.

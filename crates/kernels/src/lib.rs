@@ -40,6 +40,6 @@ pub use ::cubecl;
 pub use ::cudarc;
 pub use adamw::Adamw;
 pub use calorimeter_case::{Activation, Dtype, Element};
-pub use dynamic::{DynamicCodes, DynamicForm, Prologue, SharedScale};
+pub use dynamic::{DynamicCodes, DynamicForm, Float8Sums, Prologue, SharedScale};
 pub use packed::{CodeZero, InputNumbers, PackedForm, WeightCodes};
 pub use sparse::{KeptCodes, SparseForm};

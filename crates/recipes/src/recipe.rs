@@ -177,6 +177,7 @@ mod tests {
     fn a_name_round_trips_through_text_and_json() {
         for name in [
             "baseline",
+            "baseline-tf32",
             "int8wo",
             "int8dq",
             "int8dq_prefill_wo_decode",
@@ -195,6 +196,8 @@ mod tests {
             "float8wo",
             "float8dq-tensor",
             "float8dq-row",
+            "float8dq-tensor-fast",
+            "float8dq-row-fast",
             "mxfp8",
             "mxfp4",
             "nvfp4",
@@ -244,6 +247,8 @@ mod tests {
             "gemlitewo-4-64-32",
             "float8dq-",
             "float8dq-rows",
+            "float8dq-fast-row",
+            "baseline-fast",
             "FP6",
             "int8_dynamic_activation_intx_weight-4-32-maybe",
             "int8_dynamic_activation_intx_weight-4-32",

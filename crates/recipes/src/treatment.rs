@@ -5,7 +5,7 @@ use crate::format::{Format, Grouping, Method};
 use crate::quantise::quantise;
 use crate::quantised::Quantised;
 use crate::stored::Stored;
-use crate::{Dtype, RecipeError, Sparsity, TrainingRecipe, Weight};
+use crate::{Dtype, RecipeError, Shortcut, Sparsity, TrainingRecipe, Weight};
 
 /// What is multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Treatment {
     pub spares_single_rows: bool,
     /// How the weight is pruned before anything else.
     pub sparsity: Option<Sparsity>,
+    /// What its products may be coarser in than their numbers are.
+    pub shortcut: Option<Shortcut>,
     /// How it is trained, if not in its own type.
     pub training: Option<TrainingRecipe>,
 }
@@ -58,6 +60,7 @@ impl Treatment {
             products: Products::Numbers,
             spares_single_rows: false,
             sparsity: None,
+            shortcut: None,
             training: None,
         }
     }
@@ -70,6 +73,11 @@ impl Treatment {
     /// A quantised weight and a quantised input.
     pub fn dynamic(dtype: Dtype, weight: Format, input: Format, products: Products) -> Self {
         Self { weight: Some(weight), input: Some(input), products, ..Self::none(dtype) }
+    }
+
+    /// Whether weight and input are left as they are, however they are multiplied.
+    pub fn is_plain(&self) -> bool {
+        Self { shortcut: None, ..*self } == Self::none(self.dtype)
     }
 
     /// How an input of so many rows is stored, if it is quantised.

@@ -57,7 +57,7 @@ pub fn build<B: BurnBackend>(
     let start = Instant::now();
     let prepared: Result<Vec<_>, _> = tensors.weights.iter().map(|weight| treatment.prepare(weight)).collect();
     let prepared = prepared?;
-    let quantising = (*treatment != Treatment::none(problem.dtype)).then(|| start.elapsed());
+    let quantising = (!treatment.is_plain()).then(|| start.elapsed());
     let (mut passes, mut weight_bytes): (Vec<Pass<B>>, u64) = (Vec::new(), 0);
     let element = Element::Float(problem.dtype);
     let first = Value::upload(&tensors.input, element, &device)?;

@@ -1,8 +1,8 @@
 //! Which recipes' codes kernels multiply with each other.
 
-use calorimeter_kernels::{DynamicCodes, DynamicForm, Prologue, SharedScale};
+use calorimeter_kernels::{DynamicCodes, DynamicForm, Float8Sums, Prologue, SharedScale};
 use calorimeter_recipes::format::{Format, Grouping, Method};
-use calorimeter_recipes::{Dtype, Element, Treatment};
+use calorimeter_recipes::{Dtype, Element, Shortcut, Treatment};
 
 /// The form of a layer, if its treatment of so many rows is one whose codes `native` multiplies: weight and input in the
 /// same codes, or a weight of 4 bits under an input of 8, dense. What is before and after the layer is not part of it.
@@ -23,7 +23,11 @@ pub fn dynamic_form(treatment: &Treatment, rows: usize) -> Option<DynamicForm> {
         (DynamicCodes::Int4InGroups, SharedScale::Row),
     ];
     let (codes, shared) = known.into_iter().find_map(has)?;
-    Some(DynamicForm { kind, codes, shared, prologue: Prologue::Nothing, activation: None, added: false })
+    let sums = match treatment.shortcut {
+        Some(Shortcut::FastSums) => Float8Sums::Fast,
+        _ => Float8Sums::Promoted,
+    };
+    Some(DynamicForm { kind, codes, shared, sums, prologue: Prologue::Nothing, activation: None, added: false })
 }
 
 /// How weight and input are stored: these and no others are what the kernels compute.
@@ -76,6 +80,9 @@ mod tests {
             let halves = [("int8adq-int4w-symm", DynamicCodes::Int4), ("marlin-qqq", DynamicCodes::Int4InGroups)];
             for (name, codes) in halves {
                 assert_eq!(form(name, 8), Some((kind, codes, SharedScale::Row)), "{name}");
+            }
+            for (name, sums) in [("float8dq-row", Float8Sums::Promoted), ("float8dq-row-fast", Float8Sums::Fast)] {
+                assert_eq!(dynamic_form(&treatment(name, kind, None), 8).map(|form| form.sums), Some(sums));
             }
             for other in ["baseline", "int8wo", "float8wo", "mxfp8", "nvfp4"] {
                 assert_eq!(dynamic_form(&treatment(other, kind, None), 8), None, "{other}");

@@ -17,7 +17,7 @@ pub use calorimeter_recipes::Accuracy;
 pub use mismatch::Mismatch;
 pub use projection::Projection;
 pub use tolerance::Tolerance;
-pub(crate) use tolerance::tf32_rounding;
+pub(crate) use tolerance::{fast_sums, tf32_rounding};
 
 /// What the gate let through.
 #[derive(Debug, Clone, Copy, PartialEq)]

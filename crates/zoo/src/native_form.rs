@@ -5,7 +5,7 @@ use crate::packed::packed_form;
 use crate::two_of_four::sparse_form;
 use crate::{Layout, Problem};
 use calorimeter_kernels::{DynamicCodes, DynamicForm, PackedForm, SparseForm};
-use calorimeter_recipes::{Dtype, Recipe, Sparsity, Treatment};
+use calorimeter_recipes::{Dtype, Recipe, Shortcut, Sparsity, Treatment};
 
 /// What a linear layer is to `native` on CUDA.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,6 +13,8 @@ use calorimeter_recipes::{Dtype, Recipe, Sparsity, Treatment};
 pub enum NativeForm {
     /// Of floats.
     Plain,
+    /// Of f32, cut to TF32.
+    Tf32,
     /// With a weight in codes.
     Packed(PackedForm),
     /// With weight and input in codes.
@@ -25,8 +27,8 @@ pub enum NativeForm {
 
 /// The form of a layer for an input of so many rows, if there is a kernel for its treatment.
 pub fn native_form(treatment: &Treatment, rows: usize) -> Option<NativeForm> {
-    if *treatment == Treatment::none(treatment.dtype) {
-        return Some(NativeForm::Plain);
+    if treatment.is_plain() {
+        return Some(if treatment.shortcut == Some(Shortcut::Tf32) { NativeForm::Tf32 } else { NativeForm::Plain });
     }
     if let Some(blocks @ Sparsity::Block { .. }) = treatment.sparsity {
         let alone = Treatment { sparsity: None, ..*treatment } == Treatment::none(treatment.dtype);

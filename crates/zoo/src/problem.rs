@@ -7,7 +7,7 @@ use crate::matrix::moved_on;
 use crate::{Along, ExactLinear, Layout, Matrix, Model, Output, Reference, Tensors, ZooError};
 #[cfg(feature = "cuda")]
 use calorimeter_kernels::native::Circle;
-use calorimeter_recipes::{Dtype, FloatType, Treatment, Weight};
+use calorimeter_recipes::{Dtype, FloatType, Shortcut, Treatment, Weight};
 use calorimeter_shapes::Shape;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
@@ -144,14 +144,16 @@ impl Problem {
         reference: &Reference,
         may_use_tf32: bool,
     ) -> Result<Judged, Mismatch> {
-        let bias = self.bias();
-        match gate::judge_evenly(output, reference, &self.tolerance(treatment, false), &bias) {
-            Err(_) if may_use_tf32 => {
+        let bias = self.bias(treatment);
+        // Where TF32 is asked for, nobody looks whether it might have been f32.
+        let is_tf32 = treatment.shortcut == Some(Shortcut::Tf32);
+        match gate::judge_evenly(output, reference, &self.tolerance(treatment, is_tf32), &bias) {
+            Err(_) if may_use_tf32 && !is_tf32 => {
                 let bias = bias.with_tf32(self.layout().linears.len() as u32);
                 gate::judge_evenly(output, reference, &self.tolerance(treatment, true), &bias)
                     .map(|rel_l2| Judged { rel_l2, tf32: true })
             }
-            judged => judged.map(|rel_l2| Judged { rel_l2, tf32: false }),
+            judged => judged.map(|rel_l2| Judged { rel_l2, tf32: is_tf32 }),
         }
     }
 
@@ -167,9 +169,14 @@ impl Problem {
     }
 
     /// How far the slope of a correct output on its reference may be from one.
-    fn bias(&self) -> Bias {
+    fn bias(&self, treatment: &Treatment) -> Bias {
         let depths: Vec<u64> = self.layout().linears.iter().map(|&(_, k)| k).collect();
-        Bias::new(self.dtype, &depths)
+        let bias = Bias::new(self.dtype, &depths);
+        match treatment.shortcut {
+            Some(Shortcut::Tf32) => bias.with_tf32(depths.len() as u32),
+            Some(Shortcut::FastSums) => bias.with_fast_sums(&depths),
+            _ => bias,
+        }
     }
 
     /// How far a correct implementation may be from the reference, perhaps one that multiplies f32 as TF32.
@@ -184,6 +191,10 @@ impl Problem {
         if tf32 {
             tolerance = tolerance.with_tf32(layers);
             error += gate::tf32_rounding(layers);
+        }
+        if treatment.shortcut == Some(Shortcut::FastSums) {
+            tolerance = tolerance.with_fast_sums(layers, depth);
+            error += gate::fast_sums(layers, depth);
         }
         // What is quantised after it was computed may fall to the other side of a rounding boundary.
         match treatment.input {

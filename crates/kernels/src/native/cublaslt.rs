@@ -193,8 +193,21 @@ impl Product {
         product.fastest(machine, &usable)
     }
 
-    /// The same by the fastest of some algorithms on memory of its own, where there is enough of that.
+    /// The same by the fastest of some algorithms: the one that was before, else by a trial on memory of its own, where there
+    /// is enough of that.
     fn fastest(mut self, machine: &Machine, candidates: &[Candidate]) -> Result<Self, NativeError> {
+        let product = self.name(machine);
+        // What is not proposed again is not taken from a file.
+        let known = machine.choices().of(&product).and_then(|known| {
+            let at = candidates.iter().position(|candidate| candidate.algo.data == known.algorithm)?;
+            Some((at, known.earlier))
+        });
+        if let Some((at, earlier)) = known {
+            let when = if earlier { "kept from an earlier trial" } else { "all of them tried" };
+            self.chosen = candidates[at];
+            self.choice = format!("number {} of {}, {when}", at + 1, candidates.len());
+            return Ok(self);
+        }
         let tried = match candidates {
             [_] => None,
             several => match Trial::new(machine, self.form, self.shape) {
@@ -220,8 +233,16 @@ impl Product {
         // Another run should choose alike: what is hardly faster is left.
         let taken = if tried[fastest] < WORTH * tried[0] { fastest } else { 0 };
         self.chosen = candidates[taken];
+        machine.choices().keep(&product, self.chosen.algo.data);
         self.choice = format!("number {} of {count}, all of them tried", taken + 1);
         Ok(self)
+    }
+
+    /// What tells this product from others that the same file may know of.
+    fn name(&self, machine: &Machine) -> String {
+        let (version, workspace) = (version(), machine.workspace().len());
+        let (gpu, driver) = (machine.name(), machine.driver_version());
+        format!("cuBLASLt {version}, driver {driver}, {gpu}, {workspace} B: {:?} {}", self.form, self.shape)
     }
 
     pub(super) fn enqueue(&self, machine: &Machine, operands: Operands<'_>) -> Result<(), NativeError> {
@@ -293,8 +314,7 @@ impl Product {
     /// The choice in the library's own numbers, as far as it tells them. The numbers are those of the enumerations in
     /// its header.
     pub(super) fn describe(&self) -> String {
-        // SAFETY: takes nothing and returns a number.
-        let version = unsafe { sys::cublasLtGetVersion() };
+        let version = version();
         let settings = [
             ("algo", Config::CUBLASLT_ALGO_CONFIG_ID, 4),
             ("tile", Config::CUBLASLT_ALGO_CONFIG_TILE_ID, 4),
@@ -345,6 +365,12 @@ fn scale_modes(scales: Scales) -> Option<[ScaleMode; 2]> {
             ScaleMode::CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
         ]),
     }
+}
+
+/// The library's version.
+fn version() -> usize {
+    // SAFETY: takes nothing and returns a number.
+    unsafe { sys::cublasLtGetVersion() }
 }
 
 fn lt_epilogue(epilogue: Epilogue) -> Option<LtEpilogue> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Activation, Buffer, Epilogue, Float8Sums, LinearShape, Machine, NativeError, PackedWeight,
+    Activation, Buffer, Epilogue, LinearShape, Machine, NativeError, PackedWeight,
     cublaslt::{Operands, Product},
     driver::Memory,
     finish_product::FinishProduct,
@@ -23,8 +23,8 @@ use crate::{Activation as Function, Dtype, DynamicCodes, DynamicForm, SharedScal
 /// exact and written out, for a kernel that makes y of them. Of e4m3 cuBLASLt applies the scales itself, if it can and n is
 /// a multiple of 16, and a ReLU, and adds what is added; another activation is then applied in place, for its GELU is the
 /// one by tanh, which is another function.
-/// Sums of e4m3 are promoted, or those of long rows would be off by more than f16 is. Codes of half a byte stay as they are for
-/// up to 64 rows, and become bytes for more; rows of zeros that fill up such a weight are not looked at.
+/// Sums of e4m3 are promoted unless the form says otherwise: fast ones of long rows are off by more than f16 is. Codes of half a
+/// byte stay as they are for up to 64 rows, and become bytes for more; rows of zeros that fill up such a weight are not looked at.
 #[derive(Debug)]
 pub struct DynamicLinear {
     quantise: QuantiseInput,
@@ -73,7 +73,7 @@ impl DynamicLinear {
             Way::Library(Box::new(product), after)
         } else {
             let plain = match form.codes {
-                DynamicCodes::E4m3 => Form::plain(Factors::E4m3(Float8Sums::Promoted), Dtype::F32),
+                DynamicCodes::E4m3 => Form::plain(Factors::E4m3(form.sums), Dtype::F32),
                 _ => Form::int8(),
             };
             let finish = FinishProduct::new(machine, form, shape, (filled.m, filled.n))?;
@@ -193,7 +193,7 @@ fn scaled(
         SharedScale::Row => Scales::Lines,
         SharedScale::Tensor => Scales::Tensors,
     };
-    let scaled = Form { scales, ..Form::plain(Factors::E4m3(Float8Sums::Promoted), form.kind) };
+    let scaled = Form { scales, ..Form::plain(Factors::E4m3(form.sums), form.kind) };
     if form.activation == Some(Function::Relu) {
         let activated = Form { epilogue: Epilogue::Relu, ..scaled };
         if let Some(product) = if_known(Product::plan(machine, activated, filled))? {

@@ -1,15 +1,6 @@
-//! How products of e4m3 codes are added up, and what comes of the sums.
+//! What comes of sums of products of e4m3 codes.
 
 use crate::Dtype;
-
-/// How products of codes are added up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Float8Sums {
-    /// In the registers of the tensor cores, which on Hopper keep about 14 bits: what XLA asks for, and the fastest.
-    Fast,
-    /// Moved to f32 every few steps.
-    Promoted,
-}
 
 /// What becomes of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

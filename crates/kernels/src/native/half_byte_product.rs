@@ -67,7 +67,7 @@ impl HalfByteProduct {
         added: Option<&Memory>,
         y: &mut Memory,
     ) -> Result<(), NativeError> {
-        let parts: Vec<&Memory> = w.parts().collect();
+        let parts: Vec<&Memory> = w.parts().chain(w.outer.iter().map(|outer| &outer.memory)).collect();
         // The scales of rows are the last of its parts.
         let Some((&of_columns, codes)) = parts.split_last() else { return Err(NativeError::OtherPlan) };
         match self {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -12,6 +13,7 @@ use cudarc::{
 
 use super::{
     Buffer, ComputeCapability, DriverVersion, GpuInfo, NativeError,
+    cublaslt_choices::Choices,
     cublaslt_handle::Handle,
     driver::{Memory, failed},
     nvrtc::{self, Source},
@@ -25,6 +27,7 @@ use super::{
 pub struct Machine {
     info: GpuInfo,
     cublaslt: Handle,
+    choices: Choices,
     workspace: Memory,
     modules: Mutex<Modules>,
     stream: Arc<CudaStream>,
@@ -39,6 +42,17 @@ const WORKSPACE_BYTES: usize = 64 << 20;
 impl Machine {
     /// Takes the GPU with that number: its primary context, a stream, a cuBLASLt handle and 64 MiB of workspace.
     pub fn open(ordinal: usize) -> Result<Arc<Self>, NativeError> {
+        Self::with(ordinal, Choices::default())
+    }
+
+    /// The same, where cuBLASLt's algorithms that were the fastest are kept in a file, so that the next process need not try
+    /// them again. A choice is taken from it only if the library still proposes it for that product; whoever else may write to
+    /// the file can make products slow, but not wrong.
+    pub fn open_keeping(ordinal: usize, choices: impl Into<PathBuf>) -> Result<Arc<Self>, NativeError> {
+        Self::with(ordinal, Choices::open(choices.into()))
+    }
+
+    fn with(ordinal: usize, choices: Choices) -> Result<Arc<Self>, NativeError> {
         let mut gpus = probe()?;
         if ordinal >= gpus.len() {
             return Err(NativeError::NoSuchDevice { ordinal, count: gpus.len() });
@@ -48,7 +62,7 @@ impl Machine {
         let stream = context.new_stream().map_err(failed("creating a stream"))?;
         let cublaslt = Handle::create(&context)?;
         let workspace = Memory::allocate(&stream, WORKSPACE_BYTES)?;
-        Ok(Arc::new(Self { info, cublaslt, workspace, modules: Mutex::default(), stream }))
+        Ok(Arc::new(Self { info, cublaslt, choices, workspace, modules: Mutex::default(), stream }))
     }
 
     /// Everything that can be said of the GPU without asking it again.
@@ -137,6 +151,10 @@ impl Machine {
 
     pub(super) fn cublaslt(&self) -> &Handle {
         &self.cublaslt
+    }
+
+    pub(super) fn choices(&self) -> &Choices {
+        &self.choices
     }
 
     pub(super) fn workspace(&self) -> &Memory {

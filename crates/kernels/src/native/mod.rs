@@ -17,6 +17,7 @@ mod convolution;
 mod cross_entropy;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
 mod cublaslt;
+mod cublaslt_choices;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
 mod cublaslt_handle;
 mod cublaslt_trial;
@@ -91,6 +92,7 @@ mod transpose_bytes;
 mod transpose_matrices;
 mod unpack_weight;
 
+pub use crate::Float8Sums;
 pub use activation::Activation;
 pub use affine_layer_norm::{AffineLayerNorm, NormForm};
 pub use attention::{Attention, AttentionForm};
@@ -103,7 +105,7 @@ pub use driver::probe;
 pub use dynamic_linear::DynamicLinear;
 pub use elementwise::{Elementwise, ElementwiseFunction};
 pub use error::NativeError;
-pub use float8_form::{Float8Output, Float8Sums};
+pub use float8_form::Float8Output;
 pub use float8_linear::Float8Linear;
 pub use foreign_kernel::{ForeignArgument, ForeignKernel, LaunchForm};
 pub use gpu::{ComputeCapability, DriverVersion, GpuInfo};

@@ -160,7 +160,7 @@ impl DynamicForm {
 pub(super) mod tests {
     use super::super::nvrtc::tests::assert_compiles;
     use super::*;
-    use crate::{Activation, Dtype};
+    use crate::{Activation, Dtype, Float8Sums};
 
     /// Every form without anything after the product.
     pub(in crate::native) fn every_form() -> impl Iterator<Item = DynamicForm> {
@@ -171,7 +171,16 @@ pub(super) mod tests {
         shared.flat_map(|((kind, codes), shared)| {
             let before = [Prologue::Nothing, Prologue::LayerNorm, Prologue::RmsNorm];
             let before = before.into_iter().chain([Prologue::Activation(Activation::Gelu)]);
-            before.map(move |prologue| DynamicForm { kind, codes, shared, prologue, activation: None, added: false })
+            let sums = Float8Sums::Promoted;
+            before.map(move |prologue| DynamicForm {
+                kind,
+                codes,
+                shared,
+                sums,
+                prologue,
+                activation: None,
+                added: false,
+            })
         })
     }
 

@@ -60,6 +60,32 @@ fn micros(machine: &Machine, sets: usize, mut launch: impl FnMut(usize)) -> f64 
 }
 
 #[test]
+fn an_algorithm_that_was_tried_is_not_tried_again() {
+    let Some((_machine, _turn)) = gpu() else { return };
+    let file = std::env::temp_dir().join(format!("calorimeter-cublaslt-{}.txt", std::process::id()));
+    let opened = || Machine::open_keeping(0, &file).unwrap();
+    let planned = |machine: &Arc<Machine>, shape| {
+        let start = std::time::Instant::now();
+        let algorithm = Linear::new(machine, Dtype::Bf16, shape).unwrap().algorithm();
+        println!("{shape}: {:?} for {algorithm}", start.elapsed());
+        algorithm
+    };
+    for shape in [(32, 4096, 4096), (1000, 520, 264), (4096, 4096, 4096)].map(|(m, k, n)| LinearShape { m, k, n }) {
+        let first = opened();
+        let tried = planned(&first, shape);
+        assert!(tried.contains("all of them tried"), "{tried}");
+        assert_eq!(planned(&first, shape), tried, "the same machine knows it");
+        let kept = planned(&opened(), shape);
+        assert_eq!(kept.replace("kept from an earlier trial", "all of them tried"), tried);
+        assert!(kept.contains("kept from an earlier trial"), "{kept}");
+    }
+    std::fs::write(&file, "broken").unwrap();
+    let again = planned(&opened(), LinearShape { m: 32, k: 4096, n: 4096 });
+    assert!(again.contains("all of them tried"), "{again}");
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
 fn what_is_missing_is_an_error_that_says_what_to_do() {
     for library in libraries() {
         println!("{}: {}", library.name, library.why.as_deref().unwrap_or("found"));

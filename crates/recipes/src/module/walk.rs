@@ -4,7 +4,7 @@ use super::layer::{Change, Float8, LENT, LINEAR, QuantWeight, Slot, WEIGHT};
 use super::report::{Layer, Outcome, Report};
 use crate::device::QuantBackend;
 use crate::training::{Float8Backend, Float8Training};
-use crate::{Dtype, FloatType, Name, Quantiser, RecipeError, Treatment, Weight};
+use crate::{Dtype, FloatType, Name, Quantiser, RecipeError, Weight};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor};
@@ -79,7 +79,7 @@ struct Quantising<'a>(&'a dyn Quantiser);
 impl<B: QuantBackend> Exchange<B> for Quantising<'_> {
     fn of<const D: usize>(&self, weight: Tensor<B, D>) -> Result<Option<Change<B>>, RecipeError> {
         let treatment = self.0.treatment(dtype(weight.dtype())?)?;
-        if treatment == Treatment::none(treatment.dtype) {
+        if treatment.is_plain() {
             return Ok(None);
         }
         let (device, weight) = (weight.device(), weight.transpose());

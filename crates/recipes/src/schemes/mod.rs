@@ -1,6 +1,7 @@
 //! One file for each recipe or family of recipes.
 
 pub mod baseline;
+pub mod baseline_tf32;
 pub mod float8_training;
 pub mod float8dq;
 pub mod float8wo;
@@ -22,6 +23,7 @@ use crate::Family;
 /// One line for each recipe; names are asked in this order.
 pub(crate) const OURS: &[&Family] = &[
     &baseline::FAMILY,
+    &baseline_tf32::FAMILY,
     &int8wo::FAMILY,
     &int8dq::FAMILY,
     &int4wo::FAMILY,

@@ -8,6 +8,7 @@ use super::position::Position;
 use super::protocol::{Assignment, Kept, Message, Order};
 use crate::tell::tell;
 use calorimeter_case::CaseId;
+use calorimeter_zoo::Machines;
 use std::fs::File;
 use std::io::{BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -105,6 +106,7 @@ fn serve() -> std::io::Result<()> {
         match serde_json::from_str(&line?)? {
             Order::Hello { position, kept: Kept { tuning, level, peaks, never_tune, look } } => {
                 calorimeter_zoo::backends::configure(tuning.as_deref(), level, look);
+                context.machines = Machines::keeping(tuning.as_deref());
                 (context.level, context.looks) = (level, look);
                 if never_tune {
                     context.silence.forbid_tuning();

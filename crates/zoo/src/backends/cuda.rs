@@ -75,7 +75,12 @@ impl Machines {
         if let Some(machine) = self.native.get(&index) {
             return Ok(machine.clone());
         }
-        let machine = Machine::open(usize::from(index)).map_err(|e| ZooError::Device(e.to_string()))?;
+        let ordinal = usize::from(index);
+        let opened = match &self.choices {
+            Some(choices) => Machine::open_keeping(ordinal, choices),
+            None => Machine::open(ordinal),
+        };
+        let machine = opened.map_err(|error| ZooError::Device(error.to_string()))?;
         self.native.insert(index, machine.clone());
         Ok(machine)
     }

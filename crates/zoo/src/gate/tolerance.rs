@@ -73,12 +73,11 @@ impl Tolerance {
     /// The same where `layers` layers in a row add up `depth` products in the registers of tensor cores. Hopper's keep 14 bits,
     /// and cut off the rest of the sum every 32 products, always towards zero.
     pub fn with_fast_sums(self, layers: u32, depth: u64) -> Self {
-        let lost = depth as f64 / 32.0 / f64::from(1u32 << 14);
-        let error = (lost + 1.0 / f64::from(1u32 << 12)) * f64::from(layers).sqrt();
+        let error = fast_sums(layers, depth);
         Self {
             rel_l2: self.rel_l2 + error,
             element: self.element + 6.0 * error,
-            slope: self.slope.map(|slope| slope + lost * f64::from(layers)),
+            slope: self.slope.map(|slope| slope + cut_off(depth) * f64::from(layers)),
             ..self
         }
     }
@@ -96,6 +95,16 @@ impl Tolerance {
     }
 }
 
+/// What sums of `depth` products lose in the registers of tensor cores, always towards zero.
+fn cut_off(depth: u64) -> f64 {
+    depth as f64 / 32.0 / f64::from(1u32 << 14)
+}
+
+/// The error of `layers` layers in a row that add up `depth` products there.
+pub(crate) fn fast_sums(layers: u32, depth: u64) -> f64 {
+    (cut_off(depth) + 1.0 / f64::from(1u32 << 12)) * f64::from(layers).sqrt()
+}
+
 /// The error of `products` layers in a row with both operands of every product rounded to TF32.
 pub(crate) fn tf32_rounding(products: u32) -> f64 {
     TF32 * f64::from(2 * products).sqrt()
@@ -111,6 +120,11 @@ impl Bias {
             depth: depths.iter().copied().min().unwrap_or(1),
             both_computed: false,
         }
+    }
+
+    /// The same where such sums are made in the registers of tensor cores.
+    pub fn with_fast_sums(self, depths: &[u64]) -> Self {
+        Self { floor: self.floor + depths.iter().map(|&depth| cut_off(depth)).sum::<f64>(), ..self }
     }
 
     /// The same where operands are cut to TF32: both lose half a step, and so on in `layers` layers in a row.

@@ -59,7 +59,7 @@ pub fn open(
     let [m, n, k] = [m, n, k].map(|size| size as usize);
     let start = Instant::now();
     let layer = Layer::new(&tensors.weights[0], treatment, m)?;
-    let quantising = (*treatment != Treatment::none(problem.dtype)).then(|| start.elapsed());
+    let quantising = (!treatment.is_plain()).then(|| start.elapsed());
     let element = Element::Float(problem.dtype);
     let set = |set: u32| Set {
         input: stored(&problem.input_of_set(tensors, set).values, element),

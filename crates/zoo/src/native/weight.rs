@@ -148,6 +148,7 @@ impl Product {
         let LayerForm { prologue, activation, added } = form;
         Ok(match native_form(treatment, shape.m) {
             Some(NativeForm::Plain) => Self::Plain(Box::new(Linear::new(machine, treatment.dtype, shape)?)),
+            Some(NativeForm::Tf32) => Self::Plain(Box::new(Linear::with_tf32(machine, shape)?)),
             Some(NativeForm::Packed(form)) if added => Self::Packed(PackedLinear::with_added(machine, form, shape)?),
             Some(NativeForm::Packed(form)) => Self::Packed(PackedLinear::new(machine, form, shape)?),
             Some(NativeForm::Dynamic(form)) => {

@@ -6,7 +6,7 @@ use super::weight::{DeviceWeight, HostWeight};
 use crate::numbers::{bytes, numbers};
 use crate::{Output, Problem, Tensors, Workload, ZooError};
 use calorimeter_kernels::native::{Buffer, Machine, NativeError};
-use calorimeter_recipes::{Element, Treatment};
+use calorimeter_recipes::{Element, Shortcut, Treatment};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,6 +32,7 @@ struct NativeModelWorkload<P> {
     size: (u64, u64),
     weight_bytes: u64,
     quantising: Option<Duration>,
+    tf32: bool,
     /// A copy of the first output that was read.
     right: Option<Buffer>,
 }
@@ -57,7 +58,7 @@ pub fn open<P: ModelPass + 'static>(
     let (element, size) = (Element::Float(problem.dtype), problem.layout().output);
     let start = Instant::now();
     let prepared: Vec<_> = tensors.weights.iter().map(|weight| treatment.prepare(weight)).collect::<Result<_, _>>()?;
-    let quantising = (*treatment != Treatment::none(problem.dtype)).then(|| start.elapsed());
+    let quantising = (!treatment.is_plain()).then(|| start.elapsed());
     let weights: Vec<HostWeight> = prepared.into_iter().map(HostWeight::new).collect::<Result<_, _>>()?;
     let weight_bytes = weights.iter().map(HostWeight::bytes).sum();
     let weights = weights.into_iter().zip(pass.layers()).map(|(weight, layer)| weight.filled_up(layer.product()));
@@ -77,8 +78,19 @@ pub fn open<P: ModelPass + 'static>(
         Ok(Set { input, weights, output, ran: false })
     };
     let sets: Vec<Set> = (0..count).map(&mut set).collect::<Result<_, _>>()?;
-    let (problem, right) = (*problem, None);
-    Ok(Box::new(NativeModelWorkload { machine, problem, pass, sets, next: 0, size, weight_bytes, quantising, right }))
+    let (problem, next, right, tf32) = (*problem, 0, None, treatment.shortcut == Some(Shortcut::Tf32));
+    Ok(Box::new(NativeModelWorkload {
+        machine,
+        problem,
+        pass,
+        sets,
+        next,
+        size,
+        weight_bytes,
+        quantising,
+        tf32,
+        right,
+    }))
 }
 
 /// All ones is a NaN in every float type.
@@ -155,6 +167,10 @@ impl<P: ModelPass> Workload for NativeModelWorkload<P> {
 
     fn skips_zeros(&self) -> bool {
         self.pass.layers().iter().all(|layer| layer.product().skips_zeros())
+    }
+
+    fn may_use_tf32(&self) -> bool {
+        self.tf32
     }
 
     fn kernel(&self) -> Option<String> {

@@ -2,6 +2,7 @@
 
 use super::table::Zoo;
 use crate::{Device, DeviceKind, Implementation, Subject};
+use calorimeter_recipes::Shortcut;
 
 /// Why the table has no entry.
 pub fn absent(zoo: &Zoo, subject: Subject, implementation: Implementation, device: Device) -> String {
@@ -36,6 +37,21 @@ pub fn absent(zoo: &Zoo, subject: Subject, implementation: Implementation, devic
             format!("`{implementation}` of {subject} is written for {on} and not for {device} in this version{instead}")
         }
     }
+}
+
+/// Why kernels are not told to be coarser than their numbers.
+pub fn no_shortcut(shortcut: Shortcut, implementation: Implementation, device: Device) -> String {
+    let (what, instead) = match shortcut {
+        Shortcut::Tf32 => (
+            "multiply f32 as TF32",
+            "`baseline` runs here, and its record says so where tensor cores made TF32 of it all the same",
+        ),
+        _ => (
+            "add up products of codes in the registers of tensor cores",
+            "the recipe without `-fast` runs here, with sums in f32",
+        ),
+    };
+    format!("`native` on cuda alone can be told to {what}, not `{implementation}` on {device}; {instead}")
 }
 
 /// `` `eager` and `fused` run``

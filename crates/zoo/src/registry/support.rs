@@ -23,14 +23,36 @@ fn supported(
     device: Device,
 ) -> Result<(), ZooError> {
     let opener = opener(task.subject(), implementation, device)?;
+    takes(opener, task, treatment, implementation, device)
+}
+
+/// Whether an opener takes a task under a treatment.
+fn takes(
+    opener: &dyn Opener,
+    task: &Task,
+    treatment: &Treatment,
+    implementation: Implementation,
+    device: Device,
+) -> Result<(), ZooError> {
+    if let Some(shortcut) = treatment.shortcut.filter(|_| !takes_shortcuts(implementation, device)) {
+        return Err(ZooError::Unsupported(reasons::no_shortcut(shortcut, implementation, device)));
+    }
     opener.accepts(task, treatment).map_err(ZooError::Unsupported)
+}
+
+/// Whether kernels may be told to be coarser than their numbers: what others are, they choose themselves.
+fn takes_shortcuts(implementation: Implementation, device: Device) -> bool {
+    match device.kind() {
+        DeviceKind::Cuda => implementation == Implementation::Native,
+        kind => kind == DeviceKind::Mock,
+    }
 }
 
 /// Makes a task runnable: its inputs on the device, ready to launch.
 pub(crate) fn open(opening: Opening<'_>) -> Result<Box<dyn Workload>, ZooError> {
     let Setup { implementation, device, .. } = opening.setup;
     let opener = opener(opening.task.subject(), implementation, device)?;
-    opener.accepts(opening.task, opening.treatment).map_err(ZooError::Unsupported)?;
+    takes(opener, opening.task, opening.treatment, implementation, device)?;
     opener.open(opening)
 }
 

@@ -1,0 +1,49 @@
+//! `baseline-tf32`: the model as it is, in f32, with products on tensor cores.
+
+use crate::{Dtype, Family, RecipeError, Scheme, Shortcut, Sparsity, TrainingRecipe, Treatment};
+use std::fmt;
+
+/// Nothing quantised; factors of products may be cut to TF32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BaselineTf32;
+
+impl fmt::Display for BaselineTf32 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("baseline-tf32")
+    }
+}
+
+/// Its names.
+pub static FAMILY: Family = Family {
+    spellings: &["baseline-tf32"],
+    about: "the model as it is, in f32, with factors of products cut to TF32 for tensor cores",
+    typical: &[],
+    parse: |name| (name == "baseline-tf32").then(|| Box::new(BaselineTf32) as Box<dyn Scheme>),
+};
+
+impl Scheme for BaselineTf32 {
+    fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
+        if dtype != Dtype::F32 {
+            return Err(RecipeError::Unsupported(format!(
+                "TF32 is what tensor cores make of f32, and the model is in {dtype}: `baseline` multiplies that as it is"
+            )));
+        }
+        Ok(Treatment { shortcut: Some(Shortcut::Tf32), ..Treatment::none(dtype) })
+    }
+
+    fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
+        Err(RecipeError::Unsupported("no layer is trained in TF32 here; `baseline` trains in f32".into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_tf32_of_f32_alone() {
+        let treatment = BaselineTf32.treatment(Dtype::F32, None).unwrap();
+        assert_eq!(Treatment { shortcut: None, ..treatment }, Treatment::none(Dtype::F32));
+        assert!(BaselineTf32.treatment(Dtype::Bf16, None).unwrap_err().to_string().contains("`baseline`"));
+    }
+}

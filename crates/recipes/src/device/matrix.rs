@@ -128,6 +128,10 @@ fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, dtype: Dtype, si
         input_width: if whole { INPUT_WIDTH } else { 1 },
         word_width: 1,
     };
+    if !whole {
+        // Each number is a branch: with many of them CubeCL's compiler runs out of stack.
+        (form.rows, form.inputs) = (1, tiles.min(2));
+    }
     form.word_width = widest(&input.client, 4, form.piece() * format.bits() as usize / 32);
     let cubes = outputs.div_ceil(form.rows_of_cube()) * inputs.div_ceil(form.inputs_of_cube());
     let chunks = form.chunks();
@@ -137,6 +141,6 @@ fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, dtype: Dtype, si
     }
     let processors = input.client.properties().hardware.num_streaming_multiprocessors.unwrap_or(1) as usize;
     form.splits = (processors / cubes).clamp(1, (chunks / (4 * form.planes)).max(1));
-    form.flight = chunks.div_ceil(form.planes * form.splits).min(most_in_flight);
+    form.flight = chunks.div_ceil(form.planes * form.splits).min(if whole { most_in_flight } else { 1 });
     form
 }

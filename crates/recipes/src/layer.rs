@@ -50,10 +50,19 @@ struct Multiplied<B: QuantBackend>(StoredLinear<B>);
 
 impl<B: QuantBackend> Linear<B> for Multiplied<B> {
     fn forward(&self, input: Tensor<B, 2>) -> Tensor<B, 2> {
-        let Self(StoredLinear { treatment, weight, .. }) = self;
-        let known = treatment.has_product(input.dims()[0]).is_ok();
-        let product = known.then(|| weight.product(input.clone())).flatten();
-        product.unwrap_or_else(|| self.0.forward(input))
+        let Self(stored) = self;
+        let rows = input.dims()[0];
+        if stored.treatment.has_product(rows).is_err() {
+            return stored.forward(input);
+        }
+        match (stored.treatment.input(rows), stored.treatment.products) {
+            (Some(format), Products::Codes(steps)) => {
+                let input = DeviceTensor::quantise(input, format);
+                let product = stored.weight.product_of_codes(&input, steps, stored.treatment.dtype);
+                product.unwrap_or_else(|| stored.forward_quantised(input))
+            }
+            _ => stored.weight.product(input.clone()).unwrap_or_else(|| stored.forward(input)),
+        }
     }
 
     fn weight_bytes(&self) -> u64 {
@@ -128,7 +137,19 @@ impl<B: QuantBackend> Linear<B> for StoredLinear<B> {
                 _ => scaled(self.product(input, Reading::Numbers, dtype), None, dtype),
             };
         };
-        let input = DeviceTensor::quantise(input, format);
+        self.forward_quantised(DeviceTensor::quantise(input, format))
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        self.weight.bytes()
+    }
+}
+
+impl<B: QuantBackend> StoredLinear<B> {
+    /// The layer of an input that is quantised already.
+    fn forward_quantised(&self, input: DeviceTensor<B>) -> Tensor<B, 2> {
+        let Treatment { dtype, products, .. } = self.treatment;
+        let (rows, _) = input.size();
         // Codes, and the numbers of formats whose scales are powers of two, are exact in f32, also on tensor cores.
         let (reading, steps, scales) = match products {
             Products::Codes(steps) => (Reading::Codes, steps, Some(Reading::Scales)),
@@ -149,10 +170,6 @@ impl<B: QuantBackend> Linear<B> for StoredLinear<B> {
                 _ => product.cast(dtype.burn()),
             },
         }
-    }
-
-    fn weight_bytes(&self) -> u64 {
-        self.weight.bytes()
     }
 }
 

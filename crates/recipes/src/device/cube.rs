@@ -1,8 +1,9 @@
 //! GPUs, through CubeCL.
 
 use super::QuantBackend;
+use super::codes;
 use super::kernels::{self, UNITS_PER_ROW, ZeroKind};
-use super::product::product;
+use super::product;
 use crate::dispatch::{with_rule, with_steps};
 use crate::format::{Format, Grouping, HqqIterate, Method, Zero};
 use crate::hqq::{LANES, inverse_betas, kept_iterate, stored, stored_zero};
@@ -22,7 +23,7 @@ use std::ops::Range;
 /// Units of a cube whose units work each on their own.
 const UNITS: usize = 64;
 /// Cubes in one dimension of a launch, at most.
-const CUBES: usize = 65_535;
+pub(super) const CUBES: usize = 65_535;
 
 impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> QuantBackend for CubeBackend<R, F, I, BT> {
     fn quantise(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>> {
@@ -39,8 +40,25 @@ impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> QuantBacke
         read(stored, rows, reading, dtype)
     }
 
+    fn has_product(device: &Self::Device, weight: &Format, input: DType, rows: usize) -> bool {
+        product::takes(&R::client(device), weight, input, rows)
+    }
+
+    fn has_code_product(input: &Format, weight: &Format) -> bool {
+        codes::takes(input, weight)
+    }
+
     fn product(input: FloatTensor<Self>, weight: &Stored<IntTensor<Self>>) -> Option<FloatTensor<Self>> {
-        product(input, weight)
+        product::product(input, weight)
+    }
+
+    fn product_of_codes(
+        input: &Stored<IntTensor<Self>>,
+        weight: &Stored<IntTensor<Self>>,
+        steps: Dtype,
+        dtype: Dtype,
+    ) -> Option<FloatTensor<Self>> {
+        codes::product(input, weight, steps, dtype)
     }
 }
 
@@ -83,7 +101,7 @@ impl<R: CubeRuntime> Input<R> {
 }
 
 /// Cubes that give at least so many units, in a shape that every device takes.
-fn cubes(units: usize, per_cube: usize) -> CubeCount {
+pub(super) fn cubes(units: usize, per_cube: usize) -> CubeCount {
     let cubes = units.div_ceil(per_cube).max(1);
     CubeCount::Static(cubes.min(CUBES) as u32, cubes.div_ceil(CUBES) as u32, 1)
 }

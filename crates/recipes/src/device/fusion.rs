@@ -1,4 +1,4 @@
-//! Backends that fuse: each of the two operations is one that fusion passes on as it is.
+//! Backends that fuse: each of the operations is one that fusion passes on as it is.
 
 use super::QuantBackend;
 use crate::Dtype;
@@ -38,6 +38,87 @@ impl<B: FusionBackend + QuantBackend> QuantBackend for Fusion<B> {
         let operation = Read::<B> { inputs, output, rows, reading, dtype, of: PhantomData };
         let mut made = client.register(streams, OperationIr::Custom(ir), operation);
         made.pop().expect("one output was declared")
+    }
+
+    fn has_product(device: &Self::Device, weight: &Format, input: DType, rows: usize) -> bool {
+        B::has_product(device, weight, input, rows)
+    }
+
+    fn has_code_product(input: &Format, weight: &Format) -> bool {
+        B::has_code_product(input, weight)
+    }
+
+    fn product(input: FloatTensor<Self>, weight: &Stored<IntTensor<Self>>) -> Option<FloatTensor<Self>> {
+        let (shape, dtype) = (input.shape(), input.dtype());
+        if !B::has_product(&input.client.device().clone(), &weight.format, dtype, shape[0]) {
+            return None;
+        }
+        let client = input.client.clone();
+        let output = TensorIr::uninit(client.create_empty_handle(), Shape::new([shape[0], weight.rows]), dtype);
+        let parts = weight.as_parts().into_parts();
+        let streams = OperationStreams::with_inputs(std::iter::once(&input).chain(parts));
+        let (input, weight) = (input.into_ir(), weight.as_parts().map(|tensor| tensor.clone().into_ir()));
+        let read: Vec<_> = std::iter::once(&input).chain(weight.as_parts().into_parts()).cloned().collect();
+        let ir = CustomOpIr::new("product", &read, std::slice::from_ref(&output));
+        let operation = Product::<B> { input, weight, output, of: PhantomData };
+        client.register(streams, OperationIr::Custom(ir), operation).pop()
+    }
+
+    fn product_of_codes(
+        input: &Stored<IntTensor<Self>>,
+        weight: &Stored<IntTensor<Self>>,
+        steps: Dtype,
+        dtype: Dtype,
+    ) -> Option<FloatTensor<Self>> {
+        if !B::has_code_product(&input.format, &weight.format) {
+            return None;
+        }
+        let client = weight.codes.client.clone();
+        let output =
+            TensorIr::uninit(client.create_empty_handle(), Shape::new([input.rows, weight.rows]), dtype.burn());
+        let both = [input, weight];
+        let streams = OperationStreams::with_inputs(both.into_iter().flat_map(|stored| stored.as_parts().into_parts()));
+        let [input, weight] = both.map(|stored| stored.as_parts().map(|tensor| tensor.clone().into_ir()));
+        let parts = [&input, &weight].into_iter().flat_map(|stored| stored.as_parts().into_parts());
+        let read: Vec<_> = parts.cloned().collect();
+        let ir = CustomOpIr::new("product_of_codes", &read, std::slice::from_ref(&output));
+        let operation = ProductOfCodes::<B> { input, weight, output, steps, dtype, of: PhantomData };
+        client.register(streams, OperationIr::Custom(ir), operation).pop()
+    }
+}
+
+#[derive(Debug)]
+struct Product<B> {
+    input: TensorIr,
+    weight: Stored<TensorIr>,
+    output: TensorIr,
+    of: PhantomData<B>,
+}
+
+impl<B: FusionBackend + QuantBackend> Operation<B::FusionRuntime> for Product<B> {
+    fn execute(&self, handles: &mut HandleContainer<B::Handle>) {
+        let weight = self.weight.as_parts().map(|ir| handles.get_int_tensor::<B>(ir));
+        let product = B::product(handles.get_float_tensor::<B>(&self.input), &weight);
+        handles.register_float_tensor::<B>(&self.output.id, product.expect("that there is a kernel was asked"));
+    }
+}
+
+#[derive(Debug)]
+struct ProductOfCodes<B> {
+    input: Stored<TensorIr>,
+    weight: Stored<TensorIr>,
+    output: TensorIr,
+    steps: Dtype,
+    dtype: Dtype,
+    of: PhantomData<B>,
+}
+
+impl<B: FusionBackend + QuantBackend> Operation<B::FusionRuntime> for ProductOfCodes<B> {
+    fn execute(&self, handles: &mut HandleContainer<B::Handle>) {
+        let [input, weight] =
+            [&self.input, &self.weight].map(|stored| stored.as_parts().map(|ir| handles.get_int_tensor::<B>(ir)));
+        let product = B::product_of_codes(&input, &weight, self.steps, self.dtype);
+        handles.register_float_tensor::<B>(&self.output.id, product.expect("that there are kernels was asked"));
     }
 }
 

@@ -10,6 +10,15 @@ pub(crate) mod cast;
 )]
 mod cast_kernels;
 #[cfg(feature = "cube")]
+#[allow(
+    missing_docs,
+    clippy::collapsible_if,
+    reason = "CubeCL adds undocumented items, and tells what is known at compile time by nesting"
+)]
+mod code_kernel;
+#[cfg(feature = "cube")]
+mod codes;
+#[cfg(feature = "cube")]
 mod cube;
 #[cfg(feature = "cpu")]
 mod flex;
@@ -23,6 +32,16 @@ mod fusion;
 )]
 mod kernels;
 #[cfg(feature = "cube")]
+mod matrix;
+#[cfg(feature = "cube")]
+#[allow(
+    missing_docs,
+    clippy::collapsible_if,
+    clippy::if_same_then_else,
+    reason = "CubeCL adds undocumented items, and tells what is known at compile time by nesting"
+)]
+mod matrix_kernel;
+#[cfg(feature = "cube")]
 mod product;
 #[cfg(feature = "cube")]
 #[allow(
@@ -31,6 +50,9 @@ mod product;
     reason = "CubeCL adds undocumented items; what is known at compile time is told apart from what is not"
 )]
 mod product_kernel;
+#[cfg(feature = "cube")]
+#[allow(missing_docs, reason = "CubeCL adds undocumented items")]
+mod tile_kernel;
 
 use crate::Dtype;
 use crate::format::Format;
@@ -49,9 +71,30 @@ pub trait QuantBackend: Backend {
     /// Reads some rows of a stored tensor as floats.
     fn read(stored: &Stored<IntTensor<Self>>, rows: Range<usize>, reading: Reading, dtype: Dtype) -> FloatTensor<Self>;
 
+    /// Whether a device has a kernel for [`QuantBackend::product`] with an input of a type and so many rows.
+    fn has_product(_device: &Self::Device, _weight: &Format, _input: DType, _rows: usize) -> bool {
+        false
+    }
+
+    /// Whether there are kernels for [`QuantBackend::product_of_codes`].
+    fn has_code_product(_input: &Format, _weight: &Format) -> bool {
+        false
+    }
+
     /// `input · weightᵀ` in the input's type, rounded once, by a kernel that takes the weight as it is stored, where there
     /// is one; see [`Format::has_product`].
     fn product(_input: FloatTensor<Self>, _weight: &Stored<IntTensor<Self>>) -> Option<FloatTensor<Self>> {
+        None
+    }
+
+    /// `input · weightᵀ` of codes with codes, under the scales of both: rounded to `steps` before and after each of them, the
+    /// input's first. By a kernel, where there is one; see [`Format::has_code_product`].
+    fn product_of_codes(
+        _input: &Stored<IntTensor<Self>>,
+        _weight: &Stored<IntTensor<Self>>,
+        _steps: Dtype,
+        _dtype: Dtype,
+    ) -> Option<FloatTensor<Self>> {
         None
     }
 }
@@ -78,6 +121,12 @@ impl<B: QuantBackend> DeviceTensor<B> {
     /// See [`QuantBackend::product`].
     pub fn product(&self, input: Tensor<B, 2>) -> Option<Tensor<B, 2>> {
         let product = B::product(input.into_primitive().tensor(), &self.0)?;
+        Some(Tensor::from_primitive(TensorPrimitive::Float(product)))
+    }
+
+    /// See [`QuantBackend::product_of_codes`].
+    pub fn product_of_codes(&self, input: &Self, steps: Dtype, dtype: Dtype) -> Option<Tensor<B, 2>> {
+        let product = B::product_of_codes(&input.0, &self.0, steps, dtype)?;
         Some(Tensor::from_primitive(TensorPrimitive::Float(product)))
     }
 

@@ -1,11 +1,14 @@
 //! Products with stored weights by a kernel of ours, on GPUs through CubeCL.
 
 use super::kernels::ZeroKind;
+use super::matrix;
 use super::product_kernel::{self as kernel, ProductForm, UNITS};
+use super::tile_kernel::{self, SIDE, TILE, TileForm};
+use crate::Treatment;
 use crate::format::{Format, Zero};
 use crate::packing::BLOCK;
 use crate::stored::Stored;
-use burn::tensor::Shape;
+use burn::tensor::{DType, Shape};
 use burn_cubecl::CubeRuntime;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
@@ -19,17 +22,57 @@ const MOST_INPUTS: usize = 8;
 /// Cubes in one dimension of a launch, at most.
 const CUBES: usize = 65_535;
 
+/// Whether there is a kernel for an input of a type and so many rows.
+pub fn takes<R: CubeRuntime>(client: &ComputeClient<R>, weight: &Format, input: DType, rows: usize) -> bool {
+    let multiplied = || matrix::multiplied(client, input).is_some();
+    weight.has_product() && (rows <= Treatment::MOST_PRODUCT_ROWS || multiplied())
+}
+
 /// y = x wᵀ, for formats that have a product.
 pub fn product<R: CubeRuntime>(input: CubeTensor<R>, weight: &Stored<CubeTensor<R>>) -> Option<CubeTensor<R>> {
-    if !weight.format.has_product() {
+    if !takes(&input.client, &weight.format, input.dtype, input.meta.shape()[0]) {
         return None;
     }
     let input = into_contiguous(input);
     let (inputs, outputs, cols) = (input.meta.shape()[0], weight.rows, weight.cols);
     assert_eq!(input.meta.shape()[1], cols, "an input has as many columns as the weight");
+    if let Some(dtype) = matrix::multiplied(&input.client, input.dtype) {
+        return Some(matrix::product(&input, weight, dtype, Sizes { inputs, outputs, cols }));
+    }
     let client = input.client.clone();
     let output =
         empty_device_contiguous_dtype(client.clone(), input.device.clone(), Shape::new([inputs, outputs]), input.dtype);
+    if inputs > MOST_INPUTS {
+        let form = TileForm {
+            cols,
+            words_per_row: weight.format.words_per_row(cols),
+            group: weight.format.group(cols),
+            element: weight.format.element,
+            scale: weight.format.scale,
+            zero: zero_kind(&weight.format),
+        };
+        let by_rows = outputs.div_ceil(TILE);
+        let layers = by_rows.div_ceil(CUBES);
+        // SAFETY: rows, inputs and columns are checked against their number, and codes, scales and zeros are as many as a
+        // format that has a product has for them.
+        unsafe {
+            tile_kernel::tile_product::launch_unchecked(
+                &client,
+                CubeCount::Static(by_rows.div_ceil(layers) as u32, layers as u32, inputs.div_ceil(TILE) as u32),
+                CubeDim::new_2d(SIDE as u32, SIDE as u32),
+                input.clone().into_array_arg(),
+                weight.codes.clone().into_array_arg(),
+                weight.scales.clone().into_array_arg(),
+                weight.zeros.as_ref().unwrap_or(&weight.scales).clone().into_array_arg(),
+                output.clone().into_array_arg(),
+                inputs,
+                outputs,
+                form,
+                output.dtype.into(),
+            );
+        }
+        return Some(output);
+    }
     let form = form(&input, &weight.format, cols);
     let (by_rows, by_inputs) = (outputs.div_ceil(form.rows), inputs.div_ceil(form.inputs));
     let layers = by_rows.div_ceil(CUBES);
@@ -56,6 +99,23 @@ pub fn product<R: CubeRuntime>(input: CubeTensor<R>, weight: &Stored<CubeTensor<
     Some(output)
 }
 
+/// Rows of an input and of a weight, and numbers in each.
+#[derive(Debug, Clone, Copy)]
+pub struct Sizes {
+    pub inputs: usize,
+    pub outputs: usize,
+    pub cols: usize,
+}
+
+/// How the zeros of a format are used.
+pub fn zero_kind(format: &Format) -> ZeroKind {
+    match format.zero {
+        Zero::None => ZeroKind::None,
+        Zero::InSteps(element) => ZeroKind::InSteps(element),
+        Zero::InUnits(element) => ZeroKind::InUnits(element),
+    }
+}
+
 fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, cols: usize) -> ProductForm {
     let client = &input.client;
     let properties = client.properties();
@@ -69,11 +129,7 @@ fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, cols: usize) -> 
         group: format.group(cols),
         element: format.element,
         scale: format.scale,
-        zero: match format.zero {
-            Zero::None => ZeroKind::None,
-            Zero::InSteps(element) => ZeroKind::InSteps(element),
-            Zero::InUnits(element) => ZeroKind::InUnits(element),
-        },
+        zero: zero_kind(format),
         // So many loads are in flight; with many inputs a unit has no registers for more.
         rows: if format.bits() > 4 { 2 } else { 4 },
         inputs: input.meta.shape()[0].min(MOST_INPUTS),
@@ -84,15 +140,15 @@ fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, cols: usize) -> 
 }
 
 /// Bytes of the widest access, to which memory must then be aligned.
-const WIDEST: u64 = 16;
+pub const WIDEST: u64 = 16;
 
 /// Elements in the widest access that divides a run of them.
-fn widest<R: CubeRuntime>(client: &ComputeClient<R>, bytes: usize, run: usize) -> usize {
+pub fn widest<R: CubeRuntime>(client: &ComputeClient<R>, bytes: usize, run: usize) -> usize {
     client.io_optimized_vector_sizes(bytes).find(|&width| run.is_multiple_of(width)).unwrap_or(1)
 }
 
 /// A tensor as whole accesses.
-fn accesses<R: CubeRuntime>(tensor: &CubeTensor<R>, width: usize) -> ArrayArg<R> {
+pub fn accesses<R: CubeRuntime>(tensor: &CubeTensor<R>, width: usize) -> ArrayArg<R> {
     let elements: usize = tensor.meta.shape().iter().product();
     // SAFETY: the tensor is contiguous and holds so many elements.
     unsafe { ArrayArg::from_raw_parts(tensor.handle.clone(), elements / width) }

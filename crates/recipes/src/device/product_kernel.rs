@@ -68,7 +68,7 @@ impl ProductForm {
 /// What an integer code of at most 8 bits stands for: it becomes the lowest bits of 2^23, which is then taken away, since
 /// conversions run at a fraction of the rate of additions.
 #[cube]
-fn number(code: u32, #[comptime] element: Element) -> f32 {
+pub fn number(code: u32, #[comptime] element: Element) -> f32 {
     match comptime!(element) {
         Element::Signed(bits) => {
             let sign = comptime!(1u32 << (u32::from(bits) - 1));

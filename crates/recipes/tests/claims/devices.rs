@@ -163,8 +163,38 @@ fn check_memory<R: CubeRuntime>(device: &R::Device) {
     }
 }
 
+/// The rounding of a type, relative to a number.
+fn rounding(dtype: Dtype) -> f64 {
+    match dtype {
+        Dtype::F32 => 2f64.powi(-24),
+        Dtype::F16 => 2f64.powi(-11),
+        Dtype::Bf16 => 2f64.powi(-8),
+    }
+}
+
+fn numbers(count: usize, step: usize, dtype: Dtype) -> Vec<f32> {
+    (0..count).map(|i| dtype.round((i * step % 10_007) as f32 / 5003.0 - 1.0)).collect()
+}
+
+/// Rows of inputs, numbers in them and rows of weights: whole accesses and ragged ones, one fragment and many.
+const SIZES: [(usize, usize, usize); 10] = [
+    (1, 96, 20),
+    (2, 1000, 7),
+    (3, 12, 1),
+    (9, 100, 33),
+    (64, 4160, 18),
+    (1, 4100, 9),
+    (17, 127, 129),
+    (8, 1024, 127),
+    (33, 129, 3),
+    (1, 17, 1000),
+];
+
+/// More rows than kernels for devices without matrix instructions take.
+const LARGE: [(usize, usize, usize); 3] = [(65, 512, 130), (129, 1000, 17), (300, 129, 257)];
+
 /// A product with a stored weight is that of the numbers which the weight stands for, rounded once.
-fn check_products<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype]) {
+fn check_products<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype], sizes: &[(usize, usize, usize)]) {
     let names = [
         "int8wo",
         "int4wo-32",
@@ -183,18 +213,14 @@ fn check_products<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype]) {
     for ((turn, name), &dtype) in each {
         let treatment = name.parse::<Recipe>().unwrap().treatment(dtype, None).unwrap();
         // Each kernel is compiled: of the sizes a recipe has every third.
-        let sizes = [(1, 96, 20), (2, 1000, 7), (3, 12, 1), (9, 100, 33), (64, 4160, 18), (1, 4100, 9)];
-        for (m, k, n) in sizes.into_iter().skip(turn % 3).step_by(3) {
-            let numbers = |count: usize, step: usize| {
-                (0..count).map(|i| dtype.round((i * step % 10_007) as f32 / 5003.0 - 1.0)).collect::<Vec<f32>>()
-            };
-            let weight = Weight::new(n, k, numbers(n * k, 7919), dtype);
+        for &(m, k, n) in sizes.iter().skip(turn % 3).step_by(3) {
+            let weight = Weight::new(n, k, numbers(n * k, 7919, dtype), dtype);
             if treatment.check(n, k).is_err() {
                 continue;
             }
             treatment.has_product(m).unwrap();
             let layer = treatment.linear::<B>(&weight, device).unwrap();
-            let x = numbers(m * k, 6007);
+            let x = numbers(m * k, 6007, dtype);
             let input = Tensor::<B, 2>::from_data(TensorData::new(x.clone(), [m, k]), (device, dtype.burn()));
             let got = layer.forward(input).into_data().convert::<f32>().to_vec::<f32>().unwrap();
             assert_eq!(got.len(), m * n);
@@ -203,18 +229,46 @@ fn check_products<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype]) {
                 let (row, col) = (at / n, at % n);
                 let terms = x[row * k..][..k].iter().zip(&stands_for.values()[col * k..][..k]);
                 let terms = terms.map(|(x, w)| f64::from(*x) * f64::from(*w));
-                let (exact, all) = terms.fold((0.0, 0.0), |(sum, all), term| (sum + term, all + term.abs()));
+                let (exact, all, squares) = terms.fold((0.0, 0.0, 0.0), |(sum, all, squares), term| {
+                    (sum + term, all + term.abs(), squares + term * term)
+                });
                 // What it stands for may itself be rounded to the dtype.
-                let epsilon = [2f64.powi(-24), 2f64.powi(-11), 2f64.powi(-8)]
-                    [Dtype::ALL.iter().position(|of| *of == dtype).unwrap()];
-                let tolerance = epsilon * exact.abs() + (epsilon * epsilon.sqrt() + 2e-6) * all + 1e-6;
+                let tolerance = rounding(dtype) * (exact.abs() + 2.0 * f64::sqrt(squares)) + 2e-6 * all + 1e-6;
                 let error = (f64::from(found) - exact).abs();
                 assert!(error <= tolerance, "{name} {dtype} {m} {k} {n} at [{row}, {col}]: {found} is not {exact}");
             }
             compared += 1;
         }
     }
-    assert!(compared >= 18 * dtypes.len(), "only {compared} were compared");
+    assert!(compared >= 2 * sizes.len() * dtypes.len(), "only {compared} were compared");
+}
+
+/// A product of codes is exact, and rounded with each of its scales.
+fn check_products_of_codes<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype], sizes: &[(usize, usize, usize)]) {
+    for &dtype in dtypes {
+        let treatment = "int8dq".parse::<Recipe>().unwrap().treatment(dtype, None).unwrap();
+        for &(m, k, n) in sizes {
+            let weight = Weight::new(n, k, numbers(n * k, 7919, dtype), dtype);
+            treatment.has_product(m).unwrap();
+            let layer = treatment.linear::<B>(&weight, device).unwrap();
+            let x = numbers(m * k, 6007, dtype);
+            let input = Tensor::<B, 2>::from_data(TensorData::new(x.clone(), [m, k]), (device, dtype.burn()));
+            let got = layer.forward(input);
+            assert_eq!((got.dims(), got.dtype()), ([m, n], dtype.burn()));
+            let got = got.into_data().convert::<f32>().to_vec::<f32>().unwrap();
+            let (weight, x) = (treatment.effective_weight(&weight).unwrap(), treatment.effective_input(&x, k).unwrap());
+            for (at, found) in got.into_iter().enumerate() {
+                let (row, col) = (at / n, at % n);
+                let terms = x[row * k..][..k].iter().zip(&weight.values()[col * k..][..k]);
+                let terms = terms.map(|(x, w)| f64::from(*x) * f64::from(*w));
+                let (exact, all) = terms.fold((0.0, 0.0), |(sum, all), term| (sum + term, all + term.abs()));
+                // The numbers that codes stand for are rounded to f32 here.
+                let tolerance = 4.0 * rounding(dtype) * exact.abs() + 2e-7 * all;
+                let error = (f64::from(found) - exact).abs();
+                assert!(error <= tolerance, "{dtype} {m} {k} {n} at [{row}, {col}]: {found} is not {exact}");
+            }
+        }
+    }
 }
 
 /// A row out of the middle of other memory, where accesses of several numbers would not be aligned.
@@ -238,8 +292,15 @@ fn check_product_of_a_view<B: QuantBackend>(device: &B::Device) {
 
 #[test]
 fn products_with_stored_weights_are_those_of_their_numbers() {
-    check_products::<Vulkan>(&WgpuDevice::Cpu, &[Dtype::F32]);
+    check_products::<Vulkan>(&WgpuDevice::Cpu, &[Dtype::F32], &SIZES);
+    check_products::<Fusion<Vulkan>>(&WgpuDevice::Cpu, &[Dtype::F32], &SIZES[1..4]);
     check_product_of_a_view::<Vulkan>(&WgpuDevice::Cpu);
+}
+
+#[test]
+fn products_of_codes_are_exact() {
+    check_products_of_codes::<Vulkan>(&WgpuDevice::Cpu, &[Dtype::F32], &SIZES);
+    check_products_of_codes::<Fusion<Vulkan>>(&WgpuDevice::Cpu, &[Dtype::F32], &SIZES[1..4]);
 }
 
 #[test]
@@ -248,12 +309,10 @@ fn inputs_that_no_kernel_takes_are_told_apart() {
         let treatment = name.parse::<Recipe>().unwrap().treatment(Dtype::F32, None).unwrap();
         treatment.has_product(rows).err().map(|error| error.to_string())
     };
-    assert_eq!(
-        [refused("int8wo", 1), refused("int4wo-64", 64), refused("int8dq_prefill_wo_decode", 1)],
-        [const { None }; 3]
-    );
-    assert!(refused("int8wo", 65).is_some_and(|why| why.contains("up to 64 rows, not 65")));
-    for name in ["baseline", "int8dq", "mxfp8", "nvfp4", "marlin-qqq"] {
+    for (name, rows) in [("int8wo", 1), ("int4wo-64", 4096), ("int8dq", 3), ("int8dq_prefill_wo_decode", 1)] {
+        assert_eq!(refused(name, rows), None, "{name}");
+    }
+    for name in ["baseline", "float8dq", "mxfp8", "nvfp4", "marlin-qqq"] {
         assert!(refused(name, 2).is_some_and(|why| why.contains("whose input is left as it is")), "{name}");
     }
 }
@@ -295,7 +354,10 @@ fn cuda_quantises_as_slices_do() {
     check::<Cuda>(&device, &Dtype::ALL);
     check::<Fusion<Cuda>>(&device, &[Dtype::F32]);
     check_memory::<cubecl::cuda::CudaRuntime>(&device);
-    check_products::<Cuda>(&device, &Dtype::ALL);
+    for sizes in [&SIZES[..], &LARGE] {
+        check_products::<Cuda>(&device, &Dtype::ALL, sizes);
+        check_products_of_codes::<Cuda>(&device, &Dtype::ALL, sizes);
+    }
     check_product_of_a_view::<Cuda>(&device);
     Dtype::ALL.into_iter().for_each(|dtype| check_reading::<Cuda>(&device, dtype));
 }

@@ -1,0 +1,146 @@
+//! Products with stored weights on matrix instructions, where a device has them.
+
+use super::matrix_kernel::{self as kernel, INSTRUCTION, LANES, MatrixForm};
+use super::product::{Sizes, WIDEST, accesses, widest, zero_kind};
+use crate::Dtype;
+use crate::format::Format;
+use crate::stored::Stored;
+use burn::tensor::{DType, Shape};
+use burn_cubecl::CubeRuntime;
+use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::ir::features::MmaConfig;
+use cubecl::ir::{ElemType, FloatKind};
+use cubecl::prelude::*;
+
+/// Numbers of the input in an access: 16 bytes of them.
+const INPUT_WIDTH: usize = 8;
+
+/// The input's type, if the device has instructions that multiply it, with sums in f32.
+pub fn multiplied<R: CubeRuntime>(client: &ComputeClient<R>, dtype: DType) -> Option<Dtype> {
+    let (own, kind) = match dtype {
+        DType::F16 => (Dtype::F16, FloatKind::F16),
+        DType::BF16 => (Dtype::Bf16, FloatKind::BF16),
+        _ => return None,
+    };
+    let (m, n, k) = INSTRUCTION;
+    let config = MmaConfig {
+        a_type: ElemType::Float(kind).into(),
+        b_type: ElemType::Float(kind).into(),
+        cd_type: ElemType::Float(FloatKind::F32).into(),
+        m: m as u32,
+        n: n as u32,
+        k: k as u32,
+    };
+    let properties = client.properties();
+    let lanes =
+        properties.hardware.plane_size_min == LANES as u32 && properties.hardware.plane_size_max == LANES as u32;
+    (lanes && properties.features.matmul.mma.contains(&config)).then_some(own)
+}
+
+/// y = x wᵀ for an input of a type that is multiplied.
+pub fn product<R: CubeRuntime>(
+    input: &CubeTensor<R>,
+    weight: &Stored<CubeTensor<R>>,
+    dtype: Dtype,
+    sizes: Sizes,
+) -> CubeTensor<R> {
+    let Sizes { inputs, outputs, .. } = sizes;
+    let client = &input.client;
+    let empty = |shape: Vec<usize>, dtype| {
+        empty_device_contiguous_dtype(client.clone(), input.device.clone(), Shape::from(shape), dtype)
+    };
+    let form = form(input, &weight.format, dtype, sizes);
+    let output = empty(vec![inputs, outputs], input.dtype);
+    let parts = (form.splits > 1).then(|| empty(vec![form.splits, inputs, outputs], DType::F32));
+    let written = parts.as_ref().unwrap_or(&output);
+    let (by_rows, by_inputs) = (outputs.div_ceil(form.rows_of_cube()), inputs.div_ceil(form.inputs_of_cube()));
+    // SAFETY: rows and inputs are checked against their number, columns are those of both operands, and codes, scales
+    // and zeros are as many as a format that has a product has for them.
+    unsafe {
+        kernel::matrix_product::launch_unchecked(
+            client,
+            CubeCount::Static((by_rows * form.splits) as u32, 1, by_inputs as u32),
+            CubeDim::new_3d(LANES as u32, form.planes as u32, (form.beside * form.across) as u32),
+            form.input_width,
+            form.word_width,
+            accesses(input, form.input_width),
+            accesses(&weight.codes, form.word_width),
+            weight.scales.clone().into_array_arg(),
+            weight.zeros.as_ref().unwrap_or(&weight.scales).clone().into_array_arg(),
+            written.clone().into_array_arg(),
+            inputs,
+            outputs,
+            form.power(),
+            form,
+            [input.dtype.into(), written.dtype.into()],
+        );
+    }
+    if let Some(parts) = parts {
+        let (count, units) = (inputs * outputs, 256);
+        // SAFETY: numbers are checked against their count, of which there are as many as there are splits.
+        unsafe {
+            kernel::add_splits::launch_unchecked(
+                client,
+                super::cube::cubes(count, units),
+                CubeDim::new_1d(units as u32),
+                parts.into_array_arg(),
+                weight.scales.clone().into_array_arg(),
+                output.clone().into_array_arg(),
+                count,
+                outputs,
+                form,
+                output.dtype.into(),
+            );
+        }
+    }
+    output
+}
+
+fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, dtype: Dtype, sizes: Sizes) -> MatrixForm {
+    let Sizes { inputs, outputs, cols } = sizes;
+    let tiles = inputs.div_ceil(INSTRUCTION.1);
+    // Few rows of the input need many planes that read the weight; with more each cube reads all of the input, so that cubes
+    // must be larger. Found by trying on an H200.
+    let (planes, beside, across, rows, most_in_flight) = match tiles {
+        1 => (16, 1, 1, 1, 2),
+        2..=4 => (8, 1, 1, 1, 4),
+        5..=8 => (8, 2, 1, 1, 2),
+        _ => (1, 4, 2, 2, 1),
+    };
+    // Rows that do not begin at whole accesses are read number by number, as they are in a view that begins anywhere.
+    let whole = cols.is_multiple_of(INPUT_WIDTH) && input.handle.offset_start.unwrap_or(0).is_multiple_of(WIDEST);
+    let mut form = MatrixForm {
+        cols,
+        words_per_row: format.words_per_row(cols),
+        group: format.group(cols),
+        element: format.element,
+        dtype,
+        scale: format.scale,
+        zero: zero_kind(format),
+        planes,
+        beside,
+        across,
+        rows,
+        inputs: tiles.min(8),
+        splits: 1,
+        flight: 1,
+        input_width: if whole { INPUT_WIDTH } else { 1 },
+        word_width: 1,
+    };
+    if !whole {
+        // Each number is a branch: with many of them CubeCL's compiler runs out of stack.
+        (form.rows, form.inputs) = (1, tiles.min(2));
+    }
+    form.word_width = widest(&input.client, 4, form.piece() * format.bits() as usize / 32);
+    let cubes = outputs.div_ceil(form.rows_of_cube()) * inputs.div_ceil(form.inputs_of_cube());
+    let chunks = form.chunks();
+    // Each plane keeps two chunks at least, or adding up costs more than it saves.
+    while form.planes > 1 && chunks < 2 * form.planes {
+        form.planes /= 2;
+    }
+    let processors = input.client.properties().hardware.num_streaming_multiprocessors.unwrap_or(1) as usize;
+    form.splits = (processors / cubes).clamp(1, (chunks / (4 * form.planes)).max(1));
+    form.flight = chunks.div_ceil(form.planes * form.splits).min(if whole { most_in_flight } else { 1 });
+    form
+}

@@ -1,6 +1,6 @@
 //! Weights of which two of every four numbers along k are kept.
 
-use crate::{Activation, Dtype, DynamicCodes, DynamicForm, Prologue, SharedScale};
+use crate::{Activation, Dtype, DynamicCodes, DynamicForm, Float8Sums, Prologue, SharedScale};
 
 /// What the kept numbers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,7 +34,10 @@ impl SparseForm {
     pub fn dynamic(self) -> Option<DynamicForm> {
         let Self { kind, codes, prologue, activation, added } = self;
         match codes {
-            KeptCodes::Dynamic(codes, shared) => Some(DynamicForm { kind, codes, shared, prologue, activation, added }),
+            KeptCodes::Dynamic(codes, shared) => {
+                let sums = Float8Sums::Promoted;
+                Some(DynamicForm { kind, codes, shared, sums, prologue, activation, added })
+            }
             KeptCodes::Numbers | KeptCodes::Int4 => None,
         }
     }

@@ -8,7 +8,7 @@ use calorimeter_recipes::{Sparsity, Treatment};
 /// The form of a layer, if its treatment of so many rows is one that `native` has: with numbers or Marlin's half bytes that stay
 /// alone, or with codes that are multiplied by codes. What is before and after the layer is not part of it.
 pub fn sparse_form(treatment: &Treatment, rows: usize) -> Option<SparseForm> {
-    if treatment.sparsity != Some(Sparsity::SemiStructured) {
+    if treatment.sparsity != Some(Sparsity::SemiStructured) || treatment.shortcut.is_some() {
         return None;
     }
     let kind = treatment.dtype;

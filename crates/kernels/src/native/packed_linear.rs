@@ -14,7 +14,7 @@ use super::{
     tiled_product::TiledProduct,
     unpack_weight::UnpackWeight,
 };
-use crate::{Dtype, DynamicCodes, DynamicForm, PackedForm, Prologue, SharedScale, WeightCodes};
+use crate::{Dtype, DynamicCodes, DynamicForm, Float8Sums, PackedForm, Prologue, SharedScale, WeightCodes};
 
 /// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ for a packed weight, with sums in f32.
 ///
@@ -256,6 +256,7 @@ impl Finish {
             kind,
             codes: DynamicCodes::E4m3,
             shared: SharedScale::Tensor,
+            sums: Float8Sums::Promoted,
             prologue: Prologue::Nothing,
             activation: None,
             added,

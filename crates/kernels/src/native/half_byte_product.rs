@@ -253,13 +253,21 @@ impl Cut {
 mod tests {
     use super::super::nvrtc::tests::assert_compiles;
     use super::*;
-    use crate::{Activation, Dtype, Prologue, SharedScale};
+    use crate::{Activation, Dtype, Float8Sums, Prologue, SharedScale};
 
     fn forms() -> impl Iterator<Item = DynamicForm> {
         let codes = [DynamicCodes::Int4, DynamicCodes::Int4InGroups];
         Dtype::ALL.into_iter().flat_map(move |kind| {
             let (shared, prologue) = (SharedScale::Row, Prologue::Nothing);
-            codes.map(|codes| DynamicForm { kind, codes, shared, prologue, activation: None, added: false })
+            codes.map(|codes| DynamicForm {
+                kind,
+                codes,
+                shared,
+                sums: Float8Sums::Promoted,
+                prologue,
+                activation: None,
+                added: false,
+            })
         })
     }
 

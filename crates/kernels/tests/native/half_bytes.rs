@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use calorimeter_kernels::{
-    Activation, Dtype, DynamicCodes, DynamicForm, Prologue, SharedScale,
+    Activation, Dtype, DynamicCodes, DynamicForm, Float8Sums, Prologue, SharedScale,
     native::{DynamicLinear, LinearShape, Machine, NativeError, PackedWeight},
 };
 
@@ -13,7 +13,7 @@ const BOTH: [DynamicCodes; 2] = [DynamicCodes::Int4, DynamicCodes::Int4InGroups]
 
 fn form(kind: Dtype, codes: DynamicCodes) -> DynamicForm {
     let (shared, prologue) = (SharedScale::Row, Prologue::Nothing);
-    DynamicForm { kind, codes, shared, prologue, activation: None, added: false }
+    DynamicForm { kind, codes, shared, sums: Float8Sums::Promoted, prologue, activation: None, added: false }
 }
 
 /// A weight on the host: the bytes of its parts, and the integers and scales that it is multiplied as.

@@ -70,9 +70,9 @@ enum DenseProduct {
 
 /// The most rows of x for which our kernel on sparse tensor cores is the faster.
 ///
-/// Measured for k = n = 4096 in bf16 on an H200, in µs without what turns x into codes: numbers take 11 for 1 row, 12 for 16, 16 for 32, 24 for
-/// 64 and 40 for 256, bytes 9, 11, 14, 22 and 31, and unpacking and cuBLASLt some 25 for up to 128 rows and 30 for 256. e4m3, which
-/// `mma.sp` multiplies slowly on Hopper, takes 14 for 16 rows, 28 for 32 and 128 for 64.
+/// Measured for k = n = 4096 in bf16 on an H200, in µs without what turns x into codes: numbers take 8.5 for 1 row, 9.8 for 16, 12.6 for
+/// 32, 15.5 for 64 and 25 for 128, bytes 5.9, 8.1, 10.6, 12.6 and 18.6. e4m3, which `mma.sp` multiplies slowly on Hopper, takes 12.7 for
+/// 16 rows, 26 for 32 and 39 for 64.
 fn most_sparse_rows(codes: KeptCodes) -> usize {
     match codes {
         KeptCodes::Dynamic(DynamicCodes::E4m3, _) => 16,

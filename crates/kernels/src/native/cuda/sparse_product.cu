@@ -295,30 +295,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, TILES > 1 ? 1 : 2)
     constexpr int PITCH = ROWS + 4;
     constexpr int AT_ONCE = COLUMNS < 16 ? COLUMNS : 16;
     sum_type *const turned = reinterpret_cast<sum_type *>(ring);
-    const auto each = [&](auto &&use) {
+    const auto turn = [&](int part) {
+        __syncthreads();
 #pragma unroll
-        for (int part = 0; part < COLUMNS / AT_ONCE; part++) {
-            __syncthreads();
+        for (int tile = 0; tile < TILES; tile++) {
 #pragma unroll
-            for (int tile = 0; tile < TILES; tile++) {
+            for (int c = 0; c < AT_ONCE / 8; c++) {
 #pragma unroll
-                for (int c = 0; c < AT_ONCE / 8; c++) {
-#pragma unroll
-                    for (int i = 0; i < 4; i++) {
-                        const int row = (of_rows * TILES + tile) * 16 + g + 8 * (i / 2), column = c * 8 + 2 * t + i % 2;
-                        turned[(deep * AT_ONCE + column) * PITCH + row] = sums[tile][part * (AT_ONCE / 8) + c][i];
-                    }
+                for (int i = 0; i < 4; i++) {
+                    const int row = (of_rows * TILES + tile) * 16 + g + 8 * (i / 2), column = c * 8 + 2 * t + i % 2;
+                    turned[(deep * AT_ONCE + column) * PITCH + row] = sums[tile][part * (AT_ONCE / 8) + c][i];
                 }
             }
-            __syncthreads();
-            for (int at = threadIdx.x; at < AT_ONCE * ROWS; at += THREADS) {
-                const int column = at / ROWS, row = at % ROWS;
-                sum_type sum = 0;
-#pragma unroll
-                for (int i = 0; i < DEEP; i++) sum += turned[(i * AT_ONCE + column) * PITCH + row];
-                use(part * AT_ONCE + column, row, sum);
-            }
         }
+        __syncthreads();
+    };
+    const auto of_block = [&](int column, int row) {
+        sum_type sum = 0;
+#pragma unroll
+        for (int i = 0; i < DEEP; i++) sum += turned[(i * AT_ONCE + column) * PITCH + row];
+        return sum;
     };
     // No copy may come over what is turned.
     asm volatile("cp.async.wait_all;" ::: "memory");
@@ -326,7 +322,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, TILES > 1 ? 1 : 2)
 #if SPLITS > 1
     constexpr int SUMS = ROWS * COLUMNS;
     sum_type *const own = parts + (u64)blockIdx.x * SUMS;
-    each([&](int column, int row, sum_type sum) { own[column * ROWS + row] = sum; });
+#pragma unroll
+    for (int part = 0; part < COLUMNS / AT_ONCE; part++) {
+        turn(part);
+        for (int at = threadIdx.x; at < AT_ONCE * ROWS; at += THREADS) {
+            own[part * AT_ONCE * ROWS + at] = of_block(at / ROWS, at % ROWS);
+        }
+    }
     __threadfence();
     __syncthreads();
     __shared__ bool last;
@@ -342,6 +344,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, TILES > 1 ? 1 : 2)
     // For the next launch.
     if (threadIdx.x == 0) arrived[block] = 0;
 #else
-    each([&](int column, int row, sum_type sum) { finish(first_column + column, first_row + row, sum); });
+#pragma unroll
+    for (int part = 0; part < COLUMNS / AT_ONCE; part++) {
+        turn(part);
+        for (int at = threadIdx.x; at < AT_ONCE * ROWS; at += THREADS) {
+            finish(first_column + part * AT_ONCE + at / ROWS, first_row + at % ROWS, of_block(at / ROWS, at % ROWS));
+        }
+    }
 #endif
 }

@@ -290,7 +290,7 @@ mod tests {
     fn the_sources_compile_for_every_form_and_cut() {
         let activations = Activation::ALL.map(Some).into_iter().chain([None]).cycle();
         for (form, activation) in forms().zip(activations) {
-            for (m, k, n, added) in [(1, 4096, 512, true), (20, 129, 17, false), (64, 8192, 64, true)] {
+            for (m, k, n, added) in [(1, 4096_usize, 512, true), (20, 129, 17, false), (64, 8192, 64, true)] {
                 let (form, stride) = (DynamicForm { activation, added, ..form }, k.next_multiple_of(32));
                 let macros = Cut::new(LinearShape { m, k, n }).macros("product", form, k, stride);
                 assert_compiles(Source::HalfByteProduct, &macros);

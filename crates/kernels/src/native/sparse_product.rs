@@ -289,7 +289,7 @@ pub(super) mod tests {
             }
             let activation = activation.filter(|_| form.dynamic().is_some());
             for (at, (m, k, n)) in
-                [(1, 4096, 512), (20, 132, 17), (64, 1000, 64), (500, 4096, 1000)].into_iter().enumerate()
+                [(1, 4096_usize, 512), (20, 132, 17), (64, 1000, 64), (500, 4096, 1000)].into_iter().enumerate()
             {
                 let form = SparseForm { activation, added: at % 2 == 0, ..form };
                 let stride = if form.dynamic().is_some() { k.next_multiple_of(32) } else { k };

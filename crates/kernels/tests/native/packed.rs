@@ -160,7 +160,7 @@ fn nearest(element: Element, x: f64) -> f64 {
     let distance = |code: &u32| (number(element, *code) - x.abs()).abs();
     let better = |best: u32, code: u32| {
         let (one, other) = (distance(&best), distance(&code));
-        if other < one || (other == one && code % 2 == 0) { code } else { best }
+        if other < one || (other == one && code.is_multiple_of(2)) { code } else { best }
     };
     number(element, codes.reduce(better).unwrap()).copysign(x)
 }
@@ -168,7 +168,8 @@ fn nearest(element: Element, x: f64) -> f64 {
 /// The numbers that an input is rounded to, row by row.
 fn rounded(input: InputNumbers, x: &[f64], k: usize) -> Vec<f64> {
     let largest = |some: &[f64]| some.iter().fold(0.0f64, |most, x| most.max(x.abs()));
-    let over = |x: f32, by: f32| if x / by == x / by { x / by } else { 0.0 };
+    // Nothing over nothing is nothing.
+    let over = |x: f32, by: f32| if (x / by).is_nan() { 0.0 } else { x / by };
     match input {
         InputNumbers::Mx(element) => {
             let most = if element == Element::E4m3 { 448.0 } else { 6.0 };

@@ -42,13 +42,13 @@ pub enum DeviceWeight {
 /// A plan of the product with it.
 pub enum Product {
     Plain(Box<Linear>),
-    Packed(PackedLinear),
+    Packed(Box<PackedLinear>),
     /// With the input as codes too; it takes in what is before and after it.
     Dynamic(Box<DynamicLinear>),
     /// With a weight of which two of every four numbers are kept.
     TwoOfFour(Box<SparseLinear>),
     /// With a weight of which some blocks are kept.
-    Blocks(BlockLinear),
+    Blocks(Box<BlockLinear>),
 }
 
 impl HostWeight {
@@ -149,8 +149,10 @@ impl Product {
         Ok(match native_form(treatment, shape.m) {
             Some(NativeForm::Plain) => Self::Plain(Box::new(Linear::new(machine, treatment.dtype, shape)?)),
             Some(NativeForm::Tf32) => Self::Plain(Box::new(Linear::with_tf32(machine, shape)?)),
-            Some(NativeForm::Packed(form)) if added => Self::Packed(PackedLinear::with_added(machine, form, shape)?),
-            Some(NativeForm::Packed(form)) => Self::Packed(PackedLinear::new(machine, form, shape)?),
+            Some(NativeForm::Packed(form)) if added => {
+                Self::Packed(Box::new(PackedLinear::with_added(machine, form, shape)?))
+            }
+            Some(NativeForm::Packed(form)) => Self::Packed(Box::new(PackedLinear::new(machine, form, shape)?)),
             Some(NativeForm::Dynamic(form)) => {
                 let form = DynamicForm { prologue, activation, added, ..form };
                 Self::Dynamic(Box::new(DynamicLinear::new(machine, form, shape)?))
@@ -164,7 +166,7 @@ impl Product {
                 let Sparsity::Block { side, .. } = blocks else { return Err(no_kernel()) };
                 let kept = blocks.kept_in_row(shape.k).ok_or_else(no_kernel)?;
                 let form = BlockForm { kind: treatment.dtype, side: side.into(), kept, added };
-                Self::Blocks(BlockLinear::new(machine, form, shape)?)
+                Self::Blocks(Box::new(BlockLinear::new(machine, form, shape)?))
             }
             None => return Err(no_kernel()),
         })

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use cudarc::{cublaslt, cupti, driver, get_lib_name_candidates, nccl, nvrtc};
 
-use super::{NativeError, cudnn};
+use super::{NativeError, cudnn_functions};
 
 /// Whether one of the shared libraries of CUDA can be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl Library {
                     Self::Driver => driver::sys::is_culib_present(),
                     Self::Nvrtc => nvrtc::sys::is_culib_present(),
                     Self::CublasLt => cublaslt::sys::is_culib_present(),
-                    Self::Cudnn => cudnn::is_present(),
+                    Self::Cudnn => cudnn_functions::is_present(),
                     Self::Cupti => cupti::sys::is_culib_present(),
                     Self::Nccl => nccl::sys::is_culib_present(),
                 }
@@ -139,7 +139,7 @@ impl Library {
             return Ok(());
         }
         let mut tried = match self {
-            Self::Cudnn => cudnn::NAMES.map(str::to_string).to_vec(),
+            Self::Cudnn => cudnn_functions::NAMES.map(str::to_string).to_vec(),
             _ => get_lib_name_candidates(self.stem()),
         };
         // Names in the manner of Windows are tried everywhere, and would only confuse elsewhere.

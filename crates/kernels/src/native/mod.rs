@@ -14,6 +14,7 @@ mod buffer;
 mod circle;
 mod column_sums;
 mod convolution;
+mod convolution_form;
 mod cross_entropy;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
 mod cublaslt;
@@ -25,6 +26,8 @@ mod cublaslt_trial;
 mod cudnn;
 #[allow(unsafe_code, reason = "the bindings of cuDNN")]
 mod cudnn_convolution;
+#[allow(unsafe_code, reason = "loading a library runs its initialisers")]
+mod cudnn_functions;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod driver;
 mod dynamic_linear;
@@ -99,7 +102,8 @@ pub use attention::{Attention, AttentionForm};
 pub use block_linear::{BlockForm, BlockLinear, BlockWeight};
 pub use buffer::Buffer;
 pub use circle::Circle;
-pub use convolution::{Convolution, ConvolutionForm};
+pub use convolution::Convolution;
+pub use convolution_form::ConvolutionForm;
 pub use cross_entropy::CrossEntropy;
 pub use driver::probe;
 pub use dynamic_linear::DynamicLinear;

@@ -1,10 +1,10 @@
 //! Products of integer codes with integer codes, on matrix instructions where a device has them.
 
+use super::access::CUBES;
+use super::access::{accesses, widest};
 use super::code_kernel::{self as kernel, CodeForm, INSTRUCTION};
-use super::cube::CUBES;
 use super::kernels::ZeroKind;
 use super::matrix_kernel::LANES;
-use super::product::{accesses, widest};
 use super::tile_kernel::{self, SIDE, TILE, TileForm};
 use crate::format::Format;
 use crate::stored::Stored;

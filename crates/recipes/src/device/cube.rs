@@ -1,6 +1,7 @@
 //! GPUs, through CubeCL.
 
 use super::QuantBackend;
+use super::access::cubes;
 use super::codes;
 use super::kernels::{self, UNITS_PER_ROW, ZeroKind};
 use super::product;
@@ -22,8 +23,6 @@ use std::ops::Range;
 
 /// Units of a cube whose units work each on their own.
 const UNITS: usize = 64;
-/// Cubes in one dimension of a launch, at most.
-pub(super) const CUBES: usize = 65_535;
 
 impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> QuantBackend for CubeBackend<R, F, I, BT> {
     fn quantise(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>> {
@@ -98,12 +97,6 @@ impl<R: CubeRuntime> Input<R> {
         let (client, device) = (self.tensor.client.clone(), self.tensor.device.clone());
         zeros_client(client, device, Shape::new([count.max(1)]), DType::U32)
     }
-}
-
-/// Cubes that give at least so many units, in a shape that every device takes.
-pub(super) fn cubes(units: usize, per_cube: usize) -> CubeCount {
-    let cubes = units.div_ceil(per_cube).max(1);
-    CubeCount::Static(cubes.min(CUBES) as u32, cubes.div_ceil(CUBES) as u32, 1)
 }
 
 pub(super) fn launch_terms<R: CubeRuntime>(terms: Terms) -> TermsLaunch<R> {

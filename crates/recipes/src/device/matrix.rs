@@ -1,7 +1,7 @@
 //! Products with stored weights on matrix instructions, where a device has them.
 
+use super::access::{Sizes, WIDEST, accesses, widest, zero_kind};
 use super::matrix_kernel::{self as kernel, INSTRUCTION, LANES, MatrixForm};
-use super::product::{Sizes, WIDEST, accesses, widest, zero_kind};
 use crate::Dtype;
 use crate::format::Format;
 use crate::stored::Stored;
@@ -82,7 +82,7 @@ pub fn product<R: CubeRuntime>(
         unsafe {
             kernel::add_splits::launch_unchecked(
                 client,
-                super::cube::cubes(count, units),
+                super::access::cubes(count, units),
                 CubeDim::new_1d(units as u32),
                 parts.into_array_arg(),
                 weight.scales.clone().into_array_arg(),

@@ -1,6 +1,8 @@
 //! Quantising and reading back on devices, with the bits that the slice implementation gives.
 
 #[cfg(feature = "cube")]
+mod access;
+#[cfg(feature = "cube")]
 pub(crate) mod cast;
 #[cfg(feature = "cube")]
 #[allow(

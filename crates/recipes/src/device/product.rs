@@ -1,11 +1,11 @@
 //! Products with stored weights by a kernel of ours, on GPUs through CubeCL.
 
-use super::kernels::ZeroKind;
+use super::access::{Sizes, WIDEST, accesses, widest, zero_kind};
 use super::matrix;
 use super::product_kernel::{self as kernel, ProductForm, UNITS};
 use super::tile_kernel::{self, SIDE, TILE, TileForm};
 use crate::Treatment;
-use crate::format::{Format, Zero};
+use crate::format::Format;
 use crate::packing::BLOCK;
 use crate::stored::Stored;
 use burn::tensor::{DType, Shape};
@@ -99,23 +99,6 @@ pub fn product<R: CubeRuntime>(input: CubeTensor<R>, weight: &Stored<CubeTensor<
     Some(output)
 }
 
-/// Rows of an input and of a weight, and numbers in each.
-#[derive(Debug, Clone, Copy)]
-pub struct Sizes {
-    pub inputs: usize,
-    pub outputs: usize,
-    pub cols: usize,
-}
-
-/// How the zeros of a format are used.
-pub fn zero_kind(format: &Format) -> ZeroKind {
-    match format.zero {
-        Zero::None => ZeroKind::None,
-        Zero::InSteps(element) => ZeroKind::InSteps(element),
-        Zero::InUnits(element) => ZeroKind::InUnits(element),
-    }
-}
-
 fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, cols: usize) -> ProductForm {
     let client = &input.client;
     let properties = client.properties();
@@ -137,19 +120,4 @@ fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, cols: usize) -> 
         input_width: if whole { widest(client, input.dtype.size(), BLOCK) } else { 1 },
         word_width: widest(client, 4, format.bits() as usize),
     }
-}
-
-/// Bytes of the widest access, to which memory must then be aligned.
-pub const WIDEST: u64 = 16;
-
-/// Elements in the widest access that divides a run of them.
-pub fn widest<R: CubeRuntime>(client: &ComputeClient<R>, bytes: usize, run: usize) -> usize {
-    client.io_optimized_vector_sizes(bytes).find(|&width| run.is_multiple_of(width)).unwrap_or(1)
-}
-
-/// A tensor as whole accesses.
-pub fn accesses<R: CubeRuntime>(tensor: &CubeTensor<R>, width: usize) -> ArrayArg<R> {
-    let elements: usize = tensor.meta.shape().iter().product();
-    // SAFETY: the tensor is contiguous and holds so many elements.
-    unsafe { ArrayArg::from_raw_parts(tensor.handle.clone(), elements / width) }
 }

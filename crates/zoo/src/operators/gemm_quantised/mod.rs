@@ -62,11 +62,14 @@ impl GemmQuantised {
         Self(Shared::Micro, Scaling::Static),
     ];
 
-    /// What cuBLASLt multiplies: of blocks every size that there is.
+    /// What cuBLASLt multiplies: scales of blocks come to it in fours.
     fn natively(&self, spec: &Spec) -> Result<(), String> {
-        match self.0 {
-            Shared::Line | Shared::LineDequantised => in_sixteens(spec),
-            Shared::Block | Shared::Micro => Ok(()),
+        match (self.0, size(spec)) {
+            (Shared::Line | Shared::LineDequantised, _) => in_sixteens(spec),
+            (Shared::Block, (m, ..)) if !m.is_multiple_of(4) => Err(format!(
+                "`native` multiplies e4m3 under scales of blocks by cuBLASLt, which takes m in multiples of 4; m is {m}"
+            )),
+            (Shared::Block | Shared::Micro, _) => Ok(()),
         }
     }
 

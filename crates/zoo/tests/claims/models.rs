@@ -221,7 +221,7 @@ fn sparse_weights_are_right_natively_on_cuda() {
         return;
     }
     let variant = |name: &str, sparsity| Variant { recipe: name.parse().unwrap(), sparsity: Some(sparsity) };
-    let names = ["baseline", "marlin", "int8dq", "float8dq-row", "float8dq-tensor"];
+    let names = ["baseline", "marlin", "int8dq"];
     let fours: Vec<Variant> = names.iter().map(|name| variant(name, Sparsity::SemiStructured)).collect();
     let models = ["linear", "ln_linear_gelu"].map(str::to_owned);
     let shapes = [(1, 1000, 129), (17, 128, 1000), (96, 320, 64), (129, 1000, 256)];
@@ -269,13 +269,13 @@ fn what_native_does_not_run_is_unsupported_and_named() {
         assert!(supported(name, None).is_ok(), "{name}");
     }
     let (semi, blocks) = (Some(Sparsity::SemiStructured), Some(Sparsity::BLOCK));
-    for name in ["baseline", "int8dq", "float8dq-row", "float8dq-tensor", "marlin"] {
+    for name in ["baseline", "int8dq", "marlin"] {
         assert!(supported(name, semi).is_ok(), "{name}");
     }
     assert!(supported("baseline", blocks).is_ok());
-    for (name, sparsity) in [("int8wo", semi), ("int8dq", blocks)] {
+    for (name, sparsity) in [("int8wo", semi), ("float8dq-row", semi), ("int8dq", blocks)] {
         let why = supported(name, sparsity).unwrap_err();
-        assert!(why.contains("two of every four numbers of baseline, ") && why.contains("float8dq-row"), "{why}");
+        assert!(why.contains("two of every four numbers of baseline, ") && why.contains("int8dq"), "{why}");
         assert!(!why.contains("int8wo") && !why.contains("nvfp4"), "{why}");
     }
     let variant: Variant = "float8dq-row".parse::<Recipe>().unwrap().into();

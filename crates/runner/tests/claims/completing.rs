@@ -29,7 +29,10 @@ fn bash_completes_names_from_the_registries() {
         ("calorimeter wat", &["watch"][..]),
         ("calorimeter run --recipes int8w", &["int8wo"]),
         ("calorimeter run --recipes baseline,int8w", &["baseline,int8wo"]),
-        ("calorimeter run --recipes baseline,int8wo,float8dq-r", &["baseline,int8wo,float8dq-row"]),
+        (
+            "calorimeter run --recipes baseline,int8wo,float8dq-t",
+            &["baseline,int8wo,float8dq-tensor", "baseline,int8wo,float8dq-tensor-fast"],
+        ),
         ("calorimeter run --device vul", &["vulkan"]),
         ("calorimeter run --device=vul", &["vulkan"]),
         ("calorimeter ops --implementations eager,na", &["eager,native"]),

@@ -72,7 +72,8 @@ def launches(torch, sizes, dtype):
     aten, rows, n = torch.ops.aten, sizes[0] * sizes[1], sizes[2]
     x, y = (torch.randn(rows, n, dtype=dtype) for _ in range(2))
     gain, bias = torch.rand(n, dtype=dtype) + 0.5, torch.randn(n, dtype=dtype)
-    mean, inverse, classes = torch.empty(rows, 1), torch.empty(rows, 1), torch.randint(n, (rows,))
+    mean, inverse = (torch.empty(rows, 1, dtype=dtype) for _ in range(2))
+    classes = torch.randint(n, (rows,))
     out, one = torch.empty_like(x), torch.empty((), dtype=dtype)
     return {
         "layer_norm": lambda: aten.native_layer_norm.out(x, [n], gain, bias, 1e-5, out0=out, out1=mean, out2=inverse),

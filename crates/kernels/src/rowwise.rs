@@ -40,15 +40,15 @@ pub fn code(x: u16, scale: f32) -> u8 {
 }
 
 /// The nearest bf16, ties to even, as its bit pattern.
+#[inline(always)]
 pub fn bf16(x: f32) -> u16 {
-    if x.is_nan() {
-        return 0x7fff;
-    }
     let bits = x.to_bits();
-    ((bits + 0x7fff + ((bits >> 16) & 1)) >> 16) as u16
+    let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
+    if x.is_nan() { 0x7fff } else { rounded as u16 }
 }
 
 /// The number of a bf16 bit pattern.
+#[inline(always)]
 pub fn widen(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }

@@ -111,6 +111,11 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    fn fused(self, a: f32, b: f32, c: f32) -> f32 {
+        a.mul_add(b, c)
+    }
+
+    #[inline(always)]
     fn store(self, [low, high]: [__m256; 2]) -> [f32; WIDTH] {
         let mut numbers = [0.0; WIDTH];
         // SAFETY: as above; the sixteen numbers are written.

@@ -96,6 +96,11 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    fn fused(self, a: f32, b: f32, c: f32) -> f32 {
+        a.mul_add(b, c)
+    }
+
+    #[inline(always)]
     fn store(self, floats: __m512) -> [f32; WIDTH] {
         let mut numbers = [0.0; WIDTH];
         // SAFETY: as above; the sixteen numbers are written.

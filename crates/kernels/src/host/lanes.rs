@@ -43,6 +43,9 @@ pub trait Lanes: Copy {
     /// `a * b + c`, rounded once where the set can.
     fn multiply_add(self, a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats;
 
+    /// The same of one number each, which the compiler puts side by side.
+    fn fused(self, a: f32, b: f32, c: f32) -> f32;
+
     /// The numbers.
     fn store(self, floats: Self::Floats) -> [f32; WIDTH];
 

@@ -75,6 +75,11 @@ impl Lanes for Portable {
     }
 
     #[inline(always)]
+    fn fused(self, a: f32, b: f32, c: f32) -> f32 {
+        a * b + c
+    }
+
+    #[inline(always)]
     fn store(self, floats: [f32; WIDTH]) -> [f32; WIDTH] {
         floats
     }

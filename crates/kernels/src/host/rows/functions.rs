@@ -1,89 +1,116 @@
-//! Functions of one number in plain arithmetic and without branches, so that vectors can compute them. NaN stays NaN.
+//! Functions of one number without branches, so that vectors can compute them. NaN stays NaN.
 
+use crate::host::lanes::Lanes;
 use core::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LOG2_E};
+
+/// Adding it leaves a whole number in the lowest bits.
+const WHOLE: f32 = 12_582_912.0;
+
+/// The first coefficient is that of the highest power.
+#[inline(always)]
+fn polynomial<L: Lanes, const N: usize>(lanes: L, x: f32, coefficients: [f32; N]) -> f32 {
+    coefficients.into_iter().reduce(|sum, coefficient| lanes.fused(sum, x, coefficient)).unwrap_or_default()
+}
 
 /// exp(x) within two units of the last place; beyond ±87 as at ±87.
 #[inline(always)]
-pub fn exp(x: f32) -> f32 {
-    // Adding it leaves a whole number in the lowest bits.
-    const WHOLE: f32 = 12_582_912.0;
+pub fn exp<L: Lanes>(lanes: L, x: f32) -> f32 {
     // ln 2 in two pieces, of which the first has few enough bits to be multiplied exactly.
     const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
     // Of exp(r) = 1 + r + r² p(r) between ±ln 2 / 2, by Moshier's cephes.
     const P: [f32; 6] = [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
     let x = if x > 87.0 { 87.0 } else { x };
     let x = if x < -87.0 { -87.0 } else { x };
-    let shifted = x * LOG2_E + WHOLE;
+    let shifted = lanes.fused(x, LOG2_E, WHOLE);
     let whole = shifted - WHOLE;
-    let r = x - whole * LN_2[0] - whole * LN_2[1];
-    let mut p = P[0];
-    p = p * r + P[1];
-    p = p * r + P[2];
-    p = p * r + P[3];
-    p = p * r + P[4];
-    p = p * r + P[5];
+    let r = lanes.fused(whole, -LN_2[1], lanes.fused(whole, -LN_2[0], x));
+    let p = polynomial(lanes, r, P);
     let power = shifted.to_bits().wrapping_sub(WHOLE.to_bits()).wrapping_add(127) << 23;
-    (p * r * r + r + 1.0) * f32::from_bits(power)
+    (lanes.fused(p * r, r, r) + 1.0) * f32::from_bits(power)
 }
 
 /// 1 / (1 + exp(-x)).
 #[inline(always)]
-pub fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + exp(-x))
+pub fn sigmoid<L: Lanes>(lanes: L, x: f32) -> f32 {
+    1.0 / (1.0 + exp(lanes, -x))
 }
 
 /// x sigmoid(x).
 #[inline(always)]
-pub fn silu(x: f32) -> f32 {
-    x / (1.0 + exp(-x))
+pub fn silu<L: Lanes>(lanes: L, x: f32) -> f32 {
+    x / (1.0 + exp(lanes, -x))
 }
 
 /// x Φ(x), within a few units of the last place also where Φ is next to nothing.
 #[inline(always)]
-pub fn gelu(x: f32) -> f32 {
-    // Of ln(erfc(z) exp(z²) / t) with t = 1 / (1 + z / 2), by Press and others, Numerical Recipes, section 6.2.
-    const P: [f32; 10] = [
-        0.170_872_77,
-        -0.822_152_2,
-        1.488_515_9,
-        -1.135_204,
-        0.278_868_07,
-        -0.186_288_06,
-        0.096_784_18,
-        0.374_091_96,
-        1.000_023_7,
-        -1.265_512_2,
+pub fn gelu<L: Lanes>(lanes: L, x: f32) -> f32 {
+    const SHARE: [f32; 13] = [
+        1.395_238_9e-12,
+        -1.158_016_7e-10,
+        4.252_413_5e-9,
+        -9.096_475e-8,
+        1.253_327_6e-6,
+        -1.153_936_7e-5,
+        6.980_333e-5,
+        -2.362_457_2e-4,
+        -1.189_852_8e-4,
+        7.117_588e-3,
+        -5.256_803_3e-2,
+        -4.591_777_6e-1,
+        -1.151_109,
     ];
-    let z = x.abs() * FRAC_1_SQRT_2;
-    let t = 1.0 / (1.0 + 0.5 * z);
-    let mut p = P[0];
-    p = p * t + P[1];
-    p = p * t + P[2];
-    p = p * t + P[3];
-    p = p * t + P[4];
-    p = p * t + P[5];
-    p = p * t + P[6];
-    p = p * t + P[7];
-    p = p * t + P[8];
-    p = p * t + P[9];
-    let half_of_rest = 0.5 * t * exp(p - z * z);
-    let share = if x < 0.0 { half_of_rest } else { 1.0 - half_of_rest };
-    x * share
+    const POWER: [f32; 5] = [1.326_472_6e-3, 9.671_513e-3, 5.550_733_6e-2, 2.402_224_2e-1, 6.931_47e-1];
+    x * normal_share(lanes, x, SHARE, POWER)
+}
+
+/// The same within 2^-12 of itself down to -5.5: for what is rounded to 16 bits.
+#[inline(always)]
+pub fn coarse_gelu<L: Lanes>(lanes: L, x: f32) -> f32 {
+    const SHARE: [f32; 7] =
+        [-1.117_622_9e-6, 4.961_417_7e-5, -8.532_503e-4, 8.265_568e-3, -5.357_752e-2, -4.587_479_2e-1, -1.151_171];
+    const POWER: [f32; 4] = [9.582_853e-3, 5.590_643e-2, 2.402_41e-1, 6.931_242e-1];
+    x * normal_share(lanes, x, SHARE, POWER)
+}
+
+/// Φ(x). Its tail at `a = |x|` is 2 to the power of `a p(a) - 1`, where `p` has the first coefficients, fitted to 14 or so.
+#[inline(always)]
+fn normal_share<L: Lanes, const P: usize, const Q: usize>(lanes: L, x: f32, share: [f32; P], power: [f32; Q]) -> f32 {
+    let a = x.abs();
+    let a = if a > 14.0 { 14.0 } else { a };
+    let tail = power_of_two(lanes, lanes.fused(polynomial(lanes, a, share), a, -1.0), power);
+    if x < 0.0 { tail } else { 1.0 - tail }
+}
+
+/// 2 to the power of x, which is below 127; 0 from -127 on. 2^r is 1 + r q(r) between ±1/2, where `q` has the coefficients.
+#[inline(always)]
+fn power_of_two<L: Lanes, const N: usize>(lanes: L, x: f32, q: [f32; N]) -> f32 {
+    let x = if x < -127.0 { -127.0 } else { x };
+    let shifted = x + WHOLE;
+    let r = x - (shifted - WHOLE);
+    let power = shifted.to_bits().wrapping_sub(WHOLE.to_bits()).wrapping_add(127) << 23;
+    lanes.fused(polynomial(lanes, r, q), r, 1.0) * f32::from_bits(power)
 }
 
 /// x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2.
 #[inline(always)]
-pub fn gelu_tanh(x: f32) -> f32 {
+pub fn gelu_tanh<L: Lanes>(lanes: L, x: f32) -> f32 {
     const SLOPE: f32 = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
     // (1 + tanh u) / 2 is the sigmoid of 2u.
-    x * sigmoid(2.0 * SLOPE * (x + 0.044715 * x * x * x))
+    x * sigmoid(lanes, 2.0 * SLOPE * (x + 0.044715 * x * x * x))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::float_set::FloatSet;
+    use crate::host::lanes::FloatJob;
 
-    fn near(name: &str, ours: fn(f32) -> f32, exact: fn(f64) -> f64, allowed: f64) {
+    /// Checks with every set of instructions that is here.
+    fn with_every_set(check: impl FloatJob + Copy) {
+        FloatSet::here().into_iter().for_each(|set| set.run(check));
+    }
+
+    fn near(name: &str, ours: impl Fn(f32) -> f32, exact: fn(f64) -> f64, allowed: f64) {
         for step in -40_000..=40_000 {
             let x = step as f32 / 500.0;
             let (ours, exact) = (f64::from(ours(x)), exact(f64::from(x)));
@@ -92,28 +119,54 @@ mod tests {
         assert!(ours(f32::NAN).is_nan(), "{name}");
     }
 
-    #[test]
-    fn functions_are_those_of_double_precision() {
-        const UNIT: f64 = 1.0 / (1u64 << 24) as f64;
-        near("exp", exp, f64::exp, 4.0 * UNIT);
-        near("sigmoid", sigmoid, |x| 1.0 / (1.0 + (-x).exp()), 6.0 * UNIT);
-        near("silu", silu, |x| x / (1.0 + (-x).exp()), 6.0 * UNIT);
+    #[derive(Clone, Copy)]
+    struct Exponentials;
+
+    impl FloatJob for Exponentials {
+        #[inline(always)]
+        fn on<L: Lanes>(self, lanes: L) {
+            const UNIT: f64 = 1.0 / (1u64 << 24) as f64;
+            near("exp", |x| exp(lanes, x), f64::exp, 4.0 * UNIT);
+            near("sigmoid", |x| sigmoid(lanes, x), |x| 1.0 / (1.0 + (-x).exp()), 6.0 * UNIT);
+            near("silu", |x| silu(lanes, x), |x| x / (1.0 + (-x).exp()), 6.0 * UNIT);
+        }
     }
 
     #[test]
-    fn both_kinds_of_gelu_are_right_where_they_are_next_to_nothing_too() {
-        // The exponent is rounded: its error is that of a number of up to so many units.
-        for step in -900..=900 {
-            let x = step as f32 / 100.0;
-            let wide = f64::from(x);
-            let exact = 0.5 * wide * libm::erfc(-wide * core::f64::consts::FRAC_1_SQRT_2);
-            let error = (f64::from(gelu(x)) - exact).abs();
-            assert!(error <= 4e-7 * (1.0 + wide * wide) * exact.abs(), "gelu of {x}: {error:e} beside {exact:e}");
-            let inner = (2.0 / core::f64::consts::PI).sqrt() * (wide + 0.044715 * wide.powi(3));
-            let exact = wide / (1.0 + (-2.0 * inner).exp());
-            let error = (f64::from(gelu_tanh(x)) - exact).abs();
-            assert!(error <= 4e-7 * (1.0 + inner.abs()) * exact.abs() + 1e-35, "gelu_tanh of {x}: {error:e}");
+    fn functions_are_those_of_double_precision() {
+        with_every_set(Exponentials);
+    }
+
+    #[derive(Clone, Copy)]
+    struct Gelus;
+
+    impl FloatJob for Gelus {
+        #[inline(always)]
+        fn on<L: Lanes>(self, lanes: L) {
+            // The exponent is rounded: its error is that of a number of up to so many units.
+            for step in -900..=900 {
+                let x = step as f32 / 100.0;
+                let wide = f64::from(x);
+                let exact = 0.5 * wide * libm::erfc(-wide * core::f64::consts::FRAC_1_SQRT_2);
+                let error = (f64::from(gelu(lanes, x)) - exact).abs();
+                assert!(error <= 4e-7 * (1.0 + wide * wide) * exact.abs(), "gelu of {x}: {error:e} beside {exact:e}");
+                let error = (f64::from(coarse_gelu(lanes, x)) - exact).abs();
+                let allowed = if x > -5.5 { 2f64.powi(-12) * exact.abs() } else { 1e-7 };
+                assert!(error <= allowed, "coarse gelu of {x}: {error:e} beside {exact:e}");
+                let inner = (2.0 / core::f64::consts::PI).sqrt() * (wide + 0.044715 * wide.powi(3));
+                let exact = wide / (1.0 + (-2.0 * inner).exp());
+                let error = (f64::from(gelu_tanh(lanes, x)) - exact).abs();
+                assert!(error <= 4e-7 * (1.0 + inner.abs()) * exact.abs() + 1e-35, "gelu_tanh of {x}: {error:e}");
+            }
+            assert!([gelu, coarse_gelu, gelu_tanh].iter().all(|function| function(lanes, f32::NAN).is_nan()));
+            for function in [gelu, coarse_gelu] {
+                assert_eq!([1e30, -40.0].map(|x| function(lanes, x).abs()), [1e30, 0.0]);
+            }
         }
-        assert!(gelu(f32::NAN).is_nan() && gelu_tanh(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn all_kinds_of_gelu_are_right_where_they_are_next_to_nothing_too() {
+        with_every_set(Gelus);
     }
 }

@@ -3,6 +3,7 @@
 use super::functions::exp;
 use super::pass::RowValue;
 use super::sums::{largest, sum, sum_of_pairs};
+use crate::host::lanes::Lanes;
 
 /// Terms that are added up in f32: all of them have one sign, so that roundings of longer sums would show.
 const PIECE: usize = 1024;
@@ -17,9 +18,10 @@ impl RowValue<2> for CrossEntropy {
     }
 
     #[inline(always)]
-    fn value(self, [logits, class]: [&[f32]; 2]) -> f64 {
+    fn value<L: Lanes>(self, lanes: L, [logits, class]: [&[f32]; 2]) -> f64 {
         let most = largest(logits);
-        let rest = logits.chunks(PIECE).map(|logits| f64::from(sum(logits, |x| exp(x - most)))).sum::<f64>().ln();
+        let rest =
+            logits.chunks(PIECE).map(|logits| f64::from(sum(logits, |x| exp(lanes, x - most)))).sum::<f64>().ln();
         rest - (f64::from(logits[class[0] as usize]) - f64::from(most))
     }
 }
@@ -30,7 +32,7 @@ pub struct SquaredError;
 
 impl RowValue<2> for SquaredError {
     #[inline(always)]
-    fn value(self, [x, y]: [&[f32]; 2]) -> f64 {
+    fn value<L: Lanes>(self, _: L, [x, y]: [&[f32]; 2]) -> f64 {
         let pieces = x.chunks(PIECE).zip(y.chunks(PIECE));
         pieces.map(|(x, y)| f64::from(sum_of_pairs(x, y, |x, y| (x - y) * (x - y)))).sum::<f64>() / x.len() as f64
     }

@@ -1,6 +1,6 @@
 //! Operators that make a row out of rows, a number out of numbers, or a mean over all rows.
 //!
-//! Data flow: each thread takes whole rows, or pieces of 4096 numbers where every number stands alone. What is read twice
+//! Data flow: each thread takes whole rows, or pieces of 512 numbers where every number stands alone. What is read twice
 //! stays in its cache, numbers in bf16 are widened there, and each result is rounded once. Traffic: every operand once.
 //! Roofline: the memory's.
 
@@ -16,7 +16,7 @@ pub use norms::layer_norm;
 
 use super::float_set::FloatSet;
 use super::numbers::Numbers;
-use elements::{Add, Gelu, GeluTanh, Sigmoid, Silu, SiluMul};
+use elements::{Add, CoarseGelu, Gelu, GeluTanh, Sigmoid, Silu, SiluMul};
 use losses::{CrossEntropy, SquaredError};
 use norms::{AddLayerNorm, LayerNorm, LayerNormGelu, RmsNorm};
 use pass::{mean, of_elements, of_rows};
@@ -82,6 +82,7 @@ impl Rowwise {
             Self::LayerNormGelu => of_rows(set, LayerNormGelu, inputs, columns, outputs),
             Self::RmsNorm { epsilon } => of_rows(set, RmsNorm { epsilon }, inputs, columns, outputs),
             Self::Softmax => of_rows(set, Softmax, inputs, columns, outputs),
+            Self::Gelu if matches!(outputs, [Numbers::Bf16(_)]) => of_elements(set, CoarseGelu, inputs, outputs),
             Self::Gelu => of_elements(set, Gelu, inputs, outputs),
             Self::GeluTanh => of_elements(set, GeluTanh, inputs, outputs),
             Self::Silu => of_elements(set, Silu, inputs, outputs),

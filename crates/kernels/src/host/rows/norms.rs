@@ -3,6 +3,7 @@
 use super::functions::gelu;
 use super::pass::RowFunction;
 use super::sums::sum;
+use crate::host::lanes::Lanes;
 use rayon::prelude::*;
 
 /// What is added to a variance, so that rows of equal numbers have one.
@@ -39,7 +40,7 @@ pub struct LayerNorm;
 
 impl RowFunction<1, 2, 1> for LayerNorm {
     #[inline(always)]
-    fn row(self, [x]: [&[f32]; 1], affine: [&[f32]; 2], [y]: [&mut [f32]; 1]) {
+    fn row<L: Lanes>(self, _: L, [x]: [&[f32]; 1], affine: [&[f32]; 2], [y]: [&mut [f32]; 1]) {
         normalise(x, affine, y, |y| y);
     }
 }
@@ -49,8 +50,8 @@ pub struct LayerNormGelu;
 
 impl RowFunction<1, 2, 1> for LayerNormGelu {
     #[inline(always)]
-    fn row(self, [x]: [&[f32]; 1], affine: [&[f32]; 2], [y]: [&mut [f32]; 1]) {
-        normalise(x, affine, y, gelu);
+    fn row<L: Lanes>(self, lanes: L, [x]: [&[f32]; 1], affine: [&[f32]; 2], [y]: [&mut [f32]; 1]) {
+        normalise(x, affine, y, |y| gelu(lanes, y));
     }
 }
 
@@ -59,7 +60,7 @@ pub struct AddLayerNorm;
 
 impl RowFunction<2, 2, 2> for AddLayerNorm {
     #[inline(always)]
-    fn row(self, [a, b]: [&[f32]; 2], affine: [&[f32]; 2], [total, y]: [&mut [f32]; 2]) {
+    fn row<L: Lanes>(self, _: L, [a, b]: [&[f32]; 2], affine: [&[f32]; 2], [total, y]: [&mut [f32]; 2]) {
         total.iter_mut().zip(a.iter().zip(b)).for_each(|(total, (a, b))| *total = a + b);
         normalise(total, affine, y, |y| y);
     }
@@ -72,7 +73,7 @@ pub struct RmsNorm {
 
 impl RowFunction<1, 1, 1> for RmsNorm {
     #[inline(always)]
-    fn row(self, [x]: [&[f32]; 1], [gain]: [&[f32]; 1], [y]: [&mut [f32]; 1]) {
+    fn row<L: Lanes>(self, _: L, [x]: [&[f32]; 1], [gain]: [&[f32]; 1], [y]: [&mut [f32]; 1]) {
         let square = sum(x, |x| x * x) / x.len() as f32;
         let inverse = 1.0 / (square + self.epsilon).sqrt();
         y.iter_mut().zip(x.iter().zip(gain)).for_each(|(y, (x, gain))| *y = x * inverse * gain);

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 /// Rows out of rows, in f32.
 pub trait RowFunction<const IN: usize, const SHARED: usize, const OUT: usize>: Copy + Sync {
     /// Makes a row of each output out of one of each input and of those that all rows share. It must be inlined.
-    fn row(self, inputs: [&[f32]; IN], shared: [&[f32]; SHARED], outputs: [&mut [f32]; OUT]);
+    fn row<L: Lanes>(self, lanes: L, inputs: [&[f32]; IN], shared: [&[f32]; SHARED], outputs: [&mut [f32]; OUT]);
 }
 
 /// A value of each row, of which the mean is wanted.
@@ -22,14 +22,14 @@ pub trait RowValue<const IN: usize>: Copy + Sync {
     }
 
     /// The value. It must be inlined.
-    fn value(self, inputs: [&[f32]; IN]) -> f64;
+    fn value<L: Lanes>(self, lanes: L, inputs: [&[f32]; IN]) -> f64;
 }
 
 /// Blocks of rows for each thread, so that one that is held up delays the others by a quarter at most.
 const BLOCKS: usize = 4;
 
-/// Numbers of a piece where each stands alone: they stay in the innermost cache.
-const PIECE: usize = 4096;
+/// Numbers of a piece where each stands alone: few, so that memory delivers the next ones while these are computed.
+const PIECE: usize = 512;
 
 /// Fewer numbers than these are worth no other thread.
 const LEAST: usize = 1 << 14;
@@ -130,16 +130,25 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Some of them in f32, in a buffer if they are not stored so.
+    /// Writes some of them to a buffer in f32, if they are not stored so.
     #[inline(always)]
-    fn widened(self, range: Range<usize>, buffer: &'a mut Vec<f32>) -> &'a [f32] {
+    fn widen(self, range: Range<usize>, buffer: &mut Vec<f32>) {
+        if let Self::Bf16(numbers) = self {
+            buffer.resize(range.len(), 0.0);
+            for (number, &bits) in buffer.iter_mut().zip(&numbers[range]) {
+                *number = widen(bits);
+            }
+        }
+    }
+
+    /// The same numbers where they are in f32.
+    fn widened<'b>(self, range: Range<usize>, buffer: &'b [f32]) -> &'b [f32]
+    where
+        'a: 'b,
+    {
         match self {
             Self::F32(numbers) => &numbers[range],
-            Self::Bf16(numbers) => {
-                buffer.resize(range.len(), 0.0);
-                buffer.iter_mut().zip(&numbers[range]).for_each(|(number, &bits)| *number = widen(bits));
-                buffer
-            }
+            Self::Bf16(_) => buffer,
         }
     }
 }
@@ -188,7 +197,9 @@ impl<'a> StoredMut<'a> {
     #[inline(always)]
     fn round(&mut self, range: Range<usize>, buffer: &[f32]) {
         if let Self::Bf16(numbers) = self {
-            numbers[range].iter_mut().zip(buffer).for_each(|(bits, &number)| *bits = bf16(number));
+            for (bits, &number) in numbers[range].iter_mut().zip(buffer) {
+                *bits = bf16(number);
+            }
         }
     }
 }
@@ -209,25 +220,34 @@ where
     F: RowFunction<IN, SHARED, OUT>,
 {
     #[inline(always)]
-    fn on<L: Lanes>(self, _: L) {
+    fn on<L: Lanes>(self, lanes: L) {
         let Self { function, inputs, shared, columns, first, mut outputs } = self;
+        // What a closure given to an array does may stay outside, without the set's instructions: numbers are widened and
+        // rounded in loops.
         let mut of_shared: [Vec<f32>; SHARED] = from_fn(|_| Vec::new());
-        let mut buffers = of_shared.iter_mut();
-        let shared = shared.map(|shared| shared.widened(0..columns, next(&mut buffers)));
+        for (shared, buffer) in shared.iter().zip(&mut of_shared) {
+            shared.widen(0..columns, buffer);
+        }
+        let shared = from_fn(|at| shared[at].widened(0..columns, &of_shared[at]));
         let mut of_inputs: [Vec<f32>; IN] = from_fn(|_| Vec::new());
         let mut of_outputs: [Vec<f32>; OUT] = from_fn(|_| Vec::new());
         for start in (0..outputs[0].len()).step_by(columns) {
             // Where each number stands alone, the last piece may be shorter.
             let range = start..outputs[0].len().min(start + columns);
-            let mut buffers = of_inputs.iter_mut();
-            let rows = inputs.map(|input| input.widened(first + range.start..first + range.end, next(&mut buffers)));
+            let of_all = first + range.start..first + range.end;
+            for (input, buffer) in inputs.iter().zip(&mut of_inputs) {
+                input.widen(of_all.clone(), buffer);
+            }
+            let rows = from_fn(|at| inputs[at].widened(of_all.clone(), &of_inputs[at]));
             let mut places = outputs.iter_mut().zip(&mut of_outputs);
             let to = from_fn(|_| {
                 let (output, buffer) = places.next().expect("there is a buffer for each output");
                 output.place(range.clone(), buffer)
             });
-            function.row(rows, shared, to);
-            outputs.iter_mut().zip(&of_outputs).for_each(|(output, buffer)| output.round(range.clone(), buffer));
+            function.row(lanes, rows, shared, to);
+            for (output, buffer) in outputs.iter_mut().zip(&of_outputs) {
+                output.round(range.clone(), buffer);
+            }
         }
     }
 }
@@ -244,21 +264,15 @@ struct Values<'a, F, const IN: usize> {
 
 impl<F: RowValue<IN>, const IN: usize> FloatJob for Values<'_, F, IN> {
     #[inline(always)]
-    fn on<L: Lanes>(self, _: L) {
+    fn on<L: Lanes>(self, lanes: L) {
         let Self { function, inputs, columns, first, values } = self;
         let mut of_inputs: [Vec<f32>; IN] = from_fn(|_| Vec::new());
         for (row, value) in values.iter_mut().enumerate() {
-            let (mut buffers, mut columns) = (of_inputs.iter_mut(), columns.iter());
-            *value = function.value(inputs.map(|input| {
-                let columns = columns.next().expect("each input has its columns");
-                let start = (first + row) * columns;
-                input.widened(start..start + columns, next(&mut buffers))
-            }));
+            let place = |input: usize| (first + row) * columns[input]..(first + row + 1) * columns[input];
+            for (at, buffer) in of_inputs.iter_mut().enumerate() {
+                inputs[at].widen(place(at), buffer);
+            }
+            *value = function.value(lanes, from_fn(|at| inputs[at].widened(place(at), &of_inputs[at])));
         }
     }
-}
-
-#[inline(always)]
-fn next<'a>(buffers: &mut core::slice::IterMut<'a, Vec<f32>>) -> &'a mut Vec<f32> {
-    buffers.next().expect("there is a buffer for each input")
 }

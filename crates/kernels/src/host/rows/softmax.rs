@@ -3,15 +3,16 @@
 use super::functions::exp;
 use super::pass::RowFunction;
 use super::sums::{largest, sum};
+use crate::host::lanes::Lanes;
 
 #[derive(Clone, Copy)]
 pub struct Softmax;
 
 impl RowFunction<1, 0, 1> for Softmax {
     #[inline(always)]
-    fn row(self, [x]: [&[f32]; 1], []: [&[f32]; 0], [y]: [&mut [f32]; 1]) {
+    fn row<L: Lanes>(self, lanes: L, [x]: [&[f32]; 1], []: [&[f32]; 0], [y]: [&mut [f32]; 1]) {
         let most = largest(x);
-        y.iter_mut().zip(x).for_each(|(y, &x)| *y = exp(x - most));
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = exp(lanes, x - most));
         let inverse = 1.0 / sum(y, |y| y);
         y.iter_mut().for_each(|y| *y *= inverse);
     }

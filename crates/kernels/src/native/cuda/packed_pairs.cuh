@@ -63,6 +63,27 @@ __device__ __forceinline__ unsigned decode_pair(unsigned word, int from) {
 #endif
 }
 
+// The pair of 16 + c, exact, for two 4-bit codes c that begin at the same bit of the halves of a word: c are the highest bits
+// of a mantissa. Of a signed code c is 8 more.
+constexpr int LIFT = PAIR_MANTISSA - 4;
+constexpr unsigned SIXTEEN = (unsigned)(PAIR_BIAS + 4) << PAIR_MANTISSA;
+
+__device__ __forceinline__ unsigned above_sixteen(unsigned word, int from) {
+#if defined(NUMBER_SIGNED)
+    word ^= 0x88888888u;
+#endif
+    return pick(moved(word, LIFT - from), (0xfu << LIFT) * BOTH, SIXTEEN * BOTH);
+}
+
+// What is added to the scale times 16 + c to make the number that c stands for.
+__device__ __forceinline__ float rest_of(float scale, float zero) {
+#if defined(ZERO_IN_STEPS)
+    return -(16.0f + zero) * scale;
+#else
+    return fmaf(-24.0f, scale, zero);
+#endif
+}
+
 // A scale and a zero for pairs.
 struct pair_scale {
     unsigned scale, zero;

@@ -6,18 +6,28 @@
 // bytes. In a chunk the thread 4 g + t reads a piece of the rows g and g + 8, with FLIGHT chunks on their way at once, and the
 // piece's numbers of x from a cache. Codes become numbers in registers. With TENSOR they are pairs of x's own type and tensor
 // cores multiply them: a thread gives the k that it has to whatever place of the instruction is its own, since it has the same
-// of x. Otherwise they are multiplied in float. Sums are float throughout; those of warps meet in shared memory, those of the
-// SPLITS blocks that share columns in device memory, where the last block to arrive adds them up, always in the same order.
+// of x. Otherwise they are multiplied in float. Where all 4-bit codes of a chunk share a scale, tensor cores multiply the codes
+// themselves, and sum x up beside them: scale and zero are applied to the sums of the chunk, and no number is rounded to x's
+// type. Sums are float throughout; those of warps meet in shared memory, those of the SPLITS blocks that share columns in device
+// memory, where the last block to arrive adds them up, always in the same order.
 //
 // Traffic: w once for each COLUMNS rows of x; x from L2 once for each block, n / (16 TILES) times; partial sums, if SPLITS
 // is above one, 8 m n SPLITS bytes. Roofline: the bytes of w over the memory's rate as long as the unpacking keeps up: with
-// TENSOR about 2 instructions for each code of 4 or 8 bits and 3 where codes straddle words, where 4-bit codes at 4.8 TB/s on
-// 132 multiprocessors of 1.8 GHz leave room for 3 and 2-bit codes for 1.6; without it 2 + min(m, COLUMNS) or so.
+// TENSOR 2.4 instructions for each code of 8 bits and 3 for one of 4, 2.3 where scales are for sums, and 5.6 where codes straddle
+// words (counted in the loop for Hopper), where 4-bit codes at 4.8 TB/s on 132 multiprocessors of 1.8 GHz leave room for 3.2, half
+// of them on integers, and 2-bit codes for 1.6; without it 2 + min(m, COLUMNS) or so.
 #include "element.cuh"
 #include "output.cuh"
 #include "packed.cuh"
 #if TENSOR
 #include "packed_pairs.cuh"
+#endif
+
+// Whether a scale is for sums of codes: whether it is that of a whole chunk.
+#if TENSOR && defined(GROUP) && BITS == 4 && !defined(MANTISSA)
+#if GROUP % 128 == 0
+#define SCALES_AFTER
+#endif
 #endif
 
 constexpr int ROWS = 16 * TILES;
@@ -28,6 +38,8 @@ constexpr unsigned PIECES = (K + CODES - 1) / CODES;
 constexpr unsigned CHUNKS = (PIECES + 3) / 4;
 constexpr unsigned STRIDE = WARPS * SPLITS;
 constexpr int X_WORDS = CODES * sizeof(element) / 4;
+// From a chunk of a warp to its next one: words of codes, and numbers of x.
+constexpr int STEP = STRIDE * 4 * PIECE_WORDS, X_STEP = STRIDE * 4 * CODES;
 // Numbers of a piece that surely share a scale, and so many scales for each piece.
 constexpr unsigned SHARE = sharing(CODES);
 constexpr unsigned SCALES = CODES / SHARE;
@@ -65,14 +77,15 @@ struct loaded_scales {
 #endif
 };
 
-// A piece's numbers of a row of x, zero beyond its end.
-__device__ __forceinline__ void load_x(const element *row, bool inside, unsigned piece, unsigned (&words)[X_WORDS]) {
-    const unsigned at = piece * CODES;
+__device__ __forceinline__ u64 within(u64 row, u64 rows) { return row < rows ? row : rows - 1; }
+
+// A piece's numbers of x, the first of which is `at` in its row; zero beyond the row's end.
+__device__ __forceinline__ void load_x(const element *from, unsigned at, unsigned (&words)[X_WORDS]) {
 #if WIDTH > 1
 #pragma unroll
     for (int i = 0; i < X_WORDS / 4; i++) {
         uint4 four = make_uint4(0, 0, 0, 0);
-        if (inside && (FILLED || at + i * WIDTH < K)) four = __ldg(reinterpret_cast<const uint4 *>(row + at) + i);
+        if (FILLED || at + i * WIDTH < K) four = __ldg(reinterpret_cast<const uint4 *>(from) + i);
         words[4 * i] = four.x;
         words[4 * i + 1] = four.y;
         words[4 * i + 2] = four.z;
@@ -82,10 +95,10 @@ __device__ __forceinline__ void load_x(const element *row, bool inside, unsigned
 #pragma unroll
     for (int i = 0; i < X_WORDS; i++) {
 #if defined(ELEMENT_F32)
-        words[i] = inside && at + i < K ? __float_as_uint(row[at + i]) : 0;
+        words[i] = at + i < K ? __float_as_uint(from[i]) : 0;
 #else
-        const unsigned first = inside && at + 2 * i < K ? row[at + 2 * i] : 0;
-        const unsigned second = inside && at + 2 * i + 1 < K ? row[at + 2 * i + 1] : 0;
+        const unsigned first = at + 2 * i < K ? from[2 * i] : 0;
+        const unsigned second = at + 2 * i + 1 < K ? from[2 * i + 1] : 0;
         words[i] = first | second << 16;
 #endif
     }
@@ -98,7 +111,7 @@ constexpr int PIECE_PAIRS = CODES / 2;
 typedef unsigned numbers[PIECE_PAIRS];
 
 // Whether pairs are of two codes of a word, so far from each other as half of its codes.
-#if PAIR_SCALES && 32 % BITS == 0
+#if (PAIR_SCALES && 32 % BITS == 0) || defined(SCALES_AFTER)
 #define FAR_PAIRS
 constexpr int WORD_PAIRS = 16 / BITS;
 #endif
@@ -151,7 +164,7 @@ __device__ __forceinline__ float number_of(const unsigned (&words)[X_WORDS], int
 // The numbers of a piece whose first group is counted from the weight's first. Scales of rows are left to the sums.
 __device__ __forceinline__ void unpack(const piece_words &words, const loaded_scales &loaded, u64 first_group,
                                        unsigned piece, numbers &made) {
-#if defined(GROUP)
+#if defined(GROUP) && !defined(SCALES_AFTER)
     float scale[SCALES], zero[SCALES];
 #pragma unroll
     for (int s = 0; s < SCALES; s++) {
@@ -159,7 +172,10 @@ __device__ __forceinline__ void unpack(const piece_words &words, const loaded_sc
         zero[s] = zero_of(loaded.zeros[s], first_group + group_of(piece * CODES + s * SHARE));
     }
 #endif
-#if TENSOR && PAIR_SCALES
+#if defined(SCALES_AFTER)
+#pragma unroll
+    for (int p = 0; p < PIECE_PAIRS; p++) made[p] = above_sixteen(words[p / WORD_PAIRS], p % WORD_PAIRS * BITS);
+#elif TENSOR && PAIR_SCALES
 #if defined(GROUP)
     pair_scale of[SCALES];
 #pragma unroll
@@ -217,13 +233,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
     const u64 first_row = (u64)(block % row_blocks) * ROWS;
     const u64 first_column = (u64)(block / row_blocks) * COLUMNS;
 
-    // Beyond the last row the last one is read again, and what comes of it is not written.
+    // Beyond the last row of either the last one is read again, and what comes of it is not written.
     const unsigned *from[2];
     u64 first_group[2];
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const u64 row = first_row + 16 * threadIdx.y + g + 8 * h;
-        const u64 read = row < n ? row : n - 1;
+        const u64 read = within(row, n);
         from[h] = codes + read * ROW_WORDS;
         first_group[h] = read * GROUPS;
     }
@@ -235,23 +251,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
 #endif
 
     for (unsigned first = split * WARPS + warp; first < CHUNKS; first += FLIGHT * STRIDE) {
-        // All loads before any use, and no branch between. What is beyond the end meets zeros of x.
+        // All loads before any use, and no branch between. What is beyond the end meets zeros of x. Chunks lie at constant
+        // distances from the first, which costs no instructions.
+        const unsigned begun = first * 4 + t;
         piece_words loaded[FLIGHT][2];
         loaded_scales of_groups[FLIGHT][2];
 #pragma unroll
         for (int f = 0; f < FLIGHT; f++) {
-            const unsigned sought = (first + f * STRIDE) * 4 + t;
+            const unsigned sought = begun + f * STRIDE * 4;
             const unsigned piece = WHOLE || sought < PIECES ? sought : PIECES - 1;
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                load_piece(from[h] + piece * PIECE_WORDS, loaded[f][h]);
+                const unsigned *const chunk = WHOLE ? from[h] + begun * PIECE_WORDS + f * STEP : from[h] + piece * PIECE_WORDS;
+                load_piece(chunk, loaded[f][h]);
 #if defined(GROUP)
 #pragma unroll
                 for (int s = 0; s < SCALES; s++) {
-                    const u64 at = first_group[h] + group_of(piece * CODES + s * SHARE);
-                    of_groups[f][h].scales[s] = __ldg(scales + at);
+                    const unsigned group = group_of(piece * CODES + s * SHARE);
+                    of_groups[f][h].scales[s] = __ldg(scales + first_group[h] + group);
 #if defined(ZEROS)
-                    of_groups[f][h].zeros[s] = load_zero(zeros, at);
+                    of_groups[f][h].zeros[s] = load_zero(zeros, first_group[h] + group);
 #endif
                 }
 #endif
@@ -259,29 +278,52 @@ extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
         }
 #pragma unroll
         for (int f = 0; f < FLIGHT; f++) {
-            const unsigned sought = (first + f * STRIDE) * 4 + t;
+            const unsigned sought = begun + f * STRIDE * 4;
             const unsigned piece = WHOLE || sought < PIECES ? sought : PIECES - 1;
             numbers w[2];
 #pragma unroll
             for (int h = 0; h < 2; h++) unpack(loaded[f][h], of_groups[f][h], first_group[h], piece, w[h]);
 
+#if defined(SCALES_AFTER)
+            float scale[2], rest[2];
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                const u64 group = first_group[h] + group_of(piece * CODES);
+                scale[h] = SCALE::number(of_groups[f][h].scales[0]);
+                rest[h] = rest_of(scale[h], zero_of(of_groups[f][h].zeros[0], group));
+            }
+#endif
 #if TENSOR
 #pragma unroll
             for (int tile = 0; tile < COLUMNS / 8; tile++) {
-                const u64 column = first_column + tile * 8 + g;
+                const u64 column = within(first_column + tile * 8 + g, m);
                 unsigned words[X_WORDS], pairs[PIECE_PAIRS];
-                load_x(x + column * K, column < m, sought, words);
+                load_x(x + column * K + begun * CODES + f * X_STEP, sought * CODES, words);
                 reorder(words, pairs);
+#if defined(SCALES_AFTER)
+                float of_codes[4] = {}, of_x[4] = {};
+#pragma unroll
+                for (int p = 0; p < PIECE_PAIRS; p += 2) {
+                    multiply(of_codes, w[0][p], w[1][p], w[0][p + 1], w[1][p + 1], pairs[p], pairs[p + 1]);
+                    multiply(of_x, ONES, ONES, ONES, ONES, pairs[p], pairs[p + 1]);
+                }
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    sums[tile][i] = fmaf(scale[i / 2], of_codes[i], fmaf(rest[i / 2], of_x[i], sums[tile][i]));
+                }
+#else
 #pragma unroll
                 for (int p = 0; p < PIECE_PAIRS; p += 2) {
                     multiply(sums[tile], w[0][p], w[1][p], w[0][p + 1], w[1][p + 1], pairs[p], pairs[p + 1]);
                 }
+#endif
             }
 #else
 #pragma unroll
             for (int c = 0; c < COLUMNS; c++) {
                 unsigned words[X_WORDS];
-                load_x(x + (first_column + c) * K, first_column + c < m, sought, words);
+                const u64 column = within(first_column + c, m);
+                load_x(x + column * K + begun * CODES + f * X_STEP, sought * CODES, words);
 #pragma unroll
                 for (int i = 0; i < CODES; i++) {
                     const float of_x = number_of(words, i);

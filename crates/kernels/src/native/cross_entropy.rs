@@ -25,8 +25,8 @@ impl CrossEntropy {
     pub fn new(machine: &Arc<Machine>, kind: Dtype, rows: usize, columns: usize) -> Result<Self, NativeError> {
         let rows = checked_size("the number of rows", rows)?;
         let columns = checked_size("the number of classes", columns)?;
-        let cut = cut(kind, columns);
-        let blocks = GridTotal::blocks(rows.div_ceil(cut.rows), cut.threads * cut.rows);
+        let cut = cut(kind, rows, columns);
+        let blocks = GridTotal::blocks(rows.div_ceil(cut.rows), cut.threads * cut.rows, RESIDENT);
         let name = format!("cross_entropy_{kind}");
         let mut extent = Extent {
             reads: vec![("x", rows * columns * kind.width()), ("targets", 4 * rows)],
@@ -59,11 +59,17 @@ impl CrossEntropy {
     }
 }
 
-/// With those of the next row, as many as registers hold.
-const MOST_IN_FLIGHT: usize = 2;
+/// Threads of up to 64 registers that share a multiprocessor.
+const RESIDENT: usize = 1024;
 
-fn cut(kind: Dtype, columns: usize) -> RowCut {
-    RowCut::new(columns, widest(kind), MOST_IN_FLIGHT * widest(kind))
+/// With as many that are looked at, what registers hold.
+const MOST_IN_FLIGHT: usize = 4;
+
+/// A warp for each row where rows are many, which then need no barrier, and several where they are few.
+fn cut(kind: Dtype, rows: usize, columns: usize) -> RowCut {
+    let warps = GridTotal::warps(RESIDENT).div_ceil(rows);
+    let for_each_thread = columns.div_ceil(32 * warps).max(MOST_IN_FLIGHT * widest(kind));
+    RowCut::new(columns, widest(kind), for_each_thread)
 }
 
 fn in_flight(columns: usize, cut: RowCut) -> usize {
@@ -74,7 +80,7 @@ fn macros(name: &str, kind: Dtype, columns: usize, cut: RowCut) -> Vec<String> {
     let mut macros = common_macros(name, kind, cut.width);
     macros.push(format!("THREADS={}", cut.threads));
     macros.push(format!("ROWS={}", cut.rows));
-    macros.push(GridTotal::macros(cut.threads * cut.rows));
+    macros.push(GridTotal::macros(cut.threads * cut.rows, RESIDENT));
     macros.push(format!("PIECES={}", in_flight(columns, cut)));
     macros
 }
@@ -88,8 +94,18 @@ mod tests {
     fn the_source_compiles_for_every_way_to_cut_a_row() {
         for kind in Dtype::ALL {
             for columns in [2, 257, 768, 4096, 32768, 70001] {
-                assert_compiles(Source::CrossEntropy, &macros("cross_entropy", kind, columns, cut(kind, columns)));
+                let cut = cut(kind, 2 * columns, columns);
+                assert_compiles(Source::CrossEntropy, &macros("cross_entropy", kind, columns, cut));
             }
         }
+    }
+
+    #[test]
+    fn many_rows_have_a_warp_each_and_few_as_many_as_they_are_long() {
+        let threads = |rows, columns| cut(Dtype::Bf16, rows, columns).threads;
+        assert_eq!(
+            [threads(16384, 4096), threads(2048, 4096), threads(1, 4096), threads(1, 70000)],
+            [32, 96, 256, 1024]
+        );
     }
 }

@@ -18,22 +18,23 @@ pub(super) struct GridTotal {
 impl GridTotal {
     /// Multiprocessors of an H100 or H200.
     const MULTIPROCESSORS: usize = 132;
-    /// Threads of up to 48 registers that share a multiprocessor, in blocks of 256.
-    const THREADS: usize = 1280;
 
-    /// How many blocks of so many threads go through work that has turns for `most`: as many as run at once.
-    pub(super) fn blocks(most: usize, threads: usize) -> usize {
-        (Self::MULTIPROCESSORS * Self::at_once(threads)).min(most)
+    /// How many blocks of so many threads go through work that has turns for `most`, where `resident` threads share a
+    /// multiprocessor: of those that run at once no more than it takes for the same number of turns, so that none waits for
+    /// others at the end.
+    pub(super) fn blocks(most: usize, threads: usize, resident: usize) -> usize {
+        let turns = most.div_ceil(Self::MULTIPROCESSORS * (resident / threads)).max(1);
+        most.div_ceil(turns)
     }
 
-    /// The same as a macro of a source, by which registers are dealt out.
-    pub(super) fn macros(threads: usize) -> String {
-        format!("AT_ONCE={}", Self::at_once(threads))
+    /// Warps that run at once where so many threads share a multiprocessor.
+    pub(super) fn warps(resident: usize) -> usize {
+        Self::MULTIPROCESSORS * resident / 32
     }
 
-    /// Blocks of so many threads that share a multiprocessor.
-    fn at_once(threads: usize) -> usize {
-        Self::THREADS / threads
+    /// The blocks that share a multiprocessor as a macro of a source, by which registers are dealt out.
+    pub(super) fn macros(threads: usize, resident: usize) -> String {
+        format!("AT_ONCE={}", resident / threads)
     }
 
     /// Room for the parts of `blocks` blocks, which are added to what a kernel writes.

@@ -52,6 +52,8 @@ pub struct PairSum {
 }
 
 const THREADS: usize = 256;
+/// Threads of up to 48 registers that share a multiprocessor.
+const RESIDENT: usize = 1280;
 /// So that each thread has four loads of 16 bytes in flight.
 const PIECES: usize = 2;
 
@@ -68,7 +70,7 @@ impl PairSum {
         if !(1..=limit).contains(&length) {
             return Err(NativeError::InvalidSize { what: "the number of elements", limit, value: length });
         }
-        let blocks = GridTotal::blocks((length / width).div_ceil(THREADS * PIECES).max(1), THREADS);
+        let blocks = GridTotal::blocks((length / width).div_ceil(THREADS * PIECES).max(1), THREADS, RESIDENT);
         let name = format!("{}_{kind}", function.name());
         let bytes = length * kind.width();
         let mut extent = Extent {
@@ -104,7 +106,7 @@ fn macros(name: &str, kind: Dtype, function: PairFunction) -> Vec<String> {
     let mut macros = common_macros(name, kind, widest(kind));
     macros.push(format!("THREADS={THREADS}"));
     macros.push(format!("PIECES={PIECES}"));
-    macros.push(GridTotal::macros(THREADS));
+    macros.push(GridTotal::macros(THREADS, RESIDENT));
     macros.push(format!("TERM={}", function.term()));
     macros
 }

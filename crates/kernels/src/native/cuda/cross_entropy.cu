@@ -1,9 +1,9 @@
 // The mean over all rows of ln(sum of exp(x)) - x[target], as one f32 number.
 //
 // A block is THREADS threads (whole warps) for each of ROWS rows at once, and goes on to the rows that are a grid further. A
-// thread reads its pieces of a row once, PIECES at a time, the first of the next row before it looks at this one. It keeps
-// the largest logit and the sum of the exponentials of the distances to it; threads and warps put theirs together. Then the
-// losses are added up (total.cuh).
+// thread reads its pieces of a row once, PIECES at a time: the next ones, of this row or of the next, are on their way while it
+// looks at these. It keeps the largest logit and the sum of the exponentials of the distances to it; at the end of a row
+// threads put theirs together, and warps, where a row has several, behind one barrier. Then the losses are added up (total.cuh).
 // Traffic: the logits once. It is bound by memory: 6 instructions for each logit, one of them in the slow unit for 2^x,
 // which at 16 in a cycle needs 18 us where 67 million bf16 logits take 31 us to be read.
 //
@@ -46,38 +46,41 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS, AT_ONCE)
     const u64 step = (u64)gridDim.x * ROWS;
     const unsigned pieces = columns / WIDTH;
 
-    u64 row = (u64)blockIdx.x * ROWS + threadIdx.y;
+    // Threads beyond the last row own nothing, but stay for the barrier.
+    const auto load_from = [&](piece(&some)[PIECES], u64 row, unsigned start) {
+        load(some, reinterpret_cast<const piece *>(x + row * columns), start + threadIdx.x, row < rows ? pieces : 0);
+    };
+    u64 first = (u64)blockIdx.x * ROWS;
+    unsigned start = 0;
     piece ahead[PIECES];
-    load(ahead, reinterpret_cast<const piece *>(x + row * columns), threadIdx.x, row < rows ? pieces : 0);
-    int target_ahead = threadIdx.x == 0 && row < rows ? targets[row] : 0;
+    load_from(ahead, first + threadIdx.y, 0);
+    // Asked for a row before it is looked at, and the logit of the class a row's length before it is needed.
+    int target_ahead = threadIdx.x == 0 && first + threadIdx.y < rows ? targets[first + threadIdx.y] : 0;
+    float wanted = 0.0f;
 
     float losses = 0.0f;
+    tally all = {minus_infinity(), 0.0f};
     int turn = 0;
-    for (u64 first = (u64)blockIdx.x * ROWS; first < rows; first += step, row += step, turn ^= 1) {
-        // Threads beyond the last row own nothing, but stay for the barrier.
-        const unsigned end = row < rows ? pieces : 0;
-        const element *logits = x + row * columns;
-        const piece *from = reinterpret_cast<const piece *>(logits);
-
-        float wanted = 0.0f;
-        if (threadIdx.x == 0 && row < rows) {
-            const bool known = 0 <= target_ahead && (u64)target_ahead < columns;
-            wanted = known ? widen(logits[target_ahead]) : __uint_as_float(0x7fffffffu);
-        }
+    while (first < rows) {
+        const u64 row = first + threadIdx.y;
         piece some[PIECES];
 #pragma unroll
         for (int p = 0; p < PIECES; p++) some[p] = ahead[p];
-        const u64 next = row + step;
-        load(ahead, reinterpret_cast<const piece *>(x + next * columns), threadIdx.x, next < rows ? pieces : 0);
-        if (threadIdx.x == 0 && next < rows) target_ahead = targets[next];
-
-        tally all = {minus_infinity(), 0.0f};
-        add_pieces(all, some);
-#pragma unroll 1
-        for (unsigned start = PIECES * THREADS; start < end; start += PIECES * THREADS) {
-            load(some, from, start + threadIdx.x, end);
-            add_pieces(all, some);
+        if (start == 0 && threadIdx.x == 0 && row < rows) {
+            const bool known = 0 <= target_ahead && (u64)target_ahead < columns;
+            wanted = known ? widen(x[row * columns + target_ahead]) : __uint_as_float(0x7fffffffu);
+            if (row + step < rows) target_ahead = targets[row + step];
         }
+        start += PIECES * THREADS;
+        const bool ends = start >= pieces;
+        if (ends) {
+            start = 0;
+            first += step;
+        }
+        load_from(ahead, first + threadIdx.y, start);
+        add_pieces(all, some);
+        if (!ends) continue;
+
         all = warp_tally(all);
         if (WARPS > 1) {
             if (lane == 0) tallies[turn][threadIdx.y][warp] = all;
@@ -87,8 +90,10 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS, AT_ONCE)
                 if (lane < WARPS) all = tallies[turn][threadIdx.y][lane];
                 all = warp_tally(all);
             }
+            turn ^= 1;
         }
         if (threadIdx.x == 0 && row < rows) losses += logf(all.sum) + (base_of(all.largest) - wanted);
+        all = {minus_infinity(), 0.0f};
     }
     if (grid_total<WARPS * ROWS>(losses, thread, parts, arrived)) *y = losses / (float)rows;
 }

@@ -197,14 +197,16 @@ fn mode(subject: Subject) -> Mode {
 fn options(timing: &Timing) -> Result<Options, String> {
     let default = Options::default();
     let span = |span: Option<Span>, default: Duration| span.map_or(default, |span| span.0);
+    let max_time = span(timing.max_time, default.max_time);
     let options = Options {
         precision: timing.precision.map_or(default.precision, |share| share.0),
         min_windows: timing.min_windows.unwrap_or(default.min_windows),
         max_windows: timing.max_windows.unwrap_or(default.max_windows),
         min_time: span(timing.min_time, default.min_time),
-        max_time: span(timing.max_time, default.max_time),
+        max_time,
         window: span(timing.window, default.window),
-        warm_up: span(timing.warm_up, default.warm_up),
+        // Who has little time to measure has less to warm up, unless he says otherwise.
+        warm_up: span(timing.warm_up, default.warm_up.min(max_time / 2)),
         max_warm_up: span(timing.max_warm_up, default.max_warm_up),
         margin: timing.margin.map_or(default.margin, |share| share.0),
         ..default
@@ -223,4 +225,22 @@ fn options(timing: &Timing) -> Result<Options, String> {
         max_warm_up: options.max_warm_up.max(options.warm_up),
         ..options
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_that_were_not_set_follow_those_that_were() {
+        let timing = |max_time: &str, warm_up: Option<&str>| {
+            let span = |text: &str| text.parse::<Span>().unwrap();
+            let timing = Timing { max_time: Some(span(max_time)), warm_up: warm_up.map(span), ..Timing::default() };
+            let options = options(&timing).unwrap();
+            [options.min_time, options.warm_up, options.max_warm_up].map(|span| span.as_millis())
+        };
+        assert_eq!(timing("5s", None), [300, 200, 3000]);
+        assert_eq!(timing("200ms", None), [200, 100, 3000]);
+        assert_eq!(timing("200ms", Some("4s")), [200, 4000, 4000]);
+    }
 }

@@ -26,7 +26,7 @@ pub struct Timing {
     /// A window holds as many launches as it takes to last this long (1ms).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Span>,
-    /// Warm up for at least this long (200ms).
+    /// Warm up for at least this long (200ms, or half of max_time if that is less).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<Span>,
     /// Warm up for at most this long (3s).

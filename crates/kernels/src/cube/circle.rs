@@ -1,4 +1,6 @@
 //! Whether memory holds what other memory does, moved on in a circle.
+//!
+//! Data flow: a unit compares a few words, and who finds a difference writes so. Traffic: both once. Roofline: the memory's.
 
 use super::CubeError;
 use super::matrix::cubes;

@@ -1,4 +1,7 @@
 //! Functions of every element: activations, sums, gated activations.
+//!
+//! Data flow: a unit takes a few accesses, a cube's width apart, all of them loaded before any is used. Traffic: every operand
+//! once. Roofline: the memory's, as long as the function keeps up (`activation.rs`).
 
 use super::activation::{apply, silu};
 use super::matrix::{Access, cubes};

@@ -1,4 +1,8 @@
 //! Layer normalisation of each row, with what often stands before and after it.
+//!
+//! Data flow: units of a row keep their part of it in registers (`cut.rs`), find its mean together and then its variance, and
+//! write what comes of that. Traffic: every operand once, or x three times where a row is too long to be kept. Roofline: the
+//! memory's, as long as the activation keeps up.
 
 use super::across::{Sum, across, within};
 use super::activation::apply;

@@ -1,4 +1,7 @@
 //! Normalisation of each row by its root mean square.
+//!
+//! Data flow: units of a row keep their part of it in registers (`cut.rs`), add up its squares together, and write. Traffic: x
+//! and the output once, or x twice where a row is too long to be kept; the gain from a cache. Roofline: the memory's.
 
 use super::across::{Sum, across, within};
 use super::cut::{Cut, has, place};

@@ -1,4 +1,8 @@
 //! Softmax of each row.
+//!
+//! Data flow: units of a row keep their part of it in registers (`cut.rs`), find its largest number together, then the sum of the
+//! exponentials, and write their shares. Traffic: x and the output once, or x three times where a row is too long to be kept.
+//! Roofline: the memory's: an exponential for each number.
 
 use super::across::{Max, Sum, across, within};
 use super::cut::{Cut, has, place};

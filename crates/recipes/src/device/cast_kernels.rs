@@ -1,5 +1,9 @@
 //! Kernels that cast matrices to 8-bit floats and back, by the arithmetic in [`crate::scalar`]. A matrix is lines of contiguous
 //! numbers, rows or columns; positions in a line are counted in accesses.
+//!
+//! Data flow: cubes that share one scale find the largest magnitudes of their parts first, which another kernel puts together
+//! while it casts; where a line has its own, a cube keeps it in registers, if it fits, finds the largest and casts. Traffic: the
+//! matrix once, or twice under one scale and where a line does not fit, and the numbers once, in f32. Roofline: the memory's.
 
 use super::kernels::decode;
 use crate::Element;

@@ -1,4 +1,8 @@
 //! Kernels around the arithmetic in [`crate::scalar`]: finding groups, reducing them, packing codes.
+//!
+//! Data flow: a cube for a row, or a unit for a block, looks through its numbers for the scale, and again for the codes, which it
+//! packs into whole words. Traffic: the numbers twice, the second time mostly from a cache, and codes and scales once; what is
+//! read back, the codes once and the numbers once. Roofline: the memory's for rows; a unit for a block reads scattered words.
 
 use crate::scalar::hqq::{self, ITERATIONS};
 use crate::scalar::minifloat::{E2m1, E3m2, E4m3, E5m2, Minifloat};

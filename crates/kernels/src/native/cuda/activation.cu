@@ -2,6 +2,7 @@
 //
 // Each thread takes PIECES pieces of WIDTH elements, THREADS pieces apart; the elements after the last whole piece are
 // taken one by one by the first threads.
+// Traffic: x and y once. Roofline: the memory's, as long as ACTIVATE keeps up (activations.cuh).
 #include "activations.cuh"
 #include "element.cuh"
 

@@ -3,6 +3,7 @@
 //
 // A block is THREADS threads (whole warps) for each of ROWS rows. Each thread keeps PIECES pieces of its row in registers,
 // so that memory is read once; with PIECES 0, for rows too long for that, it is read three times.
+// Traffic: x and y once, or x three times. Roofline: the memory's: a handful of instructions for each element.
 #include "element.cuh"
 #include "row_statistics.cuh"
 

@@ -2,6 +2,7 @@
 //
 // Data flow: a warp makes a unit, thread by thread what it will be given. What lies beyond the weight becomes zeros, in places that
 // hardware allows. Traffic: the weight once, in pieces of a number, and the units once; nobody waits for it twice.
+// Roofline: the memory's.
 #include "sparse_codes.cuh"
 
 // A kept number of a row.

@@ -1,5 +1,5 @@
 // e4m3 codes of bf16 under an f32 scale for each block, neither quotients nor scales rounded on the way; with SCALE defined,
-// by that scale. Reads once and writes once; rows and columns come in 128.
+// by that scale. Traffic: x and the codes once; rows and columns come in 128.
 //
 // SQUARES 0: blocks are 128 numbers of a row. Sixteen threads share one, eight numbers each, and write as many codes in the
 // order of x. SQUARES 1: blocks are 128 by 128 and the codes are those of the transpose. A thread block takes one; a thread keeps

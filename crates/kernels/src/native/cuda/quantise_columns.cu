@@ -1,10 +1,11 @@
 // e4m3 codes of the transpose of bf16, and one scale for each column; with SCALE defined, codes by that scale, which is
-// the only one. Reads once and writes once; rows come in sixteens and columns in eights.
+// the only one. Rows come in sixteens and columns in eights.
 //
 // A cluster of BLOCKS blocks takes LANES * 8 columns and all rows; without scales to find, a block is a cluster and takes
 // some of the rows. A thread keeps 8 columns of 16 rows that follow each other in
 // registers: it reads 16 bytes of each of its rows, LANES neighbours of a row, and writes 16 codes of each of its columns.
 // The largest magnitudes go through shared memory, of the own block first and then of all blocks of the cluster.
+// Traffic: x and the codes once. Roofline: three bytes a number over the memory's rate.
 #include "e4m3.cuh"
 
 constexpr int ROWS = 16;

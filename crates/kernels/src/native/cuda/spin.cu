@@ -1,4 +1,5 @@
 // A chain on one thread. Each step needs the one before, and what is folded onto itself cannot be merged with the next.
+// Traffic: none. Roofline: the time from one step to the next that needs it.
 
 typedef unsigned long long u64;
 

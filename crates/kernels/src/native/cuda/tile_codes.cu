@@ -2,6 +2,7 @@
 //
 // Data flow: a block makes a tile. What lies beyond the weight becomes zero. Traffic: the codes once, in pieces of a byte, and
 // the tiles once; nobody waits for it twice.
+// Roofline: the memory's.
 #include "element.cuh"
 #include "tiled_codes.cuh"
 

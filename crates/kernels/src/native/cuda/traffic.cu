@@ -1,5 +1,6 @@
 // Traffic and little else: each thread takes PIECES pieces of 16 bytes, THREADS pieces apart. All are loaded before any
 // is used, except by threads that have fewer, which are in the last block.
+// Roofline: the memory's, which it is there to find.
 
 typedef unsigned long long u64;
 

@@ -1,7 +1,7 @@
 // The transposes of matrices that lie behind each other: y[column, row] = x[row, column] of each. A row of x takes FROM
 // numbers in memory and one of y takes TO, of which those beyond the transpose are zero.
 //
-// A block turns a tile of 32 by 32 in shared memory. Traffic: x and y once. It runs before and after what is timed.
+// A block turns a tile of 32 by 32 in shared memory. Traffic: x and y once. Roofline: the memory's. It runs before and after what is timed.
 #include "element.cuh"
 
 constexpr int TILE = 32;

@@ -1,4 +1,7 @@
 //! The kernels in CubeCL, each behind a function that checks what it may touch.
+//!
+//! Data flow and traffic are what a probe is for: a chain of steps with no memory, a copy of pieces, a sum that reads alone.
+//! Roofline: the time of a step, and the memory's.
 
 use crate::probes::ProbeError;
 use crate::probes::chain::{INCREMENT, MULTIPLIER, SHIFT};

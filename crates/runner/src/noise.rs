@@ -243,6 +243,7 @@ fn twice(case: &Case, index: u32, found: &DiscoveredDevice) -> Assignment {
         mock,
         in_company: false,
         is_probe: false,
+        next: None,
     }
 }
 

@@ -6,7 +6,7 @@ use super::desk::Desk;
 use super::lanes::{Order, Said, Word, work};
 use super::room::{Room, need};
 use crate::plan::{Group, Plan};
-use crate::worker::{Event, Executor, Listener, Stage, WorkerError};
+use crate::worker::{Assignment, Event, Executor, Listener, Stage, WorkerError};
 use calorimeter_case::{CaseId, Device, Record};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -239,7 +239,9 @@ impl<'a> Fleet<'a, '_> {
         let first = |lane: &mut Lane<'a>| lane.queue.remove(lane.queue.iter().position(fits)?);
         let Some(group) = self.lanes.get_mut(&device).and_then(first) else { return false };
         desk.begin(group, device);
-        let assignment = self.crew.assignment(group, desk, company);
+        let next = self.lanes[&device].queue.front().copied();
+        let next = self.crew.next(group, next, desk);
+        let assignment = Assignment { next, ..self.crew.assignment(group, desk, company) };
         if assignment.cases.is_empty() {
             desk.tell(device);
             return true;

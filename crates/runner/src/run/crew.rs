@@ -4,11 +4,13 @@ use super::Place;
 use super::desk::Desk;
 use super::found_devices::FoundDevices;
 use super::kernels::Lookout;
+use super::room::{Room, need};
 use crate::devices;
 use crate::noise_floor::Floor;
 use crate::plan::{Group, Plan, PlannedCase};
-use crate::worker::{AssignedCase, Assignment, Executor, WorkerError};
-use calorimeter_case::Device;
+use crate::platforms;
+use crate::worker::{AssignedCase, Assignment, Executor, Next, WorkerError};
+use calorimeter_case::{Clock, Device};
 use calorimeter_timing::Options;
 use calorimeter_zoo::Subject;
 use std::collections::HashMap;
@@ -25,11 +27,11 @@ pub struct Crew<'a> {
 }
 
 impl Crew<'_> {
-    /// Has a group measured; its records arrive at the desk.
-    pub fn measure(&mut self, group: &Group, desk: &mut Desk<'_>) -> Result<(), WorkerError> {
+    /// Has a group measured, and what its device is likely to measure next prepared; its records arrive at the desk.
+    pub fn measure(&mut self, group: &Group, next: Option<&Group>, desk: &mut Desk<'_>) -> Result<(), WorkerError> {
         let entry = self.plan.entry(group);
         let device = self.devices.of(entry.device);
-        let mut assignment = self.assignment(group, desk, false);
+        let mut assignment = Assignment { next: self.next(group, next, desk), ..self.assignment(group, desk, false) };
         self.lookout.look(&mut assignment, device, entry.timeout, &*self.executor, desk.listener)?;
         self.executor.run(&assignment, device, entry.timeout, desk)
     }
@@ -61,6 +63,28 @@ impl Crew<'_> {
             mock: entry.mock.clone(),
             in_company,
             is_probe: false,
+            next: None,
         }
+    }
+
+    /// What may be prepared while a group is timed: nothing where the processor is what is timed, or has a part in it, and
+    /// nothing that the host has no room for.
+    pub fn next(&self, group: &Group, next: Option<&Group>, desk: &Desk<'_>) -> Option<Next> {
+        let (entry, next) = (self.plan.entry(group), next?);
+        let (device, upcoming) = (self.devices.of(entry.device), self.plan.entry(next));
+        let platform = platforms::of(entry.device);
+        let by_itself = !platform.is_synchronous() && !platform.is_scripted() && !device.software;
+        let ours = !matches!(upcoming.subject, Subject::Foreign(_));
+        let need = |group| need(group, self.plan, self.devices);
+        if self.untimed
+            || !by_itself
+            || !ours
+            || group.regime().clock() != Clock::Device
+            || !Room::of_host().admits(need(next), &[need(group)])
+        {
+            return None;
+        }
+        let Assignment { cases, seed, .. } = self.assignment(next, desk, false);
+        Some(Next { cases: cases.into_iter().map(|assigned| assigned.case).collect(), seed })
     }
 }

@@ -30,7 +30,7 @@ pub use request::Request;
 use crate::entries::Autotune;
 use crate::environment;
 use crate::host::command_line;
-use crate::plan::{Plan, Predicted};
+use crate::plan::{Group, Plan, Predicted};
 use crate::worker::Executor;
 use at_once::AtOnce;
 use calorimeter_case::{CaseId, Implementation};
@@ -155,7 +155,8 @@ impl Prepared {
 /// starts.
 fn measure(plan: &Plan, crew: &mut Crew<'_>, desk: &mut Desk<'_>) -> AtOnce {
     let mut seen_to = at_once::measure(crew, desk);
-    for group in plan.drawn() {
+    let groups = plan.drawn();
+    for (at, &group) in groups.iter().enumerate() {
         if desk.interrupted() {
             break;
         }
@@ -164,7 +165,9 @@ fn measure(plan: &Plan, crew: &mut Crew<'_>, desk: &mut Desk<'_>) -> AtOnce {
         }
         let device = plan.entry(group).device;
         desk.begin(group, device);
-        if let Err(why) = crew.measure(group, desk) {
+        let is_next = |other: &&&Group| plan.entry(other).device == device && !desk.is_complete(other);
+        let next = groups[at + 1..].iter().find(is_next).copied();
+        if let Err(why) = crew.measure(group, next, desk) {
             seen_to.lost.push((device, why));
             break;
         }

@@ -1,5 +1,6 @@
 //! What the cases of one process share.
 
+use super::ahead::Ahead;
 use super::arm::sensors::Sensors;
 use super::panics;
 use crate::peaks::Peaks;
@@ -26,6 +27,8 @@ pub struct Context {
     pub looks: bool,
     /// Where measured peaks are kept.
     pub kept_peaks: Option<PathBuf>,
+    /// What the next group is likely to compute with.
+    pub ahead: Option<Ahead>,
     /// Memory that was free before anything was allocated: pools keep what they took, and may use it again.
     free_memory: Option<u64>,
 }
@@ -43,6 +46,7 @@ impl Context {
             level: TuningLevel::default(),
             looks: false,
             kept_peaks,
+            ahead: None,
             free_memory: None,
         }
     }

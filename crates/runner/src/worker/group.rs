@@ -1,6 +1,7 @@
 //! One assignment from tensors to records: open, prime, gate, clock, measure, gate again, inspect; without timing, open,
 //! prime and gate.
 
+use super::ahead::Ahead;
 use super::arm::sensors::Sensors;
 use super::arm::{Arm, judge_again, prepare, time};
 use super::batches::batches;
@@ -24,8 +25,9 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
     if platforms::of(first.case.device).is_scripted() {
         Rule::lose(&assignment.mock, &first.case.id);
     }
-    let mut operands = match Operands::of(&first.case, assignment) {
-        Ok(operands) => operands,
+    let ahead = context.ahead.take().and_then(Ahead::end);
+    let mut operands = match Operands::of(&first.case, assignment.foreign, assignment.seed) {
+        Ok(operands) => ahead.filter(|ahead| ahead.is_for(&operands)).unwrap_or(operands),
         Err(error) => {
             for assigned in &assignment.cases {
                 let record = Record::without_time(assigned.case.clone(), Status::Failed, error.to_string());
@@ -56,6 +58,9 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
             }
         }
         let Some(timing) = &assignment.timing else { continue };
+        if scene.context.ahead.is_none() {
+            scene.context.ahead = assignment.next.as_ref().and_then(Ahead::begin);
+        }
         if assignment.is_probe {
             time(&mut arms, timing, &mut scene)?;
         } else {

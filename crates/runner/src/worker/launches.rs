@@ -37,7 +37,8 @@ impl Executor for Launches {
             self.workers.renew();
             // What failed in one process is not tried in the next.
             let well = |id: &CaseId| found.get(id).is_none_or(|records| records.iter().all(Record::is_ok));
-            let rest = assignment.only(well);
+            // What one process prepares for later is lost to the next one.
+            let rest = Assignment { next: None, ..assignment.only(well) };
             self.workers.run(&rest, device, timeout, &mut Gather { found: &mut found, listener })?;
             if listener.interrupted() {
                 return Ok(());

@@ -1,9 +1,10 @@
 //! Workers: the processes that touch devices, and the part of a run that looks after them.
 //!
 //! In the run: [`pool`](Subprocess) starts, watches and replaces workers; `in_process` does without them. In a worker:
-//! `child` takes orders, `group` works on an assignment, `arm` brings one case to its time, `inspect` looks at it
-//! afterwards.
+//! `child` takes orders, `group` works on an assignment, `arm` brings one case to its time, `ahead` makes what the next group
+//! computes with meanwhile, `inspect` looks at a case afterwards.
 
+mod ahead;
 pub(crate) mod arm;
 mod batches;
 mod child;
@@ -31,7 +32,7 @@ pub use event::{Event, Listener, SeenKernels, Stage};
 pub use in_process::InProcess;
 pub use launches::Launches;
 pub use pool::Subprocess;
-pub use protocol::{AssignedCase, Assignment, DeviceFacts, Kept};
+pub use protocol::{AssignedCase, Assignment, DeviceFacts, Kept, Next};
 
 use crate::devices::DiscoveredDevice;
 use calorimeter_case::Device;

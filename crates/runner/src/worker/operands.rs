@@ -1,9 +1,9 @@
 //! What the cases of an assignment compute, with the inputs and references that they share.
 
-use super::protocol::Assignment;
 use calorimeter_case::{Case, Device};
 use calorimeter_recipes::{RecipeError, Treatment, Variant};
 use calorimeter_timing::{MockClock, Script};
+use calorimeter_zoo::foreign::Foreign;
 use calorimeter_zoo::{Inputs, Reference, Subject, Task, ZooError};
 
 /// Which data a case computes with.
@@ -21,7 +21,7 @@ pub struct Operands {
     pub device: Device,
     timed: Option<Inputs>,
     gate: Option<Inputs>,
-    references: Vec<(Content, Treatment, Vec<Reference>)>,
+    pub(super) references: Vec<(Content, Treatment, Vec<Reference>)>,
     /// What the first program of others left, once it ran.
     pub first: Option<Vec<Reference>>,
     /// The time that passes on the mock device.
@@ -29,15 +29,20 @@ pub struct Operands {
 }
 
 impl Operands {
-    /// Those of the first case, which all others share.
-    pub fn of(case: &Case, assignment: &Assignment) -> Result<Self, ZooError> {
-        let subject = match assignment.foreign {
+    /// Those of the first case, which all others share, and which may be the work of others.
+    pub fn of(case: &Case, foreign: Option<Foreign>, seed: u64) -> Result<Self, ZooError> {
+        let subject = match foreign {
             Some(foreign) => Subject::Foreign(foreign),
             None => case.workload.as_str().parse()?,
         };
-        let task = Task::new(subject, &case.shape, case.element, case.output, assignment.seed)?;
+        let task = Task::new(subject, &case.shape, case.element, case.output, seed)?;
         let (references, mock) = (Vec::new(), MockClock::new(Script::default()));
         Ok(Self { task, device: case.device, timed: None, gate: None, references, first: None, mock })
+    }
+
+    /// Whether others compute the same with the same numbers, on the same device.
+    pub fn is_for(&self, others: &Self) -> bool {
+        (&self.task, self.device) == (&others.task, others.device)
     }
 
     /// Those that are timed.

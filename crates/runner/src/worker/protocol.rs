@@ -102,6 +102,18 @@ pub struct Assignment {
     /// Whether only a time is asked for, which no record keeps: nothing is judged, looked at or held against peaks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_probe: bool,
+    /// What may be prepared while this is timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Next>,
+}
+
+/// What is likely to be assigned next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Next {
+    /// The cases; all share workload, shape, dtype and device.
+    pub cases: Vec<Case>,
+    /// Seed of the tensors.
+    pub seed: u64,
 }
 
 /// A case with what its worker needs to know besides.
@@ -136,6 +148,7 @@ impl Assignment {
             mock: self.mock.clone(),
             in_company: self.in_company,
             is_probe: self.is_probe,
+            next: self.next.clone(),
         }
     }
 }

@@ -39,6 +39,7 @@ pub mod tests {
             mock: vec![],
             in_company: false,
             is_probe: false,
+            next: None,
         }
     }
 

@@ -59,6 +59,7 @@ pub fn gelu<L: Lanes>(lanes: L, x: f32) -> f32 {
         -4.591_777_6e-1,
         -1.151_109,
     ];
+    #[allow(clippy::approx_constant, reason = "fitted with the others, it is not quite the logarithm of two")]
     const POWER: [f32; 5] = [1.326_472_6e-3, 9.671_513e-3, 5.550_733_6e-2, 2.402_224_2e-1, 6.931_47e-1];
     x * normal_share(lanes, x, SHARE, POWER)
 }
@@ -68,6 +69,7 @@ pub fn gelu<L: Lanes>(lanes: L, x: f32) -> f32 {
 pub fn coarse_gelu<L: Lanes>(lanes: L, x: f32) -> f32 {
     const SHARE: [f32; 7] =
         [-1.117_622_9e-6, 4.961_417_7e-5, -8.532_503e-4, 8.265_568e-3, -5.357_752e-2, -4.587_479_2e-1, -1.151_171];
+    #[allow(clippy::approx_constant, reason = "fitted with the others, it is not quite the logarithm of two")]
     const POWER: [f32; 4] = [9.582_853e-3, 5.590_643e-2, 2.402_41e-1, 6.931_242e-1];
     x * normal_share(lanes, x, SHARE, POWER)
 }

@@ -135,7 +135,7 @@ mod tests {
         let assignment = crate::worker::Assignment { folder: Some(folder.path().to_owned()), timing, ..assignment(0) };
         let inspected = |turn: usize| {
             let mut arms = arms();
-            let mut operands = Operands::of(&arms[0].record.case, &assignment).unwrap();
+            let mut operands = Operands::of(&arms[0].record.case, None, assignment.seed).unwrap();
             let mut context = Context::new(None, None);
             let mut scene =
                 Scene { assignment: &assignment, operands: &mut operands, context: &mut context, listener: &mut Deaf };

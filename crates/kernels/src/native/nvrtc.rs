@@ -172,7 +172,7 @@ impl Source {
 }
 
 /// What the sources include, by name.
-const HEADERS: [(&CStr, &str); 19] = [
+const HEADERS: [(&CStr, &str); 20] = [
     (c"element.cuh", include_str!("cuda/element.cuh")),
     (c"hopper.cuh", include_str!("cuda/hopper.cuh")),
     (c"activations.cuh", include_str!("cuda/activations.cuh")),
@@ -187,6 +187,7 @@ const HEADERS: [(&CStr, &str); 19] = [
     (c"input_codes.cuh", include_str!("cuda/input_codes.cuh")),
     (c"output.cuh", include_str!("cuda/output.cuh")),
     (c"packed.cuh", include_str!("cuda/packed.cuh")),
+    (c"shares.cuh", include_str!("cuda/shares.cuh")),
     (c"line_codes.cuh", include_str!("cuda/line_codes.cuh")),
     (c"tiled_codes.cuh", include_str!("cuda/tiled_codes.cuh")),
     (c"half_byte_codes.cuh", include_str!("cuda/half_byte_codes.cuh")),

@@ -15,6 +15,7 @@
 // takes about 1, one of groups about 2.5.
 #include "activations.cuh"
 #include "half_byte_codes.cuh"
+#include "shares.cuh"
 
 constexpr int ROWS = 16 * TILES;
 constexpr int THREADS = 32 * WARPS * TILES;
@@ -200,23 +201,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     };
 
 #if SPLITS > 1
-    int *own = parts + (u64)blockIdx.x * SUMS;
-    for (int at = thread; at < SUMS; at += THREADS) own[at] = of_block(at);
-    __threadfence();
-    __syncthreads();
-    __shared__ bool last;
-    if (thread == 0) last = atomicAdd(arrived + block, 1u) == SPLITS - 1;
-    __syncthreads();
-    if (!last) return;
-    __threadfence();
-    const int *all = parts + (u64)block * SPLITS * SUMS;
-    for (int at = thread; at < SUMS; at += THREADS) {
-        int sum = 0;
-        for (int i = 0; i < SPLITS; i++) sum += __ldcg(all + (u64)i * SUMS + at);
-        finish(at, sum);
-    }
-    // For the next launch.
-    if (thread == 0) arrived[block] = 0;
+    add_shares<SPLITS, SUMS, THREADS>(parts, arrived, thread, of_block, finish);
 #else
     for (int at = thread; at < SUMS; at += THREADS) finish(at, of_block(at));
 #endif

@@ -19,6 +19,7 @@
 #include "element.cuh"
 #include "output.cuh"
 #include "packed.cuh"
+#include "shares.cuh"
 #if TENSOR
 #include "packed_pairs.cuh"
 #endif
@@ -382,23 +383,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
     };
 
 #if SPLITS > 1
-    float *own = parts + (u64)blockIdx.x * SUMS;
-    for (int at = thread; at < SUMS; at += THREADS) own[at] = of_block(at);
-    __threadfence();
-    __syncthreads();
-    __shared__ bool last;
-    if (thread == 0) last = atomicAdd(arrived + block, 1u) == SPLITS - 1;
-    __syncthreads();
-    if (!last) return;
-    __threadfence();
-    const float *all = parts + (u64)block * SPLITS * SUMS;
-    for (int at = thread; at < SUMS; at += THREADS) {
-        float sum = 0.0f;
-        for (int i = 0; i < SPLITS; i++) sum += __ldcg(all + (u64)i * SUMS + at);
-        finish(at, sum);
-    }
-    // For the next launch.
-    if (thread == 0) arrived[block] = 0;
+    add_shares<SPLITS, SUMS, THREADS>(parts, arrived, thread, of_block, finish);
 #else
     for (int at = thread; at < SUMS; at += THREADS) finish(at, of_block(at));
 #endif

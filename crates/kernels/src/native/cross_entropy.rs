@@ -105,7 +105,7 @@ mod tests {
         let threads = |rows, columns| cut(Dtype::Bf16, rows, columns).threads;
         assert_eq!(
             [threads(16384, 4096), threads(2048, 4096), threads(1, 4096), threads(1, 70000)],
-            [32, 96, 256, 1024]
+            [32, 96, 128, 1024]
         );
     }
 }

@@ -44,24 +44,23 @@ pub fn silu<L: Lanes>(lanes: L, x: f32) -> f32 {
 /// x Φ(x), within a few units of the last place also where Φ is next to nothing.
 #[inline(always)]
 pub fn gelu<L: Lanes>(lanes: L, x: f32) -> f32 {
-    const SHARE: [f32; 13] = [
-        1.395_238_9e-12,
-        -1.158_016_7e-10,
-        4.252_413_5e-9,
-        -9.096_475e-8,
-        1.253_327_6e-6,
-        -1.153_936_7e-5,
-        6.980_333e-5,
-        -2.362_457_2e-4,
-        -1.189_852_8e-4,
-        7.117_588e-3,
-        -5.256_803_3e-2,
-        -4.591_777_6e-1,
-        -1.151_109,
+    const SHARE: [f32; 12] = [
+        -6.241_775e-11,
+        5.290_125e-10,
+        7.506_371e-10,
+        -1.826_828_6e-8,
+        1.043_200_3e-7,
+        -1.110_242_8e-6,
+        1.189_159_4e-5,
+        -1.057_274_5e-4,
+        8.875_232_3e-4,
+        -7.310_781e-3,
+        -6.604_453_3e-1,
+        -3.814_894,
     ];
     #[allow(clippy::approx_constant, reason = "fitted with the others, it is not quite the logarithm of two")]
     const POWER: [f32; 5] = [1.326_472_6e-3, 9.671_513e-3, 5.550_733_6e-2, 2.402_224_2e-1, 6.931_47e-1];
-    x * normal_share(lanes, x, SHARE, POWER)
+    x * normal_share(lanes, x, 4.5, SHARE, POWER)
 }
 
 /// The same within 2^-12 of itself down to -5.5: for what is rounded to 16 bits.
@@ -71,15 +70,22 @@ pub fn coarse_gelu<L: Lanes>(lanes: L, x: f32) -> f32 {
         [-1.117_622_9e-6, 4.961_417_7e-5, -8.532_503e-4, 8.265_568e-3, -5.357_752e-2, -4.587_479_2e-1, -1.151_171];
     #[allow(clippy::approx_constant, reason = "fitted with the others, it is not quite the logarithm of two")]
     const POWER: [f32; 4] = [9.582_853e-3, 5.590_643e-2, 2.402_41e-1, 6.931_242e-1];
-    x * normal_share(lanes, x, SHARE, POWER)
+    x * normal_share(lanes, x, 0.0, SHARE, POWER)
 }
 
-/// Φ(x). Its tail at `a = |x|` is 2 to the power of `a p(a) - 1`, where `p` has the first coefficients, fitted to 14 or so.
+/// Φ(x). Its tail at `a = |x|` is 2 to the power of `a p(a - middle) - 1`, where `p` has the first coefficients: powers of distances from
+/// the middle of what it was fitted to lose less to rounding. Beyond, the tail falls faster.
 #[inline(always)]
-fn normal_share<L: Lanes, const P: usize, const Q: usize>(lanes: L, x: f32, share: [f32; P], power: [f32; Q]) -> f32 {
+fn normal_share<L: Lanes, const P: usize, const Q: usize>(
+    lanes: L,
+    x: f32,
+    middle: f32,
+    share: [f32; P],
+    power: [f32; Q],
+) -> f32 {
     let a = x.abs();
     let a = if a > 14.0 { 14.0 } else { a };
-    let tail = power_of_two(lanes, lanes.fused(polynomial(lanes, a, share), a, -1.0), power);
+    let tail = power_of_two(lanes, lanes.fused(polynomial(lanes, a - middle, share), a, -1.0), power);
     if x < 0.0 { tail } else { 1.0 - tail }
 }
 

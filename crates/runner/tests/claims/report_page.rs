@@ -2,15 +2,16 @@
 
 use crate::reports::with_sensors;
 use crate::scene::{Scene, TIMING};
-use serde_json::Value;
-use std::fs;
-use std::process::Command;
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
-/// Uses the page as a reader would, and leaves what it saw in the document.
-const READER: &str = r##"<script>
-// Figures are drawn when they come into sight.
-const read = () => {
-if (!document.getElementById("cases-table")) return void setTimeout(read, 20);
+/// Uses the page as a reader would, and returns what it saw.
+const READER: &str = r##"(() => {
 const seen = { sections: [...document.querySelectorAll("main section")].map(({ id }) => id) };
 const cells = (name) => {
   const heads = [...document.querySelectorAll("#cases-table thead th")];
@@ -62,13 +63,8 @@ const before = document.documentElement.dataset.theme;
 document.getElementById("theme").click();
 seen.themes = [before, document.documentElement.dataset.theme];
 seen.fetched = performance.getEntriesByType("resource").map(({ name }) => name);
-const left = document.createElement("pre");
-left.id = "seen";
-left.textContent = JSON.stringify(seen);
-document.body.append(left);
-};
-read();
-</script>"##;
+return seen;
+})()"##;
 
 /// The browser, where there is one.
 fn browser() -> Option<&'static str> {
@@ -78,6 +74,89 @@ fn browser() -> Option<&'static str> {
     });
     assert!(found.is_some() || std::env::var_os("CI").is_none(), "CI installs Chromium; none was found");
     found
+}
+
+/// A page that a browser holds open. The browser takes commands at descriptor 3, answers at 4, and ends each with a NUL.
+struct Page {
+    browser: Child,
+    commands: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    asked: u64,
+    session: Value,
+    log: PathBuf,
+}
+
+impl Page {
+    fn open(browser: &str, page: &Path, profile: &Path, log: PathBuf) -> Self {
+        let mut browser = Command::new("sh")
+            .args(["-c", r#"exec "$@" 3<&0 4>&1 </dev/null >/dev/null"#, "sh", browser])
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--window-size=1280,9000"])
+            .args(["--remote-debugging-pipe".to_owned(), format!("--user-data-dir={}", profile.display())])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let commands = browser.stdin.take().unwrap();
+        let answers = BufReader::new(browser.stdout.take().unwrap());
+        let mut opened = Self { browser, commands, answers, asked: 0, session: Value::Null, log };
+        let target = opened.ask("Target.createTarget", json!({"url": format!("file://{}", page.display())}));
+        let attached = opened.ask("Target.attachToTarget", json!({"targetId": target["targetId"], "flatten": true}));
+        opened.session = attached["sessionId"].clone();
+        opened
+    }
+
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.asked += 1;
+        let mut command = json!({"id": self.asked, "method": method, "params": params});
+        if !self.session.is_null() {
+            command["sessionId"] = self.session.clone();
+        }
+        write!(self.commands, "{command}\0").unwrap();
+        loop {
+            let mut answer = Vec::new();
+            self.answers.read_until(0, &mut answer).unwrap();
+            assert_eq!(answer.pop(), Some(0), "the browser is gone");
+            let mut answer: Value = serde_json::from_slice(&answer).unwrap();
+            // Events have no number.
+            if answer["id"] == self.asked {
+                assert!(answer["error"].is_null(), "{method}: {answer}");
+                return answer["result"].take();
+            }
+        }
+    }
+
+    fn evaluate(&mut self, expression: &str) -> Value {
+        let mut answer = self.ask("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}));
+        assert!(answer["exceptionDetails"].is_null(), "{answer}");
+        answer["result"]["value"].take()
+    }
+
+    fn wait_for(&mut self, condition: &str) {
+        let start = Instant::now();
+        while self.evaluate(condition) != true {
+            assert!(start.elapsed() < Duration::from_secs(120), "{condition} did not come true");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends the browser and returns what it logged.
+    fn close(mut self) -> String {
+        self.session = Value::Null;
+        self.ask("Browser.close", json!({}));
+        assert!(self.browser.wait().unwrap().success());
+        fs::read_to_string(&self.log).unwrap()
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // Already gone where it was closed.
+        drop(self.browser.kill());
+        if thread::panicking() {
+            println!("the browser said:\n{}", fs::read_to_string(&self.log).unwrap_or_default());
+        }
+    }
 }
 
 #[test]
@@ -98,18 +177,13 @@ models: [{{shapes: [{{name: custom, shapes: [[8, 8, 8], [16, 16, 16]]}}]}}]\n"
         scene.run(&format!("{calibrate} --hardware {name} --out cal-{name}")).ended_with(0);
     }
     scene.run("report told cal-one/profile.json cal-other/profile.json").ended_with(0);
-    let page = fs::read_to_string(scene.path("told/report.html")).unwrap();
-    scene.write("told/read.html", page.replace("</body>", &format!("{READER}</body>")));
-
-    let (profile, address) = (scene.path("profile"), format!("file://{}", scene.path("told/read.html").display()));
-    let mut command = Command::new(browser);
-    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"]);
-    command.args(["--window-size=1280,9000", "--virtual-time-budget=10000"]);
-    let ran = command.arg(format!("--user-data-dir={}", profile.display())).arg(address).output().unwrap();
-    let (document, log) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    let (page, profile) = (scene.path("told/report.html"), scene.path("profile"));
+    let mut page = Page::open(browser, &page, &profile, scene.path("browser.log"));
+    // Figures are drawn when they come into sight.
+    page.wait_for("(all => all.length > 0 && all.every(place => place.hasChildNodes()))([...document.querySelectorAll('.place')])");
+    let seen = page.evaluate(READER);
+    let log = page.close();
     assert!(!log.contains("CONSOLE"), "{log}");
-    let seen = document.split_once("<pre id=\"seen\">").unwrap_or_else(|| panic!("{document}\n{log}")).1;
-    let seen: Value = serde_json::from_str(seen.split_once("</pre>").unwrap().0).unwrap();
     let words = |name: &str| -> Vec<String> {
         seen[name].as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect()
     };

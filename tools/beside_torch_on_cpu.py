@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Set Calorimeter's `native` operators of rows, and products, beside torch's, on the processor of this machine.
 
-Calorimeter measures each operator in `eager` and `native`, then torch runs the same here, into memory that is kept
-where torch lets it, in a loop after half a second of the same load. The arrays are larger than caches. Then the same with
-linear layers of one row and of 1024: torch has them in f32, ours also under recipes, beside the f32 baseline of one run.
+Calorimeter measures each operator in `eager`, and then in `native` in turn with torch, which runs the same here, into
+memory that is kept where torch lets it, in a loop after half a second of the same load. The arrays are larger than caches.
+Then linear layers of one row and of 1024: torch has them in f32, ours also under recipes, beside the f32 baseline of one run.
 
     python3 tools/beside_torch_on_cpu.py target/release/calorimeter --axes 4,1024,4096
 
@@ -28,13 +28,19 @@ LINEAR = [[1, 4096, 4096], [1024, 4096, 4096]]
 RECIPES = ["baseline", "int8dq", "int8wo", "int4wo-128"]
 
 
-def operators(binary, sizes, dtype, threads):
-    """Milliseconds of each operator by `eager` and `native`, the reason in their place where there are none."""
+def operators(binary, sizes, dtype, threads, implementation):
+    """Milliseconds of each operator, the reason in their place where there are none."""
     axes = dict(zip(AXES, sizes))
-    models = [{"model": name, "implementations": ["eager", "native"], "axes": axes} for name in OPERATORS]
+    models = [{"model": name, "implementations": [implementation], "axes": axes} for name in OPERATORS]
     config = {"dtype": dtype, "timing": {"max_time": "1s"}, "models": models}
-    records = by_calorimeter(binary, config, threads)
-    return {(record["workload"], record["implementation"]): milliseconds(record) for record in records}
+    times = {record["workload"]: milliseconds(record) for record in by_calorimeter(binary, config, threads)}
+    return {name: times.get(name, "not measured") for name in OPERATORS}
+
+
+def middle(values):
+    """Their median, or the first reason why there is none."""
+    reasons = [value for value in values if isinstance(value, str)]
+    return reasons[0] if reasons else statistics.median(values)
 
 
 def products(binary, threads):
@@ -74,7 +80,7 @@ def launches(torch, sizes, dtype):
     gain, bias = torch.rand(n, dtype=dtype) + 0.5, torch.randn(n, dtype=dtype)
     mean, inverse = (torch.empty(rows, 1, dtype=dtype) for _ in range(2))
     classes = torch.randint(n, (rows,))
-    out, one = torch.empty_like(x), torch.empty((), dtype=dtype)
+    out = torch.empty_like(x)
     return {
         "layer_norm": lambda: aten.native_layer_norm.out(x, [n], gain, bias, 1e-5, out0=out, out1=mean, out2=inverse),
         "rms_norm": lambda: torch.nn.functional.rms_norm(x, (n,), gain, 1e-5),
@@ -83,7 +89,7 @@ def launches(torch, sizes, dtype):
         "gelu_tanh": lambda: aten.gelu.out(x, approximate="tanh", out=out),
         "silu": lambda: aten.silu.out(x, out=out),
         "swiglu": lambda: aten.silu.out(x, out=out).mul_(y),
-        "mse_loss": lambda: aten.mse_loss.out(x, y, out=one),
+        "mse_loss": lambda: torch.nn.functional.mse_loss(x, y),
         "cross_entropy": lambda: torch.nn.functional.cross_entropy(x, classes),
     }
 
@@ -104,6 +110,7 @@ def main():
     parser.add_argument("binary", help="the program calorimeter, a release build")
     parser.add_argument("--axes", default="4,1024,4096", help=",".join(AXES))
     parser.add_argument("--dtypes", nargs="+", default=["f32", "bf16"])
+    parser.add_argument("--rounds", type=int, default=5, help="how often `native` and torch run in turn")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     import torch
@@ -116,16 +123,20 @@ def main():
     for dtype, kind in [("f32", torch.float32), ("bf16", torch.bfloat16)]:
         if dtype not in arguments.dtypes:
             continue
-        ours = operators(binary, sizes, dtype, arguments.threads)
-        with torch.no_grad():
-            for name, launch in launches(torch, sizes, kind).items():
-                theirs, cells = steady(launch), ""
-                for implementation in ["eager", "native"]:
-                    value = ours.get((name, implementation), "not measured")
-                    cells += f" {value:>9.3f}" if isinstance(value, float) else f" {value[:60]}"
-                native = ours.get((name, "native"))
-                ratio = f"{native / theirs:>15.2f}" if isinstance(native, float) else ""
-                print(f"{name:<16} {dtype:<5}{cells} {theirs:>9.3f} {ratio}", flush=True)
+        eager = operators(binary, sizes, dtype, arguments.threads, "eager")
+        native, theirs = {name: [] for name in OPERATORS}, {name: [] for name in OPERATORS}
+        # In turn, so that a busy neighbour of the machine takes from both sides.
+        for _ in range(arguments.rounds):
+            for name, value in operators(binary, sizes, dtype, arguments.threads, "native").items():
+                native[name].append(value)
+            with torch.no_grad():
+                for name, launch in launches(torch, sizes, kind).items():
+                    theirs[name].append(steady(launch))
+        for name in OPERATORS:
+            ours, torchs = middle(native[name]), middle(theirs[name])
+            cells = "".join(f" {value:>9.3f}" if isinstance(value, float) else f" {value[:60]}" for value in [eager[name], ours])
+            ratio = f"{ours / torchs:>15.2f}" if isinstance(ours, float) else ""
+            print(f"{name:<16} {dtype:<5}{cells} {torchs:>9.3f} {ratio}", flush=True)
     beside_products(torch, binary, arguments.threads)
 
 

@@ -1,21 +1,28 @@
 //! AVX-512: sixteen floats in a register, a table of sixteen for codes of four bits.
 
 use super::lanes::{FloatJob, Lanes, WIDTH};
+use crate::rowwise::bf16;
 use core::arch::x86_64::{
-    __m512, __m512i, _mm_cvtsi32_si128, _mm_loadu_ps, _mm_loadu_si128, _mm256_loadu_si256, _mm512_castps128_ps512,
-    _mm512_castsi512_ps, _mm512_cvtepi8_epi32, _mm512_cvtepi32_ps, _mm512_cvtepu16_epi32, _mm512_fmadd_ps,
-    _mm512_loadu_ps, _mm512_loadu_si512, _mm512_permutexvar_ps, _mm512_set1_ps, _mm512_setr_epi32, _mm512_setr_ps,
-    _mm512_slli_epi32, _mm512_srl_epi32, _mm512_storeu_ps,
+    __m256i, __m512, __m512i, _mm_cvtsi32_si128, _mm_loadu_ps, _mm_loadu_si128, _mm256_loadu_si256,
+    _mm256_storeu_si256, _mm512_castps128_ps512, _mm512_castsi512_ps, _mm512_cvtepi8_epi32, _mm512_cvtepi32_ps,
+    _mm512_cvtepu16_epi32, _mm512_cvtneps_pbh, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_loadu_si512,
+    _mm512_permutexvar_ps, _mm512_set1_ps, _mm512_setr_epi32, _mm512_setr_ps, _mm512_slli_epi32, _mm512_srl_epi32,
+    _mm512_storeu_ps,
 };
+use core::mem::transmute;
 
 /// A processor with AVX-512F.
 #[derive(Debug, Clone, Copy)]
-pub struct Avx512(());
+pub struct Avx512 {
+    /// Whether it has an instruction for that, too.
+    rounds_to_bf16: bool,
+}
 
 impl Avx512 {
     /// The proof that this one is.
     pub fn here() -> Option<Self> {
-        is_x86_feature_detected!("avx512f").then_some(Self(()))
+        let rounds_to_bf16 = is_x86_feature_detected!("avx512bf16") && is_x86_feature_detected!("avx512vl");
+        is_x86_feature_detected!("avx512f").then_some(Self { rounds_to_bf16 })
     }
 
     /// Runs something with its instructions.
@@ -98,6 +105,30 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn fused(self, a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)
+    }
+
+    #[inline(always)]
+    fn round_to_bf16(self, numbers: &[f32], to: &mut [u16]) {
+        /// What is below the least normal number becomes 0.
+        #[target_feature(enable = "avx512f,avx512bf16,avx512vl")]
+        fn inside(numbers: &[[f32; WIDTH]], to: &mut [[u16; WIDTH]]) {
+            for (numbers, to) in numbers.iter().zip(to) {
+                // SAFETY: sixteen numbers are read and as many written; both types are 32 bytes.
+                unsafe {
+                    let rounded: __m256i = transmute(_mm512_cvtneps_pbh(_mm512_loadu_ps(numbers.as_ptr())));
+                    _mm256_storeu_si256(to.as_mut_ptr().cast(), rounded);
+                }
+            }
+        }
+        let (chunks, rest) = numbers.as_chunks();
+        let (places, last) = to.as_chunks_mut();
+        if self.rounds_to_bf16 {
+            // SAFETY: the processor was asked.
+            unsafe { inside(chunks, places) };
+        } else {
+            places.iter_mut().zip(chunks).for_each(|(to, numbers)| *to = numbers.map(bf16));
+        }
+        last.iter_mut().zip(rest).for_each(|(to, &number)| *to = bf16(number));
     }
 
     #[inline(always)]

@@ -1,5 +1,7 @@
 //! Sixteen floats side by side, whatever instructions there are.
 
+use crate::rowwise::bf16;
+
 /// Numbers that are worked on together.
 pub const WIDTH: usize = 16;
 
@@ -45,6 +47,12 @@ pub trait Lanes: Copy {
 
     /// The same of one number each, which the compiler puts side by side.
     fn fused(self, a: f32, b: f32, c: f32) -> f32;
+
+    /// Rounds numbers to bf16, as many as there is place for.
+    #[inline(always)]
+    fn round_to_bf16(self, numbers: &[f32], to: &mut [u16]) {
+        to.iter_mut().zip(numbers).for_each(|(to, &number)| *to = bf16(number));
+    }
 
     /// The numbers.
     fn store(self, floats: Self::Floats) -> [f32; WIDTH];

@@ -1,7 +1,7 @@
 //! Numbers out of numbers, each for itself.
 
 use super::functions::{coarse_gelu, gelu, gelu_tanh, sigmoid, silu};
-use super::pass::RowFunction;
+use super::pass::{Number, RowFunction};
 use crate::host::lanes::Lanes;
 
 macro_rules! of_one {
@@ -11,8 +11,8 @@ macro_rules! of_one {
 
         impl RowFunction<1, 0, 1> for $name {
             #[inline(always)]
-            fn row<L: Lanes>(self, lanes: L, [x]: [&[f32]; 1], []: [&[f32]; 0], [y]: [&mut [f32]; 1]) {
-                y.iter_mut().zip(x).for_each(|(y, &x)| *y = $function(lanes, x));
+            fn row<L: Lanes, N: Number>(self, lanes: L, [x]: [&[N]; 1], []: [&[f32]; 0], [y]: [&mut [f32]; 1]) {
+                y.iter_mut().zip(x).for_each(|(y, &x)| *y = $function(lanes, x.wide()));
             }
         }
     };
@@ -25,8 +25,8 @@ macro_rules! of_two {
 
         impl RowFunction<2, 0, 1> for $name {
             #[inline(always)]
-            fn row<L: Lanes>(self, lanes: L, [a, b]: [&[f32]; 2], []: [&[f32]; 0], [y]: [&mut [f32]; 1]) {
-                y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (&a, &b))| *y = $function(lanes, a, b));
+            fn row<L: Lanes, N: Number>(self, lanes: L, [a, b]: [&[N]; 2], []: [&[f32]; 0], [y]: [&mut [f32]; 1]) {
+                y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (&a, &b))| *y = $function(lanes, a.wide(), b.wide()));
             }
         }
     };

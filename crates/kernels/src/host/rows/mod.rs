@@ -70,7 +70,7 @@ impl Rowwise {
     /// ```
     ///
     /// # Panics
-    /// If there are not as many inputs and outputs as this has, or their sizes do not fit.
+    /// If there are not as many inputs and outputs as this has, their sizes do not fit, or inputs of whole rows are stored in two ways.
     pub fn run(self, inputs: &[Numbers], columns: usize, outputs: &mut [Numbers]) {
         self.by(FloatSet::widest(), inputs, columns, outputs);
     }
@@ -81,7 +81,10 @@ impl Rowwise {
             Self::AddLayerNorm => of_rows(set, AddLayerNorm, inputs, columns, outputs),
             Self::LayerNormGelu => of_rows(set, LayerNormGelu, inputs, columns, outputs),
             Self::RmsNorm { epsilon } => of_rows(set, RmsNorm { epsilon }, inputs, columns, outputs),
-            Self::Softmax => of_rows(set, Softmax, inputs, columns, outputs),
+            Self::Softmax => {
+                let coarse = matches!(outputs, [Numbers::Bf16(_)]);
+                of_rows(set, Softmax { coarse }, inputs, columns, outputs);
+            }
             Self::Gelu if matches!(outputs, [Numbers::Bf16(_)]) => of_elements(set, CoarseGelu, inputs, outputs),
             Self::Gelu => of_elements(set, Gelu, inputs, outputs),
             Self::GeluTanh => of_elements(set, GeluTanh, inputs, outputs),

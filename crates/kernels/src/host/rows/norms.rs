@@ -1,7 +1,7 @@
 //! Rows with a mean square of 1, and with a mean of 0 too.
 
 use super::functions::gelu;
-use super::pass::RowFunction;
+use super::pass::{Number, RowFunction};
 use super::sums::sum;
 use crate::host::lanes::Lanes;
 use rayon::prelude::*;
@@ -19,7 +19,7 @@ pub fn layer_norm(x: &[f32], k: usize, y: &mut [f32]) {
 
 /// The mean, and one over the standard deviation.
 #[inline(always)]
-fn moments(x: &[f32]) -> (f32, f32) {
+fn moments<N: Number>(x: &[N]) -> (f32, f32) {
     let mean = sum(x, |x| x) / x.len() as f32;
     let variance = sum(x, |x| (x - mean) * (x - mean)) / x.len() as f32;
     (mean, 1.0 / (variance + EPSILON).sqrt())
@@ -27,11 +27,11 @@ fn moments(x: &[f32]) -> (f32, f32) {
 
 /// Writes a function of the numbers of a row, normalised, times the gain and plus the bias.
 #[inline(always)]
-fn normalise(x: &[f32], [gain, bias]: [&[f32]; 2], y: &mut [f32], function: impl Fn(f32) -> f32) {
+fn normalise<N: Number>(x: &[N], [gain, bias]: [&[f32]; 2], y: &mut [f32], function: impl Fn(f32) -> f32) {
     let (mean, inverse) = moments(x);
     let affine = gain.iter().zip(bias);
     y.iter_mut().zip(x.iter().zip(affine)).for_each(|(y, (x, (gain, bias)))| {
-        *y = function((x - mean) * inverse * gain + bias);
+        *y = function((x.wide() - mean) * inverse * gain + bias);
     });
 }
 
@@ -40,7 +40,7 @@ pub struct LayerNorm;
 
 impl RowFunction<1, 2, 1> for LayerNorm {
     #[inline(always)]
-    fn row<L: Lanes>(self, _: L, [x]: [&[f32]; 1], affine: [&[f32]; 2], [y]: [&mut [f32]; 1]) {
+    fn row<L: Lanes, N: Number>(self, _: L, [x]: [&[N]; 1], affine: [&[f32]; 2], [y]: [&mut [f32]; 1]) {
         normalise(x, affine, y, |y| y);
     }
 }
@@ -50,7 +50,7 @@ pub struct LayerNormGelu;
 
 impl RowFunction<1, 2, 1> for LayerNormGelu {
     #[inline(always)]
-    fn row<L: Lanes>(self, lanes: L, [x]: [&[f32]; 1], affine: [&[f32]; 2], [y]: [&mut [f32]; 1]) {
+    fn row<L: Lanes, N: Number>(self, lanes: L, [x]: [&[N]; 1], affine: [&[f32]; 2], [y]: [&mut [f32]; 1]) {
         normalise(x, affine, y, |y| gelu(lanes, y));
     }
 }
@@ -60,9 +60,9 @@ pub struct AddLayerNorm;
 
 impl RowFunction<2, 2, 2> for AddLayerNorm {
     #[inline(always)]
-    fn row<L: Lanes>(self, _: L, [a, b]: [&[f32]; 2], affine: [&[f32]; 2], [total, y]: [&mut [f32]; 2]) {
-        total.iter_mut().zip(a.iter().zip(b)).for_each(|(total, (a, b))| *total = a + b);
-        normalise(total, affine, y, |y| y);
+    fn row<L: Lanes, N: Number>(self, _: L, [a, b]: [&[N]; 2], affine: [&[f32]; 2], [total, y]: [&mut [f32]; 2]) {
+        total.iter_mut().zip(a.iter().zip(b)).for_each(|(total, (a, b))| *total = a.wide() + b.wide());
+        normalise(&*total, affine, y, |y| y);
     }
 }
 
@@ -73,9 +73,9 @@ pub struct RmsNorm {
 
 impl RowFunction<1, 1, 1> for RmsNorm {
     #[inline(always)]
-    fn row<L: Lanes>(self, _: L, [x]: [&[f32]; 1], [gain]: [&[f32]; 1], [y]: [&mut [f32]; 1]) {
+    fn row<L: Lanes, N: Number>(self, _: L, [x]: [&[N]; 1], [gain]: [&[f32]; 1], [y]: [&mut [f32]; 1]) {
         let square = sum(x, |x| x * x) / x.len() as f32;
         let inverse = 1.0 / (square + self.epsilon).sqrt();
-        y.iter_mut().zip(x.iter().zip(gain)).for_each(|(y, (x, gain))| *y = x * inverse * gain);
+        y.iter_mut().zip(x.iter().zip(gain)).for_each(|(y, (x, gain))| *y = x.wide() * inverse * gain);
     }
 }

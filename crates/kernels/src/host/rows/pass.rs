@@ -3,15 +3,53 @@
 use crate::host::float_set::FloatSet;
 use crate::host::lanes::{FloatJob, Lanes};
 use crate::host::numbers::Numbers;
-use crate::rowwise::{bf16, widen};
+use crate::rowwise::widen;
 use core::array::from_fn;
 use core::ops::Range;
 use rayon::prelude::*;
 
+/// A number as it is stored.
+pub trait Number: Copy + Sync {
+    /// Those that are stored so.
+    fn stored(numbers: &Numbers) -> Option<&[Self]>;
+
+    /// The same in f32.
+    fn wide(self) -> f32;
+}
+
+impl Number for f32 {
+    fn stored(numbers: &Numbers) -> Option<&[Self]> {
+        if let Numbers::F32(numbers) = numbers { Some(numbers) } else { None }
+    }
+
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        self
+    }
+}
+
+/// The bit pattern of a bf16.
+impl Number for u16 {
+    fn stored(numbers: &Numbers) -> Option<&[Self]> {
+        if let Numbers::Bf16(numbers) = numbers { Some(numbers) } else { None }
+    }
+
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        widen(self)
+    }
+}
+
 /// Rows out of rows, in f32.
 pub trait RowFunction<const IN: usize, const SHARED: usize, const OUT: usize>: Copy + Sync {
     /// Makes a row of each output out of one of each input and of those that all rows share. It must be inlined.
-    fn row<L: Lanes>(self, lanes: L, inputs: [&[f32]; IN], shared: [&[f32]; SHARED], outputs: [&mut [f32]; OUT]);
+    fn row<L: Lanes, N: Number>(
+        self,
+        lanes: L,
+        inputs: [&[N]; IN],
+        shared: [&[f32]; SHARED],
+        outputs: [&mut [f32]; OUT],
+    );
 }
 
 /// A value of each row, of which the mean is wanted.
@@ -103,16 +141,59 @@ fn go<const IN: usize, const SHARED: usize, const OUT: usize>(
     for numbers in inputs.iter().chain(&*outputs) {
         assert_eq!(numbers.len(), count, "numbers of an operand");
     }
+    if let Some(inputs) = stored::<f32, IN>(inputs) {
+        share_out(set, function, inputs, shared, columns, outputs);
+    } else if let Some(inputs) = stored::<u16, IN>(inputs) {
+        share_out(set, function, inputs, shared, columns, outputs);
+    } else {
+        panic!("inputs of more than one type");
+    }
+}
+
+/// The numbers of each operand, if all are stored so.
+fn stored<N: Number, const IN: usize>(inputs: &[Numbers]) -> Option<[&[N]; IN]> {
+    let inputs: Option<Vec<&[N]>> = inputs.iter().map(N::stored).collect();
+    inputs?.try_into().ok()
+}
+
+fn share_out<N: Number, const IN: usize, const SHARED: usize, const OUT: usize>(
+    set: FloatSet,
+    function: impl RowFunction<IN, SHARED, OUT>,
+    inputs: [&[N]; IN],
+    shared: &[Numbers],
+    columns: usize,
+    outputs: &mut [Numbers],
+) {
+    let count = outputs[0].len();
     let block = columns * rows_of_block(count.div_ceil(columns), columns);
     let mut blocks: Vec<_> = outputs.iter_mut().map(|output| StoredMut::of(output).blocks(block)).collect();
     let blocks: Vec<[StoredMut<'_>; OUT]> = (0..count.div_ceil(block))
         .map(|_| from_fn(|output| blocks[output].next().expect("outputs have as many blocks as numbers")))
         .collect();
     blocks.into_par_iter().enumerate().for_each(|(at, outputs)| {
-        let inputs = from_fn(|input| Stored::of(&inputs[input]));
         let shared = from_fn(|input| Stored::of(&shared[input]));
         set.run(Rows { function, inputs, shared, columns, first: at * block, outputs });
     });
+}
+
+/// Numbers in f32, from the start of a line of the cache on: a vector that lies in two lines takes two reads.
+#[derive(Default)]
+struct Buffer(Vec<f32>);
+
+impl Buffer {
+    const LINE: usize = 64;
+
+    #[inline(always)]
+    fn numbers(&self, count: usize) -> &[f32] {
+        &self.0[self.0.as_ptr().align_offset(Self::LINE)..][..count]
+    }
+
+    #[inline(always)]
+    fn place(&mut self, count: usize) -> &mut [f32] {
+        self.0.resize(count + Self::LINE / size_of::<f32>(), 0.0);
+        let start = self.0.as_ptr().align_offset(Self::LINE);
+        &mut self.0[start..][..count]
+    }
 }
 
 /// Numbers that are read.
@@ -132,23 +213,22 @@ impl<'a> Stored<'a> {
 
     /// Writes some of them to a buffer in f32, if they are not stored so.
     #[inline(always)]
-    fn widen(self, range: Range<usize>, buffer: &mut Vec<f32>) {
+    fn widen(self, range: Range<usize>, buffer: &mut Buffer) {
         if let Self::Bf16(numbers) = self {
-            buffer.resize(range.len(), 0.0);
-            for (number, &bits) in buffer.iter_mut().zip(&numbers[range]) {
+            for (number, &bits) in buffer.place(range.len()).iter_mut().zip(&numbers[range]) {
                 *number = widen(bits);
             }
         }
     }
 
     /// The same numbers where they are in f32.
-    fn widened<'b>(self, range: Range<usize>, buffer: &'b [f32]) -> &'b [f32]
+    fn widened<'b>(self, range: Range<usize>, buffer: &'b Buffer) -> &'b [f32]
     where
         'a: 'b,
     {
         match self {
             Self::F32(numbers) => &numbers[range],
-            Self::Bf16(_) => buffer,
+            Self::Bf16(_) => buffer.numbers(range.len()),
         }
     }
 }
@@ -183,31 +263,26 @@ impl<'a> StoredMut<'a> {
 
     /// Where some of them are computed: in their place, or in a buffer if they are not stored in f32.
     #[inline(always)]
-    fn place<'b>(&'b mut self, range: Range<usize>, buffer: &'b mut Vec<f32>) -> &'b mut [f32] {
+    fn place<'b>(&'b mut self, range: Range<usize>, buffer: &'b mut Buffer) -> &'b mut [f32] {
         match self {
             Self::F32(numbers) => &mut numbers[range],
-            Self::Bf16(_) => {
-                buffer.resize(range.len(), 0.0);
-                buffer
-            }
+            Self::Bf16(_) => buffer.place(range.len()),
         }
     }
 
     /// Rounds what lies in the buffer, if it does.
     #[inline(always)]
-    fn round(&mut self, range: Range<usize>, buffer: &[f32]) {
+    fn round<L: Lanes>(&mut self, lanes: L, range: Range<usize>, buffer: &Buffer) {
         if let Self::Bf16(numbers) = self {
-            for (bits, &number) in numbers[range].iter_mut().zip(buffer) {
-                *bits = bf16(number);
-            }
+            lanes.round_to_bf16(buffer.numbers(range.len()), &mut numbers[range]);
         }
     }
 }
 
 /// The rows of a block.
-struct Rows<'a, F, const IN: usize, const SHARED: usize, const OUT: usize> {
+struct Rows<'a, F, N, const IN: usize, const SHARED: usize, const OUT: usize> {
     function: F,
-    inputs: [Stored<'a>; IN],
+    inputs: [&'a [N]; IN],
     shared: [Stored<'a>; SHARED],
     columns: usize,
     /// Numbers before the block.
@@ -215,30 +290,27 @@ struct Rows<'a, F, const IN: usize, const SHARED: usize, const OUT: usize> {
     outputs: [StoredMut<'a>; OUT],
 }
 
-impl<F, const IN: usize, const SHARED: usize, const OUT: usize> FloatJob for Rows<'_, F, IN, SHARED, OUT>
+impl<F, N, const IN: usize, const SHARED: usize, const OUT: usize> FloatJob for Rows<'_, F, N, IN, SHARED, OUT>
 where
     F: RowFunction<IN, SHARED, OUT>,
+    N: Number,
 {
     #[inline(always)]
     fn on<L: Lanes>(self, lanes: L) {
         let Self { function, inputs, shared, columns, first, mut outputs } = self;
         // What a closure given to an array does may stay outside, without the set's instructions: numbers are widened and
         // rounded in loops.
-        let mut of_shared: [Vec<f32>; SHARED] = from_fn(|_| Vec::new());
+        let mut of_shared: [Buffer; SHARED] = from_fn(|_| Buffer::default());
         for (shared, buffer) in shared.iter().zip(&mut of_shared) {
             shared.widen(0..columns, buffer);
         }
         let shared = from_fn(|at| shared[at].widened(0..columns, &of_shared[at]));
-        let mut of_inputs: [Vec<f32>; IN] = from_fn(|_| Vec::new());
-        let mut of_outputs: [Vec<f32>; OUT] = from_fn(|_| Vec::new());
+        let mut of_outputs: [Buffer; OUT] = from_fn(|_| Buffer::default());
         for start in (0..outputs[0].len()).step_by(columns) {
             // Where each number stands alone, the last piece may be shorter.
             let range = start..outputs[0].len().min(start + columns);
             let of_all = first + range.start..first + range.end;
-            for (input, buffer) in inputs.iter().zip(&mut of_inputs) {
-                input.widen(of_all.clone(), buffer);
-            }
-            let rows = from_fn(|at| inputs[at].widened(of_all.clone(), &of_inputs[at]));
+            let rows = inputs.map(|numbers| &numbers[of_all.clone()]);
             let mut places = outputs.iter_mut().zip(&mut of_outputs);
             let to = from_fn(|_| {
                 let (output, buffer) = places.next().expect("there is a buffer for each output");
@@ -246,7 +318,7 @@ where
             });
             function.row(lanes, rows, shared, to);
             for (output, buffer) in outputs.iter_mut().zip(&of_outputs) {
-                output.round(range.clone(), buffer);
+                output.round(lanes, range.clone(), buffer);
             }
         }
     }
@@ -266,7 +338,7 @@ impl<F: RowValue<IN>, const IN: usize> FloatJob for Values<'_, F, IN> {
     #[inline(always)]
     fn on<L: Lanes>(self, lanes: L) {
         let Self { function, inputs, columns, first, values } = self;
-        let mut of_inputs: [Vec<f32>; IN] = from_fn(|_| Vec::new());
+        let mut of_inputs: [Buffer; IN] = from_fn(|_| Buffer::default());
         for (row, value) in values.iter_mut().enumerate() {
             let place = |input: usize| (first + row) * columns[input]..(first + row + 1) * columns[input];
             for (at, buffer) in of_inputs.iter_mut().enumerate() {

@@ -1,7 +1,9 @@
 //! Every operator on every set of instructions of this processor, beside the same in double precision.
 
 use super::*;
+use crate::host::lanes::{FloatJob, Lanes, WIDTH};
 use crate::host::portable::Portable;
+use crate::rowwise::{bf16, widen};
 
 /// Rows of numbers that differ from row to row and from column to column.
 fn numbers(rows: usize, columns: usize, seed: usize) -> Vec<f32> {
@@ -163,4 +165,27 @@ fn without_gain_and_bias_a_row_is_as_with_one_and_nothing() {
         Rowwise::LayerNorm.by(FloatSet::Portable(Portable), &inputs, columns, &mut made);
         assert_eq!(made, [Numbers::F32(plain)]);
     }
+}
+
+#[derive(Clone, Copy)]
+struct Rounding;
+
+impl FloatJob for Rounding {
+    #[inline(always)]
+    fn on<L: Lanes>(self, lanes: L) {
+        let numbers: Vec<f32> = (0..=u32::MAX).step_by(65_521).skip(3).map(f32::from_bits).collect();
+        assert_ne!(numbers.len() % WIDTH, 0);
+        let mut rounded = vec![0; numbers.len()];
+        lanes.round_to_bf16(&numbers, &mut rounded);
+        for (x, made) in numbers.into_iter().zip(rounded) {
+            let right = if x.is_nan() { widen(made).is_nan() } else { made == bf16(x) };
+            let nothing = x.is_subnormal() && widen(made) == 0.0;
+            assert!(right || nothing, "{x:e} is rounded to {:e}", widen(made));
+        }
+    }
+}
+
+#[test]
+fn every_set_rounds_to_the_nearest_bf16() {
+    FloatSet::here().into_iter().for_each(|set| set.run(Rounding));
 }

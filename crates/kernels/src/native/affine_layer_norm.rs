@@ -75,7 +75,7 @@ impl AffineLayerNorm {
         }
         reads.extend([("gain", row), ("bias", row)]);
         let extent = Extent { reads, writes, sizes: (rows as u64, columns as u64) };
-        let macros = macros(&name, kind, form, epsilon, cut);
+        let macros = macros(&name, kind, form, epsilon, cut, (rows, columns));
         Ok(Self {
             kernel: Kernel::prepare(machine, Source::AffineLayerNorm, &name, macros, extent, geometry)?,
             algorithm: cut.describe(&name, "row read three times"),
@@ -100,9 +100,18 @@ fn cut(kind: Dtype, columns: usize) -> RowCut {
     RowCut::new(columns, widest(kind), 4 * widest(kind))
 }
 
-fn macros(name: &str, kind: Dtype, form: NormForm, epsilon: f32, cut: RowCut) -> Vec<String> {
+fn macros(
+    name: &str,
+    kind: Dtype,
+    form: NormForm,
+    epsilon: f32,
+    cut: RowCut,
+    (rows, columns): (usize, usize),
+) -> Vec<String> {
     let mut macros = common_macros(name, kind, cut.width);
     macros.extend(cut.macros());
+    let whole = rows.is_multiple_of(cut.rows) && cut.covers_exactly(columns);
+    macros.push(format!("WHOLE={}", u8::from(whole)));
     macros.push(format!("EPSILON={epsilon:e}f"));
     macros.push(format!("RESIDUAL={}", u8::from(form == NormForm::OfSum)));
     macros.push(format!("ACTIVATE={}", form.activation()));
@@ -119,7 +128,7 @@ mod tests {
         for kind in Dtype::ALL {
             for form in [NormForm::Alone, NormForm::ThenGelu, NormForm::OfSum] {
                 for columns in [257, 4096, 70001] {
-                    let macros = macros("affine_layer_norm", kind, form, 1e-5, cut(kind, columns));
+                    let macros = macros("affine_layer_norm", kind, form, 1e-5, cut(kind, columns), (64, columns));
                     assert_compiles(Source::AffineLayerNorm, &macros);
                 }
             }

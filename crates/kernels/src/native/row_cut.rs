@@ -56,6 +56,11 @@ impl RowCut {
         }
     }
 
+    /// Whether the threads of a row have all of its accesses, and no more.
+    pub(super) fn covers_exactly(&self, columns: usize) -> bool {
+        self.pieces.is_some_and(|pieces| pieces * self.threads * self.width == columns)
+    }
+
     /// Its numbers as macros of a source.
     pub(super) fn macros(&self) -> Vec<String> {
         vec![
@@ -102,6 +107,8 @@ mod tests {
                 let cut = RowCut::new(columns, widest, per_thread);
                 assert_eq!(cut.width, widest);
                 assert!(cut.pieces.is_some(), "{columns} {cut:?}");
+                assert!(cut.covers_exactly(columns) || columns == 768, "{columns} {cut:?}");
+                assert!(!cut.covers_exactly(columns - 8), "{columns} {cut:?}");
             }
             assert_eq!(RowCut::new(65536, widest, per_thread).pieces, None);
         }

@@ -3,9 +3,10 @@
 // what is normalised is the sum of x and an addend before it is rounded; the sum is written too.
 //
 // A block is THREADS threads (whole warps) for each of ROWS rows. Each thread keeps PIECES pieces of its row in registers,
-// so that memory is read once; with PIECES 0, for rows too long for that, it is read three times.
-// Traffic: every operand once; gain and bias stay in the caches. It is bound by memory: 9 instructions for each element,
-// with gelu 18, where reading and writing one in bf16 leaves room for 28.
+// so that memory is read once; with PIECES 0, for rows too long for that, it is read three times. WHOLE says that no thread of any
+// block is beyond a row's end or the last row.
+// Traffic: every operand once; gain and bias stay in the caches. It is bound by memory: 14 instructions for each element of
+// bf16, with gelu 23 (counted on an H200), where reading and writing one leaves room for 28.
 #include "activations.cuh"
 #include "element.cuh"
 #include "row_statistics.cuh"
@@ -27,72 +28,84 @@ __device__ __forceinline__ void add(float &sum, const float (&values)[WIDTH]) {
     for (int i = 0; i < WIDTH; i++) sum += values[i];
 }
 
-__device__ __forceinline__ void add_differences(float2 &sums, const float (&values)[WIDTH], float mean) {
-#pragma unroll
-    for (int i = 0; i < WIDTH; i++) {
-        const float difference = values[i] - mean;
 #if defined(ELEMENT_F32)
-        // What corrects the mean: 16 bits do not show it.
-        sums.x += difference;
+typedef float2 differences;
+
+__device__ __forceinline__ void add_difference(float2 &sums, float difference) {
+    sums.x += difference;
+    sums.y = fmaf(difference, difference, sums.y);
+}
+#else
+// What corrects the mean is not shown by 16 bits, nor are the last digits of a quotient and a root.
+typedef float differences;
+
+__device__ __forceinline__ void add_difference(float &squares, float difference) {
+    squares = fmaf(difference, difference, squares);
+}
+
+__device__ __forceinline__ statistics from_sums(float mean, float squares, float count) {
+    return {mean, rsqrtf(__fdividef(squares, count) + EPSILON)};
+}
 #endif
-        sums.y = fmaf(difference, difference, sums.y);
-    }
+
+__device__ __forceinline__ void add_differences(differences &sums, const float (&values)[WIDTH], float mean) {
+#pragma unroll
+    for (int i = 0; i < WIDTH; i++) add_difference(sums, values[i] - mean);
 }
 
 // Pieces are passed by value: of a reference to memory the compiler loads every element by itself.
-__device__ __forceinline__ piece result(const float (&values)[WIDTH], statistics row_is, piece gain, piece bias) {
-    float results[WIDTH];
+__device__ __forceinline__ packed result(const float (&values)[WIDTH], statistics row_is, packed gain, packed bias) {
+    float results[WIDTH], gains[WIDTH], biases[WIDTH];
     const float offset = -row_is.mean * row_is.scale;
+    widen_all(gain, gains);
+    widen_all(bias, biases);
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) {
-        const float normal = fmaf(values[i], row_is.scale, offset);
-        results[i] = ACTIVATE(fmaf(normal, widen(gain.parts[i]), widen(bias.parts[i])));
+        results[i] = ACTIVATE(fmaf(fmaf(values[i], row_is.scale, offset), gains[i], biases[i]));
     }
     return narrow_all(results);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS * ROWS) KERNEL(ARGUMENTS, u64 rows, u64 columns) {
+extern "C" __global__ void __launch_bounds__(THREADS * ROWS, 1024 / (THREADS * ROWS)) KERNEL(ARGUMENTS, u64 rows, u64 columns) {
     __shared__ float shared_sums[ROWS][WARPS];
-    __shared__ float2 shared_differences[ROWS][WARPS];
+    __shared__ differences shared_differences[ROWS][WARPS];
 
     const u64 row = (u64)blockIdx.x * ROWS + threadIdx.y;
     // Threads beyond the last row own nothing, but stay for the barriers.
     const unsigned pieces = row < rows ? columns / WIDTH : 0;
-    const piece *of_x = reinterpret_cast<const piece *>(x + row * columns);
-    const piece *gains = reinterpret_cast<const piece *>(gain);
-    const piece *biases = reinterpret_cast<const piece *>(bias);
-    piece *to = reinterpret_cast<piece *>(y + row * columns);
+    const auto within = [&](int p) { return WHOLE || p * THREADS + threadIdx.x < pieces; };
+    const packed *of_x = reinterpret_cast<const packed *>(x + row * columns);
+    const packed *gains = reinterpret_cast<const packed *>(gain);
+    const packed *biases = reinterpret_cast<const packed *>(bias);
+    packed *to = reinterpret_cast<packed *>(y + row * columns);
     const float count = (float)columns;
 #if RESIDUAL
-    const piece *of_addend = reinterpret_cast<const piece *>(addend + row * columns);
-    piece *to_sum = reinterpret_cast<piece *>(sum + row * columns);
+    const packed *of_addend = reinterpret_cast<const packed *>(addend + row * columns);
+    packed *to_sum = reinterpret_cast<packed *>(sum + row * columns);
 #endif
     auto load = [&](unsigned at, float(&values)[WIDTH]) {
-        const piece loaded = of_x[at];
-#pragma unroll
-        for (int i = 0; i < WIDTH; i++) values[i] = widen(loaded.parts[i]);
+        widen_all(of_x[at], values);
 #if RESIDUAL
-        const piece other = of_addend[at];
+        float others[WIDTH];
+        widen_all(of_addend[at], others);
 #pragma unroll
-        for (int i = 0; i < WIDTH; i++) values[i] += widen(other.parts[i]);
+        for (int i = 0; i < WIDTH; i++) values[i] += others[i];
 #endif
     };
 
     float sum_of_all = 0.0f;
-    float2 sums = make_float2(0.0f, 0.0f);
+    differences sums = {};
 #if PIECES > 0
     float values[PIECES][WIDTH];
 #pragma unroll
     for (int p = 0; p < PIECES; p++) {
-        const unsigned at = p * THREADS + threadIdx.x;
-        if (at < pieces) load(at, values[p]);
+        if (within(p)) load(p * THREADS + threadIdx.x, values[p]);
     }
 #pragma unroll
     for (int p = 0; p < PIECES; p++) {
-        const unsigned at = p * THREADS + threadIdx.x;
-        if (at < pieces) {
+        if (within(p)) {
 #if RESIDUAL
-            to_sum[at] = narrow_all(values[p]);
+            to_sum[p * THREADS + threadIdx.x] = narrow_all(values[p]);
 #endif
             add(sum_of_all, values[p]);
         }
@@ -100,13 +113,13 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS) KERNEL(ARGUMENTS, u
     const float rough_mean = row_sum(sum_of_all, shared_sums) / count;
 #pragma unroll
     for (int p = 0; p < PIECES; p++) {
-        if (p * THREADS + threadIdx.x < pieces) add_differences(sums, values[p], rough_mean);
+        if (within(p)) add_differences(sums, values[p], rough_mean);
     }
     const statistics row_is = from_sums(rough_mean, row_sum(sums, shared_differences), count);
 #pragma unroll
     for (int p = 0; p < PIECES; p++) {
         const unsigned at = p * THREADS + threadIdx.x;
-        if (at < pieces) to[at] = result(values[p], row_is, gains[at], biases[at]);
+        if (within(p)) to[at] = result(values[p], row_is, gains[at], biases[at]);
     }
 #else
     float values[WIDTH];

@@ -52,24 +52,60 @@ struct __align__(WIDTH * sizeof(element)) piece {
     element parts[WIDTH];
 };
 
-// A whole piece, two of 16 bits by one instruction where there is one.
-__device__ __forceinline__ piece narrow_all(const float (&values)[WIDTH]) {
-    piece result;
-#if WIDTH > 1 && !defined(ELEMENT_F32) && __CUDA_ARCH__ >= 800
+// The same as words of two numbers, where numbers have 16 bits: what is taken apart number by number costs an instruction more for
+// each.
+#if WIDTH > 1 && !defined(ELEMENT_F32)
+struct __align__(sizeof(piece)) packed {
+    unsigned pairs[WIDTH / 2];
+    __device__ __forceinline__ operator piece() const {
+        piece apart;
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) apart.parts[i] = (element)(pairs[i / 2] >> 16 * (i % 2));
+        return apart;
+    }
+};
+
+__device__ __forceinline__ void widen_all(packed from, float (&values)[WIDTH]) {
 #pragma unroll
     for (int i = 0; i < WIDTH; i += 2) {
-        unsigned pair;
 #if defined(ELEMENT_F16)
+        values[i] = widen((element)from.pairs[i / 2]);
+        values[i + 1] = widen((element)(from.pairs[i / 2] >> 16));
+#else
+        values[i] = __uint_as_float(from.pairs[i / 2] << 16);
+        values[i + 1] = __uint_as_float(from.pairs[i / 2] & 0xffff0000u);
+#endif
+    }
+}
+
+// Two numbers by one instruction where there is one.
+__device__ __forceinline__ packed narrow_all(const float (&values)[WIDTH]) {
+    packed result;
+#pragma unroll
+    for (int i = 0; i < WIDTH; i += 2) {
+        unsigned &pair = result.pairs[i / 2];
+#if __CUDA_ARCH__ < 800
+        pair = narrow(values[i]) | (unsigned)narrow(values[i + 1]) << 16;
+#elif defined(ELEMENT_F16)
         asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(values[i + 1]), "f"(values[i]));
 #else
         asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(values[i + 1]), "f"(values[i]));
 #endif
-        result.parts[i] = (element)pair;
-        result.parts[i + 1] = (element)(pair >> 16);
     }
-#else
-#pragma unroll
-    for (int i = 0; i < WIDTH; i++) result.parts[i] = narrow(values[i]);
-#endif
     return result;
 }
+#else
+typedef piece packed;
+
+__device__ __forceinline__ void widen_all(packed from, float (&values)[WIDTH]) {
+#pragma unroll
+    for (int i = 0; i < WIDTH; i++) values[i] = widen(from.parts[i]);
+}
+
+__device__ __forceinline__ packed narrow_all(const float (&values)[WIDTH]) {
+    packed result;
+#pragma unroll
+    for (int i = 0; i < WIDTH; i++) result.parts[i] = narrow(values[i]);
+    return result;
+}
+#endif

@@ -24,22 +24,17 @@ __device__ __forceinline__ float warp_sum(float value) {
     return value;
 }
 
-__device__ __forceinline__ void widen_all(piece from, float (&to)[WIDTH]) {
-#pragma unroll
-    for (int i = 0; i < WIDTH; i++) to[i] = widen(from.parts[i]);
-}
-
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    KERNEL(const piece *__restrict__ x, const piece *__restrict__ dy, piece *__restrict__ dx, u64 sequences, u64) {
+    KERNEL(const packed *__restrict__ x, const packed *__restrict__ dy, packed *__restrict__ dx, u64 sequences, u64) {
     __shared__ float shared_shares[TOKENS][TOKENS], shared_scores[TOKENS][TOKENS];
     const u64 sequence = blockIdx.x / HEADS;
     const unsigned head = blockIdx.x % HEADS;
     const int lane = threadIdx.x, first = threadIdx.y * OWN;
     // The whole block goes: it is one sequence.
     if (sequence >= sequences) return;
-    const piece *of_head = x + sequence * TOKENS * TOKEN + head * PIECES;
-    const piece *of_dy = dy + sequence * TOKENS * PART + head * PIECES;
-    piece *to_head = dx + sequence * TOKENS * TOKEN + head * PIECES;
+    const packed *of_head = x + sequence * TOKENS * TOKEN + head * PIECES;
+    const packed *of_dy = dy + sequence * TOKENS * PART + head * PIECES;
+    packed *to_head = dx + sequence * TOKENS * TOKEN + head * PIECES;
 
     float shares[OWN][TOKENS] = {}, back[OWN][TOKENS] = {};
     for (unsigned at = lane; at < PIECES; at += 32) {
@@ -116,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         }
 #pragma unroll
         for (int o = 0; o < OWN; o++) {
-            piece *to = to_head + (first + o) * TOKEN + at;
+            packed *to = to_head + (first + o) * TOKEN + at;
             to[0] = narrow_all(of_query[o]);
             to[PART] = narrow_all(of_key[o]);
             to[2 * PART] = narrow_all(of_value[o]);

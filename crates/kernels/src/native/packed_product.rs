@@ -105,14 +105,20 @@ struct Cut {
     columns: usize,
     /// Warps that share the k of some rows of the weight.
     warps: usize,
-    /// Times 16 rows of the weight that a block takes.
+    /// Groups of such warps in a block.
     tiles: usize,
+    /// Times 16 rows of the weight that a warp takes.
+    tall: usize,
     /// Blocks that share the k of their rows.
     splits: usize,
-    /// Chunks that a thread waits for at once.
+    /// Neighbouring chunks that a thread waits for at once.
     flight: usize,
+    /// Blocks that share a multiprocessor, by which registers are dealt out.
+    at_once: usize,
     /// Numbers of x in an access.
     width: usize,
+    /// Whether blocks take whole rows of the weight, and no more than there are.
+    fits: bool,
 }
 
 impl Cut {
@@ -140,7 +146,9 @@ impl Cut {
         };
         let widest = widest(form.factors());
         let width = if k.is_multiple_of(widest) { widest } else { 1 };
-        let cut = Self { tensor, columns, warps, tiles, splits: 1, flight: 1, width };
+        // Without tensor cores a thread needs the registers.
+        let at_once = if tensor { 2 } else { 1 };
+        let cut = Self { tensor, columns, warps, tiles, tall: 1, splits: 1, flight: 1, at_once, width, fits: false };
         // Each warp keeps two chunks at least, or adding up costs more than it saves.
         let chunks = k.div_ceil(Self::PIECES * form.codes.piece_codes());
         let splits = (Self::BLOCKS / cut.tiles_of_y(shape)).clamp(1, (chunks / (2 * warps)).max(1));
@@ -152,12 +160,27 @@ impl Cut {
         };
         let most_in_flight = 1 << (words / form.codes.piece_words()).clamp(1, 4).ilog2();
         let flight = chunks.div_ceil(warps * splits).min(most_in_flight);
-        Self { splits, flight, ..cut }
+        let cut = Self { splits, flight, ..cut };
+        let cut = cut.of_many(form, shape).unwrap_or(cut);
+        Self { fits: shape.n.is_multiple_of(cut.rows()), ..cut }
+    }
+
+    /// The cut where few rows of x meet so many of the weight that blocks follow each other: more of them at once, or more rows
+    /// of the weight for what a warp has of x.
+    fn of_many(self, form: PackedForm, shape: LinearShape) -> Option<Self> {
+        let follow = self.tensor && self.columns == Self::FRAGMENT && self.tiles_of_y(shape) >= 4 * Self::BLOCKS;
+        let of_chunks = form.codes.group.is_some_and(|group| group.is_multiple_of(128));
+        let chunks = shape.k.div_ceil(Self::PIECES * form.codes.piece_codes());
+        match form.codes.number.bits() {
+            8 if follow => Some(Self { flight: 1, at_once: 4, ..self }),
+            4 if follow && of_chunks && chunks >= 8 => Some(Self { warps: 4, tall: 2, flight: 2, at_once: 4, ..self }),
+            _ => None,
+        }
     }
 
     /// Rows of the weight in a block.
     fn rows(&self) -> usize {
-        Self::TILE * self.tiles
+        Self::TILE * self.tall * self.tiles
     }
 
     /// Parts of the output that a block, or several, make.
@@ -173,7 +196,7 @@ impl Cut {
     }
 
     fn macros(&self, name: &str, form: PackedForm, k: usize) -> Vec<String> {
-        let Self { tensor, columns, warps, tiles, splits, flight, width } = *self;
+        let Self { tensor, columns, warps, tiles, tall, splits, flight, at_once, width, fits } = *self;
         let mut macros = common_macros(name, form.factors(), width);
         macros.extend(form.macros(k));
         macros.push(format!("TENSOR={}", u8::from(tensor)));
@@ -182,8 +205,11 @@ impl Cut {
         macros.push(format!("COLUMNS={columns}"));
         macros.push(format!("WARPS={warps}"));
         macros.push(format!("TILES={tiles}"));
+        macros.push(format!("TALL={tall}"));
         macros.push(format!("SPLITS={splits}"));
         macros.push(format!("FLIGHT={flight}"));
+        macros.push(format!("AT_ONCE={at_once}"));
+        macros.push(format!("ROWS_FIT={}", u8::from(fits)));
         macros
     }
 
@@ -223,7 +249,9 @@ mod tests {
             for (shape, cut) in cuts(form) {
                 let what = format!("{form:?} {shape} {cut:?}");
                 assert!(shape.k.is_multiple_of(cut.width), "{what}");
-                assert_eq!(cut.warps * cut.tiles, 8, "{what}");
+                // 512 threads have 128 registers each, 1024 have 64.
+                assert!(cut.warps * cut.tiles * cut.at_once * 32 <= 1024, "{what}");
+                assert!(cut.tall == 1 || cut.tensor, "{what}");
                 assert!(!cut.tensor || cut.columns.is_multiple_of(8), "{what}");
                 // Static shared memory.
                 assert!(4 * cut.warps * cut.rows() * cut.columns <= 48 << 10, "{what}");
@@ -237,6 +265,13 @@ mod tests {
         let form = PackedForm::weight_only(Dtype::Bf16, WeightCodes::int8(Dtype::Bf16));
         let cut = |n, k, m| Cut::new(form, LinearShape { m, k, n }, HOPPER);
         assert_eq!([cut(4096, 4096, 1).splits, cut(512, 8192, 1).splits, cut(28672, 8192, 1).splits], [1, 8, 1]);
+        let int4 = PackedForm::weight_only(Dtype::Bf16, WeightCodes::int4(128, Dtype::Bf16));
+        let many = |form, m, k, n| {
+            let cut = Cut::new(form, LinearShape { m, k, n }, HOPPER);
+            (cut.rows(), cut.warps, cut.flight, cut.at_once)
+        };
+        assert_eq!((many(int4, 1, 8192, 28672), many(int4, 1, 4096, 4096)), ((32, 4, 2, 4), (16, 8, 4, 2)));
+        assert_eq!((many(form, 1, 8192, 28672), many(form, 9, 8192, 28672)), ((16, 8, 1, 4), (32, 4, 4, 2)));
         // Eight chunks are two for each of four warps.
         assert_eq!((cut(64, 512, 32).splits, cut(64, 64, 1).splits), (1, 1));
         assert_eq!(cut(512, 8192, 1).name(form), "int8_bf16_product_tensor_8x16_k8x8");
@@ -254,7 +289,7 @@ mod tests {
     #[test]
     fn the_source_compiles_for_every_form_and_cut() {
         // With wide accesses and without, one row and many, with and without sharing; every form has some of them.
-        let shapes = [(1, 4096, 512), (3, 129, 17), (20, 1000, 4096), (64, 8192, 64)];
+        let shapes = [(1, 4096, 512), (3, 129, 17), (20, 1000, 4096), (64, 8192, 64), (2, 4096, 20000), (1, 1536, 16)];
         for (at, form) in every_form().into_iter().enumerate() {
             for (m, k, n) in shapes.into_iter().skip(at % 3).step_by(3) {
                 let shape = LinearShape { m, k, n };

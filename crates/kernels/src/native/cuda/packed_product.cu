@@ -1,21 +1,22 @@
 // y[m, n] = x[m, K] * w[n, K]^T [* outer scales] [+ added[m, n]] for few rows of x and weights in codes, which are never written
 // unpacked.
 //
-// Data flow: a block makes 16 * TILES columns of y for up to COLUMNS rows of x. Its TILES groups of WARPS warps take 16 rows
-// of w each, a warp takes every WARPS * SPLITS-th chunk of 4 pieces of these rows. A piece is PIECE_WORDS words, 32 codes or 16
-// bytes. In a chunk the thread 4 g + t reads a piece of the rows g and g + 8, with FLIGHT chunks on their way at once, and the
-// piece's numbers of x from a cache. Codes become numbers in registers. With TENSOR they are pairs of x's own type and tensor
-// cores multiply them: a thread gives the k that it has to whatever place of the instruction is its own, since it has the same
-// of x. Otherwise they are multiplied in float. Where all 4-bit codes of a chunk share a scale, tensor cores multiply the codes
-// themselves, and sum x up beside them: scale and zero are applied to the sums of the chunk, and no number is rounded to x's
-// type. Sums are float throughout; those of warps meet in shared memory, those of the SPLITS blocks that share columns in device
-// memory, where the last block to arrive adds them up, always in the same order.
+// Data flow: a block makes 16 * TALL * TILES columns of y for up to COLUMNS rows of x. Its TILES groups of WARPS warps take 16 *
+// TALL rows of w each, a warp takes every WARPS * SPLITS-th flight of FLIGHT neighbouring chunks of 4 pieces of these rows. A
+// piece is PIECE_WORDS words, 32 codes or 16 bytes. In a chunk the thread 4 g + t reads a piece of every eighth row from g on,
+// with all chunks of the flight on their way at once, and the piece's numbers of x from a cache. Codes become numbers in
+// registers. With TENSOR they are pairs of x's own type and tensor cores multiply them: a thread gives the k that it has to
+// whatever place of the instruction is its own, since it has the same of x. Otherwise they are multiplied in float. Where all
+// 4-bit codes of a chunk share a scale, tensor cores multiply the codes themselves, and sum x up beside them: scale and zero are
+// applied to the sums of the chunk, and no number is rounded to x's type. Sums are float throughout; those of warps meet in
+// shared memory, those of the SPLITS blocks that share columns in device memory, where the last block to arrive adds them up,
+// always in the same order.
 //
-// Traffic: w once for each COLUMNS rows of x; x from L2 once for each block, n / (16 TILES) times; partial sums, if SPLITS
-// is above one, 8 m n SPLITS bytes. Roofline: the bytes of w over the memory's rate as long as the unpacking keeps up: with
-// TENSOR 2.4 instructions for each code of 8 bits and 3 for one of 4, 2.3 where scales are for sums, and 5.6 where codes straddle
-// words (counted in the loop for Hopper), where 4-bit codes at 4.8 TB/s on 132 multiprocessors of 1.8 GHz leave room for 3.2, half
-// of them on integers, and 2-bit codes for 1.6; without it 2 + min(m, COLUMNS) or so.
+// Traffic: w once for each COLUMNS rows of x; x from L2 once for each block, n / (16 TILES) times; partial sums, if SPLITS is
+// above one, 8 m n SPLITS bytes. Roofline: the bytes of w over the memory's rate as long as the unpacking keeps up: with TENSOR
+// 2.4 instructions for each code of 8 bits and 3 for one of 4, 2.3 where scales are for sums (1.9 with TALL 2), and 5.6 where
+// codes straddle words (counted in the loop for Hopper), where 4-bit codes at 4.8 TB/s on 132 multiprocessors of 1.8 GHz leave
+// room for 3.2, half of them on integers, and 2-bit codes for 1.6; without it 2 + min(m, COLUMNS) or so.
 #include "element.cuh"
 #include "output.cuh"
 #include "packed.cuh"
@@ -31,7 +32,8 @@
 #endif
 #endif
 
-constexpr int ROWS = 16 * TILES;
+constexpr int HALVES = 2 * TALL;
+constexpr int ROWS = 8 * HALVES * TILES;
 constexpr int THREADS = 32 * WARPS * TILES;
 constexpr int SUMS = ROWS * COLUMNS;
 constexpr unsigned CODES = PIECE_WORDS * 32 / BITS;
@@ -39,14 +41,21 @@ constexpr unsigned PIECES = (K + CODES - 1) / CODES;
 constexpr unsigned CHUNKS = (PIECES + 3) / 4;
 constexpr unsigned STRIDE = WARPS * SPLITS;
 constexpr int X_WORDS = CODES * sizeof(element) / 4;
-// From a chunk of a warp to its next one: words of codes, and numbers of x.
-constexpr int STEP = STRIDE * 4 * PIECE_WORDS, X_STEP = STRIDE * 4 * CODES;
+// From a chunk to the next: words of codes, and numbers of x.
+constexpr int STEP = 4 * PIECE_WORDS, X_STEP = 4 * CODES;
 // Numbers of a piece that surely share a scale, and so many scales for each piece.
 constexpr unsigned SHARE = sharing(CODES);
 constexpr unsigned SCALES = CODES / SHARE;
 // Whether no piece that a thread comes to lies beyond the end, and whether all of each piece is before it.
 constexpr bool WHOLE = PIECES % (4 * FLIGHT * STRIDE) == 0;
 constexpr bool FILLED = WHOLE && K % CODES == 0;
+// Whether the scales of a flight lie side by side, one for each chunk, and are loaded at once.
+#if defined(GROUP) && !defined(ZERO_BITS)
+constexpr bool TOGETHER = WHOLE && GROUP == 4 * CODES && (FLIGHT == 2 || FLIGHT == 4) && GROUPS % FLIGHT == 0 &&
+                          FLIGHT * sizeof(stored_scale) >= 4;
+#else
+constexpr bool TOGETHER = false;
+#endif
 
 typedef unsigned piece_words[PIECE_WORDS];
 
@@ -69,6 +78,22 @@ __device__ __forceinline__ void load_piece(const unsigned *from, piece_words &wo
 #endif
     }
 }
+
+// The scales or zeros of a flight, by one access past the nearest cache, as codes are loaded: the compiler puts others off until
+// they are used.
+template <int BYTES> struct access {
+    typedef unsigned char word;
+};
+template <> struct access<4> { typedef unsigned word; };
+template <> struct access<8> { typedef uint2 word; };
+template <> struct access<16> { typedef uint4 word; };
+
+template <class Stored> union of_flight {
+    typename access<FLIGHT * sizeof(Stored)>::word word;
+    Stored chunk[FLIGHT];
+
+    __device__ __forceinline__ void load(const Stored *from) { word = __ldcg(reinterpret_cast<const decltype(word) *>(from)); }
+};
 
 // The scales of a piece as they are loaded.
 struct loaded_scales {
@@ -150,6 +175,12 @@ __device__ __forceinline__ unsigned codes_of(const piece_words &words, int pair)
 #endif
 }
 
+// The product of two pairs of each of 16 rows, those of a thread's first and of its second, with the same of x.
+__device__ __forceinline__ void multiply(float (&sums)[4], const numbers &first, const numbers &second,
+                                         const unsigned (&pairs)[PIECE_PAIRS], int p) {
+    multiply(sums, first[p], second[p], first[p + 1], second[p + 1], pairs[p], pairs[p + 1]);
+}
+
 #else
 typedef float numbers[CODES];
 
@@ -208,8 +239,7 @@ __device__ __forceinline__ void unpack(const piece_words &words, const loaded_sc
 #endif
 }
 
-// On tensor cores two blocks share a multiprocessor; without them a thread needs the registers.
-extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
+extern "C" __global__ void __launch_bounds__(THREADS, AT_ONCE)
     KERNEL(const element *__restrict__ x, const unsigned *__restrict__ codes, const stored_scale *__restrict__ scales,
 #if defined(ZEROS)
            const stored_zero *__restrict__ zeros,
@@ -234,61 +264,81 @@ extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
     const u64 first_row = (u64)(block % row_blocks) * ROWS;
     const u64 first_column = (u64)(block / row_blocks) * COLUMNS;
 
-    // Beyond the last row of either the last one is read again, and what comes of it is not written.
-    const unsigned *from[2];
-    u64 first_group[2];
+    // Beyond the last row of either the last one is read again, and what comes of it is not written. Where there is nothing beyond
+    // the last row of w, rows lie at constant distances.
+    const unsigned *from[HALVES];
+    u64 first_group[HALVES];
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-        const u64 row = first_row + 16 * threadIdx.y + g + 8 * h;
-        const u64 read = within(row, n);
+    for (int h = 0; h < HALVES; h++) {
+        const u64 row = first_row + 8 * HALVES * threadIdx.y + g + 8 * h;
+        const u64 read = ROWS_FIT ? row : within(row, n);
         from[h] = codes + read * ROW_WORDS;
         first_group[h] = read * GROUPS;
     }
 
 #if TENSOR
-    float sums[COLUMNS / 8][4] = {};
+    float sums[TALL][COLUMNS / 8][4] = {};
 #else
-    float sums[2][COLUMNS] = {};
+    float sums[HALVES][COLUMNS] = {};
 #endif
 
-    for (unsigned first = split * WARPS + warp; first < CHUNKS; first += FLIGHT * STRIDE) {
+    for (unsigned first = FLIGHT * (split * WARPS + warp); first < CHUNKS; first += FLIGHT * STRIDE) {
         // All loads before any use, and no branch between. What is beyond the end meets zeros of x. Chunks lie at constant
         // distances from the first, which costs no instructions.
         const unsigned begun = first * 4 + t;
-        piece_words loaded[FLIGHT][2];
-        loaded_scales of_groups[FLIGHT][2];
-#pragma unroll
-        for (int f = 0; f < FLIGHT; f++) {
-            const unsigned sought = begun + f * STRIDE * 4;
-            const unsigned piece = WHOLE || sought < PIECES ? sought : PIECES - 1;
-#pragma unroll
-            for (int h = 0; h < 2; h++) {
-                const unsigned *const chunk = WHOLE ? from[h] + begun * PIECE_WORDS + f * STEP : from[h] + piece * PIECE_WORDS;
-                load_piece(chunk, loaded[f][h]);
+        piece_words loaded[FLIGHT][HALVES];
+        loaded_scales of_groups[FLIGHT][HALVES];
 #if defined(GROUP)
 #pragma unroll
-                for (int s = 0; s < SCALES; s++) {
-                    const unsigned group = group_of(piece * CODES + s * SHARE);
-                    of_groups[f][h].scales[s] = __ldg(scales + first_group[h] + group);
+        for (int h = 0; h < HALVES; h++) {
+            if (TOGETHER) {
+                const u64 group = first_group[h] + first;
+                of_flight<stored_scale> some;
+                some.load(scales + group);
+#pragma unroll
+                for (int f = 0; f < FLIGHT; f++) of_groups[f][h].scales[0] = some.chunk[f];
+#if defined(ZEROS) && !defined(ZERO_BITS)
+                of_flight<stored_zero> others;
+                others.load(zeros + group);
+#pragma unroll
+                for (int f = 0; f < FLIGHT; f++) of_groups[f][h].zeros[0] = others.chunk[f];
+#endif
+                continue;
+            }
+#pragma unroll
+            for (int i = 0; i < FLIGHT * (int)SCALES; i++) {
+                const int f = i / SCALES, s = i % SCALES;
+                const unsigned sought = begun + f * 4, piece = WHOLE || sought < PIECES ? sought : PIECES - 1;
+                const u64 group = first_group[h] + group_of(piece * CODES + s * SHARE);
+                of_groups[f][h].scales[s] = __ldg(scales + group);
 #if defined(ZEROS)
-                    of_groups[f][h].zeros[s] = load_zero(zeros, first_group[h] + group);
+                of_groups[f][h].zeros[s] = load_zero(zeros, group);
 #endif
-                }
+            }
+        }
 #endif
+#pragma unroll
+        for (int f = 0; f < FLIGHT; f++) {
+            const unsigned sought = begun + f * 4;
+            const unsigned piece = WHOLE || sought < PIECES ? sought : PIECES - 1;
+#pragma unroll
+            for (int h = 0; h < HALVES; h++) {
+                const unsigned *const chunk = from[h] + begun * PIECE_WORDS + f * STEP;
+                load_piece(WHOLE ? chunk : from[h] + piece * PIECE_WORDS, loaded[f][h]);
             }
         }
 #pragma unroll
         for (int f = 0; f < FLIGHT; f++) {
-            const unsigned sought = begun + f * STRIDE * 4;
+            const unsigned sought = begun + f * 4;
             const unsigned piece = WHOLE || sought < PIECES ? sought : PIECES - 1;
-            numbers w[2];
+            numbers w[HALVES];
 #pragma unroll
-            for (int h = 0; h < 2; h++) unpack(loaded[f][h], of_groups[f][h], first_group[h], piece, w[h]);
+            for (int h = 0; h < HALVES; h++) unpack(loaded[f][h], of_groups[f][h], first_group[h], piece, w[h]);
 
 #if defined(SCALES_AFTER)
-            float scale[2], rest[2];
+            float scale[HALVES], rest[HALVES];
 #pragma unroll
-            for (int h = 0; h < 2; h++) {
+            for (int h = 0; h < HALVES; h++) {
                 const u64 group = first_group[h] + group_of(piece * CODES);
                 scale[h] = SCALE::number(of_groups[f][h].scales[0]);
                 rest[h] = rest_of(scale[h], zero_of(of_groups[f][h].zeros[0], group));
@@ -302,20 +352,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
                 load_x(x + column * K + begun * CODES + f * X_STEP, sought * CODES, words);
                 reorder(words, pairs);
 #if defined(SCALES_AFTER)
-                float of_codes[4] = {}, of_x[4] = {};
+                float of_codes[TALL][4] = {}, of_x[4] = {};
 #pragma unroll
                 for (int p = 0; p < PIECE_PAIRS; p += 2) {
-                    multiply(of_codes, w[0][p], w[1][p], w[0][p + 1], w[1][p + 1], pairs[p], pairs[p + 1]);
+#pragma unroll
+                    for (int a = 0; a < TALL; a++) multiply(of_codes[a], w[2 * a], w[2 * a + 1], pairs, p);
                     multiply(of_x, ONES, ONES, ONES, ONES, pairs[p], pairs[p + 1]);
                 }
 #pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    sums[tile][i] = fmaf(scale[i / 2], of_codes[i], fmaf(rest[i / 2], of_x[i], sums[tile][i]));
+                for (int i = 0; i < 4 * TALL; i++) {
+                    const int a = i / 4, h = i / 2;
+                    float &sum = sums[a][tile][i % 4];
+                    sum = fmaf(scale[h], of_codes[a][i % 4], fmaf(rest[h], of_x[i % 4], sum));
                 }
 #else
 #pragma unroll
                 for (int p = 0; p < PIECE_PAIRS; p += 2) {
-                    multiply(sums[tile], w[0][p], w[1][p], w[0][p + 1], w[1][p + 1], pairs[p], pairs[p + 1]);
+#pragma unroll
+                    for (int a = 0; a < TALL; a++) multiply(sums[a][tile], w[2 * a], w[2 * a + 1], pairs, p);
                 }
 #endif
             }
@@ -329,7 +383,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
                 for (int i = 0; i < CODES; i++) {
                     const float of_x = number_of(words, i);
 #pragma unroll
-                    for (int h = 0; h < 2; h++) sums[h][c] = fmaf(w[h][i], of_x, sums[h][c]);
+                    for (int h = 0; h < HALVES; h++) sums[h][c] = fmaf(w[h][i], of_x, sums[h][c]);
                 }
             }
 #endif
@@ -337,18 +391,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, TENSOR ? 2 : 1)
     }
 
     // By columns of the tile, so that neighbouring threads write neighbours of y.
-    const int row = 16 * threadIdx.y + g;
+    const int row = 8 * HALVES * threadIdx.y + g;
 #if TENSOR
 #pragma unroll
     for (int tile = 0; tile < COLUMNS / 8; tile++) {
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            of_warps[warp][(tile * 8 + 2 * t + i % 2) * ROWS + row + 8 * (i / 2)] = sums[tile][i];
+        for (int i = 0; i < 4 * TALL; i++) {
+            of_warps[warp][(tile * 8 + 2 * t + i % 2) * ROWS + row + 8 * (i / 2)] = sums[i / 4][tile][i % 4];
         }
     }
 #else
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
+    for (int h = 0; h < HALVES; h++) {
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) {
             float sum = sums[h][c];

@@ -161,7 +161,7 @@ impl Granularity {
     pub(crate) fn by_launches(mut window: impl FnMut(u32) -> Result<u64, Failure>) -> Result<Self, Failure> {
         const SINGLE_LAUNCHES: usize = 64;
         const EMPTY_WINDOWS: usize = 8;
-        const LONG_ENOUGH: Duration = Duration::from_millis(200);
+        const LONG_ENOUGH: Duration = Duration::from_millis(40);
         let begun = Instant::now();
         let mut single = Vec::with_capacity(SINGLE_LAUNCHES);
         while single.len() < 2 || (single.len() < SINGLE_LAUNCHES && begun.elapsed() < LONG_ENOUGH) {

@@ -12,20 +12,27 @@ const AGREEING: usize = 3;
 const WITHIN: f64 = 0.03;
 
 /// Runs windows until three successive groups agree, within the options' bounds; whether they agreed in the end. No other arm
-/// runs meanwhile.
-pub fn warm_up(arm: &mut Arm<'_>, launches: u32, options: &Options) -> Result<bool, Failure> {
+/// runs meanwhile. Windows of so many launches become shorter where the fewest would last longer than the least warm-up.
+pub fn warm_up(arm: &mut Arm<'_>, mut launches: u32, options: &Options) -> Result<bool, Failure> {
     let start = arm.stopwatch.now();
     let elapsed = |arm: &Arm<'_>| arm.stopwatch.now().saturating_sub(start);
     let mut medians: Vec<f64> = Vec::new();
     if options.max_warm_up == Duration::ZERO || options.warm_up == Duration::ZERO {
         return Ok(true);
     }
+    let (share, unit) = (options.warm_up / (GROUP * AGREEING) as u32, arm.stopwatch.unit().max(1));
     loop {
         let mut group = [0.0; GROUP];
         for time in &mut group {
-            *time = timed(arm.stopwatch, arm.work, launches)? as f64;
-            if elapsed(arm) >= options.max_warm_up {
+            let begun = elapsed(arm);
+            *time = timed(arm.stopwatch, arm.work, launches)? as f64 / f64::from(launches);
+            let ended = elapsed(arm);
+            if ended >= options.max_warm_up {
                 return Ok(false);
+            }
+            let fitting = share.as_secs_f64() / (ended - begun).as_secs_f64().max(1e-9);
+            if fitting < 1.0 {
+                launches = ((f64::from(launches) * fitting) as u32).max(1).next_multiple_of(unit).min(launches);
             }
         }
         medians.extend(median(&group));
@@ -39,4 +46,24 @@ fn settled(medians: &[f64]) -> bool {
     let Some(last) = medians.len().checked_sub(AGREEING).map(|from| &medians[from..]) else { return false };
     let (min, max) = last.iter().fold((f64::INFINITY, 0.0f64), |(min, max), &m| (min.min(m), max.max(m)));
     max <= min * (1.0 + WITHIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MockWork, Script, Stopwatch};
+
+    #[test]
+    fn long_windows_are_cut_so_that_warming_up_takes_little_more_than_the_least() {
+        let lasted = |launches: u32, nanos: f64| {
+            let (mut work, mut clock) = MockWork::pair(Script { nanos, ..Script::default() });
+            let options = Options { warm_up: Duration::from_millis(100), ..Options::default() };
+            assert!(warm_up(&mut Arm::new(&mut work, &mut clock), launches, &options).unwrap());
+            clock.now()
+        };
+        // Fifteen windows of 20 ms, and fifteen launches of 20 ms, which cannot be cut.
+        let (cut, whole) = (lasted(2000, 10e3), lasted(1, 20e6));
+        assert!(cut >= Duration::from_millis(100) && cut < Duration::from_millis(150), "{cut:?}");
+        assert!(whole >= Duration::from_millis(300), "{whole:?}");
+    }
 }

@@ -69,7 +69,7 @@ pub fn judge_evenly(
     bias: &Bias,
 ) -> Result<f64, Mismatch> {
     check_written(output)?;
-    let loudness = Loudness::of(&reference.values, reference.sample.cols.len()).at_most();
+    let loudness = Loudness::at_most(&reference.values, reference.sample.cols.len());
     let walk = Walk::over(output, reference, tolerance.element, |row, col| {
         let unit = loudness.at(row, col);
         Units { element: unit, bias: unit, norm: unit }

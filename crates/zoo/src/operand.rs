@@ -2,7 +2,7 @@
 
 use crate::drawn::drawn;
 use crate::{Matrix, gains, loud_rows};
-use calorimeter_recipes::{Codes, Dtype, Element};
+use calorimeter_recipes::{Codes, Dtype, Element, FloatType};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
@@ -138,9 +138,8 @@ impl Operand {
         if !are_held && !matches!(self.fill, Fill::Below(_)) {
             values.par_chunks_mut(cols.max(1)).enumerate().for_each(|(row, values)| {
                 let mean = step * ((row % 9) as f32 - 4.0);
-                let held = |value: &mut f32| *value = element.decode(element.encode(*value + mean));
                 // Threads share long rows.
-                values.par_chunks_mut(PIECE).for_each(|values| values.iter_mut().for_each(held));
+                values.par_chunks_mut(PIECE).for_each(|values| hold(element, values, mean));
             });
         }
         Matrix { rows: self.rows as usize, cols, values: values.into() }
@@ -156,6 +155,14 @@ impl Slot {
     /// Bytes on the device.
     pub fn bytes(&self) -> u64 {
         bytes(self.rows, self.cols, self.element)
+    }
+}
+
+/// What the type holds of numbers once this is added.
+fn hold(element: Element, values: &mut [f32], mean: f32) {
+    match element {
+        Element::Float(dtype) => values.iter_mut().for_each(|value| *value = dtype.round(*value + mean)),
+        _ => values.iter_mut().for_each(|value| *value = element.decode(element.encode(*value + mean))),
     }
 }
 

@@ -9,19 +9,48 @@ const FEW: usize = 8;
 /// Numbers of a row that are added up together: long rows are shared by threads.
 const TOGETHER_IN_A_ROW: usize = 1 << 16;
 
-/// The mean squares of rows and columns.
+/// The root mean squares of rows and columns.
 pub struct Loudness {
     rows: Vec<f64>,
-    /// None where there are too few rows: each is as loud as all.
+    /// In units of that of all; none where there are too few rows: each is as loud as all.
     cols: Vec<f64>,
-    /// How many numbers stand for a row.
-    in_row: usize,
     all: f64,
 }
 
 impl Loudness {
     /// Of values in rows of so many columns.
     pub fn of<T: Copy + Into<f64> + Sync>(values: &[T], cols: usize) -> Self {
+        Squares::of(values, cols).roots()
+    }
+
+    /// The same where rows and columns may well be louder than was found.
+    pub fn at_most<T: Copy + Into<f64> + Sync>(values: &[T], cols: usize) -> Self {
+        Squares::of(values, cols).at_most().roots()
+    }
+
+    /// The root mean square that a value has by its row and its column.
+    pub fn at(&self, row: usize, col: usize) -> f64 {
+        self.rows[row] * self.cols.get(col).copied().unwrap_or(1.0)
+    }
+
+    /// The root mean square of all.
+    pub fn of_all(&self) -> f64 {
+        self.all
+    }
+}
+
+/// The mean squares of rows and columns.
+struct Squares {
+    rows: Vec<f64>,
+    /// None where there are too few rows.
+    cols: Vec<f64>,
+    /// How many numbers stand for a row.
+    in_row: usize,
+    all: f64,
+}
+
+impl Squares {
+    fn of<T: Copy + Into<f64> + Sync>(values: &[T], cols: usize) -> Self {
         let square = |value: &T| -> f64 { (*value).into() * (*value).into() };
         let rows = values.len() / cols.max(1);
         let of_row = |row: &[T]| -> f64 {
@@ -50,24 +79,22 @@ impl Loudness {
         Self { rows: of_rows, cols: of_cols, in_row: cols, all }
     }
 
-    /// The same where rows and columns may well be louder than was found.
-    pub fn at_most(self) -> Self {
+    fn at_most(self) -> Self {
         let Self { rows, cols, in_row, all } = self;
         let in_col = rows.len();
         let known = |squares: Vec<f64>, count| squares.into_iter().map(|square| known(square, count, all)).collect();
         Self { rows: known(rows, in_row), cols: known(cols, in_col), in_row, all }
     }
 
-    /// The root mean square that a value has by its row and its column.
-    pub fn at(&self, row: usize, col: usize) -> f64 {
+    fn roots(self) -> Loudness {
+        let Self { rows, cols, all, .. } = self;
         // Where all is zero, so is everything.
-        let of_col = self.cols.get(col).copied().unwrap_or(self.all);
-        (self.rows[row] * of_col / self.all.max(f64::MIN_POSITIVE)).sqrt()
-    }
-
-    /// The root mean square of all.
-    pub fn of_all(&self) -> f64 {
-        self.all.sqrt()
+        let of_col = |square: f64| (square / all.max(f64::MIN_POSITIVE)).sqrt();
+        Loudness {
+            rows: rows.into_iter().map(f64::sqrt).collect(),
+            cols: cols.into_iter().map(of_col).collect(),
+            all: all.sqrt(),
+        }
     }
 }
 

@@ -116,14 +116,15 @@ impl Walk {
                 self.first_wrong = self.first_wrong.or(Some(first + place));
                 self.wrong += 1;
             }
-            let even = if units.bias > 0.0 { units.bias } else { 1.0 };
-            sums.add(got / even, expected / even);
+            // One over the unit: what is divided twice is multiplied.
+            let even = if units.bias > 0.0 { 1.0 / units.bias } else { 1.0 };
+            sums.add(got * even, expected * even);
             if let Some(sums) = self.of_cols.get_mut(place) {
-                sums.add(got / even, expected / even);
+                sums.add(got * even, expected * even);
             }
-            let norm = if units.norm > 0.0 { units.norm } else { 1.0 };
-            self.noise += ((got - expected) / norm).powi(2);
-            self.power += (expected / norm).powi(2);
+            let norm = if units.norm > 0.0 { 1.0 / units.norm } else { 1.0 };
+            self.noise += ((got - expected) * norm).powi(2);
+            self.power += (expected * norm).powi(2);
         }
         sums
     }

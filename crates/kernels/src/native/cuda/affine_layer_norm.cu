@@ -66,7 +66,8 @@ __device__ __forceinline__ packed result(const float (&values)[WIDTH], statistic
     return narrow_all(results);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS * ROWS, 1024 / (THREADS * ROWS)) KERNEL(ARGUMENTS, u64 rows, u64 columns) {
+extern "C" __global__ void __launch_bounds__(THREADS * ROWS, 1024 / (THREADS * ROWS))
+    KERNEL(ARGUMENTS, u64 rows, u64 columns) {
     __shared__ float shared_sums[ROWS][WARPS];
     __shared__ differences shared_differences[ROWS][WARPS];
 

@@ -52,7 +52,7 @@ struct __align__(WIDTH * sizeof(element)) piece {
     element parts[WIDTH];
 };
 
-// The same as words of two numbers, where numbers have 16 bits: what is taken apart number by number costs an instruction more for
+// The same as words of two numbers, where numbers have 16 bits: taking words apart number by number costs an instruction more for
 // each.
 #if WIDTH > 1 && !defined(ELEMENT_F32)
 struct __align__(sizeof(piece)) packed {

@@ -79,8 +79,7 @@ __device__ __forceinline__ void load_piece(const unsigned *from, piece_words &wo
     }
 }
 
-// The scales or zeros of a flight, by one access past the nearest cache, as codes are loaded: the compiler puts others off until
-// they are used.
+// The scales or zeros of a flight, which one access loads where they lie together.
 template <int BYTES> struct access {
     typedef unsigned char word;
 };
@@ -92,7 +91,9 @@ template <class Stored> union of_flight {
     typename access<FLIGHT * sizeof(Stored)>::word word;
     Stored chunk[FLIGHT];
 
-    __device__ __forceinline__ void load(const Stored *from) { word = __ldcg(reinterpret_cast<const decltype(word) *>(from)); }
+    __device__ __forceinline__ void load(const Stored *from) {
+        word = __ldcg(reinterpret_cast<const decltype(word) *>(from));
+    }
 };
 
 // The scales of a piece as they are loaded.

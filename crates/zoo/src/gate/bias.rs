@@ -14,12 +14,12 @@ pub struct Bias {
 }
 
 /// Products among which errors cancel, where nobody says how many share one.
-const UNLESS_SHARED: u64 = 64;
+const UNLESS_KNOWN: u64 = 64;
 
 impl Bias {
-    /// So much, where nothing is known of the sums.
-    pub(super) fn unless_shared(floor: f64, both_computed: bool) -> Self {
-        Self { floor, depth: UNLESS_SHARED, both_computed }
+    /// So much, where the shortest sums have so many products of computed factors, if that is known.
+    pub(super) fn of(floor: f64, computed: Option<u64>, both_computed: bool) -> Self {
+        Self { floor, depth: computed.unwrap_or(UNLESS_KNOWN).min(UNLESS_KNOWN), both_computed }
     }
 }
 

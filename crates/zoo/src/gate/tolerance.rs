@@ -17,6 +17,8 @@ pub struct Tolerance {
     /// Whether both factors of its products were computed, and none was given: the values of a column then share errors as those
     /// of a row do.
     pub both_computed: bool,
+    /// How many products the shortest sums have whose factors were computed, where that is known: all columns share their errors.
+    pub computed: Option<u64>,
 }
 
 /// Unit roundoff of the accumulators: every implementation sums in f32.
@@ -38,7 +40,13 @@ impl Tolerance {
             // One rounding that cuts off, and sums that err one way.
             slope: Some(dtype.unit_roundoff() + 4.0 * summing),
             both_computed: false,
+            computed: None,
         }
+    }
+
+    /// The same where factors of so many products were computed and rounded.
+    pub fn of_computed(self, factors: u64) -> Self {
+        Self { computed: Some(factors), ..self }
     }
 
     /// The same for an output that is stored as codes, whose steps are so many times as wide.

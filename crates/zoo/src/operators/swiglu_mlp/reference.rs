@@ -26,6 +26,6 @@ impl Exact for SwigluMlp {
     // Gate, its SiLU (two), up, their product, the output.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
         let (_, k, n) = size(spec);
-        Tolerance::new(spec.dtype(), 6, 2 * k + n)
+        Tolerance::new(spec.dtype(), 6, 2 * k + n).of_computed(n)
     }
 }

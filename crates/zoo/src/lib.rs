@@ -46,6 +46,7 @@ mod exact_product;
 mod gains;
 mod host;
 mod loud_rows;
+mod louder;
 mod matrix;
 mod model;
 mod moves;
@@ -65,6 +66,7 @@ mod registry;
 mod sample;
 mod setup;
 mod spec;
+mod stream;
 mod task;
 mod tensors;
 mod two_of_four;
@@ -84,7 +86,7 @@ pub use calorimeter_case::{Activation, Counts, Device, DeviceKind, FusionModel, 
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use cube_pass::{Read, cube_pass, cube_pass_mixed};
 pub use error::ZooError;
-pub use matrix::Matrix;
+pub use matrix::{Matrix, Values};
 pub use model::{Definition, Forward, Layout, Model, ModelInfo};
 pub use moves::{Along, Moves};
 pub use operand::{Fill, Operand, Slot};

@@ -1,7 +1,10 @@
 //! A matrix on the host.
 
+use crate::drawn::Drawn;
 use rayon::prelude::*;
-use std::sync::Arc;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 /// Row-major values.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,10 +14,30 @@ pub struct Matrix {
     /// Number of columns.
     pub cols: usize,
     /// `rows * cols` values.
-    pub values: Arc<Vec<f32>>,
+    pub values: Values,
 }
 
+/// Numbers, shared by all their clones. Those that follow from a seed are made when somebody asks, and as many as he asks for.
+#[derive(Clone)]
+pub struct Values(Arc<Content>);
+
+struct Content {
+    drawn: Option<Drawn>,
+    whole: OnceLock<Vec<f32>>,
+    /// Rows that were made alone.
+    rows: OnceLock<Vec<Row>>,
+}
+
+/// Made when it is asked for.
+type Row = OnceLock<Box<[f32]>>;
+
 impl Matrix {
+    /// What is drawn so.
+    pub(crate) fn drawn(drawn: Drawn) -> Self {
+        let Drawn { rows, cols, .. } = drawn;
+        Self { rows, cols, values: Values::new(Some(drawn), OnceLock::new()) }
+    }
+
     /// The same with its rows moved on by so many; the last come first.
     pub(crate) fn moved_on(&self, rows: usize) -> Self {
         let values = moved_on(&self.values, self.values.len(), rows * self.cols);
@@ -23,12 +46,63 @@ impl Matrix {
 
     /// One row.
     pub fn row(&self, row: usize) -> &[f32] {
-        &self.values[row * self.cols..(row + 1) * self.cols]
+        let Content { drawn, whole, rows } = &*self.values.0;
+        match (whole.get(), drawn) {
+            (None, Some(drawn)) => {
+                let rows = rows.get_or_init(|| (0..self.rows).map(|_| Row::new()).collect());
+                rows[row].get_or_init(|| drawn.row(row))
+            }
+            _ => &self.values[row * self.cols..(row + 1) * self.cols],
+        }
+    }
+
+    /// One number.
+    pub fn at(&self, row: usize, col: usize) -> f32 {
+        let Content { drawn, whole, rows } = &*self.values.0;
+        match (whole.get(), drawn) {
+            (None, Some(drawn)) => match rows.get().and_then(|rows| rows[row].get()) {
+                Some(row) => row[col],
+                None => drawn.at(row, col),
+            },
+            _ => self.values[row * self.cols + col],
+        }
     }
 
     /// One row in double precision.
     pub fn exact_row(&self, row: usize) -> Vec<f64> {
         self.row(row).iter().map(|&x| f64::from(x)).collect()
+    }
+}
+
+impl Values {
+    fn new(drawn: Option<Drawn>, whole: OnceLock<Vec<f32>>) -> Self {
+        Self(Arc::new(Content { drawn, whole, rows: OnceLock::new() }))
+    }
+}
+
+impl From<Vec<f32>> for Values {
+    fn from(values: Vec<f32>) -> Self {
+        Self::new(None, values.into())
+    }
+}
+
+impl Deref for Values {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        self.0.whole.get_or_init(|| self.0.drawn.as_ref().map(Drawn::whole).unwrap_or_default())
+    }
+}
+
+impl PartialEq for Values {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || **self == **other
+    }
+}
+
+impl fmt::Debug for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }
 

@@ -1,14 +1,11 @@
 //! What an operator reads and writes, and what its inputs are filled with.
 
-use crate::drawn::drawn;
-use crate::{Matrix, gains, loud_rows};
-use calorimeter_recipes::{Codes, Dtype, Element, FloatType};
-use rand::RngExt;
-use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
-
-/// Numbers of a row that a thread rounds at a time.
-const PIECE: usize = 1 << 14;
+use crate::drawn::Drawn;
+use crate::gains::OPERAND;
+use crate::louder::Louder;
+use crate::stream::{Law, Stream};
+use crate::{Matrix, loud_rows};
+use calorimeter_recipes::Element;
 
 /// An input of an operator, as a matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,57 +89,34 @@ impl Operand {
 
     /// Its numbers, each one that the element type holds exactly.
     pub fn matrix(&self, seed: u64) -> Matrix {
-        self.filled_with(self.drawn(seed))
+        Matrix::drawn(self.drawn(seed))
     }
 
     /// The same for the gate alone: louder in some places than in others, where its content may be.
     pub fn gate_matrix(&self, seed: u64) -> Matrix {
-        let plain = self.drawn(seed);
-        self.filled_with(if self.fill.may_be_louder() {
-            gains::of_operand(&plain, self.cols as usize, seed)
-        } else {
-            plain
-        })
+        let louder = self.fill.may_be_louder().then(|| Louder::new(OPERAND, seed, self.cols as usize));
+        Matrix::drawn(Drawn { louder, ..self.drawn(seed) })
     }
 
-    /// What is drawn, around zero where there is a mean.
-    fn drawn(&self, seed: u64) -> Vec<f32> {
-        let count = self.rows * self.cols;
-        match self.fill {
-            Fill::Normal | Fill::Even | Fill::Offset | Fill::Far => {
-                drawn(seed, count, |_, rng| StandardNormal.sample(rng))
-            }
-            Fill::Around(edge) | Fill::SomeRows { edge, .. } => {
-                drawn(seed, count, |_, rng| rng.random_range(-edge..edge))
-            }
-            Fill::Uniform(from, to) => drawn(seed, count, |_, rng| rng.random_range(from..to)),
-            Fill::Below(end) => drawn(seed, count, |_, rng| rng.random_range(0..end) as f32),
-        }
-    }
-
-    /// What its element type holds of these numbers, with means and quiet rows where they belong.
-    fn filled_with(&self, mut values: Vec<f32>) -> Matrix {
-        let (element, cols) = (self.element, self.cols as usize);
-        let step = match self.fill {
+    fn drawn(&self, seed: u64) -> Drawn {
+        let law = match self.fill {
+            Fill::Normal | Fill::Even | Fill::Offset | Fill::Far => Law::Normal,
+            Fill::Around(edge) | Fill::SomeRows { edge, .. } => Law::Between(-edge, edge),
+            Fill::Uniform(from, to) => Law::Between(from, to),
+            Fill::Below(end) => Law::Below(end),
+        };
+        let quiet = match self.fill {
+            Fill::SomeRows { groups, .. } => Some((loud_rows::of(self.rows, groups), loud_rows::QUIET)),
+            _ => None,
+        };
+        let means = match self.fill {
             Fill::Offset => 1.0,
             Fill::Far => 25.0,
             _ => 0.0,
         };
-        if let Fill::SomeRows { groups, .. } = self.fill {
-            let loud = loud_rows::of(self.rows, groups);
-            let quiet = |(row, _): &(usize, &mut [f32])| loud.binary_search(row).is_err();
-            let rows = values.par_chunks_mut(cols.max(1)).enumerate().filter(quiet);
-            rows.for_each(|(_, values)| values.iter_mut().for_each(|value| *value *= loud_rows::QUIET));
-        }
-        let are_held = step == 0.0 && element == Element::Float(Dtype::F32);
-        if !are_held && !matches!(self.fill, Fill::Below(_)) {
-            values.par_chunks_mut(cols.max(1)).enumerate().for_each(|(row, values)| {
-                let mean = step * ((row % 9) as f32 - 4.0);
-                // Threads share long rows.
-                values.par_chunks_mut(PIECE).for_each(|values| hold(element, values, mean));
-            });
-        }
-        Matrix { rows: self.rows as usize, cols, values: values.into() }
+        let element = (!matches!(self.fill, Fill::Below(_))).then_some(self.element);
+        let (rows, cols, stream) = (self.rows as usize, self.cols as usize, Stream::new(seed, law));
+        Drawn { rows, cols, stream, louder: None, quiet, means, element }
     }
 }
 
@@ -158,14 +132,43 @@ impl Slot {
     }
 }
 
-/// What the type holds of numbers once this is added.
-fn hold(element: Element, values: &mut [f32], mean: f32) {
-    match element {
-        Element::Float(dtype) => values.iter_mut().for_each(|value| *value = dtype.round(*value + mean)),
-        _ => values.iter_mut().for_each(|value| *value = element.decode(element.encode(*value + mean))),
-    }
-}
-
 fn bytes(rows: u64, cols: u64, element: Element) -> u64 {
     (rows * cols * u64::from(element.bits())).div_ceil(8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calorimeter_recipes::Dtype;
+
+    #[test]
+    fn a_part_of_a_row_is_made_without_the_rest() {
+        let fills = [Fill::Normal, Fill::Offset, Fill::Far, Fill::SomeRows { edge: 0.1, groups: 1 }, Fill::Below(7)];
+        for (rows, cols) in [(67, 300), (2, 5), (1, 40_000)] {
+            for fill in fills {
+                for element in [Element::Float(Dtype::Bf16), Element::E4m3] {
+                    let operand = Operand::normal(rows, cols, element).filled(fill);
+                    let louder = || Some(Louder::new(OPERAND, 5, cols as usize));
+                    let for_gate = || Drawn { louder: louder(), ..operand.drawn(5) };
+                    for drawn in [operand.drawn(5), for_gate()] {
+                        let (whole, cols) = (drawn.whole(), cols as usize);
+                        for row in [0, 1, 66] {
+                            for (first, count) in [(0, 5), (3, 290), (31, 1), (32, 65), (39_990, 10)] {
+                                let Some(expected) = whole.chunks(cols).nth(row) else { continue };
+                                let Some(expected) = expected.get(first..first + count) else { continue };
+                                let mut found = vec![0.0; count];
+                                // Anew, so that no gains of columns are shared.
+                                let anew = match drawn.louder {
+                                    Some(_) => for_gate(),
+                                    None => operand.drawn(5),
+                                };
+                                anew.fill(row, first, &mut found);
+                                assert_eq!(found, expected, "{operand:?} {row} {first}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }

@@ -1,16 +1,15 @@
 //! A model at a shape in a dtype, with seeded tensors.
 
-use crate::drawn::drawn;
 use crate::gains::{self, GATE};
 use crate::gate::{self, Bias, Judged, Mismatch, Tolerance};
 use crate::matrix::moved_on;
+use crate::stream::{Law, Stream};
 use crate::{Along, ExactLinear, Layout, Matrix, Model, Output, Reference, Tensors, ZooError};
 #[cfg(feature = "cuda")]
 use calorimeter_kernels::native::Circle;
 use calorimeter_recipes::{Dtype, FloatType, Shortcut, Treatment, Weight};
 use calorimeter_shapes::Shape;
-use rand::RngExt;
-use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
 
 /// What is computed, whatever computes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,8 +62,8 @@ impl Problem {
     /// Its input and weights, the same for the same seed.
     pub fn tensors(&self) -> Tensors {
         let Layout { input: (rows, cols), linears, .. } = self.layout();
-        let round = |value: f32| self.dtype.round(value);
-        let values = drawn(self.seed, rows * cols, |_, rng| round(StandardNormal.sample(rng)));
+        let mut values = Stream::new(self.seed, Law::Normal).numbers((rows * cols) as usize);
+        values.par_iter_mut().for_each(|value| *value = self.dtype.round(*value));
         let input = Matrix { rows: rows as usize, cols: cols as usize, values: values.into() };
         let weights = linears
             .iter()
@@ -72,7 +71,7 @@ impl Problem {
             .map(|(layer, &(n, k))| {
                 let bound = 1.0 / (k as f32).sqrt();
                 let seed = self.seed.wrapping_add(1 + layer as u64);
-                let values = drawn(seed, n * k, |_, rng| rng.random_range(-bound..bound));
+                let values = Stream::new(seed, Law::Between(-bound, bound)).numbers((n * k) as usize);
                 Weight::new(n as usize, k as usize, values, self.dtype)
             })
             .collect();

@@ -14,6 +14,8 @@ pub struct Sample {
 
 /// More multiply-adds than this are sampled: the gate must stay cheap beside what it guards.
 const BUDGET: u64 = 1 << 28;
+/// So are more numbers than this, however cheap each is: what is not sampled is compared between buffer sets.
+const MOST: u64 = 1 << 22;
 /// Rows and columns that a sample has at least, where the output has them.
 const LEAST: u64 = 32;
 /// Whole rows that a sample of such has at least.
@@ -35,7 +37,7 @@ impl Sample {
 
     /// Rows and columns of an output of which each element costs so many multiply-adds.
     pub fn of(rows: u64, cols: u64, depth: u64) -> Self {
-        let elements = (BUDGET / depth.max(1)).max(LEAST * LEAST);
+        let elements = (BUDGET / depth.max(1)).clamp(LEAST * LEAST, MOST);
         if rows * cols <= elements {
             return Self { rows: spread(rows, rows), cols: spread(cols, cols) };
         }

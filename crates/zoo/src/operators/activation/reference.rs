@@ -11,7 +11,7 @@ impl Exact for ElementwiseActivation {
     }
 
     fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        sample.by_elements(|row, col| self.exact(f64::from(inputs[0].row(row)[col])))
+        sample.by_elements(|row, col| self.exact(f64::from(inputs[0].at(row, col))))
     }
 
     // The two kinds of GELU differ by less than f16 and bf16 round, so only f32 tells one from the other.

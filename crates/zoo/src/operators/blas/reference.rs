@@ -21,7 +21,7 @@ impl Exact for Blas {
         match self {
             Self::Dot => vec![dot(&a.exact_row(0), b.row(0))],
             Self::Axpy => {
-                sample.by_elements(|_, col| f64::from(ALPHA) * f64::from(a.row(0)[col]) + f64::from(b.row(0)[col]))
+                sample.by_elements(|_, col| f64::from(ALPHA) * f64::from(a.at(0, col)) + f64::from(b.at(0, col)))
             }
             Self::Gemv => {
                 let x = b.exact_row(0);

@@ -12,7 +12,7 @@ impl Exact for Collective {
     fn reference(&self, spec: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
         let (elements, devices) = (self.elements(spec) as usize, Self::devices(spec) as usize);
         let part = elements / devices;
-        let at = |device: usize, element: usize| f64::from(inputs[0].row(device)[element]);
+        let at = |device: usize, element: usize| f64::from(inputs[0].at(device, element));
         let sum = |element: usize| (0..devices).map(|device| at(device, element)).sum();
         sample.by_elements(|device, element| match self {
             Self::AllReduce | Self::Psum => sum(element),

@@ -10,7 +10,7 @@ impl Exact for HbmCopy {
     }
 
     fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
-        sample.by_elements(|row, col| f64::from(inputs[0].row(row)[col]))
+        sample.by_elements(|row, col| f64::from(inputs[0].at(row, col)))
     }
 
     // Nothing is computed; the width of one rounding is the least that there is.

@@ -12,7 +12,7 @@ impl Exact for Stream {
 
     fn reference(&self, spec: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
         let factor = f64::from(spec.dtype().round(FACTOR));
-        let at = |input: usize, row: usize, col: usize| f64::from(inputs[input].row(row)[col]);
+        let at = |input: usize, row: usize, col: usize| f64::from(inputs[input].at(row, col));
         sample.by_elements(|row, col| match self {
             Self::Copy => at(0, row, col),
             Self::Scale => factor * at(0, row, col),

@@ -10,7 +10,7 @@ impl Exact for Transfer {
     }
 
     fn reference(&self, _: &Spec, inputs: &[Matrix], output: usize, sample: &Sample) -> Vec<f64> {
-        sample.by_elements(|row, col| f64::from(inputs[output].row(row)[col]))
+        sample.by_elements(|row, col| f64::from(inputs[output].at(row, col)))
     }
 
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {

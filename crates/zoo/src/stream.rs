@@ -1,0 +1,196 @@
+//! Random numbers that follow from a seed and their place alone: each can be made without the others, by any thread and on
+//! any device, to the same bits. Only whole numbers and single IEEE operations are used, which nobody rounds otherwise.
+
+use rayon::prelude::*;
+use std::f64::consts::{PI, SQRT_2};
+use std::sync::LazyLock;
+
+/// How numbers are spread.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Law {
+    /// Standard normal, up to 6.3 standard deviations.
+    Normal,
+    /// Evenly from the first to the second.
+    Between(f32, f32),
+    /// Whole numbers from 0 to below this.
+    Below(u32),
+}
+
+/// Numbers of a seed, by their index.
+#[derive(Debug, Clone, Copy)]
+pub struct Stream {
+    law: Law,
+    key: u64,
+}
+
+/// Numbers that a thread makes at a time.
+const PIECE: usize = 1 << 14;
+
+impl Stream {
+    /// Those of a seed.
+    pub fn new(seed: u64, law: Law) -> Self {
+        Self { law, key: mix(seed) }
+    }
+
+    /// The first of them.
+    pub fn numbers(&self, count: usize) -> Vec<f32> {
+        let mut values = vec![0.0; count];
+        let pieces = values.par_chunks_mut(PIECE).enumerate();
+        pieces.for_each(|(piece, values)| self.fill((piece * PIECE) as u64, values));
+        values
+    }
+
+    /// Those from an index on.
+    pub fn fill(&self, first: u64, values: &mut [f32]) {
+        let each = values.iter_mut().zip(first..).map(|(value, index)| (value, self.bits(index)));
+        match self.law {
+            Law::Normal => {
+                let quantiles = &**QUANTILES;
+                each.for_each(|(value, bits)| *value = normal(bits, quantiles));
+            }
+            Law::Between(from, to) => {
+                let width = to - from;
+                // Twenty-four bits are a float exactly.
+                let unit = |bits: u64| (bits >> 40) as f32 * (1.0 / (1u32 << 24) as f32);
+                each.for_each(|(value, bits)| *value = (from + width * unit(bits)).min(to));
+            }
+            Law::Below(end) => {
+                each.for_each(|(value, bits)| *value = (((bits >> 32) * u64::from(end)) >> 32) as f32);
+            }
+        }
+    }
+
+    fn bits(&self, index: u64) -> u64 {
+        mix(self.key.wrapping_add(index.wrapping_mul(GOLDEN)))
+    }
+}
+
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// One step of SplitMix64.
+pub fn mix(state: u64) -> u64 {
+    let z = state.wrapping_add(GOLDEN);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Parts of the share of normal numbers that are further out: each octave has as many numbers as all beyond it.
+const OCTAVES: u32 = 32;
+/// Parts of an octave, in each of which numbers are evenly spread.
+const SEGMENTS: u32 = 32;
+
+/// Where the segments of normal numbers begin, from the middle outwards and in an octave inwards, and how far they reach, in
+/// parts of 2^24.
+static QUANTILES: LazyLock<Box<[[f32; 2]]>> = LazyLock::new(|| {
+    let size = (OCTAVES * SEGMENTS) as usize;
+    let mut quantiles = vec![[0.0; 2]; size].into_boxed_slice();
+    let mut inner = 0.0;
+    for octave in 0..OCTAVES {
+        for segment in (0..SEGMENTS).rev() {
+            let share = (1.0 + f64::from(segment) / f64::from(SEGMENTS)) / 2f64.powi(octave as i32 + 1);
+            let outer = quantile(share, inner);
+            let slope = (inner - outer) / f64::from(1u32 << 24);
+            quantiles[(octave * SEGMENTS + segment) as usize] = [outer as f32, slope as f32];
+            inner = outer;
+        }
+    }
+    quantiles
+});
+
+/// How far from zero this share of standard normal numbers is at least, from a number on that is a little less: Newton's
+/// steps never go beyond it.
+fn quantile(share: f64, inner: f64) -> f64 {
+    let step = |x: f64| {
+        let density = (2.0 / PI).sqrt() * libm::exp(-x * x / 2.0);
+        x + (libm::erfc(x / SQRT_2) - share) / density
+    };
+    (0..8).fold(inner, |x, _| step(x))
+}
+
+fn normal(bits: u64, quantiles: &[[f32; 2]]) -> f32 {
+    let rest = bits << 1;
+    let octave = rest.leading_zeros().min(OCTAVES - 1);
+    let below = rest << (octave + 1);
+    let [from, slope] = quantiles[(octave * SEGMENTS) as usize + (below >> 59) as usize];
+    let size = from + slope * (below << 5 >> 40) as f32;
+    f32::from_bits(size.to_bits() | (bits >> 63 << 31) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_is_made_without_the_others() {
+        for law in [Law::Normal, Law::Between(-0.5, 2.0), Law::Below(10)] {
+            let stream = Stream::new(7, law);
+            let all = stream.numbers(PIECE * 2 + 3);
+            let mut some = [0.0; 100];
+            stream.fill(PIECE as u64 - 50, &mut some);
+            assert_eq!(some, all[PIECE - 50..PIECE + 50], "{law:?}");
+            assert_ne!(some, all[..100]);
+            assert_ne!(Stream::new(8, law).numbers(100), all[..100]);
+        }
+    }
+
+    /// Each within five standard errors of what normal numbers have.
+    #[test]
+    fn normal_numbers_have_the_moments_and_tails_of_such() {
+        let count = 1 << 22;
+        let values = Stream::new(1, Law::Normal).numbers(count);
+        let mean = |of: &dyn Fn(f64) -> f64| values.iter().map(|&x| of(x.into())).sum::<f64>() / count as f64;
+        let error = |variance: f64| 5.0 * (variance / count as f64).sqrt();
+        assert!(mean(&|x| x).abs() < error(1.0));
+        assert!((mean(&|x| x * x) - 1.0).abs() < error(2.0));
+        assert!(mean(&|x| x.powi(3)).abs() < error(15.0));
+        assert!((mean(&|x| x.powi(4)) - 3.0).abs() < error(96.0));
+        for beyond in [0.1, 0.5, 1.0, 2.0, 3.0, 4.0] {
+            let share = libm::erfc(beyond / SQRT_2);
+            let found = mean(&|x| f64::from(x.abs() > beyond));
+            assert!((found - share).abs() < error(share), "{beyond}: {found} for {share}");
+        }
+        let neighbours = values.windows(2).map(|pair| f64::from(pair[0]) * f64::from(pair[1])).sum::<f64>();
+        assert!((neighbours / count as f64).abs() < error(1.0));
+        let largest = values.iter().fold(0.0, |largest: f32, value| largest.max(value.abs()));
+        assert!((4.8..6.3).contains(&largest), "{largest}");
+    }
+
+    #[test]
+    fn segments_meet_and_reach_as_far_as_they_are_meant_to() {
+        let reach = |at: usize| QUANTILES[at][0] + QUANTILES[at][1] * (1u32 << 24) as f32;
+        for at in 0..QUANTILES.len() {
+            let begins = |at: usize| QUANTILES[at][0];
+            let inner = match (at / SEGMENTS as usize, at % SEGMENTS as usize + 1 == SEGMENTS as usize) {
+                (_, false) => begins(at + 1),
+                (0, true) => 0.0,
+                (octave, true) => begins((octave - 1) * SEGMENTS as usize),
+            };
+            assert!((reach(at) - inner).abs() < 1e-6, "{at}");
+        }
+        let last = QUANTILES[((OCTAVES - 1) * SEGMENTS) as usize][0];
+        assert!((libm::erfc(f64::from(last) / SQRT_2) * 2f64.powi(32) - 1.0).abs() < 1e-4, "{last}");
+    }
+
+    #[test]
+    fn even_numbers_stay_in_their_bounds_and_fill_them() {
+        for (from, to) in [(-0.5, 2.0), (0.1, 0.3), (-1e-3, 1e-3)] {
+            let values = Stream::new(3, Law::Between(from, to)).numbers(100_000);
+            let (low, high) = values.iter().fold((to, from), |(low, high), &x| (x.min(low), x.max(high)));
+            assert!(low >= from && high <= to && high - low > 0.999 * (to - from), "{low} {high}");
+        }
+        let values = Stream::new(3, Law::Below(10)).numbers(100_000);
+        for digit in 0..10 {
+            let found = values.iter().filter(|&&value| value == digit as f32).count();
+            assert!((9_500..10_500).contains(&found), "{digit}: {found}");
+        }
+    }
+
+    /// What others would have to make, too: no release may change it unseen.
+    #[test]
+    fn these_are_the_numbers() {
+        let of = |law| Stream::new(42, law).numbers(3).into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        assert_eq!(of(Law::Normal), [1053726622, 3185813426, 1024208621]);
+        assert_eq!(of(Law::Between(0.0, 1.0)), [1051706356, 1064610769, 1056506574]);
+    }
+}

@@ -166,3 +166,12 @@ fn what_cannot_be_run_is_refused_before_anything_runs() {
     let plan = scene.run("accuracy --device cpu --dry-run --format jsonl");
     assert_eq!(plan.ended_with(0).objects().len(), 108);
 }
+
+/// Of a block two sequences are compared, and of a large output some rows.
+#[test]
+fn outputs_that_are_sampled_have_an_accuracy() {
+    let scene = Scene::new();
+    let block = "accuracy --device cpu --format jsonl --out block --filter transformer_block/baseline/eager";
+    let records = scene.run(block).ended_with(0).records();
+    assert!(!records.is_empty() && records.iter().all(|record| record.accuracy.is_some()), "{records:?}");
+}

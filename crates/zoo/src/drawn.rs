@@ -34,9 +34,7 @@ impl Drawn {
         let mut values = vec![0.0; rows * cols];
         self.louder.iter().for_each(|louder| louder.share_columns(rows));
         values.par_chunks_mut(cols.max(1)).enumerate().for_each(|(row, values)| {
-            // Threads share long rows.
-            let pieces = values.par_chunks_mut(PIECE).enumerate();
-            pieces.for_each(|(piece, values)| self.fill(row, piece * PIECE, values));
+            self.fill_row(row, values);
         });
         values
     }
@@ -46,9 +44,14 @@ impl Drawn {
         let Self { rows, cols, .. } = *self;
         self.louder.iter().for_each(|louder| louder.share_columns(rows));
         let mut values = vec![0.0; cols].into_boxed_slice();
+        self.fill_row(row, &mut values);
+        values
+    }
+
+    /// Threads share long rows.
+    fn fill_row(&self, row: usize, values: &mut [f32]) {
         let pieces = values.par_chunks_mut(PIECE).enumerate();
         pieces.for_each(|(piece, values)| self.fill(row, piece * PIECE, values));
-        values
     }
 
     /// One of them.

@@ -121,7 +121,8 @@ struct OfRow<'a> {
 }
 
 impl OfRow<'_> {
-    /// The gains of positive and negative numbers from a column on, which may be followed by the first of a shortest run.
+    /// The gains of positive and negative numbers in the shortest run that a column is in: the first that is asked for, or one
+    /// that begins there.
     fn at(&mut self, col: usize) -> [f32; 2] {
         let Self { louder, row, shared, drawn, skew } = self;
         let Gains { runs, square, skewed, .. } = louder.gains;

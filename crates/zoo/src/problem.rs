@@ -4,12 +4,11 @@ use crate::gains::{self, GATE};
 use crate::gate::{self, Bias, Judged, Mismatch, Tolerance};
 use crate::matrix::moved_on;
 use crate::stream::{Law, Stream};
-use crate::{Along, ExactLinear, Layout, Matrix, Model, Output, Reference, Tensors, ZooError};
+use crate::{Along, ExactLinear, Layout, Matrix, Model, Operand, Output, Reference, Tensors, ZooError};
 #[cfg(feature = "cuda")]
 use calorimeter_kernels::native::Circle;
-use calorimeter_recipes::{Dtype, FloatType, Shortcut, Treatment, Weight};
+use calorimeter_recipes::{Dtype, Element, Shortcut, Treatment, Weight};
 use calorimeter_shapes::Shape;
-use rayon::prelude::*;
 
 /// What is computed, whatever computes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,9 +61,7 @@ impl Problem {
     /// Its input and weights, the same for the same seed.
     pub fn tensors(&self) -> Tensors {
         let Layout { input: (rows, cols), linears, .. } = self.layout();
-        let mut values = Stream::new(self.seed, Law::Normal).numbers((rows * cols) as usize);
-        values.par_iter_mut().for_each(|value| *value = self.dtype.round(*value));
-        let input = Matrix { rows: rows as usize, cols: cols as usize, values: values.into() };
+        let input = Operand::normal(rows, cols, Element::Float(self.dtype)).matrix(self.seed);
         let weights = linears
             .iter()
             .enumerate()

@@ -167,7 +167,7 @@ fn what_cannot_be_run_is_refused_before_anything_runs() {
     assert_eq!(plan.ended_with(0).objects().len(), 108);
 }
 
-/// Of a block two sequences are compared, and of a large output some rows.
+/// Of a block two sequences are compared.
 #[test]
 fn outputs_that_are_sampled_have_an_accuracy() {
     let scene = Scene::new();

@@ -40,10 +40,9 @@ impl Exact for Conv2d {
         })
     }
 
-    // Product and bias; or product, deviation (two), difference, quotient, gain and bias. Means, biases and a ReLU may leave half
-    // of what was rounded: that counts four times.
+    // Product and bias; or product, deviation (two), difference, quotient, gain and bias.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
-        let roundings = if self.normalises() { 4 * 7 } else { 2 };
+        let roundings = if self.normalises() { 7 } else { 2 };
         Tolerance::new(spec.dtype(), roundings, numbers(spec).taps)
     }
 }

@@ -7,7 +7,7 @@ use calorimeter_recipes::{Dtype, FloatType, Weight};
 use rayon::prelude::*;
 
 /// A weight: with all block sizes that recipes have.
-const WEIGHT: Gains =
+pub const WEIGHT: Gains =
     Gains { rows: 3, columns: 0, runs: &[16, 32, 64, 128, 256], square: false, skewed: true, tail: 4.0 };
 
 /// An input: with fewer and smaller gains, because a row's loudest number leaves the fewer codes to the others, the louder

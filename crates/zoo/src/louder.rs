@@ -1,6 +1,8 @@
 //! Numbers made louder or quieter by gains that follow from a seed and a place alone.
 
 use crate::stream::mix;
+#[cfg(feature = "cuda")]
+use calorimeter_kernels::native::PlaceGains;
 use rayon::prelude::*;
 use std::f64::consts::LN_2;
 use std::sync::{LazyLock, OnceLock};
@@ -65,6 +67,13 @@ impl Louder {
             pieces.for_each(|(piece, values)| self.apply(row, piece * PIECE, values));
         });
         louder
+    }
+
+    /// The gains as a device is told them.
+    #[cfg(feature = "cuda")]
+    pub fn gains(&self) -> PlaceGains<'static> {
+        let Self { gains: Gains { rows, columns, runs, square, skewed, tail }, seed, evened, .. } = *self;
+        PlaceGains { seed, rows, columns, runs, square, skewed, tail: (tail, TAIL), evened }
     }
 
     /// Draws the gains of columns once for so many rows.
@@ -147,7 +156,7 @@ impl OfRow<'_> {
 const STEPS: usize = 256;
 
 /// The powers of two of an octave's steps.
-static POWERS: LazyLock<[f32; STEPS]> =
+pub static POWERS: LazyLock<[f32; STEPS]> =
     LazyLock::new(|| std::array::from_fn(|step| libm::exp2(step as f64 / STEPS as f64) as f32));
 
 /// Two to the power of so many steps.

@@ -38,6 +38,12 @@ impl Matrix {
         Self { rows, cols, values: Values::new(Some(drawn), OnceLock::new()) }
     }
 
+    /// How its numbers follow from their places, if they do.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn as_drawn(&self) -> Option<&Drawn> {
+        self.values.0.drawn.as_ref()
+    }
+
     /// The same with its rows moved on by so many; the last come first.
     pub(crate) fn moved_on(&self, rows: usize) -> Self {
         let values = moved_on(&self.values, self.values.len(), rows * self.cols);

@@ -45,7 +45,7 @@ impl Stream {
         let each = values.iter_mut().zip(first..).map(|(value, index)| (value, self.bits(index)));
         match self.law {
             Law::Normal => {
-                let quantiles = &**QUANTILES;
+                let quantiles = &*QUANTILES;
                 each.for_each(|(value, bits)| *value = normal(bits, quantiles));
             }
             Law::Between(from, to) => {
@@ -58,6 +58,12 @@ impl Stream {
                 each.for_each(|(value, bits)| *value = (((bits >> 32) * u64::from(end)) >> 32) as f32);
             }
         }
+    }
+
+    /// How numbers are spread, and what sets one stream apart from another.
+    #[cfg(feature = "cuda")]
+    pub fn parts(&self) -> (Law, u64) {
+        (self.law, self.key)
     }
 
     fn bits(&self, index: u64) -> u64 {
@@ -82,9 +88,8 @@ const SEGMENTS: u32 = 32;
 
 /// Where the segments of normal numbers begin, from the middle outwards and in an octave inwards, and how far they reach, in
 /// parts of 2^24.
-static QUANTILES: LazyLock<Box<[[f32; 2]]>> = LazyLock::new(|| {
-    let size = (OCTAVES * SEGMENTS) as usize;
-    let mut quantiles = vec![[0.0; 2]; size].into_boxed_slice();
+pub static QUANTILES: LazyLock<[[f32; 2]; (OCTAVES * SEGMENTS) as usize]> = LazyLock::new(|| {
+    let mut quantiles = [[0.0; 2]; (OCTAVES * SEGMENTS) as usize];
     let mut inner = 0.0;
     for octave in 0..OCTAVES {
         for segment in (0..SEGMENTS).rev() {

@@ -63,6 +63,7 @@ pub(super) enum Source {
     Circle,
     ImageProduct,
     TransposeMatrices,
+    Places,
 }
 
 impl Source {
@@ -115,6 +116,7 @@ impl Source {
             Self::Circle => "circle.cu",
             Self::ImageProduct => "image_product.cu",
             Self::TransposeMatrices => "transpose_matrices.cu",
+            Self::Places => "places.cu",
         }
     }
 
@@ -167,6 +169,7 @@ impl Source {
             Self::Circle => include_str!("cuda/circle.cu"),
             Self::ImageProduct => include_str!("cuda/image_product.cu"),
             Self::TransposeMatrices => include_str!("cuda/transpose_matrices.cu"),
+            Self::Places => include_str!("cuda/places.cu"),
         }
     }
 }

@@ -3,10 +3,11 @@
 pub(crate) mod layer;
 pub(crate) mod layer_form;
 pub mod linear;
+mod upload;
 pub(crate) mod weight;
 pub(crate) mod workload;
 
-use crate::numbers::{bytes, numbers};
+use crate::numbers::numbers;
 use crate::{Matrix, Moves, Operand, Operation, Output, Slot, Spec, Workload, ZooError};
 use calorimeter_kernels::native::{Buffer, Circle, Machine, NativeError};
 use std::sync::Arc;
@@ -76,7 +77,7 @@ impl NativePass {
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
         let (operands, slots) = (operation.inputs(spec), operation.outputs(spec));
-        let upload = |(matrix, operand): (&Matrix, &Operand)| machine.upload(&bytes(&matrix.values, operand.element));
+        let upload = |(matrix, operand): (&Matrix, &Operand)| upload::upload(&machine, matrix, operand.element);
         let moves = operation.moves(spec);
         let with = |inputs: Vec<Buffer>| -> Result<Set, NativeError> {
             let between = self.between.iter().map(|&bytes| machine.allocate(bytes)).collect::<Result<_, _>>()?;

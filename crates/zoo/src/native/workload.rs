@@ -2,8 +2,9 @@
 
 use super::kept_copy;
 use super::layer::Layer;
+use super::upload::upload;
 use super::weight::{DeviceWeight, HostWeight};
-use crate::numbers::{bytes, numbers};
+use crate::numbers::numbers;
 use crate::{Output, Problem, Tensors, Workload, ZooError};
 use calorimeter_kernels::native::{Buffer, Machine, NativeError};
 use calorimeter_recipes::{Element, Shortcut, Treatment};
@@ -64,7 +65,7 @@ pub fn open<P: ModelPass + 'static>(
     let weights = weights.into_iter().zip(pass.layers()).map(|(weight, layer)| weight.filled_up(layer.product()));
     let weights: Vec<HostWeight> = weights.collect();
     let mut uploaded: Vec<_> = weights.iter().map(|weight| weight.upload(&machine)).collect::<Result<_, _>>()?;
-    let (first, count) = (machine.upload(&bytes(&tensors.input.values, element))?, sets.max(1));
+    let (first, count) = (upload(&machine, &tensors.input, element)?, sets.max(1));
     let mut set = |set: u32| -> Result<Set, NativeError> {
         let input = machine.moved_on(&first, problem.circle(set, tensors.input.rows, first.len()))?;
         let of_set: Vec<DeviceWeight> = match set + 1 == count {

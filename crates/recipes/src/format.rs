@@ -242,6 +242,12 @@ impl Format {
         self.grouping == Grouping::Tensor || self.method == Method::Nvfp4
     }
 
+    /// Whether the largest magnitude lies on the border between two codes, where its number is negative: a rounding before
+    /// that decides which of them it gets.
+    pub fn splits_its_largest(&self) -> bool {
+        matches!(self.method, Method::Symmetric { least, most, .. } if least == -most - 1)
+    }
+
     /// The distance of neighbouring codes relative to the root mean square of normal numbers, roughly.
     pub fn typical_step(&self) -> f64 {
         match self.element {

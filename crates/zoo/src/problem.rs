@@ -7,6 +7,7 @@ use crate::stream::{Law, Stream};
 use crate::{Along, ExactLinear, Layout, Matrix, Model, Operand, Output, Reference, Tensors, ZooError};
 #[cfg(feature = "cuda")]
 use calorimeter_kernels::native::Circle;
+use calorimeter_recipes::format::Format;
 use calorimeter_recipes::{Dtype, Element, Shortcut, Treatment, Weight};
 use calorimeter_shapes::Shape;
 
@@ -168,6 +169,10 @@ impl Problem {
     fn bias(&self, treatment: &Treatment) -> Bias {
         let depths: Vec<u64> = self.layout().linears.iter().map(|&(_, k)| k).collect();
         let bias = Bias::new(self.dtype, &depths);
+        let bias = match self.requantised(treatment) {
+            Some(format) => bias.with_requantised(format),
+            None => bias,
+        };
         match treatment.shortcut {
             Some(Shortcut::Tf32) => bias.with_tf32(depths.len() as u32),
             Some(Shortcut::FastSums) => bias.with_fast_sums(&depths),
@@ -192,15 +197,20 @@ impl Problem {
             tolerance = tolerance.with_fast_sums(layers, depth);
             error += gate::fast_sums(layers, depth);
         }
-        // What is quantised after it was computed may fall to the other side of a rounding boundary.
-        match treatment.input {
-            Some(format) if before > 0 => {
+        match self.requantised(treatment) {
+            Some(format) => {
                 let width = linears.iter().map(|&(_, k)| k).min().unwrap_or(1);
                 // The input of a single layer is computed whole, those of more for the sampled rows alone.
                 let whole = linears.len() == 1 || self.model.sample(self.shape).rows.len() as u64 == rows;
                 tolerance.with_requantised(error, layers, width, format, whole)
             }
-            _ => tolerance,
+            None => tolerance,
         }
+    }
+
+    /// How inputs of layers are quantised, if they were computed: what was rounded before may fall to the other side of a
+    /// boundary.
+    fn requantised(&self, treatment: &Treatment) -> Option<Format> {
+        treatment.input.filter(|_| self.model.roundings() > 0)
     }
 }

@@ -27,6 +27,9 @@ const ACCUMULATOR: f64 = 1.0 / (1u64 << 24) as f64;
 /// How far TF32, the f32 operand type of tensor cores, is from f32: what does not fit is cut off, not rounded.
 const TF32: f64 = 1.0 / (1u64 << 10) as f64;
 
+/// How much louder than what a typical step is told for a row's largest number is, in the norm of all and for a single value.
+const LOUDEST: [f64; 2] = [2.0, 4.0];
+
 impl Tolerance {
     /// For outputs rounded `roundings` times in a row to a dtype, after sums of `depth` products.
     pub fn new(dtype: Dtype, roundings: u32, depth: u64) -> Self {
@@ -62,8 +65,14 @@ impl Tolerance {
         let step = format.typical_step();
         let known = whole || !format.looks_at_the_whole_tensor();
         let crossed = if known { (before * step).sqrt() } else { step };
-        let error = (crossed + step / (width as f64).sqrt()) * f64::from(layers).sqrt();
-        Self { rel_l2: self.rel_l2 + error, element: self.element + 6.0 * error, ..self }
+        let error = |single: f64| (crossed + single / (width as f64).sqrt()) * f64::from(layers).sqrt();
+        // A largest number that lies on a border is louder than others, and so may be what it is multiplied by.
+        let [on_the_whole, most] = if format.splits_its_largest() { LOUDEST } else { [1.0; 2] };
+        Self {
+            rel_l2: self.rel_l2 + error(on_the_whole * step),
+            element: self.element + 6.0 * error(most * step),
+            ..self
+        }
     }
 
     /// The same for gradients behind a function whose slope jumps: of numbers with errors of this size half of such a share lies
@@ -133,6 +142,13 @@ impl Bias {
     /// The same where such sums are made in the registers of tensor cores.
     pub fn with_fast_sums(self, depths: &[u64]) -> Self {
         Self { floor: self.floor + depths.iter().map(|&depth| cut_off(depth)).sum::<f64>(), ..self }
+    }
+
+    /// The same where inputs are quantised after they were computed: a row that hangs on its largest number alone may be off
+    /// by half of one of its codes.
+    pub fn with_requantised(self, format: Format) -> Self {
+        let half = if format.splits_its_largest() { 1.0 / f64::from(1u32 << format.bits()) } else { 0.0 };
+        Self { floor: self.floor + half, ..self }
     }
 
     /// The same where operands are cut to TF32: both lose half a step, and so on in `layers` layers in a row.

@@ -6,7 +6,7 @@ use crate::{
     Workload, ZooError,
 };
 use burn::tensor::Tensor;
-use calorimeter_recipes::{Dtype, Element, FloatType, Linear, Prepared, Treatment};
+use calorimeter_recipes::{Element, FloatType, Linear, Prepared, Treatment};
 use calorimeter_shapes::Shape;
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,6 @@ struct BurnWorkload<B: BurnBackend> {
     device: B::Device,
     weight_bytes: u64,
     quantising: Option<Duration>,
-    tf32: bool,
 }
 
 /// Puts a problem's tensors on a device.
@@ -72,11 +71,9 @@ pub fn build<B: BurnBackend>(
     }
     let Layout { output: (rows, cols), .. } = problem.layout();
     let slots = vec![Slot::new(rows, cols, element)];
-    let tf32 = B::TF32 && problem.dtype == Dtype::F32;
     let (problem, rows, cols) = (*problem, rows as usize, cols as usize);
     let lines = Box::new(move |_, set| (rows * cols, problem.way(set, rows).1 * cols));
-    let workload = BurnWorkload { weight_bytes, quantising, tf32, ..BurnWorkload::new(passes, slots, lines, device) };
-    Ok(Box::new(workload))
+    Ok(Box::new(BurnWorkload { weight_bytes, quantising, ..BurnWorkload::new(passes, slots, lines, device) }))
 }
 
 /// Puts an operator's inputs on a device; `make` turns them into a pass.
@@ -109,10 +106,9 @@ pub fn build_operator<B: BurnBackend>(
         };
         passes.push(make(spec, first.iter().enumerate().map(input).collect::<Result<_, _>>()?)?);
     }
-    let tf32 = B::TF32 && operands.iter().any(|operand| operand.element == Element::Float(Dtype::F32));
     let sizes: Vec<[usize; 2]> = slots.iter().map(|slot| [slot.rows as usize, slot.cols as usize]).collect();
     let lines = Box::new(move |output: usize, set| moves.of_output(output, sizes[output], set));
-    Ok(Box::new(BurnWorkload { tf32, ..BurnWorkload::new(passes, slots, lines, device) }))
+    Ok(Box::new(BurnWorkload::new(passes, slots, lines, device)))
 }
 
 /// An input of a buffer set: the first's for that, and moved on by the device for others, or by the host that uploads it.
@@ -134,7 +130,7 @@ fn of_set<B: BurnBackend>(
 impl<B: BurnBackend> BurnWorkload<B> {
     fn new(passes: Vec<Pass<B>>, slots: Vec<Slot>, lines: Box<Lines>, device: B::Device) -> Self {
         let (outputs, first) = (passes.iter().map(|_| Vec::new()).collect(), Vec::new());
-        Self { passes, next: 0, outputs, slots, lines, first, device, weight_bytes: 0, quantising: None, tf32: false }
+        Self { passes, next: 0, outputs, slots, lines, first, device, weight_bytes: 0, quantising: None }
     }
 
     /// One pass on the next set, into memory without a number; answers which set that was.
@@ -234,6 +230,6 @@ impl<B: BurnBackend> Workload for BurnWorkload<B> {
     }
 
     fn may_use_tf32(&self) -> bool {
-        self.tf32
+        B::TF32
     }
 }

@@ -3,6 +3,7 @@
 use crate::gains::GATE;
 use crate::gate::{self, Judged, Mismatch};
 use crate::{Matrix, Operand, Operator, Output, Reference, Sample, Slot, Spec, ZooError};
+use calorimeter_recipes::{Dtype, Element};
 
 /// What is computed, whatever computes it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -93,12 +94,14 @@ impl OperatorProblem {
             return Err(Mismatch::Size { got: outputs.len(), expected: references.len() });
         }
         let products = self.operator.products();
+        let is_f32 = |operand: &Operand| operand.element == Element::Float(Dtype::F32);
+        let may_use_tf32 = may_use_tf32 && products > 0 && self.operator.inputs(&self.spec).iter().any(is_f32);
         let mut worst = Judged { rel_l2: 0.0, tf32: false };
         for (index, (output, reference)) in outputs.iter().zip(references).enumerate() {
             let tolerance = self.operator.tolerance(&self.spec, index);
             let judge = if products > 0 { gate::judge_sums } else { gate::judge };
             let judged = match judge(output, reference, &tolerance) {
-                Err(_) if may_use_tf32 && products > 0 => judge(output, reference, &tolerance.with_tf32(products))
+                Err(_) if may_use_tf32 => judge(output, reference, &tolerance.with_tf32(products))
                     .map(|rel_l2| Judged { rel_l2, tf32: true })?,
                 judged => Judged { rel_l2: judged?, tf32: false },
             };
@@ -122,7 +125,6 @@ mod tests {
     use super::*;
     use crate::gate::Tolerance;
     use crate::{Cost, Exact, Operation, Signature};
-    use calorimeter_recipes::{Dtype, Element};
     use calorimeter_shapes::Axes;
 
     /// Each row added to those before it: no row can take the place of another, and nothing says so.

@@ -145,7 +145,7 @@ impl Problem {
         // Where TF32 is asked for, nobody looks whether it might have been f32.
         let is_tf32 = treatment.shortcut == Some(Shortcut::Tf32);
         match gate::judge_evenly(output, reference, &self.tolerance(treatment, is_tf32), &bias) {
-            Err(_) if may_use_tf32 && !is_tf32 => {
+            Err(_) if may_use_tf32 && self.dtype == Dtype::F32 && !is_tf32 => {
                 let bias = bias.with_tf32(self.layout().linears.len() as u32);
                 gate::judge_evenly(output, reference, &self.tolerance(treatment, true), &bias)
                     .map(|rel_l2| Judged { rel_l2, tf32: true })

@@ -53,7 +53,7 @@ pub trait Workload: Send {
         None
     }
 
-    /// Whether f32 operands may be rounded to TF32 on their way into tensor cores.
+    /// Whether f32 factors, given or made of codes, may be rounded to TF32 on their way into tensor cores.
     fn may_use_tf32(&self) -> bool {
         false
     }

@@ -69,7 +69,11 @@ impl HostWeight {
     pub fn bytes(&self) -> u64 {
         let bytes = match self {
             Self::Plain(bytes) => bytes.len(),
-            Self::Packed(stored) => stored.as_parts().into_parts().into_iter().map(Vec::len).sum(),
+            // A scale that nobody reads is not brought to the device.
+            Self::Packed(stored) => {
+                let all: usize = stored.as_parts().into_parts().into_iter().map(Vec::len).sum();
+                all - if stored.format.method == Method::Plain { stored.scales.len() } else { 0 }
+            }
             Self::Blocks { values, places } => values.len() + places.len(),
         };
         bytes as u64

@@ -6,6 +6,7 @@ use crate::quantised::Quantised;
 use crate::scalar::qqq::byte;
 use crate::{Element, Weight, packing};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// The words of a quantised tensor; `W` is where they are.
@@ -114,8 +115,8 @@ impl Quantised {
 
     /// All numbers that the codes and the scales of both levels stand for, row by row.
     pub fn dequantise(&self) -> Vec<f32> {
-        let stored = self.stored();
-        let mut values = stored.as_parts().map(Vec::as_slice).read(0..self.rows, Reading::Numbers);
+        let words = self.words();
+        let mut values = words.as_parts().map(|words| &**words).read(0..self.rows, Reading::Numbers);
         if let Some(&first) = self.outer.first() {
             let outer = |row: usize| self.outer.get(row).copied().unwrap_or(first);
             let rows = values.par_chunks_mut(self.cols).enumerate();
@@ -126,15 +127,20 @@ impl Quantised {
 
     /// The words to be kept, scales and zeros in the types that the format stores them in.
     pub fn stored(&self) -> Stored<Vec<u32>> {
+        self.words().map(Cow::into_owned)
+    }
+
+    fn words(&self) -> Stored<Cow<'_, [u32]>> {
         let Self { format, rows, cols, codes, .. } = self;
+        let outer = || self.outer.iter().map(|scale| scale.to_bits()).collect();
         Stored {
             format: *format,
             rows: *rows,
             cols: *cols,
-            codes: codes.clone(),
-            scales: packed(&self.scales, format.scale),
-            zeros: format.zero.element().map(|element| packed(&self.zeros, element)),
-            outer: (!self.outer.is_empty()).then(|| self.outer.iter().map(|scale| scale.to_bits()).collect()),
+            codes: Cow::Borrowed(codes),
+            scales: Cow::Owned(packed(&self.scales, format.scale)),
+            zeros: format.zero.element().map(|element| Cow::Owned(packed(&self.zeros, element))),
+            outer: (!self.outer.is_empty()).then(outer).map(Cow::Owned),
             kept: None,
         }
     }
@@ -200,22 +206,30 @@ impl Stored<&[u32]> {
         let [count, width] = self.shape(&rows, reading);
         let mut numbers = vec![0.0; count * width];
         let first = if count == rows.len() { rows.start } else { 0 };
-        numbers.par_chunks_mut(width.max(1)).enumerate().for_each(|(row, numbers)| {
-            self.read_row(first + row, reading, numbers);
-        });
+        let element = self.format.element;
+        // Looking up what small codes stand for takes less than finding it out.
+        let small: Vec<f32> = match element.bits() {
+            bits @ ..=8 => (0..1 << bits).map(|code| element.decode(code)).collect(),
+            _ => Vec::new(),
+        };
+        let numbers_of = |(row, numbers): (usize, &mut [f32])| match &small[..] {
+            [] => self.read_row(first + row, reading, numbers, |code| element.decode(code)),
+            small => self.read_row(first + row, reading, numbers, |code| small[code as usize]),
+        };
+        numbers.par_chunks_mut(width.max(1)).enumerate().for_each(numbers_of);
         numbers
     }
 
-    fn read_row(&self, row: usize, reading: Reading, numbers: &mut [f32]) {
+    fn read_row(&self, row: usize, reading: Reading, numbers: &mut [f32], decode: impl Fn(u32) -> f32) {
         let format = &self.format;
         let words = format.words_per_row(self.cols);
         let codes = || &self.codes[row * words..][..words];
         let kept_words = format.kept_words_per_row(self.cols);
         let kept = self.kept.map(|kept| &kept[row * kept_words..][..kept_words]);
-        let decode = |codes: &[u32], col: usize| match kept {
-            None => format.element.decode(packing::unpack(codes, col, format.bits())),
+        let number_at = |codes: &[u32], col: usize| match kept {
+            None => decode(packing::unpack(codes, col, format.bits())),
             Some(kept) => match place_of_kept(packing::unpack(kept, col / 4, 4), col) {
-                Some(place) => format.element.decode(packing::unpack(codes, place, format.bits())),
+                Some(place) => decode(packing::unpack(codes, place, format.bits())),
                 None => 0.0,
             },
         };
@@ -226,7 +240,7 @@ impl Stored<&[u32]> {
                     let scale_at = self.scale_index(row, at);
                     let (scale, zero) = (self.scale(scale_at), self.zero(scale_at));
                     for (i, number) in numbers.iter_mut().enumerate() {
-                        let code = decode(codes, at * group + i);
+                        let code = number_at(codes, at * group + i);
                         *number = match format.zero {
                             Zero::None if format.rounds_to_integers() => byte(code * scale) as f32,
                             Zero::None => code * scale,
@@ -238,7 +252,7 @@ impl Stored<&[u32]> {
             }
             Reading::Codes | Reading::Numbers => {
                 let codes = codes();
-                numbers.iter_mut().enumerate().for_each(|(col, number)| *number = decode(codes, col));
+                numbers.iter_mut().enumerate().for_each(|(col, number)| *number = number_at(codes, col));
             }
             Reading::Scales => {
                 numbers.iter_mut().enumerate().for_each(|(at, n)| *n = self.scale(self.scale_index(row, at)));

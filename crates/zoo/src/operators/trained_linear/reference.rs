@@ -20,30 +20,24 @@ impl Exact for TrainedLinear {
     }
 
     fn reference(&self, spec: &Spec, inputs: &[Matrix], output: usize, sample: &Sample) -> Vec<f64> {
-        let result = self.results()[output];
-        if let Some(product) = product(result) {
-            return self.product(product, spec, inputs, sample);
-        }
-        let given = |wanted: Given| self.given().iter().position(|given| *given == wanted).map(|at| &inputs[at]);
-        // What a step has multiplied itself is rounded to the type of the weight before it is used.
-        let gradient: Vec<f64> = match given(Given::GradWeight) {
-            Some(gradient) => sample.by_elements(|row, col| f64::from(gradient.row(row)[col])),
-            None => self.product(Product::GradWeight, spec, inputs, sample),
-        };
-        let weight = given(Given::Weight).expect("an optimiser is given weights");
-        let moments = given(Given::Moment(0)).zip(given(Given::Moment(1)));
-        let at = |matrix: &Matrix, (row, col): (usize, usize)| f64::from(matrix.row(row)[col]);
-        let updated = |(index, gradient): (usize, &f64)| {
-            let place = sample.position(index);
-            let weight = at(weight, place);
-            let Some((mean, square)) = moments else { return optimisers::exact_sgd(weight, *gradient) };
-            let (weight, moments) = optimisers::exact_adamw(weight, *gradient, [at(mean, place), at(square, place)]);
-            match result {
-                Made::Moment(of) => moments[of],
-                _ => weight,
+        self.references(spec, inputs, &[(output, sample.clone())]).remove(0)
+    }
+
+    /// Outputs that follow from the same product share its operands, and its sums where they are sampled alike.
+    fn references(&self, spec: &Spec, inputs: &[Matrix], samples: &[(usize, Sample)]) -> Vec<Vec<f64>> {
+        let mut last: Option<(Product, Operands)> = None;
+        let mut summed: Option<(Product, Sample, Vec<f64>)> = None;
+        let mut sums = |product: Product, sample: &Sample| {
+            if let Some((_, _, sums)) = summed.as_ref().filter(|(of, at, _)| *of == product && at == sample) {
+                return sums.clone();
             }
+            // Those of another product need no memory any more.
+            last.take_if(|(known, _)| *known != product);
+            let operands = || (product, Operands::of(product, *self, inputs, spec.training));
+            let sums = last.get_or_insert_with(operands).1.products(sample);
+            summed.insert((product, sample.clone(), sums)).2.clone()
         };
-        gradient.iter().enumerate().map(updated).collect()
+        samples.iter().map(|(output, sample)| self.result(*output, inputs, sample, &mut sums)).collect()
     }
 
     fn projection(&self, spec: &Spec, inputs: &[Matrix], output: usize) -> Option<Projection> {
@@ -83,11 +77,47 @@ fn product(result: Made) -> Option<Product> {
 }
 
 impl TrainedLinear {
-    fn product(self, product: Product, spec: &Spec, inputs: &[Matrix], sample: &Sample) -> Vec<f64> {
-        let Operands { left, right } = Operands::of(product, self, inputs, spec.training);
+    /// One of its results, from the sums of its products.
+    fn result(
+        self,
+        output: usize,
+        inputs: &[Matrix],
+        sample: &Sample,
+        sums: &mut impl FnMut(Product, &Sample) -> Vec<f64>,
+    ) -> Vec<f64> {
+        let result = self.results()[output];
+        if let Some(product) = product(result) {
+            return sums(product, sample);
+        }
+        let given = |wanted: Given| self.given().iter().position(|given| *given == wanted).map(|at| &inputs[at]);
+        // What a step has multiplied itself is rounded to the type of the weight before it is used.
+        let gradient: Vec<f64> = match given(Given::GradWeight) {
+            Some(gradient) => sample.by_elements(|row, col| f64::from(gradient.row(row)[col])),
+            None => sums(Product::GradWeight, sample),
+        };
+        let weight = given(Given::Weight).expect("an optimiser is given weights");
+        let moments = given(Given::Moment(0)).zip(given(Given::Moment(1)));
+        let at = |matrix: &Matrix, (row, col): (usize, usize)| f64::from(matrix.row(row)[col]);
+        let updated = |(index, gradient): (usize, &f64)| {
+            let place = sample.position(index);
+            let weight = at(weight, place);
+            let Some((mean, square)) = moments else { return optimisers::exact_sgd(weight, *gradient) };
+            let (weight, moments) = optimisers::exact_adamw(weight, *gradient, [at(mean, place), at(square, place)]);
+            match result {
+                Made::Moment(of) => moments[of],
+                _ => weight,
+            }
+        };
+        gradient.iter().enumerate().map(updated).collect()
+    }
+}
+
+impl Operands {
+    /// Sampled sums of the product, in double precision.
+    fn products(&self, sample: &Sample) -> Vec<f64> {
         sample.by_rows(|row| {
-            let row = left.exact_row(row);
-            sample.cols.iter().map(|&col| dot(&row, right.row(col))).collect()
+            let row = self.left.exact_row(row);
+            sample.cols.iter().map(|&col| dot(&row, self.right.row(col))).collect()
         })
     }
 }

@@ -155,10 +155,12 @@ impl<'a> Fleet<'a, '_> {
         }
     }
 
-    /// The shortest group of a device shows best what the host does to it, and takes least.
+    /// The shortest group of a device shows best what the host does to it, and takes least. Meanwhile the first is prepared.
     fn begin_probe(&mut self, device: Device, desk: &Desk<'_>, beside: bool) {
         let Some(shortest) = self.shortest(device) else { return };
-        let assignment = self.crew.assignment(shortest, desk, beside);
+        let first = self.lanes.get(&device).and_then(|lane| lane.queue.front().copied());
+        let next = self.crew.next(shortest, first, desk);
+        let assignment = Assignment { next, ..self.crew.assignment(shortest, desk, beside) };
         if let Some(order) = probe(assignment, self.crew.plan.entry(shortest).timeout) {
             self.give(device, order, AtWork { company: beside, need: 0 });
         }

@@ -25,7 +25,8 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
     if platforms::of(first.case.device).is_scripted() {
         Rule::lose(&assignment.mock, &first.case.id);
     }
-    let ahead = context.ahead.take().and_then(Ahead::end);
+    // While a probe runs, what the first group needs goes on being made.
+    let ahead = context.ahead.take_if(|_| !assignment.is_probe).and_then(Ahead::end);
     let mut operands = match Operands::of(&first.case, assignment.foreign, assignment.seed) {
         Ok(operands) => ahead.filter(|ahead| ahead.is_for(&operands)).unwrap_or(operands),
         Err(error) => {

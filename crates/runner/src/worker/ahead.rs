@@ -36,7 +36,8 @@ impl Ahead {
         Self::on(threads / ONE_IN, next)
     }
 
-    fn on(threads: usize, next: &Next) -> Option<Self> {
+    /// The same on so many threads.
+    pub fn on(threads: usize, next: &Next) -> Option<Self> {
         let mut operands = Operands::of(next.cases.first()?, None, next.seed).ok()?;
         // A thread that may not be nicer works all the same.
         let nice = |_| {

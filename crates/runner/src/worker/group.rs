@@ -108,3 +108,37 @@ impl Listener for Once<'_> {
         self.listener.interrupted()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::protocol::Next;
+    use crate::worker::remaining::tests::assignment;
+    use calorimeter_shapes::Shape;
+
+    struct Deaf;
+
+    impl Listener for Deaf {
+        fn hear(&mut self, _: Event) {}
+
+        fn interrupted(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn what_is_made_ahead_outlives_a_probe_but_not_the_group_that_it_is_for() {
+        let mut group = assignment(1);
+        let case = &mut group.cases[0].case;
+        (case.workload, case.device) = ("linear".into(), Device::Mock(0));
+        case.shape = Shape::new(4, 32, 16).unwrap().into();
+        let next = Next { cases: vec![case.clone()], seed: group.seed };
+        let probe = Assignment { is_probe: true, ..group.only(|_| true) };
+        let mut context = Context::new(None, None);
+        context.ahead = Ahead::on(1, &next);
+        for (assignment, is_left) in [(&probe, true), (&group, false)] {
+            work(assignment, &mut context, &mut Deaf).unwrap_or_else(|_| panic!("it was poisoned"));
+            assert_eq!(context.ahead.is_some(), is_left);
+        }
+    }
+}

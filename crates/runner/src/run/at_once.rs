@@ -155,12 +155,10 @@ impl<'a> Fleet<'a, '_> {
         }
     }
 
-    /// The shortest group of a device shows best what the host does to it, and takes least. Meanwhile the first is prepared.
+    /// The shortest group of a device shows best what the host does to it, and takes least.
     fn begin_probe(&mut self, device: Device, desk: &Desk<'_>, beside: bool) {
         let Some(shortest) = self.shortest(device) else { return };
-        let first = self.lanes.get(&device).and_then(|lane| lane.queue.front().copied());
-        let next = self.crew.next(shortest, first, desk);
-        let assignment = Assignment { next, ..self.crew.assignment(shortest, desk, beside) };
+        let assignment = self.crew.assignment(shortest, desk, beside);
         if let Some(order) = probe(assignment, self.crew.plan.entry(shortest).timeout) {
             self.give(device, order, AtWork { company: beside, need: 0 });
         }

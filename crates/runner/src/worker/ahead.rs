@@ -36,8 +36,7 @@ impl Ahead {
         Self::on(threads / ONE_IN, next)
     }
 
-    /// The same on so many threads.
-    pub fn on(threads: usize, next: &Next) -> Option<Self> {
+    fn on(threads: usize, next: &Next) -> Option<Self> {
         let mut operands = Operands::of(next.cases.first()?, None, next.seed).ok()?;
         // A thread that may not be nicer works all the same.
         let nice = |_| {

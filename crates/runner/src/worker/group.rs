@@ -25,8 +25,7 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
     if platforms::of(first.case.device).is_scripted() {
         Rule::lose(&assignment.mock, &first.case.id);
     }
-    // While a probe runs, what the first group needs goes on being made.
-    let ahead = context.ahead.take_if(|_| !assignment.is_probe).and_then(Ahead::end);
+    let ahead = context.ahead.take().and_then(Ahead::end);
     let mut operands = match Operands::of(&first.case, assignment.foreign, assignment.seed) {
         Ok(operands) => ahead.filter(|ahead| ahead.is_for(&operands)).unwrap_or(operands),
         Err(error) => {
@@ -106,39 +105,5 @@ impl Listener for Once<'_> {
 
     fn interrupted(&self) -> bool {
         self.listener.interrupted()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::worker::protocol::Next;
-    use crate::worker::remaining::tests::assignment;
-    use calorimeter_shapes::Shape;
-
-    struct Deaf;
-
-    impl Listener for Deaf {
-        fn hear(&mut self, _: Event) {}
-
-        fn interrupted(&self) -> bool {
-            false
-        }
-    }
-
-    #[test]
-    fn what_is_made_ahead_outlives_a_probe_but_not_the_group_that_it_is_for() {
-        let mut group = assignment(1);
-        let case = &mut group.cases[0].case;
-        (case.workload, case.device) = ("linear".into(), Device::Mock(0));
-        case.shape = Shape::new(4, 32, 16).unwrap().into();
-        let next = Next { cases: vec![case.clone()], seed: group.seed };
-        let probe = Assignment { is_probe: true, ..group.only(|_| true) };
-        let mut context = Context::new(None, None);
-        context.ahead = Ahead::on(1, &next);
-        for (assignment, is_left) in [(&probe, true), (&group, false)] {
-            work(assignment, &mut context, &mut Deaf).unwrap_or_else(|_| panic!("it was poisoned"));
-            assert_eq!(context.ahead.is_some(), is_left);
-        }
     }
 }

@@ -91,6 +91,7 @@ fn of_fleet(
         drop(voice);
         desk.hold_back();
         let mut fleet = Fleet { crew, said, stop: &stop, lanes, company: Company::default(), stages: BTreeMap::new() };
+        fleet.shortest_first();
         if !crew.untimed {
             fleet.probe(desk);
         }
@@ -135,11 +136,12 @@ struct Fleet<'a, 'c> {
 }
 
 impl<'a> Fleet<'a, '_> {
-    /// Each device by itself, and then all at the same time: what the host makes of times shows in the difference.
+    /// All devices at the same time, so that they open what they probe with together, and then each by itself: what the
+    /// host makes of times shows in the difference.
     fn probe(&mut self, desk: &mut Desk<'_>) {
         let devices: Vec<Device> = self.lanes.keys().copied().collect();
         let alone = devices.iter().map(|&device| vec![device]);
-        for who in alone.chain([devices.clone()]) {
+        for who in std::iter::once(devices.clone()).chain(alone) {
             let beside = who.len() > 1;
             for &device in &who {
                 self.begin_probe(device, desk, beside);
@@ -151,6 +153,19 @@ impl<'a> Fleet<'a, '_> {
             for device in who {
                 let margin = self.crew.floors[&device].margin(self.margin(device));
                 self.company.found(device, margin, found.remove(&device), beside);
+            }
+        }
+    }
+
+    /// Each device begins with its shortest group, whose preparation nothing hides: that of others is made meanwhile.
+    fn shortest_first(&mut self) {
+        let devices: Vec<Device> = self.lanes.keys().copied().collect();
+        for device in devices {
+            let shortest = self.shortest(device);
+            let Some(lane) = self.lanes.get_mut(&device) else { continue };
+            let at = shortest.and_then(|shortest| lane.queue.iter().position(|&group| std::ptr::eq(group, shortest)));
+            if let Some(group) = at.and_then(|at| lane.queue.remove(at)) {
+                lane.queue.push_front(group);
             }
         }
     }

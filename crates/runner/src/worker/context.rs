@@ -2,6 +2,7 @@
 
 use super::ahead::Ahead;
 use super::arm::sensors::Sensors;
+use super::arm::state::Probed;
 use super::panics;
 use crate::peaks::Peaks;
 use crate::platforms;
@@ -29,6 +30,8 @@ pub struct Context {
     pub kept_peaks: Option<PathBuf>,
     /// What the next group is likely to compute with.
     pub ahead: Option<Ahead>,
+    /// What company is probed with, as long as nothing else is measured.
+    pub probed: Option<Probed>,
     /// Memory that was free before anything was allocated: pools keep what they took, and may use it again.
     free_memory: Option<u64>,
 }
@@ -47,6 +50,7 @@ impl Context {
             looks: false,
             kept_peaks,
             ahead: None,
+            probed: None,
             free_memory: None,
         }
     }

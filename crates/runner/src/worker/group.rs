@@ -25,6 +25,9 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
     if platforms::of(first.case.device).is_scripted() {
         Rule::lose(&assignment.mock, &first.case.id);
     }
+    if !assignment.is_probe {
+        context.probed = None;
+    }
     let ahead = context.ahead.take().and_then(Ahead::end);
     let mut operands = match Operands::of(&first.case, assignment.foreign, assignment.seed) {
         Ok(operands) => ahead.filter(|ahead| ahead.is_for(&operands)).unwrap_or(operands),
@@ -72,7 +75,12 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
             // An interrupted measurement is thrown away: a resumed run must give what an uninterrupted one gives.
             return Ok(());
         }
-        arms.into_iter().try_for_each(|Arm { record, .. }| end(record, &mut scene))?;
+        for Arm { record, job, .. } in arms {
+            end(record, &mut scene)?;
+            if let Some(probed) = &mut scene.context.probed {
+                probed.keep(job);
+            }
+        }
     }
     Ok(())
 }

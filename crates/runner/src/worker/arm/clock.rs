@@ -9,7 +9,7 @@ use crate::worker::event::SeenKernels;
 use crate::worker::protocol::AssignedCase;
 use crate::worker::scene::Scene;
 use calorimeter_case::record::Rotation;
-use calorimeter_case::{Clock, Implementation, Record, sets_needed};
+use calorimeter_case::{Clock, Implementation, Record, Status, sets_needed};
 use calorimeter_recipes::Sparsity;
 use calorimeter_timing::{Enqueue, Failure, Granularity, Stopwatch};
 
@@ -17,7 +17,18 @@ use calorimeter_timing::{Enqueue, Failure, Granularity, Stopwatch};
 const FINE_NS: u64 = 1000;
 
 /// Chooses the stopwatch and asks it what it sees before anything is timed.
-pub fn clock(
+pub fn with_clock(
+    assigned: &AssignedCase,
+    open: OpenWorkload,
+    record: Record,
+    unjudged: Unjudged,
+    scene: &mut Scene<'_>,
+) -> Result<Arm, Box<Record>> {
+    clock(assigned, open, record, unjudged, scene)
+        .map_err(|error| Box::new(Record::without_time(assigned.case.clone(), Status::Failed, error.to_string())))
+}
+
+fn clock(
     assigned: &AssignedCase,
     open: OpenWorkload,
     mut record: Record,

@@ -7,11 +7,12 @@ mod measure;
 mod mock;
 mod open;
 mod prime;
+mod probe;
 mod ranges;
 mod reopen;
 mod roofline;
 pub mod sensors;
-mod state;
+pub mod state;
 mod tuning;
 
 pub use gate::judge_again;
@@ -24,9 +25,9 @@ use super::operands::Content;
 use super::protocol::AssignedCase;
 use super::scene::Scene;
 use crate::platforms;
-use calorimeter_case::{Record, Status};
+use calorimeter_case::Record;
 use calorimeter_zoo::backends::tuned_as;
-use state::{OpenWorkload, Unjudged, refused};
+use state::refused;
 use tuning::Decisions;
 
 /// Brings a case to where it can be timed. What cannot be, or is not to be, is answered with its record.
@@ -36,7 +37,7 @@ pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Bo
         return mock::prepare(assigned, scene);
     }
     if scene.assignment.is_probe {
-        return unjudged(assigned, scene);
+        return probe::prepare(assigned, scene);
     }
     let decisions = scene.context.tuning.clone().map(Decisions::before);
     let mut record = gate::try_out(assigned, scene)?;
@@ -57,25 +58,5 @@ pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Bo
     });
     record.execution.autotune = decided.unwrap_or_default();
     record.execution.autotune_level = scene.level(case.implementation);
-    with_clock(assigned, open, record, unjudged, scene)
-}
-
-/// Brings a case to where it can be timed, whatever it computes.
-fn unjudged(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Box<Record>> {
-    let mut open = open::open(assigned, Content::Timed, scene)?;
-    let mut record = Record::new(assigned.case.clone(), Status::Ok);
-    prime::prime(assigned, &mut open, &mut record, Content::Timed, scene)
-        .map_err(|error| refused(&assigned.case, error))?;
-    with_clock(assigned, open, record, Unjudged::default(), scene)
-}
-
-fn with_clock(
-    assigned: &AssignedCase,
-    open: OpenWorkload,
-    record: Record,
-    unjudged: Unjudged,
-    scene: &mut Scene<'_>,
-) -> Result<Arm, Box<Record>> {
-    clock::clock(assigned, open, record, unjudged, scene)
-        .map_err(|error| Box::new(Record::without_time(assigned.case.clone(), Status::Failed, error.to_string())))
+    clock::with_clock(assigned, open, record, unjudged, scene)
 }

@@ -85,6 +85,21 @@ pub struct OpenWorkload {
     pub treatment: Treatment,
 }
 
+/// A case that is probed, and its workload between one time and the next.
+pub struct Probed {
+    pub case: CaseId,
+    pub setup: Setup,
+    pub treatment: Treatment,
+    pub workload: Option<Box<dyn Workload>>,
+}
+
+impl Probed {
+    /// Leaves it open.
+    pub fn keep(&mut self, Job(workload): Job) {
+        self.workload = Some(workload);
+    }
+}
+
 /// Buffer sets whose outputs are still to be compared, with those of the first, which are right.
 #[derive(Default)]
 pub struct Unjudged {

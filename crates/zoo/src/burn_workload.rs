@@ -2,8 +2,8 @@
 
 use crate::backends::BurnBackend;
 use crate::{
-    Along, Forward, Layout, Matrix, Operand, OperatorProblem, Output, Pass, Problem, Setup, Slot, Spec, Tensors, Value,
-    Workload, ZooError,
+    Along, Forward, Layout, Look, Matrix, Operand, OperatorProblem, Output, Pass, Problem, Seen, Setup, Slot, Spec,
+    Tensors, Value, Workload, ZooError,
 };
 use burn::tensor::Tensor;
 use calorimeter_recipes::{Element, FloatType, Linear, Prepared, Treatment};
@@ -149,9 +149,20 @@ impl<B: BurnBackend> BurnWorkload<B> {
         Ok(set)
     }
 
+    /// Keeps what the first set holds, if it is the first and the device can compare others with it.
+    fn keep(&mut self, set: usize) {
+        if B::COMPARES && set == 0 && self.first.is_empty() {
+            self.first = self.outputs[0].clone();
+        }
+    }
+
     /// Takes what a set's last pass left.
     fn read(&mut self, set: usize) -> Result<Vec<Output>, ZooError> {
         let outputs = std::mem::take(&mut self.outputs[set]);
+        self.downloaded(outputs)
+    }
+
+    fn downloaded(&self, outputs: Vec<Value<B>>) -> Result<Vec<Output>, ZooError> {
         outputs.into_iter().zip(&self.slots).map(|(output, slot)| output.download(slot.element)).collect()
     }
 }
@@ -178,10 +189,30 @@ impl<B: BurnBackend> Workload for BurnWorkload<B> {
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         let set = self.poisoned_pass()?;
-        if B::COMPARES && set == 0 && self.first.is_empty() {
-            self.first = self.outputs[0].clone();
-        }
+        self.keep(set);
         self.read(set)
+    }
+
+    fn seen(&mut self, looks: &[Look<'_>]) -> Result<Option<Vec<Seen>>, ZooError> {
+        // What is not read has to be there still when another set is compared with it.
+        if !B::COMPARES || looks.len() != self.slots.len() {
+            return Ok(None);
+        }
+        let set = self.poisoned_pass()?;
+        self.keep(set);
+        let outputs = std::mem::take(&mut self.outputs[set]);
+        let seen = |((output, slot), look): ((Value<B>, &Slot), &Look<'_>)| match B::seen(&output, look)? {
+            Some(seen) => Ok(seen),
+            None => Ok(output.download(slot.element)?.looked_at(look)),
+        };
+        outputs.into_iter().zip(&self.slots).zip(looks).map(seen).collect::<Result<_, ZooError>>().map(Some)
+    }
+
+    fn first(&mut self) -> Result<Option<Vec<Output>>, ZooError> {
+        if self.first.is_empty() {
+            return Ok(None);
+        }
+        self.downloaded(self.first.clone()).map(Some)
     }
 
     fn kept(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {

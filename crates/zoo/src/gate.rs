@@ -1,19 +1,22 @@
 //! Whether an output is right, and how far a scheme is from the unquantised model.
 
 mod bias;
+mod evidence;
 mod loudness;
 mod mismatch;
 pub(crate) mod projection;
 mod tolerance;
 mod walk;
 
-use crate::{Output, Reference, Sample};
+use crate::{Output, Reference, Sample, Seen, Spoilt};
+use evidence::first_spoilt;
 use loudness::Loudness;
 use rayon::prelude::*;
 use walk::{Units, Walk};
 
 pub use bias::{Bias, Part};
 pub use calorimeter_recipes::Accuracy;
+pub use evidence::Evidence;
 pub use mismatch::Mismatch;
 pub use projection::Projection;
 pub use tolerance::Tolerance;
@@ -29,55 +32,58 @@ pub struct Judged {
 }
 
 /// Compares an output with what its own operands should give; answers the relative error.
-pub fn judge(output: &Output, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
-    judge_in(output, reference, tolerance, |loudness, _, _| loudness.of_all())
+pub fn judge(output: &impl Evidence, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
+    judge_in(&output.seen(reference), reference, tolerance, |loudness, _, _| loudness.of_all())
 }
 
 /// The same for sums of products. Their errors may be as large as the loudness of their row and column allows, or that of
 /// all: where an activation cuts off nearly all of a column, what is left of it has errors of what was cut off.
-pub fn judge_sums(output: &Output, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
-    judge_in(output, reference, tolerance, |loudness, row, col| loudness.at(row, col).max(loudness.of_all()))
+pub fn judge_sums(output: &impl Evidence, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
+    judge_in(&output.seen(reference), reference, tolerance, |loudness, row, col| {
+        loudness.at(row, col).max(loudness.of_all())
+    })
 }
 
 fn judge_in(
-    output: &Output,
+    seen: &Seen,
     reference: &Reference,
     tolerance: &Tolerance,
     unit: impl Fn(&Loudness, usize, usize) -> f64 + Sync,
 ) -> Result<f64, Mismatch> {
-    check_written(output)?;
+    check_seen(seen, reference)?;
     let loudness = Loudness::of(&reference.values, reference.sample.cols.len());
-    let walk = Walk::over(output, reference, tolerance.element, |row, col| Units {
+    let walk = Walk::over(&seen.sampled, reference, tolerance.element, |row, col| Units {
         element: unit(&loudness, row, col),
         bias: loudness.at(row, col).max(loudness.of_all()),
         norm: 1.0,
     });
-    check_elements(&walk, output, reference)?;
+    check_elements(&walk, seen, reference)?;
     // A few numbers have no slope to speak of.
     if let Some(slope) = tolerance.slope.filter(|_| reference.values.len() >= bias::FEW) {
         check_bias(&walk, reference, &Bias::of(slope, tolerance.computed, tolerance.both_computed))?;
     }
     check_norm(&walk, tolerance, reference)?;
-    check_sums(output, reference, walk.error())
+    check_sums(seen, reference, walk.error())
 }
 
 /// Compares an output in units of the loudness that rows and columns have alone, with a bias that is known.
 pub fn judge_evenly(
-    output: &Output,
+    output: &impl Evidence,
     reference: &Reference,
     tolerance: &Tolerance,
     bias: &Bias,
 ) -> Result<f64, Mismatch> {
-    check_written(output)?;
+    let seen = &*output.seen(reference);
+    check_seen(seen, reference)?;
     let loudness = Loudness::at_most(&reference.values, reference.sample.cols.len());
-    let walk = Walk::over(output, reference, tolerance.element, |row, col| {
+    let walk = Walk::over(&seen.sampled, reference, tolerance.element, |row, col| {
         let unit = loudness.at(row, col);
         Units { element: unit, bias: unit, norm: unit }
     });
-    check_elements(&walk, output, reference)?;
+    check_elements(&walk, seen, reference)?;
     check_bias(&walk, reference, bias)?;
     check_norm(&walk, tolerance, reference)?;
-    check_sums(output, reference, walk.error())
+    check_sums(seen, reference, walk.error())
 }
 
 /// Compares an output, as it would be on the first buffer set, with that of the first, which was right where it was
@@ -108,29 +114,32 @@ pub fn judge_beside(output: &Output, right: &Output, tolerance: &Tolerance) -> R
 
 /// Refuses an output of another size, or one that holds what is no number.
 fn check_written(output: &Output) -> Result<(), Mismatch> {
-    let expected = output.rows * output.cols;
-    if output.values.len() != expected {
-        return Err(Mismatch::Size { got: output.values.len(), expected });
+    check_whole([output.rows, output.cols], output.values.len(), first_spoilt(&output.values))
+}
+
+/// The same of what was seen of one, and one that is smaller than its reference.
+fn check_seen(seen: &Seen, reference: &Reference) -> Result<(), Mismatch> {
+    check_whole(seen.size, seen.count, seen.spoilt)?;
+    let (got, expected) = (seen.sampled.len(), reference.values.len());
+    if got == expected { Ok(()) } else { Err(Mismatch::Size { got, expected }) }
+}
+
+fn check_whole([rows, cols]: [usize; 2], got: usize, spoilt: Option<Spoilt>) -> Result<(), Mismatch> {
+    let expected = rows * cols;
+    if got != expected {
+        return Err(Mismatch::Size { got, expected });
     }
-    // Asked of each by itself, it takes a hundred times as long.
-    const SHARE: usize = 1 << 14;
-    let is_spoilt = |values: &[f32]| values.iter().fold(false, |found, value| found | !value.is_finite());
-    if let Some(share) = output.values.par_chunks(SHARE).position_first(is_spoilt) {
-        let below = output.values[share * SHARE..].iter().position(|value| !value.is_finite());
-        let first = share * SHARE + below.unwrap_or(0);
-        let count = output.values.iter().filter(|value| !value.is_finite()).count();
-        let (row, col) = (first / output.cols, first % output.cols);
-        return Err(Mismatch::NotFinite { row, col, value: output.values[first], count });
+    match spoilt {
+        Some(Spoilt { at, value, count }) => Err(Mismatch::NotFinite { row: at / cols, col: at % cols, value, count }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Refuses values that are further off than their references or their units allow.
-fn check_elements(walk: &Walk, output: &Output, reference: &Reference) -> Result<(), Mismatch> {
+fn check_elements(walk: &Walk, seen: &Seen, reference: &Reference) -> Result<(), Mismatch> {
     let Some(first) = walk.first_wrong else { return Ok(()) };
     let (row, col) = reference.sample.position(first);
-    let got = f64::from(output.values[row * output.cols + col]);
-    let (expected, compared) = (reference.values[first], reference.values.len());
+    let (got, expected, compared) = (seen.sampled[first], reference.values[first], reference.values.len());
     Err(Mismatch::Element { row, col, got, expected, count: walk.wrong, compared })
 }
 
@@ -148,8 +157,10 @@ fn check_bias(walk: &Walk, reference: &Reference, bias: &Bias) -> Result<(), Mis
 }
 
 /// Refuses what is wrong where it was not sampled: errors are as large there as where they were measured.
-fn check_sums(output: &Output, reference: &Reference, error: f64) -> Result<f64, Mismatch> {
-    match reference.projection.as_ref().and_then(|projection| projection.first_off(output, error)) {
+fn check_sums(seen: &Seen, reference: &Reference, error: f64) -> Result<f64, Mismatch> {
+    let Some(projection) = &reference.projection else { return Ok(error) };
+    let Some(sums) = &seen.sums else { return Err(Mismatch::Size { got: 0, expected: projection.rows.len() }) };
+    match projection.first_off(sums, error) {
         Some((part, got, expected)) => Err(Mismatch::Sum { part, got, expected }),
         None => Ok(error),
     }

@@ -64,7 +64,9 @@ mod problem;
 mod reference;
 mod registry;
 mod sample;
+mod seen;
 mod setup;
+mod signed_sums;
 mod spec;
 mod stream;
 mod task;
@@ -100,7 +102,9 @@ pub use registry::{
     ModelWays, Opener, Opening, OperatorWays, register_implementation, register_model, register_operator, support,
 };
 pub use sample::Sample;
+pub use seen::{Look, Seen, Spoilt};
 pub use setup::Setup;
+pub use signed_sums::Sums;
 pub use spec::Spec;
 pub use task::{Inputs, Subject, Task};
 pub use tensors::Tensors;

@@ -53,6 +53,12 @@ pub fn numbers(bytes: &[u8], element: Element) -> Vec<f32> {
     }
 }
 
+/// The same in double precision.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub fn doubles(bytes: &[u8], element: Element) -> Vec<f64> {
+    numbers(bytes, element).into_par_iter().with_min_len(SHARE).map(f64::from).collect()
+}
+
 fn numbers_by<const WIDTH: usize>(bytes: &[u8], number_of: impl Fn([u8; WIDTH]) -> f32 + Sync) -> Vec<f32> {
     let mut numbers = vec![0.0; bytes.len() / WIDTH];
     numbers.par_chunks_mut(SHARE).zip(bytes.par_chunks(SHARE * WIDTH)).for_each(|(numbers, bytes)| {

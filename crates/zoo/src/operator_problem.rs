@@ -1,7 +1,7 @@
 //! An operator at a size in its number types, with seeded inputs.
 
 use crate::gains::GATE;
-use crate::gate::{self, Judged, Mismatch};
+use crate::gate::{self, Evidence, Judged, Mismatch};
 use crate::{Matrix, Operand, Operator, Output, Reference, Sample, Slot, Spec, ZooError};
 use calorimeter_recipes::{Dtype, Element};
 
@@ -89,7 +89,12 @@ impl OperatorProblem {
     }
 
     /// Compares outputs with their references; the error of the worst is answered.
-    pub fn judge(&self, outputs: &[Output], references: &[Reference], may_use_tf32: bool) -> Result<Judged, Mismatch> {
+    pub fn judge(
+        &self,
+        outputs: &[impl Evidence],
+        references: &[Reference],
+        may_use_tf32: bool,
+    ) -> Result<Judged, Mismatch> {
         if outputs.len() != references.len() {
             return Err(Mismatch::Size { got: outputs.len(), expected: references.len() });
         }
@@ -98,7 +103,7 @@ impl OperatorProblem {
         let may_use_tf32 = may_use_tf32 && products > 0 && self.operator.inputs(&self.spec).iter().any(is_f32);
         let mut worst = Judged { rel_l2: 0.0, tf32: false };
         for (index, (output, reference)) in outputs.iter().zip(references).enumerate() {
-            let tolerance = self.operator.tolerance(&self.spec, index);
+            let (output, tolerance) = (&*output.seen(reference), self.operator.tolerance(&self.spec, index));
             let judge = if products > 0 { gate::judge_sums } else { gate::judge };
             let judged = match judge(output, reference, &tolerance) {
                 Err(_) if may_use_tf32 => judge(output, reference, &tolerance.with_tf32(products))

@@ -1,7 +1,7 @@
 //! A model at a shape in a dtype, with seeded tensors.
 
 use crate::gains::{self, GATE};
-use crate::gate::{self, Bias, Judged, Mismatch, Tolerance};
+use crate::gate::{self, Bias, Evidence, Judged, Mismatch, Tolerance};
 use crate::matrix::moved_on;
 use crate::stream::{Law, Stream};
 use crate::{Along, ExactLinear, Layout, Matrix, Model, Operand, Output, Reference, Tensors, ZooError};
@@ -137,10 +137,11 @@ impl Problem {
     pub fn judge(
         &self,
         treatment: &Treatment,
-        output: &Output,
+        output: &impl Evidence,
         reference: &Reference,
         may_use_tf32: bool,
     ) -> Result<Judged, Mismatch> {
+        let output = &*output.seen(reference);
         let bias = self.bias(treatment);
         // Where TF32 is asked for, nobody looks whether it might have been f32.
         let is_tf32 = treatment.shortcut == Some(Shortcut::Tf32);

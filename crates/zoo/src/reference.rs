@@ -1,7 +1,8 @@
 //! Outputs in double precision, of the whole output or of a sample of it.
 
-use crate::gate::projection::{self, Projection, TOGETHER};
-use crate::{Matrix, Sample};
+use crate::gate::projection::Projection;
+use crate::signed_sums::{TOGETHER, sign};
+use crate::{Look, Matrix, Sample};
 use calorimeter_recipes::quantise::quantise;
 use calorimeter_recipes::{FloatType, RecipeError, Treatment, Weight};
 use rayon::prelude::*;
@@ -18,6 +19,13 @@ pub struct Reference {
     pub values: Vec<f64>,
     /// What the whole output adds up to, where that is known and more than was sampled.
     pub projection: Option<Projection>,
+}
+
+impl Reference {
+    /// What of an output is compared with it.
+    pub fn look(&self) -> Look<'_> {
+        Look { sample: &self.sample, sums: self.projection.is_some() }
+    }
 }
 
 /// A linear layer in double precision, on the operands that a correct kernel multiplies.
@@ -99,7 +107,7 @@ fn signed_sum(rows: usize, cols: usize, row: impl Fn(usize) -> Vec<f64> + Sync) 
     let some_rows = |&first: &usize| {
         let mut sums = vec![0.0; cols];
         for at in first..rows.min(first + TOGETHER) {
-            let sign = projection::sign(at);
+            let sign = sign(at);
             sums.iter_mut().zip(row(at)).for_each(|(sum, value)| *sum += sign * value);
         }
         sums

@@ -54,6 +54,12 @@ impl Sample {
         narrow.max(u64::try_from(wide).unwrap_or(u64::MAX)).max(1)
     }
 
+    /// Whether an output of so many rows and columns has all of it.
+    pub fn is_within(&self, [rows, cols]: [usize; 2]) -> bool {
+        let beyond = |indices: &[usize]| indices.last().map_or(0, |last| last + 1);
+        beyond(&self.rows) <= rows && beyond(&self.cols) <= cols
+    }
+
     /// Compared elements.
     pub fn len(&self) -> usize {
         self.rows.len() * self.cols.len()

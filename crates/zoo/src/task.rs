@@ -1,7 +1,7 @@
 //! What a case computes: a model under a recipe, or an operator.
 
 use crate::foreign::{Foreign, ForeignProblem};
-use crate::gate::{Judged, Mismatch};
+use crate::gate::{Evidence, Judged, Mismatch};
 use crate::{
     FusionModel, Implementation, Matrix, Model, Operator, OperatorProblem, Output, Problem, Reference, Spec, Suite,
     Tensors, ZooError,
@@ -323,7 +323,7 @@ impl Task {
     pub fn judge(
         &self,
         treatment: &Treatment,
-        outputs: &[Output],
+        outputs: &[impl Evidence],
         references: &[Reference],
         may_use_tf32: bool,
     ) -> Result<Judged, Mismatch> {

@@ -1,6 +1,6 @@
 //! Something that can be launched, waited for and read.
 
-use crate::{Sample, ZooError};
+use crate::{Look, Sample, Seen, ZooError};
 use rayon::prelude::*;
 use std::time::Duration;
 
@@ -17,6 +17,17 @@ pub trait Workload: Send {
 
     /// Runs one pass into memory filled with NaN and reads its outputs.
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError>;
+
+    /// Runs one pass into memory filled with NaN and looks at what it left, where that is. `None` where outputs can only be
+    /// read whole; then no pass is run.
+    fn seen(&mut self, _looks: &[Look<'_>]) -> Result<Option<Vec<Seen>>, ZooError> {
+        Ok(None)
+    }
+
+    /// Reads the first outputs of all that were looked at, those of the first set.
+    fn first(&mut self) -> Result<Option<Vec<Output>>, ZooError> {
+        Ok(None)
+    }
 
     /// Reads the outputs that the last pass on a buffer set left, where there was one and they are still there.
     fn kept(&mut self, _set: u32) -> Result<Option<Vec<Output>>, ZooError> {

@@ -18,6 +18,8 @@ mod elementwise;
 mod error;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
 mod layer_norm;
+#[allow(unsafe_code, reason = "launching unchecked kernels")]
+mod look;
 #[allow(unsafe_code, reason = "memory of a checked length as an argument")]
 mod matrix;
 #[allow(unsafe_code, reason = "launching unchecked kernels")]
@@ -32,6 +34,7 @@ pub use circle::is_moved_on;
 pub use elementwise::{activate, add, swiglu};
 pub use error::CubeError;
 pub use layer_norm::{LayerNorm, Residual, layer_norm};
+pub use look::{is_finite, sampled};
 pub use matrix::Matrix;
 pub use optimiser::{Weights, adamw, descent};
 pub use rms_norm::rms_norm;

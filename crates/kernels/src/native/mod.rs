@@ -55,6 +55,7 @@ mod libraries;
 mod line_codes;
 mod linear;
 mod linear_form;
+mod look;
 mod machine;
 mod micro_numbers;
 #[allow(unsafe_code, reason = "the bindings of NVRTC")]
@@ -121,6 +122,7 @@ pub use libraries::{LibraryStatus, libraries};
 pub use line_codes::{Float8Codes, LineFormat};
 pub use linear::Linear;
 pub use linear_form::{Epilogue, InputLayout, LinearForm, LinearShape, WeightLayout};
+pub use look::{DeviceMatrix, SignedSum};
 pub use machine::Machine;
 pub use micro_numbers::{MicroBlocks, MicroNumbers};
 pub use optimiser::{OptimiserRule, OptimiserStep};

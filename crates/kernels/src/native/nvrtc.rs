@@ -64,6 +64,7 @@ pub(super) enum Source {
     ImageProduct,
     TransposeMatrices,
     Places,
+    Look,
 }
 
 impl Source {
@@ -117,6 +118,7 @@ impl Source {
             Self::ImageProduct => "image_product.cu",
             Self::TransposeMatrices => "transpose_matrices.cu",
             Self::Places => "places.cu",
+            Self::Look => "look.cu",
         }
     }
 
@@ -170,6 +172,7 @@ impl Source {
             Self::ImageProduct => include_str!("cuda/image_product.cu"),
             Self::TransposeMatrices => include_str!("cuda/transpose_matrices.cu"),
             Self::Places => include_str!("cuda/places.cu"),
+            Self::Look => include_str!("cuda/look.cu"),
         }
     }
 }

@@ -58,6 +58,7 @@ fn are_right<R: Runtime>(client: &ComputeClient<R>, kinds: &[Dtype]) {
         }
     }
     what_moved_on_is_told_from_what_did_not(client);
+    what_a_matrix_holds_is_told_where_it_is(client);
     operands_that_do_not_fit_are_refused(client);
 }
 
@@ -274,6 +275,38 @@ fn what_moved_on_is_told_from_what_did_not<R: Runtime>(client: &ComputeClient<R>
                 wrong[at] ^= 0x80;
                 assert_eq!(told(&wrong), right.map(|_| false), "{lines} {line} {by} at {at}");
             }
+        }
+    }
+}
+
+fn what_a_matrix_holds_is_told_where_it_is<R: Runtime>(client: &ComputeClient<R>) {
+    for (rows, cols) in [(1, 2), (3, 7), (1, 70_000), (300, 257), (2000, 100)] {
+        for kind in Dtype::ALL {
+            let (size, width) = (Matrix { rows, cols, kind }, kind.width());
+            let content: Vec<u8> = (0..rows * cols * width).map(|at| (at * 7919 % 113) as u8).collect();
+            let held = |content: &[u8]| client.create_from_slice(content);
+            let (some_rows, some_cols) = ([0, rows / 2, rows - 1], [0, cols / 3, cols - 1]);
+            let found = cube::sampled(client, size, &held(&content), &some_rows, &some_cols).unwrap();
+            let whole = content.len().is_multiple_of(4);
+            let places = some_rows.iter().flat_map(|row| some_cols.map(|col| row * cols + col));
+            let expected: Vec<u8> = places.flat_map(|at| content[at * width..][..width].to_vec()).collect();
+            assert_eq!(found, whole.then_some(expected), "{size:?}");
+            assert_eq!(cube::is_finite(client, size, &held(&content)).unwrap(), whole.then_some(true), "{size:?}");
+            let (infinite, none) = match kind {
+                Dtype::F32 => (vec![0, 0, 0x80, 0x7f], vec![1, 0, 0x80, 0xff]),
+                Dtype::F16 => (vec![0, 0xfc], vec![1, 0x7c]),
+                Dtype::Bf16 => (vec![0x80, 0xff], vec![0x81, 0x7f]),
+            };
+            for at in [0, rows * cols / 2, rows * cols - 1] {
+                for bits in [&infinite, &none] {
+                    let mut wrong = content.clone();
+                    wrong[at * width..][..width].copy_from_slice(bits);
+                    let told = cube::is_finite(client, size, &held(&wrong)).unwrap();
+                    assert_eq!(told, whole.then_some(false), "{size:?} at {at}");
+                }
+            }
+            let beyond = cube::sampled(client, size, &held(&content), &[rows], &[0]);
+            assert!(beyond.is_err() || !whole, "{size:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ use calorimeter_case::{Case, Device};
 use calorimeter_recipes::{RecipeError, Treatment, Variant};
 use calorimeter_timing::{MockClock, Script};
 use calorimeter_zoo::foreign::Foreign;
-use calorimeter_zoo::{Inputs, Reference, Subject, Task, ZooError};
+use calorimeter_zoo::{Inputs, Look, Reference, Subject, Task, ZooError};
 
 /// Which data a case computes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,17 +59,37 @@ impl Operands {
 
     /// What is right for a treatment of either data.
     pub fn references(&mut self, content: Content, treatment: &Treatment) -> Result<&[Reference], ZooError> {
-        let same = |known: &(Content, Treatment, Vec<Reference>)| known.0 == content && known.1 == *treatment;
-        let at = match self.references.iter().position(same) {
-            Some(at) => at,
-            None => {
-                let task = self.task.clone();
-                let made = task.references(self.inputs_of(content), treatment)?;
-                self.references.push((content, *treatment, made));
-                self.references.len() - 1
-            }
-        };
+        let at = self.referred(content, treatment)?;
         Ok(&self.references[at].2)
+    }
+
+    /// Where what is right for a treatment of either data is kept.
+    fn referred(&mut self, content: Content, treatment: &Treatment) -> Result<usize, ZooError> {
+        let same = |known: &(Content, Treatment, Vec<Reference>)| known.0 == content && known.1 == *treatment;
+        if let Some(at) = self.references.iter().position(same) {
+            return Ok(at);
+        }
+        let task = self.task.clone();
+        let made = task.references(self.inputs_of(content), treatment)?;
+        self.references.push((content, *treatment, made));
+        Ok(self.references.len() - 1)
+    }
+
+    /// What is looked at of outputs, all that they are told apart by. Nothing where they have to be there whole: what is right is
+    /// what the first of several programs leaves, or accuracy is told by other places.
+    pub fn looks(&mut self, content: Content, treatment: &Treatment) -> Result<Vec<Look<'_>>, ZooError> {
+        if matches!(self.task, Task::Foreign(_)) {
+            return Ok(Vec::new());
+        }
+        let here = self.referred(content, treatment)?;
+        let yardstick = match content {
+            Content::Gate => here,
+            Content::Timed => self.referred(content, &Treatment::none(self.task.dtype()))?,
+        };
+        let (references, yardstick) = (&self.references[here].2, self.references[yardstick].2.first());
+        let same =
+            yardstick.map(|reference| &reference.sample) == references.first().map(|reference| &reference.sample);
+        Ok(if same { references.iter().map(Reference::look).collect() } else { Vec::new() })
     }
 
     /// What the accuracy of a case is told against, if anything: the unquantised model in double precision, or what the

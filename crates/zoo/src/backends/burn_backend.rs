@@ -1,12 +1,18 @@
 //! A backend of burn.
 
-use crate::{Device, Value, ZooError};
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use crate::numbers::doubles;
+use crate::{Device, Look, Seen, Value, ZooError};
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use burn::tensor::DType;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use burn_cubecl::{CubeRuntime, kernel::into_contiguous, tensor::CubeTensor};
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 use calorimeter_kernels::cube;
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::Float8Backend;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+use calorimeter_recipes::{Dtype, Element};
 
 /// burn without fusion on a runtime of CubeCL.
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -31,6 +37,12 @@ pub trait BurnBackend: QuantBackend + Float8Backend {
     fn is_moved_on(_: &Value<Self>, _first: &Value<Self>, _line: usize, _by: usize) -> Result<Option<bool>, ZooError> {
         Ok(None)
     }
+
+    /// What is seen of a value, all of whose numbers are finite. `None` where the device cannot tell, or has found one that is
+    /// not.
+    fn seen(_: &Value<Self>, _: &Look<'_>) -> Result<Option<Seen>, ZooError> {
+        Ok(None)
+    }
 }
 
 /// What [`BurnBackend::is_moved_on`] answers for values of CubeCL's runtimes.
@@ -51,4 +63,26 @@ pub(super) fn is_moved_on<R: CubeRuntime>(
     let bytes = value.meta.shape().num_elements() * width;
     let [value, first] = [value, first].map(into_contiguous);
     Ok(cube::is_moved_on(&value.client, &first.handle, &value.handle, bytes, line * width, by * width)?)
+}
+
+/// What [`BurnBackend::seen`] answers for values of CubeCL's runtimes.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub(super) fn seen<R: CubeRuntime>(value: Value<CubeOf<R>>, look: &Look<'_>) -> Result<Option<Seen>, ZooError> {
+    let Value::Float(tensor) = value else { return Ok(None) };
+    let [rows, cols] = tensor.dims();
+    let CubeTensor { client, handle, dtype, .. }: CubeTensor<R> = into_contiguous(tensor.into_primitive().tensor());
+    let kind = match dtype {
+        DType::F32 => Dtype::F32,
+        DType::F16 => Dtype::F16,
+        DType::BF16 => Dtype::Bf16,
+        _ => return Ok(None),
+    };
+    let (size, Look { sample, sums }) = (cube::Matrix { rows, cols, kind }, *look);
+    // CubeCL has no doubles to add up long rows in.
+    if sums || !sample.is_within([rows, cols]) || cube::is_finite(&client, size, &handle)? != Some(true) {
+        return Ok(None);
+    }
+    let Some(bytes) = cube::sampled(&client, size, &handle, &sample.rows, &sample.cols)? else { return Ok(None) };
+    let sampled = doubles(&bytes, Element::Float(kind));
+    Ok(Some(Seen { size: [rows, cols], count: rows * cols, spoilt: None, sampled, sums: None }))
 }

@@ -2,7 +2,7 @@
 
 use super::driver::{Ask, Driver};
 use super::{BurnBackend, Machines, burn_backend, pools};
-use crate::{Device, Value, ZooError};
+use crate::{Device, Look, Seen, Value, ZooError};
 use burn::tensor::{Tensor, TensorPrimitive};
 use burn_cuda::{Cuda, CudaDevice};
 use calorimeter_kernels::native::Machine;
@@ -24,6 +24,10 @@ impl BurnBackend for Eager {
     fn is_moved_on(value: &Value<Self>, first: &Value<Self>, line: usize, by: usize) -> Result<Option<bool>, ZooError> {
         burn_backend::is_moved_on([value.clone(), first.clone()], line, by)
     }
+
+    fn seen(value: &Value<Self>, look: &Look<'_>) -> Result<Option<Seen>, ZooError> {
+        burn_backend::seen(value.clone(), look)
+    }
 }
 
 impl BurnBackend for Fused {
@@ -43,6 +47,10 @@ impl BurnBackend for Fused {
 
     fn is_moved_on(value: &Value<Self>, first: &Value<Self>, line: usize, by: usize) -> Result<Option<bool>, ZooError> {
         burn_backend::is_moved_on([value, first].map(resolved), line, by)
+    }
+
+    fn seen(value: &Value<Self>, look: &Look<'_>) -> Result<Option<Seen>, ZooError> {
+        burn_backend::seen(resolved(value), look)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::argument::{Buffer, Given};
 use super::{Foreign, ForeignSubject, Program};
-use crate::gate::{self, Judged, Mismatch, Tolerance};
+use crate::gate::{self, Evidence, Judged, Mismatch, Tolerance};
 use crate::{Output, Reference, Sample, ZooError};
 use calorimeter_case::{Axes, Device, DeviceKind, Implementation};
 use calorimeter_recipes::{Dtype, Element};
@@ -110,7 +110,7 @@ impl ForeignProblem {
     }
 
     /// Compares outputs with those of the first subject; the error of the worst is answered.
-    pub fn judge(&self, outputs: &[Output], references: &[Reference]) -> Result<Judged, Mismatch> {
+    pub fn judge(&self, outputs: &[impl Evidence], references: &[Reference]) -> Result<Judged, Mismatch> {
         if outputs.len() != references.len() {
             return Err(Mismatch::Size { got: outputs.len(), expected: references.len() });
         }

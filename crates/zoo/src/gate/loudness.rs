@@ -1,10 +1,12 @@
 //! How loud each place of an output should be, so that a quiet row or column is judged as strictly as a loud one.
 
-use super::projection::TOGETHER;
 use rayon::prelude::*;
 
 /// Rows or columns that are compared with fewer values than this are too few to be told apart by their loudness.
 const FEW: usize = 8;
+
+/// Rows that are added up together before the sums of all are: every run gives the same bits.
+pub const TOGETHER: usize = 32;
 
 /// Numbers of a row that are added up together: long rows are shared by threads.
 const TOGETHER_IN_A_ROW: usize = 1 << 16;

@@ -1,8 +1,8 @@
 //! One walk over an output beside its reference, in which everything is added up that the gate's tests need.
 
 use super::bias::{FEW, Sums};
-use super::projection::TOGETHER;
-use crate::{Output, Reference};
+use super::loudness::TOGETHER;
+use crate::Reference;
 use rayon::prelude::*;
 
 /// Columns of a long row that are walked through together.
@@ -34,22 +34,23 @@ impl Walk {
     /// Through the sampled rows; `element` is how far a value may be off in its units, which are given by row and column of
     /// the sample.
     pub fn over(
-        output: &Output,
+        got: &[f64],
         reference: &Reference,
         element: f64,
         units: impl Fn(usize, usize) -> Units + Sync,
     ) -> Self {
         let (rows, cols) = (&reference.sample.rows, &reference.sample.cols);
         if rows.len() < FEW {
-            return Self::over_few(output, reference, element, units);
+            return Self::over_few(got, reference, element, units);
         }
         let empty = || Self { of_cols: vec![Sums::default(); cols.len()], ..Self::default() };
         let parts = rows.par_chunks(TOGETHER).enumerate().map(|(part, rows)| {
             let mut walk = empty();
-            for (below, &row) in rows.iter().enumerate() {
+            for below in 0..rows.len() {
                 let at = part * TOGETHER + below;
-                let (got, expected) = (&output.values[row * output.cols..], &reference.values[at * cols.len()..]);
-                let sums = walk.along(at * cols.len(), cols, got, expected, element, |place| units(at, place));
+                let here = at * cols.len()..(at + 1) * cols.len();
+                let (got, expected) = (&got[here.clone()], &reference.values[here]);
+                let sums = walk.along(at * cols.len(), got, expected, element, |place| units(at, place));
                 walk.of_rows.push(sums);
             }
             walk
@@ -64,20 +65,21 @@ impl Walk {
 
     /// The same through a few rows, which may be long: threads share each.
     fn over_few(
-        output: &Output,
+        got: &[f64],
         reference: &Reference,
         element: f64,
         units: impl Fn(usize, usize) -> Units + Sync,
     ) -> Self {
         let mut all = Self::default();
-        for (at, &row) in reference.sample.rows.iter().enumerate() {
-            let cols = &reference.sample.cols;
-            let (got, expected) = (&output.values[row * output.cols..], &reference.values[at * cols.len()..]);
-            let parts = cols.par_chunks(PIECE).zip(expected.par_chunks(PIECE)).enumerate();
-            let parts = parts.map(|(part, (cols_of_part, expected))| {
+        let cols = &reference.sample.cols;
+        for at in 0..reference.sample.rows.len() {
+            let here = at * cols.len()..(at + 1) * cols.len();
+            let (got, expected) = (&got[here.clone()], &reference.values[here]);
+            let parts = got.par_chunks(PIECE).zip(expected.par_chunks(PIECE)).enumerate();
+            let parts = parts.map(|(part, (got, expected))| {
                 let (first, mut walk) = (part * PIECE, Self::default());
                 let units = |place| units(at, first + place);
-                let sums = walk.along(at * cols.len() + first, cols_of_part, got, expected, element, units);
+                let sums = walk.along(at * cols.len() + first, got, expected, element, units);
                 (walk, sums)
             });
             let mut of_row = Sums::default();
@@ -103,15 +105,14 @@ impl Walk {
     fn along(
         &mut self,
         first: usize,
-        cols: &[usize],
-        got: &[f32],
+        got: &[f64],
         expected: &[f64],
         element: f64,
         units: impl Fn(usize) -> Units,
     ) -> Sums {
         let mut sums = Sums::default();
-        for (place, &col) in cols.iter().enumerate() {
-            let (got, expected, units) = (f64::from(got[col]), expected[place], units(place));
+        for (place, (&got, &expected)) in got.iter().zip(expected).enumerate() {
+            let units = units(place);
             if (got - expected).abs() > element * expected.abs().max(units.element) {
                 self.first_wrong = self.first_wrong.or(Some(first + place));
                 self.wrong += 1;

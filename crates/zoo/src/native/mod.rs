@@ -3,13 +3,15 @@
 pub(crate) mod layer;
 pub(crate) mod layer_form;
 pub mod linear;
+mod look;
 mod upload;
 pub(crate) mod weight;
 pub(crate) mod workload;
 
 use crate::numbers::numbers;
-use crate::{Matrix, Moves, Operand, Operation, Output, Slot, Spec, Workload, ZooError};
-use calorimeter_kernels::native::{Buffer, Circle, Machine, NativeError};
+use crate::{Look, Matrix, Moves, Operand, Operation, Output, Seen, Slot, Spec, Workload, ZooError};
+use calorimeter_kernels::native::{Buffer, Circle, DeviceMatrix, Machine, NativeError};
+use calorimeter_recipes::Dtype;
 use std::sync::Arc;
 
 /// What one pass of an operator enqueues: its plans are made, and its buffers come from a [`Set`].
@@ -141,13 +143,22 @@ impl NativeOperator {
         Ok(set)
     }
 
-    fn read(&self, set: usize) -> Result<Vec<Output>, ZooError> {
+    fn read(&self, outputs: &[Buffer]) -> Result<Vec<Output>, ZooError> {
         let read = |(buffer, slot): (&Buffer, &Slot)| -> Result<Output, ZooError> {
             let arranged = self.pass.read.as_ref().map(|read| read(buffer)).transpose()?;
             let values = numbers(&arranged.as_ref().unwrap_or(buffer).download()?, slot.element);
             Ok(Output { rows: slot.rows as usize, cols: slot.cols as usize, values })
         };
-        self.sets[set].outputs.iter().zip(&self.slots).map(read).collect()
+        outputs.iter().zip(&self.slots).map(read).collect()
+    }
+
+    /// Keeps copies of what the first set holds, if they are the first.
+    fn keep(&mut self, set: usize) -> Result<(), ZooError> {
+        if set == 0 && self.right.is_none() {
+            let copies = self.sets[0].outputs.iter().map(|output| kept_copy(&self.machine, output));
+            self.right = copies.collect::<Result<_, _>>()?;
+        }
+        Ok(())
     }
 }
 
@@ -165,16 +176,36 @@ impl Workload for NativeOperator {
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         let set = self.poisoned_pass()?;
-        if set == 0 && self.right.is_none() {
-            let copies = self.sets[0].outputs.iter().map(|output| kept_copy(&self.machine, output));
-            self.right = copies.collect::<Result<_, _>>()?;
+        self.keep(set)?;
+        self.read(&self.sets[set].outputs)
+    }
+
+    fn seen(&mut self, looks: &[Look<'_>]) -> Result<Option<Vec<Seen>>, ZooError> {
+        let outputs = &self.sets[self.next].outputs;
+        let kinds: Option<Vec<Dtype>> = self.slots.iter().map(|slot| look::kind(slot.element)).collect();
+        let Some(kinds) = kinds.filter(|kinds| kinds.len() == looks.len()) else { return Ok(None) };
+        if self.right.is_none() && !look::has_room(&self.machine, outputs)? {
+            return Ok(None);
         }
-        self.read(set)
+        let set = self.poisoned_pass()?;
+        self.keep(set)?;
+        let mut seen = Vec::new();
+        for (((buffer, slot), kind), look) in self.sets[set].outputs.iter().zip(&self.slots).zip(kinds).zip(looks) {
+            let arranged = self.pass.read.as_ref().map(|read| read(buffer)).transpose()?;
+            let (buffer, size) =
+                (arranged.as_ref().unwrap_or(buffer), [slot.rows, slot.cols].map(|size| size as usize));
+            seen.push(look::seen(&self.machine, DeviceMatrix { buffer, kind, size }, look)?);
+        }
+        Ok(Some(seen))
+    }
+
+    fn first(&mut self) -> Result<Option<Vec<Output>>, ZooError> {
+        self.right.as_ref().map(|right| self.read(right)).transpose()
     }
 
     fn kept(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
         let ran = self.ran.get(set as usize).copied().unwrap_or(false);
-        ran.then(|| self.read(set as usize)).transpose()
+        ran.then(|| self.read(&self.sets[set as usize].outputs)).transpose()
     }
 
     fn is_like_first(&mut self, set: u32) -> Result<Option<bool>, ZooError> {

@@ -2,11 +2,12 @@
 
 use super::kept_copy;
 use super::layer::Layer;
+use super::look;
 use super::upload::upload;
 use super::weight::{DeviceWeight, HostWeight};
 use crate::numbers::numbers;
-use crate::{Output, Problem, Tensors, Workload, ZooError};
-use calorimeter_kernels::native::{Buffer, Machine, NativeError};
+use crate::{Look, Output, Problem, Seen, Tensors, Workload, ZooError};
+use calorimeter_kernels::native::{Buffer, DeviceMatrix, Machine, NativeError};
 use calorimeter_recipes::{Element, Shortcut, Treatment};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -106,9 +107,17 @@ impl<P: ModelPass> NativeModelWorkload<P> {
         Ok(set)
     }
 
-    fn read(&self, set: usize) -> Result<Vec<Output>, ZooError> {
-        let values = numbers(&self.sets[set].output.download()?, Element::Float(self.problem.dtype));
+    fn read(&self, output: &Buffer) -> Result<Vec<Output>, ZooError> {
+        let values = numbers(&output.download()?, Element::Float(self.problem.dtype));
         Ok(vec![Output { rows: self.size.0 as usize, cols: self.size.1 as usize, values }])
+    }
+
+    /// Keeps a copy of what the first set holds, if it is the first.
+    fn keep(&mut self, set: usize) -> Result<(), ZooError> {
+        if set == 0 && self.right.is_none() {
+            self.right = kept_copy(&self.machine, &self.sets[0].output)?;
+        }
+        Ok(())
     }
 }
 
@@ -127,15 +136,29 @@ impl<P: ModelPass> Workload for NativeModelWorkload<P> {
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         let set = self.poisoned_pass()?;
-        if set == 0 && self.right.is_none() {
-            self.right = kept_copy(&self.machine, &self.sets[0].output)?;
+        self.keep(set)?;
+        self.read(&self.sets[set].output)
+    }
+
+    fn seen(&mut self, looks: &[Look<'_>]) -> Result<Option<Vec<Seen>>, ZooError> {
+        let [one] = looks else { return Ok(None) };
+        if self.right.is_none() && !look::has_room(&self.machine, std::slice::from_ref(&self.sets[0].output))? {
+            return Ok(None);
         }
-        self.read(set)
+        let set = self.poisoned_pass()?;
+        self.keep(set)?;
+        let (buffer, kind) = (&self.sets[set].output, self.problem.dtype);
+        let size = [self.size.0 as usize, self.size.1 as usize];
+        Ok(Some(vec![look::seen(&self.machine, DeviceMatrix { buffer, kind, size }, one)?]))
+    }
+
+    fn first(&mut self) -> Result<Option<Vec<Output>>, ZooError> {
+        self.right.as_ref().map(|right| self.read(right)).transpose()
     }
 
     fn kept(&mut self, set: u32) -> Result<Option<Vec<Output>>, ZooError> {
         let ran = self.sets.get(set as usize).is_some_and(|set| set.ran);
-        ran.then(|| self.read(set as usize)).transpose()
+        ran.then(|| self.read(&self.sets[set as usize].output)).transpose()
     }
 
     fn is_like_first(&mut self, set: u32) -> Result<Option<bool>, ZooError> {

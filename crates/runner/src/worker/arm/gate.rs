@@ -3,7 +3,7 @@
 use super::beside_first;
 use super::open::open;
 use super::prime::prime;
-use super::state::{Arm, OpenWorkload, Unjudged, drop_comparisons_with_refused, refused};
+use super::state::{Arm, Left, OpenWorkload, Unjudged, drop_comparisons_with_refused, refused};
 use crate::platforms;
 use crate::worker::event::Stage;
 use crate::worker::operands::{Content, Operands};
@@ -14,7 +14,8 @@ use calorimeter_case::record::{Accuracy, Weights, finite};
 use calorimeter_case::{Record, Status};
 use calorimeter_recipes::{Sparsity, Treatment};
 use calorimeter_zoo::gate::Mismatch;
-use calorimeter_zoo::{Output, Reference, Sample, Task, Workload, ZooError, gate};
+use calorimeter_zoo::{Output, Reference, Seen, Task, Workload, ZooError, gate};
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 /// Runs a case on the gate's data in a workload of its own, which is closed again; answers the record so far.
@@ -26,31 +27,25 @@ pub fn try_out(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Record,
     }
     let mut opened = open(assigned, Content::Gate, scene)?;
     let mut record = Record::new(case.clone(), Status::Ok);
-    let outputs =
-        prime(assigned, &mut opened, &mut record, Content::Gate, scene).map_err(|error| refused(case, error))?;
+    let left = prime(assigned, &mut opened, &mut record, Content::Gate, scene).map_err(|error| refused(case, error))?;
     let OpenWorkload { workload, treatment, .. } = opened;
     scene.listener.touch(&case.id, Stage::Judge);
     let judged = Judging { workload: &*workload, treatment: &treatment, content: Content::Gate, whose: String::new() };
-    judged.compare(&outputs, &mut record, scene.operands).map_err(|error| refused(case, error))?;
+    judged.compare(&left, &mut record, scene.operands).map_err(|error| refused(case, error))?;
     Ok(record)
 }
 
 /// Compares the outputs of the first pass with their references and fills in what follows from that.
-pub fn judge(
-    open: &OpenWorkload,
-    outputs: &[Output],
-    record: &mut Record,
-    scene: &mut Scene<'_>,
-) -> Result<(), ZooError> {
+pub fn judge(open: &OpenWorkload, left: &Left, record: &mut Record, scene: &mut Scene<'_>) -> Result<(), ZooError> {
     let OpenWorkload { workload, treatment, .. } = open;
     scene.listener.touch(&record.case.id, Stage::Judge);
     let operands = &mut *scene.operands;
     let judging = Judging { workload: &**workload, treatment, content: Content::Timed, whose: String::new() };
-    let kernel_rel_l2 = judging.compare(outputs, record, operands)?;
-    if let (Some(yardstick), Some(output)) = (operands.yardstick(&record.case)?, outputs.first())
-        && holds(output, yardstick)
+    let kernel_rel_l2 = judging.compare(left, record, operands)?;
+    if let Some(yardstick) = operands.yardstick(&record.case)?
+        && let Some(sampled) = sampled(left, yardstick)
     {
-        let scheme = gate::accuracy(&output.sampled(&yardstick.sample), &yardstick.values);
+        let scheme = gate::accuracy(&sampled, &yardstick.values);
         record.accuracy = Some(Box::new(Accuracy {
             sqnr_db: finite(scheme.sqnr_db),
             rel_l2: finite(scheme.rel_l2),
@@ -74,11 +69,20 @@ pub fn judge(
     Ok(())
 }
 
-/// Whether an output has all that a reference was computed for: a program of others may leave less.
-fn holds(output: &Output, reference: &Reference) -> bool {
-    let Sample { rows, cols } = &reference.sample;
-    let beyond = |indices: &[usize]| indices.last().map_or(0, |last| last + 1);
-    output.values.len() == output.rows * output.cols && beyond(rows) <= output.rows && beyond(cols) <= output.cols
+/// The first output's numbers where a reference was computed, if they are all there: a program of others may leave less.
+fn sampled<'a>(left: &'a Left, reference: &Reference) -> Option<Cow<'a, [f64]>> {
+    match left {
+        Left::Whole(outputs) => {
+            let output = outputs.first()?;
+            let whole = output.values.len() == output.rows * output.cols;
+            let holds = whole && reference.sample.is_within([output.rows, output.cols]);
+            holds.then(|| output.sampled(&reference.sample).into())
+        }
+        Left::Seen(seen) => {
+            let Seen { sampled, .. } = seen.first()?;
+            (sampled.len() == reference.values.len()).then(|| sampled.into())
+        }
+    }
 }
 
 /// Passes on other buffer sets are compared before anything is timed for so long, and one at least.
@@ -88,12 +92,12 @@ const BEFORE: Duration = Duration::from_millis(250);
 /// compared after the last window, when each of them holds what a timed pass has left: they are answered.
 pub fn judge_sets(
     open: &mut OpenWorkload,
-    right: Vec<Output>,
+    left: Left,
     record: &mut Record,
     scene: &mut Scene<'_>,
 ) -> Result<Unjudged, ZooError> {
     let OpenWorkload { workload, setup, .. } = open;
-    let mut unjudged = Unjudged { sets: (1..setup.sets).collect(), right };
+    let mut unjudged = Unjudged::others(setup.sets, left);
     let operands = &mut *scene.operands;
     let mut sets = Sets { workload: &mut **workload, record, operands, unjudged: &mut unjudged };
     let start = Instant::now();
@@ -104,7 +108,7 @@ pub fn judge_sets(
         sets.next("of")?;
     }
     if unjudged.sets.is_empty() {
-        unjudged.right.clear();
+        unjudged.right = None;
     }
     Ok(unjudged)
 }
@@ -216,15 +220,22 @@ impl Sets<'_> {
         if !self.record.is_ok() {
             return Ok(());
         }
-        let (operands, right) = (&mut *self.operands, &self.unjudged.right);
+        if self.unjudged.right.is_none() {
+            self.unjudged.right = self.workload.first()?;
+        }
+        let (operands, right) = (&mut *self.operands, self.unjudged.right.as_deref().unwrap_or_default());
         if !outputs.is_empty() && operands.task.are_moved_on(&outputs, right, set) {
             return Ok(());
         }
         let outputs = operands.task.as_of_first_set(outputs, set);
         let (treatment, whose) = (operands.treatment(&self.record.case)?, format!(" {when} buffer set {set}"));
         let judging = Judging { workload: &*self.workload, treatment: &treatment, content: Content::Timed, whose };
-        if judging.compare(&outputs, self.record, operands)?.is_some() && !right.is_empty() {
-            judging.compare_beside(&outputs, right, self.record, operands);
+        let left = Left::Whole(outputs);
+        if judging.compare(&left, self.record, operands)?.is_some()
+            && let Left::Whole(outputs) = &left
+            && !right.is_empty()
+        {
+            judging.compare_beside(outputs, right, self.record, operands);
         }
         Ok(())
     }
@@ -240,18 +251,18 @@ struct Judging<'a> {
 
 impl Judging<'_> {
     /// Compares outputs with their references and writes down what is wrong; answers the relative error of what is not.
-    fn compare(
-        &self,
-        outputs: &[Output],
-        record: &mut Record,
-        operands: &mut Operands,
-    ) -> Result<Option<f64>, ZooError> {
+    fn compare(&self, left: &Left, record: &mut Record, operands: &mut Operands) -> Result<Option<f64>, ZooError> {
         let (tf32, task) = (self.workload.may_use_tf32(), operands.task.clone());
-        if let Task::Foreign(problem) = &task {
+        if let (Task::Foreign(problem), Left::Whole(outputs)) = (&task, left) {
             let judged = beside_first::judge(problem, outputs, self.workload.is_a_process(), record, operands);
             return Ok(judged.map_err(|mismatch| self.refuse(mismatch, record)).ok());
         }
-        match task.judge(self.treatment, outputs, operands.references(self.content, self.treatment)?, tf32) {
+        let references = operands.references(self.content, self.treatment)?;
+        let judged = match left {
+            Left::Whole(outputs) => task.judge(self.treatment, outputs, references, tf32),
+            Left::Seen(seen) => task.judge(self.treatment, seen, references, tf32),
+        };
+        match judged {
             Ok(judged) => {
                 if judged.tf32 && !std::mem::replace(&mut record.execution.tf32, true) {
                     record.warn(TF32);

@@ -42,13 +42,13 @@ pub fn prepare(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Arm, Bo
     let decisions = scene.context.tuning.clone().map(Decisions::before);
     let mut record = gate::try_out(assigned, scene)?;
     let mut open = open::open(assigned, Content::Timed, scene)?;
-    let outputs =
+    let left =
         prime::prime(assigned, &mut open, &mut record, Content::Timed, scene).map_err(|error| refused(case, error))?;
-    gate::judge(&open, &outputs, &mut record, scene).map_err(|error| refused(case, error))?;
+    gate::judge(&open, &left, &mut record, scene).map_err(|error| refused(case, error))?;
     if scene.assignment.timing.is_none() || !record.is_ok() {
         return Err(Box::new(record));
     }
-    let unjudged = gate::judge_sets(&mut open, outputs, &mut record, scene).map_err(|error| refused(case, error))?;
+    let unjudged = gate::judge_sets(&mut open, left, &mut record, scene).map_err(|error| refused(case, error))?;
     if !record.is_ok() {
         return Err(Box::new(record));
     }

@@ -1,6 +1,6 @@
 //! The first passes, in which kernels are compiled and tuned.
 
-use super::state::OpenWorkload;
+use super::state::{Left, OpenWorkload};
 use crate::platforms;
 use crate::worker::event::Stage;
 use crate::worker::operands::Content;
@@ -8,24 +8,33 @@ use crate::worker::protocol::AssignedCase;
 use crate::worker::scene::Scene;
 use calorimeter_case::record::{Preparation, Tuning};
 use calorimeter_case::{Implementation, Record};
-use calorimeter_zoo::{Output, ZooError};
+use calorimeter_zoo::ZooError;
 use std::time::Instant;
 
 /// Launches after the first, so that lazy backends have settled on how they run.
 const PRIMING: u32 = 3;
 
-/// Runs a pass whose outputs are read, and a few more where the case is to be timed.
+/// Runs a pass whose outputs are looked at where they are, or read, and a few more where the case is to be timed.
 pub fn prime(
     assigned: &AssignedCase,
     open: &mut OpenWorkload,
     record: &mut Record,
     content: Content,
     scene: &mut Scene<'_>,
-) -> Result<Vec<Output>, ZooError> {
-    let OpenWorkload { workload, setup, .. } = open;
+) -> Result<Left, ZooError> {
+    let OpenWorkload { workload, setup, treatment } = open;
+    let is_probe = scene.assignment.is_probe;
+    let looks = if is_probe { Vec::new() } else { scene.operands.looks(content, treatment)? };
     scene.listener.touch(&assigned.case.id, Stage::Tune);
     let (start, tuned) = (Instant::now(), scene.context.silence.tuned());
-    let outputs = workload.outputs()?;
+    let left = match looks.is_empty() {
+        true => None,
+        false => workload.seen(&looks)?.map(Left::Seen),
+    };
+    let left = match left {
+        Some(left) => left,
+        None => Left::Whole(workload.outputs()?),
+    };
     if scene.assignment.timing.is_some() {
         // Every buffer set once: what a lazy backend plans for one it may not have planned for another.
         let lazy = setup.implementation == Implementation::Fused && !platforms::of(setup.device).is_synchronous();
@@ -48,5 +57,5 @@ pub fn prime(
         let tuning = (events > 0).then_some(Tuning { nanos, events });
         record.preparation = Preparation { prime_ns: Some(nanos), tuning, ..Preparation::default() };
     }
-    Ok(outputs)
+    Ok(left)
 }

@@ -18,11 +18,11 @@ pub fn reopen(arm: &mut Arm, scene: &mut Scene<'_>) {
             return;
         }
     };
-    let outputs = prime(assigned, &mut opened, record, Content::Timed, scene)
-        .and_then(|outputs| judge(&opened, &outputs, record, scene).map(|()| outputs));
-    match outputs {
-        Ok(right) => {
-            arm.unjudged = Unjudged { sets: (1..opened.setup.sets).collect(), right };
+    let left = prime(assigned, &mut opened, record, Content::Timed, scene)
+        .and_then(|left| judge(&opened, &left, record, scene).map(|()| left));
+    match left {
+        Ok(left) => {
+            arm.unjudged = Unjudged::others(opened.setup.sets, left);
             arm.job = Job(opened.workload);
         }
         Err(error) => *record = *refused(&assigned.case, error),

@@ -5,7 +5,7 @@ use crate::worker::protocol::AssignedCase;
 use calorimeter_case::{Case, CaseId, Record, Status};
 use calorimeter_recipes::Treatment;
 use calorimeter_timing::{Failure, Stopwatch, Work};
-use calorimeter_zoo::{Output, Setup, Workload, ZooError};
+use calorimeter_zoo::{Output, Seen, Setup, Workload, ZooError};
 
 /// A case that is ready to be timed.
 pub struct Arm {
@@ -100,11 +100,29 @@ impl Probed {
     }
 }
 
+/// What a case's first pass left: all of it, or what was seen of it where it stays.
+pub enum Left {
+    Whole(Vec<Output>),
+    Seen(Vec<Seen>),
+}
+
 /// Buffer sets whose outputs are still to be compared, with those of the first, which are right.
 #[derive(Default)]
 pub struct Unjudged {
     pub sets: Vec<u32>,
-    pub right: Vec<Output>,
+    /// Where they were read.
+    pub right: Option<Vec<Output>>,
+}
+
+impl Unjudged {
+    /// All sets but the first, which left what is right.
+    pub fn others(sets: u32, left: Left) -> Self {
+        let right = match left {
+            Left::Whole(outputs) => Some(outputs),
+            Left::Seen(_) => None,
+        };
+        Self { sets: (1..sets).collect(), right }
+    }
 }
 
 /// The record of a case that could not be brought so far.

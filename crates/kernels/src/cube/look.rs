@@ -1,0 +1,170 @@
+//! What is told of a matrix that stays on its device: its numbers at some places, and whether each is a number at all.
+//!
+//! Words of memory are read as they are, whatever lies in them, and the host takes numbers of 16 bits out of them.
+//! Traffic: a sector for each place, and the matrix once. Roofline: the memory's.
+
+use super::CubeError;
+use super::matrix::{Matrix, cubes};
+use crate::Dtype;
+use cubecl::prelude::*;
+use cubecl::server::Handle;
+
+/// Units of a cube.
+const UNITS: usize = 256;
+/// Words of a unit.
+const PIECES: usize = 16;
+/// Bytes of a word.
+const WORD: usize = 4;
+
+/// The bytes of a matrix's numbers in some columns of some rows, one row after the other. The answer is waited for. `None`
+/// where the matrix is not made of whole words, or has more numbers than a word counts.
+pub fn sampled<R: Runtime>(
+    client: &ComputeClient<R>,
+    size: Matrix,
+    x: &Handle,
+    rows: &[usize],
+    cols: &[usize],
+) -> Result<Option<Vec<u8>>, CubeError> {
+    let count = rows.len() * cols.len();
+    let Some(words) = words(size, x)?.filter(|_| count > 0) else { return Ok(None) };
+    for (at, limit) in [(rows.iter().max(), size.rows), (cols.iter().max(), size.cols)] {
+        if at.is_none_or(|&at| at >= limit) {
+            return Err(CubeError::TooLarge { rows: size.rows, cols: size.cols });
+        }
+    }
+    let uploaded = |indices: &[usize]| {
+        let bytes: Vec<u8> = indices.iter().flat_map(|&at| (at as u32).to_le_bytes()).collect();
+        client.create_from_slice(&bytes)
+    };
+    let each = WORD / size.kind.width();
+    let (found, ran) = (client.empty(count * WORD), client.create_from_slice(&[0; WORD]));
+    // SAFETY: the memory holds so many words, as was found, and places lie within it; the kernel looks at `count` before it
+    // reads or writes.
+    unsafe {
+        gather::launch_unchecked::<R>(
+            client,
+            cubes(client, count.div_ceil(UNITS)),
+            CubeDim::new_1d(UNITS as u32),
+            AddressType::from_len_signed(size.len().max(count)),
+            ArrayArg::from_raw_parts(x.clone(), words),
+            ArrayArg::from_raw_parts(uploaded(rows), rows.len()),
+            ArrayArg::from_raw_parts(uploaded(cols), cols.len()),
+            ArrayArg::from_raw_parts(found.clone(), count),
+            ArrayArg::from_raw_parts(ran.clone(), 1),
+            size.cols,
+            cols.len(),
+            count,
+            each,
+        );
+    }
+    let found = read(client, found)?;
+    has_run(client, ran)?;
+    if each == 1 {
+        return Ok(Some(found));
+    }
+    let width = size.kind.width();
+    let (mut numbers, mut words) = (vec![0; count * width], found.chunks(WORD));
+    let places = rows.iter().flat_map(|row| cols.iter().map(move |col| row * size.cols + col));
+    for (number, place) in numbers.chunks_mut(width).zip(places) {
+        if let Some(word) = words.next() {
+            number.copy_from_slice(&word[place % each * width..][..width]);
+        }
+    }
+    Ok(Some(numbers))
+}
+
+/// Whether all numbers of a matrix are finite. The answer is waited for. `None` where the matrix is not made of whole words.
+pub fn is_finite<R: Runtime>(client: &ComputeClient<R>, size: Matrix, x: &Handle) -> Result<Option<bool>, CubeError> {
+    let Some(words) = words(size, x)? else { return Ok(None) };
+    let exponents: &[u32] = match size.kind {
+        Dtype::F32 => &[0x7f80_0000],
+        Dtype::F16 => &[0x7c00, 0x7c00_0000],
+        Dtype::Bf16 => &[0x7f80, 0x7f80_0000],
+    };
+    let (found, ran) = (client.create_from_slice(&[0; WORD]), client.create_from_slice(&[0; WORD]));
+    // SAFETY: the memory holds so many words, as was found, and the kernel looks at `words` before it reads.
+    unsafe {
+        spoilt::launch_unchecked::<R>(
+            client,
+            cubes(client, words.div_ceil(UNITS * PIECES)),
+            CubeDim::new_1d(UNITS as u32),
+            AddressType::from_len_signed(words),
+            ArrayArg::from_raw_parts(x.clone(), words),
+            ArrayArg::from_raw_parts(found.clone(), 1),
+            ArrayArg::from_raw_parts(ran.clone(), 1),
+            words,
+            exponents[0],
+            exponents[exponents.len() - 1],
+        );
+    }
+    let found = read(client, found)?;
+    has_run(client, ran)?;
+    Ok(Some(found.iter().all(|&byte| byte == 0)))
+}
+
+/// The words that a matrix is made of.
+fn words(size: Matrix, x: &Handle) -> Result<Option<usize>, CubeError> {
+    let bytes = size.rows.checked_mul(size.cols).and_then(|numbers| numbers.checked_mul(size.kind.width()));
+    let Some(bytes) = bytes.filter(|&bytes| bytes <= isize::MAX as usize) else {
+        return Err(CubeError::TooLarge { rows: size.rows, cols: size.cols });
+    };
+    let (needs, has) = (bytes as u64, x.size_in_used());
+    if has < needs {
+        return Err(CubeError::TooSmall { operand: "x", needs, has });
+    }
+    let counted = bytes > 0 && bytes.is_multiple_of(WORD) && u32::try_from(size.len()).is_ok();
+    Ok(counted.then_some(bytes / WORD))
+}
+
+fn read<R: Runtime>(client: &ComputeClient<R>, handle: Handle) -> Result<Vec<u8>, CubeError> {
+    let bytes = client.read_one(handle).map_err(|error| CubeError::Device { why: format!("{error:?}") })?;
+    Ok(bytes.to_vec())
+}
+
+/// A runtime may go on without a word after a kernel that it could not launch: each says that it ran.
+fn has_run<R: Runtime>(client: &ComputeClient<R>, ran: Handle) -> Result<(), CubeError> {
+    match read(client, ran)?.iter().any(|&byte| byte != 0) {
+        true => Ok(()),
+        false => Err(CubeError::Device { why: "a kernel that looks at a matrix did not run".into() }),
+    }
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn gather(
+    x: &Array<u32>,
+    rows: &Array<u32>,
+    cols: &Array<u32>,
+    y: &mut Array<u32>,
+    ran: &mut Array<u32>,
+    width: usize,
+    sampled: usize,
+    count: usize,
+    #[comptime] each: usize,
+) {
+    let at = CUBE_POS * comptime!(UNITS) + UNIT_POS as usize;
+    if at < count {
+        let place = rows[at / sampled] as usize * width + cols[at % sampled] as usize;
+        y[at] = x[place / each];
+        if at + 1 == count {
+            ran[0] = 1u32;
+        }
+    }
+}
+
+/// Whoever finds an exponent of all ones says so, all of them the same.
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn spoilt(x: &Array<u32>, found: &mut Array<u32>, ran: &mut Array<u32>, words: usize, low: u32, high: u32) {
+    let first = CUBE_POS * comptime!(UNITS * PIECES) + UNIT_POS as usize;
+    for piece in 0..PIECES {
+        let at = first + piece * UNITS;
+        if at < words {
+            let word = x[at];
+            if word & low == low || word & high == high {
+                found[0] = 1u32;
+            }
+            if at + 1 == words {
+                ran[0] = 1u32;
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Outputs that stay on their device and are looked at there.
+
+use crate::numbers::doubles;
+use crate::{Look, Seen, Spoilt, Sums, ZooError};
+use calorimeter_kernels::native::{Buffer, DeviceMatrix, Machine, NativeError};
+use calorimeter_recipes::{Dtype, Element};
+
+/// What a device can look at numbers of a type as; codes are read by the host.
+pub fn kind(element: Element) -> Option<Dtype> {
+    match element {
+        Element::Float(kind) => Some(kind),
+        _ => None,
+    }
+}
+
+/// Whether there is room for a copy of each output: what is not read whole has to be there still when another set is
+/// compared with it.
+pub fn has_room(machine: &Machine, outputs: &[Buffer]) -> Result<bool, NativeError> {
+    let copies: Result<Vec<Buffer>, _> = outputs.iter().map(|output| machine.allocate(output.len())).collect();
+    match copies {
+        Err(NativeError::OutOfMemory { .. }) => Ok(false),
+        copies => copies.map(|_| true),
+    }
+}
+
+/// What the gate looks at.
+pub fn seen(machine: &Machine, matrix: DeviceMatrix<'_>, look: &Look<'_>) -> Result<Seen, ZooError> {
+    let DeviceMatrix { size, .. } = matrix;
+    let numbers = |rows: &[usize], cols: &[usize]| -> Result<Vec<f64>, NativeError> {
+        Ok(doubles(&matrix.sampled(machine, rows, cols)?, Element::Float(Dtype::F32)))
+    };
+    let spoilt = match matrix.spoilt(machine)? {
+        Some((first, count)) => {
+            let value =
+                numbers(&[first / size[1]], &[first % size[1]])?.first().map_or(f32::NAN, |&value| value as f32);
+            Some(Spoilt { at: first, value, count })
+        }
+        None => None,
+    };
+    let (mut sampled, mut sums) = (Vec::new(), None);
+    if spoilt.is_none() && look.sample.is_within(size) {
+        sampled = numbers(&look.sample.rows, &look.sample.cols)?;
+        if look.sums {
+            sums = Some(Sums::found(matrix.sums(machine)?));
+        }
+    }
+    Ok(Seen { size, count: size[0] * size[1], spoilt, sampled, sums })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::{Evidence, Projection};
+    use crate::numbers::bytes;
+    use crate::{Output, Reference, Sample};
+    use calorimeter_recipes::FloatType;
+
+    fn reference(rows: &[usize], cols: &[usize], sums: bool) -> Reference {
+        let sample = Sample { rows: rows.to_vec(), cols: cols.to_vec() };
+        let values = vec![0.0; sample.len()];
+        let projection = sums.then(|| Projection { rows: Vec::new(), cols: Vec::new() });
+        Reference { sample, values, projection }
+    }
+
+    #[test]
+    fn a_gpu_sees_what_the_host_sees() {
+        if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
+            println!("no GPU was used: set CALORIMETER_TEST_DEVICE=cuda to run this test on one");
+            return;
+        }
+        let machine = Machine::open(0).unwrap_or_else(|error| panic!("CALORIMETER_TEST_DEVICE=cuda: {error}"));
+        for (rows, cols) in [(1, 1), (3, 7), (1, 70_001), (257, 300), (600, 1000), (5000, 1)] {
+            for kind in Dtype::ALL {
+                let number = |at: usize| kind.round(((at * 7919) % 2003) as f32 / 100.0 - 10.0);
+                let right: Vec<f32> = (0..rows * cols).map(number).collect();
+                let last = rows * cols - 1;
+                for spoilt in [&[][..], &[(last, f32::INFINITY)], &[(last / 2, f32::NAN), (last, f32::NEG_INFINITY)]] {
+                    let mut values = right.clone();
+                    spoilt.iter().for_each(|&(at, value)| values[at] = value);
+                    let buffer = machine.upload(&bytes(&values, Element::Float(kind))).unwrap();
+                    let output = Output { rows, cols, values };
+                    let (some_rows, some_cols) = ([0, rows / 2, rows - 1], [0, cols / 3, cols - 1]);
+                    for of in [reference(&some_rows, &some_cols, true), reference(&[0, rows], &[0], false)] {
+                        let matrix = DeviceMatrix { buffer: &buffer, kind, size: [rows, cols] };
+                        let (found, expected) = (seen(&machine, matrix, &of.look()).unwrap(), output.seen(&of));
+                        // NaN is no other number's equal.
+                        let text =
+                            |seen: &Seen| format!("{:?} {:?}", (seen.size, seen.count), (&seen.spoilt, &seen.sampled));
+                        assert_eq!(text(&found), text(&expected), "{rows} {cols} {kind}");
+                        assert_eq!(found.sums.is_some(), expected.sums.is_some());
+                        if let (Some(found), Some(expected)) = (&found.sums, &expected.sums) {
+                            assert!(found.is_near(expected), "{rows} {cols} {kind}: {found:?} {expected:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -7,7 +7,7 @@ use super::arm::{Arm, judge_again, prepare, time};
 use super::batches::batches;
 use super::context::Context;
 use super::event::{Event, Listener, Stage};
-use super::inspect::inspect;
+use super::inspect::{inspect, inspections};
 use super::kernels;
 use super::operands::Operands;
 use super::places::measure_in_places;
@@ -48,6 +48,7 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
         context.sensors = Some(Sensors::of(operands.device, &assignment.device));
     }
     let mut once = Once { listener, recorded: HashSet::new() };
+    let mut inspections = inspections();
     for batch in batches(assignment, operands.device, context, &mut once) {
         let mut scene = Scene { assignment, operands: &mut operands, context, listener: &mut once };
         let mut arms: Vec<Arm> = Vec::new();
@@ -69,13 +70,16 @@ pub fn work(assignment: &Assignment, context: &mut Context, listener: &mut dyn L
         } else {
             measure_in_places(&mut arms, timing, &mut scene)?;
             judge_again(&mut arms, &mut scene)?;
-            inspect(&mut arms, &mut scene)?;
+            inspect(&mut inspections, &mut arms, &mut scene)?;
         }
         if scene.listener.interrupted() {
             // An interrupted measurement is thrown away: a resumed run must give what an uninterrupted one gives.
             return Ok(());
         }
         for Arm { record, job, .. } in arms {
+            if record.is_ok() {
+                scene.operands.passed.insert(record.case.id.clone());
+            }
             end(record, &mut scene)?;
             if let Some(probed) = &mut scene.context.probed {
                 probed.keep(job);

@@ -1,10 +1,11 @@
 //! What the cases of an assignment compute, with the inputs and references that they share.
 
-use calorimeter_case::{Case, Device};
+use calorimeter_case::{Case, CaseId, Device};
 use calorimeter_recipes::{RecipeError, Treatment, Variant};
 use calorimeter_timing::{MockClock, Script};
 use calorimeter_zoo::foreign::Foreign;
 use calorimeter_zoo::{Inputs, Look, Reference, Subject, Task, ZooError};
+use std::collections::HashSet;
 
 /// Which data a case computes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,9 @@ pub struct Operands {
     timed: Option<Inputs>,
     gate: Option<Inputs>,
     pub(super) references: Vec<(Content, Treatment, Vec<Reference>)>,
+    /// The cases that were measured and right. One of them is measured again as the baseline of those that do not fit beside it
+    /// all together.
+    pub passed: HashSet<CaseId>,
     /// What the first program of others left, once it ran.
     pub first: Option<Vec<Reference>>,
     /// The time that passes on the mock device.
@@ -37,7 +41,8 @@ impl Operands {
         };
         let task = Task::new(subject, &case.shape, case.element, case.output, seed)?;
         let (references, mock) = (Vec::new(), MockClock::new(Script::default()));
-        Ok(Self { task, device: case.device, timed: None, gate: None, references, first: None, mock })
+        let passed = HashSet::new();
+        Ok(Self { task, device: case.device, timed: None, gate: None, references, passed, first: None, mock })
     }
 
     /// Whether others compute the same with the same numbers, on the same device.

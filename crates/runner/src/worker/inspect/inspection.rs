@@ -27,6 +27,9 @@ pub trait Inspection {
     /// Looks at a case.
     fn look(&mut self, subject: &mut Subject<'_>, scene: &mut Scene<'_>) -> Result<Option<Facet>, Failure>;
 
+    /// Gives back what it holds of a device, before other cases are timed.
+    fn pause(&mut self) {}
+
     /// What a case lacks that could not be looked at: the beginning of a warning.
     fn lacking(&self) -> &'static str;
 

@@ -16,8 +16,11 @@ use super::scene::Scene;
 use finding::Finding;
 use inspection::{Inspection, Subject};
 
-/// Every inspection with its place, in the order of which records have what was said; they may be made in any.
-fn inspections() -> Vec<(usize, Box<dyn Inspection>)> {
+/// Inspections with their places, in the order of which records have what was said; they may be made in any.
+pub type Inspections = Vec<(usize, Box<dyn Inspection>)>;
+
+/// Every inspection.
+pub fn inspections() -> Inspections {
     let inspections: Vec<Box<dyn Inspection>> = vec![
         Box::new(launches::SingleLaunches),
         Box::new(percentiles::Percentiles),
@@ -29,9 +32,10 @@ fn inspections() -> Vec<(usize, Box<dyn Inspection>)> {
     inspections.into_iter().enumerate().collect()
 }
 
-/// Looks at what was measured. A case that cannot be looked at says so in its warnings.
-pub fn inspect(arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poisoned> {
-    let found = make(inspections(), arms, scene)?;
+/// Looks at what was measured, but for what was looked at in an earlier batch. A case that cannot be looked at says so in its
+/// warnings.
+pub fn inspect(inspections: &mut Inspections, arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poisoned> {
+    let found = make(inspections, arms, scene)?;
     enter(found, arms);
     Ok(())
 }
@@ -48,18 +52,19 @@ fn enter(mut found: Vec<(usize, Finding)>, arms: &mut [Arm]) {
 
 /// Makes inspections, and answers what each found; those that must be alone come last, when every workload is closed.
 fn make(
-    inspections: Vec<(usize, Box<dyn Inspection>)>,
+    inspections: &mut Inspections,
     arms: &mut [Arm],
     scene: &mut Scene<'_>,
 ) -> Result<Vec<(usize, Finding)>, Poisoned> {
-    let (alone, beside): (Vec<_>, Vec<_>) = inspections.into_iter().partition(|(_, inspection)| inspection.alone());
     let mut found = Vec::new();
-    for (place, mut inspection) in beside {
-        found.extend(look(inspection.as_mut(), arms, scene)?.into_iter().map(|finding| (place, finding)));
-    }
-    arms.iter_mut().for_each(|arm| arm.job.close());
-    for (place, mut inspection) in alone {
-        found.extend(look(inspection.as_mut(), arms, scene)?.into_iter().map(|finding| (place, finding)));
+    for alone in [false, true] {
+        if alone {
+            arms.iter_mut().for_each(|arm| arm.job.close());
+        }
+        for (place, inspection) in inspections.iter_mut().filter(|(_, inspection)| inspection.alone() == alone) {
+            found.extend(look(inspection.as_mut(), arms, scene)?.into_iter().map(|finding| (*place, finding)));
+            inspection.pause();
+        }
     }
     Ok(found)
 }
@@ -71,7 +76,8 @@ fn look(inspection: &mut dyn Inspection, arms: &mut [Arm], scene: &mut Scene<'_>
         if scene.listener.interrupted() {
             return Ok(found);
         }
-        if !arm.record.is_ok() || !inspection.wanted(&arm.record.case, scene.assignment) {
+        let passed = scene.operands.passed.contains(&arm.record.case.id);
+        if passed || !arm.record.is_ok() || !inspection.wanted(&arm.record.case, scene.assignment) {
             continue;
         }
         let case = arm.record.case.id.clone();
@@ -96,7 +102,7 @@ mod tests {
     use crate::worker::context::Context;
     use crate::worker::operands::Operands;
     use crate::worker::remaining::tests::assignment;
-    use calorimeter_case::{Axes, Case, CaseId, Device, Export, FusionModel, Implementation};
+    use calorimeter_case::{Axes, Case, CaseId, Device, Export, FusionModel, Implementation, Record};
     use calorimeter_timing::Options;
 
     /// A case that asks for everything, and one that it is compared with.
@@ -128,27 +134,41 @@ mod tests {
         vec![arm(case("unfused", Implementation::Eager), 1.0), fused]
     }
 
-    #[test]
-    fn the_order_of_inspections_does_not_matter() {
+    /// The records of arms after inspections, where some have passed in an earlier batch.
+    fn inspected(inspections: &mut Inspections, passed: &[&str]) -> Vec<Record> {
         let folder = tempfile::tempdir().unwrap();
         let timing = Some(Options { max_time: std::time::Duration::from_millis(50), ..Options::default() });
         let assignment = crate::worker::Assignment { folder: Some(folder.path().to_owned()), timing, ..assignment(0) };
-        let inspected = |turn: usize| {
-            let mut arms = arms();
-            let mut operands = Operands::of(&arms[0].record.case, None, assignment.seed).unwrap();
-            let mut context = Context::new(None, None);
-            let mut scene =
-                Scene { assignment: &assignment, operands: &mut operands, context: &mut context, listener: &mut Deaf };
+        let mut arms = arms();
+        let mut operands = Operands::of(&arms[0].record.case, None, assignment.seed).unwrap();
+        operands.passed.extend(passed.iter().map(|id| CaseId::from(id.to_string())));
+        let mut context = Context::new(None, None);
+        let mut scene =
+            Scene { assignment: &assignment, operands: &mut operands, context: &mut context, listener: &mut Deaf };
+        inspect(inspections, &mut arms, &mut scene).unwrap_or_else(|_| panic!("it was poisoned"));
+        arms.into_iter().map(|arm| arm.record).collect()
+    }
+
+    #[test]
+    fn what_has_passed_is_not_looked_at_again() {
+        let (records, again) = (inspected(&mut inspections(), &[]), inspected(&mut inspections(), &["unfused"]));
+        let [unfused, fused] = &again[..] else { panic!("{again:?}") };
+        assert_eq!(*fused, records[1]);
+        assert!(unfused.time.iterations_ns.is_empty() && unfused.profile.trace.is_none(), "{unfused:?}");
+        assert!(unfused.outcome.warnings.is_empty() && !records[0].outcome.warnings.is_empty(), "{unfused:?}");
+    }
+
+    #[test]
+    fn the_order_of_inspections_does_not_matter() {
+        let turned = |turn: usize| {
             let mut inspections = inspections();
             inspections.rotate_left(turn);
             inspections.reverse();
-            let found = make(inspections, &mut arms, &mut scene).unwrap_or_else(|_| panic!("it was poisoned"));
-            enter(found, &mut arms);
-            arms.into_iter().map(|arm| arm.record).collect::<Vec<_>>()
+            inspected(&mut inspections, &[])
         };
-        let records = inspected(0);
+        let records = turned(0);
         for turn in 1..inspections().len() {
-            assert_eq!(inspected(turn), records, "{turn}");
+            assert_eq!(turned(turn), records, "{turn}");
         }
         let [unfused, fused] = &records[..] else { panic!("{records:?}") };
         assert!(!unfused.time.iterations_ns.is_empty() && fused.execution.fusion_state.is_some(), "{records:?}");

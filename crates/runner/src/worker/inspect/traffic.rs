@@ -36,6 +36,12 @@ impl Inspection for Counting {
         Err("this build has no CUDA".into())
     }
 
+    /// What counts is not there while other cases are timed.
+    #[cfg(feature = "cuda")]
+    fn pause(&mut self) {
+        self.meter = None;
+    }
+
     fn lacking(&self) -> &'static str {
         "what its memory moves was not counted"
     }

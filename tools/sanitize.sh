@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# The tests of CUDA kernels under compute-sanitizer: memory, races and what was never written, a line for each tool and test.
+#
+#     cargo test -p calorimeter-kernels --features cuda --test native --no-run     # prints where the tests are
+#     tools/sanitize.sh target/debug/deps/native-… [SECONDS] [FILTER…]
+#
+# Eight run at a time, each for so many seconds (600). What is left out measures, fills the memory, or moves so much that it ends
+# in none of the tools. initcheck knows nothing of what cuBLASLt's kernels for Hopper write, and so names what reads their products.
+set -euo pipefail
+tests=$(realpath "$1") seconds=${2:-600} logs=$(mktemp -d)
+shift $(($# < 2 ? $# : 2))
+export tests seconds logs CALORIMETER_TEST_DEVICE=cuda
+
+one() {
+    local tool=$1 test=$2 start=$SECONDS code=0
+    local log="$logs/$tool-${test//::/-}.log"
+    timeout "$seconds" compute-sanitizer --tool "$tool" --error-exitcode 9 "$tests" --exact "$test" >"$log" 2>&1 || code=$?
+    local said
+    said=$(grep -ho '\(ERROR\|RACECHECK\) SUMMARY: .*' "$log" | tail -1 || true)
+    case $code in
+        0) said="ok, $said" ;;
+        124) said="no end in $seconds s" ;;
+        *) said="exit $code, $said" ;;
+    esac
+    echo "$tool $test: $said, $((SECONDS - start)) s"
+    [ "$code" -eq 0 ]
+}
+export -f one
+
+"$tests" --list "$@" | sed -n 's/: test$//p' | grep -vE 'times_of|takes_longer|gigabyte|bandwidths|large|spin|out_of_memory' >"$logs/list"
+for tool in memcheck racecheck initcheck; do sed "s/^/$tool /" "$logs/list"; done |
+    xargs -P 8 -L 1 bash -c 'one "$@" || exit 1' _ || { echo "logs: $logs" >&2; exit 1; }

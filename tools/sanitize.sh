@@ -4,8 +4,8 @@
 #     cargo test -p calorimeter-kernels --features cuda --test native --no-run     # prints where the tests are
 #     tools/sanitize.sh target/debug/deps/native-… [SECONDS] [FILTER…]
 #
-# Eight run at a time, each for so many seconds (600). What is left out measures, fills the memory, or moves so much that it ends
-# in none of the tools. initcheck knows nothing of what cuBLASLt's kernels for Hopper write, and so names what reads their products.
+# Eight run at a time, each for so many seconds (600). What measures, fills the memory or takes much of it is left out. On an H100
+# initcheck named the kernels that read a product of cuBLASLt, whose numbers were right: it seems not to see what that writes.
 set -euo pipefail
 tests=$(realpath "$1") seconds=${2:-600} logs=$(mktemp -d)
 shift $(($# < 2 ? $# : 2))

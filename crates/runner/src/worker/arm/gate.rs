@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 /// Runs a case on the gate's data in a workload of its own, which is closed again; answers the record so far.
 pub fn try_out(assigned: &AssignedCase, scene: &mut Scene<'_>) -> Result<Record, Box<Record>> {
     let case = &assigned.case;
-    // Of others, what is right is known of the data alone that the first program computed with.
+    // Of others, what is right is known of the data alone that the first program computed with; what has passed was right on the
+    // gate's data in this very process.
     if matches!(scene.operands.task, Task::Foreign(_)) || scene.operands.passed.contains(&case.id) {
         return Ok(Record::new(case.clone(), Status::Ok));
     }
@@ -89,8 +90,7 @@ fn sampled<'a>(left: &'a Left, reference: &Reference) -> Option<Cow<'a, [f64]>> 
 const BEFORE: Duration = Duration::from_millis(250);
 
 /// Compares the outputs of other buffer sets than the first, whose were found right. Those that there is no time for are
-/// compared after the last window, when each of them holds what a timed pass has left: they are answered. Of a case that has
-/// passed already none are.
+/// compared after the last window, when each of them holds what a timed pass has left: they are answered.
 pub fn judge_sets(
     open: &mut OpenWorkload,
     left: Left,
@@ -99,9 +99,6 @@ pub fn judge_sets(
 ) -> Result<Unjudged, ZooError> {
     let OpenWorkload { workload, setup, .. } = open;
     let operands = &mut *scene.operands;
-    if operands.passed.contains(&record.case.id) {
-        return Ok(Unjudged::default());
-    }
     let mut unjudged = Unjudged::others(setup.sets, left);
     let mut sets = Sets { workload: &mut **workload, record, operands, unjudged: &mut unjudged };
     let start = Instant::now();
@@ -124,9 +121,6 @@ pub fn judge_again(arms: &mut [Arm], scene: &mut Scene<'_>) -> Result<(), Poison
         return Ok(());
     }
     for Arm { job, record, unjudged, .. } in arms.iter_mut().filter(|arm| arm.record.is_ok()) {
-        if scene.operands.passed.contains(&record.case.id) {
-            continue;
-        }
         let (id, mut unjudged) = (record.case.id.clone(), std::mem::take(unjudged));
         let workload = job.0.as_mut();
         scene.listener.touch(&id, Stage::Judge);

@@ -27,12 +27,9 @@ pub fn prime(
     let looks = if is_probe { Vec::new() } else { scene.operands.looks(content, treatment)? };
     scene.listener.touch(&assigned.case.id, Stage::Tune);
     let (start, tuned) = (Instant::now(), scene.context.silence.tuned());
-    let left = match looks.is_empty() {
-        true => None,
-        false => workload.seen(&looks)?.map(Left::Seen),
-    };
-    let left = match left {
-        Some(left) => left,
+    let seen = if looks.is_empty() { None } else { workload.seen(&looks)? };
+    let left = match seen {
+        Some(seen) => Left::Seen(seen),
         None => Left::Whole(workload.outputs()?),
     };
     if scene.assignment.timing.is_some() {

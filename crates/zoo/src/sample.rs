@@ -35,14 +35,16 @@ impl Sample {
         Self { rows: spread(m, some), cols: (0..n as usize).collect() }
     }
 
-    /// Rows and columns of an output of which each element costs so many multiply-adds.
+    /// Rows and columns of an output of which each element costs so many multiply-adds. Rows are whole where numbers are cheap:
+    /// most of what makes one of a row reads all of it.
     pub fn of(rows: u64, cols: u64, depth: u64) -> Self {
         let elements = (BUDGET / depth.max(1)).clamp(LEAST * LEAST, MOST);
         if rows * cols <= elements {
             return Self { rows: spread(rows, rows), cols: spread(cols, cols) };
         }
-        let side = (elements as f64).sqrt() as u64;
-        let some_rows = rows.min(side.max(elements / cols));
+        let (side, whole) = ((elements as f64).sqrt() as u64, elements / cols);
+        let are_whole = elements == MOST && whole >= LEAST;
+        let some_rows = rows.min(if are_whole { whole } else { side.max(whole) });
         let some_cols = cols.min(elements / some_rows);
         Self { rows: spread(rows, some_rows), cols: spread(cols, some_cols) }
     }
@@ -137,6 +139,22 @@ mod tests {
             assert_eq!((sample.rows[0], *sample.rows.last().unwrap()), (0, m as usize - 1));
             assert_eq!((sample.cols[0], *sample.cols.last().unwrap()), (0, n as usize - 1));
             assert!(sample.rows.is_sorted() && sample.cols.is_sorted());
+        }
+    }
+
+    #[test]
+    fn rows_of_cheap_numbers_are_sampled_whole() {
+        for (rows, cols, sampled) in
+            [(8192, 16384, [256, 16384]), (1 << 20, 64, [1 << 16, 64]), (64, 1 << 20, [64, 1 << 16])]
+        {
+            let sample = Sample::of(rows, cols, 4);
+            // Jittered indices may meet.
+            assert!(sample.rows.len() <= sampled[0] && sample.rows.len() * 10 > sampled[0] * 9, "{rows} {cols}");
+            assert_eq!(
+                (*sample.rows.last().unwrap(), *sample.cols.last().unwrap()),
+                (rows as usize - 1, cols as usize - 1)
+            );
+            assert_eq!(sample.cols.len() == cols as usize, sampled[1] == cols as usize, "{rows} {cols}");
         }
     }
 

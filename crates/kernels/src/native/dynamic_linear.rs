@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Activation, Buffer, Epilogue, LinearShape, Machine, NativeError, PackedWeight,
+    byte_product::ByteProduct,
     cublaslt::{Operands, Product},
     driver::Memory,
     finish_product::FinishProduct,
@@ -20,9 +21,10 @@ use crate::{Activation as Function, Dtype, DynamicCodes, DynamicForm, SharedScal
 ///
 /// The weight's rows of codes are filled up with 0 to [`DynamicLinear::filled_k`], and there are
 /// [`DynamicLinear::filled_n`] of them: tensor cores multiply in sixteens. So is everything in between. Sums of integers are
-/// exact and written out, for a kernel that makes y of them. Of e4m3 cuBLASLt applies the scales itself, if it can and n is
-/// a multiple of 16, and a ReLU, and adds what is added; another activation is then applied in place, for its GELU is the
-/// one by tanh, which is another function.
+/// exact. On Hopper, if there are tiles enough, a product of our own applies scales and all that follows before it writes y; so it
+/// does for fast sums of e4m3 where cuBLASLt would not. Elsewhere cuBLASLt writes sums of integers out, for a kernel that makes y
+/// of them. Of e4m3 it applies the scales itself, if it can and n is a multiple of 16, and a ReLU, and adds what is added; another
+/// activation is then applied in place, for its GELU is the one by tanh, which is another function.
 /// Sums of e4m3 are promoted unless the form says otherwise: fast ones of long rows are off by more than f16 is. Codes of half a
 /// byte stay as they are for up to 64 rows, and become bytes for more; rows of zeros that fill up such a weight are not looked at.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ pub struct DynamicLinear {
 enum Way {
     /// cuBLASLt, a weight as it is stored.
     Library(Box<Product>, After),
+    /// Our own, which applies all that follows.
+    Bytes(ByteProduct),
     /// For weights of half bytes.
     HalfBytes(HalfByteProduct),
 }
@@ -69,6 +73,8 @@ impl DynamicLinear {
         let quantise = QuantiseInput::new(machine, form, (shape.m, shape.k), (filled.m, filled.k))?;
         let way = if form.codes.are_halves() {
             Way::HalfBytes(HalfByteProduct::new(machine, form, shape, filled)?)
+        } else if ByteProduct::is_for(form, shape, machine.compute_capability()) {
+            Way::Bytes(ByteProduct::new(machine, form, shape, filled.k)?)
         } else if let Some((product, after)) = scaled(machine, form, shape, filled)? {
             Way::Library(Box::new(product), after)
         } else {
@@ -132,6 +138,9 @@ impl DynamicLinear {
         let added = added.map(|added| &added.memory);
         self.quantise.enqueue(&x.memory)?;
         let QuantiseInput { codes, scales, .. } = &self.quantise;
+        if let Way::Bytes(product) = &self.way {
+            return product.enqueue([codes, w], [scales, of_columns], added, &mut y.memory);
+        }
         let operands = Operands { x: codes, w, y: &y.memory, scales: None, added: None, bias: None };
         match &self.way {
             Way::Library(product, After::Applied(_, activation)) => {
@@ -143,7 +152,7 @@ impl DynamicLinear {
                 product.enqueue(&self.machine, Operands { y: &finish.sums, ..operands })?;
                 finish.enqueue([scales, of_columns], added, &mut y.memory)
             }
-            Way::HalfBytes(_) => Err(NativeError::OtherPlan),
+            Way::Bytes(_) | Way::HalfBytes(_) => Err(NativeError::OtherPlan),
         }
     }
 
@@ -158,6 +167,7 @@ impl DynamicLinear {
                 };
                 format!("{}{after}", product.describe())
             }
+            Way::Bytes(product) => product.algorithm.clone(),
             Way::HalfBytes(product) => product.algorithm(),
         };
         format!("{}; then {product}", self.quantise.algorithm)

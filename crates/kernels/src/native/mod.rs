@@ -11,6 +11,7 @@ mod block_linear;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod boxes;
 mod buffer;
+mod byte_product;
 mod circle;
 mod column_sums;
 mod convolution;

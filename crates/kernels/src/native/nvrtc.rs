@@ -36,6 +36,7 @@ pub(super) enum Source {
     LargestInput,
     RoundInput,
     FinishProduct,
+    ByteProduct,
     HalfByteProduct,
     WidenHalfBytes,
     OrderSparse,
@@ -90,6 +91,7 @@ impl Source {
             Self::LargestInput => "largest_input.cu",
             Self::RoundInput => "round_input.cu",
             Self::FinishProduct => "finish_product.cu",
+            Self::ByteProduct => "byte_product.cu",
             Self::HalfByteProduct => "half_byte_product.cu",
             Self::WidenHalfBytes => "widen_half_bytes.cu",
             Self::OrderSparse => "order_sparse.cu",
@@ -144,6 +146,7 @@ impl Source {
             Self::LargestInput => include_str!("cuda/largest_input.cu"),
             Self::RoundInput => include_str!("cuda/round_input.cu"),
             Self::FinishProduct => include_str!("cuda/finish_product.cu"),
+            Self::ByteProduct => include_str!("cuda/byte_product.cu"),
             Self::HalfByteProduct => include_str!("cuda/half_byte_product.cu"),
             Self::WidenHalfBytes => include_str!("cuda/widen_half_bytes.cu"),
             Self::OrderSparse => include_str!("cuda/order_sparse.cu"),
@@ -208,7 +211,10 @@ pub(super) fn compile(source: Source, target: ComputeCapability, macros: &[Strin
     Library::Nvrtc.require()?;
     let target = target.target();
     // What belongs to one generation alone is asked for by a letter.
-    let own = if matches!(source, Source::Attention | Source::TiledProduct | Source::ImageProduct) { "a" } else { "" };
+    let own = match source {
+        Source::Attention | Source::TiledProduct | Source::ImageProduct | Source::ByteProduct => "a",
+        _ => "",
+    };
     let mut options = vec![format!("--gpu-architecture={target}{own}"), "--std=c++17".to_string()];
     options.extend(macros.iter().map(|definition| format!("-D{definition}")));
     let failed = |status: NvrtcError, log: String| NativeError::Compile {

@@ -92,6 +92,46 @@ template <int LEFT, int COUNT> __device__ __forceinline__ void finish_products(f
     for (int at = 0; at < COUNT; at++) asm volatile("" : "+f"(sums[at])::"memory");
 }
 
+// Four words in each of four lanes: afterwards a lane has those of its number, in the order of the lanes.
+__device__ __forceinline__ void turn(unsigned (&words)[4], int lane) {
+#pragma unroll
+    for (int pair = 0; pair < 4; pair += 2) {
+        const bool odd = lane & 1;
+        const unsigned other = __shfl_xor_sync(~0u, odd ? words[pair] : words[pair + 1], 1);
+        (odd ? words[pair] : words[pair + 1]) = other;
+    }
+#pragma unroll
+    for (int pair = 0; pair < 2; pair++) {
+        const bool high = lane & 2;
+        const unsigned other = __shfl_xor_sync(~0u, high ? words[pair] : words[pair + 2], 2);
+        (high ? words[pair] : words[pair + 2]) = other;
+    }
+}
+
+// A place in the ring, and how often it was passed.
+template <int LENGTH> struct place {
+    int stage;
+    unsigned round;
+    __device__ __forceinline__ void next() {
+        if (++stage == LENGTH) stage = 0, round++;
+    }
+};
+
+// The registers of 128 sums, as operands 0 to 127 of an instruction, and what they are bound to.
+#define REGISTERS_128 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define BOUND_8(how, d, at) \
+    how(d[at]), how(d[at + 1]), how(d[at + 2]), how(d[at + 3]), how(d[at + 4]), how(d[at + 5]), how(d[at + 6]), how(d[at + 7])
+#define BOUND_32(how, d, at) BOUND_8(how, d, at), BOUND_8(how, d, at + 8), BOUND_8(how, d, at + 16), BOUND_8(how, d, at + 24)
+#define BOUND_128(how, d) BOUND_32(how, d, 0), BOUND_32(how, d, 32), BOUND_32(how, d, 64), BOUND_32(how, d, 96)
+
 // 64 rows of sums of 16 products each, from two operands in shared memory; on top of what is there if `more`.
 __device__ __forceinline__ void multiply_shared(float (&d)[64], u64 a, u64 b, int more) {
     asm volatile(

@@ -11,7 +11,7 @@ use super::{
     nvrtc::Source,
     sizes::checked_size,
 };
-use crate::{Activation, Dtype, DynamicCodes, DynamicForm, Float8Sums, SharedScale};
+use crate::{Activation, Dtype, DynamicCodes, DynamicForm, Float8Sums};
 
 /// The kernel.
 #[derive(Debug)]
@@ -65,14 +65,9 @@ impl ByteProduct {
     ) -> Result<Self, NativeError> {
         let LinearShape { m, n, .. } = shape;
         let pairs = checked_size("the number of tiles", pairs(shape))?;
-        let name = name(form);
-        let (of_rows, of_columns) = match form.shared {
-            SharedScale::Row => (m, n),
-            SharedScale::Tensor => (1, 1),
-        };
-        let scale = if form.codes == DynamicCodes::Int8 { form.kind.width() } else { 4 };
+        let name = format!("{}_product{}", form.codes.name(), form.end_name());
         let mut reads = vec![("x", m * filled_k), ("w", n * filled_k)];
-        reads.extend([("row scales", 4 * of_rows), ("column scales", scale * of_columns)]);
+        reads.extend(form.scales(shape));
         reads.extend(form.added.then(|| ("added", shape.y_bytes(form.kind))));
         let writes = vec![("y", shape.y_bytes(form.kind))];
         let extent = Extent { reads, writes, sizes: (m as u64, n as u64) };
@@ -110,18 +105,11 @@ fn pairs(shape: LinearShape) -> usize {
     shape.m.div_ceil(CLUSTER * TILE.0) * shape.n.div_ceil(TILE.1)
 }
 
-fn name(form: DynamicForm) -> String {
-    let after = form.activation.map(|activation| format!("_{activation}")).unwrap_or_default();
-    let added = if form.added { "_added" } else { "" };
-    format!("{}_product{after}{added}_{}", form.codes.name(), form.kind)
-}
-
 fn macros(name: &str, form: DynamicForm, filled_k: usize) -> Vec<String> {
     let mut macros = common_macros(name, form.kind, widest(form.kind));
     macros.extend([format!("K={filled_k}"), format!("STAGES={STAGES}"), format!("BAND={BAND}")]);
     macros.extend(form.macros());
-    macros.extend(form.activation.map(|activation| format!("ACTIVATE={activation}")));
-    macros.extend(form.added.then(|| "ADDED".into()));
+    macros.extend(form.end_macros());
     macros
 }
 

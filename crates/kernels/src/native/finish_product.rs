@@ -9,7 +9,7 @@ use super::{
     nvrtc::Source,
     sizes::checked_size,
 };
-use crate::{DynamicCodes, DynamicForm, SharedScale};
+use crate::DynamicForm;
 
 /// The kernel that applies the scales of rows and columns, and what follows, to the sums of a product, and those sums.
 #[derive(Debug)]
@@ -32,17 +32,11 @@ impl FinishProduct {
         filled: (usize, usize),
     ) -> Result<Self, NativeError> {
         let LinearShape { m, n, .. } = shape;
-        let (name, width) = (name(form), width(n));
-        let scale = match form.codes {
-            DynamicCodes::Int8 => form.kind.width(),
-            DynamicCodes::E4m3 | DynamicCodes::Int4 | DynamicCodes::Int4InGroups => 4,
-        };
-        let (of_rows, of_columns) = match form.shared {
-            SharedScale::Row => (m, n),
-            SharedScale::Tensor => (1, 1),
-        };
+        let name = format!("finish_{}{}", form.codes.name(), form.end_name());
+        let width = width(n);
         let sums = 4 * filled.0 * filled.1;
-        let mut reads = vec![("sums", sums), ("row scales", 4 * of_rows), ("column scales", scale * of_columns)];
+        let mut reads = vec![("sums", sums)];
+        reads.extend(form.scales(shape));
         reads.extend(form.added.then(|| ("added", shape.y_bytes(form.kind))));
         let writes = vec![("y", shape.y_bytes(form.kind))];
         let extent = Extent { reads, writes, sizes: (m as u64, n as u64) };
@@ -73,18 +67,11 @@ fn width(n: usize) -> usize {
     if n.is_multiple_of(4) { 4 } else { 1 }
 }
 
-fn name(form: DynamicForm) -> String {
-    let after = form.activation.map(|activation| format!("_{activation}")).unwrap_or_default();
-    let added = if form.added { "_added" } else { "" };
-    format!("finish_{}{after}{added}_{}", form.codes.name(), form.kind)
-}
-
 fn macros(name: &str, form: DynamicForm, width: usize, stride: usize) -> Vec<String> {
     let mut macros = common_macros(name, form.kind, width);
     macros.extend([format!("THREADS={THREADS}"), format!("ROWS={ROWS}"), format!("STRIDE={stride}ull")]);
     macros.extend(form.macros());
-    macros.extend(form.activation.map(|activation| format!("ACTIVATE={activation}")));
-    macros.extend(form.added.then(|| "ADDED".into()));
+    macros.extend(form.end_macros());
     macros
 }
 

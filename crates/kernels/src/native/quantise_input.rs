@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    LayerNorm, Machine, NativeError,
+    LayerNorm, LinearShape, Machine, NativeError,
     driver::Memory,
     kernel::{Extent, Geometry, Kernel, common_macros},
     nvrtc::Source,
@@ -153,6 +153,29 @@ impl DynamicForm {
             macros.push("TENSOR".into());
         }
         macros
+    }
+
+    /// What sources that end a layer need to know besides.
+    pub(super) fn end_macros(self) -> Vec<String> {
+        let activated = self.activation.map(|activation| format!("ACTIVATE={activation}"));
+        activated.into_iter().chain(self.added.then(|| "ADDED".into())).collect()
+    }
+
+    /// How kernels that end a layer are told apart.
+    pub(super) fn end_name(self) -> String {
+        let activated = self.activation.map(|activation| format!("_{activation}")).unwrap_or_default();
+        format!("{activated}{}_{}", if self.added { "_added" } else { "" }, self.kind)
+    }
+
+    /// The scales of rows and columns that they read: bytes of each.
+    pub(super) fn scales(self, shape: LinearShape) -> [(&'static str, usize); 2] {
+        // Those of weights of half bytes are f32, too.
+        let of_column = if self.codes == DynamicCodes::Int8 { self.kind.width() } else { 4 };
+        let (rows, columns) = match self.shared {
+            SharedScale::Row => (shape.m, shape.n),
+            SharedScale::Tensor => (1, 1),
+        };
+        [("row scales", 4 * rows), ("column scales", of_column * columns)]
     }
 }
 

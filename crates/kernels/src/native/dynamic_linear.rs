@@ -138,9 +138,6 @@ impl DynamicLinear {
         let added = added.map(|added| &added.memory);
         self.quantise.enqueue(&x.memory)?;
         let QuantiseInput { codes, scales, .. } = &self.quantise;
-        if let Way::Bytes(product) = &self.way {
-            return product.enqueue([codes, w], [scales, of_columns], added, &mut y.memory);
-        }
         let operands = Operands { x: codes, w, y: &y.memory, scales: None, added: None, bias: None };
         match &self.way {
             Way::Library(product, After::Applied(_, activation)) => {
@@ -152,7 +149,8 @@ impl DynamicLinear {
                 product.enqueue(&self.machine, Operands { y: &finish.sums, ..operands })?;
                 finish.enqueue([scales, of_columns], added, &mut y.memory)
             }
-            Way::Bytes(_) | Way::HalfBytes(_) => Err(NativeError::OtherPlan),
+            Way::Bytes(product) => product.enqueue([codes, w], [scales, of_columns], added, &mut y.memory),
+            Way::HalfBytes(_) => Err(NativeError::OtherPlan),
         }
     }
 

@@ -67,8 +67,13 @@ pub(super) struct LineCodes {
     pub(super) turned: Option<Coded>,
 }
 
-/// Rows and columns of what a block of the first kernel takes, and of the second.
-const TILES: [usize; 2] = [256, 128];
+/// Columns of what a block of the first kernel takes, and the most and the fewest of its rows.
+const LARGEST_COLUMNS: usize = 256;
+const LARGEST_ROWS: [usize; 2] = [256, 32];
+/// Two for each multiprocessor of an H100 or H200: with fewer, the memory waits for them.
+const ENOUGH_BLOCKS: usize = 2 * 132;
+/// Rows and columns of what a block of the second kernel takes.
+const TILE: usize = 128;
 const THREADS: (u32, u32) = (256, 1);
 
 impl LineCodes {
@@ -90,22 +95,24 @@ impl LineCodes {
         };
         let scales = if format.has_scale_per_line() { lines } else { vec![1; lines.len()] };
         let (x, sizes) = (("x", 2 * rows * columns), (rows as u64, columns as u64));
-        let geometry = |tile: usize| -> Result<Geometry, NativeError> {
-            let blocks = rows.div_ceil(tile) * columns.div_ceil(tile);
+        let geometry = |blocks: usize| -> Result<Geometry, NativeError> {
             Ok(Geometry { blocks: checked_size("the number of blocks", blocks)? as u32, threads: THREADS })
         };
         let words = |lines: &usize| ("largest", 4 * lines);
         let largest = {
             let extent = Extent { reads: vec![x], writes: found.iter().map(words).collect(), sizes };
-            let (name, macros) = (LARGEST, macros(LARGEST, format, sides));
-            Kernel::prepare(machine, Source::LargestOfLines, name, macros, extent, geometry(TILES[0])?)?
+            let (tile_rows, blocks) = cut_of_largest(rows, columns);
+            let mut macros = macros(LARGEST, format, sides);
+            macros.push(format!("ROWS={tile_rows}"));
+            Kernel::prepare(machine, Source::LargestOfLines, LARGEST, macros, extent, geometry(blocks)?)?
         };
         let codes = {
             let reads = [x].into_iter().chain(found.iter().map(words)).collect();
             let writes = scales.iter().flat_map(|lines| [("codes", rows * columns), ("scales", 4 * lines)]).collect();
             let extent = Extent { reads, writes, sizes };
             let (name, macros) = (CODES, macros(CODES, format, sides));
-            Kernel::prepare(machine, Source::CodesOfLines, name, macros, extent, geometry(TILES[1])?)?
+            let blocks = rows.div_ceil(TILE) * columns.div_ceil(TILE);
+            Kernel::prepare(machine, Source::CodesOfLines, name, macros, extent, geometry(blocks)?)?
         };
         let memory = |bytes| Memory::allocate(machine.stream(), bytes);
         let mut coded = scales
@@ -131,6 +138,16 @@ impl LineCodes {
         let mut written: Vec<&mut Memory> = written.flat_map(|coded| [&mut coded.codes, &mut coded.scales]).collect();
         self.codes.enqueue_all(&inputs, &mut written)
     }
+}
+
+/// Rows of a block that seeks the largest, and how many blocks that makes: as many rows as leave enough blocks.
+fn cut_of_largest(rows: usize, columns: usize) -> (usize, usize) {
+    let [mut tile_rows, fewest] = LARGEST_ROWS;
+    let blocks = |tile_rows: usize| rows.div_ceil(tile_rows) * columns.div_ceil(LARGEST_COLUMNS);
+    while tile_rows > fewest && blocks(tile_rows) < ENOUGH_BLOCKS {
+        tile_rows /= 2;
+    }
+    (tile_rows, blocks(tile_rows))
 }
 
 const LARGEST: &str = "largest_of_lines";
@@ -159,6 +176,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_small_matrix_is_cut_finer_until_all_multiprocessors_have_some_of_it() {
+        assert_eq!(cut_of_largest(16384, 16384), (256, 4096));
+        assert_eq!(cut_of_largest(4096, 4096), (128, 512));
+        assert_eq!(cut_of_largest(1024, 1024), (32, 128));
+        assert_eq!(cut_of_largest(16, 16), (32, 1));
+    }
+
+    #[test]
     fn the_sources_compile_for_every_format_and_side() {
         for codes in [Float8Codes::E4m3, Float8Codes::E5m2] {
             for (shared, power_of_two, scale_per_line) in [
@@ -169,7 +194,11 @@ mod tests {
                 for (plain, turned) in [(true, false), (false, true), (true, true)] {
                     let format = LineFormat { codes, shared, power_of_two, scale_per_line };
                     let sides = Sides { plain, turned };
-                    assert_compiles(Source::LargestOfLines, &macros(LARGEST, format, sides));
+                    for tile_rows in LARGEST_ROWS {
+                        let mut macros = macros(LARGEST, format, sides);
+                        macros.push(format!("ROWS={tile_rows}"));
+                        assert_compiles(Source::LargestOfLines, &macros);
+                    }
                     assert_compiles(Source::CodesOfLines, &macros(CODES, format, sides));
                 }
             }

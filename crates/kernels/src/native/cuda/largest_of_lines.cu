@@ -1,15 +1,16 @@
 // The largest magnitudes of x[rows, columns] in bf16, as bits: with OF_ROWS of each row, with OF_COLUMNS of each column, with
 // neither of all of it. What is written is 0 before.
 //
-// A block takes a tile of 256 rows and 256 columns: x -> a row's maximum over the lanes of a warp, a column's over the rows
-// that a thread reads and then over warps -> the maximum of what all tiles found, by atomics.
+// A block takes a tile of ROWS rows and 256 columns: x -> a row's maximum over the lanes of a warp, a column's over the rows
+// that a thread reads and then over warps -> the maximum of what all tiles found, by atomics. A thread has AHEAD pieces on their way.
 // Traffic: 2 * rows * columns bytes read. Roofline: memory. Columns come in eights.
 #include "line_codes.cuh"
 
-constexpr int ROWS = 256;
 constexpr int COLUMNS = 256;
 constexpr int WARPS = 8;
 constexpr int PAIRS = 4;
+constexpr int AHEAD = 4;
+static_assert(ROWS % (WARPS * AHEAD) == 0, "whole steps");
 
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
     KERNEL(const bf16 *__restrict__ x,
@@ -30,21 +31,28 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
     const bool within = column < columns;
 
     unsigned largest[PAIRS] = {};
-    for (int step = 0; step < ROWS; step += WARPS) {
-        const u64 row = first + step + warp;
-        // The same for a whole warp.
-        if (row >= rows) break;
-        uint4 loaded = make_uint4(0, 0, 0, 0);
-        if (within) loaded = __ldg(reinterpret_cast<const uint4 *>(x + row * columns + column));
-        largest[0] = larger(largest[0], loaded.x);
-        largest[1] = larger(largest[1], loaded.y);
-        largest[2] = larger(largest[2], loaded.z);
-        largest[3] = larger(largest[3], loaded.w);
+    for (int step = 0; step < ROWS; step += WARPS * AHEAD) {
+        uint4 pieces[AHEAD];
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const u64 row = first + step + i * WARPS + warp;
+            pieces[i] = make_uint4(0, 0, 0, 0);
+            if (within && row < rows) pieces[i] = __ldg(reinterpret_cast<const uint4 *>(x + row * columns + column));
+        }
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const uint4 loaded = pieces[i];
+            largest[0] = larger(largest[0], loaded.x);
+            largest[1] = larger(largest[1], loaded.y);
+            largest[2] = larger(largest[2], loaded.z);
+            largest[3] = larger(largest[3], loaded.w);
 #ifdef OF_ROWS
-        const unsigned pair = larger(larger(loaded.x & 0x7fff7fffu, loaded.y), larger(loaded.z & 0x7fff7fffu, loaded.w));
-        const unsigned of_row = __reduce_max_sync(0xffffffffu, max(pair & 0xffffu, pair >> 16));
-        if (lane == 0) atomicMax(of_rows + row, of_row);
+            const u64 row = first + step + i * WARPS + warp;
+            const unsigned pair = larger(larger(loaded.x & 0x7fff7fffu, loaded.y), larger(loaded.z & 0x7fff7fffu, loaded.w));
+            const unsigned of_row = __reduce_max_sync(0xffffffffu, max(pair & 0xffffu, pair >> 16));
+            if (lane == 0 && row < rows) atomicMax(of_rows + row, of_row);
 #endif
+        }
     }
 
 #ifdef OF_COLUMNS

@@ -15,8 +15,8 @@ use crate::Dtype;
 
 /// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ for e4m3 codes in row-major matrices.
 ///
-/// cuBLASLt takes only codes that run along k. A second factor w[k, n] is turned first, by [`super::TransposeBytes`], or
-/// comes so from [`super::Quantise::columns`]. k and n must be multiples of 16.
+/// cuBLASLt takes only codes that run along k. For a second factor w[k, n] there is [`super::Float8Product`], or it comes turned
+/// from [`super::Quantise::columns`]. k and n must be multiples of 16.
 #[derive(Debug)]
 pub struct Float8Linear {
     product: Product,

@@ -37,6 +37,7 @@ mod error;
 mod finish_product;
 mod float8_form;
 mod float8_linear;
+mod float8_product;
 #[allow(unsafe_code, reason = "launching a kernel")]
 mod foreign_kernel;
 mod form;
@@ -96,6 +97,7 @@ mod trained_products;
 mod transfers;
 mod transpose_bytes;
 mod transpose_matrices;
+mod turned_product;
 mod unpack_weight;
 
 pub use crate::Float8Sums;
@@ -114,6 +116,7 @@ pub use elementwise::{Elementwise, ElementwiseFunction};
 pub use error::NativeError;
 pub use float8_form::Float8Output;
 pub use float8_linear::Float8Linear;
+pub use float8_product::Float8Product;
 pub use foreign_kernel::{ForeignArgument, ForeignKernel, LaunchForm};
 pub use gpu::{ComputeCapability, DriverVersion, GpuInfo};
 pub use halved_swiglu::HalvedSwiglu;

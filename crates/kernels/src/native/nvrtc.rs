@@ -28,6 +28,7 @@ pub(super) enum Source {
     TransposeBytes,
     Elementwise,
     ScaleProduct,
+    TurnedProduct,
     PackedProduct,
     TileCodes,
     TiledProduct,
@@ -83,6 +84,7 @@ impl Source {
             Self::TransposeBytes => "transpose_bytes.cu",
             Self::Elementwise => "elementwise.cu",
             Self::ScaleProduct => "scale_product.cu",
+            Self::TurnedProduct => "turned_product.cu",
             Self::PackedProduct => "packed_product.cu",
             Self::TileCodes => "tile_codes.cu",
             Self::TiledProduct => "tiled_product.cu",
@@ -138,6 +140,7 @@ impl Source {
             Self::TransposeBytes => include_str!("cuda/transpose_bytes.cu"),
             Self::Elementwise => include_str!("cuda/elementwise.cu"),
             Self::ScaleProduct => include_str!("cuda/scale_product.cu"),
+            Self::TurnedProduct => include_str!("cuda/turned_product.cu"),
             Self::PackedProduct => include_str!("cuda/packed_product.cu"),
             Self::TileCodes => include_str!("cuda/tile_codes.cu"),
             Self::TiledProduct => include_str!("cuda/tiled_product.cu"),
@@ -212,7 +215,11 @@ pub(super) fn compile(source: Source, target: ComputeCapability, macros: &[Strin
     let target = target.target();
     // What belongs to one generation alone is asked for by a letter.
     let own = match source {
-        Source::Attention | Source::TiledProduct | Source::ImageProduct | Source::ByteProduct => "a",
+        Source::Attention
+        | Source::TiledProduct
+        | Source::ImageProduct
+        | Source::ByteProduct
+        | Source::TurnedProduct => "a",
         _ => "",
     };
     let mut options = vec![format!("--gpu-architecture={target}{own}"), "--std=c++17".to_string()];

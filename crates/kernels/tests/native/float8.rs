@@ -5,8 +5,8 @@ use std::sync::Arc;
 use calorimeter_kernels::{
     Dtype,
     native::{
-        Buffer, Elementwise, ElementwiseFunction, Float8Linear, Float8Output, Float8Sums, LinearShape, Machine,
-        NativeError, Quantise, ScaleSource, TransposeBytes,
+        Buffer, Elementwise, ElementwiseFunction, Float8Linear, Float8Output, Float8Product, Float8Sums, LinearShape,
+        Machine, NativeError, Quantise, ScaleSource, TransposeBytes,
     },
     rowwise,
 };
@@ -41,13 +41,16 @@ fn sample(m: usize, n: usize) -> Vec<(usize, usize)> {
 #[test]
 fn products_of_codes_are_right_with_scales_and_additions() {
     let Some((machine, _turn)) = gpu() else { return };
-    for (m, k, n) in [(16, 32, 48), (128, 256, 64), (33, 512, 144), (1024, 4096, 512), (2048, 1024, 2048)] {
+    let sizes = [(16, 32, 48), (128, 256, 64), (33, 512, 144), (130, 1104, 176), (1024, 4096, 512), (2048, 1024, 2048)];
+    for (m, k, n) in sizes {
         let shape = LinearShape { m, k, n };
         let (x, w) = (codes(m * k, 1), codes(n * k, 2));
         let (rows, columns, added) = (scales(m, 3), scales(n, 4), values(m * n, 5, Dtype::F32));
         let upload = |x: &[f64]| machine.upload(&encode(x, Dtype::F32)).unwrap();
         let inputs =
             [machine.upload(&x).unwrap(), machine.upload(&w).unwrap(), upload(&rows), upload(&columns), upload(&added)];
+        let turned: Vec<u8> = (0..k * n).map(|at| w[at % n * k + at / n]).collect();
+        let turned = machine.upload(&turned).unwrap();
         let numbers = |codes: &[u8]| codes.iter().map(|&code| f64::from(rowwise::value(code))).collect::<Vec<_>>();
         let (x, w) = (numbers(&x), numbers(&w));
         // Sums, and the lengths of the vectors of their terms.
@@ -61,16 +64,23 @@ fn products_of_codes_are_right_with_scales_and_additions() {
             .collect();
         let sums_of = [Float8Sums::Fast, Float8Sums::Promoted];
         let made = [Float8Linear::new, Float8Linear::scaled_after];
-        for (output, sums, make) in OUTPUTS
-            .into_iter()
-            .flat_map(|output| sums_of.map(|sums| (output, sums)))
-            .flat_map(|(output, sums)| made.map(|make| (output, sums, make)))
-        {
-            let linear = make(&machine, shape, output, sums).unwrap();
-            let place = format!("{shape} {output:?} {sums:?}: {}", linear.algorithm());
-            let mut y = poisoned(&machine, linear.y_bytes());
-            let inputs: Vec<&Buffer> = inputs[..output.inputs()].iter().collect();
-            linear.enqueue(&inputs, &mut y).unwrap();
+        let mut found: Vec<(Float8Output, Float8Sums, String, Buffer)> = Vec::new();
+        for output in OUTPUTS {
+            let mut inputs: Vec<&Buffer> = inputs[..output.inputs()].iter().collect();
+            for (sums, make) in sums_of.into_iter().flat_map(|sums| made.map(|make| (sums, make))) {
+                let linear = make(&machine, shape, output, sums).unwrap();
+                let mut y = poisoned(&machine, linear.y_bytes());
+                linear.enqueue(&inputs, &mut y).unwrap();
+                found.push((output, sums, linear.algorithm(), y));
+            }
+            let mut product = Float8Product::new(&machine, shape, output).unwrap();
+            let mut y = poisoned(&machine, m * n * output.kind().width());
+            inputs[1] = &turned;
+            product.enqueue(&inputs, &mut y).unwrap();
+            found.push((output, Float8Sums::Promoted, product.algorithm(), y));
+        }
+        for (output, sums, algorithm, y) in found {
+            let place = format!("{shape} {output:?} {sums:?}: {algorithm}");
             let y = decode(&y.download().unwrap(), output.kind());
             // Each step of 32 along k cuts off what lies below 13 bits; promoted sums begin anew every four steps.
             let cuts = match sums {
@@ -212,8 +222,27 @@ fn times_of_quantising_and_multiplying() {
         show(&format!("{function} of 4096x16384 bf16"), bytes, 0.0, &mut || plan.enqueue(inputs, &mut y).unwrap());
     }
 
-    let (m, k, n) = (8192, 8192, 8192);
     let flops = |m: usize, k: usize, n: usize| 2.0 * m as f64 * k as f64 * n as f64;
+    for (m, k, n) in [(128, 32768, 8192), (512, 32768, 8192), (512, 4096, 4096)] {
+        let (x, w) = (repeat(&some_codes, m * k), repeat(&some_codes, k * n));
+        let scales = repeat(&some_f32, 4 * n.max(m));
+        let added = repeat(&some_f32, 4 * m * n);
+        let mut y = machine.allocate(4 * m * n).unwrap();
+        let shape = LinearShape { m, k, n };
+        let mut product = Float8Product::new(&machine, shape, Float8Output::Added).unwrap();
+        show(&format!("{shape}: {}", product.algorithm()), 0, flops(m, k, n), &mut || {
+            product.enqueue(&[&x, &w, &scales, &scales, &added], &mut y).unwrap();
+        });
+        let turn = TransposeBytes::new(&machine, k, n).unwrap();
+        let mut turned = machine.allocate(k * n).unwrap();
+        let linear = Float8Linear::new(&machine, shape, Float8Output::Added, Float8Sums::Promoted).unwrap();
+        show(&format!("{shape}, turned first: {}", linear.algorithm()), 0, flops(m, k, n), &mut || {
+            turn.enqueue(&w, &mut turned).unwrap();
+            linear.enqueue(&[&x, &turned, &scales, &scales, &added], &mut y).unwrap();
+        });
+    }
+
+    let (m, k, n) = (8192, 8192, 8192);
     let turn = TransposeBytes::new(&machine, k, n).unwrap();
     let (x, w) = (repeat(&some_codes, m * k), repeat(&some_codes, k * n));
     let mut turned = machine.allocate(k * n).unwrap();

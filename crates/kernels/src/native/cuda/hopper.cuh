@@ -42,6 +42,17 @@ __device__ __forceinline__ void wait(unsigned barrier, int parity) {
         "@!done bra WAITING;\n}" ::"r"(barrier), "r"(parity) : "memory");
 }
 
+// Arrives at the barrier of another block of the cluster that lies where this block's does. Not as a release to the cluster: nothing
+// was written, and that would wait for all memory, some 1000 cycles a step.
+__device__ __forceinline__ void arrive_at(unsigned barrier, unsigned block) {
+    asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(barrier), "r"(block)
+                 : "memory");
+}
+__device__ __forceinline__ void wait_for_cluster() {
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
 // Of bytes that copies will bring to a barrier's phase, besides an arrival.
 __device__ __forceinline__ void expect(unsigned barrier, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
@@ -62,6 +73,13 @@ struct __align__(64) tensor_map {
 __device__ __forceinline__ void bring_box(unsigned to, const tensor_map &matrix, int column, int row, int plane, unsigned barrier) {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(&matrix), "r"(barrier), "r"(column), "r"(row), "r"(plane)
+                 : "memory");
+}
+// The same to that place of both blocks of a cluster, each of which is told at its own barrier.
+__device__ __forceinline__ void bring_box_to_both(unsigned to, const tensor_map &matrix, int column, int row, unsigned barrier) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+                 "[%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to), "l"(&matrix), "r"(barrier), "r"(column), "r"(row), "r"(0),
+                 "h"((unsigned short)3)
                  : "memory");
 }
 // Starts the copy of so many bytes as they lie, a multiple of 16.
@@ -86,10 +104,12 @@ template <int LEFT> __device__ __forceinline__ void leave_products() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
 }
 // The same, after which the sums of the others may be read.
-template <int LEFT, int COUNT> __device__ __forceinline__ void finish_products(float (&sums)[COUNT]) {
+__device__ __forceinline__ void settle(float &sum) { asm volatile("" : "+f"(sum)::"memory"); }
+__device__ __forceinline__ void settle(int &sum) { asm volatile("" : "+r"(sum)::"memory"); }
+template <int LEFT, typename SUM, int COUNT> __device__ __forceinline__ void finish_products(SUM (&sums)[COUNT]) {
     leave_products<LEFT>();
 #pragma unroll
-    for (int at = 0; at < COUNT; at++) asm volatile("" : "+f"(sums[at])::"memory");
+    for (int at = 0; at < COUNT; at++) settle(sums[at]);
 }
 
 // Four words in each of four lanes: afterwards a lane has those of its number, in the order of the lanes.
@@ -117,12 +137,16 @@ template <int LENGTH> struct place {
     }
 };
 
-// The registers of 128 sums, as operands 0 to 127 of an instruction, and what they are bound to.
-#define REGISTERS_128 \
+// The registers of 32, 64 or 128 sums, as operands of an instruction from 0 on, and what they are bound to.
+#define REGISTERS_32 \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define REGISTERS_64 \
+    REGISTERS_32 ", " \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define REGISTERS_128 \
+    REGISTERS_64 ", " \
     "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
     "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
@@ -130,62 +154,32 @@ template <int LENGTH> struct place {
 #define BOUND_8(how, d, at) \
     how(d[at]), how(d[at + 1]), how(d[at + 2]), how(d[at + 3]), how(d[at + 4]), how(d[at + 5]), how(d[at + 6]), how(d[at + 7])
 #define BOUND_32(how, d, at) BOUND_8(how, d, at), BOUND_8(how, d, at + 8), BOUND_8(how, d, at + 16), BOUND_8(how, d, at + 24)
-#define BOUND_128(how, d) BOUND_32(how, d, 0), BOUND_32(how, d, 32), BOUND_32(how, d, 64), BOUND_32(how, d, 96)
+#define BOUND_64(how, d) BOUND_32(how, d, 0), BOUND_32(how, d, 32)
+#define BOUND_128(how, d) BOUND_64(how, d), BOUND_32(how, d, 64), BOUND_32(how, d, 96)
 
 // 64 rows of sums of 16 products each, from two operands in shared memory; on top of what is there if `more`.
 __device__ __forceinline__ void multiply_shared(float (&d)[64], u64 a, u64 b, int more) {
-    asm volatile(
-        "{\n.reg .pred more;\nsetp.ne.b32 more, %66, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32." NUMBERS "." NUMBERS " "
-        "{"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-        "}, %64, %65, more, 1, 1, 0, 0;\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
-          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
-          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
-          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
-          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
-          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-        : "l"(a), "l"(b), "r"(more));
+    asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %66, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32." NUMBERS "." NUMBERS " {" REGISTERS_64
+                 "}, %64, %65, more, 1, 1, 0, 0;\n}"
+                 : BOUND_64("+f", d)
+                 : "l"(a), "l"(b), "r"(more));
 }
 
 // The same of rows in registers, and of an operand of 128, 64, 32 or 16 columns; ACROSS if its columns are summed over.
 template <bool ACROSS> __device__ __forceinline__ void multiply_registers(float (&d)[64], const unsigned *a, u64 b, int more) {
-    asm volatile(
-        "{\n.reg .pred more;\nsetp.ne.b32 more, %69, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32." NUMBERS "." NUMBERS " {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-        "}, {%64, %65, %66, %67}, %68, more, 1, 1, %70;\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
-          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
-          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]),
-          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]),
-          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
-          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more), "n"(ACROSS));
+    asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %69, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32." NUMBERS "." NUMBERS " {" REGISTERS_64
+                 "}, {%64, %65, %66, %67}, %68, more, 1, 1, %70;\n}"
+                 : BOUND_64("+f", d)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more), "n"(ACROSS));
 }
 template <bool ACROSS> __device__ __forceinline__ void multiply_registers(float (&d)[32], const unsigned *a, u64 b, int more) {
-    asm volatile(
-        "{\n.reg .pred more;\nsetp.ne.b32 more, %37, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32." NUMBERS "." NUMBERS " {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-        "}, {%32, %33, %34, %35}, %36, more, 1, 1, %38;\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
-          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
-          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more), "n"(ACROSS));
+    asm volatile("{\n.reg .pred more;\nsetp.ne.b32 more, %37, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n64k16.f32." NUMBERS "." NUMBERS " {" REGISTERS_32
+                 "}, {%32, %33, %34, %35}, %36, more, 1, 1, %38;\n}"
+                 : BOUND_32("+f", d, 0)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more), "n"(ACROSS));
 }
 template <bool ACROSS> __device__ __forceinline__ void multiply_registers(float (&d)[16], const unsigned *a, u64 b, int more) {
     asm volatile(

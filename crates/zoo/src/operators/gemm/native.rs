@@ -17,9 +17,7 @@ impl NativeOpen for Gemm {
         machine: Arc<Machine>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        use calorimeter_kernels::native::{
-            Buffer, Epilogue, Float8Linear, Float8Output, Float8Sums, LinearForm, TransposeBytes, WeightLayout,
-        };
+        use calorimeter_kernels::native::{Epilogue, Float8Output, Float8Product, LinearForm, WeightLayout};
         let Element::Float(output) = self.output(spec) else {
             return Err(ZooError::Unsupported(format!("`native` multiplies to floats, not {}", self.output(spec))));
         };
@@ -33,20 +31,11 @@ impl NativeOpen for Gemm {
                 Self::Accumulated => Float8Output::Added,
                 _ => Float8Output::Plain(output),
             };
-            // cuBLASLt takes only codes that run along k: B is turned in every pass. Sums that are not promoted would be
-            // off by more than a rounding to bf16 where k is in the thousands.
-            let turn = TransposeBytes::new(&machine, shape.k, shape.n)?;
-            let linear = Float8Linear::new(&machine, shape, output, Float8Sums::Promoted)?;
-            NativePass::steps(
-                vec![turn.algorithm().into(), linear.algorithm()],
-                vec![turn.bytes()],
-                move |Set { inputs, between, outputs }| {
-                    turn.enqueue(&inputs[1], &mut between[0])?;
-                    let mut factors: Vec<&Buffer> = inputs.iter().collect();
-                    factors[1] = &between[0];
-                    linear.enqueue(&factors, &mut outputs[0])
-                },
-            )
+            // Sums that are not promoted would be off by more than a rounding to bf16 where k is in the thousands.
+            let mut product = Float8Product::new(&machine, shape, output)?;
+            NativePass::single(product.algorithm(), move |Set { inputs, outputs, .. }| {
+                product.enqueue(&inputs.iter().collect::<Vec<_>>(), &mut outputs[0])
+            })
         };
         pass.open(self, spec, inputs, machine, sets)
     }

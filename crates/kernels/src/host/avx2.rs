@@ -134,6 +134,7 @@ impl Bytes for Avx2 {
 
     // Eight registers of sums, four of weights and two of x.
     const TILE: (usize, usize) = (4, 1);
+    const ADDED: u8 = 128;
 
     #[inline(always)]
     fn nothing(self) -> [__m256i; 2] {

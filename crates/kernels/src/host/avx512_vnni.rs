@@ -32,6 +32,7 @@ impl Bytes for Avx512Vnni {
 
     // 24 registers of sums, two of weights and one of x.
     const TILE: (usize, usize) = (12, 2);
+    const ADDED: u8 = 128;
 
     #[inline(always)]
     fn nothing(self) -> __m512i {

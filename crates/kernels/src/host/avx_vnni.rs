@@ -32,6 +32,7 @@ impl Bytes for AvxVnni {
 
     // Twelve registers of sums, two of weights and one of x.
     const TILE: (usize, usize) = (6, 1);
+    const ADDED: u8 = 128;
 
     #[inline(always)]
     fn nothing(self) -> [__m256i; 2] {

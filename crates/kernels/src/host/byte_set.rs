@@ -4,6 +4,8 @@ use super::bytes::{ByteJob, Bytes};
 use super::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use super::{avx_vnni::AvxVnni, avx2::Avx2, avx512_vnni::Avx512Vnni};
+#[cfg(target_arch = "aarch64")]
+use super::{neon::Neon, neon_dot::NeonDot};
 
 /// A set that this processor has.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +17,10 @@ pub enum ByteSet {
     AvxVnni(AvxVnni),
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
+    #[cfg(target_arch = "aarch64")]
+    NeonDot(NeonDot),
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
     Portable(Portable),
 }
 
@@ -28,6 +34,8 @@ impl ByteSet {
             sets.extend(AvxVnni::here().map(Self::AvxVnni));
             sets.extend(Avx2::here().map(Self::Avx2));
         }
+        #[cfg(target_arch = "aarch64")]
+        sets.extend(NeonDot::here().map(Self::NeonDot).into_iter().chain(Neon::here().map(Self::Neon)));
         sets.push(Self::Portable(Portable));
         sets
     }
@@ -46,6 +54,10 @@ impl ByteSet {
             Self::AvxVnni(_) => "avxvnni",
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonDot(_) => "neon+dotprod",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => "neon",
             Self::Portable(_) => "portable code",
         }
     }
@@ -59,9 +71,30 @@ impl ByteSet {
             Self::AvxVnni(_) => AvxVnni::TILE,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => <Avx2 as Bytes>::TILE,
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonDot(_) => NeonDot::TILE,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => <Neon as Bytes>::TILE,
             Self::Portable(_) => <Portable as Bytes>::TILE,
         };
         (rows, vectors * 16)
+    }
+
+    /// What it wants each byte of a weight to have on it.
+    pub fn added(self) -> u8 {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni(_) => Avx512Vnni::ADDED,
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni(_) => AvxVnni::ADDED,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => Avx2::ADDED,
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonDot(_) => NeonDot::ADDED,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(_) => Neon::ADDED,
+            Self::Portable(_) => Portable::ADDED,
+        }
     }
 
     /// Runs something with it.
@@ -73,6 +106,10 @@ impl ByteSet {
             Self::AvxVnni(set) => set.run(job),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(set) => set.run_bytes(job),
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonDot(set) => set.run(job),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(set) => set.run_bytes(job),
             Self::Portable(set) => job.on(set),
         }
     }

@@ -5,11 +5,13 @@
 pub trait Bytes: Copy {
     /// Sixteen sums.
     type Sums: Copy;
-    /// Sixteen words of four unsigned bytes.
+    /// Sixteen words of four bytes.
     type Words: Copy;
 
     /// Rows, and vectors of sixteen columns, of a tile whose sums stay in registers.
     const TILE: (usize, usize);
+    /// What each byte of a word has on it: 128, which makes signed ones unsigned, where the instructions want those.
+    const ADDED: u8;
 
     /// Sums of nothing.
     fn nothing(self) -> Self::Sums;
@@ -17,7 +19,8 @@ pub trait Bytes: Copy {
     /// Sixteen words.
     fn words(self, words: &[u32; 16]) -> Self::Words;
 
-    /// Adds to each sum the products of its word's unsigned bytes with the four signed bytes of `x`, modulo 2³².
+    /// Adds to each sum the products of its word's bytes with the four signed bytes of `x`, modulo 2³². The word's are unsigned if
+    /// something is added to them, else signed.
     fn add_products(self, sums: Self::Sums, words: Self::Words, x: u32) -> Self::Sums;
 
     /// The sums.

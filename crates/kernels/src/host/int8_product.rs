@@ -1,9 +1,9 @@
 //! Rows of 8-bit codes times a weight of 8-bit codes, exact until the scales are applied.
 //!
 //! Data flow: the weight is packed once: of 32 of its rows the words of four codes at one place of k lie side by side, and
-//! each code has 128 added, because the instructions multiply unsigned bytes with signed ones. Each thread takes some columns;
+//! each code has 128 added if the instructions multiply unsigned bytes with signed ones. Each thread takes some columns;
 //! it goes through 96 rows of x at a time, which stay in its second cache, and for each panel of 32 columns through the tiles
-//! of these rows. A tile's sums stay in registers; at the end 128 times the sum of the row's codes is taken away, and what
+//! of these rows. A tile's sums stay in registers; at the end what was added times the sum of the row's codes is taken away, and what
 //! is left is multiplied with the row's scale and the column's.
 //!
 //! Traffic: the packed weight once for every 96 rows, m * k of codes once for each part of columns, y once. Roofline: with
@@ -18,9 +18,6 @@ use rayon::prelude::*;
 
 /// Rows of x that stay in the second cache: eight tiles of AVX-512.
 const BLOCK_ROWS: usize = 96;
-
-/// What turns signed bytes into unsigned ones: 128 is added to each, modulo 256.
-const UNSIGNED: u32 = 0x8080_8080;
 
 /// Sixteen words where a vector is read in one piece.
 #[derive(Debug, Clone, Copy)]
@@ -72,15 +69,17 @@ impl Int8Product {
         assert!(4 * words <= Self::MOST, "rows of {words} words: their sums do not fit into 32 bits");
         let whole = n / PANEL * PANEL;
         let (panelled, left) = codes.split_at(whole * words);
+        // Modulo 256, adding 128 is turning a bit round.
+        let added = u32::from_ne_bytes([set.added(); 4]);
         let mut panels = vec![[Words([0; 16]); PANEL / 16]; whole / PANEL * words];
         panels.par_chunks_mut(words).zip(panelled.par_chunks(PANEL * words)).for_each(|(panel, rows)| {
             for (row, codes) in rows.chunks(words).enumerate() {
                 for (line, word) in panel.iter_mut().zip(codes) {
-                    line[row / 16].0[row % 16] = word ^ UNSIGNED;
+                    line[row / 16].0[row % 16] = word ^ added;
                 }
             }
         });
-        let rest = (0..words).flat_map(|word| (0..n - whole).map(move |row| left[row * words + word] ^ UNSIGNED));
+        let rest = (0..words).flat_map(|word| (0..n - whole).map(move |row| left[row * words + word] ^ added));
         Self { panels, rest: rest.collect(), scales, words, set }
     }
 
@@ -217,7 +216,7 @@ impl Tiles<'_> {
         }
         for (m, sums) in sums.iter().enumerate() {
             let at = self.part.row + row + m;
-            let (offset, scale) = (self.sums[at].wrapping_mul(128), self.scales[at]);
+            let (offset, scale) = (self.sums[at].wrapping_mul(i32::from(B::ADDED)), self.scales[at]);
             let output = &mut self.part.outputs[row + m];
             for (v, &sum) in sums.iter().enumerate() {
                 let first = column + (vector + v) * 16;

@@ -90,6 +90,7 @@ impl Bytes for Portable {
     type Words = [u32; 16];
 
     const TILE: (usize, usize) = (2, 1);
+    const ADDED: u8 = 128;
 
     #[inline(always)]
     fn nothing(self) -> [i32; 16] {

@@ -34,6 +34,11 @@ impl Boxes {
     /// Bytes of a row of a box, which is what is swizzled.
     const WIDTH: usize = 128;
 
+    /// A matrix of codes of a byte, an even number in a row: in twos, which are copied as numbers of 16 bits.
+    pub(super) fn of_codes(input: usize, rows: usize, codes: usize, height: usize) -> Self {
+        Self { input, kind: Dtype::F16, matrices: 1, rows, columns: codes / 2, height }
+    }
+
     /// Describes them at an address of the device.
     pub(super) fn map(&self, address: u64) -> Result<TensorMap, NativeError> {
         use sys::{

@@ -9,7 +9,7 @@ use super::{
     driver::Memory,
     kernel::{Extent, Geometry, Kernel, common_macros, widest},
     nvrtc::Source,
-    sizes::checked_size,
+    sizes::{MULTIPROCESSORS, checked_size},
 };
 use crate::{Activation, Dtype, DynamicCodes, DynamicForm, Float8Sums};
 
@@ -32,8 +32,6 @@ const STAGES: usize = 4;
 const SHARED: usize = STAGES * STEP * (TILE.0 + TILE.1);
 /// Tiles across that are gone down together.
 const BAND: usize = 8;
-/// The multiprocessors of an H100 or H200, each of which holds one block.
-const MULTIPROCESSORS: usize = 132;
 /// With fewer, a third of them has nothing to do, and cuBLASLt has smaller tiles: 512 rows by 4096 columns took 28 us here and 26
 /// there, 1024 took 33 and 45.
 const FEWEST_PAIRS: usize = MULTIPROCESSORS / CLUSTER * 2 / 3;
@@ -75,11 +73,13 @@ impl ByteProduct {
         let geometry = Geometry { blocks: blocks as u32, threads: (THREADS, 1) };
         let kernel =
             Kernel::prepare(machine, Source::ByteProduct, &name, macros(&name, form, filled_k), extent, geometry)?;
-        // What is copied is bytes, whatever they are called: codes in twos are numbers of 16 bits.
-        let boxes =
-            |input, rows, height| Boxes { input, kind: Dtype::F16, matrices: 1, rows, columns: filled_k / 2, height };
         Ok(Self {
-            kernel: kernel.with_boxes(vec![boxes(0, m, TILE.0), boxes(1, n, TILE.1 / CLUSTER)]).with_shared(SHARED)?,
+            kernel: kernel
+                .with_boxes(vec![
+                    Boxes::of_codes(0, m, filled_k, TILE.0),
+                    Boxes::of_codes(1, n, filled_k, TILE.1 / CLUSTER),
+                ])
+                .with_shared(SHARED)?,
             algorithm: format!(
                 "{name}: products of warp groups, {} rows by {} columns a tile, {blocks} blocks in clusters of {CLUSTER}, \
                  {STAGES} steps of {STEP} codes in a block's memory",

@@ -6,6 +6,7 @@ use super::{
     Machine, NativeError,
     driver::Memory,
     kernel::{Extent, Kernel},
+    sizes::MULTIPROCESSORS,
 };
 
 /// The parts of all blocks, and how many blocks have left theirs.
@@ -16,20 +17,17 @@ pub(super) struct GridTotal {
 }
 
 impl GridTotal {
-    /// Multiprocessors of an H100 or H200.
-    const MULTIPROCESSORS: usize = 132;
-
     /// How many blocks of so many threads go through work that has turns for `most`, where `resident` threads share a
     /// multiprocessor: of those that run at once no more than it takes for the same number of turns, so that none waits for
     /// others at the end.
     pub(super) fn blocks(most: usize, threads: usize, resident: usize) -> usize {
-        let turns = most.div_ceil(Self::MULTIPROCESSORS * (resident / threads)).max(1);
+        let turns = most.div_ceil(MULTIPROCESSORS * (resident / threads)).max(1);
         most.div_ceil(turns)
     }
 
     /// Warps that run at once where so many threads share a multiprocessor.
     pub(super) fn warps(resident: usize) -> usize {
-        Self::MULTIPROCESSORS * resident / 32
+        MULTIPROCESSORS * resident / 32
     }
 
     /// The blocks that share a multiprocessor as a macro of a source, by which registers are dealt out.

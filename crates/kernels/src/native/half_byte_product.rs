@@ -11,7 +11,7 @@ use super::{
     kernel::{Extent, Geometry, Kernel, common_macros},
     nvrtc::Source,
     packed_product::Shared,
-    sizes::checked_size,
+    sizes::{MULTIPROCESSORS, checked_size},
 };
 use crate::{DynamicCodes, DynamicForm};
 
@@ -191,8 +191,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// Two for each of the 132 multiprocessors of an H100 or H200.
-    const BLOCKS: usize = 264;
+    /// Two for each multiprocessor.
+    const BLOCKS: usize = 2 * MULTIPROCESSORS;
     /// Codes in a chunk: a piece of 32 for each of four threads.
     const CHUNK: usize = 128;
 

@@ -8,7 +8,7 @@ use super::{
     image_boxes::ImageBoxes,
     kernel::{Extent, Geometry, Kernel, common_macros, widest},
     nvrtc::Source,
-    sizes::checked_size,
+    sizes::{MULTIPROCESSORS, checked_size},
 };
 use crate::Dtype;
 
@@ -84,8 +84,6 @@ struct Cut {
 }
 
 impl Cut {
-    /// The multiprocessors of an H100 or H200, each of which holds one block.
-    const BLOCKS: usize = 132;
     /// What a block may have of its memory, less what the kernel declares.
     const SHARED: usize = 224 << 10;
 
@@ -103,7 +101,7 @@ impl Cut {
 
     /// No more than can run at once.
     fn blocks(&self, form: ConvolutionForm) -> usize {
-        (form.pixels().div_ceil(PIXELS) * form.stored_filters().div_ceil(self.filters)).min(Self::BLOCKS)
+        (form.pixels().div_ceil(PIXELS) * form.stored_filters().div_ceil(self.filters)).min(MULTIPROCESSORS)
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     gpu::ComputeCapability,
     kernel::{Extent, Geometry, Kernel},
     nvrtc::Source,
-    sizes::checked_size,
+    sizes::{MULTIPROCESSORS, checked_size},
 };
 use crate::SharedScale;
 
@@ -70,8 +70,8 @@ pub(super) struct LineCodes {
 /// Columns of what a block of the first kernel takes, and the most and the fewest of its rows.
 const LARGEST_COLUMNS: usize = 256;
 const LARGEST_ROWS: [usize; 2] = [256, 32];
-/// Two for each multiprocessor of an H100 or H200: with fewer, the memory waits for them.
-const ENOUGH_BLOCKS: usize = 2 * 132;
+/// Two for each multiprocessor: with fewer, the memory waits for them.
+const ENOUGH_BLOCKS: usize = 2 * MULTIPROCESSORS;
 /// Rows and columns of what a block of the second kernel takes.
 const TILE: usize = 128;
 const THREADS: (u32, u32) = (256, 1);

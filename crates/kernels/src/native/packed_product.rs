@@ -7,7 +7,7 @@ use super::{
     driver::Memory,
     kernel::{Extent, Geometry, Kernel, common_macros, widest},
     nvrtc::Source,
-    sizes::checked_size,
+    sizes::{MULTIPROCESSORS, checked_size},
 };
 use crate::{Dtype, PackedForm};
 
@@ -122,8 +122,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// Two for each of the 132 multiprocessors of an H100 or H200.
-    const BLOCKS: usize = 264;
+    /// Two for each multiprocessor.
+    const BLOCKS: usize = 2 * MULTIPROCESSORS;
     /// Rows of the weight in a fragment of tensor cores, and in a tile.
     const TILE: usize = 16;
     /// Rows of x in a fragment.

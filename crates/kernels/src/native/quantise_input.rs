@@ -8,7 +8,7 @@ use super::{
     kernel::{Extent, Geometry, Kernel, common_macros},
     nvrtc::Source,
     row_cut::RowCut,
-    sizes::checked_size,
+    sizes::{MULTIPROCESSORS, checked_size},
 };
 use crate::{DynamicCodes, DynamicForm, Prologue, SharedScale};
 
@@ -105,9 +105,9 @@ impl QuantiseInput {
     }
 }
 
-/// As many blocks as the 132 multiprocessors of an H100 or H200 hold at once.
+/// As many blocks as all multiprocessors hold at once.
 pub(super) fn resident_blocks(cut: RowCut) -> u32 {
-    (132 * 2048 / (cut.threads * cut.rows)) as u32
+    (MULTIPROCESSORS * 2048 / (cut.threads * cut.rows)) as u32
 }
 
 fn name(form: DynamicForm) -> String {

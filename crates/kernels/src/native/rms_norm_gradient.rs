@@ -9,7 +9,7 @@ use super::{
     kernel::{Extent, Geometry, Kernel, common_macros},
     nvrtc::Source,
     row_cut::RowCut,
-    sizes::checked_size,
+    sizes::{MULTIPROCESSORS, checked_size},
 };
 use crate::Dtype;
 
@@ -84,10 +84,10 @@ impl RmsNormGradient {
     }
 }
 
-/// As many blocks as run at once on the 132 multiprocessors of an H100 or H200, but none with so few rows that its sums are
+/// As many blocks as run at once on all multiprocessors, but none with so few rows that its sums are
 /// what memory is busy with.
 fn blocks(cut: RowCut, rows: usize) -> usize {
-    const AT_ONCE: usize = 132 * 768;
+    const AT_ONCE: usize = MULTIPROCESSORS * 768;
     const LEAST_ROWS: usize = 4;
     (AT_ONCE / (cut.threads * cut.rows)).min(rows.div_ceil(cut.rows * LEAST_ROWS)).max(1)
 }

@@ -1,6 +1,9 @@
-//! Sizes that the interfaces can take.
+//! Sizes that the interfaces can take, and of the GPUs that work is cut up for.
 
 use super::{LinearShape, NativeError};
+
+/// The multiprocessors of an H100 or H200, for which work is cut up.
+pub(super) const MULTIPROCESSORS: usize = 132;
 
 /// Checks that there are between 1 and 2³¹-1 of something, which every size of a grid and of cuBLASLt must be.
 pub(super) fn checked_size(what: &'static str, value: usize) -> Result<usize, NativeError> {

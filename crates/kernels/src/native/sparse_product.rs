@@ -8,7 +8,7 @@ use super::{
     kernel::{Extent, Geometry, Kernel, common_macros, widest},
     nvrtc::Source,
     packed_product::Shared,
-    sizes::checked_size,
+    sizes::{MULTIPROCESSORS, checked_size},
 };
 use crate::{Dtype, DynamicCodes, KeptCodes, SharedScale, SparseForm};
 
@@ -167,8 +167,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// Two for each of the 132 multiprocessors of an H100 or H200.
-    const BLOCKS: usize = 264;
+    /// Two for each multiprocessor.
+    const BLOCKS: usize = 2 * MULTIPROCESSORS;
     const WARPS: usize = 8;
 
     fn new(shape: LinearShape) -> Self {

@@ -9,7 +9,7 @@ use super::{
     kernel::{Extent, Geometry, Kernel, common_macros, widest},
     nvrtc::Source,
     packed_product::Shared,
-    sizes::checked_size,
+    sizes::{MULTIPROCESSORS, checked_size},
 };
 use crate::{CodeZero, Dtype, PackedForm, WeightCodes};
 
@@ -125,8 +125,6 @@ struct Cut {
 }
 
 impl Cut {
-    /// The multiprocessors of an H100 or H200, each of which holds one block.
-    const BLOCKS: usize = 132;
     /// What a block may have of its memory, less what the kernel declares.
     const SHARED: usize = 224 << 10;
 
@@ -136,7 +134,7 @@ impl Cut {
         let cut = Self { columns, splits: 1, stages };
         // Each block has four tiles at least, or adding up costs more than it saves.
         let most = (shape.k.div_ceil(TILE.1) / 4).max(1);
-        Self { splits: (Self::BLOCKS / cut.tiles_of_y(shape)).clamp(1, most), ..cut }
+        Self { splits: (MULTIPROCESSORS / cut.tiles_of_y(shape)).clamp(1, most), ..cut }
     }
 
     /// Parts of the output that a block, or several, make.

@@ -8,9 +8,8 @@ use super::{
     driver::Memory,
     kernel::{Extent, Geometry, Kernel, common_macros},
     nvrtc::Source,
-    sizes::{checked_shape, checked_size},
+    sizes::{MULTIPROCESSORS, checked_shape, checked_size},
 };
-use crate::Dtype;
 
 /// The kernel.
 #[derive(Debug)]
@@ -29,8 +28,6 @@ const STEP: usize = 128;
 /// Steps in a block's memory.
 const STAGES: usize = 6;
 const SHARED: usize = STAGES * STEP * (TILE.0 + TILE.1);
-/// The multiprocessors of an H100 or H200, each of which holds one block.
-const MULTIPROCESSORS: usize = 132;
 /// With more, what cuBLASLt gains by codes that run along k is worth turning them: on an H100 turning is as long as the difference
 /// at some 1200, and an H200 turns in two thirds of that time.
 const MOST_ROWS: usize = 768;
@@ -60,18 +57,9 @@ impl TurnedProduct {
         let blocks = CLUSTER * pairs.min(MULTIPROCESSORS / CLUSTER);
         let geometry = Geometry { blocks: blocks as u32, threads: (THREADS, 1) };
         let kernel = Kernel::prepare(machine, Source::TurnedProduct, name, macros(name, output, k), extent, geometry)?;
-        // What is copied is bytes, whatever they are called: codes in twos are numbers of 16 bits.
-        let boxes = |input, rows, codes: usize, height| Boxes {
-            input,
-            kind: Dtype::F16,
-            matrices: 1,
-            rows,
-            columns: codes / 2,
-            height,
-        };
         Ok(Self {
             kernel: kernel
-                .with_boxes(vec![boxes(0, m, k, TILE.0 / CLUSTER), boxes(1, k, n, STEP)])
+                .with_boxes(vec![Boxes::of_codes(0, m, k, TILE.0 / CLUSTER), Boxes::of_codes(1, k, n, STEP)])
                 .with_shared(SHARED)?,
             algorithm: format!(
                 "{name}: products of warp groups, codes turned in registers, {} rows by {} columns a tile, {blocks} blocks in \
@@ -97,6 +85,7 @@ fn macros(name: &str, output: Float8Output, k: usize) -> Vec<String> {
 mod tests {
     use super::super::nvrtc::tests::assert_compiles;
     use super::*;
+    use crate::Dtype;
 
     #[test]
     fn it_is_for_few_rows_of_sixteens_on_hopper() {

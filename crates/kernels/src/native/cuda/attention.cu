@@ -115,13 +115,8 @@ KERNEL(const element *, const element *, const element *, element *y, u64 positi
     const unsigned value_ready = key_free + 8 * STAGES, value_free = value_ready + 8 * STAGES;
     const unsigned queries_ready = value_free + 8 * STAGES;
     if (threadIdx.x == 0) {
-        for (int stage = 0; stage < STAGES; stage++) {
-            // The thread that brings, and each warp of the others.
-            initialise(key_ready + 8 * stage, 1);
-            initialise(value_ready + 8 * stage, 1);
-            initialise(key_free + 8 * stage, 2 * GROUP / 32);
-            initialise(value_free + 8 * stage, 2 * GROUP / 32);
-        }
+        initialise_ring<STAGES>(key_ready, key_free, 2 * GROUP / 32);
+        initialise_ring<STAGES>(value_ready, value_free, 2 * GROUP / 32);
         initialise(queries_ready, 1);
     }
     show_barriers();

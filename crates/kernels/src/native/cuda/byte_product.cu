@@ -86,13 +86,8 @@ KERNEL(const unsigned char *, const unsigned char *, const float *__restrict__ r
 #ifndef TENSOR
     __shared__ float scales_of_columns[2][COLUMNS];
 #endif
-    if (threadIdx.x == 0) {
-        for (int stage = 0; stage < STAGES; stage++) {
-            // The thread that brings; each warp that multiplies here, and each group that does in the other block.
-            initialise(ready + 8 * stage, 1);
-            initialise(free + 8 * stage, WARPS + 2);
-        }
-    }
+    // Each warp that multiplies here, and each group that does in the other block.
+    if (threadIdx.x == 0) initialise_ring<STAGES>(ready, free, WARPS + 2);
     show_barriers();
     wait_for_cluster();
 

@@ -58,6 +58,14 @@ __device__ __forceinline__ void expect(unsigned barrier, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
+// Those of a ring of stages: one thread tells that a stage is ready, and so many that it is free.
+template <int LENGTH> __device__ __forceinline__ void initialise_ring(unsigned ready, unsigned free, int readers) {
+    for (int stage = 0; stage < LENGTH; stage++) {
+        initialise(ready + 8 * stage, 1);
+        initialise(free + 8 * stage, readers);
+    }
+}
+
 // Until all threads of the block know the barriers that were made, and so does what copies.
 __device__ __forceinline__ void show_barriers() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

@@ -89,13 +89,7 @@ extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
     const unsigned ready = shared_address(barriers), free = ready + 8 * STAGES;
     unsigned char *const codes_ring = shared + STAGES * X_BYTES;
     const unsigned x_ring = shared_address(shared);
-    if (threadIdx.x == 0) {
-        for (int stage = 0; stage < STAGES; stage++) {
-            // The thread that brings, and each warp of the others.
-            initialise(ready + 8 * stage, 1);
-            initialise(free + 8 * stage, 2 * GROUP_THREADS / 32);
-        }
-    }
+    if (threadIdx.x == 0) initialise_ring<STAGES>(ready, free, 2 * GROUP_THREADS / 32);
     show_barriers();
 
     const unsigned blocks = gridDim.x / SPLITS;

@@ -75,13 +75,8 @@ KERNEL(const unsigned char *, const unsigned char *,
     __shared__ __align__(8) u64 barriers[2 * STAGES];
     const unsigned ring = shared_address(shared);
     const unsigned ready = shared_address(barriers), free = ready + 8 * STAGES;
-    if (threadIdx.x == 0) {
-        for (int stage = 0; stage < STAGES; stage++) {
-            // The thread that brings; each warp that multiplies here, and each group that does in the other block.
-            initialise(ready + 8 * stage, 1);
-            initialise(free + 8 * stage, WARPS + 2);
-        }
-    }
+    // Each warp that multiplies here, and each group that does in the other block.
+    if (threadIdx.x == 0) initialise_ring<STAGES>(ready, free, WARPS + 2);
     show_barriers();
     wait_for_cluster();
 

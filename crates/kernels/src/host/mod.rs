@@ -26,7 +26,7 @@ mod float_set;
 mod int8_product;
 mod lanes;
 #[cfg(target_arch = "aarch64")]
-#[allow(unsafe_code, reason = "numbers are read and written by their addresses")]
+#[allow(unsafe_code, reason = "instructions that not every processor has, behind a proof that this one does")]
 mod neon;
 #[cfg(target_arch = "aarch64")]
 #[allow(unsafe_code, reason = "instructions that not every processor has, behind a proof that this one does")]

@@ -41,7 +41,16 @@ fn sample(m: usize, n: usize) -> Vec<(usize, usize)> {
 #[test]
 fn products_of_codes_are_right_with_scales_and_additions() {
     let Some((machine, _turn)) = gpu() else { return };
-    let sizes = [(16, 32, 48), (128, 256, 64), (33, 512, 144), (130, 1104, 176), (1024, 4096, 512), (2048, 1024, 2048)];
+    // The third from the end has tiles for several waves of blocks.
+    let sizes = [
+        (16, 32, 48),
+        (128, 256, 64),
+        (33, 512, 144),
+        (130, 1104, 176),
+        (300, 288, 16400),
+        (1024, 4096, 512),
+        (2048, 1024, 2048),
+    ];
     for (m, k, n) in sizes {
         let shape = LinearShape { m, k, n };
         let (x, w) = (codes(m * k, 1), codes(n * k, 2));

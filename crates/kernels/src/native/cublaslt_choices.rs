@@ -9,6 +9,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use super::checksum::checksum;
+
 /// An algorithm as cuBLASLt describes it to itself, which the same version understands in any process.
 pub(super) type Algorithm = [u64; 8];
 
@@ -79,10 +81,8 @@ fn product_and_choice(line: &str) -> Option<(String, Choice)> {
     Some((product.to_owned(), Choice { algorithm, earlier: true }))
 }
 
-/// FNV-1a, which is the same in every build.
 fn sum(product: &str, words: &str) -> u64 {
-    let bytes = product.bytes().chain([b'\t']).chain(words.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    checksum(product.bytes().chain([b'\t']).chain(words.bytes()))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    path::PathBuf,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -16,6 +16,7 @@ use super::{
     cublaslt_choices::Choices,
     cublaslt_handle::Handle,
     driver::{Memory, failed},
+    kept_code::KeptCode,
     nvrtc::{self, Source},
     probe,
 };
@@ -28,6 +29,7 @@ pub struct Machine {
     info: GpuInfo,
     cublaslt: Handle,
     choices: Choices,
+    code: KeptCode,
     workspace: Memory,
     modules: Mutex<Modules>,
     stream: Arc<CudaStream>,
@@ -42,17 +44,18 @@ const WORKSPACE_BYTES: usize = 64 << 20;
 impl Machine {
     /// Takes the GPU with that number: its primary context, a stream, a cuBLASLt handle and 64 MiB of workspace.
     pub fn open(ordinal: usize) -> Result<Arc<Self>, NativeError> {
-        Self::with(ordinal, Choices::default())
+        Self::with(ordinal, Choices::default(), KeptCode::default())
     }
 
-    /// The same, where cuBLASLt's algorithms that were the fastest are kept in a file, so that the next process need not try
-    /// them again. A choice is taken from it only if the library still proposes it for that product; whoever else may write to
-    /// the file can make products slow, but not wrong.
-    pub fn open_keeping(ordinal: usize, choices: impl Into<PathBuf>) -> Result<Arc<Self>, NativeError> {
-        Self::with(ordinal, Choices::open(choices.into()))
+    /// The same, where a folder keeps what took time to find out, for the next process: kernels that were compiled, and which
+    /// of cuBLASLt's algorithms was the fastest for a product. An algorithm is taken only if the library still proposes it, so
+    /// that a wrong one makes products slow and not wrong; code is run as it lies there. So nobody else may write to the
+    /// folder. It belongs to one GPU.
+    pub fn open_keeping(ordinal: usize, folder: &Path) -> Result<Arc<Self>, NativeError> {
+        Self::with(ordinal, Choices::open(folder.join("cublaslt.txt")), KeptCode::below(folder.join("kernels")))
     }
 
-    fn with(ordinal: usize, choices: Choices) -> Result<Arc<Self>, NativeError> {
+    fn with(ordinal: usize, choices: Choices, code: KeptCode) -> Result<Arc<Self>, NativeError> {
         let mut gpus = probe()?;
         if ordinal >= gpus.len() {
             return Err(NativeError::NoSuchDevice { ordinal, count: gpus.len() });
@@ -62,7 +65,7 @@ impl Machine {
         let stream = context.new_stream().map_err(failed("creating a stream"))?;
         let cublaslt = Handle::create(&context)?;
         let workspace = Memory::allocate(&stream, WORKSPACE_BYTES)?;
-        Ok(Arc::new(Self { info, cublaslt, choices, workspace, modules: Mutex::default(), stream }))
+        Ok(Arc::new(Self { info, cublaslt, choices, code, workspace, modules: Mutex::default(), stream }))
     }
 
     /// Everything that can be said of the GPU without asking it again.
@@ -169,10 +172,22 @@ impl Machine {
         if let Some(module) = modules.get(&key) {
             return Ok(module.clone());
         }
-        let image = nvrtc::compile(source, self.compute_capability(), &key.1)?;
+        let image = self.image(source, &key.1)?;
         let context = self.stream.context();
         let module = context.load_module(Ptx::from_binary(image)).map_err(failed("loading a compiled kernel"))?;
         modules.insert(key, module.clone());
         Ok(module)
+    }
+
+    /// The machine code, from an earlier process if it has compiled the same.
+    fn image(&self, source: Source, macros: &[String]) -> Result<Vec<u8>, NativeError> {
+        let target = self.compute_capability();
+        let key = nvrtc::identity(source, target, macros)?;
+        if let Some(kept) = self.code.of(&key) {
+            return Ok(kept);
+        }
+        let image = nvrtc::compile(source, target, macros)?;
+        self.code.keep(&key, &image);
+        Ok(image)
     }
 }

@@ -12,6 +12,7 @@ mod block_linear;
 mod boxes;
 mod buffer;
 mod byte_product;
+mod checksum;
 mod circle;
 mod column_sums;
 mod convolution;
@@ -48,6 +49,7 @@ mod halved_swiglu;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod image_boxes;
 mod image_product;
+mod kept_code;
 #[allow(unsafe_code, reason = "launching a kernel")]
 mod kernel;
 mod layer_norm;

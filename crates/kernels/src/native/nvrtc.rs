@@ -11,7 +11,7 @@ use cudarc::nvrtc::{
     sys,
 };
 
-use super::{ComputeCapability, NativeError, libraries::Library};
+use super::{ComputeCapability, NativeError, checksum::checksum, libraries::Library};
 
 /// The CUDA C++ files of this crate. A closed set, because the safety of a launch rests on what they do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -212,18 +212,7 @@ const HEADERS: [(&CStr, &str); 20] = [
 /// `macros` are definitions such as `WIDTH=8`.
 pub(super) fn compile(source: Source, target: ComputeCapability, macros: &[String]) -> Result<Vec<u8>, NativeError> {
     Library::Nvrtc.require()?;
-    let target = target.target();
-    // What belongs to one generation alone is asked for by a letter.
-    let own = match source {
-        Source::Attention
-        | Source::TiledProduct
-        | Source::ImageProduct
-        | Source::ByteProduct
-        | Source::TurnedProduct => "a",
-        _ => "",
-    };
-    let mut options = vec![format!("--gpu-architecture={target}{own}"), "--std=c++17".to_string()];
-    options.extend(macros.iter().map(|definition| format!("-D{definition}")));
+    let options = options(source, target, macros);
     let failed = |status: NvrtcError, log: String| NativeError::Compile {
         source_name: source.name(),
         options: options.join(" "),
@@ -233,6 +222,39 @@ pub(super) fn compile(source: Source, target: ComputeCapability, macros: &[Strin
     let program = Program::create(source).map_err(|status| failed(status, String::new()))?;
     program.compile(&options).map_err(|status| failed(status, program.log()))?;
     program.machine_code().map_err(|status| failed(status, program.log()))
+}
+
+fn options(source: Source, target: ComputeCapability, macros: &[String]) -> Vec<String> {
+    // What belongs to one generation alone is asked for by a letter.
+    let own = match source {
+        Source::Attention
+        | Source::TiledProduct
+        | Source::ImageProduct
+        | Source::ByteProduct
+        | Source::TurnedProduct => "a",
+        _ => "",
+    };
+    let mut options = vec![format!("--gpu-architecture={}{own}", target.target()), "--std=c++17".to_string()];
+    options.extend(macros.iter().map(|definition| format!("-D{definition}")));
+    options
+}
+
+/// All that the machine code depends on: the compiler, its options, and every text that it may read.
+pub(super) fn identity(source: Source, target: ComputeCapability, macros: &[String]) -> Result<String, NativeError> {
+    Library::Nvrtc.require()?;
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: both numbers are there to be written.
+    let asked = unsafe { sys::nvrtcVersion(&mut major, &mut minor) }.result();
+    let options = options(source, target, macros).join(" ");
+    asked.map_err(|status| NativeError::Compile {
+        source_name: source.name(),
+        options: options.clone(),
+        status: status.to_string(),
+        log: String::new(),
+    })?;
+    let headers = HEADERS.iter().flat_map(|(_, text)| text.bytes());
+    let texts = checksum(source.text().bytes().chain(headers));
+    Ok(format!("{} by NVRTC {major}.{minor} {options} of {texts:016x}", source.name()))
 }
 
 /// A source that is not ours, compiled for its kernel of this name; answers the machine code, and what the kernel is called
@@ -393,6 +415,31 @@ pub(super) mod tests {
         assert!(image.starts_with(b"\x7fELF") && name.contains("add"), "{name}");
         let error = compile_foreign("add.cu", source, "sub", hopper).unwrap_err().to_string();
         assert!(error.contains("add.cu") && error.contains("sub"), "{error}");
+    }
+
+    #[test]
+    fn everything_that_changes_machine_code_is_in_its_identity() {
+        let of = |source, minor, macros: &[&str]| {
+            let macros: Vec<String> = macros.iter().map(|&text| text.to_owned()).collect();
+            identity(source, ComputeCapability { major: 9, minor }, &macros)
+        };
+        if Library::Nvrtc.require().is_err() {
+            assert!(of(Source::Spin, 0, &[]).unwrap_err().to_string().contains("libnvrtc.so"));
+            return;
+        }
+        let all = [
+            of(Source::Spin, 0, &[]),
+            of(Source::Spin, 1, &[]),
+            of(Source::Spin, 0, &["A=1"]),
+            of(Source::Spin, 0, &["A=1", "B=1"]),
+            of(Source::Traffic, 0, &[]),
+        ];
+        let all: Vec<String> = all.into_iter().map(Result::unwrap).collect();
+        let mut unlike = all.clone();
+        unlike.sort();
+        unlike.dedup();
+        assert_eq!(unlike.len(), all.len(), "{all:?}");
+        assert_eq!(of(Source::Spin, 0, &[]).unwrap(), all[0]);
     }
 
     #[test]

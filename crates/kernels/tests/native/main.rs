@@ -23,8 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use calorimeter_kernels::{
     Activation as ActivationFunction, Dtype,
     native::{
-        Activation, Buffer, Epilogue, LayerNorm, Linear, LinearForm, LinearShape, Machine, NativeError, WeightLayout,
-        libraries, probe,
+        Activation, Buffer, Epilogue, LayerNorm, Linear, LinearForm, LinearShape, Machine, NativeError, Softmax,
+        WeightLayout, libraries, probe,
     },
     probes::{NativeProbes, Probe, ProbeError, Probes},
 };
@@ -59,11 +59,16 @@ fn micros(machine: &Machine, sets: usize, mut launch: impl FnMut(usize)) -> f64 
     least
 }
 
+/// A folder of this test alone.
+fn scratch(name: &str) -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("calorimeter-{name}-{}", std::process::id()))
+}
+
 #[test]
 fn an_algorithm_that_was_tried_is_not_tried_again() {
     let Some((_machine, _turn)) = gpu() else { return };
-    let file = std::env::temp_dir().join(format!("calorimeter-cublaslt-{}.txt", std::process::id()));
-    let opened = || Machine::open_keeping(0, &file).unwrap();
+    let folder = scratch("cublaslt");
+    let opened = || Machine::open_keeping(0, &folder).unwrap();
     let planned = |machine: &Arc<Machine>, shape| {
         let start = std::time::Instant::now();
         let algorithm = Linear::new(machine, Dtype::Bf16, shape).unwrap().algorithm();
@@ -79,10 +84,44 @@ fn an_algorithm_that_was_tried_is_not_tried_again() {
         assert_eq!(kept.replace("kept from an earlier trial", "all of them tried"), tried);
         assert!(kept.contains("kept from an earlier trial"), "{kept}");
     }
-    std::fs::write(&file, "broken").unwrap();
+    std::fs::write(folder.join("cublaslt.txt"), "broken").unwrap();
     let again = planned(&opened(), LinearShape { m: 32, k: 4096, n: 4096 });
     assert!(again.contains("all of them tried"), "{again}");
-    std::fs::remove_file(&file).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_kernel_that_was_compiled_is_not_compiled_again() {
+    let Some((_machine, _turn)) = gpu() else { return };
+    let folder = scratch("kernels");
+    let opened = || {
+        let machine = Machine::open_keeping(0, &folder).unwrap();
+        let start = std::time::Instant::now();
+        let plan = Softmax::new(&machine, Dtype::Bf16, 3, 1000).unwrap();
+        println!("opened in {:?}", start.elapsed());
+        let x = machine.upload(&[0; 6000]).unwrap();
+        let mut y = machine.allocate(6000).unwrap();
+        plan.enqueue(&x, &mut y).unwrap();
+        y.download().unwrap()
+    };
+    let files = || {
+        let entries = std::fs::read_dir(folder.join("kernels")).unwrap().map(|entry| entry.unwrap());
+        let mut files: Vec<_> =
+            entries.map(|entry| (entry.path(), entry.metadata().unwrap().modified().unwrap())).collect();
+        files.sort();
+        files
+    };
+    let first = opened();
+    let written = files();
+    assert!(!written.is_empty());
+    assert_eq!(opened(), first);
+    assert_eq!(files(), written, "nothing was compiled, and nothing written");
+    for (path, _) in &written {
+        std::fs::write(path, "broken").unwrap();
+    }
+    assert_eq!(opened(), first);
+    assert_ne!(files(), written, "what was broken is compiled and kept anew");
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

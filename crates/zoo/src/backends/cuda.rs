@@ -84,8 +84,8 @@ impl Machines {
             return Ok(machine.clone());
         }
         let ordinal = usize::from(index);
-        let opened = match &self.choices {
-            Some(choices) => Machine::open_keeping(ordinal, choices),
+        let opened = match &self.folder {
+            Some(folder) => Machine::open_keeping(ordinal, folder),
             None => Machine::open(ordinal),
         };
         let machine = opened.map_err(|error| ZooError::Device(error.to_string()))?;

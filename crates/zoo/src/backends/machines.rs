@@ -12,16 +12,17 @@ pub struct Machines {
     /// The CUDA devices of native workloads.
     #[cfg(feature = "cuda")]
     pub(super) native: HashMap<u16, Arc<Machine>>,
-    /// Where libraries' algorithms that were the fastest are kept.
+    /// Where they keep what took time to find out.
     #[cfg(feature = "cuda")]
-    pub(super) choices: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
 }
 
 impl Machines {
-    /// Machines that keep which of a library's algorithms were the fastest in a folder, and take what is known there.
+    /// Machines that keep compiled kernels, and which of a library's algorithms were the fastest, in a folder, and take what is
+    /// known there.
     pub fn keeping(folder: Option<&Path>) -> Self {
         #[cfg(feature = "cuda")]
-        return Self { choices: folder.map(|folder| folder.join("cublaslt.txt")), ..Self::default() };
+        return Self { folder: folder.map(Path::to_path_buf), ..Self::default() };
         #[cfg(not(feature = "cuda"))]
         {
             let _ = folder;

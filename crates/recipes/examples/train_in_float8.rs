@@ -1,6 +1,6 @@
 //! `calorimeter-recipes` alone: a small model is trained without float8 and with it, and the losses are shown side by side.
 //!
-//! `cargo run --release -p calorimeter-recipes --example train_in_float8 [-- baseline rowwise mxfp8]`
+//! `cargo run --release -p calorimeter-recipes --example train_in_float8 [-- baseline rowwise mxfp8 curves.svg]`
 
 use burn::module::Module;
 use burn::nn::{Gelu, LayerNorm, LayerNormConfig, LinearConfig};
@@ -52,7 +52,7 @@ fn batch<B: AutodiffBackend>(centres: &Tensor<B, 2>) -> (Tensor<B, 2>, Tensor<B,
     (centres.clone().select(0, classes) + noise, wanted.float())
 }
 
-/// The mean loss of each thirty steps.
+/// The loss of each step.
 fn losses(recipe: Option<TrainingRecipe>) -> Result<Vec<f32>, RecipeError> {
     let device = Default::default();
     // Every model begins with the same numbers and sees the same points.
@@ -75,11 +75,48 @@ fn losses(recipe: Option<TrainingRecipe>) -> Result<Vec<f32>, RecipeError> {
         model = optimiser.step(1e-3, model, grads);
         losses.push(loss.into_scalar());
     }
-    Ok(losses.chunks(30).map(|part| part.iter().sum::<f32>() / part.len() as f32).collect())
+    Ok(losses)
 }
 
-fn main() -> Result<(), RecipeError> {
-    let mut names: Vec<String> = std::env::args().skip(1).collect();
+/// Means of so many steps.
+fn means(losses: &[f32], steps: usize) -> Vec<f32> {
+    losses.chunks(steps).map(|part| part.iter().sum::<f32>() / part.len() as f32).collect()
+}
+
+/// The losses as curves, means of five steps, on a logarithmic scale from 0.2 to 4. Later curves are thinner, and hide no other.
+fn curves(columns: &[(String, Vec<f32>)]) -> String {
+    let x = |step: usize| 50.0 + 600.0 * step as f32 / STEPS as f32;
+    let y = |loss: f32| 310.0 - 290.0 * (loss / 0.2).log2() / 20f32.log2();
+    let mut svg = String::from(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 680 350\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"680\" height=\"350\" fill=\"white\"/>\n",
+    );
+    for loss in [0.25, 0.5, 1.0, 2.0] {
+        let (at, text) = (y(loss), y(loss) + 4.0);
+        svg += &format!("<path d=\"M50 {at:.1}H650\" stroke=\"#ddd\"/><text x=\"15\" y=\"{text:.1}\">{loss}</text>\n");
+    }
+    for step in (0..=STEPS).step_by(100) {
+        svg += &format!("<text x=\"{:.0}\" y=\"330\" text-anchor=\"middle\">{step}</text>\n", x(step));
+    }
+    svg += "<text x=\"350\" y=\"346\" text-anchor=\"middle\">step</text><text x=\"15\" y=\"14\">loss</text>\n";
+    for (at, (name, losses)) in columns.iter().enumerate() {
+        let colour = ["#bbbbbb", "#d55e00", "#0072b2", "#009e73", "#cc79a7"][at % 5];
+        let points = means(losses, 5).into_iter().enumerate().map(|(part, loss)| (x(5 * part + 3), y(loss)));
+        let points: Vec<String> = points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let width = 8.0 / (1 << at.min(3)) as f32;
+        svg += &format!(
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"/>\n\
+             <text x=\"520\" y=\"{}\" fill=\"{colour}\">{name}</text>\n",
+            points.join(" "),
+            40 + 18 * at
+        );
+    }
+    svg + "</svg>\n"
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (files, mut names): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|word| word.ends_with(".svg"));
     if names.is_empty() {
         names = ["baseline", "tensorwise", "rowwise"].map(str::to_owned).into();
     }
@@ -88,10 +125,14 @@ fn main() -> Result<(), RecipeError> {
         let recipe: Recipe = name.parse()?;
         columns.push((name, losses(recipe.training()?)?));
     }
+    for file in files {
+        std::fs::write(file, curves(&columns))?;
+    }
     let heads: Vec<String> = columns.iter().map(|(name, _)| format!("{name:>18}")).collect();
     println!("  to step{}", heads.concat());
-    for row in 0..columns[0].1.len() {
-        let cells: Vec<String> = columns.iter().map(|(_, losses)| format!("{:18.4}", losses[row])).collect();
+    let columns: Vec<Vec<f32>> = columns.iter().map(|(_, losses)| means(losses, 30)).collect();
+    for row in 0..columns[0].len() {
+        let cells: Vec<String> = columns.iter().map(|losses| format!("{:18.4}", losses[row])).collect();
         println!("{:9}{}", (row + 1) * 30, cells.concat());
     }
     Ok(())

@@ -88,40 +88,28 @@ fn sum(product: &str, words: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tempfile::TempDir;
 
-    /// A file of this test alone, gone at its end.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("calorimeter-choices-{name}-{}", std::process::id()));
-            Self(folder)
-        }
-
-        fn file(&self) -> PathBuf {
-            self.0.join("a device/cublaslt.txt")
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    /// A file in a folder that is made when the file is, and is gone with the first of these.
+    fn scratch() -> (TempDir, PathBuf) {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("a device/cublaslt.txt");
+        (root, file)
     }
 
     #[test]
     fn what_one_process_tried_the_next_one_knows() {
-        let scratch = Scratch::new("kept");
-        let first = Choices::open(scratch.file());
+        let (_root, file) = scratch();
+        let first = Choices::open(file.clone());
         assert_eq!(first.of("bf16 m1-k2-n3"), None);
         first.keep("bf16 m1-k2-n3", [1, 2, 3, 4, 5, 6, 7, u64::MAX]);
         first.keep("TF32 m1-k2-n3", [9; 8]);
         assert_eq!(first.of("TF32 m1-k2-n3"), Some(Choice { algorithm: [9; 8], earlier: false }));
-        let next = Choices::open(scratch.file());
+        let next = Choices::open(file.clone());
         let earlier = |algorithm| Some(Choice { algorithm, earlier: true });
         assert_eq!(next.of("bf16 m1-k2-n3"), earlier([1, 2, 3, 4, 5, 6, 7, u64::MAX]));
         next.keep("TF32 m1-k2-n3", [8; 8]);
-        assert_eq!(Choices::open(scratch.file()).of("TF32 m1-k2-n3"), earlier([8; 8]));
+        assert_eq!(Choices::open(file.clone()).of("TF32 m1-k2-n3"), earlier([8; 8]));
         let alone = Choices::default();
         alone.keep("bf16", [1; 8]);
         assert!(alone.of("bf16").is_some());
@@ -129,25 +117,25 @@ mod tests {
 
     #[test]
     fn a_broken_file_costs_a_trial_and_nothing_else() {
-        let scratch = Scratch::new("broken");
-        let choices = Choices::open(scratch.file());
+        let (root, file) = scratch();
+        let choices = Choices::open(file.clone());
         choices.keep("a", [1; 8]);
-        let whole = fs::read(scratch.file()).unwrap();
+        let whole = fs::read(&file).unwrap();
         for at in 0..whole.len() {
             let known = |bytes: &[u8]| {
-                fs::write(scratch.file(), bytes).unwrap();
-                Choices::open(scratch.file()).of("a").map(|choice| choice.algorithm)
+                fs::write(&file, bytes).unwrap();
+                Choices::open(file.clone()).of("a").map(|choice| choice.algorithm)
             };
             let mut other = whole.clone();
             other[at] ^= 1;
             assert!(known(&other).is_none_or(|algorithm| algorithm == [1; 8]), "byte {at} changed");
             assert!(known(&whole[..at]).is_none_or(|algorithm| algorithm == [1; 8]), "cut at {at}");
             // What is appended to a file that was cut is whole again.
-            Choices::open(scratch.file()).keep("b", [2; 8]);
-            assert_eq!(Choices::open(scratch.file()).of("b").map(|choice| choice.algorithm), Some([2; 8]));
+            Choices::open(file.clone()).keep("b", [2; 8]);
+            assert_eq!(Choices::open(file.clone()).of("b").map(|choice| choice.algorithm), Some([2; 8]));
         }
-        fs::write(scratch.file(), [0xff; 1000]).unwrap();
-        assert_eq!(Choices::open(scratch.file()).of("a"), None);
-        assert_eq!(Choices::open(scratch.0.clone()).of("a"), None, "a folder in its place");
+        fs::write(&file, [0xff; 1000]).unwrap();
+        assert_eq!(Choices::open(file.clone()).of("a"), None);
+        assert_eq!(Choices::open(root.path().to_path_buf()).of("a"), None, "a folder in its place");
     }
 }

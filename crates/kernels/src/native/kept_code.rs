@@ -75,54 +75,41 @@ fn make_room(folder: &Path, most: usize) {
 mod tests {
     use super::*;
     use std::time::Duration;
+    use tempfile::{TempDir, tempdir};
 
-    /// A folder of this test alone, gone at its end.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            Self(std::env::temp_dir().join(format!("calorimeter-code-{name}-{}", std::process::id())))
-        }
-
-        fn opened(&self) -> KeptCode {
-            KeptCode::below(self.0.join("a device/kernels"))
-        }
-
-        fn files(&self) -> Vec<PathBuf> {
-            fs::read_dir(self.0.join("a device/kernels")).unwrap().map(|entry| entry.unwrap().path()).collect()
-        }
+    fn kept_in(root: &TempDir) -> KeptCode {
+        KeptCode::below(root.path().join("a device/kernels"))
     }
 
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn files_of(root: &TempDir) -> Vec<PathBuf> {
+        let entries = fs::read_dir(root.path().join("a device/kernels")).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
     }
 
     #[test]
     fn what_one_process_compiled_the_next_one_has() {
-        let scratch = Scratch::new("kept");
-        let first = scratch.opened();
+        let root = tempdir().unwrap();
+        let first = kept_in(&root);
         assert_eq!(first.of("add.cu WIDTH=1"), None);
         first.keep("add.cu WIDTH=1", b"\x7fELF one\0");
         first.keep("add.cu WIDTH=2", b"");
-        let next = scratch.opened();
+        let next = kept_in(&root);
         assert_eq!(next.of("add.cu WIDTH=1").as_deref(), Some(&b"\x7fELF one\0"[..]));
         assert_eq!(next.of("add.cu WIDTH=2").as_deref(), Some(&b""[..]));
         assert_eq!(next.of("add.cu WIDTH=3"), None);
         next.keep("add.cu WIDTH=1", b"newer");
         assert_eq!(first.of("add.cu WIDTH=1").as_deref(), Some(&b"newer"[..]));
-        assert_eq!(scratch.files().len(), 2, "nothing is left of writing");
+        assert_eq!(files_of(&root).len(), 2, "nothing is left of writing");
         KeptCode::default().keep("add.cu", b"code");
         assert_eq!(KeptCode::default().of("add.cu"), None);
     }
 
     #[test]
     fn a_file_that_was_cut_or_changed_says_nothing() {
-        let scratch = Scratch::new("broken");
-        let kept = scratch.opened();
+        let root = tempdir().unwrap();
+        let kept = kept_in(&root);
         kept.keep("add.cu", b"\x7fELF code");
-        let path = scratch.files().remove(0);
+        let path = files_of(&root).remove(0);
         let whole = fs::read(&path).unwrap();
         for cut in 0..whole.len() {
             fs::write(&path, &whole[..cut]).unwrap();
@@ -136,23 +123,22 @@ mod tests {
         assert_eq!(kept.of("add.cu").as_deref(), Some(&b"\x7fELF code"[..]));
         // The file of another key, in this one's place.
         kept.keep("sub.cu", b"\x7fELF other");
-        let other = scratch.files().into_iter().find(|file| *file != path).unwrap();
+        let other = files_of(&root).into_iter().find(|file| *file != path).unwrap();
         fs::rename(other, &path).unwrap();
         assert_eq!(kept.of("add.cu"), None);
     }
 
     #[test]
     fn a_full_folder_loses_its_oldest_files() {
-        let scratch = Scratch::new("full");
-        fs::create_dir_all(&scratch.0).unwrap();
-        let path = |index: u64| scratch.0.join(index.to_string());
+        let root = tempdir().unwrap();
+        let path = |index: u64| root.path().join(index.to_string());
         for index in 0..8 {
             let file = File::create(path(index)).unwrap();
             file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(100 - index)).unwrap();
         }
-        make_room(&scratch.0, 9);
+        make_room(root.path(), 9);
         assert!((0..8).all(|index| path(index).exists()));
-        make_room(&scratch.0, 8);
+        make_room(root.path(), 8);
         assert!((0..6).all(|index| path(index).exists()) && !path(6).exists() && !path(7).exists());
     }
 }

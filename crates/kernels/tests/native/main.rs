@@ -59,16 +59,11 @@ fn micros(machine: &Machine, sets: usize, mut launch: impl FnMut(usize)) -> f64 
     least
 }
 
-/// A folder of this test alone.
-fn scratch(name: &str) -> std::path::PathBuf {
-    std::env::temp_dir().join(format!("calorimeter-{name}-{}", std::process::id()))
-}
-
 #[test]
 fn an_algorithm_that_was_tried_is_not_tried_again() {
     let Some((_machine, _turn)) = gpu() else { return };
-    let folder = scratch("cublaslt");
-    let opened = || Machine::open_keeping(0, &folder).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let opened = || Machine::open_keeping(0, folder.path()).unwrap();
     let planned = |machine: &Arc<Machine>, shape| {
         let start = std::time::Instant::now();
         let algorithm = Linear::new(machine, Dtype::Bf16, shape).unwrap().algorithm();
@@ -84,18 +79,17 @@ fn an_algorithm_that_was_tried_is_not_tried_again() {
         assert_eq!(kept.replace("kept from an earlier trial", "all of them tried"), tried);
         assert!(kept.contains("kept from an earlier trial"), "{kept}");
     }
-    std::fs::write(folder.join("cublaslt.txt"), "broken").unwrap();
+    std::fs::write(folder.path().join("cublaslt.txt"), "broken").unwrap();
     let again = planned(&opened(), LinearShape { m: 32, k: 4096, n: 4096 });
     assert!(again.contains("all of them tried"), "{again}");
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
 fn a_kernel_that_was_compiled_is_not_compiled_again() {
     let Some((_machine, _turn)) = gpu() else { return };
-    let folder = scratch("kernels");
+    let folder = tempfile::tempdir().unwrap();
     let opened = || {
-        let machine = Machine::open_keeping(0, &folder).unwrap();
+        let machine = Machine::open_keeping(0, folder.path()).unwrap();
         let start = std::time::Instant::now();
         let plan = Softmax::new(&machine, Dtype::Bf16, 3, 1000).unwrap();
         println!("opened in {:?}", start.elapsed());
@@ -105,7 +99,7 @@ fn a_kernel_that_was_compiled_is_not_compiled_again() {
         y.download().unwrap()
     };
     let files = || {
-        let entries = std::fs::read_dir(folder.join("kernels")).unwrap().map(|entry| entry.unwrap());
+        let entries = std::fs::read_dir(folder.path().join("kernels")).unwrap().map(|entry| entry.unwrap());
         let mut files: Vec<_> =
             entries.map(|entry| (entry.path(), entry.metadata().unwrap().modified().unwrap())).collect();
         files.sort();
@@ -121,7 +115,6 @@ fn a_kernel_that_was_compiled_is_not_compiled_again() {
     }
     assert_eq!(opened(), first);
     assert_ne!(files(), written, "what was broken is compiled and kept anew");
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

@@ -3,8 +3,14 @@
 use crate::host::lanes::Lanes;
 use core::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LOG2_E};
 
-/// Adding it leaves a whole number in the lowest bits.
-const WHOLE: f32 = 12_582_912.0;
+/// Adding it leaves a whole number in the lowest bits, and with it the bias of an exponent.
+const BIASED: f32 = 12_582_912.0 + 127.0;
+
+/// 2 to the power of the whole number that was left so.
+#[inline(always)]
+fn whole_power(shifted: f32) -> f32 {
+    f32::from_bits(shifted.to_bits() << 23)
+}
 
 /// The first coefficient is that of the highest power.
 #[inline(always)]
@@ -21,12 +27,11 @@ pub fn exp<L: Lanes>(lanes: L, x: f32) -> f32 {
     const P: [f32; 6] = [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
     let x = if x > 87.0 { 87.0 } else { x };
     let x = if x < -87.0 { -87.0 } else { x };
-    let shifted = lanes.fused(x, LOG2_E, WHOLE);
-    let whole = shifted - WHOLE;
+    let shifted = lanes.fused(x, LOG2_E, BIASED);
+    let whole = shifted - BIASED;
     let r = lanes.fused(whole, -LN_2[1], lanes.fused(whole, -LN_2[0], x));
     let p = polynomial(lanes, r, P);
-    let power = shifted.to_bits().wrapping_sub(WHOLE.to_bits()).wrapping_add(127) << 23;
-    (lanes.fused(p * r, r, r) + 1.0) * f32::from_bits(power)
+    (lanes.fused(p * r, r, r) + 1.0) * whole_power(shifted)
 }
 
 /// exp(x) within 2^-12 of itself, for what is rounded to 16 bits: of numbers below 87, and 0 from -88 on.
@@ -72,8 +77,8 @@ pub fn gelu<L: Lanes>(lanes: L, x: f32) -> f32 {
 /// The same within 2^-12 of itself down to -5.5: for what is rounded to 16 bits.
 #[inline(always)]
 pub fn coarse_gelu<L: Lanes>(lanes: L, x: f32) -> f32 {
-    const SHARE: [f32; 7] =
-        [-1.117_622_9e-6, 4.961_417_7e-5, -8.532_503e-4, 8.265_568e-3, -5.357_752e-2, -4.587_479_2e-1, -1.151_171];
+    const SHARE: [f32; 6] =
+        [2.343_324e-5, -6.197_391_4e-4, 7.260_351_4e-3, -5.141_860_6e-2, -4.608_635_3e-1, -1.150_480_4];
     less_its_tail(lanes, x, 0.0, SHARE, COARSE_POWER)
 }
 
@@ -90,23 +95,21 @@ fn less_its_tail<L: Lanes, const P: usize, const Q: usize>(
 ) -> f32 {
     let a = x.abs();
     // There and beyond nothing is left of it.
-    let a = if a > 14.0 { 14.0 } else { a };
+    let a = if a > 14.5 { 14.5 } else { a };
     let tail = power_of_two(lanes, lanes.fused(polynomial(lanes, a - middle, share), a, -1.0), power);
     lanes.fused(-a, tail, if x > 0.0 { x } else { 0.0 })
 }
 
 /// What makes a power of two within 2^-13 of itself.
-#[allow(clippy::approx_constant, reason = "fitted with the others, it is not quite the logarithm of two")]
-const COARSE_POWER: [f32; 4] = [9.582_853e-3, 5.590_643e-2, 2.402_41e-1, 6.931_242e-1];
+const COARSE_POWER: [f32; 3] = [5.500_893_3e-2, 2.422_109_7e-1, 6.932_829e-1];
 
 /// 2 to the power of x, which is below 127; 0 from -127 on. 2^r is 1 + r q(r) between ±1/2, where `q` has the coefficients.
 #[inline(always)]
 fn power_of_two<L: Lanes, const N: usize>(lanes: L, x: f32, q: [f32; N]) -> f32 {
     let x = if x < -127.0 { -127.0 } else { x };
-    let shifted = x + WHOLE;
-    let r = x - (shifted - WHOLE);
-    let power = shifted.to_bits().wrapping_sub(WHOLE.to_bits()).wrapping_add(127) << 23;
-    lanes.fused(polynomial(lanes, r, q), r, 1.0) * f32::from_bits(power)
+    let shifted = x + BIASED;
+    let r = x - (shifted - BIASED);
+    lanes.fused(polynomial(lanes, r, q), r, 1.0) * whole_power(shifted)
 }
 
 /// x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2.

@@ -78,7 +78,7 @@ pub fn gelu<L: Lanes>(lanes: L, x: f32) -> f32 {
 #[inline(always)]
 pub fn coarse_gelu<L: Lanes>(lanes: L, x: f32) -> f32 {
     const SHARE: [f32; 6] =
-        [2.343_324e-5, -6.197_391_4e-4, 7.260_351_4e-3, -5.141_860_6e-2, -4.608_635_3e-1, -1.150_480_4];
+        [2.343_324e-5, -6.197_391e-4, 7.260_351_4e-3, -5.141_860_6e-2, -4.608_635_3e-1, -1.150_480_4];
     less_its_tail(lanes, x, 0.0, SHARE, COARSE_POWER)
 }
 

@@ -12,7 +12,7 @@ use super::checksum::checksum;
 /// Machine code of ours is far shorter.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Some 200 MB, the work of a thousand shapes: sizes are compiled into kernels.
+/// Sizes are compiled into kernels, so each shape adds some.
 const MOST_FILES: usize = 4000;
 
 /// What a machine need not compile again, if it has a folder to keep it in.

@@ -99,6 +99,11 @@ impl Trace {
         }
     }
 
+    /// When its last span ends.
+    pub fn ends_ns(&self) -> u64 {
+        self.spans.iter().map(Span::end_ns).max().unwrap_or(0)
+    }
+
     fn begins_ns(&self) -> u64 {
         let moments = self.marks.iter().map(|mark| mark.at_ns).chain(self.samples.iter().map(|sample| sample.at_ns));
         self.spans.iter().map(|span| span.start_ns).chain(moments).min().unwrap_or(0)

@@ -32,6 +32,7 @@ pub mod foreign;
 pub mod gate;
 pub mod models;
 pub mod operators;
+pub mod parts;
 
 mod activation;
 mod burn_workload;

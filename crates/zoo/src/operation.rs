@@ -126,6 +126,11 @@ pub trait Operation: Cost + Exact + Debug + Send + Sync + 'static {
         None
     }
 
+    /// What comes one after another in a pass, each of which [`begin`](crate::parts::begin)s when it is launched.
+    fn parts(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whether it moves data between memories or devices: then it has no roof on one device, no graph of one stream, and
     /// its inputs need not lie on the device.
     fn is_link(&self) -> bool {

@@ -177,6 +177,14 @@ impl Task {
         }
     }
 
+    /// What comes one after another in a pass.
+    pub fn parts(&self) -> &'static [&'static str] {
+        match self {
+            Self::Model(_) | Self::Foreign(_) => &[],
+            Self::Operator(problem) => problem.operator.parts(),
+        }
+    }
+
     /// What fusing it should save.
     pub fn fusion(&self) -> Option<FusionModel> {
         match self {

@@ -33,6 +33,7 @@ mod measuring;
 mod own_device;
 mod own_program;
 mod parts;
+mod phases;
 mod real_devices;
 mod report_page;
 mod reports;

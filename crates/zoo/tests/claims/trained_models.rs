@@ -3,6 +3,7 @@
 
 use calorimeter_recipes::{Dtype, Element, Recipe, Treatment, Variant};
 use calorimeter_shapes::Axes;
+use calorimeter_zoo::parts::heard;
 use calorimeter_zoo::{Activation, Device, Implementation, Machines, Setup, Task, ZooError};
 
 const PASSES: [&str; 7] = ["forward", "backward", "forward_backward", "adamw", "sgd", "adamw_step", "sgd_step"];
@@ -56,6 +57,9 @@ fn check(
                             ));
                         }
                     }
+                    let one_pass = || workload.launch().and_then(|()| workload.settle());
+                    let parts = heard(Vec::new(), one_pass).unwrap();
+                    assert_eq!(parts.iter().map(|part| part.name).collect::<Vec<_>>(), task.parts(), "{model}_{pass}");
                     right += 1;
                 }
             }

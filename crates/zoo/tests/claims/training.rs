@@ -6,6 +6,7 @@ use calorimeter_recipes::training::Operands;
 use calorimeter_recipes::{Dtype, Element, Quantised, Recipe, Treatment, Variant};
 use calorimeter_shapes::Axes;
 use calorimeter_zoo::gate::Mismatch;
+use calorimeter_zoo::parts::heard;
 use calorimeter_zoo::{Device, Implementation, Inputs, Machines, Matrix, Output, Setup, Task, ZooError};
 
 const RECIPES: [&str; 9] = [
@@ -68,6 +69,9 @@ fn check(device: Device, implementations: &[Implementation], dtypes: &[Dtype], s
                                 panic!("{what}, set {set}: {why}");
                             }
                         }
+                        let pass = || workload.launch().and_then(|()| workload.settle());
+                        let parts = heard(Vec::new(), pass).unwrap();
+                        assert_eq!(parts.iter().map(|part| part.name).collect::<Vec<_>>(), task.parts(), "{what}");
                         right += 1;
                     }
                 }

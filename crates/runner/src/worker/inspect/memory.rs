@@ -13,10 +13,11 @@ use calorimeter_case::{Case, CaseId, Implementation, Record};
 use calorimeter_sinks::atomic;
 use calorimeter_sinks::memory_page::{self, Profile};
 use calorimeter_timing::Failure;
-use calorimeter_timing::memory::{Block, Bound, Peaks, Quantity, Timeline};
-use calorimeter_zoo::{Operand, Setup, Task, ZooError};
+use calorimeter_timing::memory::{Block, Bound, Mark, Peaks, Quantity, Timeline};
+use calorimeter_zoo::parts::{Part, heard};
+use calorimeter_zoo::{Operand, Setup, Task, Workload, ZooError};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Passes that are followed one by one.
 const PASSES: [&str; 3] = ["pass 1", "pass 2", "pass 3"];
@@ -29,6 +30,8 @@ const FOLDER: &str = "memory_profiler";
 /// The moments of the two snapshots.
 const BEFORE: &str = "before inference";
 const AFTER: &str = "after inference";
+/// The end of the pass whose parts are told apart.
+const END: &str = "end";
 
 /// Follows the cases that ask for it.
 #[derive(Default)]
@@ -40,6 +43,7 @@ pub struct Following {
 struct Followed {
     case: CaseId,
     timeline: Timeline,
+    parts: Option<Timeline>,
     memory: Memory,
 }
 
@@ -58,6 +62,7 @@ impl Inspection for Following {
             return Err("the mock device has none".into());
         }
         let timeline = timeline(record, scene)?;
+        let parts = if record.case.memory_profiler { parts(record, scene)? } else { None };
         let peaks = timeline.peaks();
         let memory = Memory {
             peak_allocated: peaks.allocated,
@@ -68,7 +73,7 @@ impl Inspection for Following {
             peak_at_most: timeline.ceiling.filter(|_| peaks.bound == Bound::AtLeast),
             ..Memory::default()
         };
-        self.followed.push(Followed { case: record.case.id.clone(), timeline, memory });
+        self.followed.push(Followed { case: record.case.id.clone(), timeline, parts, memory });
         Ok(None)
     }
 
@@ -79,7 +84,7 @@ impl Inspection for Following {
     fn compare(&self, arms: &[Arm], assignment: &Assignment) -> Vec<Finding> {
         let Some(folder) = assignment.folder.as_deref() else { return Vec::new() };
         let finding = |Arm { record, assigned, .. }: &Arm| {
-            let Followed { case, timeline: own, memory } = self.of(&record.case.id)?;
+            let Followed { case, timeline: own, parts, memory } = self.of(&record.case.id)?;
             // Figures of two sources are not the same quantity.
             let told_by = |timeline: &Timeline| (timeline.source, timeline.pools.is_empty());
             let baseline = assigned.against.as_ref().and_then(|id| Some((id, &self.of(id)?.timeline)));
@@ -98,7 +103,8 @@ impl Inspection for Following {
             let memory_profile = record.case.memory_profiler.then(|| {
                 let beside = baseline.map(|(id, other)| (label(id), other));
                 let beside: Vec<_> = beside.into_iter().chain([(label(case), own)]).collect();
-                let written = write(folder, case, &beside).map(|()| format!("{FOLDER}/{}", file_name(case)));
+                let parts = parts.as_ref().map(|parts| (format!("{}, phase by phase", label(case)), parts));
+                let written = write(folder, case, &beside, parts).map(|()| format!("{FOLDER}/{}", file_name(case)));
                 let failed =
                     |error: Failure| warnings.push(format!("its memory profile could not be written: {error}"));
                 written.map_err(failed).ok()
@@ -169,8 +175,66 @@ fn input_bytes(task: &Task, record: &Record) -> Option<u64> {
     }
 }
 
-/// Opens the case, runs it and drops it.
+/// What is done with a workload that was opened: passes that mark their moments, and go on for as long as they are told to.
+type Passes<'a> =
+    dyn FnMut(&mut dyn Workload, &mut dyn FnMut(&'static str), &dyn Fn() -> bool) -> Result<(), ZooError> + 'a;
+
+/// One pass, which does not overlap with the outputs of another.
+fn pass(workload: &mut dyn Workload) -> Result<(), ZooError> {
+    workload.forget();
+    workload.settle()?;
+    workload.launch()?;
+    workload.settle()
+}
+
+/// The memory of passes, as they are when they are timed.
 fn timeline(record: &Record, scene: &mut Scene<'_>) -> Result<Timeline, Failure> {
+    let patience = if record.case.memory_profiler { PATIENCE } else { LITTLE_PATIENCE };
+    follow(record, scene, patience, &mut |workload, mark, again| {
+        mark(BEFORE);
+        for name in PASSES {
+            pass(workload)?;
+            mark(name);
+        }
+        mark(AFTER);
+        while again() {
+            pass(workload)?;
+        }
+        Ok(())
+    })
+}
+
+/// The memory of a pass whose parts wait for each other, which may take more or less than one whose parts do not; `None` of a
+/// pass that is one part.
+fn parts(record: &Record, scene: &mut Scene<'_>) -> Result<Option<Timeline>, Failure> {
+    let count = scene.operands.task.parts().len();
+    if count < 2 {
+        return Ok(None);
+    }
+    // Memory that is taken before anything listens is in no timeline.
+    let (mut parts, mut ended) = (Vec::<Part>::with_capacity(count), Instant::now());
+    let mut timeline = follow(record, scene, Duration::ZERO, &mut |workload, mark, _| {
+        pass(workload)?;
+        parts.clear();
+        parts = heard(std::mem::take(&mut parts), || pass(workload))?;
+        mark(END);
+        ended = Instant::now();
+        Ok(())
+    })?;
+    let end_ns = timeline.marks.last().map_or(timeline.end_ns, |end| end.at_ns);
+    let begun = |part: &Part| end_ns.saturating_sub((ended - part.began).as_nanos() as u64);
+    let parts = parts.iter().map(|part| Mark { at_ns: begun(part), name: part.name.into() });
+    timeline.marks.splice(0..0, parts);
+    Ok(Some(timeline))
+}
+
+/// Opens the case, runs it and drops it.
+fn follow(
+    record: &Record,
+    scene: &mut Scene<'_>,
+    patience: Duration,
+    passes: &mut Passes<'_>,
+) -> Result<Timeline, Failure> {
     let (task, device) = (scene.operands.task.clone(), scene.operands.device);
     let treatment = scene.operands.treatment(&record.case)?;
     let setup = Setup { implementation: record.case.implementation, device, sets: 1 };
@@ -180,30 +244,18 @@ fn timeline(record: &Record, scene: &mut Scene<'_>) -> Result<Timeline, Failure>
     let mut run = |mark: &mut dyn FnMut(&'static str), again: &dyn Fn() -> bool| -> Result<(), ZooError> {
         let mut workload = task.open(inputs, &treatment, setup, machines)?;
         workload.settle()?;
-        // One pass must not overlap with the outputs of another.
-        let mut pass = || {
-            workload.forget();
-            workload.settle()?;
-            workload.launch()?;
-            workload.settle()
-        };
-        mark(BEFORE);
-        for name in PASSES {
-            pass()?;
-            mark(name);
-        }
-        mark(AFTER);
-        while again() {
-            pass()?;
-        }
-        Ok(())
+        passes(workload.as_mut(), mark, again)
     };
-    let patience = if record.case.memory_profiler { PATIENCE } else { LITTLE_PATIENCE };
     platforms::of(device).follow(setup, patience, &mut run)
 }
 
-/// Writes the snapshots and the page of a case; the baseline, if there is one, comes first.
-fn write(folder: &Path, id: &str, beside: &[(String, &Timeline)]) -> Result<(), Failure> {
+/// Writes the snapshots and the page of a case; the baseline, if there is one, comes first, and a pass part by part last.
+fn write(
+    folder: &Path,
+    id: &str,
+    beside: &[(String, &Timeline)],
+    parts: Option<(String, &Timeline)>,
+) -> Result<(), Failure> {
     let folder = folder.join(FOLDER).join(file_name(id));
     let Some((_, own)) = beside.last() else { return Ok(()) };
     for (name, file) in [(BEFORE, "snapshot_before.json"), (AFTER, "snapshot_after.json")] {
@@ -216,6 +268,7 @@ fn write(folder: &Path, id: &str, beside: &[(String, &Timeline)]) -> Result<(), 
         .iter()
         .enumerate()
         .map(|(index, (label, timeline))| profile(label, timeline, (index > 0).then_some(0)))
+        .chain(parts.iter().map(|(label, timeline)| profile(label, timeline, None)))
         .collect();
     memory_page::write(&folder, id, &profiles).map_err(|error| error.with_causes())?;
     Ok(())

@@ -9,11 +9,15 @@ use crate::worker::scene::Scene;
 use calorimeter_case::Case;
 use calorimeter_case::record::{KernelShare, Profile};
 use calorimeter_timing::trace::{KernelRow, Span, Trace, Track};
-use calorimeter_timing::{Failure, LaunchSpan};
+use calorimeter_timing::{Failure, LaunchSpan, Work};
+use calorimeter_zoo::parts::heard;
 use std::path::Path;
+use std::time::Instant;
 
 /// Launches in a trace.
 const LAUNCHES: u32 = 20;
+/// What lies between the launches and the one whose parts are told apart, where no clock of the device's places it.
+const APART_NS: u64 = 10_000;
 /// Where traces lie in the run's folder.
 const FOLDER: &str = "traces";
 
@@ -27,7 +31,8 @@ impl Inspection for Tracing {
 
     fn look(&mut self, subject: &mut Subject<'_>, scene: &mut Scene<'_>) -> Result<Option<Facet>, Failure> {
         let Some(folder) = &scene.assignment.folder else { return Ok(None) };
-        Ok(Some(Facet::Trace(write(subject, folder)?)))
+        let has_parts = scene.operands.task.parts().len() > 1;
+        Ok(Some(Facet::Trace(write(subject, folder, has_parts)?)))
     }
 
     fn lacking(&self) -> &'static str {
@@ -35,7 +40,7 @@ impl Inspection for Tracing {
     }
 }
 
-fn write(one: &mut Subject<'_>, folder: &Path) -> Result<Profile, Failure> {
+fn write(one: &mut Subject<'_>, folder: &Path, has_parts: bool) -> Result<Profile, Failure> {
     let mut trace = Trace::new(&*one.record.case.id);
     if !kernels(one, &mut trace)? {
         launches(one, &mut trace)?;
@@ -44,6 +49,11 @@ fn write(one: &mut Subject<'_>, folder: &Path) -> Result<Profile, Failure> {
         Some(seen) => one_by_one(seen, &mut trace),
         None => trace.kernel_table(),
     };
+    if has_parts && !kernels_of_parts(one, &mut trace)? {
+        let (begun, behind) = (Instant::now(), trace.ends_ns() + APART_NS);
+        let parts = parts(one, || behind + begun.elapsed().as_nanos() as u64)?;
+        parts.into_iter().for_each(|part| trace.span(part));
+    }
     let passes = one.kernels.map_or(LAUNCHES, |seen| seen.passes);
     let relative = format!("{FOLDER}/{}.json", file_name(&one.record.case.id));
     std::fs::create_dir_all(folder.join(FOLDER))?;
@@ -71,6 +81,21 @@ fn launches(one: &mut Subject<'_>, trace: &mut Trace) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The parts of one more launch, each of which waits for the one before it.
+fn parts(one: &mut Subject<'_>, now: impl Fn() -> u64) -> Result<Vec<Span>, Failure> {
+    let parts = heard(Vec::new(), || -> Result<(), Failure> {
+        one.job.launch()?;
+        one.job.settle()
+    })?;
+    let (ended, end_ns) = (Instant::now(), now());
+    let begins = parts.iter().map(|part| end_ns.saturating_sub((ended - part.began).as_nanos() as u64));
+    let begins: Vec<u64> = begins.collect();
+    let ends = begins.iter().copied().skip(1).chain([end_ns]);
+    let times = begins.iter().zip(ends).map(|(&begin, end)| (begin, end - begin));
+    let track = Track::Host("phases of one more launch, each waited for".into());
+    Ok(parts.iter().zip(times).map(|(part, times)| span(track.clone(), part.name.to_owned(), times, None)).collect())
+}
+
 /// The kernels that another worker saw, end to end: each was waited for, so their times are known and their places are not.
 fn one_by_one(seen: &SeenKernels, trace: &mut Trace) -> Vec<KernelRow> {
     let mut alone = Trace::new("");
@@ -92,8 +117,7 @@ fn span(track: Track, name: String, (start_ns, nanos): (u64, u64), correlation: 
 /// Every kernel, copy and call into the driver, where there are such records; false where there are none.
 #[cfg(feature = "cuda")]
 fn kernels(one: &mut Subject<'_>, trace: &mut Trace) -> Result<bool, Failure> {
-    use calorimeter_timing::Work;
-    use calorimeter_timing::cuda::{Cupti, Kinds};
+    use calorimeter_timing::cuda::Cupti;
     if one.record.case.device.kind() != calorimeter_case::DeviceKind::Cuda {
         return Ok(false);
     }
@@ -105,24 +129,46 @@ fn kernels(one: &mut Subject<'_>, trace: &mut Trace) -> Result<bool, Failure> {
         }
     };
     one.job.settle()?;
-    let mut host = Vec::new();
-    let ((), seen) = cupti.record(Kinds::ALL, || {
+    let host = |name: String, start: u64| span(Track::Host("main".into()), name, (start, cupti.now() - start), None);
+    recorded(cupti, trace, || {
+        let mut spans = Vec::new();
         for index in 1..=LAUNCHES {
             let start = cupti.now();
             one.job.launch()?;
-            host.push((format!("launch {index}"), (start, cupti.now() - start)));
+            spans.push(host(format!("launch {index}"), start));
         }
         let start = cupti.now();
         one.job.settle()?;
-        host.push(("wait".to_owned(), (start, cupti.now() - start)));
-        Ok(())
+        spans.push(host("wait".to_owned(), start));
+        Ok(spans)
     })?;
+    Ok(true)
+}
+
+/// The parts of one more launch with everything that is recorded of it.
+#[cfg(feature = "cuda")]
+fn kernels_of_parts(one: &mut Subject<'_>, trace: &mut Trace) -> Result<bool, Failure> {
+    use calorimeter_timing::cuda::Cupti;
+    if one.record.case.device.kind() != calorimeter_case::DeviceKind::Cuda {
+        return Ok(false);
+    }
+    let Ok(cupti) = Cupti::load() else { return Ok(false) };
+    recorded(cupti, trace, || parts(one, || cupti.now()))?;
+    Ok(true)
+}
+
+/// Puts what something does on the device into a trace, with the spans that it answers.
+#[cfg(feature = "cuda")]
+fn recorded(
+    cupti: &calorimeter_timing::cuda::Cupti,
+    trace: &mut Trace,
+    run: impl FnOnce() -> Result<Vec<Span>, Failure>,
+) -> Result<(), Failure> {
+    let (spans, seen) = cupti.record(calorimeter_timing::cuda::Kinds::ALL, run)?;
     if seen.dropped > 0 {
         return Err(format!("{} of its kernels were not recorded", seen.dropped).into());
     }
-    for (name, times) in host {
-        trace.span(span(Track::Host("main".into()), name, times, None));
-    }
+    spans.into_iter().for_each(|span| trace.span(span));
     for call in seen.calls {
         let track = Track::Host(format!("driver calls of thread {}", call.thread).into());
         let times = (call.start_ns, call.end_ns.saturating_sub(call.start_ns));
@@ -139,10 +185,15 @@ fn kernels(one: &mut Subject<'_>, trace: &mut Trace) -> Result<bool, Failure> {
         let args = vec![("bytes".to_owned(), copy.bytes.to_string())];
         trace.span(Span { args, ..span(track, copy.what.to_owned(), times, None) });
     }
-    Ok(true)
+    Ok(())
 }
 
 #[cfg(not(feature = "cuda"))]
 fn kernels(_: &mut Subject<'_>, _: &mut Trace) -> Result<bool, Failure> {
+    Ok(false)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn kernels_of_parts(_: &mut Subject<'_>, _: &mut Trace) -> Result<bool, Failure> {
     Ok(false)
 }

@@ -2,7 +2,7 @@
 
 use super::optimisers::{self, Update};
 use super::{Given, Made, TrainedLinear};
-use crate::{BurnPass, Pass, Spec, Value};
+use crate::{BurnPass, Pass, Spec, Value, parts};
 use burn::tensor::Tensor;
 use calorimeter_recipes::device::QuantBackend;
 use calorimeter_recipes::training::{self, Float8Backend, Float8Training};
@@ -26,7 +26,8 @@ pub fn by_burn<B: QuantBackend + Float8Backend>(
             let at = pass.given().iter().position(|given| *given == wanted);
             at.map(|at| inputs[at].clone())
         };
-        results(pass, given, training, update).into_iter().map(Value::Float).collect()
+        let begin = |part| parts::begin_on(part, &inputs[0]);
+        results(pass, given, begin, training, update).into_iter().map(Value::Float).collect()
     })
 }
 
@@ -34,6 +35,7 @@ pub fn by_burn<B: QuantBackend + Float8Backend>(
 fn results<B: QuantBackend + Float8Backend>(
     pass: TrainedLinear,
     given: impl Fn(Given) -> Option<Tensor<B, 2>>,
+    begin: impl Fn(&'static str),
     training: Option<Float8Training>,
     update: Update<B>,
 ) -> Vec<Tensor<B, 2>> {
@@ -43,13 +45,20 @@ fn results<B: QuantBackend + Float8Backend>(
     let step = || {
         let moments = given(Given::Moment(0)).zip(given(Given::Moment(1)));
         let gradient = given(Given::GradWeight).unwrap_or_else(gradient);
+        begin(parts::OPTIMISER);
         update(get(Given::Weight), gradient, moments.map(Into::into))
     };
     let mut updated: Option<Vec<Tensor<B, 2>>> = None;
     let mut after = |at: usize| updated.get_or_insert_with(step)[at].clone();
     let each = pass.results().iter().map(|result| match result {
-        Made::Output => training::output(get(Given::Input), get(Given::Weight).transpose(), training),
-        Made::GradInput => training::grad_input(get(Given::GradOutput), get(Given::Weight).transpose(), training),
+        Made::Output => {
+            begin(parts::FORWARD);
+            training::output(get(Given::Input), get(Given::Weight).transpose(), training)
+        }
+        Made::GradInput => {
+            begin(parts::BACKWARD);
+            training::grad_input(get(Given::GradOutput), get(Given::Weight).transpose(), training)
+        }
         Made::GradWeight => gradient(),
         Made::Weight => after(0),
         Made::Moment(of) => after(1 + of),

@@ -18,6 +18,7 @@ mod reference;
 
 use crate::operators::number_types::{BF16, F32, allow};
 use crate::operators::product::{AXES, size, weight};
+use crate::parts::{BACKWARD, FORWARD, OPTIMISER};
 use crate::registry::table::Zoo;
 use crate::{Along, Cost, Fill, Implementation, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::Element;
@@ -239,6 +240,16 @@ impl Operation for TrainedLinear {
 
     fn tokens(&self, spec: &Spec) -> Option<u64> {
         (!self.is_optimiser()).then(|| spec.axis("m"))
+    }
+
+    fn parts(&self) -> &'static [&'static str] {
+        match self {
+            Self::Forward => &[FORWARD],
+            Self::Backward => &[BACKWARD],
+            Self::ForwardBackward => &[FORWARD, BACKWARD],
+            Self::Adamw | Self::Sgd => &[OPTIMISER],
+            Self::AdamwStep | Self::SgdStep => &[FORWARD, BACKWARD, OPTIMISER],
+        }
     }
 
     // A scale may be that of 32 numbers along any side: whole groups of them move.

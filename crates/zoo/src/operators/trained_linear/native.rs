@@ -4,7 +4,7 @@ use super::native_layer::{Back, NativeLayer};
 use super::{Given, Made, TrainedLinear, optimisers};
 use crate::native::{NativePass, Set};
 use crate::operators::native_plans;
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use crate::{Matrix, NativeOpen, Spec, Workload, ZooError, parts};
 use calorimeter_kernels::native::{
     Buffer, LinearShape, Machine, NativeError, OptimiserRule, OptimiserStep, TrainedProduct,
 };
@@ -28,6 +28,8 @@ impl NativeOpen for TrainedLinear {
         let makes_it = layer.is_some() && update.is_some();
         let between = if makes_it { vec![n * k * spec.dtype().width()] } else { Vec::new() };
         let kernels = kernels.into_iter().flatten().collect();
+        let device = machine.clone();
+        let begin = move |part| parts::begin(part, || Ok(device.synchronize()?));
         let enqueue = move |Set { inputs, between, outputs }: &mut Set| {
             let at = |wanted: Given| pass.given().iter().position(|given| *given == wanted).map(|at| &inputs[at]);
             let get = |wanted| at(wanted).expect("a pass is given what it needs");
@@ -35,15 +37,18 @@ impl NativeOpen for TrainedLinear {
             if let Some(layer) = &mut layer {
                 let (input, weight) = (get(Given::Input), get(Given::Weight));
                 if pass.results().contains(&Made::Output) {
+                    begin(parts::FORWARD);
                     layer.output(input, weight, None, outputs.next().expect(DECLARED))?;
                 }
                 if let Some(gradient) = at(Given::GradOutput) {
                     let of_input = outputs.next().expect(DECLARED);
                     let of_weight = between.first_mut().or_else(|| outputs.next()).expect(DECLARED);
+                    begin(parts::BACKWARD);
                     layer.back(gradient, input, weight, Back { input: (of_input, None), weight: of_weight })?;
                 }
             }
             let Some(update) = &update else { return Ok(()) };
+            begin(parts::OPTIMISER);
             let gradient = at(Given::GradWeight).or(between.first());
             let read = [at(Given::Weight), gradient, at(Given::Moment(0)), at(Given::Moment(1))];
             let read: Vec<&Buffer> = read.into_iter().flatten().collect();

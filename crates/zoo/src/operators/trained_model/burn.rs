@@ -4,7 +4,7 @@ use super::architecture::{Architecture, Gradients};
 use super::layers::Layers;
 use super::{Given, Made, TrainedModel, given_gradient};
 use crate::operators::trained_linear::optimisers::{self, Update};
-use crate::{BurnPass, Pass, Spec, Value};
+use crate::{BurnPass, Pass, Spec, Value, parts};
 use burn::tensor::Tensor;
 use burn_autodiff::Autodiff;
 use calorimeter_recipes::device::QuantBackend;
@@ -33,6 +33,10 @@ impl<B: burn::tensor::backend::Backend> Held<B> {
     fn get(&self, wanted: Given) -> Tensor<B, 2> {
         self.find(wanted).expect("a pass is given what it needs")
     }
+
+    fn begin(&self, part: &'static str) {
+        parts::begin_on(part, &self.parameters[0]);
+    }
 }
 
 impl<A: Architecture> BurnPass for TrainedModel<A> {
@@ -60,6 +64,7 @@ impl<A: Architecture> TrainedModel<A> {
             let kept = RefCell::new(None);
             return Box::new(move || {
                 kept.replace(None);
+                held.begin(parts::FORWARD);
                 let (output, keeps) = model.forward(layers, held.get(Given::Input), &held.parameters);
                 kept.replace(Some(keeps));
                 vec![Value::Float(output)]
@@ -68,6 +73,7 @@ impl<A: Architecture> TrainedModel<A> {
         if !results.contains(&Made::Output) {
             let (_, kept) = model.forward(layers, held.get(Given::Input), &held.parameters);
             return Box::new(move || {
+                held.begin(parts::BACKWARD);
                 let gradient = held.get(Given::GradOutput);
                 let Gradients { input, parameters } = model.backward(layers, kept.clone(), &held.parameters, gradient);
                 std::iter::once(input).chain(parameters).map(Value::Float).collect()
@@ -94,7 +100,9 @@ fn both_ways<A: Architecture, B: QuantBackend + Float8Backend>(
     let tracked = |tensor: Tensor<B, 2>| Tensor::<Autodiff<B>, 2>::from_inner(tensor).require_grad();
     let input = tracked(held.get(Given::Input));
     let parameters: Vec<_> = held.parameters.iter().cloned().map(tracked).collect();
+    held.begin(parts::FORWARD);
     let (output, _) = model.forward(layers, input.clone(), &parameters);
+    held.begin(parts::BACKWARD);
     let loss = given_gradient::loss(output.clone(), held.get(Given::GradOutput));
     let grads = loss.backward();
     let gradient = |of: &Tensor<Autodiff<B>, 2>| of.grad(&grads).expect("the output depends on every one of them");
@@ -109,6 +117,7 @@ fn updated<B: QuantBackend>(
     update: Update<B>,
     gradient: impl Fn(usize) -> Tensor<B, 2>,
 ) -> Vec<Value<B>> {
+    held.begin(parts::OPTIMISER);
     let step = |of: usize| -> Vec<Tensor<B, 2>> {
         let moments = held.find(Given::Moment(0, of)).zip(held.find(Given::Moment(1, of)));
         update(held.get(Given::Parameter(of)), gradient(of), moments.map(Into::into))

@@ -256,6 +256,10 @@ impl<A: Architecture> Operation for TrainedModel<A> {
         (!self.pass.is_optimiser()).then(|| self.model.sides(spec).rows)
     }
 
+    fn parts(&self) -> &'static [&'static str] {
+        self.pass.parts()
+    }
+
     // Numbers that may share a scale move together, and so do rows that know of each other.
     fn moves(&self, spec: &Spec) -> Moves {
         use Along::{Nothing, Rows};

@@ -4,7 +4,7 @@ use super::architecture::Architecture;
 use super::{Given, Made, TrainedModel};
 use crate::native::{NativePass, Set};
 use crate::operators::trained_linear::native_layer::NativeLayer;
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
+use crate::{Matrix, NativeOpen, Spec, Workload, ZooError, parts};
 use calorimeter_kernels::native::{Buffer, LinearShape, Machine, NativeError, TrainedProduct};
 use std::sync::Arc;
 
@@ -123,6 +123,8 @@ impl<A: NativeArchitecture> NativeOpen for TrainedModel<A> {
             (false, true) => Some(self.way_there(spec, &machine, ways(&[TrainedProduct::Output])?)?),
             _ => None,
         };
+        let device = machine.clone();
+        let begin = move |part| parts::begin(part, || Ok(device.synchronize()?));
         let enqueue = move |Set { inputs, between, outputs }: &mut Set| {
             let (kept, gradients) = between.split_at_mut(kept);
             let at = |wanted: Given| given.iter().position(|given| *given == wanted).map(|at| &inputs[at]);
@@ -130,6 +132,7 @@ impl<A: NativeArchitecture> NativeOpen for TrainedModel<A> {
             if let Some(model) = &mut model {
                 let from = from(&given, inputs);
                 if goes_there {
+                    begin(parts::FORWARD);
                     model.forward(&from, kept, outputs.next().expect(DECLARED))?;
                 }
                 if let Some(gradient) = at(Given::GradOutput) {
@@ -138,8 +141,12 @@ impl<A: NativeArchitecture> NativeOpen for TrainedModel<A> {
                         true => outputs.by_ref().take(count).collect(),
                         false => gradients.iter_mut().collect(),
                     };
+                    begin(parts::BACKWARD);
                     model.backward(&from, kept, gradient, Gradients { input, parameters })?;
                 }
+            }
+            if !updates.is_empty() {
+                begin(parts::OPTIMISER);
             }
             // Every parameter, and behind those their first moments, and behind those the second.
             let mut updated: Vec<&mut Buffer> = outputs.collect();

@@ -298,6 +298,16 @@ pub enum ZeroKind {
     RoundedToIntegers,
 }
 
+impl ZeroKind {
+    /// Bits of a zero, where numbers need one.
+    pub fn bits(self) -> u32 {
+        match self {
+            Self::InSteps(element) | Self::InUnits(element) => element.bits(),
+            Self::None | Self::RoundedToIntegers => 0,
+        }
+    }
+}
+
 /// Reads numbers, or codes alone, one by each unit.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]

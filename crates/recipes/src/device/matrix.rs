@@ -2,6 +2,7 @@
 
 use super::access::{Sizes, WIDEST, accesses, widest, zero_kind};
 use super::matrix_kernel::{self as kernel, INSTRUCTION, LANES, MatrixForm};
+use super::staged_kernel;
 use crate::Dtype;
 use crate::format::Format;
 use crate::stored::Stored;
@@ -50,31 +51,44 @@ pub fn product<R: CubeRuntime>(
     let empty = |shape: Vec<usize>, dtype| {
         empty_device_contiguous_dtype(client.clone(), input.device.clone(), Shape::from(shape), dtype)
     };
-    let form = form(input, &weight.format, dtype, sizes);
+    let (form, staged) = form(input, &weight.format, dtype, sizes);
     let output = empty(vec![inputs, outputs], input.dtype);
     let parts = (form.splits > 1).then(|| empty(vec![form.splits, inputs, outputs], DType::F32));
     let written = parts.as_ref().unwrap_or(&output);
     let (by_rows, by_inputs) = (outputs.div_ceil(form.rows_of_cube()), inputs.div_ceil(form.inputs_of_cube()));
+    let (count, dim) = (
+        CubeCount::Static((by_rows * form.splits) as u32, 1, by_inputs as u32),
+        CubeDim::new_3d(LANES as u32, form.planes as u32, (form.beside * form.across) as u32),
+    );
+    macro_rules! launch {
+        ($kernel:path, $width:expr) => {
+            $kernel(
+                client,
+                count,
+                dim,
+                $width,
+                form.word_width,
+                accesses(input, form.input_width),
+                accesses(&weight.codes, form.word_width),
+                weight.scales.clone().into_array_arg(),
+                weight.zeros.as_ref().unwrap_or(&weight.scales).clone().into_array_arg(),
+                written.clone().into_array_arg(),
+                inputs,
+                outputs,
+                form.power(),
+                form,
+                [input.dtype.into(), written.dtype.into()],
+            )
+        };
+    }
     // SAFETY: rows and inputs are checked against their number, columns are those of both operands, and codes, scales
     // and zeros are as many as a format that has a product has for them.
     unsafe {
-        kernel::matrix_product::launch_unchecked(
-            client,
-            CubeCount::Static((by_rows * form.splits) as u32, 1, by_inputs as u32),
-            CubeDim::new_3d(LANES as u32, form.planes as u32, (form.beside * form.across) as u32),
-            form.input_width,
-            form.word_width,
-            accesses(input, form.input_width),
-            accesses(&weight.codes, form.word_width),
-            weight.scales.clone().into_array_arg(),
-            weight.zeros.as_ref().unwrap_or(&weight.scales).clone().into_array_arg(),
-            written.clone().into_array_arg(),
-            inputs,
-            outputs,
-            form.power(),
-            form,
-            [input.dtype.into(), written.dtype.into()],
-        );
+        if staged {
+            launch!(staged_kernel::staged_product::launch_unchecked, 4);
+        } else {
+            launch!(kernel::matrix_product::launch_unchecked, form.input_width);
+        }
     }
     if let Some(parts) = parts {
         let (count, units) = (inputs * outputs, 256);
@@ -97,19 +111,14 @@ pub fn product<R: CubeRuntime>(
     output
 }
 
-fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, dtype: Dtype, sizes: Sizes) -> MatrixForm {
+/// How a kernel multiplies, and whether rows of the input come to it through shared memory.
+fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, dtype: Dtype, sizes: Sizes) -> (MatrixForm, bool) {
     let Sizes { inputs, outputs, cols } = sizes;
     let tiles = inputs.div_ceil(INSTRUCTION.1);
-    // Few rows of the input need many planes that read the weight; with more each cube reads all of the input, so that cubes
-    // must be larger. Found by trying on an H200.
-    let (planes, beside, across, rows, most_in_flight) = match tiles {
-        1 => (16, 1, 1, 1, 2),
-        2..=4 => (8, 1, 1, 1, 4),
-        5..=8 => (8, 2, 1, 1, 2),
-        _ => (1, 4, 2, 2, 1),
-    };
     // Rows that do not begin at whole accesses are read number by number, as they are in a view that begins anywhere.
     let whole = cols.is_multiple_of(INPUT_WIDTH) && input.handle.offset_start.unwrap_or(0).is_multiple_of(WIDEST);
+    let hardware = &input.client.properties().hardware;
+    let processors = hardware.num_streaming_multiprocessors.unwrap_or(1) as usize;
     let mut form = MatrixForm {
         cols,
         words_per_row: format.words_per_row(cols),
@@ -118,29 +127,56 @@ fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, dtype: Dtype, si
         dtype,
         scale: format.scale,
         zero: zero_kind(format),
-        planes,
-        beside,
-        across,
-        rows,
+        planes: 1,
+        beside: 8,
+        across: 1,
+        rows: 2,
         inputs: tiles.min(8),
         splits: 1,
-        flight: 1,
+        flight: 2,
         input_width: if whole { INPUT_WIDTH } else { 1 },
         word_width: 1,
     };
+    form.word_width = widest(&input.client, 4, form.piece() * format.bits() as usize / 32);
+    let splits = |form: &MatrixForm, cubes: usize| {
+        let blocks = outputs.div_ceil(form.rows_of_cube()) * inputs.div_ceil(form.inputs_of_cube());
+        (cubes / blocks).clamp(1, (form.chunks() / (4 * form.planes * form.flight)).max(1))
+    };
+    // Found by trying on an H200, as everything below.
+    if tiles > 4 && whole && form.can_be_staged() {
+        match (tiles, form.is_cheap()) {
+            (5..=8, _) => form.rows = 1,
+            // Codes that cost little to decode leave registers for more sums; others are decoded for more rows at once.
+            (9.., true) | (128.., false) => (form.inputs, form.flight) = (tiles.min(16), 1),
+            _ => {}
+        }
+        if form.staged_bytes() <= hardware.max_shared_memory_size {
+            // So few sums leave registers for two cubes.
+            let of_each = if tiles <= 6 && form.is_cheap() { 2 } else { 1 };
+            form.splits = splits(&form, of_each * processors);
+            return (form, true);
+        }
+    }
+    // Few rows of the input need many planes that read the weight; with more each cube reads all of the input, so that cubes
+    // must be larger.
+    let most_in_flight;
+    (form.planes, form.beside, form.across, form.rows, most_in_flight) = match tiles {
+        1 => (16, 1, 1, 1, 2),
+        2..=4 => (8, 1, 1, 1, 4),
+        5..=8 => (8, 2, 1, 1, 2),
+        _ => (1, 4, 2, 2, 1),
+    };
+    (form.inputs, form.flight) = (tiles.min(8), 1);
     if !whole {
         // Each number is a branch: with many of them CubeCL's compiler runs out of stack.
         (form.rows, form.inputs) = (1, tiles.min(2));
     }
-    form.word_width = widest(&input.client, 4, form.piece() * format.bits() as usize / 32);
-    let cubes = outputs.div_ceil(form.rows_of_cube()) * inputs.div_ceil(form.inputs_of_cube());
     let chunks = form.chunks();
     // Each plane keeps two chunks at least, or adding up costs more than it saves.
     while form.planes > 1 && chunks < 2 * form.planes {
         form.planes /= 2;
     }
-    let processors = input.client.properties().hardware.num_streaming_multiprocessors.unwrap_or(1) as usize;
-    form.splits = (processors / cubes).clamp(1, (chunks / (4 * form.planes)).max(1));
+    form.splits = splits(&form, processors);
     form.flight = chunks.div_ceil(form.planes * form.splits).min(if whole { most_in_flight } else { 1 });
-    form
+    (form, false)
 }

@@ -25,7 +25,7 @@ pub const LANES: usize = 32;
 pub const INSTRUCTION: (usize, usize, usize) = (16, 8, 16);
 
 /// Units that read pieces beside each other.
-const ABREAST: usize = 4;
+pub const ABREAST: usize = 4;
 
 /// What is known of a product when its kernel is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -82,36 +82,48 @@ impl MatrixForm {
         self.pieces().div_ceil(ABREAST)
     }
 
-    fn pieces(&self) -> usize {
+    pub fn pieces(&self) -> usize {
         self.cols.div_ceil(self.piece())
     }
 
     /// Words of a piece.
-    fn words(&self) -> usize {
+    pub fn words(&self) -> usize {
         self.piece() * self.element.bits() as usize / 32
     }
 
-    fn pairs(&self) -> usize {
+    pub fn pairs(&self) -> usize {
         self.piece() / 2
     }
 
-    fn groups(&self) -> usize {
+    pub fn groups(&self) -> usize {
         self.cols.div_ceil(self.group)
     }
 
     /// Codes of a piece that share a scale.
-    fn part(&self) -> usize {
+    pub fn part(&self) -> usize {
         if self.groups() == 1 { self.piece() } else { self.group.min(self.piece()) }
     }
 
     /// Whether one scale is that of a whole row, and can wait for the end.
-    fn scale_is_last(&self) -> bool {
+    pub fn scale_is_last(&self) -> bool {
         self.groups() == 1 && self.zero == ZeroKind::None
     }
 
     /// Whether codes are made numbers of the input's type two at a time, all of them exact.
     fn in_pairs(&self) -> bool {
         self.scale_is_last() && matches!(self.element, Element::Signed(8) | Element::E4m3)
+    }
+
+    /// Whether making numbers of codes takes no scales.
+    pub fn is_cheap(&self) -> bool {
+        self.in_pairs()
+    }
+
+    /// Whether codes of 4 bits become numbers under a scale and a zero two at a time, rounded once: all three are numbers of the
+    /// input's type.
+    fn in_scaled_pairs(&self) -> bool {
+        let own = Element::Float(self.dtype);
+        self.apart() == 4 && self.scale == own && self.zero == ZeroKind::InUnits(own) && !self.scale_is_last()
     }
 
     /// How far the two codes of a pair are apart: those are chosen that are cheapest to bring into both halves of a word.
@@ -126,7 +138,7 @@ impl MatrixForm {
     /// The bits of the power of two whose lowest bits codes become. A kernel is told them when it runs: an instruction that
     /// masks and adds bits takes one constant alone.
     pub fn power(&self) -> u32 {
-        match (self.in_pairs(), self.dtype) {
+        match (self.in_pairs() || self.in_scaled_pairs(), self.dtype) {
             (true, Dtype::F16) => 0x6400_6400,
             (true, _) => 0x4300_4300,
             (false, _) => 0x4300_0000,
@@ -144,7 +156,7 @@ impl MatrixForm {
     }
 
     /// Whether no unit comes to a number behind the end of a row.
-    fn whole(&self) -> bool {
+    pub fn whole(&self) -> bool {
         self.cols == self.turns() * self.planes * self.splits * self.flight * ABREAST * self.piece()
     }
 }
@@ -254,25 +266,44 @@ pub fn matrix_product<F: Float, Y: Float, X: Size, W: Size>(
         );
     }
     if plane == 0 {
+        write_tiles::<Y>(&sums, scales, y, first_row, first_input, split, inputs, outputs, form);
+    }
+}
+
+/// Writes the sums of a plane, under the scales of its columns where they are last.
+#[cube]
+#[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
+pub fn write_tiles<Y: Float>(
+    sums: &Sequence<Array<Vector<f32, Const<2>>>>,
+    scales: &Array<u32>,
+    y: &mut Array<Y>,
+    first_row: usize,
+    first_input: usize,
+    split: usize,
+    inputs: usize,
+    outputs: usize,
+    #[comptime] form: MatrixForm,
+) {
+    let lane = UNIT_POS_X as usize;
+    let (g, t) = (lane / ABREAST, lane % ABREAST);
+    #[unroll]
+    for of in 0..comptime!(form.rows) {
         #[unroll]
-        for of in 0..comptime!(form.rows) {
-            #[unroll]
-            for half in 0..2usize {
-                let row = first_row + comptime!(16 * of + 8 * half) + g;
-                if row < outputs {
-                    let mut scale = 1.0f32.runtime();
-                    if comptime!(form.scale_is_last() && form.splits == 1) {
-                        scale = decode(unpack(scales, 0, row, comptime!(form.scale.bits())), comptime!(form.scale));
-                    }
+        for half in 0..2usize {
+            let row = first_row + comptime!(16 * of + 8 * half) + g;
+            if row < outputs {
+                let mut scale = 1.0f32.runtime();
+                if comptime!(form.scale_is_last() && form.splits == 1) {
+                    scale = decode(unpack(scales, 0, row, comptime!(form.scale.bits())), comptime!(form.scale));
+                }
+                #[unroll]
+                for tile in 0..comptime!(form.inputs) {
                     #[unroll]
-                    for tile in 0..comptime!(form.inputs) {
-                        #[unroll]
-                        for i in 0..2usize {
-                            let of_input = first_input + comptime!(8 * tile + i) + 2 * t;
-                            if of_input < inputs {
-                                let sum = sums.index(comptime!(of * form.inputs + tile))[half][i];
-                                y[(split * inputs + of_input) * outputs + row] = Y::cast_from(sum * scale);
-                            }
+                    for i in 0..2usize {
+                        let of_input = first_input + comptime!(8 * tile + i) + 2 * t;
+                        if of_input < inputs {
+                            let sum = sums.index(comptime!(of * form.inputs + tile))[half][i];
+                            y[(split * inputs + of_input) * outputs + row] = Y::cast_from(sum * scale);
                         }
                     }
                 }
@@ -342,33 +373,69 @@ fn unpack_piece<F: Float>(
         let mut scale = 1.0f32.runtime();
         let mut shift = 0.0f32.runtime();
         if comptime!(!form.scale_is_last()) {
-            // The last piece of a row may be longer than its groups.
-            let own = (piece * comptime!(form.piece()) + comptime!(part * form.part())) / comptime!(form.group);
-            let group = row * comptime!(form.groups()) + min(own, comptime!(form.groups() - 1));
+            let group = group_of(row, piece, part, form);
             scale = decode(unpack(scales, 0, group, comptime!(form.scale.bits())), comptime!(form.scale));
-            shift = match comptime!(form.zero) {
-                ZeroKind::InSteps(element) => {
-                    -decode(unpack(zeros, 0, group, comptime!(element.bits())), element) * scale
-                }
-                ZeroKind::InUnits(element) => {
-                    let middle = comptime!((1u32 << (form.element.bits() - 1)) as f32);
-                    decode(unpack(zeros, 0, group, comptime!(element.bits())), element) - middle * scale
-                }
-                _ => 0.0f32.runtime(),
-            };
-            if comptime!(form.apart() == 4) {
-                shift -= 128.0 * scale;
+            let mut zero = 0u32.runtime();
+            if comptime!(form.zero.bits() > 0) {
+                zero = unpack(zeros, 0, group, comptime!(form.zero.bits()));
             }
+            shift = shift_of(zero, scale, form);
         }
         #[unroll]
         for own in 0..comptime!(form.part() / 2) {
             let pair = comptime!(part * form.part() / 2 + own);
-            numbers[comptime!(of * pairs + pair)] = if comptime!(form.in_pairs()) {
-                exact_pair::<F>(loaded[comptime!(first_word + pair / 2)], power, comptime!(pair % 2), form)
-            } else {
-                scaled_pair::<F>(loaded, scale, shift, power, first_word, pair, form)
-            };
+            numbers[comptime!(of * pairs + pair)] =
+                number_pair::<F>(loaded, scale, shift, power, first_word, pair, form);
         }
+    }
+}
+
+/// Which scale is that of a part of a piece. The last piece of a row may be longer than its groups.
+#[cube]
+pub fn group_of(row: usize, piece: usize, #[comptime] part: usize, #[comptime] form: MatrixForm) -> usize {
+    let own = (piece * comptime!(form.piece()) + comptime!(part * form.part())) / comptime!(form.group);
+    row * comptime!(form.groups()) + min(own, comptime!(form.groups() - 1))
+}
+
+/// What is added to codes under a scale.
+#[cube]
+pub fn shift_of(zero: u32, scale: f32, #[comptime] form: MatrixForm) -> f32 {
+    let mut shift = match comptime!(form.zero) {
+        ZeroKind::InSteps(element) => -decode(zero, element) * scale,
+        ZeroKind::InUnits(element) => {
+            let middle =
+                comptime!(if form.in_scaled_pairs() { 0.0 } else { (1u32 << (form.element.bits() - 1)) as f32 });
+            decode(zero, element) - middle * scale
+        }
+        _ => 0.0f32.runtime(),
+    };
+    if comptime!(form.apart() == 4 && !form.in_scaled_pairs()) {
+        shift -= 128.0 * scale;
+    }
+    shift
+}
+
+/// The numbers of a pair of codes.
+#[cube]
+pub fn number_pair<F: Float>(
+    loaded: &Array<u32>,
+    scale: f32,
+    shift: f32,
+    power: u32,
+    #[comptime] first_word: usize,
+    #[comptime] pair: usize,
+    #[comptime] form: MatrixForm,
+) -> Vector<F, Const<2>> {
+    if comptime!(form.in_pairs()) {
+        exact_pair::<F>(loaded[comptime!(first_word + pair / 2)], power, comptime!(pair % 2), form)
+    } else if comptime!(form.in_scaled_pairs()) {
+        // The lowest bits of a power of two whose steps are 1; less that and the middle of the codes it is exact.
+        let both = (loaded[comptime!(first_word + pair / 4)] >> comptime!(4 * (pair % 4) as u32)) & 0x000F_000F;
+        let above = comptime!(if form.dtype == Dtype::F16 { 1032.0 } else { 136.0 });
+        let code = pair_of::<F>(both | power) - Vector::new(F::new(above));
+        code * Vector::new(F::cast_from(scale)) + Vector::new(F::cast_from(shift))
+    } else {
+        scaled_pair::<F>(loaded, scale, shift, power, first_word, pair, form)
     }
 }
 
@@ -404,7 +471,7 @@ fn exact_pair<F: Float>(
 
 /// Two numbers out of their bits.
 #[cube]
-fn pair_of<F: Float>(bits: u32) -> Vector<F, Const<2>> {
+pub fn pair_of<F: Float>(bits: u32) -> Vector<F, Const<2>> {
     Vector::<F, Const<2>>::reinterpret(bits)
 }
 
@@ -493,7 +560,7 @@ fn input_words<F: Float, X: Size>(
 
 /// Two numbers of the input in the order of a pair of codes.
 #[cube]
-fn met_pair<F: Float>(
+pub fn met_pair<F: Float>(
     words: &Array<u32>,
     #[comptime] pair: usize,
     #[comptime] form: MatrixForm,

@@ -54,6 +54,7 @@ mod product;
 mod product_kernel;
 #[cfg(feature = "cube")]
 #[allow(missing_docs, reason = "CubeCL adds undocumented items")]
+mod staged_kernel;
 mod tile_kernel;
 
 use crate::Dtype;

@@ -55,6 +55,7 @@ mod product_kernel;
 #[cfg(feature = "cube")]
 #[allow(missing_docs, reason = "CubeCL adds undocumented items")]
 mod staged_kernel;
+#[cfg(feature = "cube")]
 mod tile_kernel;
 
 use crate::Dtype;

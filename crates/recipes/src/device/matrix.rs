@@ -144,15 +144,15 @@ fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, dtype: Dtype, si
     };
     // Found by trying on an H200, as everything below.
     if tiles > 4 && whole && form.can_be_staged() {
-        match (tiles, form.is_cheap()) {
+        match (tiles, form.in_pairs()) {
             (5..=8, _) => form.rows = 1,
-            // Codes that cost little to decode leave registers for more sums; others are decoded for more rows at once.
+            // Codes that are decoded without scales leave registers for more sums; others are decoded for more rows at once.
             (9.., true) | (128.., false) => (form.inputs, form.flight) = (tiles.min(16), 1),
             _ => {}
         }
         if form.staged_bytes() <= hardware.max_shared_memory_size {
             // So few sums leave registers for two cubes.
-            let of_each = if tiles <= 6 && form.is_cheap() { 2 } else { 1 };
+            let of_each = if tiles <= 6 && form.in_pairs() { 2 } else { 1 };
             form.splits = splits(&form, of_each * processors);
             return (form, true);
         }

@@ -110,17 +110,12 @@ impl MatrixForm {
     }
 
     /// Whether codes are made numbers of the input's type two at a time, all of them exact.
-    fn in_pairs(&self) -> bool {
+    pub fn in_pairs(&self) -> bool {
         self.scale_is_last() && matches!(self.element, Element::Signed(8) | Element::E4m3)
     }
 
-    /// Whether making numbers of codes takes no scales.
-    pub fn is_cheap(&self) -> bool {
-        self.in_pairs()
-    }
-
-    /// Whether codes of 4 bits become numbers under a scale and a zero two at a time, rounded once: all three are numbers of the
-    /// input's type.
+    /// Whether codes of 4 bits become numbers under a scale and a zero two at a time: all three are numbers of the input's type.
+    /// A compiler may round the product before the sum.
     fn in_scaled_pairs(&self) -> bool {
         let own = Element::Float(self.dtype);
         self.apart() == 4 && self.scale == own && self.zero == ZeroKind::InUnits(own) && !self.scale_is_last()

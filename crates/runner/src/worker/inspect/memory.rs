@@ -62,7 +62,9 @@ impl Inspection for Following {
             return Err("the mock device has none".into());
         }
         let timeline = timeline(record, scene)?;
-        let parts = if record.case.memory_profiler { parts(record, scene)? } else { None };
+        let parts = if record.case.memory_profiler { parts(record, scene) } else { Ok(None) };
+        let untold = |why: Failure| subject.remarks.push(format!("its memory page does not show its phases: {why}"));
+        let parts = parts.map_err(untold).ok().flatten();
         let peaks = timeline.peaks();
         let memory = Memory {
             peak_allocated: peaks.allocated,
@@ -176,7 +178,7 @@ fn input_bytes(task: &Task, record: &Record) -> Option<u64> {
 }
 
 /// What is done with a workload that was opened: passes that mark their moments, and go on for as long as they are told to.
-type Passes<'a> =
+type Runs<'a> =
     dyn FnMut(&mut dyn Workload, &mut dyn FnMut(&'static str), &dyn Fn() -> bool) -> Result<(), ZooError> + 'a;
 
 /// One pass, which does not overlap with the outputs of another.
@@ -233,7 +235,7 @@ fn follow(
     record: &Record,
     scene: &mut Scene<'_>,
     patience: Duration,
-    passes: &mut Passes<'_>,
+    runs: &mut Runs<'_>,
 ) -> Result<Timeline, Failure> {
     let (task, device) = (scene.operands.task.clone(), scene.operands.device);
     let treatment = scene.operands.treatment(&record.case)?;
@@ -244,7 +246,7 @@ fn follow(
     let mut run = |mark: &mut dyn FnMut(&'static str), again: &dyn Fn() -> bool| -> Result<(), ZooError> {
         let mut workload = task.open(inputs, &treatment, setup, machines)?;
         workload.settle()?;
-        passes(workload.as_mut(), mark, again)
+        runs(workload.as_mut(), mark, again)
     };
     platforms::of(device).follow(setup, patience, &mut run)
 }

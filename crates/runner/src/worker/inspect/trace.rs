@@ -42,14 +42,17 @@ impl Inspection for Tracing {
 
 fn write(one: &mut Subject<'_>, folder: &Path, has_parts: bool) -> Result<Profile, Failure> {
     let mut trace = Trace::new(&*one.record.case.id);
-    if !kernels(one, &mut trace)? {
+    let recorded = kernels(one, &mut trace)?;
+    if !recorded {
         launches(one, &mut trace)?;
     }
     let rows = match one.kernels {
         Some(seen) => one_by_one(seen, &mut trace),
         None => trace.kernel_table(),
     };
-    if has_parts && !kernels_of_parts(one, &mut trace)? {
+    if has_parts && recorded {
+        kernels_of_parts(one, &mut trace)?;
+    } else if has_parts {
         let (begun, behind) = (Instant::now(), trace.ends_ns() + APART_NS);
         let parts = parts(one, || behind + begun.elapsed().as_nanos() as u64)?;
         parts.into_iter().for_each(|part| trace.span(part));
@@ -147,14 +150,9 @@ fn kernels(one: &mut Subject<'_>, trace: &mut Trace) -> Result<bool, Failure> {
 
 /// The parts of one more launch with everything that is recorded of it.
 #[cfg(feature = "cuda")]
-fn kernels_of_parts(one: &mut Subject<'_>, trace: &mut Trace) -> Result<bool, Failure> {
-    use calorimeter_timing::cuda::Cupti;
-    if one.record.case.device.kind() != calorimeter_case::DeviceKind::Cuda {
-        return Ok(false);
-    }
-    let Ok(cupti) = Cupti::load() else { return Ok(false) };
-    recorded(cupti, trace, || parts(one, || cupti.now()))?;
-    Ok(true)
+fn kernels_of_parts(one: &mut Subject<'_>, trace: &mut Trace) -> Result<(), Failure> {
+    let cupti = calorimeter_timing::cuda::Cupti::load()?;
+    recorded(cupti, trace, || parts(one, || cupti.now()))
 }
 
 /// Puts what something does on the device into a trace, with the spans that it answers.
@@ -194,6 +192,6 @@ fn kernels(_: &mut Subject<'_>, _: &mut Trace) -> Result<bool, Failure> {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn kernels_of_parts(_: &mut Subject<'_>, _: &mut Trace) -> Result<bool, Failure> {
-    Ok(false)
+fn kernels_of_parts(_: &mut Subject<'_>, _: &mut Trace) -> Result<(), Failure> {
+    Ok(())
 }

@@ -91,6 +91,7 @@ mod sparse_linear;
 mod sparse_product;
 #[allow(unsafe_code, reason = "the driver fills memory that Rust did not allocate")]
 mod staged;
+mod streamed_product;
 #[allow(unsafe_code, reason = "the bindings of NCCL")]
 mod team;
 mod tiled_product;

@@ -11,6 +11,7 @@ use super::{
     packed_product::PackedProduct,
     round_input::RoundInput,
     sizes::checked_shape,
+    streamed_product::{Cut, StreamedProduct},
     tiled_product::TiledProduct,
     unpack_weight::UnpackWeight,
 };
@@ -21,7 +22,8 @@ use crate::{Dtype, DynamicCodes, DynamicForm, Float8Sums, PackedForm, Prologue, 
 /// Where x is to be rounded to a microscaling format, a kernel of its own does that first, and what is multiplied are numbers of
 /// bf16, which holds them exactly: no product of such codes is used.
 ///
-/// For few rows the weight stays packed, and each of its numbers is made where it is used; for some, on Hopper, its codes are
+/// For few rows the weight stays packed, and each of its numbers is made where it is used; large weights of 4-bit codes come
+/// through the memory of blocks in long pieces. For some, on Hopper, its codes are
 /// put into another order first, once. For more it is unpacked into a buffer of the plan, rounded to the type of x, and
 /// multiplied by cuBLASLt; a product that it has no algorithm for stays packed.
 #[derive(Debug)]
@@ -37,6 +39,7 @@ pub struct PackedLinear {
 #[derive(Debug)]
 enum Way {
     Packed(Box<PackedProduct>),
+    Streamed(Box<StreamedProduct>),
     Tiled(Box<TiledProduct>),
     Unpacked(Box<Unpacked>),
 }
@@ -103,8 +106,11 @@ impl PackedLinear {
 
     fn plan(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape, added: bool) -> Result<Self, NativeError> {
         let (form, shape) = (form.checked()?, checked_shape(shape)?);
-        let may_be_tiled = TiledProduct::is_for(form, shape, machine.compute_capability());
-        let way = if may_be_tiled && TILED_ROWS.contains(&shape.m) {
+        let capability = machine.compute_capability();
+        let may_be_tiled = TiledProduct::is_for(form, shape, capability);
+        let way = if let Some(cut) = Cut::new(form, shape, capability) {
+            Way::Streamed(Box::new(StreamedProduct::new(machine, form, shape, cut, added)?))
+        } else if may_be_tiled && TILED_ROWS.contains(&shape.m) {
             Way::Tiled(Box::new(TiledProduct::new(machine, form, shape, added)?))
         } else {
             let many = shape.m > most_packed_rows(form.codes);
@@ -132,7 +138,7 @@ impl PackedLinear {
     pub fn ready(&self, weight: PackedWeight) -> Result<ReadyWeight, NativeError> {
         Ok(match &self.way {
             Way::Tiled(product) => ReadyWeight { weight: product.ordered(&self.machine, weight)?, tiled: true },
-            Way::Packed(_) | Way::Unpacked(_) => ReadyWeight { weight, tiled: false },
+            Way::Packed(_) | Way::Streamed(_) | Way::Unpacked(_) => ReadyWeight { weight, tiled: false },
         })
     }
 
@@ -161,6 +167,7 @@ impl PackedLinear {
         let parts = w.weight.parts();
         match &mut self.way {
             Way::Packed(product) => product.enqueue(&inputs(x, parts, [outer, of_input], added), &mut y.memory),
+            Way::Streamed(product) => product.enqueue(&inputs(x, parts, [outer, of_input], added), &mut y.memory),
             Way::Tiled(product) => {
                 // What is beside the codes is not passed again.
                 let parts = parts.take(product.parts());
@@ -174,6 +181,7 @@ impl PackedLinear {
     pub fn algorithm(&self) -> String {
         let product = match &self.way {
             Way::Packed(product) => product.algorithm.clone(),
+            Way::Streamed(product) => product.algorithm.clone(),
             Way::Tiled(product) => product.algorithm.clone(),
             Way::Unpacked(unpacked) => unpacked.algorithm(),
         };

@@ -312,7 +312,32 @@ fn products_of_microscaling_formats_are_right_at_ragged_sizes() {
     }
 }
 
+/// Weights that come through the memory of blocks, where there is such a kernel: all numbers of its warps, one block at once and
+/// two, tiles that do not divide among blocks, one part of a tile and several, and rows of x that are no multiple of anything.
+#[test]
+fn few_rows_by_many_half_bytes_are_right() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let shapes = [(1, 512 * 4, 2112), (1, 512 * 5, 4336), (1, 512 * 6, 2128), (1, 512 * 7, 2112), (1, 28672, 2128)];
+    for kind in [Dtype::F16, Dtype::Bf16] {
+        for form in forms(kind).into_iter().chain(forms_of_few_bits(kind)) {
+            if form.codes.group == Some(128) {
+                for (turn, (m, k, n)) in shapes.into_iter().enumerate() {
+                    check_some(&machine, form, LinearShape { m, k, n }, turn % 2 == 1, 31);
+                }
+            }
+        }
+        let form = PackedForm::weight_only(kind, WeightCodes::int4(128, kind));
+        check_some(&machine, form, LinearShape { m: 3, k: 8192, n: 8192 }, true, 31);
+        check_some(&machine, form, LinearShape { m: 8, k: 4096, n: 16400 }, false, 31);
+    }
+}
+
 fn check(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape, with_added: bool) {
+    check_some(machine, form, shape, with_added, 1);
+}
+
+/// Every so manieth row of the weight.
+fn check_some(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape, with_added: bool, every: usize) {
     let (LinearShape { m, k, n }, kind) = (shape, form.kind);
     let plan = if with_added { PackedLinear::with_added } else { PackedLinear::new };
     let mut linear = plan(machine, form, shape).unwrap();
@@ -339,10 +364,10 @@ fn check(machine: &Arc<Machine>, form: PackedForm, shape: LinearShape, with_adde
     };
     let bytes = launch();
     assert!(launch() == bytes, "{form:?} {shape}: sums that blocks share have an order");
-    let rows: Vec<Vec<f64>> = (0..n).map(|row| weight.row(row)).collect();
-    for (at, found) in decode(&bytes, kind).into_iter().enumerate() {
+    let rows: Vec<Vec<f64>> = (0..n).step_by(every).map(|row| weight.row(row)).collect();
+    for (at, found) in decode(&bytes, kind).into_iter().enumerate().filter(|(at, _)| (at % n).is_multiple_of(every)) {
         let (i, j) = (at / n, at % n);
-        let terms = x[i * k..][..k].iter().zip(&rows[j]).map(|(x, w)| x * w);
+        let terms = x[i * k..][..k].iter().zip(&rows[j / every]).map(|(x, w)| x * w);
         let (exact, squares) = terms.fold((0.0, 0.0), |(sum, squares), term| (sum + term, squares + term * term));
         let exact = if with_added { exact + added[at] } else { exact };
         // Numbers may be rounded to the type of x before they are multiplied; errors of terms add in quadrature.
@@ -364,6 +389,26 @@ fn a_weight_that_was_made_ready_for_another_plan_is_refused() {
     let weight = one.ready(Weight::new(form, n, k).upload(&machine)).unwrap();
     let (x, mut y) = (poisoned(&machine, some.x_bytes()), poisoned(&machine, some.y_bytes()));
     assert_eq!(some.enqueue(&x, &weight, None, &mut y), Err(NativeError::OtherPlan));
+}
+
+/// Prints what products of one row and few with a large weight reach.
+#[test]
+fn times_of_products_with_large_packed_weights() {
+    let Some((machine, _turn)) = gpu() else { return };
+    const SETS: usize = 2;
+    let (k, n, kind) = (8192, 28672, Dtype::Bf16);
+    for form in [0, 1, 4].map(|at| forms(kind)[at]) {
+        let weight = Weight::new(form, n, k);
+        for m in [1, 2, 4, 8] {
+            let mut linear = PackedLinear::new(&machine, form, LinearShape { m, k, n }).unwrap();
+            let weights = [(); SETS].map(|()| linear.ready(weight.upload(&machine)).unwrap());
+            let x = machine.upload(&encode(&values(m * k, 1, kind), kind)).unwrap();
+            let mut y = poisoned(&machine, linear.y_bytes());
+            let micros = micros(&machine, SETS, |set| linear.enqueue(&x, &weights[set], None, &mut y).unwrap());
+            let rate = weights[0].bytes() as f64 / micros / 1e3;
+            println!("{:?} m={m}: {micros:.2} us, {rate:.0} GB/s: {}", form.codes, linear.algorithm());
+        }
+    }
 }
 
 /// Prints what products reach, for a person to judge, on both sides of where weights are unpacked first.

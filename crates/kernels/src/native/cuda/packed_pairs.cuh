@@ -63,6 +63,16 @@ __device__ __forceinline__ unsigned decode_pair(unsigned word, int from) {
 #endif
 }
 
+// The numbers of a word as pairs of two that are half of its numbers apart.
+constexpr int WORD_PAIRS = 16 / BITS;
+
+// The pair `p` of numbers of x in that order, of which `neighbours` has two in a word.
+__device__ __forceinline__ unsigned far_pair(const unsigned *neighbours, int p) {
+    const int word = p / WORD_PAIRS, i = p % WORD_PAIRS;
+    const int near = word * WORD_PAIRS + i / 2, far = near + WORD_PAIRS / 2;
+    return __byte_perm(neighbours[near], neighbours[far], i % 2 == 0 ? 0x5410 : 0x7632);
+}
+
 // The pair of 16 + c, exact, for two 4-bit codes c that begin at the same bit of the halves of a word: c are the highest bits
 // of a mantissa. Of a signed code c is 8 more.
 constexpr int LIFT = PAIR_MANTISSA - 4;

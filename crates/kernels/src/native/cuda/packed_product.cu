@@ -140,7 +140,6 @@ typedef unsigned numbers[PIECE_PAIRS];
 // Whether pairs are of two codes of a word, so far from each other as half of its codes.
 #if (PAIR_SCALES && 32 % BITS == 0) || defined(SCALES_AFTER)
 #define FAR_PAIRS
-constexpr int WORD_PAIRS = 16 / BITS;
 #endif
 
 // Neighbours of x in the order in which the numbers of a piece are.
@@ -148,9 +147,7 @@ __device__ __forceinline__ void reorder(const unsigned (&neighbours)[PIECE_PAIRS
 #pragma unroll
     for (int p = 0; p < PIECE_PAIRS; p++) {
 #if defined(FAR_PAIRS)
-        const int word = p / WORD_PAIRS, i = p % WORD_PAIRS;
-        const int near = word * WORD_PAIRS + i / 2, far = near + WORD_PAIRS / 2;
-        pairs[p] = __byte_perm(neighbours[near], neighbours[far], i % 2 == 0 ? 0x5410 : 0x7632);
+        pairs[p] = far_pair(neighbours, p);
 #else
         pairs[p] = neighbours[p];
 #endif

@@ -4,9 +4,12 @@
 #     cargo test -p calorimeter-kernels --features cuda --test native --no-run     # prints where the tests are
 #     tools/sanitize.sh target/debug/deps/native-… [SECONDS] [FILTER…]
 #
+# CubeCL's products are in the recipes' tests: with --test claims of -p calorimeter-recipes and the filter few_products.
+#
 # Eight run at a time, each for so many seconds (600). What measures, fills the memory or takes much of it is left out. On an H100
-# initcheck named the kernels that read a product of cuBLASLt, whose numbers were right: it seems not to see what that writes. racecheck
-# ended with an error of its own in the tests of microscaling products and of turned_product, which memcheck finds nothing in.
+# initcheck named the kernels that read a product of cuBLASLt, whose numbers were right: it seems not to see what that writes. On an
+# H200 it named burn's `copy_kernel`, and none of the recipes' kernels. racecheck ended with an error of
+# its own in the tests of microscaling products and of turned_product, which memcheck finds nothing in.
 set -euo pipefail
 tests=$(realpath "$1") seconds=${2:-600} logs=$(mktemp -d)
 shift $(($# < 2 ? $# : 2))

@@ -3,9 +3,9 @@
 use super::access::{Sizes, WIDEST, accesses, widest, zero_kind};
 use super::matrix_kernel::{self as kernel, INSTRUCTION, LANES, MatrixForm};
 use super::staged_kernel;
-use crate::Dtype;
 use crate::format::Format;
 use crate::stored::Stored;
+use crate::{Dtype, Element};
 use burn::tensor::{DType, Shape};
 use burn_cubecl::CubeRuntime;
 use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
@@ -134,6 +134,7 @@ fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, dtype: Dtype, si
         inputs: tiles.min(8),
         splits: 1,
         flight: 2,
+        parts: 1,
         input_width: if whole { INPUT_WIDTH } else { 1 },
         word_width: 1,
     };
@@ -144,13 +145,23 @@ fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, dtype: Dtype, si
     };
     // Found by trying on an H200, as everything below.
     if tiles > 4 && whole && form.can_be_staged() {
+        let room = hardware.max_shared_memory_size;
         match (tiles, form.in_pairs()) {
             (5..=8, _) => form.rows = 1,
             // Codes that are decoded without scales leave registers for more sums; others are decoded for more rows at once.
-            (9.., true) | (128.., false) => (form.inputs, form.flight) = (tiles.min(16), 1),
-            _ => {}
+            (9.., true) => {
+                (form.inputs, form.flight) = (tiles.min(16), 1);
+                form.parts = if form.element == Element::E4m3 { 1 } else { form.steps() };
+            }
+            (128.., false) => {
+                form.inputs = 16;
+                if form.staged_bytes() > room {
+                    form.flight = 1;
+                }
+            }
+            _ => form.parts = form.steps(),
         }
-        if form.staged_bytes() <= hardware.max_shared_memory_size {
+        if form.staged_bytes() <= room {
             // So few sums leave registers for two cubes.
             let of_each = if tiles <= 6 && form.in_pairs() { 2 } else { 1 };
             form.splits = splits(&form, of_each * processors);

@@ -55,6 +55,8 @@ pub struct MatrixForm {
     pub splits: usize,
     /// Chunks that a unit waits for at once.
     pub flight: usize,
+    /// Parts in which units of a cube bring a stage of the input into shared memory, where it goes through that.
+    pub parts: usize,
     /// Numbers of the input in an access.
     pub input_width: usize,
     /// Words of the weight in an access.

@@ -2,8 +2,8 @@
 //!
 //! Data flow: a plane makes `16 * form.rows` columns of the output for `8 * form.inputs` rows of the input, the same rows as
 //! every plane of its cube, over the chunks of its split. While a cube multiplies one stage, `form.flight` chunks, the codes
-//! and numbers of the next are on their way into registers; the numbers go on into one of two halves of shared memory, where
-//! units find what meets their codes. Codes become numbers, and meet, as in `matrix_kernel`.
+//! of the next are on their way into registers, and its numbers, part by part, through registers into the other of two halves
+//! of shared memory, where units find what meets their codes. Codes become numbers, and meet, as in `matrix_kernel`.
 //!
 //! Traffic: the weight once for each `8 * form.inputs` rows of the input, the input once for each cube. Roofline: the matrix
 //! instructions, or for fewer rows the bytes of the weight over the memory's rate.
@@ -55,6 +55,28 @@ impl MatrixForm {
     /// Accesses of a stage for each unit.
     fn share(&self) -> usize {
         (INSTRUCTION.1 * self.inputs * self.accesses()).div_ceil(self.units())
+    }
+
+    /// Steps of a stage, in each of which units multiply what meets an access of theirs.
+    pub fn steps(&self) -> usize {
+        self.flight * self.accesses_of_piece()
+    }
+
+    /// Steps while one of the parts of the next stage comes.
+    fn steps_of_part(&self) -> usize {
+        self.steps() / self.parts
+    }
+
+    /// Whether the next stage comes behind the last one too, where nobody reads it: a branch would part what is in flight.
+    /// With few stages it would cost more.
+    fn comes_again(&self) -> bool {
+        self.rows > 1
+    }
+
+    /// Accesses of one of so many parts of a unit's share.
+    fn accesses_of_part(&self, part: usize, parts: usize) -> std::ops::Range<usize> {
+        let each = self.share().div_ceil(parts);
+        (each * part).min(self.share())..(each * (part + 1)).min(self.share())
     }
 
     /// Accesses of the input that meet a piece.
@@ -112,29 +134,35 @@ pub fn staged_product<F: Float, Y: Float, X: Size, W: Size>(
     }
 
     let mut staged = SharedMemory::<Vector<u32, Const<4>>>::new(comptime!(2 * form.half()));
-    let mut coming = Array::<Vector<u32, X>>::new(comptime!(form.share()));
     let mut loaded = Array::<u32>::new(comptime!(form.flight * rows * words));
     let mut scaled = Array::<u32>::new(comptime!(2 * (form.flight * rows * form.scales_of_piece()).max(1)));
-    fetch::<X>(input, &mut coming, first_input, first_chunk, inputs, form);
+    let mut first = Array::<Vector<u32, X>>::new(comptime!(form.share()));
+    fetch::<X>(input, &mut first, first_input, first_chunk, inputs, 0usize, 1usize, form);
     #[unroll]
     for ahead in 0..comptime!(form.flight) {
         load::<W>(codes, scales, zeros, &mut loaded, &mut scaled, &read, first_chunk + ahead, ahead, form);
     }
+    put::<F, X>(&first, &mut staged, 0usize, first_chunk, 0usize, 1usize, form);
+    let last_chunk = first_chunk + comptime!((form.stages() - 1) * form.flight);
+    let mut coming = Array::<Vector<u32, X>>::new(comptime!(form.accesses_of_part(0, form.parts).len()));
     for stage in 0..comptime!(form.stages()) {
         let half = stage % 2 * comptime!(form.half());
         let chunk = first_chunk + stage * comptime!(form.flight);
-        put::<F, X>(&coming, &mut staged, half, chunk, form);
-        // Who writes a half again has been here since everybody read it.
+        let brings = comptime!(form.comes_again()) || stage + 1 < comptime!(form.stages());
+        let next = min(chunk + comptime!(form.flight), last_chunk);
+        // Who writes the other half has been here since everybody read it.
         sync_cube();
-        if stage + 1 < comptime!(form.stages()) {
-            fetch::<X>(input, &mut coming, first_input, chunk + comptime!(form.flight), inputs, form);
-        }
         let from = half + g * comptime!(form.stride()) + t;
         #[unroll]
         for ahead in 0..comptime!(form.flight) {
             let piece = min((chunk + ahead) * ABREAST + t, comptime!(form.pieces() - 1));
             #[unroll]
             for access in 0..comptime!(form.accesses_of_piece()) {
+                let step = comptime!(ahead * form.accesses_of_piece() + access);
+                let part = comptime!(step / form.steps_of_part());
+                if comptime!(step.is_multiple_of(form.steps_of_part())) && brings {
+                    fetch::<X>(input, &mut coming, first_input, next, inputs, part, form.parts, form);
+                }
                 let mut numbers = Array::<Vector<F, Const<2>>>::new(comptime!(rows * ACCESS / 2));
                 #[unroll]
                 for of in 0..rows {
@@ -142,8 +170,8 @@ pub fn staged_product<F: Float, Y: Float, X: Size, W: Size>(
                 }
                 if comptime!(access + 1 == form.accesses_of_piece()) {
                     // All of the piece is in use: the same registers wait for that of the next stage.
-                    let next = chunk + comptime!(form.flight + ahead);
-                    load::<W>(codes, scales, zeros, &mut loaded, &mut scaled, &read, next, ahead, form);
+                    let of_codes = chunk + comptime!(form.flight + ahead);
+                    load::<W>(codes, scales, zeros, &mut loaded, &mut scaled, &read, of_codes, ahead, form);
                 }
                 #[unroll]
                 for tile in 0..comptime!(form.inputs) {
@@ -165,6 +193,10 @@ pub fn staged_product<F: Float, Y: Float, X: Size, W: Size>(
                             def.execute_inplace(&left, &right, sums.index_mut(comptime!(of * form.inputs + tile)));
                         }
                     }
+                }
+                if comptime!((step + 1).is_multiple_of(form.steps_of_part())) && brings {
+                    let other = comptime!(form.half()) - half;
+                    put::<F, X>(&coming, &mut staged, other, next, part, form.parts, form);
                 }
             }
         }
@@ -255,20 +287,24 @@ fn load<W: Size>(
     }
 }
 
-/// Sets out to read a unit's share of the input in a stage.
+/// Sets out to read a part of a unit's share of the input in a stage.
 #[cube]
+#[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 fn fetch<X: Size>(
     input: &Array<Vector<u32, X>>,
     coming: &mut Array<Vector<u32, X>>,
     first_input: usize,
     chunk: usize,
     inputs: usize,
+    #[comptime] part: usize,
+    #[comptime] parts: usize,
     #[comptime] form: MatrixForm,
 ) {
     let unit = UNIT_POS as usize;
+    let accesses = comptime!(form.accesses_of_part(part, parts));
     #[unroll]
-    for i in 0..comptime!(form.share()) {
-        let at = comptime!(i * form.units()) + unit;
+    for i in 0..comptime!(accesses.len()) {
+        let at = comptime!((accesses.start + i) * form.units()) + unit;
         let row = min(first_input + at / comptime!(form.accesses()), inputs - 1);
         let access = chunk * comptime!(ABREAST * form.piece() / ACCESS) + at % comptime!(form.accesses());
         // What is behind the end becomes zero when it is put down: a load that is looked at is waited for.
@@ -286,13 +322,16 @@ fn put<F: Float, X: Size>(
     staged: &mut SharedMemory<Vector<u32, Const<4>>>,
     half: usize,
     chunk: usize,
+    #[comptime] part: usize,
+    #[comptime] parts: usize,
     #[comptime] form: MatrixForm,
 ) {
     let unit = UNIT_POS as usize;
     let of_piece = comptime!(form.piece() / ACCESS);
+    let accesses = comptime!(form.accesses_of_part(part, parts));
     #[unroll]
-    for i in 0..comptime!(form.share()) {
-        let at = comptime!(i * form.units()) + unit;
+    for i in 0..comptime!(accesses.len()) {
+        let at = comptime!((accesses.start + i) * form.units()) + unit;
         let (row, access) = (at / comptime!(form.accesses()), at % comptime!(form.accesses()));
         let (piece, own) = (access / of_piece, access % of_piece);
         let place = (piece / ABREAST * of_piece + own) * ABREAST + piece % ABREAST;

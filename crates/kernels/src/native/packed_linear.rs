@@ -22,8 +22,8 @@ use crate::{Dtype, DynamicCodes, DynamicForm, Float8Sums, PackedForm, Prologue, 
 /// Where x is to be rounded to a microscaling format, a kernel of its own does that first, and what is multiplied are numbers of
 /// bf16, which holds them exactly: no product of such codes is used.
 ///
-/// For few rows the weight stays packed, and each of its numbers is made where it is used; large weights of 4-bit codes come
-/// through the memory of blocks in long pieces. For some, on Hopper, its codes are
+/// For few rows the weight stays packed, and each of its numbers is made where it is used; those of 4 bits
+/// come through the memory of blocks in long pieces where that is faster. For some, on Hopper, its codes are
 /// put into another order first, once. For more it is unpacked into a buffer of the plan, rounded to the type of x, and
 /// multiplied by cuBLASLt; a product that it has no algorithm for stays packed.
 #[derive(Debug)]

@@ -175,19 +175,18 @@ pub fn staged_product<F: Float, Y: Float, X: Size, W: Size>(
                 }
                 #[unroll]
                 for tile in 0..comptime!(form.inputs) {
-                    let met = staged[from
-                        + comptime!(8 * tile * form.stride() + (ahead * form.accesses_of_piece() + access) * ABREAST)];
+                    let met = staged[from + comptime!(8 * tile * form.stride() + step * ABREAST)];
                     #[unroll]
-                    for step in 0..2usize {
+                    for instruction in 0..2usize {
                         let mut right = Array::<Vector<F, Const<2>>>::new(2usize);
-                        right[0] = pair_of::<F>(met[comptime!(2 * step)]);
-                        right[1] = pair_of::<F>(met[comptime!(2 * step + 1)]);
+                        right[0] = pair_of::<F>(met[comptime!(2 * instruction)]);
+                        right[1] = pair_of::<F>(met[comptime!(2 * instruction + 1)]);
                         #[unroll]
                         for of in 0..comptime!(form.rows) {
                             let mut left = Array::<Vector<F, Const<2>>>::new(4usize);
                             #[unroll]
                             for i in 0..4usize {
-                                left[i] = numbers[comptime!((2 * of + i % 2) * ACCESS / 2 + 2 * step + i / 2)];
+                                left[i] = numbers[comptime!((2 * of + i % 2) * ACCESS / 2 + 2 * instruction + i / 2)];
                             }
                             let def = MmaDefinition::<F, F, f32>::new(16usize, 8usize, 16usize);
                             def.execute_inplace(&left, &right, sums.index_mut(comptime!(of * form.inputs + tile)));

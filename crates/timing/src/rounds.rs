@@ -158,11 +158,15 @@ fn prepare(index: usize, arm: &mut Arm<'_>, options: &Options, observer: &mut dy
     let mut lane = Lane::new();
     let mut steps = || -> Result<(), TimingError> {
         observer.touch(index, Phase::Calibrate);
+        let begun = arm.stopwatch.now();
         let guess = calibrate(arm, options.window, 1)?;
+        // The windows by which their length is found warm up as well, before and after the others.
+        let after = options.window.max(arm.stopwatch.least_window());
+        let found = arm.stopwatch.now().saturating_sub(begun) + after;
         observer.touch(index, Phase::WarmUp);
         // Only what happens from now on is its own.
         observer.state(Phase::WarmUp);
-        lane.settled = warm_up(arm, guess, options)?;
+        lane.settled = warm_up(arm, guess, options.warm_up.saturating_sub(found), options)?;
         let held_back =
             |observer: &mut dyn Observer| observer.state(Phase::WarmUp).is_some_and(|state| state.held_back);
         lane.held_back_warming_up = held_back(observer);

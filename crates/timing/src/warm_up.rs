@@ -11,16 +11,17 @@ const AGREEING: usize = 3;
 /// How closely they must agree.
 const WITHIN: f64 = 0.03;
 
-/// Runs windows until three successive groups agree, within the options' bounds; whether they agreed in the end. No other arm
-/// runs meanwhile. Windows of so many launches become shorter where the fewest would last longer than the least warm-up.
-pub fn warm_up(arm: &mut Arm<'_>, mut launches: u32, options: &Options) -> Result<bool, Failure> {
+/// Runs windows for at least so long and until three successive groups agree, within the options' bounds; whether they agreed
+/// in the end. No other arm runs meanwhile. Windows of so many launches become shorter where the fewest would last longer than
+/// that.
+pub fn warm_up(arm: &mut Arm<'_>, mut launches: u32, least: Duration, options: &Options) -> Result<bool, Failure> {
     let start = arm.stopwatch.now();
     let elapsed = |arm: &Arm<'_>| arm.stopwatch.now().saturating_sub(start);
     let mut medians: Vec<f64> = Vec::new();
     if options.max_warm_up == Duration::ZERO || options.warm_up == Duration::ZERO {
         return Ok(true);
     }
-    let (share, unit) = (options.warm_up / (GROUP * AGREEING) as u32, arm.stopwatch.unit().max(1));
+    let (share, unit) = (least / (GROUP * AGREEING) as u32, arm.stopwatch.unit().max(1));
     loop {
         let mut group = [0.0; GROUP];
         for time in &mut group {
@@ -36,7 +37,7 @@ pub fn warm_up(arm: &mut Arm<'_>, mut launches: u32, options: &Options) -> Resul
             }
         }
         medians.extend(median(&group));
-        if elapsed(arm) >= options.warm_up && settled(&medians) {
+        if elapsed(arm) >= least && settled(&medians) {
             return Ok(true);
         }
     }
@@ -57,8 +58,8 @@ mod tests {
     fn long_windows_are_cut_so_that_warming_up_takes_little_more_than_the_least() {
         let lasted = |launches: u32, nanos: f64| {
             let (mut work, mut clock) = MockWork::pair(Script { nanos, ..Script::default() });
-            let options = Options { warm_up: Duration::from_millis(100), ..Options::default() };
-            assert!(warm_up(&mut Arm::new(&mut work, &mut clock), launches, &options).unwrap());
+            let least = Duration::from_millis(100);
+            assert!(warm_up(&mut Arm::new(&mut work, &mut clock), launches, least, &Options::default()).unwrap());
             clock.now()
         };
         // Fifteen windows of 20 ms, and fifteen launches of 20 ms, which cannot be cut.

@@ -1,6 +1,7 @@
 //! A matrix on the host.
 
 use crate::drawn::Drawn;
+use crate::{Along, Sample};
 use rayon::prelude::*;
 use std::fmt;
 use std::ops::Deref;
@@ -17,15 +18,23 @@ pub struct Matrix {
     pub values: Values,
 }
 
-/// Numbers, shared by all their clones. Those that follow from a seed are made when somebody asks, and as many as he asks for.
+/// Numbers, shared by all their clones. Those that follow from a seed, or from where others are, are made when somebody asks, and
+/// as many as he asks for.
 #[derive(Clone)]
 pub struct Values(Arc<Content>);
 
 struct Content {
-    drawn: Option<Drawn>,
+    origin: Option<Origin>,
     whole: OnceLock<Vec<f32>>,
     /// Rows that were made alone.
     rows: OnceLock<Vec<Row>>,
+}
+
+/// What numbers follow from.
+enum Origin {
+    Drawn(Drawn),
+    /// Those of another matrix, rows or columns of it moved on by so many, and less than it has; the last come first.
+    Moved(Matrix, Along, usize),
 }
 
 /// Made when it is asked for.
@@ -35,38 +44,60 @@ impl Matrix {
     /// What is drawn so.
     pub(crate) fn drawn(drawn: Drawn) -> Self {
         let Drawn { rows, cols, .. } = drawn;
-        Self { rows, cols, values: Values::new(Some(drawn), OnceLock::new()) }
+        Self { rows, cols, values: Values::new(Some(Origin::Drawn(drawn)), OnceLock::new()) }
     }
 
     /// How its numbers follow from their places, if they do.
     #[cfg(feature = "cuda")]
     pub(crate) fn as_drawn(&self) -> Option<&Drawn> {
-        self.values.0.drawn.as_ref()
+        match &self.values.0.origin {
+            Some(Origin::Drawn(drawn)) => Some(drawn),
+            _ => None,
+        }
     }
 
-    /// The same with its rows moved on by so many; the last come first.
-    pub(crate) fn moved_on(&self, rows: usize) -> Self {
-        let values = moved_on(&self.values, self.values.len(), rows * self.cols);
-        Self { rows: self.rows, cols: self.cols, values: values.into() }
+    /// The same with its rows or columns moved on by so many; the last come first.
+    pub(crate) fn moved_on(&self, along: Along, by: usize) -> Self {
+        let by = match along {
+            Along::Rows => by % self.rows.max(1),
+            Along::Columns => by % self.cols.max(1),
+            Along::Nothing => 0,
+        };
+        let moved = || Values::new(Some(Origin::Moved(self.clone(), along, by)), OnceLock::new());
+        if by == 0 { self.clone() } else { Self { rows: self.rows, cols: self.cols, values: moved() } }
     }
 
     /// One row.
     pub fn row(&self, row: usize) -> &[f32] {
-        let Content { drawn, whole, rows } = &*self.values.0;
-        match (whole.get(), drawn) {
-            (None, Some(drawn)) => {
+        let Content { origin, whole, rows } = &*self.values.0;
+        match (whole.get(), origin) {
+            (None, Some(Origin::Moved(of, Along::Rows, by))) => of.row(before(row, *by, self.rows)),
+            (None, Some(origin)) => {
                 let rows = rows.get_or_init(|| (0..self.rows).map(|_| Row::new()).collect());
-                rows[row].get_or_init(|| drawn.row(row))
+                rows[row].get_or_init(|| origin.row(row))
             }
             _ => &self.values[row * self.cols..(row + 1) * self.cols],
         }
     }
 
+    /// Makes the rows of a sample that has all of their columns: number by number they take far longer.
+    pub(crate) fn make_rows_of(&self, sample: &Sample) {
+        if sample.cols.len() == self.cols && sample.rows.last().is_none_or(|&last| last < self.rows) {
+            sample.rows.par_iter().for_each(|&row| {
+                self.row(row);
+            });
+        }
+    }
+
     /// One number.
     pub fn at(&self, row: usize, col: usize) -> f32 {
-        let Content { drawn, whole, rows } = &*self.values.0;
-        match (whole.get(), drawn) {
-            (None, Some(drawn)) => match rows.get().and_then(|rows| rows[row].get()) {
+        let Content { origin, whole, rows } = &*self.values.0;
+        match (whole.get(), origin) {
+            (None, Some(Origin::Moved(of, along, by))) => match along {
+                Along::Rows => of.at(before(row, *by, self.rows), col),
+                _ => of.at(row, before(col, *by, self.cols)),
+            },
+            (None, Some(Origin::Drawn(drawn))) => match rows.get().and_then(|rows| rows[row].get()) {
                 Some(row) => row[col],
                 None => drawn.at(row, col),
             },
@@ -80,9 +111,32 @@ impl Matrix {
     }
 }
 
+impl Origin {
+    fn whole(&self) -> Vec<f32> {
+        match self {
+            Self::Drawn(drawn) => drawn.whole(),
+            Self::Moved(of, Along::Rows, by) => moved_on(&of.values, of.values.len(), by * of.cols),
+            Self::Moved(of, _, by) => moved_on(&of.values, of.cols, *by),
+        }
+    }
+
+    fn row(&self, row: usize) -> Box<[f32]> {
+        match self {
+            Self::Drawn(drawn) => drawn.row(row),
+            Self::Moved(of, Along::Rows, by) => of.row(before(row, *by, of.rows)).into(),
+            Self::Moved(of, _, by) => moved_on(of.row(row), of.cols, *by).into(),
+        }
+    }
+}
+
+/// Where one of so many was before all were moved on.
+fn before(at: usize, by: usize, count: usize) -> usize {
+    (at + count - by) % count
+}
+
 impl Values {
-    fn new(drawn: Option<Drawn>, whole: OnceLock<Vec<f32>>) -> Self {
-        Self(Arc::new(Content { drawn, whole, rows: OnceLock::new() }))
+    fn new(origin: Option<Origin>, whole: OnceLock<Vec<f32>>) -> Self {
+        Self(Arc::new(Content { origin, whole, rows: OnceLock::new() }))
     }
 }
 
@@ -96,7 +150,7 @@ impl Deref for Values {
     type Target = [f32];
 
     fn deref(&self) -> &[f32] {
-        self.0.whole.get_or_init(|| self.0.drawn.as_ref().map(Drawn::whole).unwrap_or_default())
+        self.0.whole.get_or_init(|| self.0.origin.as_ref().map(Origin::whole).unwrap_or_default())
     }
 }
 
@@ -126,4 +180,32 @@ pub(crate) fn moved_on(values: &[f32], line: usize, by: usize) -> Vec<f32> {
         copy(rest, before);
     });
     moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Fill, Operand};
+    use calorimeter_recipes::{Dtype, Element};
+
+    #[test]
+    fn a_moved_matrix_is_made_as_far_as_it_is_asked_for() {
+        let (rows, cols) = (5, 7);
+        let matrix = || Operand::normal(5, 7, Element::Float(Dtype::F32)).filled(Fill::Far).matrix(3);
+        let whole = matrix().values.to_vec();
+        for (along, line, unit) in [(Along::Rows, rows * cols, cols), (Along::Columns, cols, 1)] {
+            for by in [0, 1, 4] {
+                let expected = moved_on(&whole, line, by * unit);
+                let of = matrix();
+                let moved = of.moved_on(along, by);
+                assert_eq!(moved.row(4), &expected[4 * cols..]);
+                assert_eq!(moved.at(0, 6), expected[6]);
+                let asked = |matrix: &Matrix| matrix.values.0.whole.get().is_some();
+                assert!(!asked(&moved) && !asked(&of), "{along:?} {by}");
+                assert_eq!(moved.values.to_vec(), expected, "{along:?} {by}");
+                assert_eq!((moved.row(1), moved.at(2, 3)), (&expected[cols..2 * cols], expected[2 * cols + 3]));
+            }
+        }
+        assert_eq!(matrix().moved_on(Along::Nothing, 2), matrix());
+    }
 }

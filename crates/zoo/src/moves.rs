@@ -69,8 +69,11 @@ impl Moves {
 
     /// The inputs of a set. What does not move is shared with those of the first.
     pub fn inputs_of_set(&self, inputs: &[Matrix], set: u32) -> Vec<Matrix> {
-        let way = |index: usize, input: &Matrix| self.of_input(index, [input.rows, input.cols], set);
-        inputs.iter().enumerate().map(|(index, input)| self.moved(input, way(index, input))).collect()
+        let moved = |(index, input): (usize, &Matrix)| {
+            let (along, by) = self.of_input(index, [input.rows, input.cols], set);
+            input.moved_on(along, by)
+        };
+        inputs.iter().enumerate().map(moved).collect()
     }
 
     /// Outputs of a set, as they would be on the first.
@@ -148,18 +151,6 @@ impl Moves {
             Along::Nothing => 0,
         };
         (along, by)
-    }
-
-    fn moved(&self, input: &Matrix, (along, by): (Along, usize)) -> Matrix {
-        let Matrix { rows, cols, values } = input;
-        if by == 0 {
-            return input.clone();
-        }
-        if along == Along::Rows {
-            return input.moved_on(by);
-        }
-        let values = moved_on(values, *cols, by);
-        Matrix { rows: *rows, cols: *cols, values: values.into() }
     }
 
     /// Rows or columns, of so many, by which a set is moved on.

@@ -85,7 +85,7 @@ impl Problem {
     /// The input of a buffer set: its rows are those of the first, moved on by its number. An output that was meant for
     /// another set is then wrong. Where there is a single row or sequence, all sets are alike.
     pub fn input_of_set(&self, tensors: &Tensors, set: u32) -> Matrix {
-        tensors.input.moved_on(self.moved(set, tensors.input.rows))
+        tensors.input.moved_on(Along::Rows, self.moved(set, tensors.input.rows))
     }
 
     /// An output of a buffer set, as it would be on the first.

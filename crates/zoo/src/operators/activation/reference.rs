@@ -11,6 +11,7 @@ impl Exact for ElementwiseActivation {
     }
 
     fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+        inputs.iter().for_each(|input| input.make_rows_of(sample));
         sample.by_elements(|row, col| self.exact(f64::from(inputs[0].at(row, col))))
     }
 

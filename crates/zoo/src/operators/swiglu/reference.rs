@@ -11,6 +11,7 @@ impl Exact for Swiglu {
     }
 
     fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
+        inputs.iter().for_each(|input| input.make_rows_of(sample));
         let at = |input: usize, row: usize, col: usize| f64::from(inputs[input].at(row, col));
         sample.by_elements(|row, col| Activation::Silu.exact(at(0, row, col)) * at(1, row, col))
     }

@@ -33,15 +33,22 @@ pub struct Judged {
 
 /// Compares an output with what its own operands should give; answers the relative error.
 pub fn judge(output: &impl Evidence, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
-    judge_in(&output.seen(reference), reference, tolerance, |loudness, _, _| loudness.of_all())
+    judge_seen(&output.seen(reference), reference, tolerance)
+}
+
+// What is generic is compiled where it is called, which may be where little is optimised; what takes time is not generic.
+fn judge_seen(seen: &Seen, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
+    judge_in(seen, reference, tolerance, |loudness, _, _| loudness.of_all())
 }
 
 /// The same for sums of products. Their errors may be as large as the loudness of their row and column allows, or that of
 /// all: where an activation cuts off nearly all of a column, what is left of it has errors of what was cut off.
 pub fn judge_sums(output: &impl Evidence, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
-    judge_in(&output.seen(reference), reference, tolerance, |loudness, row, col| {
-        loudness.at(row, col).max(loudness.of_all())
-    })
+    judge_sums_seen(&output.seen(reference), reference, tolerance)
+}
+
+fn judge_sums_seen(seen: &Seen, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
+    judge_in(seen, reference, tolerance, |loudness, row, col| loudness.at(row, col).max(loudness.of_all()))
 }
 
 fn judge_in(
@@ -73,7 +80,10 @@ pub fn judge_evenly(
     tolerance: &Tolerance,
     bias: &Bias,
 ) -> Result<f64, Mismatch> {
-    let seen = &*output.seen(reference);
+    judge_evenly_seen(&output.seen(reference), reference, tolerance, bias)
+}
+
+fn judge_evenly_seen(seen: &Seen, reference: &Reference, tolerance: &Tolerance, bias: &Bias) -> Result<f64, Mismatch> {
     check_seen(seen, reference)?;
     let loudness = Loudness::at_most(&reference.values, reference.sample.cols.len());
     let walk = Walk::over(&seen.sampled, reference, tolerance.element, |row, col| {

@@ -43,6 +43,21 @@ pub fn of_words(words: &[u32]) -> Vec<u8> {
 
 /// The numbers of such bytes.
 pub fn numbers(bytes: &[u8], element: Element) -> Vec<f32> {
+    numbers_as(bytes, element)
+}
+
+/// The same in double precision.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+pub fn doubles(bytes: &[u8], element: Element) -> Vec<f64> {
+    numbers_as(bytes, element)
+}
+
+/// What holds every f32.
+trait Wide: From<f32> + Default + Clone + Send {}
+
+impl<T: From<f32> + Default + Clone + Send> Wide for T {}
+
+fn numbers_as<T: Wide>(bytes: &[u8], element: Element) -> Vec<T> {
     match element {
         Element::Float(Dtype::F32) => numbers_by(bytes, f32::from_le_bytes),
         Element::Float(Dtype::Bf16) => numbers_by(bytes, |bytes| bf16::from_le_bytes(bytes).to_f32()),
@@ -53,17 +68,11 @@ pub fn numbers(bytes: &[u8], element: Element) -> Vec<f32> {
     }
 }
 
-/// The same in double precision.
-#[cfg(any(feature = "cuda", feature = "wgpu"))]
-pub fn doubles(bytes: &[u8], element: Element) -> Vec<f64> {
-    numbers(bytes, element).into_par_iter().with_min_len(SHARE).map(f64::from).collect()
-}
-
-fn numbers_by<const WIDTH: usize>(bytes: &[u8], number_of: impl Fn([u8; WIDTH]) -> f32 + Sync) -> Vec<f32> {
-    let mut numbers = vec![0.0; bytes.len() / WIDTH];
+fn numbers_by<const WIDTH: usize, T: Wide>(bytes: &[u8], number_of: impl Fn([u8; WIDTH]) -> f32 + Sync) -> Vec<T> {
+    let mut numbers = vec![T::default(); bytes.len() / WIDTH];
     numbers.par_chunks_mut(SHARE).zip(bytes.par_chunks(SHARE * WIDTH)).for_each(|(numbers, bytes)| {
         let each = numbers.iter_mut().zip(bytes.as_chunks::<WIDTH>().0);
-        each.for_each(|(number, &bytes)| *number = number_of(bytes));
+        each.for_each(|(number, &bytes)| *number = number_of(bytes).into());
     });
     numbers
 }

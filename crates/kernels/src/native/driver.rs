@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cudarc::driver::{
-    CudaEvent, CudaStream, DriverError,
+    CudaContext, CudaEvent, CudaStream, DriverError,
     result::{self, device},
     sys::{self, CUdevice_attribute_enum as Attribute, CUresult},
 };
@@ -153,9 +153,10 @@ impl Memory {
         Ok(into)
     }
 
-    /// Makes the memory's context current.
-    pub(super) fn select(&self) -> Result<(), NativeError> {
-        self.stream.context().bind_to_thread().map_err(failed("selecting the device"))
+    /// Makes the memory's context current, and tells it.
+    pub(super) fn select(&self) -> Result<&Arc<CudaContext>, NativeError> {
+        self.stream.context().bind_to_thread().map_err(failed("selecting the device"))?;
+        Ok(self.stream.context())
     }
 
     /// Enqueues a copy to the host of what begins at a byte; it is there when the event has come.

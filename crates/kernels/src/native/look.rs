@@ -27,8 +27,8 @@ const PIECES: usize = 8;
 const TOGETHER: usize = 256;
 
 impl DeviceMatrix<'_> {
-    /// The bytes of its numbers in some columns of some rows, as f32.
-    pub fn sampled(&self, machine: &Machine, rows: &[usize], cols: &[usize]) -> Result<Vec<u8>, NativeError> {
+    /// Its numbers in some columns of some rows.
+    pub fn sampled(&self, machine: &Machine, rows: &[usize], cols: &[usize]) -> Result<Vec<f64>, NativeError> {
         let [of_rows, of_cols] = [self.size[0], self.size[1]];
         let indices = |of: &[usize], below: usize| -> Result<Vec<u8>, NativeError> {
             let limit = below.min(u32::MAX as usize);
@@ -49,7 +49,7 @@ impl DeviceMatrix<'_> {
         let (row_places, col_places) = (machine.upload(&row_bytes)?, machine.upload(&col_bytes)?);
         let mut found = machine.allocate(bytes)?;
         kernel.enqueue_all(&[&self.buffer.memory, &row_places.memory, &col_places.memory], &mut [&mut found.memory])?;
-        found.download()
+        machine.doubles(&found.memory)
     }
 
     /// The place of the first that is infinite or no number, and how many are.

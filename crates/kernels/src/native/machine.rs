@@ -18,7 +18,7 @@ use super::{
     driver::{Memory, failed},
     kept_code::KeptCode,
     nvrtc::{self, Source},
-    probe,
+    probe, staged,
 };
 
 /// One GPU with one stream of its own, in the device's primary context, which other libraries in the process share.
@@ -32,6 +32,7 @@ pub struct Machine {
     code: KeptCode,
     workspace: Memory,
     modules: Mutex<Modules>,
+    locked: staged::Kept,
     stream: Arc<CudaStream>,
 }
 
@@ -65,7 +66,16 @@ impl Machine {
         let stream = context.new_stream().map_err(failed("creating a stream"))?;
         let cublaslt = Handle::create(&context)?;
         let workspace = Memory::allocate(&stream, WORKSPACE_BYTES)?;
-        Ok(Arc::new(Self { info, cublaslt, choices, code, workspace, modules: Mutex::default(), stream }))
+        Ok(Arc::new(Self {
+            info,
+            cublaslt,
+            choices,
+            code,
+            workspace,
+            modules: Mutex::default(),
+            locked: staged::Kept::default(),
+            stream,
+        }))
     }
 
     /// Everything that can be said of the GPU without asking it again.
@@ -125,6 +135,11 @@ impl Machine {
     /// Size of the L2 cache in bytes.
     pub fn l2_bytes(&self) -> u64 {
         self.info.l2_bytes
+    }
+
+    /// What a buffer's f32 numbers are in double precision, after everything enqueued so far.
+    pub(super) fn doubles(&self, memory: &Memory) -> Result<Vec<f64>, NativeError> {
+        staged::download_each(&self.locked, memory, |&bytes| f64::from(f32::from_le_bytes(bytes)))
     }
 
     /// A new buffer of at least one byte; its content is whatever was there.

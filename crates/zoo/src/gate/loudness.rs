@@ -6,7 +6,7 @@ use rayon::prelude::*;
 const FEW: usize = 8;
 
 /// Rows that are added up together before the sums of all are: every run gives the same bits.
-pub const TOGETHER: usize = 32;
+pub const TOGETHER: usize = 16;
 
 /// Numbers of a row that are added up together: long rows are shared by threads.
 const TOGETHER_IN_A_ROW: usize = 1 << 16;

@@ -129,8 +129,7 @@ impl PackedForm {
         self.input == InputNumbers::Nvfp4
     }
 
-    /// Whether numbers can be made of codes in the type of the factors with one rounding: it holds scales, zeros and
-    /// differences of codes and zeros.
+    /// Whether numbers can be made of pairs of codes in the type of the factors with one rounding: it holds scales and zeros.
     pub(super) fn scales_pairs(self) -> bool {
         let holds = |element: Element| match element {
             Element::E4m3 => self.factors() != Dtype::F32,
@@ -139,8 +138,7 @@ impl PackedForm {
         };
         let zero = match self.codes.zero {
             CodeZero::Nothing | CodeZero::InSteps(Element::Unsigned(_)) => true,
-            CodeZero::InUnits(zero) => holds(zero),
-            CodeZero::InSteps(_) => false,
+            CodeZero::InUnits(zero) | CodeZero::InSteps(zero) => holds(zero),
         };
         self.factors() != Dtype::F32 && (self.codes.group.is_none() || (holds(self.codes.scale) && zero))
     }

@@ -78,9 +78,10 @@ struct Finish {
 
 /// Rows of x for which codes in tiles are the fastest, where there are such.
 ///
-/// Measured as below: they take 10.1 for 16 rows, 11.5 for 32, 12.7 for 64, 17.5 for 128, 21.9 for 256, 29 for 512, 56 for 1024
-/// and 111 for 2048, where unpacking and cuBLASLt take 61 for 1025 and 101 for 2048.
-const TILED_ROWS: std::ops::RangeInclusive<usize> = 17..=1024;
+/// Measured as below: they take 10.3 for 12 rows, where packed bytes take 10.8 and packed halves of bytes 12.1, and for 8, where
+/// those take 8.3 and 7.6; 11.5 for 32, 12.7 for 64, 17.5 for 128, 21.9 for 256, 29 for 512, 56 for 1024 and 111 for 2048, where
+/// unpacking and cuBLASLt take 61 for 1025 and 101 for 2048.
+const TILED_ROWS: std::ops::RangeInclusive<usize> = 9..=1024;
 
 /// The most rows of x for which a weight stays packed, where its codes are not in tiles.
 ///

@@ -28,14 +28,12 @@ pub(super) struct TiledProduct {
 const TILE: (usize, usize) = (128, 64);
 
 impl TiledProduct {
-    /// Whether there is one. x is copied in pieces of 16 bytes, codes are whole bytes or halves, each 16 numbers have one scale,
-    /// and group scales are applied in the type of the factors.
+    /// Whether there is one. x is copied in pieces of 16 bytes, each 16 numbers have one scale, and group scales are of the type of
+    /// the factors.
     pub(super) fn is_for(form: PackedForm, shape: LinearShape, capability: ComputeCapability) -> bool {
-        let codes_fit = matches!(form.codes.number.bits(), 4 | 8);
         let groups_fit = form.codes.group.is_none_or(|group| group.is_multiple_of(TILE.1) || matches!(group, 16 | 32));
         capability == ComputeCapability::WARP_GROUPS
             && form.factors() != Dtype::F32
-            && codes_fit
             && groups_fit
             && form.scales_pairs()
             && shape.k.is_multiple_of(widest(form.factors()))

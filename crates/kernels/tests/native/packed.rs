@@ -438,9 +438,13 @@ fn times_of_products_with_few_bits_and_microscaling() {
     const SETS: usize = 9;
     let (k, n, kind) = (4096, 4096, Dtype::Bf16);
     let usual = |form: &PackedForm| form.codes.group.is_none_or(|group| group >= 64);
-    for form in microscaling(kind).into_iter().chain(forms_of_few_bits(kind).into_iter().filter(usual)) {
+    for form in microscaling(kind)
+        .into_iter()
+        .chain(forms_of_few_bits(kind).into_iter().filter(usual))
+        .chain([0, 1, 4].map(|at| forms(kind)[at]))
+    {
         let weight = Weight::new(form, n, k);
-        let times: Vec<String> = [1, 32, 512]
+        let times: Vec<String> = [1, 16, 32, 64, 128, 512, 1024]
             .into_iter()
             .map(|m| {
                 let mut linear = PackedLinear::new(&machine, form, LinearShape { m, k, n }).unwrap();

@@ -100,27 +100,31 @@ struct pair_scale {
 };
 
 __device__ __forceinline__ pair_scale for_pairs(float scale, float zero) {
-#if defined(ZERO_IN_STEPS)
+#if defined(ZERO_BITS)
     zero = (float)MIDDLE - zero;
 #endif
     return {narrow(scale) * BOTH, narrow(zero) * BOTH};
-}
-
-// The numbers of a pair under their scale, rounded once: in steps the difference of integers is exact.
-__device__ __forceinline__ unsigned scaled_pair(unsigned codes, pair_scale of) {
-#if defined(ZERO_IN_UNITS)
-    return fma_pairs(codes, of.scale, of.zero);
-#elif defined(ZERO_IN_STEPS)
-    return fma_pairs(fma_pairs(codes, ONES, of.zero), of.scale, SIGNS);
-#else
-    return fma_pairs(codes, of.scale, SIGNS);
-#endif
 }
 
 __device__ __forceinline__ unsigned round_pair(float low, float high) {
     unsigned pair;
     asm("cvt.rn." OF_PAIRS "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
+}
+
+// The numbers of a pair under their scale, rounded once: in steps the difference of integers is exact, and that of others is
+// taken in float.
+__device__ __forceinline__ unsigned scaled_pair(unsigned codes, pair_scale of) {
+#if defined(ZERO_IN_UNITS)
+    return fma_pairs(codes, of.scale, of.zero);
+#elif defined(ZERO_BITS)
+    return fma_pairs(fma_pairs(codes, ONES, of.zero), of.scale, SIGNS);
+#elif defined(ZERO_IN_STEPS)
+    const float scale = widen((element)of.scale), zero = widen((element)of.zero) - (float)MIDDLE;
+    return round_pair((widen((element)codes) - zero) * scale, (widen((element)(codes >> 16)) - zero) * scale);
+#else
+    return fma_pairs(codes, of.scale, SIGNS);
+#endif
 }
 
 // Adds the products of 16 rows of weights and 8 of x over 16 numbers. Of the weights a thread holds the rows lane / 4 and

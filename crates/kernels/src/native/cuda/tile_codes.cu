@@ -1,20 +1,42 @@
 // The codes of a packed weight w[n, K] in the order of `tiled_codes.cuh`, which is made once.
 //
-// Data flow: a block makes a tile. What lies beyond the weight becomes zero. Traffic: the codes once, in pieces of a byte, and
-// the tiles once; nobody waits for it twice.
+// Data flow: a block makes a tile. What lies beyond the weight becomes zero. Traffic: the codes, in words, and the tiles once;
+// nobody waits for it twice.
 // Roofline: the memory's.
 #include "element.cuh"
 #include "tiled_codes.cuh"
 
 // A code of the packed rows.
-__device__ __forceinline__ unsigned code_at(const unsigned char *codes, u64 row, unsigned k, u64 n) {
+__device__ __forceinline__ unsigned code_at(const unsigned *words, u64 row, unsigned k, u64 n) {
     if (row >= n || k >= ROW_CODES) return 0;
-    const u64 at = row * ROW_CODES + k;
-    return BITS == 8 ? codes[at] : codes[at / 2] >> 4 * (at % 2) & 0xf;
+    const u64 bit = (row * ROW_CODES + k) * BITS;
+    const unsigned low = words[bit / 32], high = words[(bit + BITS - 1) / 32];
+    return __funnelshift_r(low, high, (unsigned)(bit % 32)) & MASK;
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-    KERNEL(const unsigned char *__restrict__ codes,
+// The first of the four numbers of a row that a thread has in a step is `first`; where the others are.
+__device__ __forceinline__ unsigned place(unsigned first, int step, int half, int neighbour) {
+    return first + 16 * step + 8 * half + neighbour;
+}
+
+// A thread's words of a plane.
+template <int OF_CODE>
+__device__ __forceinline__ void write_plane(const unsigned *codes, unsigned char *tile, u64 row, unsigned first, u64 n) {
+    typedef plane<OF_CODE> own;
+    if (!own::IS_THERE) return;
+    own to = {};
+    for (int i = 0; i < THREAD_PAIRS; i++) {
+        for (int neighbour = 0; neighbour < 2; neighbour++) {
+            const unsigned code = code_at(codes, row + 8 * (i % 2), place(first, i / 4, i / 2 % 2, neighbour), n);
+            const unsigned bits = code >> own::BELOW & ((1u << OF_CODE) - 1);
+            to.words[i * OF_CODE / 16] |= bits << (own::from(i) + 16 * neighbour);
+        }
+    }
+    own::in(tile)[threadIdx.x] = to;
+}
+
+extern "C" __global__ void __launch_bounds__(TILE_THREADS)
+    KERNEL(const unsigned *__restrict__ codes,
 #if defined(GROUP)
            const stored_scale *__restrict__ scales,
 #if defined(ZEROS)
@@ -28,28 +50,27 @@ extern "C" __global__ void __launch_bounds__(256)
 
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const u64 row = first_row + threadIdx.x / 32 * 16 + g;
-    for (int piece = 0; piece < THREAD_PIECES; piece++) {
+    const unsigned first = first_k + 2 * t;
+#if BITS == 8
+    for (int piece = 0; piece < 2; piece++) {
         unsigned words[4] = {};
         for (int w = 0; w < 4; w++) {
-            // Which step a word is of, and of bytes which of the two rows.
-            const int step = BITS == 8 ? 2 * piece + w / 2 : w;
             for (int i = 0; i < 4; i++) {
-                // Of the four numbers of a row.
-                const unsigned k = first_k + 16 * step + 2 * t + i % 2 + 8 * (i / 2);
-                if (BITS == 8) {
-                    words[w] |= code_at(codes, row + 8 * (w % 2), k, n) << 8 * (2 * (i % 2) + i / 2);
-                } else {
-                    for (int h = 0; h < 2; h++) {
-                        words[w] |= code_at(codes, row + 8 * h, k, n) << 4 * (2 * (i / 2) + h + 4 * (i % 2));
-                    }
-                }
+                const unsigned k = place(first, 2 * piece + w / 2, i / 2, i % 2);
+                words[w] |= code_at(codes, row + 8 * (w % 2), k, n) << 8 * (2 * (i % 2) + i / 2);
             }
         }
-        reinterpret_cast<uint4 *>(tile)[piece * 256 + threadIdx.x] = make_uint4(words[0], words[1], words[2], words[3]);
+        reinterpret_cast<uint4 *>(tile)[piece * TILE_THREADS + threadIdx.x] =
+            make_uint4(words[0], words[1], words[2], words[3]);
     }
+#else
+    write_plane<4>(codes, tile, row, first, n);
+    write_plane<2>(codes, tile, row, first, n);
+    write_plane<1>(codes, tile, row, first, n);
+#endif
 #if defined(GROUP)
     element *const to = reinterpret_cast<element *>(tile + CODE_BYTES);
-    for (int at = threadIdx.x; at < TILE_GROUPS * TILE_ROWS; at += 256) {
+    for (int at = threadIdx.x; at < TILE_GROUPS * TILE_ROWS; at += TILE_THREADS) {
         const u64 of = first_row + at % TILE_ROWS;
         const unsigned of_tile = first_k / GROUP + at / TILE_ROWS;
         pair_scale found = {0, 0};

@@ -33,18 +33,37 @@ __device__ __forceinline__ pair_scale scale_of(const unsigned char *tile, int ro
 }
 #endif
 
+// Adds the bits of a plane to the codes of pairs, all from the lowest bit of a half on.
+template <int OF_CODE>
+__device__ __forceinline__ void add_plane(const unsigned char *tile, int thread, unsigned (&codes)[THREAD_PAIRS]) {
+    typedef plane<OF_CODE> own;
+    if (!own::IS_THERE) return;
+    const own bits = own::in(tile)[thread];
+#pragma unroll
+    for (int i = 0; i < THREAD_PAIRS; i++) {
+        const unsigned mask = ((1u << OF_CODE) - 1) * BOTH << own::BELOW;
+        codes[i] = pick(moved(bits.words[i * OF_CODE / 16], own::BELOW - own::from(i)), mask, codes[i]);
+    }
+}
+
 // The numbers of a thread's codes in a tile, for its four steps.
-__device__ __forceinline__ void numbers_of(const unsigned char *tile, int thread, unsigned (&numbers)[16]) {
-    const uint4 *const pieces = reinterpret_cast<const uint4 *>(tile);
-#if BITS == 4
-    const uint4 piece = pieces[thread];
-    const unsigned words[4] = {piece.x, piece.y, piece.z, piece.w};
+__device__ __forceinline__ void numbers_of(const unsigned char *tile, int thread, unsigned (&numbers)[THREAD_PAIRS]) {
+#if BITS == 4 || BITS == 2 || BITS == 1
+    const plane<BITS> all = plane<BITS>::in(tile)[thread];
 #pragma unroll
-    for (int i = 0; i < 16; i++) numbers[i] = decode_pair(words[i / 4], i % 4 * 4);
+    for (int i = 0; i < THREAD_PAIRS; i++) numbers[i] = decode_pair(all.words[i * BITS / 16], plane<BITS>::from(i));
+#elif BITS < 8
+    unsigned codes[THREAD_PAIRS] = {};
+    add_plane<4>(tile, thread, codes);
+    add_plane<2>(tile, thread, codes);
+    add_plane<1>(tile, thread, codes);
+#pragma unroll
+    for (int i = 0; i < THREAD_PAIRS; i++) numbers[i] = decode_pair(codes[i], 0);
 #else
+    const uint4 *const pieces = reinterpret_cast<const uint4 *>(tile);
 #pragma unroll
-    for (int p = 0; p < THREAD_PIECES; p++) {
-        const uint4 piece = pieces[p * 256 + thread];
+    for (int p = 0; p < 2; p++) {
+        const uint4 piece = pieces[p * TILE_THREADS + thread];
         const unsigned words[4] = {piece.x, piece.y, piece.z, piece.w};
 #pragma unroll
         for (int w = 0; w < 4; w++) {
@@ -57,7 +76,7 @@ __device__ __forceinline__ void numbers_of(const unsigned char *tile, int thread
     const int row = thread / 32 * 16 + thread % 32 / 4;
     pair_scale of[2];
 #pragma unroll
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < THREAD_PAIRS; i++) {
         // Numbers of a step are those of both rows in turn.
         if (i % (TILE_GROUPS == 1 ? 16 : (int)GROUP / 4) == 0) {
             of[0] = scale_of(tile, row, i / 4);
@@ -117,13 +136,13 @@ extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
     more_registers<240>();
     const int thread = threadIdx.x - GROUP_THREADS, lane = thread % 32;
     float sums[SUMS] = {};
-    const auto multiply_tile = [&](int tile, unsigned(&numbers)[16]) {
+    const auto multiply_tile = [&](int tile, unsigned(&numbers)[THREAD_PAIRS]) {
         const int stage = tile % STAGES;
         wait(ready + 8 * stage, tile / STAGES % 2);
         numbers_of(codes_ring + stage * WEIGHT_BYTES, thread, numbers);
         // All of them are made before the first product begins, or products would wait for each other.
 #pragma unroll
-        for (int i = 0; i < 16; i++) asm volatile("" : "+r"(numbers[i]));
+        for (int i = 0; i < THREAD_PAIRS; i++) asm volatile("" : "+r"(numbers[i]));
         fence_products();
 #pragma unroll
         for (int step = 0; step < STEP / 16; step++) {
@@ -135,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
         leave_products<1>();
         if (tile > 0 && lane == 0) arrive(free + 8 * ((tile - 1) % STAGES));
     };
-    unsigned even[16], odd[16];
+    unsigned even[THREAD_PAIRS], odd[THREAD_PAIRS];
     int tile = 0;
     for (; tile + 1 < tiles; tile += 2) {
         multiply_tile(tile, even);

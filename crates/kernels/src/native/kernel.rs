@@ -22,6 +22,8 @@ pub(super) struct Kernel {
     function: CudaFunction,
     stream: Arc<CudaStream>,
     launch: LaunchConfig,
+    /// Whether all of its blocks have to run at once.
+    at_once: bool,
     extent: Extent,
     boxes: Vec<Boxes>,
     /// Boxed, as few have them.
@@ -70,6 +72,7 @@ impl Kernel {
                 block_dim: (geometry.threads.0, geometry.threads.1, 1),
                 shared_mem_bytes: 0,
             },
+            at_once: false,
             extent,
             boxes: Vec::new(),
             image_boxes: None,
@@ -85,6 +88,12 @@ impl Kernel {
         asked.map_err(failed("asking for the memory of a block"))?;
         self.launch.shared_mem_bytes = bytes as u32;
         Ok(self)
+    }
+
+    /// With blocks that wait for each other: a launch fails where not all of them fit.
+    pub(super) fn at_once(mut self) -> Self {
+        self.at_once = true;
+        self
     }
 
     /// With inputs that it copies in boxes.
@@ -150,7 +159,9 @@ impl Kernel {
         }
         // SAFETY: the arguments are those described above; all addresses were checked to cover the bytes that the kernel
         // touches, on the stream that orders their uses and outlives this work.
-        unsafe { launch.launch(self.launch) }.map_err(failed("launching a kernel"))?;
+        let launched =
+            unsafe { if self.at_once { launch.launch_cooperative(self.launch) } else { launch.launch(self.launch) } };
+        launched.map_err(failed("launching a kernel"))?;
         Ok(())
     }
 }

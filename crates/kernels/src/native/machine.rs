@@ -7,7 +7,7 @@ use std::{
 };
 
 use cudarc::{
-    driver::{CudaContext, CudaModule, CudaStream},
+    driver::{CudaContext, CudaModule, CudaStream, sys::CUdevice_attribute as Attribute},
     nvrtc::Ptx,
 };
 
@@ -130,6 +130,12 @@ impl Machine {
             return Ok(());
         }
         Err(NativeError::OtherGpu { what, needed, found, name: self.name().to_string() })
+    }
+
+    /// How many multiprocessors it has.
+    pub(super) fn multiprocessors(&self) -> Result<usize, NativeError> {
+        let count = self.stream.context().attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+        Ok(count.map_err(failed("asking for the number of multiprocessors"))? as usize)
     }
 
     /// Size of the L2 cache in bytes.

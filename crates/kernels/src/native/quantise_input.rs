@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    LayerNorm, LinearShape, Machine, NativeError,
+    ComputeCapability, LayerNorm, LinearShape, Machine, NativeError,
     driver::Memory,
-    kernel::{Extent, Geometry, Kernel, common_macros},
+    kernel::{Extent, Geometry, Kernel, common_macros, widest},
     nvrtc::Source,
     row_cut::RowCut,
     sizes::{MULTIPROCESSORS, checked_size},
@@ -15,8 +15,7 @@ use crate::{DynamicCodes, DynamicForm, Prologue, SharedScale};
 /// The kernels that turn x into codes and scales, and those codes and scales.
 #[derive(Debug)]
 pub(super) struct QuantiseInput {
-    quantise: Kernel,
-    whole: Option<Whole>,
+    way: Way,
     /// Rows of `stride` codes; what fills them up is 0.
     pub(super) codes: Memory,
     /// One for each row, or one for all.
@@ -24,11 +23,15 @@ pub(super) struct QuantiseInput {
     pub(super) algorithm: String,
 }
 
-/// What finds the scale of a whole tensor.
+/// How codes come about.
 #[derive(Debug)]
-struct Whole {
-    kernel: Kernel,
-    state: Memory,
+enum Way {
+    /// Each row has its scale.
+    Rows(Kernel),
+    /// All have one, which a kernel of its own finds.
+    Twice { largest: Kernel, state: Memory, quantise: Kernel },
+    /// The same by one kernel, which holds x meanwhile.
+    Held { kernel: Kernel, slots: Memory },
 }
 
 impl QuantiseInput {
@@ -42,46 +45,64 @@ impl QuantiseInput {
         let rows = checked_size("the number of rows", rows)?;
         let columns = checked_size("the length of a row", columns)?;
         let cut = RowCut::of_row(form.kind, columns);
-        let threads = (cut.threads as u32, cut.rows as u32);
         let codes_bytes = filled.0 * filled.1;
         let x = ("x", rows * columns * form.kind.width());
         let sizes = (rows as u64, columns as u64);
         let name = name(form);
         // At most `rows`, which was checked.
-        let geometry = Geometry { blocks: rows.div_ceil(cut.rows) as u32, threads };
+        let geometry =
+            Geometry { blocks: rows.div_ceil(cut.rows) as u32, threads: (cut.threads as u32, cut.rows as u32) };
         let again = |looks: usize| format!("row read {looks} times");
         let looks = match form.prologue {
             Prologue::Nothing | Prologue::Activation(_) => 0,
             Prologue::RmsNorm => 1,
             Prologue::LayerNorm => 2,
         };
-        let (whole, extent, algorithm) = match form.shared {
-            SharedScale::Row => {
+        let prepare = |source: Source, name: &str, cut: RowCut, extent: Extent, geometry: Geometry| {
+            Kernel::prepare(machine, source, name, macros(name, form, cut, filled.1), extent, geometry)
+        };
+        let state = |words: usize| -> Result<Memory, NativeError> {
+            let mut state = Memory::allocate(machine.stream(), 4 * words)?;
+            state.fill(0)?;
+            Ok(state)
+        };
+        let held = match form.shared {
+            SharedScale::Tensor => Held::new(machine, form, (rows, columns))?,
+            SharedScale::Row => None,
+        };
+        let (way, algorithm) = match (form.shared, held) {
+            (SharedScale::Row, _) => {
                 let writes = vec![("codes", codes_bytes), ("scales", 4 * rows)];
-                (None, Extent { reads: vec![x], writes, sizes }, cut.describe(&name, &again(looks + 2)))
-            }
-            SharedScale::Tensor => {
-                let largest = format!("largest_{name}");
-                let blocks = geometry.blocks.min(resident_blocks(cut));
-                let writes = vec![("scale", 4), ("state", 8)];
                 let extent = Extent { reads: vec![x], writes, sizes };
-                let geometry = Geometry { blocks, ..geometry };
-                let macros = macros(&largest, form, cut, filled.1);
-                let kernel = Kernel::prepare(machine, Source::LargestInput, &largest, macros, extent, geometry)?;
-                let mut state = Memory::allocate(machine.stream(), 8)?;
-                state.fill(0)?;
-                let found = cut.describe(&format!("{largest} in {blocks} blocks"), &again(looks + 1));
-                let algorithm = format!("{found}; then {}", cut.describe(&name, &again(looks + 1)));
+                let kernel = prepare(Source::QuantiseInput, &name, cut, extent, geometry)?;
+                (Way::Rows(kernel), cut.describe(&name, &again(looks + 2)))
+            }
+            (SharedScale::Tensor, Some(held)) => {
+                let (name, geometry) = (format!("held_{name}"), held.geometry(rows));
+                let blocks = geometry.blocks as usize;
+                let mut macros = macros(&name, form, held.cut, filled.1);
+                macros.push(format!("HELD={}", held.rows));
+                let writes = vec![("codes", codes_bytes), ("scale", 4), ("slots", 8 * blocks)];
+                let extent = Extent { reads: vec![x], writes, sizes };
+                let kernel = Kernel::prepare(machine, Source::HeldInput, &name, macros, extent, geometry)?;
+                let kernel = kernel.with_shared(held.shared_bytes)?.at_once();
+                let algorithm = held.describe(&name);
+                (Way::Held { kernel, slots: state(2 * blocks)? }, algorithm)
+            }
+            (SharedScale::Tensor, None) => {
+                let of_largest = format!("largest_{name}");
+                let blocks = geometry.blocks.min(resident_blocks(cut));
+                let extent = Extent { reads: vec![x], writes: vec![("scale", 4), ("state", 8)], sizes };
+                let geometry_of_largest = Geometry { blocks, ..geometry };
+                let largest = prepare(Source::LargestInput, &of_largest, cut, extent, geometry_of_largest)?;
                 let reads = vec![x, ("scale", 4)];
-                (
-                    Some(Whole { kernel, state }),
-                    Extent { reads, writes: vec![("codes", codes_bytes)], sizes },
-                    algorithm,
-                )
+                let extent = Extent { reads, writes: vec![("codes", codes_bytes)], sizes };
+                let quantise = prepare(Source::QuantiseInput, &name, cut, extent, geometry)?;
+                let found = cut.describe(&format!("{of_largest} in {blocks} blocks"), &again(looks + 1));
+                let algorithm = format!("{found}; then {}", cut.describe(&name, &again(looks + 1)));
+                (Way::Twice { largest, state: state(2)?, quantise }, algorithm)
             }
         };
-        let macros = macros(&name, form, cut, filled.1);
-        let quantise = Kernel::prepare(machine, Source::QuantiseInput, &name, macros, extent, geometry)?;
         let scales = match form.shared {
             SharedScale::Row => 4 * rows,
             SharedScale::Tensor => 4,
@@ -89,19 +110,69 @@ impl QuantiseInput {
         // What fills rows up is written once.
         let mut codes = Memory::allocate(machine.stream(), codes_bytes)?;
         codes.fill(0)?;
-        Ok(Self { quantise, whole, codes, scales: Memory::allocate(machine.stream(), scales)?, algorithm })
+        Ok(Self { way, codes, scales: Memory::allocate(machine.stream(), scales)?, algorithm })
     }
 
     /// Enqueues one run.
     pub(super) fn enqueue(&mut self, x: &Memory) -> Result<(), NativeError> {
-        let Self { quantise, whole, codes, scales, .. } = self;
-        match whole {
-            None => quantise.enqueue_all(&[x], &mut [codes, scales]),
-            Some(Whole { kernel, state }) => {
-                kernel.enqueue_all(&[x], &mut [scales, state])?;
+        let Self { way, codes, scales, .. } = self;
+        match way {
+            Way::Rows(kernel) => kernel.enqueue_all(&[x], &mut [codes, scales]),
+            Way::Held { kernel, slots } => kernel.enqueue_all(&[x], &mut [codes, scales, slots]),
+            Way::Twice { largest, state, quantise } => {
+                largest.enqueue_all(&[x], &mut [scales, state])?;
                 quantise.enqueue_all(&[x, scales], &mut [codes])
             }
         }
+    }
+}
+
+/// How multiprocessors hold x: a block on each, some of its rows in registers and the others in its memory.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    /// Of a block, whose rows of threads take rows in turn.
+    cut: RowCut,
+    /// Rows of a block.
+    rows: usize,
+    shared_bytes: usize,
+}
+
+impl Held {
+    const MOST_THREADS: usize = 1024;
+    /// What a block may have of its memory for rows, and for what it knows of them.
+    const MOST_BYTES: usize = 224 << 10;
+    const MOST_KNOWN: usize = 2 << 10;
+
+    /// If they can hold it. Rows are copied in pieces of 16 bytes, as Hopper does.
+    fn new(machine: &Machine, form: DynamicForm, (rows, columns): (usize, usize)) -> Result<Option<Self>, NativeError> {
+        if machine.compute_capability() != ComputeCapability::WARP_GROUPS {
+            return Ok(None);
+        }
+        Ok(Self::on(machine.multiprocessors()?, form, (rows, columns)))
+    }
+
+    fn on(multiprocessors: usize, form: DynamicForm, (rows, columns): (usize, usize)) -> Option<Self> {
+        let cut = RowCut::of_row(form.kind, columns);
+        let of_block = rows.div_ceil(multiprocessors);
+        let cut = RowCut { rows: (Self::MOST_THREADS / cut.threads).min(of_block), ..cut };
+        let shared_bytes = (of_block - cut.rows) * columns * form.kind.width();
+        let known = of_block.div_ceil(cut.rows) * (8 + 8 * cut.rows);
+        let fits = cut.width == widest(form.kind) && cut.pieces.is_some();
+        let fits = fits && shared_bytes <= Self::MOST_BYTES && known <= Self::MOST_KNOWN;
+        fits.then_some(Self { cut, rows: of_block, shared_bytes })
+    }
+
+    fn geometry(&self, rows: usize) -> Geometry {
+        let Self { cut, rows: of_block, .. } = self;
+        Geometry { blocks: rows.div_ceil(*of_block) as u32, threads: (cut.threads as u32, cut.rows as u32) }
+    }
+
+    fn describe(&self, name: &str) -> String {
+        let Self { cut, rows, .. } = self;
+        format!(
+            "{name}: {rows} rows held by each block, {} of them in registers, {} threads per row, {} elements per access",
+            cut.rows, cut.threads, cut.width
+        )
     }
 }
 
@@ -216,8 +287,33 @@ pub(super) mod tests {
                 assert_compiles(Source::QuantiseInput, &macros);
                 if form.shared == SharedScale::Tensor {
                     assert_compiles(Source::LargestInput, &macros);
+                    for rows in [1, 1000] {
+                        let Some(held) = Held::on(132, form, (rows, columns)) else { continue };
+                        let mut macros = super::macros("held", form, held.cut, columns.next_multiple_of(32));
+                        macros.push(format!("HELD={}", held.rows));
+                        assert_compiles(Source::HeldInput, &macros);
+                    }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn multiprocessors_hold_what_fits_into_them() {
+        let form = |kind| every_form().find(|form| form.kind == kind && form.shared == SharedScale::Tensor).unwrap();
+        let on =
+            |kind, rows, columns| Held::on(132, form(kind), (rows, columns)).map(|held| (held.rows, held.cut.rows));
+        // 28 rows of 8 KiB in memory are all of it.
+        assert_eq!(on(Dtype::Bf16, 4096, 4096), Some((32, 4)));
+        assert_eq!(on(Dtype::Bf16, 32 * 132, 4096), Some((32, 4)));
+        assert_eq!(on(Dtype::Bf16, 32 * 132 + 1, 4096), None);
+        assert_eq!(on(Dtype::Bf16, 1, 4096), Some((1, 1)));
+        assert_eq!(on(Dtype::F32, 1024, 4096), Some((8, 4)));
+        // Pieces of 16 bytes do not divide a row, or a thread would keep too many of them.
+        assert_eq!(on(Dtype::Bf16, 16, 4100), None);
+        assert_eq!(on(Dtype::Bf16, 16, 65536), None);
+        for held in (1..40_000).step_by(13).filter_map(|rows| Held::on(132, form(Dtype::F16), (rows, 1000))) {
+            assert!(held.rows >= held.cut.rows && held.cut.threads * held.cut.rows <= 1024, "{held:?}");
         }
     }
 }

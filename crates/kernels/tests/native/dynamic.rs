@@ -149,6 +149,21 @@ fn fast_sums_are_those_of_the_same_codes() {
     }
 }
 
+/// Several turns of rows in a block, the last of which is not full, and a block that has fewer of them.
+#[test]
+fn inputs_that_multiprocessors_hold_are_right_in_every_turn() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let before = [Prologue::Nothing, Prologue::LayerNorm, Prologue::RmsNorm, Prologue::Activation(Activation::Gelu)];
+    for kind in Dtype::ALL {
+        for prologue in before {
+            let form = DynamicForm { prologue, ..plain(kind, DynamicCodes::E4m3, SharedScale::Tensor) };
+            for (m, k, n) in [(1061, 4096, 16), (3000, 1000, 16)] {
+                check(&machine, form, LinearShape { m, k, n });
+            }
+        }
+    }
+}
+
 /// More pairs of tiles than blocks at a time, in bands, the last of which is narrow; a row beyond a pair, and half a pair.
 #[test]
 fn products_that_are_finished_at_once_are_right_in_every_wave() {

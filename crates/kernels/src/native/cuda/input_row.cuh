@@ -9,7 +9,25 @@
 #include "activations.cuh"
 #endif
 #include "element.cuh"
+#include "input_codes.cuh"
 #include "row_statistics.cuh"
+
+#if WIDTH > 1
+struct __align__(WIDTH) stored_codes {
+    unsigned words[WIDTH / 4];
+};
+#endif
+
+__device__ __forceinline__ void store(unsigned char *to, const float (&x)[WIDTH], const encoder &encode) {
+#if WIDTH > 1
+    stored_codes codes;
+#pragma unroll
+    for (int w = 0; w < WIDTH / 4; w++) codes.words[w] = encode.four(x[4 * w], x[4 * w + 1], x[4 * w + 2], x[4 * w + 3]);
+    *reinterpret_cast<stored_codes *>(to) = codes;
+#else
+    *to = encode.four(x[0], 0.0f, 0.0f, 0.0f);
+#endif
+}
 
 constexpr int KEPT = PIECES > 0 ? PIECES : 1;
 
@@ -21,6 +39,16 @@ struct input_row {
 
     // Threads beyond the last row own nothing, but stay for the barriers.
     __device__ __forceinline__ void load(const element *x, u64 row, u64 rows, u64 columns) {
+        take(x, row, rows, columns);
+#if defined(LAYER_NORM)
+        normalise((float)columns);
+#elif defined(RMS_NORM)
+        divide_by_root_mean_square((float)columns);
+#endif
+    }
+
+    // The same without its statistics.
+    __device__ __forceinline__ void take(const element *x, u64 row, u64 rows, u64 columns) {
         pieces = row < rows ? columns / WIDTH : 0;
         from = reinterpret_cast<const piece *>(x + row * columns);
 #if PIECES > 0
@@ -36,11 +64,6 @@ struct input_row {
             for (int i = 0; i < WIDTH; i++) kept[p].parts[i] = narrow(PROLOGUE(widen(kept[p].parts[i])));
         }
 #endif
-#endif
-#if defined(LAYER_NORM)
-        normalise((float)columns);
-#elif defined(RMS_NORM)
-        divide_by_root_mean_square((float)columns);
 #endif
     }
 
@@ -76,6 +99,16 @@ struct input_row {
             for (int i = 0; i < WIDTH; i++) most = max(most, __float_as_uint(number(held.parts[i])) & 0x7fffffffu);
         });
         return most;
+    }
+
+    // Its codes.
+    __device__ __forceinline__ void store(unsigned char *codes, const encoder &encode) const {
+        each([&](unsigned at, const piece &held) {
+            float numbers[WIDTH];
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) numbers[i] = number(held.parts[i]);
+            ::store(codes + (u64)at * WIDTH, numbers, encode);
+        });
     }
 
 private:

@@ -3,7 +3,6 @@
 //
 // Traffic: rows * columns elements read; an x that fits into the L2 cache stays there for `quantise_input.cu`, which reads
 // it again. Roofline: memory. `state` is the largest so far and the number of blocks that are done, both 0 before and after.
-#include "input_codes.cuh"
 #include "input_row.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS * ROWS)
@@ -13,6 +12,10 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS)
         input_row input;
         input.load(x, first + threadIdx.y, rows, columns);
         largest = max(largest, input.largest());
+#ifdef RMS_NORM
+        // The sums that its threads share are those of the next row then.
+        __syncthreads();
+#endif
     }
 
     __shared__ unsigned of_warps[ROWS * WARPS];

@@ -35,6 +35,7 @@ pub mod operators;
 pub mod parts;
 
 mod activation;
+mod along;
 mod burn_workload;
 mod by_name;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -78,6 +79,7 @@ mod ways;
 mod workload;
 
 pub use activation::Activate;
+pub use along::Along;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 pub use backends::CubeOf;
 pub use backends::{Machines, open, open_operator};
@@ -91,7 +93,7 @@ pub use cube_pass::{Read, cube_pass, cube_pass_mixed};
 pub use error::ZooError;
 pub use matrix::{Matrix, Values};
 pub use model::{Definition, Forward, Layout, Model, ModelInfo};
-pub use moves::{Along, Moves};
+pub use moves::Moves;
 pub use operand::{Fill, Operand, Slot};
 pub use operation::{Cost, Exact, Operation, Signature};
 pub use operator::{Operator, OperatorInfo};

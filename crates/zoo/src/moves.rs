@@ -2,7 +2,7 @@
 //! outputs of a right kernel move with it. An output that was meant for another set is then wrong.
 
 use crate::matrix::moved_on;
-use crate::{Matrix, Operand, Output, Slot};
+use crate::{Along, Matrix, Operand, Output, Slot};
 #[cfg(feature = "cuda")]
 use calorimeter_kernels::native::Circle;
 
@@ -13,18 +13,6 @@ pub struct Moves {
     parts: u64,
     inputs: Vec<Along>,
     outputs: Vec<Along>,
-}
-
-/// Which way a tensor moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Along {
-    /// Its parts are whole rows.
-    Rows,
-    /// Its parts are whole columns.
-    Columns,
-    /// It is the same in every set.
-    Nothing,
 }
 
 impl Moves {

@@ -13,7 +13,7 @@ const WITHIN: f64 = 0.03;
 
 /// Runs windows for at least so long and until three successive groups agree, within the options' bounds; whether they agreed
 /// in the end. No other arm runs meanwhile. Windows of so many launches become shorter where the fewest would last longer than
-/// that.
+/// that, but no shorter than those that are measured.
 pub fn warm_up(arm: &mut Arm<'_>, mut launches: u32, least: Duration, options: &Options) -> Result<bool, Failure> {
     let start = arm.stopwatch.now();
     let elapsed = |arm: &Arm<'_>| arm.stopwatch.now().saturating_sub(start);
@@ -21,7 +21,8 @@ pub fn warm_up(arm: &mut Arm<'_>, mut launches: u32, least: Duration, options: &
     if options.max_warm_up == Duration::ZERO || options.warm_up == Duration::ZERO {
         return Ok(true);
     }
-    let (share, unit) = (least / (GROUP * AGREEING) as u32, arm.stopwatch.unit().max(1));
+    let part = |time: Duration| time / (GROUP * AGREEING) as u32;
+    let (share, unit) = (part(least).max(options.window.min(part(options.warm_up))), arm.stopwatch.unit().max(1));
     loop {
         let mut group = [0.0; GROUP];
         for time in &mut group {
@@ -56,15 +57,18 @@ mod tests {
 
     #[test]
     fn long_windows_are_cut_so_that_warming_up_takes_little_more_than_the_least() {
-        let lasted = |launches: u32, nanos: f64| {
+        let millis = Duration::from_millis;
+        let lasted = |launches: u32, nanos: f64, least: Duration| {
             let (mut work, mut clock) = MockWork::pair(Script { nanos, ..Script::default() });
-            let least = Duration::from_millis(100);
             assert!(warm_up(&mut Arm::new(&mut work, &mut clock), launches, least, &Options::default()).unwrap());
             clock.now()
         };
         // Fifteen windows of 20 ms, and fifteen launches of 20 ms, which cannot be cut.
-        let (cut, whole) = (lasted(2000, 10e3), lasted(1, 20e6));
-        assert!(cut >= Duration::from_millis(100) && cut < Duration::from_millis(150), "{cut:?}");
-        assert!(whole >= Duration::from_millis(300), "{whole:?}");
+        let (cut, whole) = (lasted(2000, 10e3, millis(100)), lasted(1, 20e6, millis(100)));
+        assert!(cut >= millis(100) && cut < millis(150), "{cut:?}");
+        assert!(whole >= millis(300), "{whole:?}");
+        // Where nothing is left to warm up, fourteen of a millisecond follow the first: single launches would say little.
+        let least = lasted(2000, 10e3, Duration::ZERO);
+        assert!(least >= millis(33) && least < millis(50), "{least:?}");
     }
 }

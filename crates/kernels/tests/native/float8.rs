@@ -52,62 +52,7 @@ fn products_of_codes_are_right_with_scales_and_additions() {
         (2048, 1024, 2048),
     ];
     for (m, k, n) in sizes {
-        let shape = LinearShape { m, k, n };
-        let (x, w) = (codes(m * k, 1), codes(n * k, 2));
-        let (rows, columns, added) = (scales(m, 3), scales(n, 4), values(m * n, 5, Dtype::F32));
-        let upload = |x: &[f64]| machine.upload(&encode(x, Dtype::F32)).unwrap();
-        let inputs =
-            [machine.upload(&x).unwrap(), machine.upload(&w).unwrap(), upload(&rows), upload(&columns), upload(&added)];
-        let turned: Vec<u8> = (0..k * n).map(|at| w[at % n * k + at / n]).collect();
-        let turned = machine.upload(&turned).unwrap();
-        let numbers = |codes: &[u8]| codes.iter().map(|&code| f64::from(rowwise::value(code))).collect::<Vec<_>>();
-        let (x, w) = (numbers(&x), numbers(&w));
-        // Sums, and the lengths of the vectors of their terms.
-        let exact: Vec<(usize, usize, f64, f64)> = sample(m, n)
-            .into_iter()
-            .map(|(i, j)| {
-                let terms = x[i * k..][..k].iter().zip(&w[j * k..][..k]).map(|(a, b)| a * b);
-                let (sum, squares) = terms.fold((0.0, 0.0), |(sum, squares), term| (sum + term, squares + term * term));
-                (i, j, sum, squares.sqrt())
-            })
-            .collect();
-        let sums_of = [Float8Sums::Fast, Float8Sums::Promoted];
-        let made = [Float8Linear::new, Float8Linear::scaled_after];
-        let mut found: Vec<(Float8Output, Float8Sums, String, Buffer)> = Vec::new();
-        for output in OUTPUTS {
-            let mut inputs: Vec<&Buffer> = inputs[..output.inputs()].iter().collect();
-            for (sums, make) in sums_of.into_iter().flat_map(|sums| made.map(|make| (sums, make))) {
-                let linear = make(&machine, shape, output, sums).unwrap();
-                let mut y = poisoned(&machine, linear.y_bytes());
-                linear.enqueue(&inputs, &mut y).unwrap();
-                found.push((output, sums, linear.algorithm(), y));
-            }
-            let mut product = Float8Product::new(&machine, shape, output).unwrap();
-            let mut y = poisoned(&machine, m * n * output.kind().width());
-            inputs[1] = &turned;
-            product.enqueue(&inputs, &mut y).unwrap();
-            found.push((output, Float8Sums::Promoted, product.algorithm(), y));
-        }
-        for (output, sums, algorithm, y) in found {
-            let place = format!("{shape} {output:?} {sums:?}: {algorithm}");
-            let y = decode(&y.download().unwrap(), output.kind());
-            // Each step of 32 along k cuts off what lies below 13 bits; promoted sums begin anew every four steps.
-            let cuts = match sums {
-                Float8Sums::Fast => (k as f64 / 32.0).max(1.0),
-                Float8Sums::Promoted => 4.0 * (k as f64 / 128.0).max(1.0).sqrt(),
-            };
-            let mut worst = 0f64;
-            for &(i, j, sum, length) in &exact {
-                let scale = if output.inputs() > 2 { rows[i] * columns[j] } else { 1.0 };
-                let of_added = if output == Float8Output::Added { added[i * n + j] } else { 0.0 };
-                let exact = sum * scale + of_added;
-                let found = y[i * n + j];
-                worst = worst.max((found - exact).abs() / (length * scale));
-                let tolerance = epsilon(output.kind()) * exact.abs() + cuts * 2f64.powi(-12) * length * scale;
-                assert_close(found, exact, tolerance, || format!("{place} at [{i}, {j}]"));
-            }
-            println!("{place}: off by {worst:.1e} of the length of the terms");
-        }
+        check(&machine, LinearShape { m, k, n });
     }
     let shape = LinearShape { m: 16, k: 32, n: 16 };
     let linear = Float8Linear::new(&machine, shape, Float8Output::Added, Float8Sums::Fast).unwrap();
@@ -118,6 +63,75 @@ fn products_of_codes_are_right_with_scales_and_additions() {
     let short = poisoned(&machine, 63);
     let error = linear.enqueue(&[&x, &x, &short, &x, &x], &mut y).unwrap_err();
     assert_eq!(error, NativeError::BufferSize { what: "row scales", needed: 64, found: 63 });
+}
+
+/// Few enough for tools that follow every access: more steps than stages, and parts of tiles.
+#[test]
+fn a_few_products_of_codes_are_right() {
+    let Some((machine, _turn)) = gpu() else { return };
+    for (m, k, n) in [(16, 32, 48), (130, 1104, 176)] {
+        check(&machine, LinearShape { m, k, n });
+    }
+}
+
+/// Every way to multiply such codes, with and without scales and what is added.
+fn check(machine: &Arc<Machine>, shape: LinearShape) {
+    let LinearShape { m, k, n } = shape;
+    let (x, w) = (codes(m * k, 1), codes(n * k, 2));
+    let (rows, columns, added) = (scales(m, 3), scales(n, 4), values(m * n, 5, Dtype::F32));
+    let upload = |x: &[f64]| machine.upload(&encode(x, Dtype::F32)).unwrap();
+    let inputs =
+        [machine.upload(&x).unwrap(), machine.upload(&w).unwrap(), upload(&rows), upload(&columns), upload(&added)];
+    let turned: Vec<u8> = (0..k * n).map(|at| w[at % n * k + at / n]).collect();
+    let turned = machine.upload(&turned).unwrap();
+    let numbers = |codes: &[u8]| codes.iter().map(|&code| f64::from(rowwise::value(code))).collect::<Vec<_>>();
+    let (x, w) = (numbers(&x), numbers(&w));
+    // Sums, and the lengths of the vectors of their terms.
+    let exact: Vec<(usize, usize, f64, f64)> = sample(m, n)
+        .into_iter()
+        .map(|(i, j)| {
+            let terms = x[i * k..][..k].iter().zip(&w[j * k..][..k]).map(|(a, b)| a * b);
+            let (sum, squares) = terms.fold((0.0, 0.0), |(sum, squares), term| (sum + term, squares + term * term));
+            (i, j, sum, squares.sqrt())
+        })
+        .collect();
+    let sums_of = [Float8Sums::Fast, Float8Sums::Promoted];
+    let made = [Float8Linear::new, Float8Linear::scaled_after];
+    let mut found: Vec<(Float8Output, Float8Sums, String, Buffer)> = Vec::new();
+    for output in OUTPUTS {
+        let mut inputs: Vec<&Buffer> = inputs[..output.inputs()].iter().collect();
+        for (sums, make) in sums_of.into_iter().flat_map(|sums| made.map(|make| (sums, make))) {
+            let linear = make(machine, shape, output, sums).unwrap();
+            let mut y = poisoned(machine, linear.y_bytes());
+            linear.enqueue(&inputs, &mut y).unwrap();
+            found.push((output, sums, linear.algorithm(), y));
+        }
+        let mut product = Float8Product::new(machine, shape, output).unwrap();
+        let mut y = poisoned(machine, m * n * output.kind().width());
+        inputs[1] = &turned;
+        product.enqueue(&inputs, &mut y).unwrap();
+        found.push((output, Float8Sums::Promoted, product.algorithm(), y));
+    }
+    for (output, sums, algorithm, y) in found {
+        let place = format!("{shape} {output:?} {sums:?}: {algorithm}");
+        let y = decode(&y.download().unwrap(), output.kind());
+        // Each step of 32 along k cuts off what lies below 13 bits; promoted sums begin anew every four steps.
+        let cuts = match sums {
+            Float8Sums::Fast => (k as f64 / 32.0).max(1.0),
+            Float8Sums::Promoted => 4.0 * (k as f64 / 128.0).max(1.0).sqrt(),
+        };
+        let mut worst = 0f64;
+        for &(i, j, sum, length) in &exact {
+            let scale = if output.inputs() > 2 { rows[i] * columns[j] } else { 1.0 };
+            let of_added = if output == Float8Output::Added { added[i * n + j] } else { 0.0 };
+            let exact = sum * scale + of_added;
+            let found = y[i * n + j];
+            worst = worst.max((found - exact).abs() / (length * scale));
+            let tolerance = epsilon(output.kind()) * exact.abs() + cuts * 2f64.powi(-12) * length * scale;
+            assert_close(found, exact, tolerance, || format!("{place} at [{i}, {j}]"));
+        }
+        println!("{place}: off by {worst:.1e} of the length of the terms");
+    }
 }
 
 #[test]

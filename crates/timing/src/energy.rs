@@ -101,12 +101,12 @@ impl Counter {
         // that of the whole.
         let across = Across::of(&used);
         let end = |end: f64, mean: f64| joules * end / mean;
-        // The first step and the last are each known to a reading.
-        let edges = joules / f64::from(2 * (last.readings - first.readings));
+        // The first step and the last are each known to a reading; of what lies between them that is such a share.
+        let edges = 1.0 / f64::from(2 * (last.readings - first.readings));
         Some(Energy {
             joules,
-            lo: across.map(|across| end(across.lo, across.mean) - edges),
-            hi: across.map(|across| end(across.hi, across.mean) + edges),
+            lo: across.map(|across| end(across.lo, across.mean) * (1.0 - edges)),
+            hi: across.map(|across| end(across.hi, across.mean) * (1.0 + edges)),
         })
     }
 }

@@ -74,7 +74,10 @@ impl Matrix {
             (None, Some(Origin::Moved(of, Along::Rows, by))) => of.row(before(row, *by, self.rows)),
             (None, Some(origin)) => {
                 let rows = rows.get_or_init(|| (0..self.rows).map(|_| Row::new()).collect());
-                rows[row].get_or_init(|| origin.row(row))
+                rows[row].get_or_init(|| match origin {
+                    Origin::Drawn(drawn) => drawn.row(row),
+                    Origin::Moved(of, _, by) => moved_on(of.row(row), of.cols, *by).into(),
+                })
             }
             _ => &self.values[row * self.cols..(row + 1) * self.cols],
         }
@@ -117,14 +120,6 @@ impl Origin {
             Self::Drawn(drawn) => drawn.whole(),
             Self::Moved(of, Along::Rows, by) => moved_on(&of.values, of.values.len(), by * of.cols),
             Self::Moved(of, _, by) => moved_on(&of.values, of.cols, *by),
-        }
-    }
-
-    fn row(&self, row: usize) -> Box<[f32]> {
-        match self {
-            Self::Drawn(drawn) => drawn.row(row),
-            Self::Moved(of, Along::Rows, by) => of.row(before(row, *by, of.rows)).into(),
-            Self::Moved(of, _, by) => moved_on(of.row(row), of.cols, *by).into(),
         }
     }
 }

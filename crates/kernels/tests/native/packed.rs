@@ -431,7 +431,7 @@ fn times_of_products_with_packed_weights() {
     }
 }
 
-/// Prints the same of the other forms at one row and some, and where weights are unpacked.
+/// Prints the same of the other forms, whether their codes are in tiles, and of three of those above beside them.
 #[test]
 fn times_of_products_with_few_bits_and_microscaling() {
     let Some((machine, _turn)) = gpu() else { return };

@@ -5,7 +5,8 @@ For each shape, Calorimeter measures a model under some recipes (`native`, bf16,
 memory), then torchao quantises the same model here, torch compiles it, and it is timed in two
 ways: by CUDA events around a loop of calls, as torchao's own benchmarks would, and around replays
 of a CUDA graph of ten calls, which leaves out what the host needs to launch them. torch's operands
-come from the cache as far as they fit into it; Calorimeter's do not, so ratios are on the safe side.
+come from the cache as far as they fit into it; Calorimeter's do not, so ratios are on the safe side,
+unless --regime device-hot asks for the same.
 
     pip download --no-deps torchao==0.14.1 && unzip -d torchao-0.14.1 torchao-0.14.1-*.whl
     PYTHONPATH=torchao-0.14.1 python3 tools/beside_torchao.py target/release/calorimeter \\
@@ -31,13 +32,14 @@ warnings.simplefilter("ignore")
 # ---------------------------------------------------------------- Calorimeter
 
 
-def by_calorimeter(binary, model, shape, recipes):
+def by_calorimeter(binary, model, shape, recipes, regime):
     """Microseconds of each recipe, the reason in its place where there is none."""
     config = {
         "device": "cuda",
         "dtype": "bf16",
         "recipes": list(recipes),
         "implementations": ["native"],
+        "regimes": [regime],
         "models": [{"model": model, "shapes": [{"name": "custom", "shapes": [list(shape)]}]}],
     }
     with tempfile.TemporaryDirectory() as folder:
@@ -153,6 +155,7 @@ def main():
     parser.add_argument("--model", default="linear", help="linear, ln_linear_silu, transformer_block, …")
     parser.add_argument("--shapes", nargs="+", type=sizes, default=[(4096, 4096, 4096)], metavar="M,K,N")
     parser.add_argument("--recipes", nargs="+", default=["baseline", "int8wo", "int4wo-128", "int8dq", "float8dq-row"])
+    parser.add_argument("--regime", default="device-cold", help="of ours; device-hot has operands from the cache, too")
     parser.add_argument("--mode", default="max-autotune-no-cudagraphs", help="torch.compile's mode")
     parser.add_argument("--seconds", type=float, default=1.0, help="of each timed loop")
     options = parser.parse_args()
@@ -171,7 +174,7 @@ def main():
     print(f"{'µs':<36} {'ours':>9} {'loop':>9} {'graph':>9} {'ours/loop':>10} {'ours/graph':>10}")
     logs = []
     for shape in options.shapes:
-        ours = by_calorimeter(str(binary), options.model, shape, options.recipes)
+        ours = by_calorimeter(str(binary), options.model, shape, options.recipes, options.regime)
         for recipe in options.recipes:
             try:
                 loop, graph, compiling = by_torchao(

@@ -8,8 +8,9 @@
 #
 # Eight run at a time, each for so many seconds (600). What measures, fills the memory or takes much of it is left out. On an H100
 # initcheck named the kernels that read a product of cuBLASLt, whose numbers were right: it seems not to see what that writes. On an
-# H200 it named burn's `copy_kernel`, and none of the recipes' kernels. racecheck ended with an error of
-# its own in the tests of microscaling products and of turned_product, which memcheck finds nothing in.
+# H200 it named burn's `copy_kernel`, and none of the recipes' kernels. racecheck ended with an error of its own in the tests of
+# microscaling products, which memcheck finds nothing in, and it names hazards inside cuBLASLt's `nvjet` kernels. For turned_product
+# the filter is a_few_products_of_codes.
 set -euo pipefail
 tests=$(realpath "$1") seconds=${2:-600} logs=$(mktemp -d)
 shift $(($# < 2 ? $# : 2))

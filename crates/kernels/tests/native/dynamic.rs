@@ -287,13 +287,13 @@ fn times_of_layers_of_codes() {
     let Some((machine, _turn)) = gpu() else { return };
     let kind = Dtype::Bf16;
     let promoted = WAYS.map(|(codes, shared)| (codes, shared, Float8Sums::Promoted));
-    let fast = (DynamicCodes::E4m3, SharedScale::Row, Float8Sums::Fast);
-    for (codes, shared, sums) in promoted.into_iter().chain([fast]) {
+    let fast = [SharedScale::Row, SharedScale::Tensor].map(|shared| (DynamicCodes::E4m3, shared, Float8Sums::Fast));
+    for (codes, shared, sums) in promoted.into_iter().chain(fast) {
         for (m, size) in [(1, 4096), (32, 4096), (512, 4096), (1024, 4096), (4096, 4096), (8192, 8192)] {
             let norm = Prologue::LayerNorm;
-            for (prologue, activation) in
-                [(Prologue::Nothing, None), (norm, Some(Activation::Gelu)), (norm, Some(Activation::Relu))]
-            {
+            let normalised =
+                [Activation::Gelu, Activation::Relu, Activation::Silu].map(|function| (norm, Some(function)));
+            for (prologue, activation) in [(Prologue::Nothing, None)].into_iter().chain(normalised) {
                 let form = DynamicForm { prologue, activation, sums, ..plain(kind, codes, shared) };
                 let shape = LinearShape { m, k: size, n: size };
                 let mut linear = DynamicLinear::new(&machine, form, shape).unwrap();
@@ -301,18 +301,26 @@ fn times_of_layers_of_codes() {
                 let codes = Weight::codes_alone(&machine, form, size);
                 let mut y = poisoned(&machine, linear.y_bytes());
                 let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
-                let mut least = f64::INFINITY;
-                for _ in 0..8 {
+                let mut launches = |many: u32| {
                     let start = machine.stream().record_event(timed).unwrap();
-                    for _ in 0..20 {
+                    for _ in 0..many {
                         linear.enqueue(&x, &codes, None, &mut y).unwrap();
                     }
                     let end = machine.stream().record_event(timed).unwrap();
                     end.synchronize().unwrap();
-                    least = least.min(f64::from(start.elapsed_ms(&end).unwrap()) / 20.0);
-                }
+                    f64::from(start.elapsed_ms(&end).unwrap()) / f64::from(many)
+                };
+                let least = (0..8).map(|_| launches(20)).fold(f64::INFINITY, f64::min);
+                // 0.6 s of its own load, and the mean of as long.
+                let many = (600.0 / least) as u32;
+                let under_load = if (1024..=4096).contains(&m) {
+                    launches(many);
+                    format!(", {:.4} under load", launches(many))
+                } else {
+                    String::new()
+                };
                 let rate = 2.0 * (m * size * size) as f64 / least / 1e9;
-                println!("{form:?} {shape}: {least:.4} ms, {rate:.0} TFLOP/s: {}", linear.algorithm());
+                println!("{form:?} {shape}: {least:.4} ms{under_load}, {rate:.0} TFLOP/s: {}", linear.algorithm());
             }
         }
     }

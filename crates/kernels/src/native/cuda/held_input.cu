@@ -11,10 +11,6 @@
 
 constexpr unsigned TURNS = (HELD + ROWS - 1) / ROWS;
 
-#if defined(LAYER_NORM) || defined(RMS_NORM)
-#define STATISTICS
-#endif
-
 // The largest of the block, given to each thread.
 __device__ __forceinline__ unsigned largest_of_block(unsigned largest) {
     __shared__ unsigned of_warps[ROWS * WARPS];
@@ -91,6 +87,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS, 1)
 #ifdef STATISTICS
         input.known = known[turn][threadIdx.y];
 #endif
+        input.make_numbers();
         input.store(codes + (first + row) * STRIDE, encode);
     }
 }

@@ -52,27 +52,37 @@ struct encoder {
 
 #ifdef CODES_INT8
 
-    __device__ __forceinline__ unsigned code(float x) const {
-        float product = __fmul_rn(x, inverse);
-#ifndef CODES_IN_F32
-        product = rounded(product);
+    // In the lowest byte; added to so large a number it is rounded to an integer.
+    __device__ __forceinline__ static unsigned code(float product) {
+        return __float_as_uint(__fadd_rn(fminf(fmaxf(product, LEAST_CODE), 127.0f), 0x1.8p23f));
+    }
+
+    __device__ __forceinline__ unsigned two(float first, float second) const {
+        first = __fmul_rn(first, inverse);
+        second = __fmul_rn(second, inverse);
+#if defined(ELEMENT_BF16) && !defined(CODES_IN_F32) && __CUDA_ARCH__ >= 800
+        unsigned pair;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+        first = __uint_as_float(pair << 16);
+        second = __uint_as_float(pair & 0xffff0000u);
+#elif !defined(CODES_IN_F32)
+        first = rounded(first);
+        second = rounded(second);
 #endif
-        return __float2int_rn(fminf(fmaxf(product, LEAST_CODE), 127.0f)) & 0xff;
+        return __byte_perm(code(first), code(second), 0x0040);
     }
 
     // The codes of four numbers, the first in the lowest byte.
     __device__ __forceinline__ unsigned four(float first, float second, float third, float fourth) const {
-        const unsigned low = __byte_perm(code(first), code(second), 0x0040);
-        const unsigned high = __byte_perm(code(third), code(fourth), 0x0040);
-        return __byte_perm(low, high, 0x5410) & mask;
+        return __byte_perm(two(first, second), two(third, fourth), 0x5410) & mask;
     }
 
 #else
 
-    // x / scale. A product with the inverse is off by little more than a step; what it is too much corrects it, in an order
-    // in which -0 stays what it is.
-    __device__ __forceinline__ float quotient(float x) const {
-        if (ordinary) {
+    // x / scale. Where that is ordinary a product with the inverse is off by little more than a step; what it is too much corrects
+    // it, in an order in which -0 stays what it is.
+    template <bool ORDINARY> __device__ __forceinline__ float quotient(float x) const {
+        if (ORDINARY) {
             const float rough = __fmul_rn(x, inverse);
             return __fmaf_rn(-__fmaf_rn(rough, scale, -x), inverse, rough);
         }
@@ -80,15 +90,18 @@ struct encoder {
         return exact == exact ? exact : 0.0f;
     }
 
-    __device__ __forceinline__ unsigned two(float low, float high) const {
+    template <bool ORDINARY> __device__ __forceinline__ unsigned two(float low, float high) const {
         unsigned short codes;
-        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(quotient(high)), "f"(quotient(low)));
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;"
+            : "=h"(codes)
+            : "f"(quotient<ORDINARY>(high)), "f"(quotient<ORDINARY>(low)));
         return codes;
     }
 
-    // The codes of four numbers, the first in the lowest byte.
+    // The codes of four numbers, the first in the lowest byte. What is ordinary is asked once for all.
     __device__ __forceinline__ unsigned four(float first, float second, float third, float fourth) const {
-        return (two(first, second) | two(third, fourth) << 16) & mask;
+        if (ordinary) return (two<true>(first, second) | two<true>(third, fourth) << 16) & mask;
+        return (two<false>(first, second) | two<false>(third, fourth) << 16) & mask;
     }
 
 #endif

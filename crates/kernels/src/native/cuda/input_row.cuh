@@ -1,9 +1,9 @@
 // One row of x[rows, columns] on its way into codes, held by THREADS threads (whole warps), ROWS such rows in a block.
 //
-// Each thread keeps PIECES pieces of WIDTH elements in registers as they were read; with PIECES 0, for rows too long for
-// that, every look at the row reads it again. The numbers of the row are rounded to the element type, and are those that a
-// layer normalisation gives with LAYER_NORM defined, a division by the root mean square with RMS_NORM, a function of each
-// with PROLOGUE. Normalised ones are made anew at every look, and so are all that are not kept.
+// The numbers of the row are rounded to the element type, and are those that a layer normalisation gives with LAYER_NORM defined,
+// a division by the root mean square with RMS_NORM, a function of each with PROLOGUE. Each thread keeps PIECES pieces of WIDTH
+// elements in registers, as they were read and then as those numbers; with PIECES 0, for rows too long for that, every look at the
+// row reads it and makes them again.
 #pragma once
 #ifdef PROLOGUE
 #include "activations.cuh"
@@ -31,10 +31,17 @@ __device__ __forceinline__ void store(unsigned char *to, const float (&x)[WIDTH]
 
 constexpr int KEPT = PIECES > 0 ? PIECES : 1;
 
+#if defined(LAYER_NORM) || defined(RMS_NORM)
+#define STATISTICS
+#endif
+#if defined(STATISTICS) || defined(PROLOGUE)
+#define MADE
+#endif
+
 struct input_row {
-    const piece *from;
+    const packed *from;
     unsigned pieces;
-    piece kept[KEPT];
+    packed kept[KEPT];
     statistics known;
 
     // Threads beyond the last row own nothing, but stay for the barriers.
@@ -45,25 +52,66 @@ struct input_row {
 #elif defined(RMS_NORM)
         divide_by_root_mean_square((float)columns);
 #endif
+        make_numbers();
     }
 
-    // The same without its statistics.
+    // As it is, without its statistics.
     __device__ __forceinline__ void take(const element *x, u64 row, u64 rows, u64 columns) {
         pieces = row < rows ? columns / WIDTH : 0;
-        from = reinterpret_cast<const piece *>(x + row * columns);
+        from = reinterpret_cast<const packed *>(x + row * columns);
 #if PIECES > 0
 #pragma unroll
         for (int p = 0; p < PIECES; p++) {
             const unsigned at = p * THREADS + threadIdx.x;
             if (at < pieces) kept[p] = read(from + at);
         }
-#ifdef PROLOGUE
-#pragma unroll
-        for (int p = 0; p < PIECES; p++) {
-#pragma unroll
-            for (int i = 0; i < WIDTH; i++) kept[p].parts[i] = narrow(PROLOGUE(widen(kept[p].parts[i])));
-        }
 #endif
+    }
+
+    // Of a row that was taken and whose statistics are known.
+    __device__ __forceinline__ void make_numbers() {
+#if PIECES > 0 && defined(MADE)
+#pragma unroll
+        for (int p = 0; p < PIECES; p++) kept[p] = made(kept[p]);
+#endif
+    }
+
+    // The largest magnitude that this thread holds, as its bits: without signs they are ordered like the numbers, NaN above
+    // infinity above all others.
+    __device__ __forceinline__ unsigned largest() const {
+        unsigned most = 0;
+#if WIDTH > 1 && !defined(ELEMENT_F32)
+        each_number([&](unsigned, const packed &held) {
+#pragma unroll
+            for (int pair = 0; pair < WIDTH / 2; pair++) most = __vmaxu2(most, held.pairs[pair] & 0x7fff7fffu);
+        });
+        return __float_as_uint(widen((element)max(most & 0xffffu, most >> 16)));
+#else
+        each_number([&](unsigned, const packed &held) {
+#pragma unroll
+            for (int i = 0; i < WIDTH; i++) most = max(most, __float_as_uint(widen(held.parts[i])) & 0x7fffffffu);
+        });
+        return most;
+#endif
+    }
+
+    // Its codes.
+    __device__ __forceinline__ void store(unsigned char *codes, const encoder &encode) const {
+        each_number([&](unsigned at, const packed &held) {
+            float numbers[WIDTH];
+            widen_all(held, numbers);
+            ::store(codes + (u64)at * WIDTH, numbers, encode);
+        });
+    }
+
+private:
+    __device__ __forceinline__ static packed read(const packed *at) {
+#if WIDTH > 1 && defined(READ_ONCE)
+        // The cache need not keep it: codes are what is read next.
+        const uint4 words = __ldcs(reinterpret_cast<const uint4 *>(at));
+        return *reinterpret_cast<const packed *>(&words);
+#else
+        return *at;
 #endif
     }
 
@@ -80,65 +128,52 @@ struct input_row {
 #endif
     }
 
-    __device__ __forceinline__ float number(element value) const {
-#if defined(LAYER_NORM) || defined(RMS_NORM)
-        return widen(narrow((widen(value) - known.mean) * known.scale));
-#elif defined(PROLOGUE) && PIECES == 0
-        return widen(narrow(PROLOGUE(widen(value))));
+    // The same with numbers, once they were made.
+    template <class Look> __device__ __forceinline__ void each_number(Look look) const {
+#if PIECES > 0 || !defined(MADE)
+        each(look);
 #else
-        return widen(value);
+        each([&](unsigned at, const packed &held) { look(at, made(held)); });
 #endif
     }
 
-    // The largest magnitude that this thread holds, as its bits: without signs they are ordered like the numbers, NaN above
-    // infinity above all others.
-    __device__ __forceinline__ unsigned largest() const {
-        unsigned most = 0;
-        each([&](unsigned, const piece &held) {
+    // Calls `look` with each element of this thread as a float, before numbers were made of them.
+    template <class Look> __device__ __forceinline__ void each_element(Look look) const {
+        each([&](unsigned, const packed &held) {
+            float values[WIDTH];
+            widen_all(held, values);
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++) most = max(most, __float_as_uint(number(held.parts[i])) & 0x7fffffffu);
-        });
-        return most;
-    }
-
-    // Its codes.
-    __device__ __forceinline__ void store(unsigned char *codes, const encoder &encode) const {
-        each([&](unsigned at, const piece &held) {
-            float numbers[WIDTH];
-#pragma unroll
-            for (int i = 0; i < WIDTH; i++) numbers[i] = number(held.parts[i]);
-            ::store(codes + (u64)at * WIDTH, numbers, encode);
+            for (int i = 0; i < WIDTH; i++) look(values[i]);
         });
     }
 
-private:
-    __device__ __forceinline__ static piece read(const piece *at) {
-#if WIDTH > 1 && defined(READ_ONCE)
-        // The cache need not keep it: codes are what is read next.
-        const uint4 words = __ldcs(reinterpret_cast<const uint4 *>(at));
-        return *reinterpret_cast<const piece *>(&words);
+#ifdef MADE
+    __device__ __forceinline__ packed made(const packed &held) const {
+        float values[WIDTH];
+        widen_all(held, values);
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) {
+#ifdef STATISTICS
+            values[i] = (values[i] - known.mean) * known.scale;
 #else
-        return *at;
+            values[i] = PROLOGUE(values[i]);
 #endif
+        }
+        return narrow_all(values);
     }
+#endif
 
     __device__ __forceinline__ void normalise(float count) {
         __shared__ float2 sums[ROWS][WARPS];
         __shared__ float2 differences[ROWS][WARPS];
         float2 sum = make_float2(0.0f, 0.0f);
-        each([&](unsigned, const piece &held) {
-#pragma unroll
-            for (int i = 0; i < WIDTH; i++) sum.x += widen(held.parts[i]);
-        });
+        each_element([&](float value) { sum.x += value; });
         const float rough_mean = row_sum(sum, sums).x / count;
         sum = make_float2(0.0f, 0.0f);
-        each([&](unsigned, const piece &held) {
-#pragma unroll
-            for (int i = 0; i < WIDTH; i++) {
-                const float difference = widen(held.parts[i]) - rough_mean;
-                sum.x += difference;
-                sum.y += difference * difference;
-            }
+        each_element([&](float value) {
+            const float difference = value - rough_mean;
+            sum.x += difference;
+            sum.y += difference * difference;
         });
         known = from_sums(rough_mean, row_sum(sum, differences), count);
     }
@@ -146,10 +181,7 @@ private:
     __device__ __forceinline__ void divide_by_root_mean_square(float count) {
         __shared__ float2 sums[ROWS][WARPS];
         float2 sum = make_float2(0.0f, 0.0f);
-        each([&](unsigned, const piece &held) {
-#pragma unroll
-            for (int i = 0; i < WIDTH; i++) sum.x = fmaf(widen(held.parts[i]), widen(held.parts[i]), sum.x);
-        });
+        each_element([&](float value) { sum.x = fmaf(value, value, sum.x); });
         known = {0.0f, 1.0f / sqrtf(row_sum(sum, sums).x / count + EPSILON)};
     }
 };

@@ -190,7 +190,7 @@ impl Source {
 }
 
 /// What the sources include, by name.
-const HEADERS: [(&CStr, &str); 20] = [
+const HEADERS: [(&CStr, &str); 21] = [
     (c"element.cuh", include_str!("cuda/element.cuh")),
     (c"hopper.cuh", include_str!("cuda/hopper.cuh")),
     (c"activations.cuh", include_str!("cuda/activations.cuh")),
@@ -200,6 +200,7 @@ const HEADERS: [(&CStr, &str); 20] = [
     (c"rows.cuh", include_str!("cuda/rows.cuh")),
     (c"tally.cuh", include_str!("cuda/tally.cuh")),
     (c"total.cuh", include_str!("cuda/total.cuh")),
+    (c"bf16_pairs.cuh", include_str!("cuda/bf16_pairs.cuh")),
     (c"e4m3.cuh", include_str!("cuda/e4m3.cuh")),
     (c"input_row.cuh", include_str!("cuda/input_row.cuh")),
     (c"input_codes.cuh", include_str!("cuda/input_codes.cuh")),

@@ -3,24 +3,10 @@
 // Multiplying by an inverse does for dividing: no quotient of two bf16 lies nearer than 2^-17 of itself to the middle
 // between two bf16, and x times an inverse is off by 2^-22 at most, so that both round to the same bf16.
 #pragma once
+#include "bf16_pairs.cuh"
 
 typedef unsigned long long u64;
 typedef unsigned short bf16;
-
-// Two numbers of bf16 are kept in one word, the first in the lower half.
-__device__ __forceinline__ float lower(unsigned pair) { return __uint_as_float(pair << 16); }
-__device__ __forceinline__ float upper(unsigned pair) { return __uint_as_float(pair & 0xffff0000u); }
-
-// The larger magnitudes of two pairs, as bits: without their signs these are ordered like the numbers, NaN above all.
-__device__ __forceinline__ unsigned larger(unsigned known, unsigned pair) {
-    return __vmaxu2(known, pair & 0x7fff7fffu);
-}
-
-__device__ __forceinline__ unsigned round_pair(float low, float high) {
-    unsigned pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
 
 // The scale for a largest magnitude, given as the bits of a bf16.
 __device__ __forceinline__ float scale_of(unsigned largest) {

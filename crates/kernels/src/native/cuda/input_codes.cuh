@@ -7,6 +7,7 @@
 // Where the largest is no number the scale is NaN, and all
 // codes are 0.
 #pragma once
+#include "bf16_pairs.cuh"
 #include "element.cuh"
 
 #if defined(ELEMENT_F16) && !defined(CODES_IN_F32)
@@ -61,10 +62,9 @@ struct encoder {
         first = __fmul_rn(first, inverse);
         second = __fmul_rn(second, inverse);
 #if defined(ELEMENT_BF16) && !defined(CODES_IN_F32) && __CUDA_ARCH__ >= 800
-        unsigned pair;
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
-        first = __uint_as_float(pair << 16);
-        second = __uint_as_float(pair & 0xffff0000u);
+        const unsigned pair = round_pair(first, second);
+        first = lower(pair);
+        second = upper(pair);
 #elif !defined(CODES_IN_F32)
         first = rounded(first);
         second = rounded(second);

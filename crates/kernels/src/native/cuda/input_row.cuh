@@ -83,7 +83,7 @@ struct input_row {
 #if WIDTH > 1 && !defined(ELEMENT_F32)
         each_number([&](unsigned, const packed &held) {
 #pragma unroll
-            for (int pair = 0; pair < WIDTH / 2; pair++) most = __vmaxu2(most, held.pairs[pair] & 0x7fff7fffu);
+            for (int pair = 0; pair < WIDTH / 2; pair++) most = larger(most, held.pairs[pair]);
         });
         return __float_as_uint(widen((element)max(most & 0xffffu, most >> 16)));
 #else

@@ -4,6 +4,7 @@
 // up to a power of two, so that nothing saturates and quotients are exact; otherwise it is that quotient in f32, of 1e-12 at
 // least. Where the largest is no number the scale is NaN, and so is every product.
 #pragma once
+#include "bf16_pairs.cuh"
 
 typedef unsigned long long u64;
 typedef unsigned short bf16;
@@ -14,15 +15,6 @@ constexpr float MOST =
 #else
     448.0f;
 #endif
-
-// Two numbers of bf16 are kept in one word, the first in the lower half.
-__device__ __forceinline__ float lower(unsigned pair) { return __uint_as_float(pair << 16); }
-__device__ __forceinline__ float upper(unsigned pair) { return __uint_as_float(pair & 0xffff0000u); }
-
-// The larger magnitudes of two pairs, as bits: without their signs these are ordered like the numbers, NaN above all.
-__device__ __forceinline__ unsigned larger(unsigned known, unsigned pair) {
-    return __vmaxu2(known, pair & 0x7fff7fffu);
-}
 
 // The scale for a largest magnitude, given as the bits of a bf16.
 __device__ __forceinline__ float scale_of(unsigned largest) {

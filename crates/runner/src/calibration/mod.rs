@@ -23,7 +23,7 @@ pub use measured::measured;
 pub use operations::{Operations, every_operation};
 pub use patterns::Patterns;
 pub use peaks::Stated;
-pub use plan::{Machine, Wish, default_dtypes, entries};
+pub use plan::{Machine, Wish, entries};
 pub use profile::{Labels, Profile};
 pub use registry::{is_profile, keep, latest};
 pub use show::show;

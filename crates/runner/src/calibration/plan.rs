@@ -36,24 +36,36 @@ pub struct Wish {
     pub quick: bool,
     pub operations: Vec<Operation>,
     pub patterns: Vec<Pattern>,
-    pub dtypes: Vec<Dtype>,
+    /// Those that were named.
+    pub dtypes: Option<Vec<Dtype>>,
+}
+
+impl Wish {
+    fn dtypes(&self, trials: &Trials) -> Vec<Dtype> {
+        let usual = if self.quick { trials.quick_dtypes } else { trials.dtypes };
+        let mut dtypes = Vec::new();
+        for &dtype in self.dtypes.as_deref().unwrap_or(usual) {
+            if !dtypes.contains(&dtype) {
+                dtypes.push(dtype);
+            }
+        }
+        dtypes
+    }
+
+    /// Whether patterns are compared in the first, the second … of so many types: one is enough for a quick look.
+    fn compares_in(&self, index: usize, types: usize) -> bool {
+        !self.quick || self.dtypes.is_some() || index + 1 == types
+    }
 }
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// The types that a device is calibrated in unless others are named.
-pub fn default_dtypes(machine: &Machine) -> Vec<Dtype> {
-    machine.trials().dtypes.to_vec()
-}
-
 /// What is measured, in order; nothing where nothing that was asked for can be.
 pub fn entries(machine: &Machine, wish: &Wish) -> Vec<Entry> {
     let mut plan = Calibration { machine, wish, entries: Vec::new() };
-    for (index, &dtype) in wish.dtypes.iter().enumerate() {
-        if wish.dtypes[..index].contains(&dtype) {
-            continue;
-        }
+    let dtypes = wish.dtypes(&machine.trials());
+    for (index, &dtype) in dtypes.iter().enumerate() {
         plan.stream(dtype);
         if index == 0 {
             // Caches and launches are the same whatever the numbers are.
@@ -62,20 +74,22 @@ pub fn entries(machine: &Machine, wish: &Wish) -> Vec<Entry> {
             plan.transfers(dtype);
         }
         plan.blas(dtype);
-        plan.fusion(dtype);
+        if wish.compares_in(index, dtypes.len()) {
+            plan.fusion(dtype);
+        }
     }
     plan.entries
 }
 
 /// How each case is measured.
-fn timing(quick: bool) -> Timing {
+fn timing(quick: bool, trials: &Trials) -> Timing {
     let milliseconds = |count| Some(Span(Duration::from_millis(count)));
     if !quick {
         return Timing { max_time: milliseconds(3000), ..Timing::default() };
     }
     Timing {
         min_time: milliseconds(50),
-        max_time: milliseconds(500),
+        max_time: Some(Span(trials.quick_time)),
         warm_up: milliseconds(50),
         max_warm_up: milliseconds(500),
         ..Timing::default()
@@ -130,11 +144,11 @@ impl Calibration<'_> {
 
     fn blas(&mut self, dtype: Dtype) {
         let quick = self.wish.quick;
-        let vectors: &[u64] = if quick { &[1_000, 10_000, 100_000, 1_000_000] } else { &VECTORS };
+        let vectors: &[u64] = if quick { &[1_000, 100_000, 1_000_000] } else { &VECTORS };
         for operation in [Operation::Dot, Operation::Axpy] {
             self.entry(operation, dtype, &[DeviceCold], &along("n", vectors.iter().copied()));
         }
-        let squares: &[u64] = if quick { &[64, 128, 256, 512, 1024] } else { &[32, 64, 128, 256, 512, 1024, 2048] };
+        let squares: &[u64] = if quick { &[64, 256, 1024] } else { &[32, 64, 128, 256, 512, 1024, 2048] };
         let sizes: Vec<Axes> = squares.iter().map(|&n| Axes::from([("m", n), ("k", n)])).collect();
         self.entry(Operation::Gemv, dtype, &[DeviceCold], &sizes);
         // `gemm` and `matmul` are the same product at other sizes.
@@ -156,22 +170,25 @@ impl Calibration<'_> {
     /// Each pattern in every implementation that the device could have, so that what is missing is told.
     fn fusion(&mut self, dtype: Dtype) {
         let implementations = self.machine.trials().fusion;
-        let preset = if self.wish.quick { Preset::Quick } else { Preset::Guide };
         for pattern in &self.wish.patterns {
             let Some(operator) = operator(pattern.operator) else { continue };
-            let sizes: Vec<Axes> = preset.sizes(operator).into_iter().take(MOST_SIZES).collect();
+            let sizes: Vec<Axes> = match self.wish.quick {
+                true => Preset::Quick.sizes(operator).pop().into_iter().collect(),
+                false => Preset::Guide.sizes(operator).into_iter().take(MOST_SIZES).collect(),
+            };
             self.push(Part::Fusion, operator, dtype, &[DeviceCold], implementations.to_vec(), &sizes);
         }
     }
 
-    /// An operation, if it was asked for, in every implementation that it has.
+    /// An operation, if it was asked for, in every implementation that it has; a quick look leaves fusing to the patterns.
     fn entry(&mut self, operation: Operation, dtype: Dtype, regimes: &[Regime], sizes: &[Axes]) {
         if !self.wish.operations.contains(&operation) {
             return;
         }
         for name in operation.operators() {
             let (Some(operator), Some(first)) = (operator(name), sizes.first()) else { continue };
-            let implementations = implementations(operator, first, dtype, self.machine.device);
+            let mut implementations = implementations(operator, first, dtype, self.machine.device);
+            implementations.retain(|&one| !self.wish.quick || one != Implementation::Fused);
             if !implementations.is_empty() {
                 self.push(operation.part(), operator, dtype, regimes, implementations, sizes);
             }
@@ -195,7 +212,7 @@ impl Calibration<'_> {
             device: Some(Wanted::This(self.machine.device)),
             implementations: Some(implementations),
             regimes: Some(regimes.to_vec()),
-            timing: timing(self.wish.quick),
+            timing: timing(self.wish.quick, &self.machine.trials()),
             ..Entry::new(origin, Subject::Operator(operator), sizes)
         });
     }
@@ -238,9 +255,9 @@ mod tests {
         Machine { device: Device::Cpu, software: false, cache_bytes: 480 * MIB, free_bytes: Some(20 * GIB) };
     const GPU: Machine = Machine { device: Device::Cuda(0), cache_bytes: 50 * MIB, ..CPU };
 
-    fn wish(quick: bool, machine: &Machine) -> Wish {
+    fn wish(quick: bool) -> Wish {
         let patterns = PATTERNS.to_vec();
-        Wish { quick, operations: Operation::ALL.into(), patterns, dtypes: default_dtypes(machine) }
+        Wish { quick, operations: Operation::ALL.into(), patterns, dtypes: None }
     }
 
     fn cases(machine: &Machine, wish: &Wish) -> Vec<Case> {
@@ -259,7 +276,7 @@ mod tests {
     #[test]
     fn every_plan_resolves_and_no_case_is_planned_twice() {
         for (machine, quick) in [(&CPU, true), (&CPU, false), (&GPU, true), (&GPU, false)] {
-            let cases = cases(machine, &wish(quick, machine));
+            let cases = cases(machine, &wish(quick));
             assert!(cases.iter().all(|case| !case.id.contains('#')), "{cases:?}");
         }
     }
@@ -282,23 +299,21 @@ mod tests {
     #[test]
     fn the_ladder_climbs_from_the_smallest_cache_to_the_arrays_of_stream() {
         for (quick, steps, last) in [(true, 8, 64 * MIB), (false, 16, 128 * MIB)] {
-            let elements = sizes(&cases(&CPU, &wish(quick, &CPU)), Part::Cache, "stream_copy", "elements");
+            let elements = sizes(&cases(&CPU, &wish(quick)), Part::Cache, "stream_copy", "elements");
             assert_eq!((elements.len(), elements[0], *elements.last().unwrap()), (steps, 4 * KIB, last));
         }
     }
 
     #[test]
     fn a_full_plan_has_larger_products_than_a_quick_one_and_a_gpu_than_a_cpu() {
-        let largest =
-            |machine, quick| sizes(&cases(machine, &wish(quick, machine)), Part::Blas, "matmul", "m").last().copied();
+        let largest = |machine, quick| sizes(&cases(machine, &wish(quick)), Part::Blas, "matmul", "m").last().copied();
         assert_eq!([largest(&CPU, true), largest(&CPU, false)], [Some(1024), Some(2048)]);
         assert_eq!([largest(&GPU, true), largest(&GPU, false)], [Some(2048), Some(8192)]);
     }
 
     #[test]
     fn only_what_was_asked_for_is_planned() {
-        let only =
-            |operations: &[Operation]| Wish { operations: operations.into(), patterns: vec![], ..wish(true, &CPU) };
+        let only = |operations: &[Operation]| Wish { operations: operations.into(), patterns: vec![], ..wish(true) };
         let cases = cases(&CPU, &only(&[Operation::StreamAdd]));
         let planned: Vec<_> =
             cases.iter().map(|case| (case.workload.as_str(), case.implementation.name().as_str())).collect();
@@ -307,8 +322,25 @@ mod tests {
     }
 
     #[test]
+    fn a_quick_look_compares_patterns_once_and_keeps_a_gpu_for_two_minutes() {
+        let planned = |dtypes| cases(&GPU, &Wish { dtypes, ..wish(true) });
+        let compared = |cases: &[Case]| {
+            let of = cases.iter().filter(|case| case.name == Part::Fusion.word());
+            let of = of.filter(|case| case.implementation == Implementation::Eager);
+            of.map(|case| (case.workload, case.element)).collect::<Vec<_>>()
+        };
+        let usual = planned(None);
+        let patterns: Vec<_> = PATTERNS.iter().map(|one| (one.operator.into(), Dtype::Bf16.into())).collect();
+        assert_eq!(compared(&usual), patterns);
+        assert_eq!(compared(&planned(Some(vec![Dtype::F32, Dtype::Bf16]))).len(), 2 * PATTERNS.len());
+        // Windows and what comes before them, and as long again for peaks, opening and judging.
+        let seconds = usual.len() as f64 * (0.2 + 0.13);
+        assert!(seconds < 60.0, "{} cases, {seconds} s", usual.len());
+    }
+
+    #[test]
     fn a_gpu_is_calibrated_in_every_float_type() {
-        let cases = cases(&GPU, &wish(true, &GPU));
+        let cases = cases(&GPU, &wish(false));
         for dtype in Dtype::ALL {
             assert!(
                 cases.iter().any(|case| case.element == dtype.into() && case.name == Part::Stream.word()),

@@ -5,8 +5,8 @@ use super::options::RunArguments;
 use super::run::{execute, report};
 use crate::Exit;
 use crate::calibration::{
-    Labels, Machine, Operations, Patterns, Profile, Stated, Wish, default_dtypes, entries, every_operation, keep,
-    latest, measured, show,
+    Labels, Machine, Operations, Patterns, Profile, Stated, Wish, entries, every_operation, keep, latest, measured,
+    show,
 };
 use crate::devices::{self, DiscoveredDevice};
 use crate::entries::{Entry, Wanted};
@@ -40,7 +40,7 @@ pub struct CalibrateArguments {
     /// Write the profile to this file as well
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Fewer and smaller sizes, shorter measurements
+    /// A first look: fewer and smaller sizes, two types on a GPU, each pattern once, shorter measurements
     #[arg(long)]
     pub quick: bool,
     /// What to measure: matmul, memory (or stream), stream_copy, stream_scale, stream_add, stream_triad, blas, blas1, blas2,
@@ -50,7 +50,8 @@ pub struct CalibrateArguments {
     /// Which fusion patterns to measure: linear, conv, attention, all, or operators by name [default: none]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub fusion_patterns: Option<Vec<Patterns>>,
-    /// Types of numbers: f32, bf16, f16 [default: f32 on a processor, all on a GPU]
+    /// Types of numbers: f32, bf16, f16 [default: f32 on a processor; on a GPU all, with --quick f32 and bf16,
+    /// f16 through Vulkan and Metal]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub dtypes: Option<Vec<Dtype>>,
     /// Print this profile, or with --registry the last one of this hardware, and measure nothing
@@ -122,7 +123,7 @@ fn asked(arguments: &CalibrateArguments, device: Option<Wanted>) -> Result<Vec<E
             patterns.push(*pattern);
         }
     }
-    let dtypes = arguments.dtypes.clone().unwrap_or_else(|| default_dtypes(&machine));
+    let dtypes = arguments.dtypes.clone();
     let entries = entries(&machine, &Wish { quick: arguments.quick, operations, patterns, dtypes });
     if entries.is_empty() {
         return Err(CliError::Usage("--operations: nothing of this can be measured in this version".into()));

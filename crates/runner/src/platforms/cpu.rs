@@ -74,6 +74,7 @@ impl Platform for Cpu {
     fn trials(&self, _: bool) -> Trials {
         Trials {
             quick_array: 256 << 20,
+            quick_time: Duration::from_millis(500),
             peak_products: &[256, 512, 1024, 2048],
             // Eight times as long is too long.
             patience: Duration::from_millis(1500),
@@ -84,6 +85,7 @@ impl Platform for Cpu {
             quick_products: &[256, 1024],
             // It computes in f32 whatever is asked for.
             dtypes: &[Dtype::F32],
+            quick_dtypes: &[Dtype::F32],
             fusion: &[Implementation::Eager, Implementation::Fused],
             ..Trials::default()
         }

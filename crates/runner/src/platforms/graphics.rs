@@ -10,6 +10,7 @@ use calorimeter_timing::telemetry::{Source, last_level_cache, processor};
 use calorimeter_timing::{Failure, Timestamps, WallClock, Work};
 use calorimeter_zoo::backends::wgpu::{INTEL, adapters, client};
 use calorimeter_zoo::{DeviceKind, Machines, Setup};
+use std::time::Duration;
 
 /// The adapters of Vulkan and Metal.
 #[derive(Debug)]
@@ -90,18 +91,26 @@ impl Platform for Graphics {
     }
 
     fn trials(&self, software: bool) -> Trials {
-        // These APIs allow no larger buffers everywhere.
-        let trials = Trials { largest_buffer: 64 << 20, quick_array: 64 << 20, ..Trials::default() };
+        let trials = Trials {
+            // These APIs allow no larger buffers everywhere.
+            largest_buffer: 64 << 20,
+            quick_array: 64 << 20,
+            // More of them have it than bf16.
+            quick_dtypes: &[Dtype::F32, Dtype::F16],
+            ..Trials::default()
+        };
         if !software {
             return trials;
         }
         Trials {
+            quick_time: Duration::from_millis(500),
             peak_products: &[64, 128],
             noise_products: &[64],
             noise_sums: &[1 << 10, 1 << 18],
             products: &[64, 256],
             quick_products: &[64, 256],
             dtypes: &[Dtype::F32],
+            quick_dtypes: &[Dtype::F32],
             ..trials
         }
     }

@@ -58,6 +58,7 @@ impl Platform for Mock {
             noise_products: &[128, 256],
             noise_sums: &[1 << 10, 1 << 16, 1 << 20],
             dtypes: &[Dtype::F32],
+            quick_dtypes: &[Dtype::F32],
             fusion: &[Implementation::Eager, Implementation::Fused],
             ..Trials::default()
         }

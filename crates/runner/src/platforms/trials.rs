@@ -11,6 +11,8 @@ pub struct Trials {
     pub largest_buffer: u64,
     /// Bytes of the largest array of a quick calibration.
     pub quick_array: u64,
+    /// How long a case of a quick calibration is measured.
+    pub quick_time: Duration,
     /// Sides of the square products of which the fastest is the peak, the smallest first.
     pub peak_products: &'static [u64],
     /// A product that took longer to measure is not followed by a larger one.
@@ -27,6 +29,8 @@ pub struct Trials {
     pub quick_products: &'static [u64],
     /// The types of numbers of a calibration.
     pub dtypes: &'static [Dtype],
+    /// The same of a quick one; in the last of them patterns are compared.
+    pub quick_dtypes: &'static [Dtype],
     /// The implementations in which patterns are compared with what is fused, or should be told to be missing.
     pub fusion: &'static [Implementation],
 }
@@ -36,6 +40,7 @@ impl Default for Trials {
         Self {
             largest_buffer: 1 << 30,
             quick_array: 1 << 30,
+            quick_time: Duration::from_millis(200),
             peak_products: &[1024, 2048, 4096],
             patience: Duration::MAX,
             largest_product: 8192,
@@ -44,6 +49,7 @@ impl Default for Trials {
             products: &[256, 512, 1024, 2048, 4096, 8192],
             quick_products: &[256, 1024, 2048],
             dtypes: &[Dtype::F32, Dtype::Bf16, Dtype::F16],
+            quick_dtypes: &[Dtype::F32, Dtype::Bf16],
             fusion: &Implementation::ALL,
         }
     }

@@ -40,7 +40,8 @@ pub struct CalibrateArguments {
     /// Write the profile to this file as well
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// A first look: fewer and smaller sizes, two types on a GPU, each pattern once, shorter measurements
+    /// A first look: fewer and smaller sizes, two types on a GPU, one implementation of operations, each pattern once, shorter
+    /// measurements
     #[arg(long)]
     pub quick: bool,
     /// What to measure: matmul, memory (or stream), stream_copy, stream_scale, stream_add, stream_triad, blas, blas1, blas2,

@@ -30,7 +30,9 @@ fn a_calibration_has_a_profile_that_is_shown_again_as_it_was_printed() {
     assert!(peaks["f32"]["finding"].as_str().unwrap().starts_with("the stated peak is wrong"), "{peaks}");
     assert!(peaks["f32"]["measured"].as_f64().unwrap() > 0.001);
     assert!(peaks["memory"]["finding"].as_str().unwrap().contains("of the stated peak was reached"));
-    assert!(profile["operation_profiles"]["stream_add/eager/f32/elements1/host-enqueue"]["median_latency_ms"].is_f64());
+    assert!(
+        profile["operation_profiles"]["stream_add/native/f32/elements1/host-enqueue"]["median_latency_ms"].is_f64()
+    );
     let fusion = &profile["fusion_profiles"]["linear_bias_relu/fused/f32/m512-k1024-n1024"];
     for field in ["unfused_latency_ms", "speedup_factor", "speedup_lo", "memory_reduction", "num_trials"] {
         assert!(fusion[field].is_number(), "{field}: {fusion}");
@@ -78,10 +80,10 @@ fn the_processor_is_calibrated_and_the_profile_made_again_from_the_journal() {
     scene.run("calibrate --device cpu --quick --max-time 20ms --operations latency,dot --out out").ended_with(0);
     let first = profile(&scene, "out/profile.json");
     let operations = first["operation_profiles"].as_object().unwrap();
-    let enqueue = &operations["stream_add/eager/f32/elements1/host-enqueue"];
+    let enqueue = &operations["stream_add/native/f32/elements1/host-enqueue"];
     assert_eq!(enqueue["status"], "unsupported");
     assert!(enqueue["reason"].as_str().unwrap().contains("host-e2e is its time"));
-    assert!(operations["stream_add/eager/f32/elements1/host-e2e"]["median_latency_ms"].as_f64().unwrap() > 0.0);
+    assert!(operations["stream_add/native/f32/elements1/host-e2e"]["median_latency_ms"].as_f64().unwrap() > 0.0);
     assert!(operations["dot/eager/f32/n1000000/device-cold"]["achieved_bandwidth_gbps"].as_f64().unwrap() > 0.0);
     assert_eq!(first["efficiency_curves"]["dot/eager/f32/device-cold"].as_array().unwrap().len(), 3);
 
@@ -126,7 +128,7 @@ fn a_dry_run_says_what_would_be_measured() {
     let scene = Scene::new();
     let ended = scene.run(&format!("{MOCK} --operations stream,cache --dry-run"));
     let ids: Vec<&str> = ended.ended_with(0).stdout.lines().collect();
-    assert!(ids.iter().any(|id| id.starts_with("calibration/stream_triad/baseline/eager/mock/f32/")), "{ids:?}");
+    assert!(ids.iter().any(|id| id.starts_with("calibration/stream_triad/baseline/native/mock/f32/")), "{ids:?}");
     assert!(ids.iter().filter(|id| id.contains("/device-hot")).count() > 5);
     assert!(files(&scene, ".").is_empty(), "a dry run leaves nothing behind");
 }

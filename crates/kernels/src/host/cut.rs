@@ -1,6 +1,7 @@
 //! How an output is cut into parts that threads work on, whatever is computed.
 
-use rayon::current_num_threads;
+use rayon::{current_num_threads, in_place_scope};
+use std::sync::{Mutex, PoisonError};
 
 /// Columns that tiles are multiples of, and weights are packed by.
 pub const PANEL: usize = 32;
@@ -48,6 +49,22 @@ pub struct Part<'a> {
     pub column: usize,
     /// Its columns, row by row.
     pub outputs: Vec<&'a mut [f32]>,
+}
+
+/// Works on every part, on as many threads as the pool has. The caller is one of them: it begins at once, while others wake, and
+/// who is free takes the next part.
+pub fn share_out<T: Send>(parts: Vec<T>, work: impl Fn(T) + Sync) {
+    let others = parts.len().min(current_num_threads()).saturating_sub(1);
+    if others == 0 {
+        return parts.into_iter().for_each(work);
+    }
+    let parts = Mutex::new(parts.into_iter());
+    let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let take = || std::iter::from_fn(next).for_each(&work);
+    in_place_scope(|scope| {
+        (0..others).for_each(|_| scope.spawn(|_| take()));
+        take();
+    });
 }
 
 /// The rows of the next tile, of so many that are left, where registers hold so many.

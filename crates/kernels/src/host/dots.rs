@@ -9,11 +9,10 @@
 //! units take as long for as for 16 to 32 bytes of memory. Beyond four rows the weight is read once more for every four of
 //! them, from the cache.
 
-use super::cut::{Cut, Part};
+use super::cut::{Cut, Part, share_out};
 use super::float_set::FloatSet;
 use super::lanes::{FloatJob, Lanes, Sixteen, WIDTH};
 use super::weights::{BLOCK, Rows, VECTORS};
-use rayon::prelude::*;
 
 /// Rows of the weight that are read in turn, so that several streams of memory are open.
 const TOGETHER: usize = 4;
@@ -24,8 +23,7 @@ type Block = [Sixteen; VECTORS];
 /// Computes `y[m, n] = x[m, k] * weight[n, k]ᵀ`.
 pub fn run<R: Rows>(set: FloatSet, cut: Cut, rows: &R, x: &[f32], k: usize, y: &mut [f32], n: usize) {
     let x = blocks(x, k, R::STRIDED);
-    let parts = cut.parts(y, n);
-    parts.into_par_iter().for_each(|part| set.run(Dots { rows, x: &x, blocks: k.div_ceil(BLOCK), part }));
+    share_out(cut.parts(y, n), |part| set.run(Dots { rows, x: &x, blocks: k.div_ceil(BLOCK), part }));
 }
 
 /// Rows of x in blocks, in the order in which vectors of the weight have them, filled up with zeros.

@@ -12,7 +12,7 @@
 
 use super::byte_set::ByteSet;
 use super::bytes::{ByteJob, Bytes};
-use super::cut::{Cut, PANEL, Part, rows_of_tile};
+use super::cut::{Cut, PANEL, Part, rows_of_tile, share_out};
 use super::numbers::Numbers;
 use rayon::prelude::*;
 
@@ -91,10 +91,13 @@ impl Int8Product {
     pub fn run(&self, x: &[u32], scales: &[f32], y: &mut [f32]) {
         let (m, n) = (scales.len(), self.scales.len());
         assert!(x.len() == m * self.words && y.len() == m * n, "{} words, {} outputs, {m} x {n}", x.len(), y.len());
-        let sums: Vec<i32> = x.par_chunks(self.words).map(sum_of_codes).collect();
-        let parts = self.cut(m).parts(y, n);
+        let mut sums = vec![0; m];
+        let rows = x.chunks(BLOCK_ROWS * self.words);
+        share_out(sums.chunks_mut(BLOCK_ROWS).zip(rows).collect(), |(sums, rows)| {
+            sums.iter_mut().zip(rows.chunks(self.words)).for_each(|(sum, row)| *sum = sum_of_codes(row));
+        });
         let (x, sums) = (x, &sums[..]);
-        parts.into_par_iter().for_each(|part| self.set.run(Tiles { product: self, x, sums, scales, part }));
+        share_out(self.cut(m).parts(y, n), |part| self.set.run(Tiles { product: self, x, sums, scales, part }));
     }
 
     fn cut(&self, m: usize) -> Cut {

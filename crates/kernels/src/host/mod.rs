@@ -37,6 +37,7 @@ mod rows;
 mod tiles;
 mod weights;
 
+pub use cut::share_out;
 pub use float_product::FloatProduct;
 pub use int8_product::Int8Product;
 pub use numbers::Numbers;

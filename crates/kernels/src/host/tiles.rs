@@ -7,11 +7,10 @@
 //! Traffic: the stored weight once for each part of rows, x once for every 32 columns, from the last cache, y once for every
 //! 4096 numbers of k. Roofline: the multiply-adds of the vector units; a tile of 12 by 32 loads 14 times for 24 of them.
 
-use super::cut::{Cut, PANEL, Part, rows_of_tile};
+use super::cut::{Cut, PANEL, Part, rows_of_tile, share_out};
 use super::float_set::FloatSet;
 use super::lanes::{FloatJob, Lanes, Sixteen, WIDTH};
 use super::weights::{BLOCK, Rows, VECTORS};
-use rayon::prelude::*;
 
 /// Blocks of a row in a panel, which is then half a mebibyte.
 const DEPTH: usize = 32;
@@ -21,7 +20,7 @@ type Line = [Sixteen; PANEL / WIDTH];
 
 /// Computes `y[m, n] = x[m, k] * weight[n, k]ᵀ`.
 pub fn run<R: Rows>(set: FloatSet, cut: Cut, rows: &R, x: &[f32], k: usize, y: &mut [f32], n: usize) {
-    cut.parts(y, n).into_par_iter().for_each(|part| set.run(Tiles { rows, x, k, part }));
+    share_out(cut.parts(y, n), |part| set.run(Tiles { rows, x, k, part }));
 }
 
 struct Tiles<'a, R> {

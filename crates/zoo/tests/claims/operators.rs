@@ -292,7 +292,9 @@ const NATIVE: [&str; 57] = [
 ];
 
 /// What has a kernel of the processor.
-const ON_THE_HOST: [&str; 21] = [
+const ON_THE_HOST: [&str; 23] = [
+    "dot",
+    "axpy",
     "stream_copy",
     "stream_scale",
     "stream_add",

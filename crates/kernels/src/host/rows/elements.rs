@@ -32,6 +32,19 @@ macro_rules! of_two {
     };
 }
 
+/// A number times a factor, and another number.
+#[derive(Clone, Copy)]
+pub struct Axpy {
+    pub factor: f32,
+}
+
+impl RowFunction<2, 0, 1> for Axpy {
+    #[inline(always)]
+    fn row<L: Lanes, N: Number>(self, _: L, [a, b]: [&[N]; 2], []: [&[f32]; 0], [y]: [&mut [f32]; 1]) {
+        y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (&a, &b))| *y = self.factor * a.wide() + b.wide());
+    }
+}
+
 of_one!(Gelu, gelu);
 of_one!(CoarseGelu, coarse_gelu);
 of_one!(GeluTanh, gelu_tanh);

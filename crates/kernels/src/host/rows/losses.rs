@@ -1,4 +1,4 @@
-//! What a row is short of what it should be.
+//! Values of rows: what they are short of what they should be, and what they are along one another.
 
 use super::functions::exp;
 use super::pass::RowValue;
@@ -23,6 +23,17 @@ impl RowValue<2> for CrossEntropy {
         let rest =
             logits.chunks(PIECE).map(|logits| f64::from(sum(logits, |x| exp(lanes, x - most)))).sum::<f64>().ln();
         rest - (f64::from(logits[class[0] as usize]) - f64::from(most))
+    }
+}
+
+/// Of two rows: the sum of their products.
+#[derive(Clone, Copy)]
+pub struct Dot;
+
+impl RowValue<2> for Dot {
+    #[inline(always)]
+    fn value<L: Lanes>(self, _: L, [x, y]: [&[f32]; 2]) -> f64 {
+        f64::from(sum_of_pairs(x, y, |x, y| x * y))
     }
 }
 

@@ -16,10 +16,10 @@ pub use norms::layer_norm;
 
 use super::float_set::FloatSet;
 use super::numbers::Numbers;
-use elements::{Add, CoarseGelu, Gelu, GeluTanh, Sigmoid, Silu, SiluMul};
-use losses::{CrossEntropy, SquaredError};
+use elements::{Add, Axpy, CoarseGelu, Gelu, GeluTanh, Sigmoid, Silu, SiluMul};
+use losses::{CrossEntropy, Dot, SquaredError};
 use norms::{AddLayerNorm, LayerNorm, LayerNormGelu, RmsNorm};
-use pass::{mean, of_elements, of_rows};
+use pass::{mean, of_elements, of_rows, total};
 use softmax::Softmax;
 
 /// What is computed, with its inputs in order. Sums are in f32 along a row and in f64 over rows.
@@ -51,6 +51,13 @@ pub enum Rowwise {
     SiluMul,
     /// `x`, `y`: their sum.
     Add,
+    /// `x`, `y`: the factor times `x`, plus `y`.
+    Axpy {
+        /// What `x` is multiplied with.
+        factor: f32,
+    },
+    /// `x`, `y`: the sum of all products.
+    Dot,
     /// Logits, and the number of each row's class as f32: the mean of what classes are short of certainty.
     CrossEntropy,
     /// `x`, `y`: the mean of the squared differences.
@@ -92,6 +99,8 @@ impl Rowwise {
             Self::Sigmoid => of_elements(set, Sigmoid, inputs, outputs),
             Self::SiluMul => of_elements(set, SiluMul, inputs, outputs),
             Self::Add => of_elements(set, Add, inputs, outputs),
+            Self::Axpy { factor } => of_elements(set, Axpy { factor }, inputs, outputs),
+            Self::Dot => total(set, Dot, inputs, outputs),
             Self::CrossEntropy => mean(set, CrossEntropy, inputs, columns, outputs),
             Self::SquaredError => mean(set, SquaredError, inputs, columns, outputs),
         }

@@ -1,19 +1,22 @@
 //! Rows with a mean square of 1, and with a mean of 0 too.
 
 use super::functions::gelu;
-use super::pass::{Number, RowFunction};
+use super::pass::{Number, RowFunction, rows_of_block};
 use super::sums::sum;
+use crate::host::cut::share_out;
 use crate::host::lanes::Lanes;
-use rayon::prelude::*;
 
 /// What is added to a variance, so that rows of equal numbers have one.
 const EPSILON: f32 = 1e-5;
 
 /// Computes `y = (x - mean) / sqrt(variance + 1e-5)` for each row of `k` numbers, all of it before it returns.
 pub fn layer_norm(x: &[f32], k: usize, y: &mut [f32]) {
-    y.par_chunks_mut(k).zip(x.par_chunks(k)).for_each(|(y, x)| {
-        let (mean, inverse) = moments(x);
-        y.iter_mut().zip(x).for_each(|(y, x)| *y = (x - mean) * inverse);
+    let block = rows_of_block(y.len() / k, k) * k;
+    share_out(y.chunks_mut(block).zip(x.chunks(block)).collect(), |(y, x)| {
+        for (y, x) in y.chunks_mut(k).zip(x.chunks(k)) {
+            let (mean, inverse) = moments(x);
+            y.iter_mut().zip(x).for_each(|(y, x)| *y = (x - mean) * inverse);
+        }
     });
 }
 

@@ -1,12 +1,12 @@
 //! Rows shared out among threads, widened to f32 and rounded back.
 
+use crate::host::cut::share_out;
 use crate::host::float_set::FloatSet;
 use crate::host::lanes::{FloatJob, Lanes};
 use crate::host::numbers::Numbers;
 use crate::rowwise::widen;
 use core::array::from_fn;
 use core::ops::Range;
-use rayon::prelude::*;
 
 /// A number as it is stored.
 pub trait Number: Copy + Sync {
@@ -115,17 +115,42 @@ pub fn mean<const IN: usize>(
     for (input, columns) in inputs.iter().zip(columns) {
         assert_eq!(input.len(), rows * columns, "{rows} rows of {columns}");
     }
-    let mut values = vec![0.0; rows];
-    let block = rows_of_block(rows, columns[0]);
-    values.par_chunks_mut(block).enumerate().for_each(|(at, values)| {
-        let inputs = from_fn(|input| Stored::of(&inputs[input]));
-        set.run(Values { function, inputs, columns, first: at * block, values });
-    });
     assert_eq!(output.len(), 1, "a mean is one number");
+    let values = values(set, function, inputs, columns, rows);
     output[0] = (values.iter().sum::<f64>() / rows as f64) as f32;
 }
 
-fn rows_of_block(rows: usize, columns: usize) -> usize {
+/// Adds up the values of all pieces, in their order, where every number stands alone.
+pub fn total<const IN: usize>(set: FloatSet, function: impl RowValue<IN>, inputs: &[Numbers], outputs: &mut [Numbers]) {
+    let ([Numbers::F32(output)], true) = (outputs, inputs.len() == IN) else {
+        panic!("{} inputs for {IN}, and one output in f32", inputs.len());
+    };
+    let count = inputs[0].len();
+    assert!(inputs.iter().all(|input| input.len() == count), "{count} numbers of an operand");
+    assert_eq!(output.len(), 1, "a sum is one number");
+    let values = values(set, function, inputs, [PIECE; IN], count.div_ceil(PIECE));
+    output[0] = values.iter().sum::<f64>() as f32;
+}
+
+/// The value of each row; the last may be shorter.
+fn values<const IN: usize>(
+    set: FloatSet,
+    function: impl RowValue<IN>,
+    inputs: &[Numbers],
+    columns: [usize; IN],
+    rows: usize,
+) -> Vec<f64> {
+    let mut values = vec![0.0; rows];
+    let block = rows_of_block(rows, columns[0]);
+    share_out(values.chunks_mut(block).enumerate().collect(), |(at, values)| {
+        let inputs = from_fn(|input| Stored::of(&inputs[input]));
+        set.run(Values { function, inputs, columns, first: at * block, values });
+    });
+    values
+}
+
+/// Rows of the blocks that threads take.
+pub fn rows_of_block(rows: usize, columns: usize) -> usize {
     rows.div_ceil(BLOCKS * rayon::current_num_threads()).max(LEAST.div_ceil(columns))
 }
 
@@ -142,9 +167,9 @@ fn go<const IN: usize, const SHARED: usize, const OUT: usize>(
         assert_eq!(numbers.len(), count, "numbers of an operand");
     }
     if let Some(inputs) = stored::<f32, IN>(inputs) {
-        share_out(set, function, inputs, shared, columns, outputs);
+        by_blocks(set, function, inputs, shared, columns, outputs);
     } else if let Some(inputs) = stored::<u16, IN>(inputs) {
-        share_out(set, function, inputs, shared, columns, outputs);
+        by_blocks(set, function, inputs, shared, columns, outputs);
     } else {
         panic!("inputs of more than one type");
     }
@@ -156,7 +181,7 @@ fn stored<N: Number, const IN: usize>(inputs: &[Numbers]) -> Option<[&[N]; IN]> 
     inputs?.try_into().ok()
 }
 
-fn share_out<N: Number, const IN: usize, const SHARED: usize, const OUT: usize>(
+fn by_blocks<N: Number, const IN: usize, const SHARED: usize, const OUT: usize>(
     set: FloatSet,
     function: impl RowFunction<IN, SHARED, OUT>,
     inputs: [&[N]; IN],
@@ -170,7 +195,7 @@ fn share_out<N: Number, const IN: usize, const SHARED: usize, const OUT: usize>(
     let blocks: Vec<[StoredMut<'_>; OUT]> = (0..count.div_ceil(block))
         .map(|_| from_fn(|output| blocks[output].next().expect("outputs have as many blocks as numbers")))
         .collect();
-    blocks.into_par_iter().enumerate().for_each(|(at, outputs)| {
+    share_out(blocks.into_iter().enumerate().collect(), |(at, outputs)| {
         let shared = from_fn(|input| Stored::of(&shared[input]));
         set.run(Rows { function, inputs, shared, columns, first: at * block, outputs });
     });
@@ -208,6 +233,14 @@ impl<'a> Stored<'a> {
         match numbers {
             Numbers::F32(numbers) => Self::F32(numbers),
             Numbers::Bf16(numbers) => Self::Bf16(numbers),
+        }
+    }
+
+    #[inline(always)]
+    fn len(self) -> usize {
+        match self {
+            Self::F32(numbers) => numbers.len(),
+            Self::Bf16(numbers) => numbers.len(),
         }
     }
 
@@ -340,7 +373,10 @@ impl<F: RowValue<IN>, const IN: usize> FloatJob for Values<'_, F, IN> {
         let Self { function, inputs, columns, first, values } = self;
         let mut of_inputs: [Buffer; IN] = from_fn(|_| Buffer::default());
         for (row, value) in values.iter_mut().enumerate() {
-            let place = |input: usize| (first + row) * columns[input]..(first + row + 1) * columns[input];
+            let place = |input: usize| {
+                let end = (first + row + 1) * columns[input];
+                (first + row) * columns[input]..end.min(inputs[input].len())
+            };
             for (at, buffer) in of_inputs.iter_mut().enumerate() {
                 inputs[at].widen(place(at), buffer);
             }

@@ -48,6 +48,8 @@ fn exact(kernel: Rowwise, rows: &[&[f32]]) -> Vec<Vec<f64>> {
         Rowwise::Sigmoid => each(&|col| sigmoid(x[col])),
         Rowwise::SiluMul => each(&|col| x[col] * sigmoid(x[col]) * second(col)),
         Rowwise::Add => each(&|col| x[col] + second(col)),
+        Rowwise::Axpy { factor } => each(&|col| f64::from(factor) * x[col] + second(col)),
+        Rowwise::Dot => vec![vec![x.iter().enumerate().map(|(col, x)| x * second(col)).sum()]],
         Rowwise::CrossEntropy => vec![vec![total.ln() + most - x[rows[1][0] as usize]]],
         Rowwise::SquaredError => {
             vec![vec![x.iter().enumerate().map(|(col, x)| (x - second(col)).powi(2)).sum::<f64>() / x.len() as f64]]
@@ -56,7 +58,7 @@ fn exact(kernel: Rowwise, rows: &[&[f32]]) -> Vec<Vec<f64>> {
 }
 
 /// Each operator with how many inputs have all rows, how many are one row for all, and how many outputs there are.
-const ALL: [(Rowwise, usize, usize, usize); 13] = [
+const ALL: [(Rowwise, usize, usize, usize); 15] = [
     (Rowwise::LayerNorm, 1, 2, 1),
     (Rowwise::AddLayerNorm, 2, 2, 2),
     (Rowwise::LayerNormGelu, 1, 2, 1),
@@ -68,6 +70,8 @@ const ALL: [(Rowwise, usize, usize, usize); 13] = [
     (Rowwise::Sigmoid, 1, 0, 1),
     (Rowwise::SiluMul, 2, 0, 1),
     (Rowwise::Add, 2, 0, 1),
+    (Rowwise::Axpy { factor: 2.5 }, 2, 0, 1),
+    (Rowwise::Dot, 2, 0, 0),
     (Rowwise::CrossEntropy, 1, 0, 0),
     (Rowwise::SquaredError, 2, 0, 0),
 ];
@@ -103,7 +107,8 @@ fn check(
         exact(kernel, &of_row(row)).into_iter().zip(&mut wanted).for_each(|(row, wanted)| wanted.extend(row));
     }
     if outputs == 0 {
-        wanted[0] = vec![wanted[0].iter().sum::<f64>() / rows as f64];
+        let of = if kernel == Rowwise::Dot { 1.0 } else { rows as f64 };
+        wanted[0] = vec![wanted[0].iter().sum::<f64>() / of];
     }
     let unit = if half && outputs > 0 { 1.0 / 256.0 } else { 2e-6 };
     for (made, wanted) in made.iter().zip(wanted) {

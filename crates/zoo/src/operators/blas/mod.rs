@@ -5,10 +5,12 @@ mod burn;
 mod native;
 mod reference;
 
+use crate::host::rows::ByRows;
 use crate::operators::product::{moves, size, weight};
 use crate::operators::traffic::number_bytes;
 use crate::registry::table::Zoo;
 use crate::{Along, Cost, Fill, Moves, Operand, Operation, Signature, Slot, Spec, Suite};
+use calorimeter_kernels::host::Rowwise;
 use calorimeter_recipes::{Dtype, Element};
 
 /// One of the four.
@@ -30,7 +32,9 @@ const ALPHA: f32 = 2.5;
 
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators([Blas::Dot, Blas::Axpy, Blas::Gemv, Blas::Matmul]).burn().native();
+    zoo.operators([Blas::Dot]).burn().native().host(ByRows(Rowwise::Dot));
+    zoo.operators([Blas::Axpy]).burn().native().host(ByRows(Rowwise::Axpy { factor: ALPHA }));
+    zoo.operators([Blas::Gemv, Blas::Matmul]).burn().native();
 }
 
 impl Signature for Blas {

@@ -3,9 +3,8 @@
 use super::{FACTOR, Stream};
 use crate::host::arrays::{self, HostKernel};
 use crate::{Opener, Opening, Task, Workload, ZooError};
-use calorimeter_kernels::host::Numbers;
+use calorimeter_kernels::host::{Numbers, share_out};
 use calorimeter_recipes::{Dtype, Element, Treatment};
-use rayon::prelude::*;
 
 /// One of the four.
 #[derive(Debug, Clone, Copy)]
@@ -30,10 +29,12 @@ impl Opener for OnTheHost {
     }
 }
 
-/// Numbers for each thread, in one piece, because libraries copy large pieces past the caches; no page belongs to two.
+/// Numbers for each thread, in one piece, because libraries copy large pieces past the caches; no page belongs to two, and
+/// fewer are moved sooner than a thread wakes.
 fn share(numbers: usize) -> usize {
     const NUMBERS_IN_A_PAGE: usize = 1024;
-    numbers.div_ceil(rayon::current_num_threads()).next_multiple_of(NUMBERS_IN_A_PAGE)
+    const LEAST: usize = 1 << 16;
+    numbers.div_ceil(rayon::current_num_threads()).next_multiple_of(NUMBERS_IN_A_PAGE).max(LEAST)
 }
 
 fn floats(numbers: &Numbers) -> &[f32] {
@@ -53,8 +54,8 @@ impl Stream {
         let (first, second) = (floats(&inputs[0]), floats(inputs.get(1).unwrap_or(&inputs[0])));
         let Numbers::F32(output) = &mut outputs[0] else { unreachable!("nothing but f32 is accepted") };
         let share = share(output.len());
-        let pieces = output.par_chunks_mut(share).zip(first.par_chunks(share).zip(second.par_chunks(share)));
-        pieces.for_each(|(to, (a, b))| match self {
+        let pieces = output.chunks_mut(share).zip(first.chunks(share).zip(second.chunks(share)));
+        share_out(pieces.collect(), |(to, (a, b))| match self {
             Self::Copy => to.copy_from_slice(a),
             Self::Scale => to.iter_mut().zip(a).for_each(|(to, a)| *to = FACTOR * a),
             Self::Add => to.iter_mut().zip(a).zip(b).for_each(|((to, a), b)| *to = a + b),

@@ -84,8 +84,8 @@ fn the_processor_is_calibrated_and_the_profile_made_again_from_the_journal() {
     assert_eq!(enqueue["status"], "unsupported");
     assert!(enqueue["reason"].as_str().unwrap().contains("host-e2e is its time"));
     assert!(operations["stream_add/native/f32/elements1/host-e2e"]["median_latency_ms"].as_f64().unwrap() > 0.0);
-    assert!(operations["dot/eager/f32/n1000000/device-cold"]["achieved_bandwidth_gbps"].as_f64().unwrap() > 0.0);
-    assert_eq!(first["efficiency_curves"]["dot/eager/f32/device-cold"].as_array().unwrap().len(), 3);
+    assert!(operations["dot/native/f32/n1000000/device-cold"]["achieved_bandwidth_gbps"].as_f64().unwrap() > 0.0);
+    assert_eq!(first["efficiency_curves"]["dot/native/f32/device-cold"].as_array().unwrap().len(), 3);
 
     fs::remove_file(scene.path("out/profile.json")).unwrap();
     scene.run("calibrate --resume out").ended_with(0);

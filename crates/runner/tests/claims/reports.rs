@@ -133,7 +133,7 @@ fn calibrations_are_drawn_side_by_side_and_alone() {
     for (name, said) in [
         ("peaks", vec!["f32", "FLOP/s", "other over toy"]),
         ("sizes", vec!["toy", "other", "bytes of one pass"]),
-        ("operators", vec!["dot · f32 · eager", "toy of the peak", "other over toy", "× of "]),
+        ("operators", vec!["dot · f32 · native", "toy of the peak", "other over toy", "× of "]),
         ("fusion", vec!["linear_bias · f32 · fused", "toy speed-up", "other speed-up", "bytes allow"]),
     ] {
         let drawn = svg(&format!("both/calibration-{name}.svg"));

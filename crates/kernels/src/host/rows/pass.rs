@@ -107,29 +107,31 @@ pub fn mean<const IN: usize>(
     columns: usize,
     outputs: &mut [Numbers],
 ) {
-    let ([Numbers::F32(output)], true) = (outputs, inputs.len() == IN) else {
-        panic!("{} inputs for {IN}, and one output in f32", inputs.len());
-    };
+    let output = one_number(outputs);
     let columns = function.columns(columns);
     let rows = inputs[0].len() / columns[0];
     for (input, columns) in inputs.iter().zip(columns) {
         assert_eq!(input.len(), rows * columns, "{rows} rows of {columns}");
     }
-    assert_eq!(output.len(), 1, "a mean is one number");
     let values = values(set, function, inputs, columns, rows);
-    output[0] = (values.iter().sum::<f64>() / rows as f64) as f32;
+    *output = (values.iter().sum::<f64>() / rows as f64) as f32;
 }
 
 /// Adds up the values of all pieces, in their order, where every number stands alone.
 pub fn total<const IN: usize>(set: FloatSet, function: impl RowValue<IN>, inputs: &[Numbers], outputs: &mut [Numbers]) {
-    let ([Numbers::F32(output)], true) = (outputs, inputs.len() == IN) else {
-        panic!("{} inputs for {IN}, and one output in f32", inputs.len());
-    };
+    let output = one_number(outputs);
     let count = inputs[0].len();
     assert!(inputs.iter().all(|input| input.len() == count), "{count} numbers of an operand");
-    assert_eq!(output.len(), 1, "a sum is one number");
     let values = values(set, function, inputs, [PIECE; IN], count.div_ceil(PIECE));
-    output[0] = values.iter().sum::<f64>() as f32;
+    *output = values.iter().sum::<f64>() as f32;
+}
+
+/// The only number of the only output.
+fn one_number(outputs: &mut [Numbers]) -> &mut f32 {
+    match outputs {
+        [Numbers::F32(output)] if output.len() == 1 => &mut output[0],
+        _ => panic!("one output of one number in f32 is made"),
+    }
 }
 
 /// The value of each row; the last may be shorter.
@@ -140,6 +142,7 @@ fn values<const IN: usize>(
     columns: [usize; IN],
     rows: usize,
 ) -> Vec<f64> {
+    assert_eq!(inputs.len(), IN, "inputs");
     let mut values = vec![0.0; rows];
     let block = rows_of_block(rows, columns[0]);
     share_out(values.chunks_mut(block).enumerate().collect(), |(at, values)| {

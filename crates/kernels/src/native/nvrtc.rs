@@ -190,8 +190,9 @@ impl Source {
 }
 
 /// What the sources include, by name.
-const HEADERS: [(&CStr, &str); 21] = [
+const HEADERS: [(&CStr, &str); 22] = [
     (c"element.cuh", include_str!("cuda/element.cuh")),
+    (c"halves.cuh", include_str!("cuda/halves.cuh")),
     (c"hopper.cuh", include_str!("cuda/hopper.cuh")),
     (c"activations.cuh", include_str!("cuda/activations.cuh")),
     (c"gain.cuh", include_str!("cuda/gain.cuh")),

@@ -10,6 +10,7 @@
 // L2 cache. Roofline: the bytes of w over the memory's rate for few rows; for many 2 m n KEPT SIDE operations at the half or so of the
 // tensor cores' rate that mma.sync reaches on Hopper.
 #include "element.cuh"
+#include "halves.cuh"
 
 constexpr int WARPS = 4;
 constexpr int THREADS = 32 * WARPS;
@@ -19,12 +20,6 @@ static_assert(M_TILES > 0 && N_TILES > 0 && SIDE % TILE_N == 0 && SIDE % STEP ==
 constexpr int ROW_PIECES = STEP / 8;
 constexpr int X_BYTES = TILE_M * STEP * 2, W_BYTES = TILE_N * STEP * 2;
 constexpr unsigned STEPS_OF_BLOCK = SIDE / STEP, STEPS = KEPT * STEPS_OF_BLOCK;
-
-#if defined(ELEMENT_BF16)
-#define NUMBERS "bf16"
-#else
-#define NUMBERS "f16"
-#endif
 
 __device__ __forceinline__ unsigned shared_address(const void *pointer) { return (unsigned)__cvta_generic_to_shared(pointer); }
 
@@ -44,13 +39,6 @@ __device__ __forceinline__ void take_four(unsigned (&words)[4], unsigned address
                  : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
                  : "r"(address)
                  : "memory");
-}
-
-__device__ __forceinline__ void multiply(float (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32." NUMBERS "." NUMBERS ".f32 "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -121,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
             for (int i = 0; i < M_TILES; i++) {
 #pragma unroll
-                for (int j = 0; j < N_TILES; j++) multiply(sums[i][j], a[i], b[j][0], b[j][1]);
+                for (int j = 0; j < N_TILES; j++) multiply(sums[i][j], a[i][0], a[i][1], a[i][2], a[i][3], b[j][0], b[j][1]);
             }
         }
     }

@@ -2,20 +2,9 @@
 // rows of 128 bytes; and the barriers and copies that bring operands there.
 #pragma once
 
-#if defined(ELEMENT_F16)
-#define NUMBERS "f16"
-#else
-#define NUMBERS "bf16"
-#endif
+#include "halves.cuh"
 
 __device__ __forceinline__ unsigned shared_address(const void *pointer) { return (unsigned)__cvta_generic_to_shared(pointer); }
-
-// Two numbers in one register, the first in the lower half.
-__device__ __forceinline__ unsigned narrow_two(float first, float second) {
-    unsigned pair;
-    asm("cvt.rn." NUMBERS "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
-    return pair;
-}
 
 template <int COUNT> __device__ __forceinline__ void keep_registers() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));

@@ -4,15 +4,14 @@
 // rounded. A sum does not depend on the order of its terms, so where codes do not straddle words a pair holds the two codes of
 // a word that are cheapest to bring into both halves, not neighbours; pairs of x are made in the same order.
 #pragma once
+#include "halves.cuh"
 
 #if defined(ELEMENT_BF16)
-#define OF_PAIRS "bf16"
 constexpr unsigned ONES = 0x3f803f80u;
 // 2^7, whose steps are 1.
 constexpr unsigned STEPS_OF_ONE = 0x43004300u;
 constexpr int PAIR_MANTISSA = 7, PAIR_BIAS = 127;
 #else
-#define OF_PAIRS "f16"
 constexpr unsigned ONES = 0x3c003c00u;
 // 2^10.
 constexpr unsigned STEPS_OF_ONE = 0x64006400u;
@@ -24,7 +23,7 @@ constexpr unsigned SIGNS = 0x80008000u, BOTH = 0x10001u;
 // a * b + c with one rounding; subnormal numbers are kept.
 __device__ __forceinline__ unsigned fma_pairs(unsigned a, unsigned b, unsigned c) {
     unsigned d;
-    asm("fma.rn." OF_PAIRS "x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+    asm("fma.rn." NUMBERS "x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
     return d;
 }
 
@@ -106,12 +105,6 @@ __device__ __forceinline__ pair_scale for_pairs(float scale, float zero) {
     return {narrow(scale) * BOTH, narrow(zero) * BOTH};
 }
 
-__device__ __forceinline__ unsigned round_pair(float low, float high) {
-    unsigned pair;
-    asm("cvt.rn." OF_PAIRS "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
 // The numbers of a pair under their scale, rounded once: in steps the difference of integers is exact, and that of others is
 // taken in float.
 __device__ __forceinline__ unsigned scaled_pair(unsigned codes, pair_scale of) {
@@ -121,18 +114,8 @@ __device__ __forceinline__ unsigned scaled_pair(unsigned codes, pair_scale of) {
     return fma_pairs(fma_pairs(codes, ONES, of.zero), of.scale, SIGNS);
 #elif defined(ZERO_IN_STEPS)
     const float scale = widen((element)of.scale), zero = widen((element)of.zero) - (float)MIDDLE;
-    return round_pair((widen((element)codes) - zero) * scale, (widen((element)(codes >> 16)) - zero) * scale);
+    return narrow_two((widen((element)codes) - zero) * scale, (widen((element)(codes >> 16)) - zero) * scale);
 #else
     return fma_pairs(codes, of.scale, SIGNS);
 #endif
-}
-
-// Adds the products of 16 rows of weights and 8 of x over 16 numbers. Of the weights a thread holds the rows lane / 4 and
-// that plus 8, of x the row lane / 4, of each two pairs; of the sums those two rows' at 2 (lane % 4) and the next.
-__device__ __forceinline__ void multiply(float (&sums)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3,
-                                         unsigned b0, unsigned b1) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32." OF_PAIRS "." OF_PAIRS ".f32 "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }

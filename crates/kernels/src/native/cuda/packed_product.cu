@@ -229,7 +229,7 @@ __device__ __forceinline__ void unpack(const piece_words &words, const loaded_sc
     }
 #if TENSOR
 #pragma unroll
-    for (int p = 0; p < PIECE_PAIRS; p++) made[p] = round_pair(floats[2 * p], floats[2 * p + 1]);
+    for (int p = 0; p < PIECE_PAIRS; p++) made[p] = narrow_two(floats[2 * p], floats[2 * p + 1]);
 #else
 #pragma unroll
     for (int i = 0; i < CODES; i++) made[i] = floats[i];

@@ -81,6 +81,11 @@ pub enum Prologue {
     RmsNorm,
     /// Each number an activation.
     Activation(Activation),
+    /// Attention among the 16 tokens of each sequence. Rows of x are q, k and v of a token side by side, each head by head.
+    ShortAttention {
+        /// Heads of a token.
+        heads: usize,
+    },
 }
 
 /// A layer y = f(p(x) · wᵀ) + added, in which p(x) and w are multiplied as codes.

@@ -14,7 +14,7 @@ use super::{
     quantise_input::QuantiseInput,
     sizes::{checked_shape, checked_size},
 };
-use crate::{Activation as Function, Dtype, DynamicCodes, DynamicForm, SharedScale};
+use crate::{Activation as Function, Dtype, DynamicCodes, DynamicForm, Prologue, SharedScale};
 
 /// A plan of y[m, n] = f(p(x[m, k]) · w[n, k]ᵀ) + added[m, n] with p(x) and w as codes: x is turned into codes, cuBLASLt
 /// multiplies them, and scales, activation and what is added are applied to the sums.
@@ -34,6 +34,7 @@ pub struct DynamicLinear {
     machine: Arc<Machine>,
     shape: LinearShape,
     kind: Dtype,
+    prologue: Prologue,
     added: bool,
 }
 
@@ -85,8 +86,8 @@ impl DynamicLinear {
             let finish = FinishProduct::new(machine, form, shape, (filled.m, filled.n))?;
             Way::Library(Box::new(Product::plan(machine, plain, filled)?), After::Finish(Box::new(finish)))
         };
-        let DynamicForm { kind, added, .. } = form;
-        Ok(Self { quantise, way, machine: machine.clone(), shape, kind, added })
+        let DynamicForm { kind, prologue, added, .. } = form;
+        Ok(Self { quantise, way, machine: machine.clone(), shape, kind, prologue, added })
     }
 
     /// Codes that a row of the weight has.
@@ -101,7 +102,8 @@ impl DynamicLinear {
 
     /// Bytes of the input.
     pub fn x_bytes(&self) -> usize {
-        self.shape.x_bytes(self.kind)
+        let of_row = if let Prologue::ShortAttention { .. } = self.prologue { 3 } else { 1 };
+        of_row * self.shape.x_bytes(self.kind)
     }
 
     /// Bytes of the output.

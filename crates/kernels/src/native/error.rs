@@ -198,6 +198,18 @@ pub enum NativeError {
         /// Length of a row.
         k: usize,
     },
+    /// Tokens that are no whole number of sequences, or that heads do not divide.
+    #[error(
+        "attention needs whole sequences of 16 rows and whole heads, not {rows} rows of {columns} numbers in {heads} heads"
+    )]
+    NotInSequences {
+        /// Rows of all sequences.
+        rows: usize,
+        /// Numbers of a row of the output.
+        columns: usize,
+        /// Heads of a row.
+        heads: usize,
+    },
     /// Heads that no kernel of ours is made for.
     #[error("heads of {width} numbers are not supported; a multiple of 8 up to 128 is")]
     HeadWidth {

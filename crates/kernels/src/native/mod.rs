@@ -6,6 +6,7 @@
 
 mod activation;
 mod affine_layer_norm;
+mod attended_rows;
 mod attention;
 mod block_linear;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
@@ -46,6 +47,7 @@ mod gpu;
 mod grid_total;
 mod half_byte_product;
 mod halved_swiglu;
+mod held_rows;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod image_boxes;
 mod image_product;
@@ -81,6 +83,7 @@ mod rms_norm_gradient;
 mod round_input;
 mod row_cut;
 mod rows_by_vector;
+mod rows_in_turn;
 mod scale_after;
 mod short_attention;
 mod short_attention_gradient;

@@ -59,6 +59,8 @@ pub(super) enum Source {
     AffineLayerNorm,
     Softmax,
     ShortAttention,
+    ShortAttentionTiles,
+    ShortAttentionCodes,
     ShortAttentionGradient,
     Attention,
     LargestOfLines,
@@ -117,6 +119,8 @@ impl Source {
             Self::AffineLayerNorm => "affine_layer_norm.cu",
             Self::Softmax => "softmax.cu",
             Self::ShortAttention => "short_attention.cu",
+            Self::ShortAttentionTiles => "short_attention_tiles.cu",
+            Self::ShortAttentionCodes => "short_attention_codes.cu",
             Self::ShortAttentionGradient => "short_attention_gradient.cu",
             Self::Attention => "attention.cu",
             Self::LargestOfLines => "largest_of_lines.cu",
@@ -175,6 +179,8 @@ impl Source {
             Self::AffineLayerNorm => include_str!("cuda/affine_layer_norm.cu"),
             Self::Softmax => include_str!("cuda/softmax.cu"),
             Self::ShortAttention => include_str!("cuda/short_attention.cu"),
+            Self::ShortAttentionTiles => include_str!("cuda/short_attention_tiles.cu"),
+            Self::ShortAttentionCodes => include_str!("cuda/short_attention_codes.cu"),
             Self::ShortAttentionGradient => include_str!("cuda/short_attention_gradient.cu"),
             Self::Attention => include_str!("cuda/attention.cu"),
             Self::LargestOfLines => include_str!("cuda/largest_of_lines.cu"),
@@ -190,8 +196,9 @@ impl Source {
 }
 
 /// What the sources include, by name.
-const HEADERS: [(&CStr, &str); 22] = [
+const HEADERS: [(&CStr, &str); 23] = [
     (c"element.cuh", include_str!("cuda/element.cuh")),
+    (c"sixteen_tokens.cuh", include_str!("cuda/sixteen_tokens.cuh")),
     (c"halves.cuh", include_str!("cuda/halves.cuh")),
     (c"hopper.cuh", include_str!("cuda/hopper.cuh")),
     (c"activations.cuh", include_str!("cuda/activations.cuh")),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use calorimeter_kernels::{
     Activation, Dtype, DynamicCodes, DynamicForm, Float8Sums, Prologue, SharedScale,
-    native::{DynamicLinear, LinearShape, Machine, NativeError, PackedWeight},
+    native::{DynamicLinear, LinearShape, Machine, NativeError, PackedWeight, ShortAttention},
     rowwise,
 };
 use cudarc::driver::sys::CUevent_flags;
@@ -164,6 +164,16 @@ fn inputs_that_multiprocessors_hold_are_right_in_every_turn() {
     }
 }
 
+/// More rows than all blocks take at a time, and some for few of them.
+#[test]
+fn long_rows_that_are_taken_in_turn_are_right_to_the_last() {
+    let Some((machine, _turn)) = gpu() else { return };
+    for (kind, (codes, shared)) in [Dtype::Bf16, Dtype::F16, Dtype::Bf16].into_iter().zip(WAYS) {
+        let form = DynamicForm { prologue: Prologue::Activation(Activation::Gelu), ..plain(kind, codes, shared) };
+        check(&machine, form, LinearShape { m: 3175, k: 8192, n: 16 });
+    }
+}
+
 /// More pairs of tiles than blocks at a time, in bands, the last of which is narrow; a row beyond a pair, and half a pair.
 #[test]
 fn products_that_are_finished_at_once_are_right_in_every_wave() {
@@ -178,6 +188,93 @@ fn products_that_are_finished_at_once_are_right_in_every_wave() {
             for (m, k, n) in [(2100, 800, 2312), (257, 1000, 6000), (129, 33, 11272)] {
                 check(&machine, DynamicForm { activation, added, ..plain }, LinearShape { m, k, n });
             }
+        }
+    }
+}
+
+/// By one kernel or by two: sequences of zeros and of quiet numbers, heads that no kernel of tensor cores takes, and too many.
+#[test]
+fn codes_of_attention_are_those_of_what_it_makes() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let kinds = Dtype::ALL.into_iter().flat_map(|kind| WAYS.map(|way| (kind, way)));
+    for (kind, (codes, shared)) in kinds {
+        for (sequences, heads, head) in [(1, 8, 512), (300, 8, 128), (3, 2, 32), (5, 3, 17), (70, 16, 64)] {
+            let (m, k, n) = (ShortAttention::TOKENS * sequences, heads * head, 32);
+            let form = plain(kind, codes, shared);
+            let attended = DynamicForm { prologue: Prologue::ShortAttention { heads }, ..form };
+            let [mut at_once, mut behind] =
+                [attended, form].map(|form| DynamicLinear::new(&machine, form, LinearShape { m, k, n }).unwrap());
+            let attention = ShortAttention::new(&machine, kind, sequences, heads, head).unwrap();
+            println!("{sequences} {heads} {head} {form:?}: {}", at_once.algorithm());
+            let mut x = values(3 * m * k, 1, kind);
+            for (sequence, numbers) in x.chunks_mut(3 * ShortAttention::TOKENS * k).enumerate() {
+                let gain = [3.0, 0.0, 1e-3][sequence % 3];
+                numbers.iter_mut().for_each(|x| *x = round(*x * gain, kind));
+            }
+            let (x, weight) = (machine.upload(&encode(&x, kind)).unwrap(), Weight::new(form, n, k).upload(&machine));
+            assert_eq!(x.len(), at_once.x_bytes());
+            let mut mixed = poisoned(&machine, behind.x_bytes());
+            let [mut found, mut expected] = [(); 2].map(|()| poisoned(&machine, behind.y_bytes()));
+            attention.enqueue(&x, &mut mixed).unwrap();
+            behind.enqueue(&mixed, &weight, None, &mut expected).unwrap();
+            at_once.enqueue(&x, &weight, None, &mut found).unwrap();
+            assert!(found.download().unwrap() == expected.download().unwrap(), "{form:?} {sequences} {heads} {head}");
+        }
+    }
+    let form = plain(Dtype::Bf16, DynamicCodes::E4m3, SharedScale::Row);
+    for (m, heads) in [(17, 8), (16, 3), (16, 0)] {
+        let form = DynamicForm { prologue: Prologue::ShortAttention { heads }, ..form };
+        let error = DynamicLinear::new(&machine, form, LinearShape { m, k: 256, n: 32 }).unwrap_err();
+        assert_eq!(error, NativeError::NotInSequences { rows: m, columns: 256, heads });
+    }
+}
+
+/// Rows whose scale no float is the inverse of, or nearly so, and halves between two codes, which go to the even one.
+#[test]
+fn codes_under_any_scale_are_those_of_a_division() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let (k, n) = (128, 128);
+    for (kind, gains, of_weight) in [
+        (Dtype::Bf16, [1e-36, 3e-38, 1e-39], 2f64.powi(100)),
+        (Dtype::Bf16, [1e33, 1e35, 3e36], 2f64.powi(-100)),
+        (Dtype::Bf16, [1.0, 0.37, 448.0], 1.0),
+        (Dtype::F16, [1.0, 1e-4, 448.0], 1.0),
+        (Dtype::F16, [1e-6, 1e-7, 0.0], 2f64.powi(10)),
+    ] {
+        let form = plain(kind, DynamicCodes::E4m3, SharedScale::Row);
+        let m = 3 * 64;
+        let mut x = values(m * k, 5, kind);
+        for (row, numbers) in x.chunks_mut(k).enumerate() {
+            for (at, x) in numbers.iter_mut().enumerate() {
+                // Every half between two codes under the scale that the row's first number gives it.
+                let half = 448.0 / 512.0 * f64::from(at as u32) / 128.0;
+                *x = round(gains[row % 3] * if row % 2 == 0 { half } else { *x }, kind);
+            }
+            numbers[0] = round(gains[row % 3] * 448.0 / 512.0, kind);
+        }
+        let mut linear = DynamicLinear::new(&machine, form, LinearShape { m, k, n }).unwrap();
+        let mut codes = vec![0u8; k * n];
+        (0..n).for_each(|at| codes[at * k + at] = 0x38);
+        let upload = |bytes: &[u8]| machine.upload(bytes).unwrap();
+        let w = PackedWeight {
+            codes: upload(&codes),
+            scales: upload(&encode(&vec![of_weight; n], Dtype::F32)),
+            zeros: None,
+            outer: None,
+        };
+        let mut y = poisoned(&machine, linear.y_bytes());
+        linear.enqueue(&upload(&encode(&x, kind)), &w, None, &mut y).unwrap();
+        for (at, (found, exact)) in
+            decode(&y.download().unwrap(), kind).into_iter().zip(quantised(&x, k, form)).enumerate()
+        {
+            let exact = exact * of_weight;
+            // A neighbouring code is off by 1/16 at least; the smallest numbers of f16 are multiples of 2^-24.
+            let tolerance = 0.01 * exact.abs() + if kind == Dtype::F16 { 2f64.powi(-25) } else { 0.0 };
+            assert!(
+                (found - exact).abs() <= tolerance,
+                "{kind} at {at}: {found:e} instead of {exact:e} of {:e}",
+                x[at]
+            );
         }
     }
 }

@@ -5,7 +5,9 @@ use super::weight::{DeviceWeight, Product};
 use crate::ZooError;
 use crate::numbers::bytes;
 use calorimeter_kernels::Prologue;
-use calorimeter_kernels::native::{self, Buffer, LayerNorm, LinearShape, Machine, NativeError, RmsForm, RmsNorm};
+use calorimeter_kernels::native::{
+    self, Buffer, LayerNorm, LinearShape, Machine, NativeError, RmsForm, RmsNorm, ShortAttention,
+};
 use calorimeter_recipes::{Dtype, Element, Treatment};
 use std::sync::Arc;
 
@@ -22,6 +24,7 @@ enum Before {
     /// With a gain of ones.
     RmsNorm(RmsNorm, Buffer),
     Activation(native::Activation),
+    ShortAttention(ShortAttention),
 }
 
 impl Before {
@@ -42,6 +45,9 @@ impl Before {
             Prologue::Activation(function) => {
                 Self::Activation(native::Activation::new(machine, kind, function, m * k)?)
             }
+            Prologue::ShortAttention { heads } => {
+                Self::ShortAttention(ShortAttention::new(machine, kind, m / ShortAttention::TOKENS, heads, k / heads)?)
+            }
             other => return Err(ZooError::Unsupported(format!("`native` has no kernel for {other:?}"))),
         }))
     }
@@ -51,6 +57,16 @@ impl Before {
             Self::LayerNorm(norm) => norm.enqueue(x, y),
             Self::RmsNorm(norm, gain) => norm.enqueue(x, gain, y),
             Self::Activation(activation) => activation.enqueue(x, y),
+            Self::ShortAttention(attention) => attention.enqueue(x, y),
+        }
+    }
+
+    fn algorithm(&self) -> &str {
+        match self {
+            Self::LayerNorm(norm) => norm.algorithm(),
+            Self::RmsNorm(norm, _) => norm.algorithm(),
+            Self::Activation(activation) => activation.algorithm(),
+            Self::ShortAttention(attention) => attention.algorithm(),
         }
     }
 }
@@ -80,6 +96,14 @@ impl Layer {
     /// The product that takes its weight.
     pub fn product(&self) -> &Product {
         &self.product
+    }
+
+    /// Which kernels run, and how they were chosen or cut up.
+    pub fn algorithm(&self) -> String {
+        let before = self.before.as_ref().map(|(before, _)| before.algorithm().to_owned());
+        let after = self.activation.as_ref().map(|activation| activation.algorithm().to_owned());
+        let all: Vec<String> = before.into_iter().chain([self.product.algorithm()]).chain(after).collect();
+        all.join("; then ")
     }
 
     /// Enqueues one run, and what is added to it.

@@ -10,6 +10,13 @@
 #include "bf16_pairs.cuh"
 #include "element.cuh"
 
+// Numbers are multiplied by 1 / scale in two parts, of which the second is what the first leaves. Where both have 16 bits a quotient
+// lies half way between two codes or at least 2^-16 of itself away from there, and the product is off by so much less that a half
+// stays one.
+#if defined(CODES_E4M3) && !defined(SCALED_TO) && !defined(ELEMENT_F32)
+#define IN_PARTS
+#endif
+
 #if defined(ELEMENT_F16) && !defined(CODES_IN_F32)
 #define CODES_IN_F32
 #endif
@@ -42,13 +49,24 @@ struct encoder {
     // Whether no step of a division by the scale leaves f32's range.
     bool ordinary;
     unsigned mask;
+#ifdef IN_PARTS
+    // What numbers and scale are multiplied by first where one does: a power of two, which changes no quotient.
+    float power;
+    float rest;
+#endif
 
     __device__ __forceinline__ explicit encoder(float scale) : scale(scale), inverse(__frcp_rn(scale)) {
-#if defined(CODES_INT8) && !defined(CODES_IN_F32)
-        inverse = rounded(inverse);
-#endif
         ordinary = scale >= 0x1p-100f && scale <= 0x1p100f;
         mask = scale == scale ? 0xffffffffu : 0u;
+#ifdef IN_PARTS
+        power = ordinary ? 1.0f : scale < 1.0f ? 0x1p100f : 0x1p-100f;
+        const float moved = scale * power;
+        // Rounded down, so that the rest is not negative: -0 stays what it is.
+        inverse = __frcp_rd(moved);
+        rest = moved == 0.0f ? 0.0f : __fmul_rn(__fmaf_rn(-moved, inverse, 1.0f), inverse);
+#elif defined(CODES_INT8) && !defined(CODES_IN_F32)
+        inverse = rounded(inverse);
+#endif
     }
 
 #ifdef CODES_INT8
@@ -72,13 +90,21 @@ struct encoder {
         return __byte_perm(code(first), code(second), 0x0040);
     }
 
-    // The codes of four numbers, the first in the lowest byte.
-    __device__ __forceinline__ unsigned four(float first, float second, float third, float fourth) const {
+    // The codes of four numbers, the first in the lowest byte. No scale is out of the ordinary here.
+    template <bool> __device__ __forceinline__ unsigned four_if(float first, float second, float third, float fourth) const {
         return __byte_perm(two(first, second), two(third, fourth), 0x5410) & mask;
     }
 
 #else
 
+#ifdef IN_PARTS
+    // x / scale. Of nothing over nothing it is 0.
+    template <bool ORDINARY> __device__ __forceinline__ float quotient(float x) const {
+        if (ORDINARY) return __fmaf_rn(x, inverse, __fmul_rn(x, rest));
+        const float moved = __fmul_rn(x, power), exact = __fmaf_rn(moved, inverse, __fmul_rn(moved, rest));
+        return exact == exact ? exact : 0.0f;
+    }
+#else
     // x / scale. Where that is ordinary a product with the inverse is off by little more than a step; what it is too much corrects
     // it, in an order in which -0 stays what it is.
     template <bool ORDINARY> __device__ __forceinline__ float quotient(float x) const {
@@ -89,6 +115,7 @@ struct encoder {
         const float exact = __fdiv_rn(x, scale);
         return exact == exact ? exact : 0.0f;
     }
+#endif
 
     template <bool ORDINARY> __device__ __forceinline__ unsigned two(float low, float high) const {
         unsigned short codes;
@@ -98,10 +125,9 @@ struct encoder {
         return codes;
     }
 
-    // The codes of four numbers, the first in the lowest byte. What is ordinary is asked once for all.
-    __device__ __forceinline__ unsigned four(float first, float second, float third, float fourth) const {
-        if (ordinary) return (two<true>(first, second) | two<true>(third, fourth) << 16) & mask;
-        return (two<false>(first, second) | two<false>(third, fourth) << 16) & mask;
+    // The codes of four numbers, the first in the lowest byte, where the scale is ordinary or is not.
+    template <bool ORDINARY> __device__ __forceinline__ unsigned four_if(float first, float second, float third, float fourth) const {
+        return (two<ORDINARY>(first, second) | two<ORDINARY>(third, fourth) << 16) & mask;
     }
 
 #endif

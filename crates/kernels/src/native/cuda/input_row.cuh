@@ -18,14 +18,17 @@ struct __align__(WIDTH) stored_codes {
 };
 #endif
 
+template <bool ORDINARY>
 __device__ __forceinline__ void store(unsigned char *to, const float (&x)[WIDTH], const encoder &encode) {
 #if WIDTH > 1
     stored_codes codes;
 #pragma unroll
-    for (int w = 0; w < WIDTH / 4; w++) codes.words[w] = encode.four(x[4 * w], x[4 * w + 1], x[4 * w + 2], x[4 * w + 3]);
+    for (int w = 0; w < WIDTH / 4; w++) {
+        codes.words[w] = encode.four_if<ORDINARY>(x[4 * w], x[4 * w + 1], x[4 * w + 2], x[4 * w + 3]);
+    }
     *reinterpret_cast<stored_codes *>(to) = codes;
 #else
-    *to = encode.four(x[0], 0.0f, 0.0f, 0.0f);
+    *to = encode.four_if<ORDINARY>(x[0], 0.0f, 0.0f, 0.0f);
 #endif
 }
 
@@ -47,10 +50,15 @@ struct input_row {
     // Threads beyond the last row own nothing, but stay for the barriers.
     __device__ __forceinline__ void load(const element *x, u64 row, u64 rows, u64 columns) {
         take(x, row, rows, columns);
+        prepare((float)columns);
+    }
+
+    // What was taken becomes numbers.
+    __device__ __forceinline__ void prepare(float count) {
 #if defined(LAYER_NORM)
-        normalise((float)columns);
+        normalise(count);
 #elif defined(RMS_NORM)
-        divide_by_root_mean_square((float)columns);
+        divide_by_root_mean_square(count);
 #endif
         make_numbers();
     }
@@ -95,16 +103,24 @@ struct input_row {
 #endif
     }
 
-    // Its codes.
+    // Its codes. What is ordinary is asked once for all of them.
     __device__ __forceinline__ void store(unsigned char *codes, const encoder &encode) const {
-        each_number([&](unsigned at, const packed &held) {
-            float numbers[WIDTH];
-            widen_all(held, numbers);
-            ::store(codes + (u64)at * WIDTH, numbers, encode);
-        });
+        if (encode.ordinary) {
+            store_if<true>(codes, encode);
+        } else {
+            store_if<false>(codes, encode);
+        }
     }
 
 private:
+    template <bool ORDINARY> __device__ __forceinline__ void store_if(unsigned char *codes, const encoder &encode) const {
+        each_number([&](unsigned at, const packed &held) {
+            float numbers[WIDTH];
+            widen_all(held, numbers);
+            ::store<ORDINARY>(codes + (u64)at * WIDTH, numbers, encode);
+        });
+    }
+
     __device__ __forceinline__ static packed read(const packed *at) {
 #if WIDTH > 1 && defined(READ_ONCE)
         // The cache need not keep it: codes are what is read next.
@@ -153,8 +169,10 @@ private:
         widen_all(held, values);
 #pragma unroll
         for (int i = 0; i < WIDTH; i++) {
-#ifdef STATISTICS
+#if defined(LAYER_NORM)
             values[i] = (values[i] - known.mean) * known.scale;
+#elif defined(RMS_NORM)
+            values[i] *= known.scale;
 #else
             values[i] = PROLOGUE(values[i]);
 #endif

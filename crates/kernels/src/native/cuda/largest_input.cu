@@ -8,9 +8,11 @@
 extern "C" __global__ void __launch_bounds__(THREADS * ROWS)
     KERNEL(const element *__restrict__ x, float *__restrict__ scale, unsigned *state, u64 rows, u64 columns) {
     unsigned largest = 0;
-    for (u64 first = (u64)blockIdx.x * ROWS; first < rows; first += (u64)gridDim.x * ROWS) {
+    const u64 turns = (rows + ROWS - 1) / ROWS;
+    // The last come first: they were written last, and are in the cache.
+    for (u64 turn = blockIdx.x; turn < turns; turn += gridDim.x) {
         input_row input;
-        input.load(x, first + threadIdx.y, rows, columns);
+        input.load(x, (turns - 1 - turn) * ROWS + threadIdx.y, rows, columns);
         largest = max(largest, input.largest());
 #ifdef RMS_NORM
         // The sums that its threads share are those of the next row then.

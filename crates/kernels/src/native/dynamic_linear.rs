@@ -119,26 +119,34 @@ impl DynamicLinear {
         added: Option<&Buffer>,
         y: &mut Buffer,
     ) -> Result<(), NativeError> {
+        self.quantise(x)?;
+        self.multiply(w, added, y)
+    }
+
+    /// Enqueues the first part of it: codes of the input, which stay until the next ones.
+    pub fn quantise(&mut self, x: &Buffer) -> Result<(), NativeError> {
+        self.quantise.enqueue(&x.memory)
+    }
+
+    /// Enqueues the second part: the product of these codes, and what follows it.
+    pub fn multiply(&mut self, w: &PackedWeight, added: Option<&Buffer>, y: &mut Buffer) -> Result<(), NativeError> {
         NativeError::unless_inputs(2 + usize::from(self.added), 2 + usize::from(added.is_some()))?;
         if let Way::HalfBytes(product) = &mut self.way {
-            self.quantise.enqueue(&x.memory)?;
             let QuantiseInput { codes, scales, .. } = &self.quantise;
             let added = added.map(|added| &added.memory);
             return product.enqueue(&self.machine, [codes, scales], w, added, &mut y.memory);
         }
-        self.enqueue_codes(x, [&w.codes.memory, &w.scales.memory], added, y)
+        self.multiply_codes([&w.codes.memory, &w.scales.memory], added, y)
     }
 
-    /// The same on codes of a weight and their scales, which are not those of half bytes.
-    pub(super) fn enqueue_codes(
+    /// The same with codes of a weight and their scales, which are not those of half bytes.
+    pub(super) fn multiply_codes(
         &mut self,
-        x: &Buffer,
         [w, of_columns]: [&Memory; 2],
         added: Option<&Buffer>,
         y: &mut Buffer,
     ) -> Result<(), NativeError> {
         let added = added.map(|added| &added.memory);
-        self.quantise.enqueue(&x.memory)?;
         let QuantiseInput { codes, scales, .. } = &self.quantise;
         let operands = Operands { x: codes, w, y: &y.memory, scales: None, added: None, bias: None };
         match &self.way {

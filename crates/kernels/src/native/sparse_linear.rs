@@ -182,7 +182,8 @@ impl SparseLinear {
                     (DenseProduct::Floats(linear), Some(added), _) => linear.enqueue_with_added(x, weight, added, y),
                     (DenseProduct::Floats(linear), None, _) => linear.enqueue(x, weight, y),
                     (DenseProduct::Codes(linear), added, Some(scales)) => {
-                        linear.enqueue_codes(x, [&weight.memory, scales], added, y)
+                        linear.quantise(x)?;
+                        linear.multiply_codes([&weight.memory, scales], added, y)
                     }
                     (DenseProduct::Codes(_), _, None) => Err(NativeError::OtherPlan),
                 }

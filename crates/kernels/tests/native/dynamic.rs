@@ -7,9 +7,8 @@ use calorimeter_kernels::{
     native::{DynamicLinear, LinearShape, Machine, NativeError, PackedWeight, ShortAttention},
     rowwise,
 };
-use cudarc::driver::sys::CUevent_flags;
 
-use super::{decode, encode, epsilon, gpu, poisoned, round, values};
+use super::{decode, encode, epsilon, gpu, mean_micros, micros, poisoned, round, values};
 
 /// A weight on the host: its codes and scales as they are stored, and the numbers that they stand for.
 struct Weight {
@@ -397,15 +396,8 @@ fn times_of_layers_of_codes() {
                 let x = machine.upload(&encode(&values(m * size, 1, kind), kind)).unwrap();
                 let codes = Weight::codes_alone(&machine, form, size);
                 let mut y = poisoned(&machine, linear.y_bytes());
-                let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
                 let mut launches = |many: u32| {
-                    let start = machine.stream().record_event(timed).unwrap();
-                    for _ in 0..many {
-                        linear.enqueue(&x, &codes, None, &mut y).unwrap();
-                    }
-                    let end = machine.stream().record_event(timed).unwrap();
-                    end.synchronize().unwrap();
-                    f64::from(start.elapsed_ms(&end).unwrap()) / f64::from(many)
+                    1e-3 * mean_micros(&machine, many as usize, |_| linear.enqueue(&x, &codes, None, &mut y).unwrap())
                 };
                 let least = (0..8).map(|_| launches(20)).fold(f64::INFINITY, f64::min);
                 // 0.6 s of its own load, and the mean of as long.
@@ -419,6 +411,69 @@ fn times_of_layers_of_codes() {
                 let rate = 2.0 * (m * size * size) as f64 / least / 1e9;
                 println!("{form:?} {shape}: {least:.4} ms{under_load}, {rate:.0} TFLOP/s: {}", linear.algorithm());
             }
+        }
+    }
+}
+
+/// Prints what codes of inputs take, alone and behind products, which leave them a lower clock; and what products of 8192 cubed take
+/// under their own load, without codes and with them.
+#[test]
+fn times_of_codes() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let kind = Dtype::Bf16;
+    let filled = |count: usize| {
+        let some = encode(&values(1 << 20, 1, kind), kind);
+        machine.upload(&some.into_iter().cycle().take(count * kind.width()).collect::<Vec<_>>()).unwrap()
+    };
+    let [int8, rows, tensor] = WAYS.map(|(codes, shared)| {
+        let sums = if codes == DynamicCodes::E4m3 { Float8Sums::Fast } else { Float8Sums::Promoted };
+        DynamicForm { sums, ..plain(kind, codes, shared) }
+    });
+    let side = 8192;
+    let (x, mut y) = (filled(side * side), poisoned(&machine, side * side * kind.width()));
+    let product = |form| {
+        let linear = DynamicLinear::new(&machine, form, LinearShape { m: side, k: side, n: side }).unwrap();
+        (linear, Weight::codes_alone(&machine, form, side))
+    };
+    for form in [int8, rows, tensor] {
+        let (mut linear, w) = product(form);
+        linear.quantise(&x).unwrap();
+        // A second of its own load, and the mean of as long.
+        let mut alone = || mean_micros(&machine, 1200, |_| linear.multiply(&w, None, &mut y).unwrap());
+        let [_, alone] = [(); 2].map(|()| alone());
+        let mut whole = || mean_micros(&machine, 1100, |_| linear.enqueue(&x, &w, None, &mut y).unwrap());
+        let [_, whole] = [(); 2].map(|()| whole());
+        println!("{form:?} {side}: product {alone:.0} us, with codes {whole:.0}: {}", linear.algorithm());
+    }
+    let (mut busy, w) = product(rows);
+    let (gelu, heads) = (Prologue::Activation(Activation::Gelu), 8);
+    for (prologue, m, k) in [
+        (Prologue::Nothing, 8192, 8192),
+        (Prologue::LayerNorm, 1024, 4096),
+        (Prologue::RmsNorm, 16384, 4096),
+        (gelu, 16384, 16384),
+        (Prologue::ShortAttention { heads }, 16384, 4096),
+    ] {
+        for form in [int8, rows, tensor] {
+            let shape = LinearShape { m, k, n: 16 };
+            let mut linear = DynamicLinear::new(&machine, DynamicForm { prologue, ..form }, shape).unwrap();
+            // As many inputs as the cache does not hold.
+            let count = linear.x_bytes() / kind.width();
+            let inputs: Vec<_> = (0..(1 << 27) / count + 1).map(|_| filled(count)).collect();
+            let mut quantise = |at: usize| linear.quantise(&inputs[at % inputs.len()]).unwrap();
+            let alone = micros(&machine, inputs.len(), &mut quantise);
+            let mut behind = || {
+                (0..12).for_each(|_| busy.enqueue(&x, &w, None, &mut y).unwrap());
+                mean_micros(&machine, 4, &mut quantise)
+            };
+            for _ in 0..12 {
+                behind();
+            }
+            let behind = (0..25).map(|_| behind()).sum::<f64>() / 25.0;
+            println!(
+                "{form:?} {prologue:?} {m}x{k}: {alone:.1} us alone, {behind:.1} behind products: {}",
+                linear.algorithm()
+            );
         }
     }
 }

@@ -47,16 +47,18 @@ fn gpu() -> Option<(Arc<Machine>, MutexGuard<'static, ()>)> {
 /// Microseconds for each launch of a few rounds through some sets, the least of five times.
 fn micros(machine: &Machine, sets: usize, mut launch: impl FnMut(usize)) -> f64 {
     const ROUNDS: usize = 20;
+    let mut rounds = || mean_micros(machine, ROUNDS * sets, |at| launch(at % sets));
+    (0..5).map(|_| rounds()).fold(f64::INFINITY, f64::min)
+}
+
+/// The mean of so many launches in a row.
+fn mean_micros(machine: &Machine, many: usize, launch: impl FnMut(usize)) -> f64 {
     let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
-    let mut least = f64::INFINITY;
-    for _ in 0..5 {
-        let start = machine.stream().record_event(timed).unwrap();
-        (0..ROUNDS).flat_map(|_| 0..sets).for_each(&mut launch);
-        let end = machine.stream().record_event(timed).unwrap();
-        end.synchronize().unwrap();
-        least = least.min(f64::from(start.elapsed_ms(&end).unwrap()) * 1e3 / (ROUNDS * sets) as f64);
-    }
-    least
+    let start = machine.stream().record_event(timed).unwrap();
+    (0..many).for_each(launch);
+    let end = machine.stream().record_event(timed).unwrap();
+    end.synchronize().unwrap();
+    f64::from(start.elapsed_ms(&end).unwrap()) * 1e3 / many as f64
 }
 
 #[test]

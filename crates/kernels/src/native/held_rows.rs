@@ -77,13 +77,17 @@ mod tests {
 
     #[test]
     fn the_source_compiles_for_every_form() {
+        let mut found = 0;
         for (at, form) in every_form().filter(|form| form.shared == SharedScale::Tensor).enumerate() {
             let (rows, columns) = ([1, 1000][at % 2], [257, 1000, 4096][at % 3]);
             let Some(held) = Held::on(132, form, (rows, columns)) else { continue };
             let mut macros = quantise_input::macros("held", form, held.cut, columns.next_multiple_of(32));
             macros.push(format!("HELD={}", held.rows));
             assert_compiles(Source::HeldInput, &macros);
+            found += 1;
         }
+        // Of three lengths of rows the first is not held.
+        assert_eq!(found, 3 * 4 * 4 * 2 / 3);
     }
 
     #[test]

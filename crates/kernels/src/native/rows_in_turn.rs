@@ -52,7 +52,7 @@ impl InTurns {
         (gains && fits && enough).then(|| Self {
             cut,
             geometry: Geometry {
-                blocks: turns.min(resident * multiprocessors) as u32,
+                blocks: (resident * multiprocessors) as u32,
                 threads: (cut.threads as u32, cut.rows as u32),
             },
             resident,
@@ -67,7 +67,7 @@ impl InTurns {
     pub(super) fn describe(self, name: &str) -> String {
         let Self { cut, geometry, .. } = self;
         format!(
-            "{name}: {} blocks that take {} rows in turn, {} turns in a block's memory, {} threads per row, {} elements per access",
+            "{name}: {} blocks that take rows in turn, {} at a time, {} turns in a block's memory, {} threads per row, {} elements per access",
             geometry.blocks,
             cut.rows,
             Self::STAGES,
@@ -101,7 +101,7 @@ mod tests {
                 found += 1;
                 let resident = turns.resident * turns.shared_bytes;
                 assert!(
-                    turns.cut.threads * turns.cut.rows * turns.resident <= 2048 && resident <= 216 << 10,
+                    turns.cut.threads * turns.cut.rows * turns.resident <= 2048 && resident <= InTurns::MOST_BYTES,
                     "{turns:?}"
                 );
                 let mut macros = quantise_input::macros("in_turns", form, turns.cut, columns);

@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS)
     KERNEL(const element *__restrict__ x, float *__restrict__ scale, unsigned *state, u64 rows, u64 columns) {
     unsigned largest = 0;
     const u64 turns = (rows + ROWS - 1) / ROWS;
-    // The last come first: they were written last, and are in the cache.
+    // The last come first: they were written last, so that a cache may still have them.
     for (u64 turn = blockIdx.x; turn < turns; turn += gridDim.x) {
         input_row input;
         input.load(x, (turns - 1 - turn) * ROWS + threadIdx.y, rows, columns);

@@ -38,8 +38,8 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS, BLOCKS)
 #endif
            u64 rows, u64 columns) {
     const u64 turns = (rows + ROWS - 1) / ROWS;
-    // Where the rows of a turn begin. The last come first: they were written last, and are in the cache. Where `largest_input.cu`
-    // has begun with them the first are.
+    // Where the rows of a turn begin. The last come first: they were written last, so that a cache may still have them; the first
+    // do where `largest_input.cu` has read them last.
 #ifdef TENSOR
     const auto first_of = [&](u64 turn) { return turn * ROWS; };
 #else

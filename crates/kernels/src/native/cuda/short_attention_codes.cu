@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(32 * HEADS)
     const u64 sequences = rows / TOKENS;
     bool turn = false;
     for (u64 at = blockIdx.x; at < sequences; at += gridDim.x, turn = !turn) {
-        // The last come first: they were written last, and are in the cache.
+        // The last come first: they were written last, so that a cache may still have them.
         const u64 sequence = sequences - 1 - at;
         const uint4 *const of_head = x + (sequence * TOKENS + token) * TOKEN + head * PIECES + lane % 4;
         // Values first, and then what is mixed of them.

@@ -8,7 +8,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     KERNEL(const uint4 *__restrict__ x, uint4 *__restrict__ y, u64 sequences, u64) {
     const u64 at = (u64)blockIdx.x * WARPS + threadIdx.y;
     if (at >= sequences * HEADS) return;
-    // The last come first: they were written last, and are in the cache.
+    // The last come first: they were written last, so that a cache may still have them.
     const u64 sequence = sequences - 1 - at / HEADS, head = at % HEADS;
     const unsigned lane = threadIdx.x, token = lane / 4;
     const uint4 *const of_head = x + (sequence * TOKENS + token) * TOKEN + head * PIECES + lane % 4;

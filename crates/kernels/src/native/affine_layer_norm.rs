@@ -100,18 +100,10 @@ fn cut(kind: Dtype, columns: usize) -> RowCut {
     RowCut::new(columns, widest(kind), 4 * widest(kind))
 }
 
-fn macros(
-    name: &str,
-    kind: Dtype,
-    form: NormForm,
-    epsilon: f32,
-    cut: RowCut,
-    (rows, columns): (usize, usize),
-) -> Vec<String> {
+fn macros(name: &str, kind: Dtype, form: NormForm, epsilon: f32, cut: RowCut, size: (usize, usize)) -> Vec<String> {
     let mut macros = common_macros(name, kind, cut.width);
     macros.extend(cut.macros());
-    let whole = rows.is_multiple_of(cut.rows) && cut.covers_exactly(columns);
-    macros.push(format!("WHOLE={}", u8::from(whole)));
+    macros.push(cut.whole(size));
     macros.push(format!("EPSILON={epsilon:e}f"));
     macros.push(format!("RESIDUAL={}", u8::from(form == NormForm::OfSum)));
     macros.push(format!("ACTIVATE={}", form.activation()));

@@ -111,9 +111,10 @@ const ELEMENTS_PER_THREAD: usize = 32;
 fn way(
     machine: &Arc<Machine>,
     form: DynamicForm,
-    (rows, columns): (usize, usize),
+    size: (usize, usize),
     filled: (usize, usize),
 ) -> Result<(Way, String), NativeError> {
+    let (rows, columns) = size;
     let cut = RowCut::new(columns, widest(form.kind), ELEMENTS_PER_THREAD);
     let x = ("x", rows * columns * form.kind.width());
     let codes = ("codes", filled.0 * filled.1);
@@ -132,25 +133,28 @@ fn way(
         state.fill(0)?;
         Ok(state)
     };
-    let in_turns = InTurns::new(machine, form, (rows, columns))?;
+    let in_turns = InTurns::new(machine, form, size)?;
     let quantise = |reads, writes, looks| -> Result<(Kernel, String), NativeError> {
         let extent = Extent { reads, writes, sizes };
         let prepare =
             |macros, geometry| Kernel::prepare(machine, Source::QuantiseInput, &name, macros, extent, geometry);
         match in_turns {
             Some(turns) => {
-                let mut macros = macros(&name, form, turns.cut, filled.1);
+                let mut macros = whole_macros(&name, form, turns.cut, filled.1, size);
                 macros.extend(turns.macros());
                 Ok((prepare(macros, turns.geometry)?.with_shared(turns.shared_bytes)?, turns.describe(&name)))
             }
-            None => Ok((prepare(macros(&name, form, cut, filled.1), geometry)?, cut.describe(&name, &again(looks)))),
+            None => {
+                let macros = whole_macros(&name, form, cut, filled.1, size);
+                Ok((prepare(macros, geometry)?, cut.describe(&name, &again(looks))))
+            }
         }
     };
     if form.shared == SharedScale::Row {
         let (kernel, algorithm) = quantise(vec![x], vec![codes, ("scales", 4 * rows)], looks + 2)?;
         return Ok((Way::Rows(kernel), algorithm));
     }
-    if let Some(held) = Held::new(machine, form, (rows, columns))? {
+    if let Some(held) = Held::new(machine, form, size)? {
         let (name, geometry) = (format!("held_{name}"), held.geometry(rows));
         let blocks = geometry.blocks as usize;
         let mut macros = macros(&name, form, held.cut, filled.1);
@@ -163,7 +167,7 @@ fn way(
     let of_largest = format!("largest_{name}");
     let blocks = geometry.blocks.min(resident_blocks(cut));
     let extent = Extent { reads: vec![x], writes: vec![("scale", 4), ("state", 8)], sizes };
-    let of_largest_macros = macros(&of_largest, form, cut, filled.1);
+    let of_largest_macros = whole_macros(&of_largest, form, cut, filled.1, size);
     let geometry_of_largest = Geometry { blocks, ..geometry };
     let largest =
         Kernel::prepare(machine, Source::LargestInput, &of_largest, of_largest_macros, extent, geometry_of_largest)?;
@@ -190,6 +194,13 @@ fn name(form: DynamicForm) -> String {
         SharedScale::Tensor => "tensor",
     };
     format!("{before}{}_{of}_{}", form.codes.name(), form.kind)
+}
+
+/// Where a kernel goes over all rows of an input, as many as it is cut for at a time.
+fn whole_macros(name: &str, form: DynamicForm, cut: RowCut, stride: usize, size: (usize, usize)) -> Vec<String> {
+    let mut macros = macros(name, form, cut, stride);
+    macros.push(cut.whole(size));
+    macros
 }
 
 pub(super) fn macros(name: &str, form: DynamicForm, cut: RowCut, stride: usize) -> Vec<String> {

@@ -57,8 +57,13 @@ impl RowCut {
     }
 
     /// Whether the threads of a row have all of its accesses, and no more.
-    pub(super) fn covers_exactly(&self, columns: usize) -> bool {
+    fn covers_exactly(&self, columns: usize) -> bool {
         self.pieces.is_some_and(|pieces| pieces * self.threads * self.width == columns)
+    }
+
+    /// Tells a source that no thread of any block is without its accesses, if that is so.
+    pub(super) fn whole(&self, (rows, columns): (usize, usize)) -> String {
+        format!("WHOLE={}", rows.is_multiple_of(self.rows) && self.covers_exactly(columns))
     }
 
     /// Its numbers as macros of a source.

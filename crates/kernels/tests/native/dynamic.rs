@@ -232,7 +232,7 @@ fn codes_of_attention_are_those_of_what_it_makes() {
 #[test]
 fn codes_under_any_scale_are_those_of_a_division() {
     let Some((machine, _turn)) = gpu() else { return };
-    let (k, n) = (128, 128);
+    let k = 128;
     for (kind, gains, of_weight) in [
         (Dtype::Bf16, [1e-36, 3e-38, 1e-39], 2f64.powi(100)),
         (Dtype::Bf16, [1e33, 1e35, 3e36], 2f64.powi(-100)),
@@ -240,9 +240,7 @@ fn codes_under_any_scale_are_those_of_a_division() {
         (Dtype::F16, [1.0, 1e-4, 448.0], 1.0),
         (Dtype::F16, [1e-6, 1e-7, 0.0], 2f64.powi(10)),
     ] {
-        let form = plain(kind, DynamicCodes::E4m3, SharedScale::Row);
-        let m = 3 * 64;
-        let mut x = values(m * k, 5, kind);
+        let mut x = values(3 * 64 * k, 5, kind);
         for (row, numbers) in x.chunks_mut(k).enumerate() {
             for (at, x) in numbers.iter_mut().enumerate() {
                 // Every half between two codes under the scale that the row's first number gives it.
@@ -251,30 +249,52 @@ fn codes_under_any_scale_are_those_of_a_division() {
             }
             numbers[0] = round(gains[row % 3] * 448.0 / 512.0, kind);
         }
-        let mut linear = DynamicLinear::new(&machine, form, LinearShape { m, k, n }).unwrap();
-        let mut codes = vec![0u8; k * n];
-        (0..n).for_each(|at| codes[at * k + at] = 0x38);
-        let upload = |bytes: &[u8]| machine.upload(bytes).unwrap();
-        let w = PackedWeight {
-            codes: upload(&codes),
-            scales: upload(&encode(&vec![of_weight; n], Dtype::F32)),
-            zeros: None,
-            outer: None,
+        check_codes(&machine, kind, &x, of_weight);
+    }
+}
+
+/// Where a product with a scale's inverse will not do is told by the scale's digits.
+#[test]
+fn halves_between_codes_go_to_the_even_one_under_every_scale() {
+    let Some((machine, _turn)) = gpu() else { return };
+    for (kind, scales) in [(Dtype::Bf16, 128), (Dtype::F16, 1024)] {
+        let row = |row: u32| {
+            let top = round(448.0 * (1.0 + f64::from(row) / f64::from(scales)), kind);
+            let scale = round(top / 448.0, kind);
+            // Half a code is an odd number of halves of the smallest, or has a digit more than codes have.
+            let of_smallest = (1..16).step_by(2).map(|half| f64::from(half) * 2f64.powi(-10));
+            let others = (17..32).step_by(2).flat_map(|half| (-10..4).map(move |by| f64::from(half) * 2f64.powi(by)));
+            let halves = of_smallest.chain(others).map(move |half| round(half * scale, kind));
+            let numbers = [top].into_iter().chain(halves).chain([0.0; 7]);
+            numbers.enumerate().map(|(at, x)| if at % 3 == 1 { -x } else { x })
         };
-        let mut y = poisoned(&machine, linear.y_bytes());
-        linear.enqueue(&upload(&encode(&x, kind)), &w, None, &mut y).unwrap();
-        for (at, (found, exact)) in
-            decode(&y.download().unwrap(), kind).into_iter().zip(quantised(&x, k, form)).enumerate()
-        {
-            let exact = exact * of_weight;
-            // A neighbouring code is off by 1/16 at least; the smallest numbers of f16 are multiples of 2^-24.
-            let tolerance = 0.01 * exact.abs() + if kind == Dtype::F16 { 2f64.powi(-25) } else { 0.0 };
-            assert!(
-                (found - exact).abs() <= tolerance,
-                "{kind} at {at}: {found:e} instead of {exact:e} of {:e}",
-                x[at]
-            );
-        }
+        let x: Vec<f64> = (0..scales).flat_map(row).collect();
+        check_codes(&machine, kind, &x, 1.0);
+    }
+}
+
+/// Codes of rows of 128 numbers, by a layer whose weight is 1, or `of_weight`, where an input meets its own output.
+fn check_codes(machine: &Arc<Machine>, kind: Dtype, x: &[f64], of_weight: f64) {
+    let (k, n) = (128, 128);
+    let form = plain(kind, DynamicCodes::E4m3, SharedScale::Row);
+    let mut linear = DynamicLinear::new(machine, form, LinearShape { m: x.len() / k, k, n }).unwrap();
+    let mut codes = vec![0u8; k * n];
+    (0..n).for_each(|at| codes[at * k + at] = 0x38);
+    let upload = |bytes: &[u8]| machine.upload(bytes).unwrap();
+    let w = PackedWeight {
+        codes: upload(&codes),
+        scales: upload(&encode(&vec![of_weight; n], Dtype::F32)),
+        zeros: None,
+        outer: None,
+    };
+    let mut y = poisoned(machine, linear.y_bytes());
+    linear.enqueue(&upload(&encode(x, kind)), &w, None, &mut y).unwrap();
+    for (at, (found, exact)) in decode(&y.download().unwrap(), kind).into_iter().zip(quantised(x, k, form)).enumerate()
+    {
+        let exact = exact * of_weight;
+        // A neighbouring code is off by 1/16 at least; the smallest numbers of f16 are multiples of 2^-24.
+        let tolerance = 0.01 * exact.abs() + if kind == Dtype::F16 { 2f64.powi(-25) } else { 0.0 };
+        assert!((found - exact).abs() <= tolerance, "{kind} at {at}: {found:e} instead of {exact:e} of {:e}", x[at]);
     }
 }
 

@@ -10,11 +10,8 @@
 #include "bf16_pairs.cuh"
 #include "element.cuh"
 
-// Numbers are multiplied by 1 / scale in two parts, of which the second is what the first leaves. Where both have 16 bits a quotient
-// lies half way between two codes or at least 2^-16 of itself away from there, and the product is off by so much less that a half
-// stays one.
 #if defined(CODES_E4M3) && !defined(SCALED_TO) && !defined(ELEMENT_F32)
-#define IN_PARTS
+#define OF_HALVES
 #endif
 
 #if defined(ELEMENT_F16) && !defined(CODES_IN_F32)
@@ -43,92 +40,122 @@ __device__ __forceinline__ float scale_of(unsigned largest) {
 #endif
 }
 
+// Ways to x / scale.
+
+// By the inverse.
+struct by_product {
+    float inverse;
+
+    __device__ __forceinline__ float operator()(float x) const { return __fmul_rn(x, inverse); }
+};
+
+// By one in two parts, of which the second is what the first leaves, which is off by so little that a half between two codes stays one.
+struct by_parts {
+    float inverse;
+    float rest;
+
+    // The first is rounded down, so that the rest is not negative and -0 stays what it is.
+    __device__ __forceinline__ explicit by_parts(float scale) : inverse(__frcp_rd(scale)) {
+        rest = scale == 0.0f ? 0.0f : __fmul_rn(__fmaf_rn(-scale, inverse, 1.0f), inverse);
+    }
+
+    __device__ __forceinline__ float operator()(float x) const { return __fmaf_rn(x, inverse, __fmul_rn(x, rest)); }
+};
+
+// By the inverse, of which what it is too much is taken off, in an order in which -0 stays what it is.
+struct by_correction {
+    float scale;
+    float inverse;
+
+    __device__ __forceinline__ float operator()(float x) const {
+        const float rough = __fmul_rn(x, inverse);
+        return __fmaf_rn(-__fmaf_rn(rough, scale, -x), inverse, rough);
+    }
+};
+
+// Of any scale: nothing over nothing is 0, and so is anything over NaN.
+struct by_any {
+    float scale;
+
+    __device__ __forceinline__ float operator()(float x) const {
+        const float quotient = __fdiv_rn(x, scale);
+        return quotient == quotient ? quotient : 0.0f;
+    }
+};
+
+struct no_number {
+    __device__ __forceinline__ float operator()(float) const { return 0.0f; }
+};
+
+// How numbers are divided by one scale, asked once for all of them.
 struct encoder {
     float scale;
     float inverse;
-    // Whether no step of a division by the scale leaves f32's range.
-    bool ordinary;
-    unsigned mask;
-#ifdef IN_PARTS
-    // What numbers and scale are multiplied by first where one does: a power of two, which changes no quotient.
-    float power;
-    float rest;
-#endif
 
     __device__ __forceinline__ explicit encoder(float scale) : scale(scale), inverse(__frcp_rn(scale)) {
-        ordinary = scale >= 0x1p-100f && scale <= 0x1p100f;
-        mask = scale == scale ? 0xffffffffu : 0u;
-#ifdef IN_PARTS
-        power = ordinary ? 1.0f : scale < 1.0f ? 0x1p100f : 0x1p-100f;
-        const float moved = scale * power;
-        // Rounded down, so that the rest is not negative: -0 stays what it is.
-        inverse = __frcp_rd(moved);
-        rest = moved == 0.0f ? 0.0f : __fmul_rn(__fmaf_rn(-moved, inverse, 1.0f), inverse);
-#elif defined(CODES_INT8) && !defined(CODES_IN_F32)
+#if defined(CODES_INT8) && !defined(CODES_IN_F32)
         inverse = rounded(inverse);
 #endif
     }
 
+    // Calls `then` with what divides.
+    template <class Then> __device__ __forceinline__ void with_quotient(const Then &then) const {
+#ifdef CODES_INT8
+        if (scale == scale) return then(by_product{inverse});
+        then(no_number());
+#else
+        // Whether no step of a division leaves f32's range.
+        if (!(scale >= 0x1p-100f && scale <= 0x1p100f)) return then(by_any{scale});
+#if defined(SCALED_TO) || defined(ELEMENT_F32)
+        then(by_correction{scale, inverse});
+#else
+        // A quotient of numbers of 16 bits is an odd number below 32 times a power of two, which may be half way between two codes, or
+        // at least 2^-16 of itself away from there. So a product with the inverse decides right, if halves come out as halves. They do
+        // where the inverse is off by no more than 2^-25. Half of the smallest code never comes out as more, and so becomes 0, as it
+        // should; and where 3 scales are no number of the type there are no other halves.
+        const float off = fabsf(__fmaf_rn(-scale, inverse, 1.0f)), thrice = 3.0f * scale;
+        if (off <= 0x1p-25f || rounded(thrice) != thrice) return then(by_product{inverse});
+        then(by_parts(scale));
+#endif
+#endif
+    }
+};
+
+// The codes of four numbers, the first in the lowest byte.
 #ifdef CODES_INT8
 
-    // In the lowest byte; added to so large a number it is rounded to an integer.
-    __device__ __forceinline__ static unsigned code(float product) {
-        return __float_as_uint(__fadd_rn(fminf(fmaxf(product, LEAST_CODE), 127.0f), 0x1.8p23f));
-    }
+// In the lowest byte; added to so large a number it is rounded to an integer.
+__device__ __forceinline__ unsigned code(float quotient) {
+    return __float_as_uint(__fadd_rn(fminf(fmaxf(quotient, LEAST_CODE), 127.0f), 0x1.8p23f));
+}
 
-    __device__ __forceinline__ unsigned two(float first, float second) const {
-        first = __fmul_rn(first, inverse);
-        second = __fmul_rn(second, inverse);
+__device__ __forceinline__ unsigned two_codes(float first, float second) {
 #if defined(ELEMENT_BF16) && !defined(CODES_IN_F32) && __CUDA_ARCH__ >= 800
-        const unsigned pair = round_pair(first, second);
-        first = lower(pair);
-        second = upper(pair);
+    const unsigned pair = round_pair(first, second);
+    first = lower(pair);
+    second = upper(pair);
 #elif !defined(CODES_IN_F32)
-        first = rounded(first);
-        second = rounded(second);
+    first = rounded(first);
+    second = rounded(second);
 #endif
-        return __byte_perm(code(first), code(second), 0x0040);
-    }
+    return __byte_perm(code(first), code(second), 0x0040);
+}
 
-    // The codes of four numbers, the first in the lowest byte. No scale is out of the ordinary here.
-    template <bool> __device__ __forceinline__ unsigned four_if(float first, float second, float third, float fourth) const {
-        return __byte_perm(two(first, second), two(third, fourth), 0x5410) & mask;
-    }
+__device__ __forceinline__ unsigned four_codes(float first, float second, float third, float fourth) {
+    return __byte_perm(two_codes(first, second), two_codes(third, fourth), 0x5410);
+}
 
 #else
 
-#ifdef IN_PARTS
-    // x / scale. Of nothing over nothing it is 0.
-    template <bool ORDINARY> __device__ __forceinline__ float quotient(float x) const {
-        if (ORDINARY) return __fmaf_rn(x, inverse, __fmul_rn(x, rest));
-        const float moved = __fmul_rn(x, power), exact = __fmaf_rn(moved, inverse, __fmul_rn(moved, rest));
-        return exact == exact ? exact : 0.0f;
-    }
-#else
-    // x / scale. Where that is ordinary a product with the inverse is off by little more than a step; what it is too much corrects
-    // it, in an order in which -0 stays what it is.
-    template <bool ORDINARY> __device__ __forceinline__ float quotient(float x) const {
-        if (ORDINARY) {
-            const float rough = __fmul_rn(x, inverse);
-            return __fmaf_rn(-__fmaf_rn(rough, scale, -x), inverse, rough);
-        }
-        const float exact = __fdiv_rn(x, scale);
-        return exact == exact ? exact : 0.0f;
-    }
-#endif
-
-    template <bool ORDINARY> __device__ __forceinline__ unsigned two(float low, float high) const {
-        unsigned short codes;
-        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;"
-            : "=h"(codes)
-            : "f"(quotient<ORDINARY>(high)), "f"(quotient<ORDINARY>(low)));
-        return codes;
-    }
-
-    // The codes of four numbers, the first in the lowest byte, where the scale is ordinary or is not.
-    template <bool ORDINARY> __device__ __forceinline__ unsigned four_if(float first, float second, float third, float fourth) const {
-        return (two<ORDINARY>(first, second) | two<ORDINARY>(third, fourth) << 16) & mask;
-    }
+__device__ __forceinline__ unsigned four_codes(float first, float second, float third, float fourth) {
+    unsigned codes;
+    asm("{.reg .b16 low, high;\n"
+        "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
+        "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n"
+        "mov.b32 %0, {low, high};}"
+        : "=r"(codes)
+        : "f"(first), "f"(second), "f"(third), "f"(fourth));
+    return codes;
+}
 
 #endif
-};

@@ -3,7 +3,7 @@
 // The numbers of the row are rounded to the element type, and are those that a layer normalisation gives with LAYER_NORM defined,
 // a division by the root mean square with RMS_NORM, a function of each with PROLOGUE. Each thread keeps PIECES pieces of WIDTH
 // elements in registers, as they were read and then as those numbers; with PIECES 0, for rows too long for that, every look at the
-// row reads it and makes them again.
+// row reads it and makes them again. WHOLE says that no thread of any block is without a piece.
 #pragma once
 #ifdef PROLOGUE
 #include "activations.cuh"
@@ -18,19 +18,23 @@ struct __align__(WIDTH) stored_codes {
 };
 #endif
 
-template <bool ORDINARY>
-__device__ __forceinline__ void store(unsigned char *to, const float (&x)[WIDTH], const encoder &encode) {
+template <class Quotient>
+__device__ __forceinline__ void store(unsigned char *to, const float (&x)[WIDTH], const Quotient &quotient) {
 #if WIDTH > 1
     stored_codes codes;
 #pragma unroll
     for (int w = 0; w < WIDTH / 4; w++) {
-        codes.words[w] = encode.four_if<ORDINARY>(x[4 * w], x[4 * w + 1], x[4 * w + 2], x[4 * w + 3]);
+        codes.words[w] = four_codes(quotient(x[4 * w]), quotient(x[4 * w + 1]), quotient(x[4 * w + 2]), quotient(x[4 * w + 3]));
     }
     *reinterpret_cast<stored_codes *>(to) = codes;
 #else
-    *to = encode.four_if<ORDINARY>(x[0], 0.0f, 0.0f, 0.0f);
+    *to = four_codes(quotient(x[0]), 0.0f, 0.0f, 0.0f);
 #endif
 }
+
+#ifndef WHOLE
+#define WHOLE false
+#endif
 
 constexpr int KEPT = PIECES > 0 ? PIECES : 1;
 
@@ -71,7 +75,7 @@ struct input_row {
 #pragma unroll
         for (int p = 0; p < PIECES; p++) {
             const unsigned at = p * THREADS + threadIdx.x;
-            if (at < pieces) kept[p] = read(from + at);
+            if (within(at)) kept[p] = read(from + at);
         }
 #endif
     }
@@ -103,23 +107,23 @@ struct input_row {
 #endif
     }
 
-    // Its codes. What is ordinary is asked once for all of them.
     __device__ __forceinline__ void store(unsigned char *codes, const encoder &encode) const {
-        if (encode.ordinary) {
-            store_if<true>(codes, encode);
-        } else {
-            store_if<false>(codes, encode);
-        }
+        encode.with_quotient(stored{*this, codes});
     }
 
 private:
-    template <bool ORDINARY> __device__ __forceinline__ void store_if(unsigned char *codes, const encoder &encode) const {
-        each_number([&](unsigned at, const packed &held) {
-            float numbers[WIDTH];
-            widen_all(held, numbers);
-            ::store<ORDINARY>(codes + (u64)at * WIDTH, numbers, encode);
-        });
-    }
+    struct stored {
+        const input_row &row;
+        unsigned char *const codes;
+
+        template <class Quotient> __device__ __forceinline__ void operator()(const Quotient &quotient) const {
+            row.each_number([&](unsigned at, const packed &held) {
+                float numbers[WIDTH];
+                widen_all(held, numbers);
+                ::store(codes + (u64)at * WIDTH, numbers, quotient);
+            });
+        }
+    };
 
     __device__ __forceinline__ static packed read(const packed *at) {
 #if WIDTH > 1 && defined(READ_ONCE)
@@ -131,13 +135,15 @@ private:
 #endif
     }
 
+    __device__ __forceinline__ bool within(unsigned at) const { return WHOLE || at < pieces; }
+
     // Calls `look` with each piece of this thread and its place.
     template <class Look> __device__ __forceinline__ void each(Look look) const {
 #if PIECES > 0
 #pragma unroll
         for (int p = 0; p < PIECES; p++) {
             const unsigned at = p * THREADS + threadIdx.x;
-            if (at < pieces) look(at, kept[p]);
+            if (within(at)) look(at, kept[p]);
         }
 #else
         for (unsigned at = threadIdx.x; at < pieces; at += THREADS) look(at, from[at]);

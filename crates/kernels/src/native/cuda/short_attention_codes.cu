@@ -20,18 +20,22 @@ __device__ __forceinline__ unsigned largest_bits(unsigned largest, const uint4 &
 }
 
 // The codes of a lane's pieces of a token.
-template <bool ORDINARY>
-__device__ __forceinline__ void store(uint2 *to, const uint4 (&pieces)[PIECES / 4], const encoder &encode) {
+struct stored {
+    uint2 *const to;
+    const uint4 (&pieces)[PIECES / 4];
+
+    template <class Quotient> __device__ __forceinline__ void operator()(const Quotient &quotient) const {
 #pragma unroll
-    for (unsigned piece = 0; piece < PIECES / 4; piece++) {
-        const unsigned pairs[4] = {pieces[piece].x, pieces[piece].y, pieces[piece].z, pieces[piece].w};
-        float numbers[8];
+        for (unsigned piece = 0; piece < PIECES / 4; piece++) {
+            const unsigned pairs[4] = {pieces[piece].x, pieces[piece].y, pieces[piece].z, pieces[piece].w};
+            float numbers[8];
 #pragma unroll
-        for (int i = 0; i < 8; i++) numbers[i] = widen((element)(pairs[i / 2] >> 16 * (i % 2)));
-        to[4 * piece] = make_uint2(encode.four_if<ORDINARY>(numbers[0], numbers[1], numbers[2], numbers[3]),
-                                   encode.four_if<ORDINARY>(numbers[4], numbers[5], numbers[6], numbers[7]));
+            for (int i = 0; i < 8; i++) numbers[i] = quotient(widen((element)(pairs[i / 2] >> 16 * (i % 2))));
+            to[4 * piece] = make_uint2(four_codes(numbers[0], numbers[1], numbers[2], numbers[3]),
+                                       four_codes(numbers[4], numbers[5], numbers[6], numbers[7]));
+        }
     }
-}
+};
 
 extern "C" __global__ void __launch_bounds__(32 * HEADS)
     KERNEL(const uint4 *__restrict__ x, unsigned char *__restrict__ codes, float *__restrict__ scales, u64 rows, u64) {
@@ -70,15 +74,10 @@ extern "C" __global__ void __launch_bounds__(32 * HEADS)
             unsigned most = 0;
             for (unsigned other = lane % 4; other < HEADS; other += 4) most = max(most, of_heads[turn][token + 8 * i][other]);
             const float scale = scale_of(largest_of_token(most));
-            const encoder encode(scale);
             const u64 row = sequence * TOKENS + token + 8 * i;
             if (head == 0 && lane % 4 == 0) scales[row] = scale;
             uint2 *const to = reinterpret_cast<uint2 *>(codes + row * STRIDE) + head * PIECES + lane % 4;
-            if (encode.ordinary) {
-                store<true>(to, held[i], encode);
-            } else {
-                store<false>(to, held[i], encode);
-            }
+            encoder(scale).with_quotient(stored{to, held[i]});
         }
     }
 }

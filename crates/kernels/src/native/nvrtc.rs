@@ -196,7 +196,7 @@ impl Source {
 }
 
 /// What the sources include, by name.
-const HEADERS: [(&CStr, &str); 23] = [
+const HEADERS: [(&CStr, &str); 24] = [
     (c"element.cuh", include_str!("cuda/element.cuh")),
     (c"sixteen_tokens.cuh", include_str!("cuda/sixteen_tokens.cuh")),
     (c"halves.cuh", include_str!("cuda/halves.cuh")),
@@ -212,6 +212,7 @@ const HEADERS: [(&CStr, &str); 23] = [
     (c"e4m3.cuh", include_str!("cuda/e4m3.cuh")),
     (c"input_row.cuh", include_str!("cuda/input_row.cuh")),
     (c"input_codes.cuh", include_str!("cuda/input_codes.cuh")),
+    (c"largest_of_all.cuh", include_str!("cuda/largest_of_all.cuh")),
     (c"output.cuh", include_str!("cuda/output.cuh")),
     (c"packed.cuh", include_str!("cuda/packed.cuh")),
     (c"shares.cuh", include_str!("cuda/shares.cuh")),

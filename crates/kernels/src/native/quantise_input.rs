@@ -10,6 +10,7 @@ use super::{
     nvrtc::Source,
     row_cut::RowCut,
     rows_in_turn::InTurns,
+    short_attention,
     sizes::{MULTIPROCESSORS, checked_size},
 };
 use crate::{Activation, DynamicCodes, DynamicForm, Prologue, SharedScale};
@@ -17,8 +18,6 @@ use crate::{Activation, DynamicCodes, DynamicForm, Prologue, SharedScale};
 /// The kernels that turn x into codes and scales, and those codes and scales.
 #[derive(Debug)]
 pub(super) struct QuantiseInput {
-    /// Attention, if it is not part of what makes codes, and what it makes.
-    before: Option<(ShortAttention, Memory)>,
     way: Way,
     /// Rows of `stride` codes; what fills them up is 0.
     pub(super) codes: Memory,
@@ -36,6 +35,10 @@ enum Way {
     Twice { largest: Kernel, state: Memory, quantise: Kernel },
     /// The same by one kernel, which holds x meanwhile.
     Held { kernel: Kernel, slots: Memory },
+    /// Attention finds it while it makes what codes are made of.
+    Mixed { attention: Kernel, mixed: Memory, state: Memory, quantise: Kernel },
+    /// Of what attention has made.
+    After { attention: ShortAttention, mixed: Memory, then: Box<Way> },
 }
 
 impl QuantiseInput {
@@ -49,28 +52,14 @@ impl QuantiseInput {
         let rows = checked_size("the number of rows", rows)?;
         let columns = checked_size("the length of a row", columns)?;
         let size = (rows, columns);
-        let (before, way, algorithm) = match form.prologue {
+        let (way, algorithm) = match form.prologue {
             Prologue::ShortAttention { heads } => {
                 if heads == 0 || !rows.is_multiple_of(ShortAttention::TOKENS) || !columns.is_multiple_of(heads) {
                     return Err(NativeError::NotInSequences { rows, columns, heads });
                 }
-                if let Some((kernel, algorithm)) =
-                    attended_rows::kernel(machine, form, &name(form), size, heads, filled)?
-                {
-                    (None, Way::Rows(kernel), algorithm)
-                } else {
-                    let sequences = rows / ShortAttention::TOKENS;
-                    let attention = ShortAttention::new(machine, form.kind, sequences, heads, columns / heads)?;
-                    let (way, then) = way(machine, DynamicForm { prologue: Prologue::Nothing, ..form }, size, filled)?;
-                    let algorithm = format!("{}; then {then}", attention.algorithm());
-                    let mixed = Memory::allocate(machine.stream(), rows * columns * form.kind.width())?;
-                    (Some((attention, mixed)), way, algorithm)
-                }
+                attended(machine, form, size, heads, filled)?
             }
-            _ => {
-                let (way, algorithm) = way(machine, form, size, filled)?;
-                (None, way, algorithm)
-            }
+            _ => way(machine, form, size, filled)?,
         };
         let scales = match form.shared {
             SharedScale::Row => 4 * rows,
@@ -79,25 +68,32 @@ impl QuantiseInput {
         // What fills rows up is written once.
         let mut codes = Memory::allocate(machine.stream(), filled.0 * filled.1)?;
         codes.fill(0)?;
-        Ok(Self { before, way, codes, scales: Memory::allocate(machine.stream(), scales)?, algorithm })
+        Ok(Self { way, codes, scales: Memory::allocate(machine.stream(), scales)?, algorithm })
     }
 
     /// Enqueues one run.
     pub(super) fn enqueue(&mut self, x: &Memory) -> Result<(), NativeError> {
-        let Self { before, way, codes, scales, .. } = self;
-        let x = match before {
-            Some((attention, mixed)) => {
-                attention.enqueue_memory(x, mixed)?;
-                &*mixed
-            }
-            None => x,
-        };
-        match way {
-            Way::Rows(kernel) => kernel.enqueue_all(&[x], &mut [codes, scales]),
-            Way::Held { kernel, slots } => kernel.enqueue_all(&[x], &mut [codes, scales, slots]),
-            Way::Twice { largest, state, quantise } => {
+        let Self { way, codes, scales, .. } = self;
+        way.enqueue(x, codes, scales)
+    }
+}
+
+impl Way {
+    fn enqueue(&mut self, x: &Memory, codes: &mut Memory, scales: &mut Memory) -> Result<(), NativeError> {
+        match self {
+            Self::Rows(kernel) => kernel.enqueue_all(&[x], &mut [codes, scales]),
+            Self::Held { kernel, slots } => kernel.enqueue_all(&[x], &mut [codes, scales, slots]),
+            Self::Twice { largest, state, quantise } => {
                 largest.enqueue_all(&[x], &mut [scales, state])?;
                 quantise.enqueue_all(&[x, scales], &mut [codes])
+            }
+            Self::Mixed { attention, mixed, state, quantise } => {
+                attention.enqueue_all(&[x], &mut [mixed, scales, state])?;
+                quantise.enqueue_all(&[mixed, scales], &mut [codes])
+            }
+            Self::After { attention, mixed, then } => {
+                attention.enqueue_memory(x, mixed)?;
+                then.enqueue(mixed, codes, scales)
             }
         }
     }
@@ -107,6 +103,36 @@ impl QuantiseInput {
 /// 16384 rows of 4096 take 56 us so, and 73 with half as many.
 const ELEMENTS_PER_THREAD: usize = 32;
 
+/// How codes of what attention makes come about, and that in words.
+fn attended(
+    machine: &Arc<Machine>,
+    form: DynamicForm,
+    size: (usize, usize),
+    heads: usize,
+    filled: (usize, usize),
+) -> Result<(Way, String), NativeError> {
+    if let Some((kernel, algorithm)) = attended_rows::kernel(machine, form, &name(form), size, heads, filled)? {
+        return Ok((Way::Rows(kernel), algorithm));
+    }
+    let (rows, columns) = size;
+    let (sequences, head) = (rows / ShortAttention::TOKENS, columns / heads);
+    let mixed = Memory::allocate(machine.stream(), rows * columns * form.kind.width())?;
+    let of_mixed = DynamicForm { prologue: Prologue::Nothing, ..form };
+    let scaled = match form.shared {
+        SharedScale::Row => None,
+        SharedScale::Tensor => short_attention::by_tiles(machine, form.kind, sequences, (heads, head), Some(form))?,
+    };
+    if let Some((attention, algorithm)) = scaled {
+        let (quantise, then) = quantise(machine, of_mixed, size, filled, true)?;
+        let way = Way::Mixed { attention, mixed, state: zeros(machine, 2)?, quantise };
+        return Ok((way, format!("{algorithm}; then {then}")));
+    }
+    let attention = ShortAttention::new(machine, form.kind, sequences, heads, head)?;
+    let (then, described) = way(machine, of_mixed, size, filled)?;
+    let algorithm = format!("{}; then {described}", attention.algorithm());
+    Ok((Way::After { attention, mixed, then: Box::new(then) }, algorithm))
+}
+
 /// How codes of x[rows, columns] come about, but for attention, and that in words.
 fn way(
     machine: &Arc<Machine>,
@@ -115,65 +141,93 @@ fn way(
     filled: (usize, usize),
 ) -> Result<(Way, String), NativeError> {
     let (rows, columns) = size;
-    let cut = RowCut::new(columns, widest(form.kind), ELEMENTS_PER_THREAD);
-    let x = ("x", rows * columns * form.kind.width());
-    let codes = ("codes", filled.0 * filled.1);
-    let sizes = (rows as u64, columns as u64);
-    let name = name(form);
-    // At most `rows`, which was checked.
-    let geometry = Geometry { blocks: rows.div_ceil(cut.rows) as u32, threads: (cut.threads as u32, cut.rows as u32) };
-    let again = |looks: usize| format!("row read {looks} times");
-    let looks = match form.prologue {
-        Prologue::Nothing | Prologue::Activation(_) | Prologue::ShortAttention { .. } => 0,
-        Prologue::RmsNorm => 1,
-        Prologue::LayerNorm => 2,
-    };
-    let state = |words: usize| -> Result<Memory, NativeError> {
-        let mut state = Memory::allocate(machine.stream(), 4 * words)?;
-        state.fill(0)?;
-        Ok(state)
-    };
-    let in_turns = InTurns::new(machine, form, size)?;
-    let quantise = |reads, writes, looks| -> Result<(Kernel, String), NativeError> {
-        let extent = Extent { reads, writes, sizes };
-        let prepare =
-            |macros, geometry| Kernel::prepare(machine, Source::QuantiseInput, &name, macros, extent, geometry);
-        match in_turns {
-            Some(turns) => {
-                let mut macros = whole_macros(&name, form, turns.cut, filled.1, size);
-                macros.extend(turns.macros());
-                Ok((prepare(macros, turns.geometry)?.with_shared(turns.shared_bytes)?, turns.describe(&name)))
-            }
-            None => {
-                let macros = whole_macros(&name, form, cut, filled.1, size);
-                Ok((prepare(macros, geometry)?, cut.describe(&name, &again(looks))))
-            }
-        }
-    };
     if form.shared == SharedScale::Row {
-        let (kernel, algorithm) = quantise(vec![x], vec![codes, ("scales", 4 * rows)], looks + 2)?;
+        let (kernel, algorithm) = quantise(machine, form, size, filled, true)?;
         return Ok((Way::Rows(kernel), algorithm));
     }
+    let name = name(form);
+    let x = ("x", rows * columns * form.kind.width());
+    let sizes = (rows as u64, columns as u64);
     if let Some(held) = Held::new(machine, form, size)? {
         let (name, geometry) = (format!("held_{name}"), held.geometry(rows));
         let blocks = geometry.blocks as usize;
         let mut macros = macros(&name, form, held.cut, filled.1);
         macros.push(format!("HELD={}", held.rows));
+        let codes = ("codes", filled.0 * filled.1);
         let extent = Extent { reads: vec![x], writes: vec![codes, ("scale", 4), ("slots", 8 * blocks)], sizes };
         let kernel = Kernel::prepare(machine, Source::HeldInput, &name, macros, extent, geometry)?;
         let kernel = kernel.with_shared(held.shared_bytes)?.at_once();
-        return Ok((Way::Held { kernel, slots: state(2 * blocks)? }, held.describe(&name)));
+        return Ok((Way::Held { kernel, slots: zeros(machine, 2 * blocks)? }, held.describe(&name)));
     }
     let of_largest = format!("largest_{name}");
+    let (cut, geometry) = cut(form, size);
     let blocks = geometry.blocks.min(resident_blocks(cut));
     let extent = Extent { reads: vec![x], writes: vec![("scale", 4), ("state", 8)], sizes };
-    let of_largest_macros = whole_macros(&of_largest, form, cut, filled.1, size);
-    let geometry_of_largest = Geometry { blocks, ..geometry };
+    let macros = whole_macros(&of_largest, form, cut, filled.1, size);
     let largest =
-        Kernel::prepare(machine, Source::LargestInput, &of_largest, of_largest_macros, extent, geometry_of_largest)?;
-    let (quantise, described) = quantise(vec![x, ("scale", 4)], vec![codes], looks + 1)?;
-    let found = cut.describe(&format!("{of_largest} in {blocks} blocks"), &again(looks + 1));
-    Ok((Way::Twice { largest, state: state(2)?, quantise }, format!("{found}; then {described}")))
+        Kernel::prepare(machine, Source::LargestInput, &of_largest, macros, extent, Geometry { blocks, ..geometry })?;
+    // It reads the last rows first, and the first ones last.
+    let (quantise, described) = quantise(machine, form, size, filled, false)?;
+    let found = cut.describe(&format!("{of_largest} in {blocks} blocks"), &again(looks(form.prologue) + 1));
+    Ok((Way::Twice { largest, state: zeros(machine, 2)?, quantise }, format!("{found}; then {described}")))
+}
+
+/// The kernel that makes codes, of rows that have their own scales or under one that is known, and that in words. It begins with
+/// the rows that were last dealt with.
+fn quantise(
+    machine: &Arc<Machine>,
+    form: DynamicForm,
+    size: (usize, usize),
+    filled: (usize, usize),
+    last_first: bool,
+) -> Result<(Kernel, String), NativeError> {
+    let (rows, columns) = size;
+    let x = ("x", rows * columns * form.kind.width());
+    let codes = ("codes", filled.0 * filled.1);
+    let (reads, writes, own) = match form.shared {
+        SharedScale::Row => (vec![x], vec![codes, ("scales", 4 * rows)], 1),
+        SharedScale::Tensor => (vec![x, ("scale", 4)], vec![codes], 0),
+    };
+    let extent = Extent { reads, writes, sizes: (rows as u64, columns as u64) };
+    let name = name(form);
+    let prepare = |cut, geometry, more: &[String]| {
+        let mut macros = whole_macros(&name, form, cut, filled.1, size);
+        macros.push(format!("LAST_FIRST={last_first}"));
+        macros.extend_from_slice(more);
+        Kernel::prepare(machine, Source::QuantiseInput, &name, macros, extent, geometry)
+    };
+    if let Some(turns) = InTurns::new(machine, form, size)? {
+        let kernel = prepare(turns.cut, turns.geometry, &turns.macros())?.with_shared(turns.shared_bytes)?;
+        return Ok((kernel, turns.describe(&name)));
+    }
+    let (cut, geometry) = cut(form, size);
+    let algorithm = cut.describe(&name, &again(looks(form.prologue) + own + 1));
+    Ok((prepare(cut, geometry, &[])?, algorithm))
+}
+
+fn cut(form: DynamicForm, (rows, columns): (usize, usize)) -> (RowCut, Geometry) {
+    let cut = RowCut::new(columns, widest(form.kind), ELEMENTS_PER_THREAD);
+    // At most `rows`, which was checked.
+    (cut, Geometry { blocks: rows.div_ceil(cut.rows) as u32, threads: (cut.threads as u32, cut.rows as u32) })
+}
+
+/// How often a row is looked at before numbers are made of it.
+fn looks(prologue: Prologue) -> usize {
+    match prologue {
+        Prologue::Nothing | Prologue::Activation(_) | Prologue::ShortAttention { .. } => 0,
+        Prologue::RmsNorm => 1,
+        Prologue::LayerNorm => 2,
+    }
+}
+
+fn again(looks: usize) -> String {
+    format!("row read {looks} times")
+}
+
+fn zeros(machine: &Arc<Machine>, words: usize) -> Result<Memory, NativeError> {
+    let mut zeros = Memory::allocate(machine.stream(), 4 * words)?;
+    zeros.fill(0)?;
+    Ok(zeros)
 }
 
 /// As many blocks as all multiprocessors hold at once.
@@ -214,7 +268,10 @@ pub(super) fn macros(name: &str, form: DynamicForm, cut: RowCut, stride: usize) 
         Prologue::LayerNorm => macros.push("LAYER_NORM".into()),
         Prologue::RmsNorm => macros.push("RMS_NORM".into()),
         // Where a number of a row is infinite no code of it is a number, anyway.
-        Prologue::Activation(Activation::Gelu) => macros.push("PROLOGUE=finite_gelu".into()),
+        // From 0.3 it rises, by more than it is off from one number of 16 bits to the next, and below has no such magnitude.
+        Prologue::Activation(Activation::Gelu) => {
+            macros.extend(["PROLOGUE=finite_gelu", "RISES_FROM=0.3f"].map(String::from));
+        }
         Prologue::Activation(function) => macros.push(format!("PROLOGUE={function}")),
     }
     macros
@@ -293,11 +350,14 @@ pub(super) mod tests {
         for (at, form) in every_form().enumerate() {
             // Each form has a third of the ways: short, long and too long, in wide accesses and without.
             for columns in [1, 257, 1000, 4096, 65536, 70001].into_iter().skip(at % 3).step_by(3) {
-                let macros = macros("quantise", form, RowCut::of_row(form.kind, columns), columns.next_multiple_of(32));
-                assert_compiles(Source::QuantiseInput, &macros);
+                let cut = RowCut::of_row(form.kind, columns);
+                let size = (cut.rows * 3 + at % 2, columns);
+                let mut macros = whole_macros("quantise", form, cut, columns.next_multiple_of(32), size);
                 if form.shared == SharedScale::Tensor {
                     assert_compiles(Source::LargestInput, &macros);
                 }
+                macros.push(format!("LAST_FIRST={}", at % 2 == 0));
+                assert_compiles(Source::QuantiseInput, &macros);
             }
         }
     }

@@ -106,6 +106,7 @@ mod tests {
                 );
                 let mut macros = quantise_input::macros("in_turns", form, turns.cut, columns);
                 macros.extend(turns.macros());
+                macros.push("LAST_FIRST=true".into());
                 assert_compiles(Source::QuantiseInput, &macros);
             }
         }

@@ -9,7 +9,7 @@ use super::{
     nvrtc::Source,
     sizes::checked_size,
 };
-use crate::Dtype;
+use crate::{Dtype, DynamicForm};
 
 /// A plan of attention without masks among the 16 tokens of each sequence: y = softmax(q kᵀ / √head) v for each head,
 /// computed in f32. Rows of x are q, k and v of a token side by side, each head by head; rows of y its heads.
@@ -38,24 +38,16 @@ impl ShortAttention {
     ) -> Result<Self, NativeError> {
         let blocks = checked_size("the number of heads of all sequences", sequences * heads)?;
         checked_size("the length of a row", 3 * heads * head)?;
-        let by_tensor_cores = tiles_are_for(kind, head, machine.compute_capability());
-        let name = format!("short_attention{}_{kind}", if by_tensor_cores { "_tiles" } else { "" });
+        if let Some((kernel, algorithm)) = by_tiles(machine, kind, sequences, (heads, head), None)? {
+            return Ok(Self { kernel, algorithm });
+        }
+        let name = format!("short_attention_{kind}");
         let bytes = sequences * Self::TOKENS * heads * head * kind.width();
         let extent = Extent { reads: vec![("x", 3 * bytes)], writes: vec![("y", bytes)], sizes: (sequences as u64, 0) };
-        let prepare = |source: Source, blocks: usize, warps: usize, macros: Vec<String>| {
-            let geometry = Geometry { blocks: blocks as u32, threads: (32, warps as u32) };
-            Kernel::prepare(machine, source, &name, macros, extent, geometry)
-        };
-        if by_tensor_cores {
-            let macros = macros_of_tiles(&name, kind, heads, head);
-            return Ok(Self {
-                kernel: prepare(Source::ShortAttentionTiles, blocks.div_ceil(TILES), TILES, macros)?,
-                algorithm: format!("{name}: a warp for each head of a sequence, {TILES} per block, by tensor cores"),
-            });
-        }
+        let geometry = Geometry { blocks: blocks as u32, threads: (32, (Self::TOKENS / QUERIES) as u32) };
         let macros = macros(&name, kind, heads, head);
         Ok(Self {
-            kernel: prepare(Source::ShortAttention, blocks, Self::TOKENS / QUERIES, macros)?,
+            kernel: Kernel::prepare(machine, Source::ShortAttention, &name, macros, extent, geometry)?,
             algorithm: format!(
                 "{name}: a block for each head of a sequence, {QUERIES} tokens per warp, {} elements per access",
                 width(kind, head)
@@ -88,9 +80,37 @@ pub(super) fn tiles_are_for(kind: Dtype, head: usize, capability: ComputeCapabil
     kind != Dtype::F32 && head.is_multiple_of(32) && capability >= ComputeCapability::WARP_MAXIMA
 }
 
-fn macros_of_tiles(name: &str, kind: Dtype, heads: usize, head: usize) -> Vec<String> {
+/// By tensor cores, where they can. With a form of codes it also makes the scale of all of y, which is the output after y, and keeps
+/// two words in the one after that, 0 between launches.
+pub(super) fn by_tiles(
+    machine: &Arc<Machine>,
+    kind: Dtype,
+    sequences: usize,
+    (heads, head): (usize, usize),
+    scaled: Option<DynamicForm>,
+) -> Result<Option<(Kernel, String)>, NativeError> {
+    if !tiles_are_for(kind, head, machine.compute_capability()) {
+        return Ok(None);
+    }
+    let of = scaled.map(|form| format!("_{}_scale", form.codes.name())).unwrap_or_default();
+    let name = format!("short_attention_tiles{of}_{kind}");
+    let bytes = sequences * ShortAttention::TOKENS * heads * head * kind.width();
+    let mut writes = vec![("y", bytes)];
+    if scaled.is_some() {
+        writes.extend([("scale", 4), ("state", 8)]);
+    }
+    let extent = Extent { reads: vec![("x", 3 * bytes)], writes, sizes: (sequences as u64, 0) };
+    let geometry = Geometry { blocks: (sequences * heads).div_ceil(TILES) as u32, threads: (32, TILES as u32) };
+    let macros = macros_of_tiles(&name, kind, (heads, head), scaled);
+    let kernel = Kernel::prepare(machine, Source::ShortAttentionTiles, &name, macros, extent, geometry)?;
+    let algorithm = format!("{name}: a warp for each head of a sequence, {TILES} per block, by tensor cores");
+    Ok(Some((kernel, algorithm)))
+}
+
+fn macros_of_tiles(name: &str, kind: Dtype, (heads, head): (usize, usize), scaled: Option<DynamicForm>) -> Vec<String> {
     let mut macros = of_heads(name, kind, heads, head);
     macros.push(format!("WARPS={TILES}"));
+    macros.extend(scaled.into_iter().flat_map(DynamicForm::macros));
     macros
 }
 
@@ -112,8 +132,9 @@ pub(super) fn of_heads(name: &str, kind: Dtype, heads: usize, head: usize) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use super::super::nvrtc::tests::assert_compiles;
+    use super::super::{nvrtc::tests::assert_compiles, quantise_input::tests::every_form};
     use super::*;
+    use crate::SharedScale;
 
     #[test]
     fn the_source_compiles_for_every_kind_and_length_of_heads() {
@@ -121,7 +142,11 @@ mod tests {
             for head in [1, 17, 128, 512] {
                 assert_compiles(Source::ShortAttention, &macros("short_attention", kind, 8, head));
                 if tiles_are_for(kind, head, ComputeCapability::WARP_GROUPS) {
-                    assert_compiles(Source::ShortAttentionTiles, &macros_of_tiles("short_attention", kind, 8, head));
+                    let scaled = every_form().filter(|form| form.kind == kind && form.shared == SharedScale::Tensor);
+                    for scaled in [None].into_iter().chain(scaled.map(Some)) {
+                        let macros = macros_of_tiles("short_attention", kind, (8, head), scaled);
+                        assert_compiles(Source::ShortAttentionTiles, &macros);
+                    }
                 }
             }
         }

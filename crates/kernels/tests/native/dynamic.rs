@@ -216,8 +216,11 @@ fn codes_of_attention_are_those_of_what_it_makes() {
             let [mut found, mut expected] = [(); 2].map(|()| poisoned(&machine, behind.y_bytes()));
             attention.enqueue(&x, &mut mixed).unwrap();
             behind.enqueue(&mixed, &weight, None, &mut expected).unwrap();
-            at_once.enqueue(&x, &weight, None, &mut found).unwrap();
-            assert!(found.download().unwrap() == expected.download().unwrap(), "{form:?} {sequences} {heads} {head}");
+            for _ in 0..2 {
+                at_once.enqueue(&x, &weight, None, &mut found).unwrap();
+                let right = found.download().unwrap() == expected.download().unwrap();
+                assert!(right, "{form:?} {sequences} {heads} {head}");
+            }
         }
     }
     let form = plain(Dtype::Bf16, DynamicCodes::E4m3, SharedScale::Row);
@@ -250,6 +253,55 @@ fn codes_under_any_scale_are_those_of_a_division() {
             numbers[0] = round(gains[row % 3] * 448.0 / 512.0, kind);
         }
         check_codes(&machine, kind, &x, of_weight);
+    }
+}
+
+#[test]
+fn the_scale_of_all_behind_gelu_is_right_whatever_is_largest() {
+    let Some((machine, _turn)) = gpu() else { return };
+    let n = 16;
+    for kind in Dtype::ALL {
+        // In registers, held and not, and too long for them.
+        for (m, k) in [(20_000, 1024), (600, 1024), (3, 70_000)] {
+            let prologue = Prologue::Activation(Activation::Gelu);
+            let form = DynamicForm { prologue, ..plain(kind, DynamicCodes::E4m3, SharedScale::Tensor) };
+            let mut linear = DynamicLinear::new(&machine, form, LinearShape { m, k, n }).unwrap();
+            let stride = DynamicLinear::filled_k(k);
+            let mut codes = vec![0u8; stride * n];
+            (0..n).for_each(|at| codes[at * stride + at] = 0x38);
+            let upload = |bytes: &[u8]| machine.upload(bytes).unwrap();
+            let scales = upload(&encode(&[1.0], Dtype::F32));
+            let w = PackedWeight { codes: upload(&codes), scales, zeros: None, outer: None };
+            let (nan, infinity) = (f64::NAN, f64::INFINITY);
+            for pair in [
+                [-0.75, 0.0],
+                [0.2, -0.75],
+                [0.3, -0.75],
+                [3.0, -2.0],
+                [-2.0, 0.005],
+                [-infinity, 1.0],
+                [1.0, infinity],
+                [nan, 1.0],
+            ] {
+                let pair = pair.map(|x| round(x, kind));
+                let places = [(m - 1) * k, m / 2 * k + 1];
+                let mut x = vec![0.0; m * k];
+                places.iter().zip(pair).for_each(|(&place, number)| x[place] = number);
+                let mut y = poisoned(&machine, linear.y_bytes());
+                linear.enqueue(&upload(&encode(&x, kind)), &w, None, &mut y).unwrap();
+                let y = decode(&y.download().unwrap(), kind);
+                let made = pair.map(|x| round(activated(x, Some(Activation::Gelu)), kind));
+                for (place, exact) in places.iter().zip(quantised(&made, 2, form)) {
+                    let found = y[place / k * n + place % k];
+                    let right = if pair.iter().all(|x| x.is_finite()) {
+                        (found - exact).abs() <= 0.01 * exact.abs()
+                    } else {
+                        found.is_nan()
+                    };
+                    assert!(right, "{}: {found} instead of {exact} of {pair:?}", linear.algorithm());
+                }
+            }
+        }
     }
 }
 

@@ -9,6 +9,10 @@ __device__ __forceinline__ unsigned larger(unsigned known, unsigned pair) {
     return __vmaxu2(known, pair & 0x7fff7fffu);
 }
 
+__device__ __forceinline__ unsigned larger(unsigned known, const uint4 &pairs) {
+    return larger(larger(larger(larger(known, pairs.x), pairs.y), pairs.z), pairs.w);
+}
+
 __device__ __forceinline__ unsigned round_pair(float low, float high) {
     unsigned pair;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));

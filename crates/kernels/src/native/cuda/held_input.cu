@@ -60,8 +60,8 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS, 1)
 #endif
         wait(arrived + 8 * turn, 0);
         input_row input;
-        input.load(held, (turn - 1) * ROWS + threadIdx.y, held_rows, columns);
-        largest = max(largest, input.largest());
+        input.take(held, (turn - 1) * ROWS + threadIdx.y, held_rows, columns);
+        largest = max(largest, input.largest_to_be((float)columns));
 #ifdef STATISTICS
         if (threadIdx.x == 0) known[turn][threadIdx.y] = input.known;
 #endif

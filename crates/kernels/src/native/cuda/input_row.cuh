@@ -45,6 +45,35 @@ constexpr int KEPT = PIECES > 0 ? PIECES : 1;
 #define MADE
 #endif
 
+// The largest magnitude of pieces.
+struct magnitude {
+    unsigned most = 0;
+
+    __device__ __forceinline__ void look(const packed &held) {
+#if WIDTH > 1 && !defined(ELEMENT_F32)
+#pragma unroll
+        for (int pair = 0; pair < WIDTH / 2; pair++) most = larger(most, held.pairs[pair]);
+#else
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++) most = max(most, __float_as_uint(widen(held.parts[i])) & 0x7fffffffu);
+#endif
+    }
+
+    __device__ __forceinline__ unsigned bits() const {
+#if WIDTH > 1 && !defined(ELEMENT_F32)
+        return __float_as_uint(widen((element)max(most & 0xffffu, most >> 16)));
+#else
+        return most;
+#endif
+    }
+};
+
+#if defined(ELEMENT_F16)
+constexpr unsigned MINUS_INFINITY = 0xfc00u;
+#else
+constexpr unsigned MINUS_INFINITY = 0xff80u;
+#endif
+
 struct input_row {
     const packed *from;
     unsigned pieces;
@@ -91,22 +120,41 @@ struct input_row {
     // The largest magnitude that this thread holds, as its bits: without signs they are ordered like the numbers, NaN above
     // infinity above all others.
     __device__ __forceinline__ unsigned largest() const {
-        unsigned most = 0;
-#if WIDTH > 1 && !defined(ELEMENT_F32)
-        each_number([&](unsigned, const packed &held) {
-#pragma unroll
-            for (int pair = 0; pair < WIDTH / 2; pair++) most = larger(most, held.pairs[pair]);
-        });
-        return __float_as_uint(widen((element)max(most & 0xffffu, most >> 16)));
+        magnitude most;
+        each_number([&](unsigned, const packed &held) { most.look(held); });
+        return most.bits();
+    }
+
+    // The same of the numbers that what was taken will become, most of which need not be made for it: a root mean square divides all
+    // alike, and where a function rises the largest becomes the largest.
+    __device__ __forceinline__ unsigned largest_to_be(float count) {
+#if defined(RMS_NORM)
+        divide_by_root_mean_square(count);
+        magnitude most;
+        each([&](unsigned, const packed &held) { most.look(held); });
+        return __float_as_uint(rounded(__uint_as_float(most.bits()) * known.scale));
 #else
-        each_number([&](unsigned, const packed &held) {
+#if defined(RISES_FROM) && WIDTH > 1 && !defined(ELEMENT_F32)
+        // As integers with a sign all numbers above zero are above all below it; without, these are above, the largest magnitude first.
+        unsigned tops = 0x80008000u, bottoms = 0;
+        each([&](unsigned, const packed &held) {
 #pragma unroll
-            for (int i = 0; i < WIDTH; i++) most = max(most, __float_as_uint(widen(held.parts[i])) & 0x7fffffffu);
+            for (int pair = 0; pair < WIDTH / 2; pair++) {
+                tops = __vmaxs2(tops, held.pairs[pair]);
+                bottoms = __vmaxu2(bottoms, held.pairs[pair]);
+            }
         });
-        return most;
+        const float top = widen((element)max((short)tops, (short)(tops >> 16)));
+        if (top >= RISES_FROM && max(bottoms & 0xffffu, bottoms >> 16) < MINUS_INFINITY) {
+            return __float_as_uint(rounded(PROLOGUE(top)));
+        }
+#endif
+        prepare(count);
+        return largest();
 #endif
     }
 
+    // Its codes.
     __device__ __forceinline__ void store(unsigned char *codes, const encoder &encode) const {
         encode.with_quotient(stored{*this, codes});
     }

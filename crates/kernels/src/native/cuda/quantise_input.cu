@@ -38,13 +38,8 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS, BLOCKS)
 #endif
            u64 rows, u64 columns) {
     const u64 turns = (rows + ROWS - 1) / ROWS;
-    // Where the rows of a turn begin. The last come first: they were written last, so that a cache may still have them; the first
-    // do where `largest_input.cu` has read them last.
-#ifdef TENSOR
-    const auto first_of = [&](u64 turn) { return turn * ROWS; };
-#else
-    const auto first_of = [&](u64 turn) { return (turns - 1 - turn) * ROWS; };
-#endif
+    // Where the rows of a turn begin: with LAST_FIRST those come first that were written last, so that a cache may still have them.
+    const auto first_of = [&](u64 turn) { return (LAST_FIRST ? turns - 1 - turn : turn) * ROWS; };
     const auto finish = [&](input_row &input, u64 row) {
         input.prepare((float)columns);
 #ifdef TENSOR

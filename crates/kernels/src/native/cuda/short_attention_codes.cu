@@ -15,10 +15,6 @@ __device__ __forceinline__ unsigned largest_of_token(unsigned largest) {
     return max(largest, __shfl_xor_sync(~0u, largest, 2));
 }
 
-__device__ __forceinline__ unsigned largest_bits(unsigned largest, const uint4 &words) {
-    return larger(larger(larger(larger(largest, words.x), words.y), words.z), words.w);
-}
-
 // The codes of a lane's pieces of a token.
 struct stored {
     uint2 *const to;
@@ -60,8 +56,8 @@ extern "C" __global__ void __launch_bounds__(32 * HEADS)
 #pragma unroll
         for (unsigned piece = 0; piece < PIECES / 4; piece++) {
             of.mix(held[0][piece], held[1][piece], held[0][piece], held[1][piece]);
-            largest[0] = largest_bits(largest[0], held[0][piece]);
-            largest[1] = largest_bits(largest[1], held[1][piece]);
+            largest[0] = larger(largest[0], held[0][piece]);
+            largest[1] = larger(largest[1], held[1][piece]);
         }
 #pragma unroll
         for (int i = 0; i < 2; i++) {

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::c_void,
-    mem, ptr,
+    ptr,
     sync::{Mutex, PoisonError},
 };
 
@@ -12,7 +12,6 @@ use cudarc::cublaslt::{
         self, cublasComputeType_t as Compute, cublasLtEpilogue_t as LtEpilogue,
         cublasLtMatmulAlgoConfigAttributes_t as Config, cublasLtMatmulDescAttributes_t as DescAttribute,
         cublasLtMatmulHeuristicResult_t as Candidate, cublasLtMatmulMatrixScale_t as ScaleMode,
-        cublasLtMatmulPreferenceAttributes_t as PreferenceAttribute, cublasLtReductionScheme_t as Reduction,
         cudaDataType_t as DataType,
     },
 };
@@ -20,6 +19,7 @@ use cudarc::cublaslt::{
 use super::{
     Epilogue, Float8Sums, InputLayout, LinearShape, Machine, NativeError, WeightLayout,
     cublaslt_handle::refused,
+    cublaslt_proposals::Question,
     cublaslt_trial::{Trial, WORTH},
     driver::{Memory, failed},
     form::{Factors, Form, Scales, Written},
@@ -66,9 +66,6 @@ unsafe impl Send for Product {}
 unsafe impl Sync for Product {}
 
 impl Product {
-    /// How many algorithms to ask for; they come in the order of their estimated time.
-    const CANDIDATES: usize = 8;
-
     pub(super) fn plan(machine: &Machine, form: Form, shape: LinearShape) -> Result<Self, NativeError> {
         let handle = machine.cublaslt();
         let refused = refused(format!("planning a {form} product of {shape}"));
@@ -130,72 +127,43 @@ impl Product {
         let y = layout(output_type(form.output), n, m)?;
 
         let workspace_bytes = machine.workspace().len();
-        let preference = owned(result::create_matmul_pref(), result::destroy_matmul_pref).map_err(&refused)?;
-        let workspace_limit = workspace_bytes as u64;
-        // Partial sums of a split k are added in f32 too, never in the output's type.
-        let reductions = Reduction::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32;
-        // SAFETY: a live preference; the first attribute is a 64-bit integer and the second a 32-bit mask.
-        unsafe {
-            result::set_matmul_pref_attribute(
-                preference.raw,
-                PreferenceAttribute::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                ptr::from_ref(&workspace_limit).cast(),
-                size_of_val(&workspace_limit),
-            )
-            .map_err(&refused)?;
-            result::set_matmul_pref_attribute(
-                preference.raw,
-                PreferenceAttribute::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                ptr::from_ref(&reductions).cast(),
-                size_of_val(&reductions),
-            )
-            .map_err(&refused)?;
-        }
-
-        // SAFETY: integers, a float and a status whose zero is success: all zeros is a value of it.
-        let mut candidates: [Candidate; Self::CANDIDATES] = unsafe { mem::zeroed() };
-        let mut found = 0;
-        // SAFETY: every descriptor is live, and the array has room for as many results as are asked for.
-        let answer = unsafe {
-            sys::cublasLtMatmulAlgoGetHeuristic(
-                handle.raw,
-                operation.raw,
-                w.raw,
-                x.raw,
-                y.raw,
-                y.raw,
-                preference.raw,
-                Self::CANDIDATES as i32,
-                candidates.as_mut_ptr(),
-                &mut found,
-            )
-        };
-        let found = found.clamp(0, Self::CANDIDATES as i32) as usize;
-        let usable = |candidate: &Candidate| {
-            candidate.state == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS && candidate.workspaceSize <= workspace_bytes
-        };
+        let question =
+            Question { handle: handle.raw, operation: operation.raw, w: w.raw, x: x.raw, y: y.raw, workspace_bytes };
         let no_algorithm = |status: &str| NativeError::NoAlgorithm {
             product: form.to_string(),
             shape,
             workspace_bytes,
             status: status.to_string(),
         };
-        match answer.result() {
-            Ok(()) => {}
-            Err(CublasError(sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED)) => {
-                return Err(no_algorithm("CUBLAS_STATUS_NOT_SUPPORTED"));
+        let mut usable = question.proposals().map_err(|error| match error {
+            CublasError(sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED) => {
+                no_algorithm("CUBLAS_STATUS_NOT_SUPPORTED")
             }
-            Err(error) => return Err(refused(error)),
+            error => refused(error),
+        })?;
+        let proposed = usable.len();
+        if form.scales == Scales::Lines {
+            // For these it proposes one, and has most of those that it proposes where a matrix has one scale.
+            let set_mode = |mode: ScaleMode| {
+                operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_A_SCALE_MODE, mode as u32)?;
+                operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_B_SCALE_MODE, mode as u32)
+            };
+            set_mode(ScaleMode::CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F).map_err(&refused)?;
+            let others = question.proposals().unwrap_or_default();
+            set_mode(ScaleMode::CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F).map_err(&refused)?;
+            let others = others.iter().filter_map(|other| question.has(other));
+            let new = others.filter(|other| usable.iter().all(|known| known.algo.data != other.algo.data));
+            let new: Vec<Candidate> = new.collect();
+            usable.extend(new);
         }
-        let usable: Vec<Candidate> = candidates[..found].iter().copied().filter(usable).collect();
         let chosen = *usable.first().ok_or_else(|| no_algorithm("none was offered"))?;
         let product = Self { shape, form, operation: Mutex::new(operation), w, x, y, chosen, choice: String::new() };
-        product.fastest(machine, &usable)
+        product.fastest(machine, &usable, proposed)
     }
 
     /// The same by the fastest of some algorithms: the one that was before, else by a trial on memory of its own, where there
-    /// is enough of that.
-    fn fastest(mut self, machine: &Machine, candidates: &[Candidate]) -> Result<Self, NativeError> {
+    /// is enough of that. Those after the first `proposed` have to come to the same as the first.
+    fn fastest(mut self, machine: &Machine, candidates: &[Candidate], proposed: usize) -> Result<Self, NativeError> {
         let product = self.name(machine);
         // What is not proposed again is not taken from a file.
         let known = machine.choices().of(&product).and_then(|known| {
@@ -208,30 +176,29 @@ impl Product {
             self.choice = format!("number {} of {}, {when}", at + 1, candidates.len());
             return Ok(self);
         }
-        let tried = match candidates {
-            [_] => None,
-            several => match Trial::new(machine, self.form, self.shape) {
-                Ok(Trial { x, w, y, scales, bias }) => {
-                    let scales = scales.as_ref().map(|[rows, columns]| [rows, columns]);
-                    let operands = Operands { x: &x, w: &w, y: &y, scales, added: None, bias: bias.as_ref() };
-                    Some(Trial::nanos(machine, several.len(), |algorithm| {
-                        self.chosen = several[algorithm];
-                        self.enqueue(machine, operands)
-                    }))
-                }
-                Err(NativeError::OutOfMemory { .. }) => None,
-                Err(error) => return Err(error),
-            },
-        };
         let count = candidates.len();
-        let Some(tried): Option<Vec<f64>> = tried else {
+        let trial = if count == 1 { None } else { Trial::new(machine, self.form, self.shape)? };
+        let Some(trial) = trial else {
             self.chosen = candidates[0];
             self.choice = format!("first of {count}");
             return Ok(self);
         };
-        let fastest = (0..count).min_by(|a, b| tried[*a].total_cmp(&tried[*b])).unwrap_or(0);
-        // Another run should choose alike: what is hardly faster is left.
-        let taken = if tried[fastest] < WORTH * tried[0] { fastest } else { 0 };
+        let mut launch = |algorithm: usize| {
+            self.chosen = candidates[algorithm];
+            self.enqueue(machine, trial.operands())
+        };
+        let mut tried = Trial::nanos(machine, count, &mut launch);
+        let taken = loop {
+            let fastest = (0..count).min_by(|a, b| tried[*a].total_cmp(&tried[*b])).unwrap_or(0);
+            // Another run should choose alike: what is hardly faster is left.
+            if tried[fastest] >= WORTH * tried[0] {
+                break 0;
+            }
+            if fastest < proposed || trial.agree(machine, [0, fastest], &mut launch)? {
+                break fastest;
+            }
+            tried[fastest] = f64::INFINITY;
+        };
         self.chosen = candidates[taken];
         machine.choices().keep(&product, self.chosen.algo.data);
         self.choice = format!("number {} of {count}, all of them tried", taken + 1);
@@ -408,12 +375,12 @@ fn data_type(kind: Dtype) -> DataType {
 
 /// A descriptor with the function that destroys it.
 #[derive(Debug)]
-struct Owned<T: Copy> {
-    raw: T,
+pub(super) struct Owned<T: Copy> {
+    pub(super) raw: T,
     destroy: unsafe fn(T) -> Result<(), CublasError>,
 }
 
-fn owned<T: Copy>(
+pub(super) fn owned<T: Copy>(
     raw: Result<T, CublasError>,
     destroy: unsafe fn(T) -> Result<(), CublasError>,
 ) -> Result<Owned<T>, CublasError> {

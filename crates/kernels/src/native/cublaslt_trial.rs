@@ -3,9 +3,11 @@
 use cudarc::driver::sys::CUevent_flags;
 
 use super::{
-    LinearShape, Machine, NativeError,
+    Buffer, DeviceMatrix, LinearShape, Machine, NativeError,
+    cublaslt::Operands,
     driver::{Memory, failed},
-    form::{Factors, Form, Scales},
+    form::{Factors, Form, Scales, Written},
+    look::SignedSum,
 };
 use crate::Dtype;
 
@@ -14,11 +16,13 @@ pub(super) const WORTH: f64 = 0.99;
 
 /// Memory on which algorithms of a product are tried.
 pub(super) struct Trial {
-    pub(super) x: Memory,
-    pub(super) w: Memory,
-    pub(super) y: Memory,
-    pub(super) scales: Option<[Memory; 2]>,
-    pub(super) bias: Option<Memory>,
+    form: Form,
+    shape: LinearShape,
+    x: Memory,
+    w: Memory,
+    y: Buffer,
+    scales: Option<[Memory; 2]>,
+    bias: Option<Memory>,
 }
 
 impl Trial {
@@ -29,27 +33,78 @@ impl Trial {
     const NANOS: f64 = 5e6;
     const LAUNCHES: (f64, f64) = (2.0, 200.0);
 
-    pub(super) fn new(machine: &Machine, form: Form, shape: LinearShape) -> Result<Self, NativeError> {
+    /// A product that takes so long, or longer, soon takes all the power that a device has, and then one that needs less of it is the
+    /// fastest. So those that are nearly as fast as the fastest in short turns, and not more of them, have longer ones: the clock
+    /// has come down at the end of the first part, and the second counts.
+    const LARGE: f64 = 2e5;
+    const NEAR: f64 = 1.08;
+    const MOST_NEAR: usize = 4;
+    const LONG_ROUNDS: usize = 3;
+    const LONG_NANOS: [f64; 2] = [8e7, 4e7];
+
+    /// `None` where there is not enough memory.
+    pub(super) fn new(machine: &Machine, form: Form, shape: LinearShape) -> Result<Option<Self>, NativeError> {
+        match Self::allocate(machine, form, shape) {
+            Ok(trial) => Ok(Some(trial)),
+            Err(NativeError::OutOfMemory { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn allocate(machine: &Machine, form: Form, shape: LinearShape) -> Result<Self, NativeError> {
         let LinearShape { m, k, n } = shape;
         let allocated = |bytes: usize| Memory::allocate(machine.stream(), bytes);
-        let small = |bytes: usize| -> Result<Memory, NativeError> {
-            let mut memory = allocated(bytes)?;
-            memory.fill(0x38).map(|()| memory)
-        };
         // Equal numbers would take less power than others do.
-        let drawn = drawn(form.factors);
-        let factors = |count: usize| -> Result<Memory, NativeError> {
-            let mut memory = allocated(count * form.factors.bytes())?;
-            memory.repeat(&drawn).map(|()| memory)
+        let drawn = |factors: Factors, count: usize| -> Result<Memory, NativeError> {
+            let mut memory = allocated(count * factors.bytes())?;
+            memory.repeat(&drawn(factors)).map(|()| memory)
         };
-        let [of_x, of_w] = form.scales.counts(shape).map(|count| 4 * count);
+        let scales = || -> Result<[Memory; 2], NativeError> {
+            let [of_x, of_w] = form.scales.counts(shape).map(|count| drawn(Factors::Whole(Dtype::F32), count));
+            Ok([of_x?, of_w?])
+        };
+        let bias = || -> Result<Memory, NativeError> {
+            let mut bias = allocated(n * form.output.bytes())?;
+            bias.fill(0x38).map(|()| bias)
+        };
         Ok(Self {
-            x: factors(m * k)?,
-            w: factors(n * k)?,
-            y: allocated(m * n * form.output.bytes())?,
-            scales: if form.scales == Scales::Nothing { None } else { Some([small(of_x)?, small(of_w)?]) },
-            bias: form.epilogue.has_bias().then(|| small(n * form.output.bytes())).transpose()?,
+            form,
+            shape,
+            x: drawn(form.factors, m * k)?,
+            w: drawn(form.factors, n * k)?,
+            y: machine.allocate(m * n * form.output.bytes())?,
+            scales: if form.scales == Scales::Nothing { None } else { Some(scales()?) },
+            bias: form.epilogue.has_bias().then(bias).transpose()?,
         })
+    }
+
+    pub(super) fn operands(&self) -> Operands<'_> {
+        Operands {
+            x: &self.x,
+            w: &self.w,
+            y: &self.y.memory,
+            scales: self.scales.as_ref().map(|[rows, columns]| [rows, columns]),
+            added: None,
+            bias: self.bias.as_ref(),
+        }
+    }
+
+    /// Whether two algorithms come to the same: in each row and each column the numbers and their squares add up alike, but for what
+    /// rounding makes of them.
+    pub(super) fn agree(
+        &self,
+        machine: &Machine,
+        algorithms: [usize; 2],
+        launch: &mut impl FnMut(usize) -> Result<(), NativeError>,
+    ) -> Result<bool, NativeError> {
+        let Written::Float(kind) = self.form.output else { return Ok(false) };
+        let matrix = DeviceMatrix { buffer: &self.y, kind, size: [self.shape.m, self.shape.n] };
+        let [expected, found] = algorithms.map(|algorithm| {
+            launch(algorithm)?;
+            matrix.sums(machine)
+        });
+        let [expected, found] = [expected?, found?];
+        Ok(expected.iter().flatten().zip(found.iter().flatten()).all(|(expected, found)| are_alike(expected, found)))
     }
 
     /// How long a launch takes by each of so many algorithms, of which `launch` enqueues one; for ever, if it does not run.
@@ -81,8 +136,40 @@ impl Trial {
                 *sum += nanos.map_or(f64::INFINITY, |nanos| if round == 0 { 0.0 } else { nanos });
             }
         }
-        sums.iter().map(|sum| sum / (Self::ROUNDS - 1) as f64).collect()
+        let mut nanos: Vec<f64> = sums.iter().map(|sum| sum / (Self::ROUNDS - 1) as f64).collect();
+        let mut order = near_the_fastest(&nanos);
+        if order.len() < 2 {
+            return nanos;
+        }
+        let short = std::mem::replace(&mut nanos, vec![f64::INFINITY; count]);
+        order.iter().for_each(|&algorithm| nanos[algorithm] = 0.0);
+        for _ in 0..Self::LONG_ROUNDS {
+            for &algorithm in &order {
+                let [before, counted] = Self::LONG_NANOS.map(|nanos| (nanos / short[algorithm]).max(2.0) as usize);
+                let found = timed(algorithm, before).and_then(|_| timed(algorithm, counted));
+                nanos[algorithm] += found.unwrap_or(f64::INFINITY) / Self::LONG_ROUNDS as f64;
+            }
+            // Who was the last begins next, since a device is the hotter the longer it works.
+            order.reverse();
+        }
+        nanos
     }
+}
+
+/// Those of a large product that have longer turns, the fastest first.
+fn near_the_fastest(nanos: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..nanos.len()).collect();
+    order.sort_by(|a, b| nanos[*a].total_cmp(&nanos[*b]));
+    let least = order.first().map_or(0.0, |&fastest| nanos[fastest]);
+    let large = least >= Trial::LARGE && least.is_finite();
+    order.retain(|&algorithm| large && nanos[algorithm] <= Trial::NEAR * least);
+    order.truncate(Trial::MOST_NEAR);
+    order
+}
+
+/// But for what rounding makes of a row or column of numbers.
+fn are_alike([sum, squares]: &SignedSum, [other_sum, other_squares]: &SignedSum) -> bool {
+    (sum - other_sum).abs() <= 0.05 * squares.sqrt() && (squares - other_squares).abs() <= 0.05 * squares
 }
 
 /// Numbers that are repeated: no power of two, so that rows differ.
@@ -109,6 +196,25 @@ pub(super) fn drawn(factors: Factors) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_near_the_fastest_of_a_large_product_have_long_turns() {
+        let times = [3.0e5, 2.9e5, f64::INFINITY, 3.1e5, 3.2e5, 2.95e5, 2.91e5];
+        assert_eq!(near_the_fastest(&times), [1, 6, 5, 0]);
+        assert!(near_the_fastest(&times.map(|nanos| nanos / 2.0)).is_empty());
+        // None that runs, and none at all.
+        assert!(near_the_fastest(&[f64::INFINITY; 3]).is_empty());
+        assert!(near_the_fastest(&[]).is_empty());
+    }
+
+    #[test]
+    fn other_rounding_is_alike_and_another_scale_is_not() {
+        let sums = |scale: f64| [scale * 3.0, scale * scale * 100.0];
+        assert!(are_alike(&sums(1.0), &sums(1.01)) && are_alike(&[0.0; 2], &[0.0; 2]));
+        for scale in [0.5, 0.9, 1.1, -1.0, 0.0, f64::NAN] {
+            assert!(!are_alike(&sums(1.0), &sums(scale)), "{scale}");
+        }
+    }
 
     #[test]
     fn numbers_that_are_multiplied_in_trials_are_neither_large_nor_all_alike() {

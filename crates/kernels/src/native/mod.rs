@@ -24,6 +24,8 @@ mod cublaslt;
 mod cublaslt_choices;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
 mod cublaslt_handle;
+#[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
+mod cublaslt_proposals;
 mod cublaslt_trial;
 #[allow(unsafe_code, reason = "the bindings of cuDNN")]
 mod cudnn;

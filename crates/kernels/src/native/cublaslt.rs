@@ -18,6 +18,7 @@ use cudarc::cublaslt::{
 
 use super::{
     Epilogue, Float8Sums, InputLayout, LinearShape, Machine, NativeError, WeightLayout,
+    cublaslt_descriptor::{Owned, owned},
     cublaslt_handle::refused,
     cublaslt_proposals::Question,
     cublaslt_trial::{Trial, WORTH},
@@ -183,9 +184,12 @@ impl Product {
             self.choice = format!("first of {count}");
             return Ok(self);
         };
+        let Trial { x, w, y, scales, bias, .. } = &trial;
+        let scales = scales.as_ref().map(|[rows, columns]| [rows, columns]);
+        let operands = Operands { x, w, y: &y.memory, scales, added: None, bias: bias.as_ref() };
         let mut launch = |algorithm: usize| {
             self.chosen = candidates[algorithm];
-            self.enqueue(machine, trial.operands())
+            self.enqueue(machine, operands)
         };
         let mut tried = Trial::nanos(machine, count, &mut launch);
         let taken = loop {
@@ -370,41 +374,5 @@ fn data_type(kind: Dtype) -> DataType {
         Dtype::F32 => DataType::CUDA_R_32F,
         Dtype::F16 => DataType::CUDA_R_16F,
         Dtype::Bf16 => DataType::CUDA_R_16BF,
-    }
-}
-
-/// A descriptor with the function that destroys it.
-#[derive(Debug)]
-pub(super) struct Owned<T: Copy> {
-    pub(super) raw: T,
-    destroy: unsafe fn(T) -> Result<(), CublasError>,
-}
-
-pub(super) fn owned<T: Copy>(
-    raw: Result<T, CublasError>,
-    destroy: unsafe fn(T) -> Result<(), CublasError>,
-) -> Result<Owned<T>, CublasError> {
-    Ok(Owned { raw: raw?, destroy })
-}
-
-impl<T: Copy> Drop for Owned<T> {
-    fn drop(&mut self) {
-        // SAFETY: `raw` came from the matching create function and is destroyed once. Nothing can be done about a refusal.
-        let _ = unsafe { (self.destroy)(self.raw) };
-    }
-}
-
-impl Owned<sys::cublasLtMatmulDesc_t> {
-    /// Sets an attribute whose value is of the type given.
-    fn set<T: Copy>(&self, attribute: DescAttribute, value: T) -> Result<(), CublasError> {
-        // SAFETY: a live descriptor; the library reads the value before it returns, and refuses a size that is not the
-        // attribute's.
-        unsafe { result::set_matmul_desc_attribute(self.raw, attribute, ptr::from_ref(&value).cast(), size_of::<T>()) }
-    }
-
-    /// The device addresses of the scales of the library's A and B, which are our w and x.
-    fn set_scales(&self, [a, b]: [u64; 2]) -> Result<(), CublasError> {
-        self.set(DescAttribute::CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, a)?;
-        self.set(DescAttribute::CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, b)
     }
 }

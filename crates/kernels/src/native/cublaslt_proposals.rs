@@ -10,7 +10,7 @@ use cudarc::cublaslt::{
     },
 };
 
-use super::cublaslt::owned;
+use super::cublaslt_descriptor::owned;
 
 /// A product as the library knows it. Handle and descriptors are live.
 pub(super) struct Question {

@@ -4,7 +4,6 @@ use cudarc::driver::sys::CUevent_flags;
 
 use super::{
     Buffer, DeviceMatrix, LinearShape, Machine, NativeError,
-    cublaslt::Operands,
     driver::{Memory, failed},
     form::{Factors, Form, Scales, Written},
     look::SignedSum,
@@ -18,11 +17,11 @@ pub(super) const WORTH: f64 = 0.99;
 pub(super) struct Trial {
     form: Form,
     shape: LinearShape,
-    x: Memory,
-    w: Memory,
-    y: Buffer,
-    scales: Option<[Memory; 2]>,
-    bias: Option<Memory>,
+    pub(super) x: Memory,
+    pub(super) w: Memory,
+    pub(super) y: Buffer,
+    pub(super) scales: Option<[Memory; 2]>,
+    pub(super) bias: Option<Memory>,
 }
 
 impl Trial {
@@ -33,9 +32,9 @@ impl Trial {
     const NANOS: f64 = 5e6;
     const LAUNCHES: (f64, f64) = (2.0, 200.0);
 
-    /// A product that takes so long, or longer, soon takes all the power that a device has, and then one that needs less of it is the
-    /// fastest. So those that are nearly as fast as the fastest in short turns, and not more of them, have longer ones: the clock
-    /// has come down at the end of the first part, and the second counts.
+    /// Products that take so long soon take all the power that a device has, and then those that need less of it are faster. So
+    /// algorithms that are near the fastest in short turns, but not more of them, have longer ones: in the first part the clock comes
+    /// down, and the second counts.
     const LARGE: f64 = 2e5;
     const NEAR: f64 = 1.08;
     const MOST_NEAR: usize = 4;
@@ -76,17 +75,6 @@ impl Trial {
             scales: if form.scales == Scales::Nothing { None } else { Some(scales()?) },
             bias: form.epilogue.has_bias().then(bias).transpose()?,
         })
-    }
-
-    pub(super) fn operands(&self) -> Operands<'_> {
-        Operands {
-            x: &self.x,
-            w: &self.w,
-            y: &self.y.memory,
-            scales: self.scales.as_ref().map(|[rows, columns]| [rows, columns]),
-            added: None,
-            bias: self.bias.as_ref(),
-        }
     }
 
     /// Whether two algorithms come to the same: in each row and each column the numbers and their squares add up alike, but for what

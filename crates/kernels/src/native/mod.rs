@@ -23,6 +23,8 @@ mod cross_entropy;
 mod cublaslt;
 mod cublaslt_choices;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
+mod cublaslt_descriptor;
+#[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
 mod cublaslt_handle;
 #[allow(unsafe_code, reason = "the bindings of cuBLASLt")]
 mod cublaslt_proposals;

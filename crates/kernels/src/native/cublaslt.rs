@@ -27,6 +27,8 @@ use super::{
 };
 use crate::Dtype;
 
+const NOT_SUPPORTED: CublasError = CublasError(sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED);
+
 /// `CUBLAS_OP_T`, which the bindings keep with cuBLAS.
 const TRANSPOSE: i32 = 1;
 
@@ -136,12 +138,10 @@ impl Product {
             workspace_bytes,
             status: status.to_string(),
         };
-        let mut usable = question.proposals().map_err(|error| match error {
-            CublasError(sys::cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED) => {
-                no_algorithm("CUBLAS_STATUS_NOT_SUPPORTED")
-            }
-            error => refused(error),
-        })?;
+        let mut usable = match question.proposals() {
+            Err(NOT_SUPPORTED) => return Err(no_algorithm("CUBLAS_STATUS_NOT_SUPPORTED")),
+            proposals => proposals.map_err(&refused)?,
+        };
         let proposed = usable.len();
         if form.scales == Scales::Lines {
             // For these it proposes one, and has most of those that it proposes where a matrix has one scale.
@@ -150,7 +150,10 @@ impl Product {
                 operation.set(DescAttribute::CUBLASLT_MATMUL_DESC_B_SCALE_MODE, mode as u32)
             };
             set_mode(ScaleMode::CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F).map_err(&refused)?;
-            let others = question.proposals().unwrap_or_default();
+            let others = match question.proposals() {
+                Err(NOT_SUPPORTED) => Vec::new(),
+                proposals => proposals.map_err(&refused)?,
+            };
             set_mode(ScaleMode::CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F).map_err(&refused)?;
             let others = others.iter().filter_map(|other| question.has(other));
             let new = others.filter(|other| usable.iter().all(|known| known.algo.data != other.algo.data));
@@ -192,6 +195,7 @@ impl Product {
             self.enqueue(machine, operands)
         };
         let mut tried = Trial::nanos(machine, count, &mut launch);
+        let mut unlike = 0;
         let taken = loop {
             let fastest = (0..count).min_by(|a, b| tried[*a].total_cmp(&tried[*b])).unwrap_or(0);
             // Another run should choose alike: what is hardly faster is left.
@@ -201,11 +205,15 @@ impl Product {
             if fastest < proposed || trial.agree(machine, [0, fastest], &mut launch)? {
                 break fastest;
             }
+            unlike += 1;
             tried[fastest] = f64::INFINITY;
         };
         self.chosen = candidates[taken];
         machine.choices().keep(&product, self.chosen.algo.data);
         self.choice = format!("number {} of {count}, all of them tried", taken + 1);
+        if unlike > 0 {
+            self.choice += &format!(", {unlike} faster of which came to something else");
+        }
         Ok(self)
     }
 

@@ -54,12 +54,14 @@ impl Trial {
         let LinearShape { m, k, n } = shape;
         let allocated = |bytes: usize| Memory::allocate(machine.stream(), bytes);
         // Equal numbers would take less power than others do.
-        let drawn = |factors: Factors, count: usize| -> Result<Memory, NativeError> {
-            let mut memory = allocated(count * factors.bytes())?;
-            memory.repeat(&drawn(factors)).map(|()| memory)
+        let filled = |bytes: usize, with: &[u8]| -> Result<Memory, NativeError> {
+            let mut memory = allocated(bytes)?;
+            memory.repeat(with).map(|()| memory)
         };
+        let factors = drawn(form.factors);
         let scales = || -> Result<[Memory; 2], NativeError> {
-            let [of_x, of_w] = form.scales.counts(shape).map(|count| drawn(Factors::Whole(Dtype::F32), count));
+            let scales = drawn(Factors::Whole(Dtype::F32));
+            let [of_x, of_w] = form.scales.counts(shape).map(|count| filled(4 * count, &scales));
             Ok([of_x?, of_w?])
         };
         let bias = || -> Result<Memory, NativeError> {
@@ -69,8 +71,8 @@ impl Trial {
         Ok(Self {
             form,
             shape,
-            x: drawn(form.factors, m * k)?,
-            w: drawn(form.factors, n * k)?,
+            x: filled(m * k * form.factors.bytes(), &factors)?,
+            w: filled(n * k * form.factors.bytes(), &factors)?,
             y: machine.allocate(m * n * form.output.bytes())?,
             scales: if form.scales == Scales::Nothing { None } else { Some(scales()?) },
             bias: form.epilogue.has_bias().then(bias).transpose()?,

@@ -9,6 +9,8 @@ __device__ __forceinline__ unsigned larger(unsigned known, unsigned pair) {
     return __vmaxu2(known, pair & 0x7fff7fffu);
 }
 
+__device__ __forceinline__ unsigned larger_half(unsigned pair) { return max(pair & 0xffffu, pair >> 16); }
+
 __device__ __forceinline__ unsigned larger(unsigned known, const uint4 &pairs) {
     return larger(larger(larger(larger(known, pairs.x), pairs.y), pairs.z), pairs.w);
 }

@@ -10,10 +10,6 @@
 #include "bf16_pairs.cuh"
 #include "element.cuh"
 
-#if defined(CODES_E4M3) && !defined(SCALED_TO) && !defined(ELEMENT_F32)
-#define OF_HALVES
-#endif
-
 #if defined(ELEMENT_F16) && !defined(CODES_IN_F32)
 #define CODES_IN_F32
 #endif
@@ -56,7 +52,7 @@ struct by_parts {
 
     // The first is rounded down, so that the rest is not negative and -0 stays what it is.
     __device__ __forceinline__ explicit by_parts(float scale) : inverse(__frcp_rd(scale)) {
-        rest = scale == 0.0f ? 0.0f : __fmul_rn(__fmaf_rn(-scale, inverse, 1.0f), inverse);
+        rest = __fmul_rn(__fmaf_rn(-scale, inverse, 1.0f), inverse);
     }
 
     __device__ __forceinline__ float operator()(float x) const { return __fmaf_rn(x, inverse, __fmul_rn(x, rest)); }

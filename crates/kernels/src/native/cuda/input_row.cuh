@@ -61,7 +61,7 @@ struct magnitude {
 
     __device__ __forceinline__ unsigned bits() const {
 #if WIDTH > 1 && !defined(ELEMENT_F32)
-        return __float_as_uint(widen((element)max(most & 0xffffu, most >> 16)));
+        return __float_as_uint(widen((element)larger_half(most)));
 #else
         return most;
 #endif
@@ -145,7 +145,7 @@ struct input_row {
             }
         });
         const float top = widen((element)max((short)tops, (short)(tops >> 16)));
-        if (top >= RISES_FROM && max(bottoms & 0xffffu, bottoms >> 16) < MINUS_INFINITY) {
+        if (top >= RISES_FROM && larger_half(bottoms) < MINUS_INFINITY) {
             return __float_as_uint(rounded(PROLOGUE(top)));
         }
 #endif

@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(32 * HEADS)
         }
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            const unsigned most = largest_of_token(max(largest[i] & 0xffffu, largest[i] >> 16));
+            const unsigned most = largest_of_token(larger_half(largest[i]));
             if (lane % 4 == 0) of_heads[turn][token + 8 * i][head] = __float_as_uint(widen((element)most));
         }
         __syncthreads();

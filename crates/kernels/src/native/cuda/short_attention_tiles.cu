@@ -33,6 +33,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         }
     }
 #ifdef TENSOR
-    scale_of_all<WARPS>(__float_as_uint(widen((element)max(largest & 0xffffu, largest >> 16))), scale, state);
+    scale_of_all<WARPS>(__float_as_uint(widen((element)larger_half(largest))), scale, state);
 #endif
 }

@@ -20,15 +20,16 @@ export tests seconds logs CALORIMETER_TEST_DEVICE=cuda
 one() {
     local tool=$1 test=$2 start=$SECONDS code=0
     local log="$logs/$tool-${test//::/-}.log"
-    timeout "$seconds" compute-sanitizer --tool "$tool" --print-limit 100000 --error-exitcode 9 "$tests" --exact "$test" >"$log" 2>&1 || code=$?
+    timeout "$seconds" compute-sanitizer --tool "$tool" --print-limit 100000 --error-exitcode 9 \
+        "$tests" --exact "$test" >"$log" 2>&1 || code=$?
     local said
     said=$(grep -ho '\(ERROR\|RACECHECK\) SUMMARY: .*' "$log" | tail -1 || true)
     [ "$tool" != racecheck ] ||
-        said+=", $(grep 'Race reported between' "$log" | grep -vc nvjet || true) of them outside nvjet"
+        said+=", hazards outside nvjet: $(grep 'Race reported between' "$log" | grep -vc nvjet || true)"
     ! grep -q "process didn't terminate successfully" "$log" || said+=", the test was killed or failed"
     case $code in
         0) said="ok, $said" ;;
-        124) said="no end in $seconds s" ;;
+        124) said="no end in $seconds s$said" ;;
         *) said="exit $code, $said" ;;
     esac
     echo "$tool $test: $said, $((SECONDS - start)) s"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Set Calorimeter's convolution with batch normalisation and ReLU beside torch's on one NVIDIA GPU.
+"""Set Calorimeter's convolution with batch normalization and ReLU beside torch's on one NVIDIA GPU.
 
 For each size Calorimeter measures `conv2d_bn_relu` by `native` in bf16; then torch does the same, channels last, in a loop
-after a second of the same load: the normalisation folded into the filters, by `cudnn_convolution_relu`, which is one kernel
+after a second of the same load: the normalization folded into the filters, by `cudnn_convolution_relu`, which is one kernel
 of cuDNN's, with cuDNN's own benchmark on; and by `conv2d`, `batch_norm` and `relu`, compiled.
 
     python3 tools/beside_convolution.py target/release/calorimeter --shapes 32,256,256,56,3 32,64,64,56,3

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Set Calorimeter's times beside those of Triton's `do_bench` and of CUDA events.
 
-Three workloads of bf16 numbers: a matrix product, a copy and a layer normalisation. Calorimeter
+Three workloads of bf16 numbers: a matrix product, a copy and a layer normalization. Calorimeter
 measures them on `cuda`, with operands from memory (`device-cold`) and from the cache
 (`device-hot`). Then torch runs the same sizes here, timed in two ways: by
 `triton.testing.do_bench`, which overwrites the cache before each launch, and by two CUDA events
@@ -12,7 +12,7 @@ around a long loop of launches on one set of tensors.
 How to read the ratios: the product is cuBLAS's on both sides, and the copy moves the same bytes,
 so `loop / hot` should be near 1 as long as a launch is longer than the host needs to enqueue it.
 `do_bench / cold` is above 1 for short launches: its cache is full of lines that must be written
-back, and its events have a cost of their own. The layer normalisation is another kernel than
+back, and its events have a cost of their own. The layer normalization is another kernel than
 torch's: there the ratio compares kernels, not clocks.
 
 It needs torch, triton and a CUDA device; nothing else on the device should run meanwhile.

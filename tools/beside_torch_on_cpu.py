@@ -125,7 +125,7 @@ def main():
             continue
         eager = operators(binary, sizes, dtype, arguments.threads, "eager")
         native, theirs = {name: [] for name in OPERATORS}, {name: [] for name in OPERATORS}
-        # In turn, so that a busy neighbour of the machine takes from both sides.
+        # In turn, so that a busy neighbor of the machine takes from both sides.
         for _ in range(arguments.rounds):
             for name, value in operators(binary, sizes, dtype, arguments.threads, "native").items():
                 native[name].append(value)

@@ -2,7 +2,7 @@
 """Set Calorimeter's `native` beside torchao, compiled, on one NVIDIA GPU.
 
 For each shape, Calorimeter measures a model under some recipes (`native`, bf16, operands from
-memory), then torchao quantises the same model here, torch compiles it, and it is timed in two
+memory), then torchao quantizes the same model here, torch compiles it, and it is timed in two
 ways: by CUDA events around a loop of calls, as torchao's own benchmarks would, and around replays
 of a CUDA graph of ten calls, which leaves out what the host needs to launch them. torch's operands
 come from the cache as far as they fit into it; Calorimeter's do not, so ratios are on the safe side,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write golden vectors: what torchao itself computes for each quantisation recipe.
+"""Write golden vectors: what torchao itself computes for each quantization recipe.
 
 One small safetensors file per recipe, weight dtype and kind of data goes into the
 directory given as argument, together with `summary.json` (what ran, how, and what did
@@ -23,18 +23,18 @@ Tensors in a file (those that the recipe has; bf16 and f16 values widened to F32
     scales, zeros             as torchao stores them; e8m0 and e4m3 block scales as raw U8
     tensor_scale              NVFP4's second-level scale (1,)
     input_codes, input_scales, input_zeros, input_tensor_scale
-    dequantised (n,k)         what torchao's dequantize gives, in the weight's dtype
-    output (m,n)              what the quantised linear gives
+    dequantized (n,k)         what torchao's dequantize gives, in the weight's dtype
+    output (m,n)              what the quantized linear gives
 
 and in some files only: `pruned` (the weight after 2:4 pruning), `group_scales` and
 `reference_weight` (marlin-qqq: stored group ratios, and torchao's idea of the kernel's weight),
 `output_cpu_kernel` (float8dq-tensor through `_scaled_mm`), `output_weight_only` (nvfp4).
-Codes, scales, zeros and dequantised weights are exact; the last bit of an output, and of an
+Codes, scales, zeros and dequantized weights are exact; the last bit of an output, and of an
 HQQ zero point, may depend on the order of a sum.
 
-Metadata `path` says how the weight was quantised: `quantize_` (the public entry point), or
+Metadata `path` says how the weight was quantized: `quantize_` (the public entry point), or
 `primitives` where a CPU cannot build the recipe's packed layout: then torchao's own
-quantisation functions are called with the recipe's arguments and a plain layout.
+quantization functions are called with the recipe's arguments and a plain layout.
 Metadata `output_path` says where `output` is from: `torchao` (its own linear), or
 `emulated: ...` where the kernel needs a GPU: then the formula given there was used.
 
@@ -132,7 +132,7 @@ def linear_with(weight):
     return module
 
 
-def quantised_linear(weight, config):
+def quantized_linear(weight, config):
     """The public path: quantize_ on an nn.Linear."""
     module = linear_with(weight)
     api.quantize_(module, config)
@@ -164,9 +164,9 @@ def small_codes(codes):
     raise ValueError(f"codes out of range: {low}..{high}")
 
 
-def plain_parts(quantised, prefix=""):
+def plain_parts(quantized, prefix=""):
     """codes, scales and zeros of an AffineQuantizedTensor."""
-    parts = quantised.tensor_impl.get_plain()
+    parts = quantized.tensor_impl.get_plain()
     found = {prefix + "codes": parts[0], prefix + "scales": parts[1]}
     if len(parts) > 2 and parts[2] is not None:
         found[prefix + "zeros"] = parts[2]
@@ -186,7 +186,7 @@ def scaled_product(x_codes, x_scales, w_codes, w_scales, dtype):
 
 
 SCALED_PRODUCT = "emulated: cast(f32(acc * input_scale) * weight_scale), acc in f32"
-PLAIN_LINEAR = "emulated: linear with the dequantised weight"
+PLAIN_LINEAR = "emulated: linear with the dequantized weight"
 
 
 # ---------------------------------------------------------------- the recipes
@@ -194,10 +194,10 @@ PLAIN_LINEAR = "emulated: linear with the dequantised weight"
 
 
 def int8wo(weight, x):
-    module = quantised_linear(weight, api.Int8WeightOnlyConfig(set_inductor_config=False))
+    module = quantized_linear(weight, api.Int8WeightOnlyConfig(set_inductor_config=False))
     w = module.weight
     tensors = plain_parts(w)
-    tensors.update(dequantised=w.dequantize(), output=run_linear(w, x))
+    tensors.update(dequantized=w.dequantize(), output=run_linear(w, x))
     return tensors, {"path": "quantize_", "output_path": "torchao"}
 
 
@@ -205,7 +205,7 @@ def int8dq(weight, x, decode=False):
     config = api.Int8DynamicActivationInt8WeightConfig(
         weight_only_decode=decode, set_inductor_config=False
     )
-    w = quantised_linear(weight, config).weight
+    w = quantized_linear(weight, config).weight
     inner = w.original_weight_tensor
     tensors = plain_parts(inner)
     meta = {"path": "quantize_", "output_path": "torchao"}
@@ -216,7 +216,7 @@ def int8dq(weight, x, decode=False):
     else:
         tensors.update(plain_parts(w.input_quant_func(x), "input_"))
         output = run_linear(w, x)
-    tensors.update(dequantised=inner.dequantize(), output=output)
+    tensors.update(dequantized=inner.dequantize(), output=output)
     return tensors, meta
 
 
@@ -224,7 +224,7 @@ def int8dq_semi(weight, x):
     from torchao.dtypes import SemiSparseLayout
 
     pruned = SemiSparseLayout().pre_process(weight.clone())
-    w = quantised_linear(
+    w = quantized_linear(
         pruned, api.Int8DynamicActivationInt8WeightConfig(set_inductor_config=False)
     ).weight
     inner = w.original_weight_tensor
@@ -234,7 +234,7 @@ def int8dq_semi(weight, x):
     acc = exact_product(tensors["input_codes"], tensors["codes"])
     fused = (acc * tensors["scales"].float().reshape(1, -1)).to(torch.bfloat16)
     output = (fused * tensors["input_scales"].reshape(-1, 1)).to(x.dtype)
-    tensors.update(pruned=pruned, dequantised=inner.dequantize(), output=output)
+    tensors.update(pruned=pruned, dequantized=inner.dequantize(), output=output)
     return tensors, {
         "path": "primitives",
         "output_path": "emulated: cast(bf16(f32(acc * weight_scale)) * input_scale)",
@@ -245,7 +245,7 @@ def int4wo(weight, x, group, hqq=False):
     from torchao.dtypes import TensorCoreTiledLayout
 
     padded = TensorCoreTiledLayout(inner_k_tiles=8).pre_process(weight)
-    quantised = to_affine_quantized_intx(
+    quantized = to_affine_quantized_intx(
         padded,
         ASYMMETRIC,
         (1, group),
@@ -260,7 +260,7 @@ def int4wo(weight, x, group, hqq=False):
         use_hqq=hqq,
     )
     n, k = weight.shape
-    parts = plain_parts(quantised)
+    parts = plain_parts(quantized)
     groups = k // group
     rows = padded.shape[0]
     tensors = {
@@ -268,8 +268,8 @@ def int4wo(weight, x, group, hqq=False):
         "scales": parts["scales"].reshape(rows, -1)[:n, :groups],
         "zeros": parts["zeros"].reshape(rows, -1)[:n, :groups],
     }
-    dequantised = quantised.dequantize()[:n, :k].contiguous()
-    tensors.update(dequantised=dequantised, output=run_linear(dequantised, x))
+    dequantized = quantized.dequantize()[:n, :k].contiguous()
+    tensors.update(dequantized=dequantized, output=run_linear(dequantized, x))
     meta = {
         "path": "primitives",
         "output_path": PLAIN_LINEAR,
@@ -290,9 +290,9 @@ def uintx(weight, x, bits, group, hqq=False):
     config = api.UIntXWeightOnlyConfig(
         getattr(torch, f"uint{bits}"), group, use_hqq=hqq, set_inductor_config=False
     )
-    w = quantised_linear(weight, config).weight
+    w = quantized_linear(weight, config).weight
     tensors = plain_parts(w)
-    tensors.update(dequantised=w.dequantize(), output=run_linear(w, x))
+    tensors.update(dequantized=w.dequantize(), output=run_linear(w, x))
     return tensors, {
         "path": "quantize_",
         "output_path": "torchao",
@@ -316,18 +316,18 @@ def gemlite4(weight, x, group):
     )
     n, k = weight.shape
     grouped = codes.to(weight.dtype).reshape(n, k // group, group)
-    dequantised = ((grouped - zeros.unsqueeze(-1)) * scales.unsqueeze(-1)).reshape(n, k)
+    dequantized = ((grouped - zeros.unsqueeze(-1)) * scales.unsqueeze(-1)).reshape(n, k)
     tensors = {
         "codes": codes,
         "scales": scales,
         "zeros": zeros,
-        "dequantised": dequantised,
-        "output": run_linear(dequantised, x),
+        "dequantized": dequantized,
+        "output": run_linear(dequantized, x),
     }
     return tensors, {
         "path": "primitives",
         "output_path": PLAIN_LINEAR,
-        "dequantised_path": "emulated: (code - zero) * scale, rounded to the dtype twice",
+        "dequantized_path": "emulated: (code - zero) * scale, rounded to the dtype twice",
         "group_size": str(group),
         "bits": "4",
     }
@@ -337,27 +337,27 @@ def gemlite8(weight, x):
     from torchao.dtypes.uintx.gemlite_layout import get_gemlite_quant_kwargs
 
     arguments = get_gemlite_quant_kwargs(8, weight.shape[1], weight.dtype)
-    quantised = to_affine_quantized_intx(weight, _layout=PlainLayout(), **arguments)
-    tensors = plain_parts(quantised)
-    dequantised = quantised.dequantize()
-    tensors.update(dequantised=dequantised, output=run_linear(dequantised, x))
+    quantized = to_affine_quantized_intx(weight, _layout=PlainLayout(), **arguments)
+    tensors = plain_parts(quantized)
+    dequantized = quantized.dequantize()
+    tensors.update(dequantized=dequantized, output=run_linear(dequantized, x))
     return tensors, {"path": "primitives", "output_path": PLAIN_LINEAR, "bits": "8"}
 
 
 def fp6(weight, x):
     if weight.shape[0] % 256 == 0:
         config = api.FPXWeightOnlyConfig(3, 2, set_inductor_config=False)
-        w = quantised_linear(weight, config).weight
+        w = quantized_linear(weight, config).weight
         tensors = plain_parts(w)
-        dequantised, path = w.dequantize(), "quantize_"
+        dequantized, path = w.dequantize(), "quantize_"
     else:
         scale = prim._choose_qparams_affine_floatx(weight, 3, 2)
         codes = prim._quantize_affine_floatx(weight, scale, 3, 2)
-        dequantised = prim._dequantize_affine_floatx(
+        dequantized = prim._dequantize_affine_floatx(
             codes, scale, 3, 2, output_dtype=weight.dtype
         )
         tensors, path = {"codes": codes, "scales": scale}, "primitives"
-    tensors.update(dequantised=dequantised, output=run_linear(dequantised, x))
+    tensors.update(dequantized=dequantized, output=run_linear(dequantized, x))
     return tensors, {"path": path, "output_path": PLAIN_LINEAR, "bits": "6"}
 
 
@@ -371,7 +371,7 @@ def int8adq_int4w_symm(weight, x):
         layout=CutlassInt4PackedLayout(),
         set_inductor_config=False,
     )
-    w = quantised_linear(weight, config).weight
+    w = quantized_linear(weight, config).weight
     inner = w.original_weight_tensor
     tensors = plain_parts(inner)
     tensors.update(plain_parts(w.input_quant_func(x), "input_"))
@@ -382,7 +382,7 @@ def int8adq_int4w_symm(weight, x):
         tensors["scales"],
         x.dtype,
     )
-    tensors.update(dequantised=inner.dequantize(), output=output)
+    tensors.update(dequantized=inner.dequantize(), output=output)
     return tensors, {"path": "quantize_", "output_path": SCALED_PRODUCT, "bits": "4"}
 
 
@@ -398,9 +398,9 @@ def marlin_sparse(weight, x, group=128):
     codes = prim.quantize_affine(pruned, block, scale, zero, torch.int32, 0, 15)
     # NaN (zero times an infinite reciprocal): a GPU makes it 0, an x86 CPU the lowest int
     lowest = torch.iinfo(torch.int32).min
-    artefacts = int((codes == lowest).sum())
+    artifacts = int((codes == lowest).sum())
     codes = torch.where(codes == lowest, torch.zeros_like(codes), codes)
-    dequantised = prim.dequantize_affine(
+    dequantized = prim.dequantize_affine(
         codes, block, scale, zero, torch.int32, 0, 15, output_dtype=weight.dtype
     )
     tensors = {
@@ -408,15 +408,15 @@ def marlin_sparse(weight, x, group=128):
         "codes": codes,
         "scales": scale,
         "zeros": zero,
-        "dequantised": dequantised,
-        "output": run_linear(dequantised, x),
+        "dequantized": dequantized,
+        "output": run_linear(dequantized, x),
     }
     return tensors, {
         "path": "primitives",
         "output_path": PLAIN_LINEAR,
         "group_size": str(group),
         "bits": "4",
-        "nan_codes_set_to_zero": str(artefacts),
+        "nan_codes_set_to_zero": str(artifacts),
     }
 
 
@@ -425,14 +425,14 @@ def marlin_qqq(weight, x, group=128):
         prim._choose_qparams_and_quantize_affine_qqq(weight.clone(), 4, group)
     )
     n, k = weight.shape
-    dequantised = prim._dequantize_affine_qqq(
+    dequantized = prim._dequantize_affine_qqq(
         codes, group_scales, channel_scales, 4, group, weight.dtype
     )
     activation = api._int8_symm_per_token_quant(x)
     tensors = {
         "codes": codes,
         "scales": channel_scales,
-        "dequantised": dequantised,
+        "dequantized": dequantized,
         "reference_weight": reference,
     }
     if group_scales.numel() > 0:
@@ -442,7 +442,7 @@ def marlin_qqq(weight, x, group=128):
     tensors["output"] = exact_product(wide, reference).to(x.dtype)
     return tensors, {
         "path": "primitives",
-        "output_path": "emulated: dequantised input times torchao's reference weight "
+        "output_path": "emulated: dequantized input times torchao's reference weight "
         "(third-party kernel: int8 weight = round((code - 8) * group_scale))",
         "group_size": str(group),
         "bits": "4",
@@ -457,15 +457,15 @@ def int8_dynamic_activation_intx(weight, x, bits, group, scale_dtype=None, versi
         weight_scale_dtype=scale_dtype,
         version=version,
     )
-    w = quantised_linear(weight, config).weight
+    w = quantized_linear(weight, config).weight
     if version == 2:
         tensors = {"codes": w.qdata, "scales": w.scale, "zeros": w.zero_point}
-        dequantised = w.dequantize()
+        dequantized = w.dequantize()
     else:
         tensors = plain_parts(w.original_weight_tensor)
-        dequantised = w.original_weight_tensor.dequantize()
+        dequantized = w.original_weight_tensor.dequantize()
     tensors.update(plain_parts(api._int8_asymm_per_token_quant(x), "input_"))
-    tensors.update(dequantised=dequantised, output=run_linear(w, x))
+    tensors.update(dequantized=dequantized, output=run_linear(w, x))
     return tensors, {
         "path": "quantize_",
         "output_path": "torchao",
@@ -479,11 +479,11 @@ def int8_dynamic_activation_intx(weight, x, bits, group, scale_dtype=None, versi
 
 def float8wo(weight, x):
     config = api.Float8WeightOnlyConfig(set_inductor_config=False)
-    w = quantised_linear(weight, config).weight
+    w = quantized_linear(weight, config).weight
     tensors = {
         "codes": raw(w.qdata),
         "scales": w.scale,
-        "dequantised": w.dequantize(),
+        "dequantized": w.dequantize(),
         "output": run_linear(w, x),
     }
     return tensors, {"path": "quantize_", "output_path": "torchao"}
@@ -509,7 +509,7 @@ def float8dq(weight, x, granularity):
         "scales": w.scale,
         "input_codes": raw(activation.qdata),
         "input_scales": activation.scale,
-        "dequantised": w.dequantize(),
+        "dequantized": w.dequantize(),
         "output": scaled_product(
             activation.qdata.float(), activation.scale, w.qdata.float(), w.scale, x.dtype
         ),
@@ -540,7 +540,7 @@ def float8dq_semi(weight, x):
         "scales": w_scales,
         "input_codes": raw(x_codes),
         "input_scales": x_scales,
-        "dequantised": w.dequantize(),
+        "dequantized": w.dequantize(),
         "output": scaled_product(x_codes.float(), x_scales, w_codes.float(), w_scales, x.dtype),
     }
     return tensors, {"path": "primitives", "output_path": SCALED_PRODUCT}
@@ -565,7 +565,7 @@ def mx(weight, x, element, mode):
         config = MXFPInferenceConfig(
             activation_dtype=element, weight_dtype=element, gemm_kernel_choice=emulated
         )
-        w, path = quantised_linear(weight, config).weight, "quantize_"
+        w, path = quantized_linear(weight, config).weight, "quantize_"
     else:
         arguments = QuantizeTensorToMXKwargs(
             elem_dtype=element, scaling_mode=mode, gemm_kernel_choice=emulated
@@ -584,7 +584,7 @@ def mx(weight, x, element, mode):
         "scales": raw(w._scale_e8m0).reshape(weight.shape[0], -1),
         "input_codes": mx_codes(activation),
         "input_scales": raw(activation._scale_e8m0).reshape(x.shape[0], -1),
-        "dequantised": w.to_dtype(weight.dtype),
+        "dequantized": w.to_dtype(weight.dtype),
         "output": run_linear(w, x),
     }
     return tensors, {
@@ -592,7 +592,7 @@ def mx(weight, x, element, mode):
         "output_path": "torchao",
         "block_size": "32",
         "scale_mode": mode.value,
-        "note": "output is the emulated gemm: both operands dequantised to the dtype",
+        "note": "output is the emulated gemm: both operands dequantized to the dtype",
     }
 
 
@@ -609,7 +609,7 @@ def nvfp4(weight, x, tensor_scale):
     config = NVFP4InferenceConfig(
         mm_config=NVFP4MMConfig.WEIGHT_ONLY, use_dynamic_per_tensor_scale=tensor_scale
     )
-    w = quantised_linear(weight, config).weight
+    w = quantized_linear(weight, config).weight
     n, k = weight.shape
     w_global = w._per_tensor_scale
     x_global = per_tensor_amax_to_scale(torch.max(torch.abs(x))) if tensor_scale else None
@@ -631,7 +631,7 @@ def nvfp4(weight, x, tensor_scale):
         "scales": raw(w_scales),
         "input_codes": x_codes,
         "input_scales": raw(x_scales),
-        "dequantised": w.to_dtype(weight.dtype),
+        "dequantized": w.to_dtype(weight.dtype),
         "output": output,
         "output_weight_only": run_linear(w, x),
     }
@@ -764,7 +764,7 @@ def run_case(recipe, function, arguments, dtype_name, options, out_dir):
             meta[name + "_dtype"] = str(found[name].dtype).removeprefix("torch.")
     tensors = {"weight": weight, "input": x, **found}
     tensors = {name: storable(name, tensor) for name, tensor in tensors.items()}
-    for name, shape in (("codes", (n, k)), ("dequantised", (n, k)), ("output", (m, n))):
+    for name, shape in (("codes", (n, k)), ("dequantized", (n, k)), ("output", (m, n))):
         if tuple(tensors[name].shape) != shape:
             raise ValueError(f"{name} has shape {tuple(tensors[name].shape)}, not {shape}")
     meta.update(

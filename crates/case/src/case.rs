@@ -86,7 +86,7 @@ impl Case {
     /// What every other recipe is compared with.
     pub const BASELINE: Name = Name::new("baseline");
 
-    /// Whether nothing is quantised or pruned.
+    /// Whether nothing is quantized or pruned.
     pub fn is_baseline(&self) -> bool {
         self.recipe == Self::BASELINE && self.sparsity.is_none()
     }
@@ -110,7 +110,7 @@ pub fn variant(recipe: Name, sparsity: Option<Name>) -> String {
     }
 }
 
-/// A forward pass of nothing, unquantised, on the processor: for struct update syntax.
+/// A forward pass of nothing, unquantized, on the processor: for struct update syntax.
 impl Default for Case {
     fn default() -> Self {
         Self {

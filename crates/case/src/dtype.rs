@@ -3,7 +3,7 @@
 use crate::UnknownName;
 use std::{fmt, str::FromStr};
 
-/// The high-precision type of a model: its activations, and its weights before they are quantised.
+/// The high-precision type of a model: its activations, and its weights before they are quantized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dtype {
     /// 32-bit IEEE float.

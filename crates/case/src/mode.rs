@@ -8,9 +8,9 @@ use std::{fmt, str::FromStr};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Suite {
-    /// Matrix products, quantisation, and what runs beside them in large models.
+    /// Matrix products, quantization, and what runs beside them in large models.
     Gemm,
-    /// Normalisations, activations, losses.
+    /// Normalizations, activations, losses.
     Ops,
     /// Patterns that are worth fusing.
     Fusion,

@@ -75,7 +75,7 @@ pub enum Float8Sums {
 pub enum Prologue {
     /// Nothing.
     Nothing,
-    /// Each row a layer normalisation without weights.
+    /// Each row a layer normalization without weights.
     LayerNorm,
     /// Each row a division by its root mean square.
     RmsNorm,

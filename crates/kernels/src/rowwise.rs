@@ -2,7 +2,7 @@
 //!
 //! The scale is the row's largest magnitude / 448 rounded to bf16, and 1 where that would be next to nothing. The code is
 //! the e4m3 nearest to x / scale, which is rounded to bf16 first. A code times its scale is near x. It is written from the definition
-//! and not with what recipes quantise by, so that the kernels here are held against another source.
+//! and not with what recipes quantize by, so that the kernels here are held against another source.
 
 /// The largest e4m3.
 pub const LARGEST: f32 = 448.0;
@@ -16,12 +16,12 @@ pub const STATIC_SCALE: f32 = 224.0 / LARGEST;
 /// The codes and the scale of one row of bf16 bit patterns.
 ///
 /// ```
-/// use calorimeter_kernels::rowwise::{bf16, quantise_row, value};
+/// use calorimeter_kernels::rowwise::{bf16, quantize_row, value};
 ///
-/// let (codes, scale) = quantise_row(&[448.0, -3.0, 0.0].map(bf16));
+/// let (codes, scale) = quantize_row(&[448.0, -3.0, 0.0].map(bf16));
 /// assert_eq!((scale, value(codes[1])), (1.0, -3.0));
 /// ```
-pub fn quantise_row(row: &[u16]) -> (Vec<u8>, f32) {
+pub fn quantize_row(row: &[u16]) -> (Vec<u8>, f32) {
     let scale = scale(row);
     (row.iter().map(|&x| code(x, scale)).collect(), scale)
 }
@@ -114,7 +114,7 @@ mod tests {
         ];
         for (row, exact, codes) in cases {
             let bits: Vec<u16> = row.iter().map(|&x| bf16(x)).collect();
-            let (found, scale) = quantise_row(&bits);
+            let (found, scale) = quantize_row(&bits);
             assert!((scale - exact).abs() <= exact * 1e-5, "{row:?}: scale {scale:e}");
             assert_eq!(found, codes, "{row:?}");
         }

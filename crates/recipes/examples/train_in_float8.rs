@@ -44,12 +44,12 @@ impl<B: Backend> Mlp<B> {
 }
 
 /// Points of ten clouds that overlap.
-fn batch<B: AutodiffBackend>(centres: &Tensor<B, 2>) -> (Tensor<B, 2>, Tensor<B, 2>) {
-    let device = centres.device();
+fn batch<B: AutodiffBackend>(centers: &Tensor<B, 2>) -> (Tensor<B, 2>, Tensor<B, 2>) {
+    let device = centers.device();
     let classes = Tensor::<B, 1>::random([128], Distribution::Uniform(0.0, CLASSES as f64), &device).int();
     let noise = Tensor::random([128, FEATURES], Distribution::Normal(0.0, 2.5), &device);
     let wanted: Tensor<B, 2, Int> = classes.clone().one_hot(CLASSES);
-    (centres.clone().select(0, classes) + noise, wanted.float())
+    (centers.clone().select(0, classes) + noise, wanted.float())
 }
 
 /// The loss of each step.
@@ -57,22 +57,22 @@ fn losses(recipe: Option<TrainingRecipe>) -> Result<Vec<f32>, RecipeError> {
     let device = Default::default();
     // Every model begins with the same numbers and sees the same points.
     B::seed(&device, 1);
-    let centres = Tensor::<B, 2>::random([CLASSES, FEATURES], Distribution::Normal(0.0, 1.0), &device);
+    let centers = Tensor::<B, 2>::random([CLASSES, FEATURES], Distribution::Normal(0.0, 1.0), &device);
     let mut model = Mlp::<B>::new(&device);
     // burn draws weights when they are first needed.
-    model.forward(centres.clone());
+    model.forward(centers.clone());
     if let Some(recipe) = recipe {
         let (converted, report) = convert_to_float8_training(model, recipe, |path, _| path != "head")?;
         println!("{report}\n");
         model = converted;
     }
-    let mut optimiser = AdamConfig::new().init();
+    let mut optimizer = AdamConfig::new().init();
     let mut losses = Vec::new();
     for _ in 0..STEPS {
-        let (points, wanted) = batch(&centres);
+        let (points, wanted) = batch(&centers);
         let loss = (log_softmax(model.forward(points), 1) * wanted).sum_dim(1).mean().neg();
         let grads = GradientsParams::from_grads(loss.backward(), &model);
-        model = optimiser.step(1e-3, model, grads);
+        model = optimizer.step(1e-3, model, grads);
         losses.push(loss.into_scalar());
     }
     Ok(losses)
@@ -100,13 +100,13 @@ fn curves(columns: &[(String, Vec<f32>)]) -> String {
     }
     svg += "<text x=\"350\" y=\"346\" text-anchor=\"middle\">step</text><text x=\"15\" y=\"14\">loss</text>\n";
     for (at, (name, losses)) in columns.iter().enumerate() {
-        let colour = ["#bbbbbb", "#d55e00", "#0072b2", "#009e73", "#cc79a7"][at % 5];
+        let color = ["#bbbbbb", "#d55e00", "#0072b2", "#009e73", "#cc79a7"][at % 5];
         let points = means(losses, 5).into_iter().enumerate().map(|(part, loss)| (x(5 * part + 3), y(loss)));
         let points: Vec<String> = points.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let width = 8.0 / (1 << at.min(3)) as f32;
         svg += &format!(
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"/>\n\
-             <text x=\"520\" y=\"{}\" fill=\"{colour}\">{name}</text>\n",
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\"/>\n\
+             <text x=\"520\" y=\"{}\" fill=\"{color}\">{name}</text>\n",
             points.join(" "),
             40 + 18 * at
         );

@@ -74,15 +74,15 @@ impl Sums {
     }
 }
 
-/// The ratio of a signal to the noise that quantising it adds, in decibels; infinite where there is none. 6 dB are one bit.
+/// The ratio of a signal to the noise that quantizing it adds, in decibels; infinite where there is none. 6 dB are one bit.
 ///
 /// ```
 /// use calorimeter_recipes::{Dtype, Recipe, Weight, sqnr};
 ///
 /// let weight = Weight::new(8, 256, (0..8 * 256).map(|i| (i as f32 * 0.37).sin()).collect(), Dtype::F32);
 /// for name in ["int8wo", "int4wo-128", "mxfp4"] {
-///     let quantised = name.parse::<Recipe>()?.treatment(Dtype::F32, None)?.effective_weight(&weight)?;
-///     println!("{name}: {:.1} dB", sqnr(weight.values(), quantised.values()));
+///     let quantized = name.parse::<Recipe>()?.treatment(Dtype::F32, None)?.effective_weight(&weight)?;
+///     println!("{name}: {:.1} dB", sqnr(weight.values(), quantized.values()));
 /// }
 /// assert_eq!(sqnr(&[1.0, -1.0], &[1.0, -1.0]), f64::INFINITY);
 /// assert!((sqnr(&[1.0f32; 4], &[0.9f64; 4]) - 20.0).abs() < 1e-9);

@@ -27,7 +27,7 @@ pub enum RecipeError {
     Unsupported(String),
     /// No finite scale or zero covers some of the weight.
     #[error(
-        "the weight cannot be quantised: group {group} of row {row} holds an infinity or a NaN, \
+        "the weight cannot be quantized: group {group} of row {row} holds an infinity or a NaN, \
          or numbers too large for a scale or zero in its dtype"
     )]
     NotFinite {
@@ -36,7 +36,7 @@ pub enum RecipeError {
         /// The group of numbers that share a scale, counted in the row.
         group: usize,
     },
-    /// A layer of a module cannot be quantised.
+    /// A layer of a module cannot be quantized.
     #[error("{path}: {cause}")]
     Layer {
         /// Where in the module the layer is.

@@ -60,7 +60,7 @@ pub enum Method {
         /// The smallest scale.
         epsilon: f32,
     },
-    /// Half-quadratic quantisation: a zero that is optimised for a sparse error, under a scale from the range.
+    /// Half-quadratic quantization: a zero that is optimized for a sparse error, under a scale from the range.
     Hqq(HqqIterate),
     /// Small floats: the largest magnitude, at least this, over the format's largest number.
     Floats {
@@ -166,7 +166,7 @@ impl Format {
         }
     }
 
-    /// Unsigned integers by half-quadratic quantisation.
+    /// Unsigned integers by half-quadratic quantization.
     pub fn hqq(bits: u8, grouping: Grouping, steps: Dtype, scale: Dtype, zero: Zero) -> Self {
         let (element, method) = (Element::Unsigned(bits), Method::Hqq(HqqIterate::default()));
         Self { element, grouping, method, steps, scale: Element::Float(scale), zero, two_of_four: false }
@@ -248,7 +248,7 @@ impl Format {
         matches!(self.method, Method::Symmetric { least, most, .. } if least == -most - 1)
     }
 
-    /// The distance of neighbouring codes relative to the root mean square of normal numbers, roughly.
+    /// The distance of neighboring codes relative to the root mean square of normal numbers, roughly.
     pub fn typical_step(&self) -> f64 {
         match self.element {
             // The range holds about four standard deviations to each side.

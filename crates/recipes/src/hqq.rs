@@ -1,4 +1,4 @@
-//! Half-quadratic quantisation: each group's zero is moved, with the scale held, to where the error is sparse.
+//! Half-quadratic quantization: each group's zero is moved, with the scale held, to where the error is sparse.
 //!
 //! The loop stops for the whole tensor together, when its mean error no longer falls; so each group goes through all its
 //! iterations while it is in cache, and the one where the tensor stops is picked afterwards. All steps are in f32.
@@ -6,7 +6,7 @@
 use crate::Dtype;
 use crate::extremes::extremes;
 use crate::format::{Format, HqqIterate, Zero};
-use crate::quantised::Quantised;
+use crate::quantized::Quantized;
 use crate::scalar::hqq::{ITERATIONS, code, error, first_zero, outlier, stretch, wished_zero};
 use crate::{Element, FloatType, packing};
 use pulp::NullaryFnOnce;
@@ -36,7 +36,7 @@ struct Course {
     zeros: [f32; ITERATIONS + 1],
 }
 
-pub(crate) fn quantise(values: &[f32], cols: usize, format: Format, iterate: HqqIterate) -> Quantised {
+pub(crate) fn quantize(values: &[f32], cols: usize, format: Format, iterate: HqqIterate) -> Quantized {
     let (rows, group) = (values.len() / cols, format.group(cols));
     let per_row = cols.div_ceil(group);
     let most = format.terms().most;
@@ -69,7 +69,7 @@ pub(crate) fn quantise(values: &[f32], cols: usize, format: Format, iterate: Hqq
     let scales = courses.iter().map(|course| course.map_or(f32::NAN, |c| stored(format.scale, 1.0 / c.stretch)));
     let zeros = courses.iter().map(|course| course.map_or(0.0, |c| stored_zero(&format, c.zeros[kept], c.stretch)));
     let (scales, zeros) = (scales.collect(), zeros.collect());
-    Quantised { format, rows, cols, codes, scales, zeros, outer: Vec::new() }
+    Quantized { format, rows, cols, codes, scales, zeros, outer: Vec::new() }
 }
 
 /// Takes a group through its iterations and adds its errors to the tensor's; none if a number is not finite.
@@ -232,15 +232,15 @@ mod tests {
                 errors.push(of_row);
             }
             for iterate in [HqqIterate::Last, HqqIterate::Best] {
-                let quantised = quantise(&values, cols, format, iterate);
+                let quantized = quantize(&values, cols, format, iterate);
                 let kept = kept_iterate(&errors, iterate);
                 let mut codes = Vec::new();
                 for (at, (Course { stretch, zeros }, values)) in rows_of_courses.iter().enumerate() {
                     codes.extend(values.iter().map(|&x| code(x, *stretch, zeros[kept], most, 0) as u8));
-                    assert_eq!(quantised.scales[at].to_bits(), (1.0 / stretch).to_bits());
-                    assert_eq!(quantised.zeros[at].to_bits(), stored_zero(&format, zeros[kept], *stretch).to_bits());
+                    assert_eq!(quantized.scales[at].to_bits(), (1.0 / stretch).to_bits());
+                    assert_eq!(quantized.zeros[at].to_bits(), stored_zero(&format, zeros[kept], *stretch).to_bits());
                 }
-                assert_eq!(quantised.codes(), codes);
+                assert_eq!(quantized.codes(), codes);
             }
         }
     }

@@ -57,9 +57,9 @@ impl<B: QuantBackend> Linear<B> for Multiplied<B> {
         }
         match (stored.treatment.input(rows), stored.treatment.products) {
             (Some(format), Products::Codes(steps)) => {
-                let input = DeviceTensor::quantise(input, format);
+                let input = DeviceTensor::quantize(input, format);
                 let product = stored.weight.product_of_codes(&input, steps, stored.treatment.dtype);
-                product.unwrap_or_else(|| stored.forward_quantised(input))
+                product.unwrap_or_else(|| stored.forward_quantized(input))
             }
             _ => stored.weight.product(input.clone()).unwrap_or_else(|| stored.forward(input)),
         }
@@ -137,7 +137,7 @@ impl<B: QuantBackend> Linear<B> for StoredLinear<B> {
                 _ => scaled(self.product(input, Reading::Numbers, dtype), None, dtype),
             };
         };
-        self.forward_quantised(DeviceTensor::quantise(input, format))
+        self.forward_quantized(DeviceTensor::quantize(input, format))
     }
 
     fn weight_bytes(&self) -> u64 {
@@ -146,8 +146,8 @@ impl<B: QuantBackend> Linear<B> for StoredLinear<B> {
 }
 
 impl<B: QuantBackend> StoredLinear<B> {
-    /// The layer of an input that is quantised already.
-    fn forward_quantised(&self, input: DeviceTensor<B>) -> Tensor<B, 2> {
+    /// The layer of an input that is quantized already.
+    fn forward_quantized(&self, input: DeviceTensor<B>) -> Tensor<B, 2> {
         let Treatment { dtype, products, .. } = self.treatment;
         let (rows, _) = input.size();
         // Codes, and the numbers of formats whose scales are powers of two, are exact in f32, also on tensor cores.

@@ -1,13 +1,13 @@
-//! Quantising the linear layers of a burn module of one's own.
+//! Quantizing the linear layers of a burn module of one's own.
 //!
-//! The type of a field cannot change, so a layer that is to be quantised is declared as a [`QuantLinear`]. It is made of
-//! a [`burn::nn::Linear`], behaves and is saved like one, and [`quantise`] exchanges its weight where it is.
+//! The type of a field cannot change, so a layer that is to be quantized is declared as a [`QuantLinear`]. It is made of
+//! a [`burn::nn::Linear`], behaves and is saved like one, and [`quantize`] exchanges its weight where it is.
 //!
 //! ```
 //! use burn::module::Module;
 //! use burn::nn::{Gelu, LinearConfig};
 //! use burn::tensor::{Tensor, backend::Backend};
-//! use calorimeter_recipes::{QuantLinear, Recipe, RecipeError, device::QuantBackend, quantise};
+//! use calorimeter_recipes::{QuantLinear, Recipe, RecipeError, device::QuantBackend, quantize};
 //!
 //! #[derive(Module, Debug)]
 //! struct Mlp<B: Backend> {
@@ -28,8 +28,8 @@
 //!
 //! fn small<B: QuantBackend>(device: &B::Device) -> Result<Mlp<B>, RecipeError> {
 //!     let recipe: Recipe = "int8wo".parse()?;
-//!     let (mlp, report) = quantise(Mlp::<B>::new(device), &recipe, |path, [n, k]| path != "head" && n * k > 1024)?;
-//!     eprintln!("{report}"); // what was quantised, what was left and why, bytes before and after
+//!     let (mlp, report) = quantize(Mlp::<B>::new(device), &recipe, |path, [n, k]| path != "head" && n * k > 1024)?;
+//!     eprintln!("{report}"); // what was quantized, what was left and why, bytes before and after
 //!     Ok(mlp)
 //! }
 //! ```
@@ -40,4 +40,4 @@ mod walk;
 
 pub use layer::QuantLinear;
 pub use report::{Layer, Outcome, Report};
-pub use walk::{convert_to_float8_training, quantise};
+pub use walk::{convert_to_float8_training, quantize};

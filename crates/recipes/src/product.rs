@@ -47,7 +47,7 @@ impl Treatment {
             return Ok(());
         }
         Err(RecipeError::Unsupported(
-            "CubeCL kernels of stored weights take quantised ones, not pruned, whose input is left as it is or both in codes of \
+            "CubeCL kernels of stored weights take quantized ones, not pruned, whose input is left as it is or both in codes of \
              8-bit integers"
                 .into(),
         ))

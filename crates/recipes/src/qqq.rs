@@ -4,16 +4,16 @@ use crate::dispatch::with_steps;
 use crate::extremes::extremes;
 use crate::format::Format;
 use crate::packing;
-use crate::quantised::Quantised;
+use crate::quantized::Quantized;
 use crate::scalar::qqq::{code, group_scale, related};
 use crate::scalar::rounding::Steps;
 use rayon::prelude::*;
 
-pub(crate) fn quantise(values: &[f32], cols: usize, format: Format) -> Quantised {
+pub(crate) fn quantize(values: &[f32], cols: usize, format: Format) -> Quantized {
     with_steps!(format.steps, S => { by_steps::<S>(values, cols, format) })
 }
 
-fn by_steps<S: Steps>(values: &[f32], cols: usize, format: Format) -> Quantised {
+fn by_steps<S: Steps>(values: &[f32], cols: usize, format: Format) -> Quantized {
     let (rows, group) = (values.len() / cols, format.group(cols));
     let per_row = cols.div_ceil(group);
     let words = format.words_per_row(cols);
@@ -23,15 +23,15 @@ fn by_steps<S: Steps>(values: &[f32], cols: usize, format: Format) -> Quantised 
         .for_each_init(
             || vec![0; words * 8],
             |bytes, (codes, scales, outer, values)| {
-                *outer = quantise_row::<S>(values, group, scales, bytes);
+                *outer = quantize_row::<S>(values, group, scales, bytes);
                 packing::pack(bytes, 4, codes);
             },
         );
-    Quantised { format, rows, cols, codes, scales, zeros: Vec::new(), outer }
+    Quantized { format, rows, cols, codes, scales, zeros: Vec::new(), outer }
 }
 
 /// Fills a row's codes and group scales, and answers its own scale.
-fn quantise_row<S: Steps>(values: &[f32], group: usize, scales: &mut [f32], bytes: &mut [u8]) -> f32 {
+fn quantize_row<S: Steps>(values: &[f32], group: usize, scales: &mut [f32], bytes: &mut [u8]) -> f32 {
     bytes.fill(0);
     let Some((low, high)) = extremes(values) else {
         scales.fill(f32::NAN);

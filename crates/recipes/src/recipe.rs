@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::{fmt, str::FromStr};
 
-/// A way to quantise a model's linear layers, ours or that of another crate; two of one name are the same.
+/// A way to quantize a model's linear layers, ours or that of another crate; two of one name are the same.
 #[derive(Clone, Copy)]
 pub struct Recipe {
     name: Name,
@@ -165,7 +165,7 @@ impl Ord for Recipe {
 calorimeter_case::written_as_a_name!(
     Recipe,
     "Recipe",
-    "a quantisation recipe such as baseline or int8wo",
+    "a quantization recipe such as baseline or int8wo",
     Recipe::known().into_iter().map(|info| info.name).collect()
 );
 

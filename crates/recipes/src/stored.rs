@@ -1,15 +1,15 @@
-//! A quantised tensor as it is kept: packed words, on the host or on a device.
+//! A quantized tensor as it is kept: packed words, on the host or on a device.
 
 use crate::element::Codes;
 use crate::format::{Format, Grouping, Method, Zero, stored_words};
-use crate::quantised::Quantised;
+use crate::quantized::Quantized;
 use crate::scalar::qqq::byte;
 use crate::{Element, Weight, packing};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The words of a quantised tensor; `W` is where they are.
+/// The words of a quantized tensor; `W` is where they are.
 #[derive(Debug, Clone)]
 pub struct Stored<W> {
     /// How the tensor is stored.
@@ -107,14 +107,14 @@ impl Format {
     }
 }
 
-impl Quantised {
+impl Quantized {
     /// The same with scales and zeros that are to be stored in f32, as devices give them.
     pub fn unpacked(self) -> Self {
         Self { format: self.format.unpacked(), ..self }
     }
 
     /// All numbers that the codes and the scales of both levels stand for, row by row.
-    pub fn dequantise(&self) -> Vec<f32> {
+    pub fn dequantize(&self) -> Vec<f32> {
         let words = self.words();
         let mut values = words.as_parts().map(|words| &**words).read(0..self.rows, Reading::Numbers);
         if let Some(&first) = self.outer.first() {

@@ -2,8 +2,8 @@
 
 use crate::block_sparse::BlockSparse;
 use crate::format::{Format, Grouping, Method};
-use crate::quantise::quantise;
-use crate::quantised::Quantised;
+use crate::quantize::quantize;
+use crate::quantized::Quantized;
 use crate::stored::Stored;
 use crate::{Dtype, RecipeError, Shortcut, Sparsity, TrainingRecipe, Weight};
 
@@ -22,9 +22,9 @@ pub enum Products {
 pub struct Treatment {
     /// The type of the model.
     pub dtype: Dtype,
-    /// How the weight is stored, if it is quantised.
+    /// How the weight is stored, if it is quantized.
     pub weight: Option<Format>,
-    /// How each input is stored, if it is quantised.
+    /// How each input is stored, if it is quantized.
     pub input: Option<Format>,
     /// What is multiplied.
     pub products: Products,
@@ -65,12 +65,12 @@ impl Treatment {
         }
     }
 
-    /// A quantised weight whose numbers are multiplied with an untouched input.
+    /// A quantized weight whose numbers are multiplied with an untouched input.
     pub fn weight_only(dtype: Dtype, weight: Format) -> Self {
         Self { weight: Some(weight), ..Self::none(dtype) }
     }
 
-    /// A quantised weight and a quantised input.
+    /// A quantized weight and a quantized input.
     pub fn dynamic(dtype: Dtype, weight: Format, input: Format, products: Products) -> Self {
         Self { weight: Some(weight), input: Some(input), products, ..Self::none(dtype) }
     }
@@ -80,7 +80,7 @@ impl Treatment {
         Self { shortcut: None, ..*self } == Self::none(self.dtype)
     }
 
-    /// How an input of so many rows is stored, if it is quantised.
+    /// How an input of so many rows is stored, if it is quantized.
     pub fn input(&self, rows: usize) -> Option<Format> {
         self.input.filter(|_| !(self.spares_single_rows && rows == 1))
     }
@@ -100,7 +100,7 @@ impl Treatment {
             }
             if matches!(format.method, Method::Hqq(_)) && !group.is_multiple_of(16) {
                 return Err(RecipeError::Unsupported(format!(
-                    "half-quadratic quantisation adds up groups in sixteen parts, not groups of {group}; \
+                    "half-quadratic quantization adds up groups in sixteen parts, not groups of {group}; \
                      a multiple of 32 would run"
                 )));
             }
@@ -146,26 +146,26 @@ impl Treatment {
         mebibyte.max(n.div_ceil(4)).clamp(1, n)
     }
 
-    /// The weight as it is before it is quantised.
+    /// The weight as it is before it is quantized.
     fn pruned(&self, weight: &Weight) -> Weight {
         self.sparsity.map_or_else(|| weight.clone(), |sparsity| sparsity.prune(weight))
     }
 
-    /// Quantises a weight, if it is quantised at all.
-    pub fn quantise(&self, weight: &Weight) -> Result<Option<Quantised>, RecipeError> {
+    /// Quantizes a weight, if it is quantized at all.
+    pub fn quantize(&self, weight: &Weight) -> Result<Option<Quantized>, RecipeError> {
         let Some(format) = self.weight else { return Ok(None) };
-        let quantised = quantise(self.pruned(weight).values(), weight.k(), format);
-        match quantised.not_finite() {
+        let quantized = quantize(self.pruned(weight).values(), weight.k(), format);
+        match quantized.not_finite() {
             Some((row, group)) => Err(RecipeError::NotFinite { row, group }),
-            None => Ok(Some(quantised)),
+            None => Ok(Some(quantized)),
         }
     }
 
-    /// Prunes, quantises and packs a weight.
+    /// Prunes, quantizes and packs a weight.
     pub fn prepare(&self, weight: &Weight) -> Result<Prepared, RecipeError> {
         self.check(weight.n(), weight.k())?;
-        let stored = match self.quantise(weight)? {
-            Some(quantised) => quantised.stored(),
+        let stored = match self.quantize(weight)? {
+            Some(quantized) => quantized.stored(),
             None => match self.sparsity {
                 None => return Ok(Prepared::Dense(weight.clone())),
                 Some(blocks @ Sparsity::Block { side, .. }) => {
@@ -180,16 +180,16 @@ impl Treatment {
 
     /// The weight that the codes stand for: what a correct kernel multiplies with.
     pub fn effective_weight(&self, weight: &Weight) -> Result<Weight, RecipeError> {
-        Ok(match self.quantise(weight)? {
+        Ok(match self.quantize(weight)? {
             // A code times its scale is finer than the dtype: it must not be rounded to it.
-            Some(quantised) => Weight::new(weight.n(), weight.k(), quantised.dequantise(), Dtype::F32),
+            Some(quantized) => Weight::new(weight.n(), weight.k(), quantized.dequantize(), Dtype::F32),
             None => self.pruned(weight),
         })
     }
 
     /// The input that the codes stand for, row by row.
     pub fn effective_input(&self, values: &[f32], k: usize) -> Option<Vec<f32>> {
-        self.input(values.len() / k.max(1)).map(|format| quantise(values, k, format).dequantise())
+        self.input(values.len() / k.max(1)).map(|format| quantize(values, k, format).dequantize())
     }
 
     /// Values rounded to the dtype in a row on the way through the layer, for the tolerance of the gate.

@@ -17,7 +17,7 @@ pub use limit::{Limit, ProductKind};
 use looks::Looks;
 pub use place::{doubtful, place};
 pub use probe::{Beside, Probe};
-use second_look::{Judgement, Turns, judge};
+use second_look::{Judgment, Turns, judge};
 
 use crate::cache;
 use calorimeter_case::record::Roofline;
@@ -110,9 +110,9 @@ fn looked_at(record: &Record, over: &[Limit], known: &mut Peaks, turns: &mut dyn
     let (memory, products): (Vec<Limit>, _) = over.iter().copied().partition(|&what| what == Limit::Memory);
     for over in [products, memory].into_iter().filter(|over| !over.is_empty()) {
         let found = match judge(|| turns.look(&over)) {
-            Judgement::Refused(why) => return Err(why),
-            Judgement::Possible(found) => found,
-            Judgement::Unclear(why) => {
+            Judgment::Refused(why) => return Err(why),
+            Judgment::Possible(found) => found,
+            Judgment::Unclear(why) => {
                 let peaks = over.iter().map(Limit::to_string).collect::<Vec<_>>().join(" and ");
                 doubts.push(format!("its rate is more than the measured peak of {peaks}, and may be wrong: {why}"));
                 continue;

@@ -14,7 +14,7 @@ use crate::tell::tell;
 use crate::worker::{Event, Listener, Stage};
 use calorimeter_case::CaseId;
 use calorimeter_sinks::Record;
-use calorimeter_sinks::terminal::{Colour, LiveTable};
+use calorimeter_sinks::terminal::{Color, LiveTable};
 use left::Left;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -82,8 +82,8 @@ const NAMED: Duration = Duration::from_secs(1);
 
 impl Terminal {
     /// Progress is shown only where standard error is a terminal.
-    pub fn new(format: Format, colour: Colour) -> Self {
-        Self { table: Some(LiveTable::new(colour).as_wide_as(width())), ..Self::without_rows(format) }
+    pub fn new(format: Format, color: Color) -> Self {
+        Self { table: Some(LiveTable::new(color).as_wide_as(width())), ..Self::without_rows(format) }
     }
 
     /// The same for a table that is printed when all its records are there.

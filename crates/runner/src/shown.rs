@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-/// The colours that our tables have, and their end. Another one could hide what follows.
-const COLOURS: [&str; 5] = ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
+/// The colors that our tables have, and their end. Another one could hide what follows.
+const COLORS: [&str; 5] = ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m"];
 
-/// The same with every control character spelled out, but for the ends of lines, tabs, and the colours that we write; and
+/// The same with every control character spelled out, but for the ends of lines, tabs, and the colors that we write; and
 /// with those that turn the order of letters.
 pub fn shown(text: &str) -> Cow<'_, str> {
     let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -16,7 +16,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
-        if harmless(c) || COLOURS.iter().any(|colour| text[at..].starts_with(colour)) {
+        if harmless(c) || COLORS.iter().any(|color| text[at..].starts_with(color)) {
             shown.push(c);
         } else {
             // JSON stays JSON.
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_spelled_out_and_colours_are_kept() {
+    fn what_a_terminal_would_obey_is_spelled_out_and_colors_are_kept() {
         for (text, expected) in [
             ("a\tµ\n", "a\tµ\n"),
             ("\x1b[32mFASTER\x1b[0m", "\x1b[32mFASTER\x1b[0m"),

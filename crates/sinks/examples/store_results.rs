@@ -6,7 +6,7 @@
 use calorimeter_case::{Case, Element, Implementation, Mode, Regime, Suite};
 use calorimeter_sinks::journal::{Header, Summary, count_by_status};
 use calorimeter_sinks::record::{Estimate, Window};
-use calorimeter_sinks::terminal::{Colour, LiveTable};
+use calorimeter_sinks::terminal::{Color, LiveTable};
 use calorimeter_sinks::{Journal, Record, Run, SinkError, Status, write_all};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -25,7 +25,7 @@ fn main() -> Result<(), SinkError> {
         output_dir: None,
     };
     let mut journal = Journal::create(&dir, &header)?;
-    let mut table = LiveTable::new(Colour::Never);
+    let mut table = LiveTable::new(Color::Never);
     let mut records = Vec::new();
     for size in [1000, 10_000, 100_000] {
         let record = sorted(size);

@@ -8,7 +8,7 @@
 //! use calorimeter_sinks::journal::{self, Header, Journal};
 //! use calorimeter_sinks::record::Estimate;
 //! use calorimeter_sinks::{Case, Record, Status};
-//! use calorimeter_sinks::terminal::{Colour, LiveTable};
+//! use calorimeter_sinks::terminal::{Color, LiveTable};
 //! # let header = Header { run_id: "1".into(), started: "2026-03-09T07:05:01+02:00".into(), argv: vec![],
 //! #     config: serde_json::json!({}), config_fingerprint: "f".into(), plan_cases: 1, environment: serde_json::json!({}),
 //! #     output_dir: None };
@@ -23,7 +23,7 @@
 //!
 //! let contents = journal::read(dir)?;
 //! assert_eq!(contents.records, [record]);
-//! let mut table = LiveTable::new(Colour::Never);
+//! let mut table = LiveTable::new(Color::Never);
 //! for record in &contents.records {
 //!     table.show(record).iter().for_each(|lines| println!("{lines}"));
 //! }

@@ -23,7 +23,7 @@ impl<R> From<JournalContents<R>> for ReadBack<R> {
     }
 }
 
-/// Reads the folder of a run, a journal, or a Parquet file. What a Parquet file cannot hold, its neighbour, the journal of
+/// Reads the folder of a run, a journal, or a Parquet file. What a Parquet file cannot hold, its neighbor, the journal of
 /// its run, is asked for.
 pub fn read_back(path: &Path) -> Result<ReadBack, SinkError> {
     let journal = |path: &Path| journal::read_trimmed(path, condensed).map(ReadBack::from);
@@ -31,11 +31,11 @@ pub fn read_back(path: &Path) -> Result<ReadBack, SinkError> {
         return journal(path);
     }
     let records = records_of_parquet(path)?;
-    let neighbour = path.with_file_name(JOURNAL_FILE);
-    if !neighbour.exists() {
+    let neighbor = path.with_file_name(JOURNAL_FILE);
+    if !neighbor.exists() {
         return Ok(ReadBack { header: None, resumed: Vec::new(), records });
     }
-    Ok(ReadBack { records, ..journal(&neighbour)? })
+    Ok(ReadBack { records, ..journal(&neighbor)? })
 }
 
 /// The same with no more of each record than its reader needs: of a long run in a small part of the time and the memory.

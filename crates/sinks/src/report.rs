@@ -16,7 +16,7 @@ use crate::{SinkError, atomic};
 
 pub use markdown::markdown;
 pub use plots::write_plots;
-pub use run::{Mean, ReportedProfile, ReportedRun, SummarisedRun};
+pub use run::{Mean, ReportedProfile, ReportedRun, SummarizedRun};
 
 /// The name of the page in the folder of its run.
 pub const REPORT_FILE: &str = "report.html";

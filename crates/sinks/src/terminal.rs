@@ -2,7 +2,7 @@
 //! records to text.
 //!
 //! Columns have fixed widths, so that a row can be printed as soon as its case is done, and a line has at most
-//! [`WIDTH`] characters. Colour only underlines what the words say. No text ends in a line feed.
+//! [`WIDTH`] characters. Color only underlines what the words say. No text ends in a line feed.
 
 mod accuracy;
 mod column;
@@ -27,24 +27,24 @@ const RECIPE_WIDTH: usize = 20;
 /// Said where the intervals of the fastest overlap.
 const NOBODY: &str = "even";
 
-/// Whether to write ANSI colours.
+/// Whether to write ANSI colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Colour {
+pub enum Color {
     /// Plain text.
     Never,
     /// Bold heads, green and red verdicts, yellow statuses.
     Always,
 }
 
-fn bold(text: &str, colour: Colour) -> String {
-    paint(text, "1", colour)
+fn bold(text: &str, color: Color) -> String {
+    paint(text, "1", color)
 }
 
-fn paint(text: &str, code: &str, colour: Colour) -> String {
-    match colour {
-        Colour::Never => text.into(),
-        Colour::Always => format!("\x1b[{code}m{text}\x1b[0m"),
+fn paint(text: &str, code: &str, color: Color) -> String {
+    match color {
+        Color::Never => text.into(),
+        Color::Always => format!("\x1b[{code}m{text}\x1b[0m"),
     }
 }
 
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_live_table_is_this_to_the_digit() {
-        let mut table = LiveTable::new(Colour::Never);
+        let mut table = LiveTable::new(Color::Never);
         let lines: Vec<String> = records().iter().filter_map(|record| table.show(record)).collect();
         assert_eq!(
             lines.join("\n"),
@@ -178,7 +178,7 @@ marlin               eager   timeout"
 
     #[test]
     fn on_a_narrow_terminal_a_row_of_figures_stays_one_row() {
-        let mut table = LiveTable::new(Colour::Never).as_wide_as(80);
+        let mut table = LiveTable::new(Color::Never).as_wide_as(80);
         let lines: Vec<String> = records().iter().filter_map(|record| table.show(record)).take(3).collect();
         assert_eq!(
             lines.join("\n"),
@@ -193,18 +193,18 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
     cupti"
         );
         for width in [72, 80, 120, 200] {
-            let mut table = LiveTable::new(Colour::Never).as_wide_as(width);
+            let mut table = LiveTable::new(Color::Never).as_wide_as(width);
             let text: Vec<String> = records().iter().filter_map(|record| table.show(record)).collect();
             assert!(text.iter().flat_map(|text| text.lines()).all(|line| line.chars().count() <= width), "{text:?}");
         }
-        let mut wide = LiveTable::new(Colour::Never).as_wide_as(200);
+        let mut wide = LiveTable::new(Color::Never).as_wide_as(200);
         let lines: Vec<String> = records().iter().filter_map(|record| wide.show(record)).collect();
         assert!(lines[4].ends_with("-  timestamp queries, not converged"), "{lines:?}");
     }
 
     #[test]
     fn a_new_group_gets_a_new_heading() {
-        let mut table = LiveTable::new(Colour::Never);
+        let mut table = LiveTable::new(Color::Never);
         let first = ok("baseline", "eager", 1.0);
         let mut second = first.clone();
         second.case.shape_name = String::new();
@@ -220,24 +220,21 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
     }
 
     #[test]
-    fn colour_changes_no_word_and_no_column() {
+    fn color_changes_no_word_and_no_column() {
         let strip = |text: String| {
             ["0", "1", "31", "32", "33"].iter().fold(text, |text, code| text.replace(&format!("\x1b[{code}m"), ""))
         };
         for record in records() {
-            assert_eq!(strip(row(&record, Colour::Always, WIDTH)), row(&record, Colour::Never, WIDTH));
-            assert_eq!(
-                strip(heading(&record.case, Colour::Always, WIDTH)),
-                heading(&record.case, Colour::Never, WIDTH)
-            );
+            assert_eq!(strip(row(&record, Color::Always, WIDTH)), row(&record, Color::Never, WIDTH));
+            assert_eq!(strip(heading(&record.case, Color::Always, WIDTH)), heading(&record.case, Color::Never, WIDTH));
         }
         assert_eq!(
-            strip(summary(&records(), &[], Colour::Always, WIDTH)),
-            summary(&records(), &[], Colour::Never, WIDTH)
+            strip(summary(&records(), &[], Color::Always, WIDTH)),
+            summary(&records(), &[], Color::Never, WIDTH)
         );
-        assert!(row(&records()[1], Colour::Always, WIDTH).contains(" \x1b[32mFASTER\x1b[0m "));
-        assert!(row(&records()[2], Colour::Always, WIDTH).contains(" \x1b[31mSLOWER\x1b[0m "));
-        assert!(row(&records()[5], Colour::Always, WIDTH).contains(" \x1b[33munsupported\x1b[0m: there"));
+        assert!(row(&records()[1], Color::Always, WIDTH).contains(" \x1b[32mFASTER\x1b[0m "));
+        assert!(row(&records()[2], Color::Always, WIDTH).contains(" \x1b[31mSLOWER\x1b[0m "));
+        assert!(row(&records()[5], Color::Always, WIDTH).contains(" \x1b[33munsupported\x1b[0m: there"));
     }
 
     #[test]
@@ -253,7 +250,7 @@ int8wo               fused     3200 s ±0.4%   0.04321x ±10%   SLOWER
             records.push(wrong);
         }
         assert_eq!(
-            summary(&records, &[], Colour::Never, WIDTH),
+            summary(&records, &[], Color::Never, WIDTH),
             "\
 23 cases: 8 ok, 12 mismatch, 1 timeout, 1 crashed, 1 unsupported
 fastest implementation, by number of shapes
@@ -285,6 +282,6 @@ not measured
 warnings
   12 × the clock was throttled"
         );
-        assert_eq!(summary(&[], &[], Colour::Never, WIDTH), "0 cases");
+        assert_eq!(summary(&[], &[], Color::Never, WIDTH), "0 cases");
     }
 }

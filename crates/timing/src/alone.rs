@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_light_arm_is_not_slowed_down_by_the_heat_of_its_neighbour() {
+    fn a_light_arm_is_not_slowed_down_by_the_heat_of_its_neighbor() {
         let light = &measured(&[(1e6, 1.8), (1e6, 0.4)])[1];
         assert!((light.time.median / 1e6 - 1.0).abs() < 0.005, "{:?}", light.time);
         assert!(light.in_turns.unwrap().median > 1.03e6, "{:?}", light.in_turns);

@@ -7,7 +7,7 @@ use std::hint::black_box;
 pub struct Closure<F>(F);
 
 impl<F: FnMut() -> T + Send, T> Closure<F> {
-    /// Wraps a closure; what it returns is kept from the optimiser.
+    /// Wraps a closure; what it returns is kept from the optimizer.
     pub fn new(body: F) -> Self {
         Self(body)
     }

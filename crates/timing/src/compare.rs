@@ -30,7 +30,7 @@ impl fmt::Display for Compared {
 }
 
 /// Measures two closures in alternation and says how many times faster the second is. Each has done its work when it
-/// returns; what it returns is kept from the optimiser, what it reads should come through [`std::hint::black_box`].
+/// returns; what it returns is kept from the optimizer, what it reads should come through [`std::hint::black_box`].
 ///
 /// ```
 /// use calorimeter_timing::{Options, compare};

@@ -53,8 +53,8 @@ impl Interval {
         let bounds = exact_rank(n).map(|exact| {
             let ranks = |width: f64, worth: f64| (n as f64 / 2.0 - width * (n as f64 * worth).sqrt() / 2.0) as usize;
             let by_batches = if inflation > WIDENED_ABOVE { ranks(STUDENT, inflation) } else { exact };
-            let by_neighbours = if resembling > 1.0 { ranks(NORMAL, resembling) } else { exact };
-            let rank = exact.min(by_batches).min(by_neighbours).max(1);
+            let by_neighbors = if resembling > 1.0 { ranks(NORMAL, resembling) } else { exact };
+            let rank = exact.min(by_batches).min(by_neighbors).max(1);
             (sorted[rank - 1], sorted[n - rank])
         });
         let tail = n / 100;

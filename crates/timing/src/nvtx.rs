@@ -110,7 +110,7 @@ const CORE: usize = 1;
 const PUSH: usize = 9;
 const POP: usize = 11;
 
-/// Slots of the modules none, core, CUDA, OpenCL, CUDA runtime, core 2 and synchronisation. All but core are there only
+/// Slots of the modules none, core, CUDA, OpenCL, CUDA runtime, core 2 and synchronization. All but core are there only
 /// because a tool may expect them.
 const SLOTS: [usize; 7] = [0, 16, 9, 15, 7, 16, 7];
 
@@ -165,7 +165,7 @@ extern "system" fn export_table(id: u32) -> *const c_void {
 
 /// Loads a tool's library for the rest of the process, or says why it takes no ranges.
 fn load(path: &OsStr) -> Result<(), String> {
-    type Initialise = extern "system" fn(extern "system" fn(u32) -> *const c_void) -> c_int;
+    type Initialize = extern "system" fn(extern "system" fn(u32) -> *const c_void) -> c_int;
     const ENTRY: &str = "InitializeInjectionNvtx2";
     // SAFETY: loading runs the code of a library that the user named for this.
     let library = unsafe { Library::new(path) }.map_err(|error| {
@@ -173,8 +173,8 @@ fn load(path: &OsStr) -> Result<(), String> {
         format!("cannot be loaded: {reason}")
     })?;
     // SAFETY: the protocol gives the function of this name this signature.
-    let initialise = unsafe { library.get::<Initialise>(ENTRY) }.map_err(|_| format!("has no function {ENTRY}"))?;
-    if initialise(export_table) == 0 {
+    let initialize = unsafe { library.get::<Initialize>(ENTRY) }.map_err(|_| format!("has no function {ENTRY}"))?;
+    if initialize(export_table) == 0 {
         return Err("refused to start".into());
     }
     // Its functions may be called from now on, whatever else it has done.

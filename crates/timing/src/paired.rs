@@ -105,9 +105,9 @@ mod tests {
     #[test]
     fn an_unclear_verdict_says_how_many_rounds_would_settle_it() {
         // 1 % above the margin with a half-width of about 2 %: four times the rounds halve it.
-        let scattered = |rounds: u32, centre: f64| {
+        let scattered = |rounds: u32, center: f64| {
             let offsets = (0..rounds).map(|i| (f64::from(i * 7 % 20) - 9.5) / 9.5);
-            let candidate: Vec<f64> = offsets.map(|o| (-(centre + 0.06 * o)).exp()).collect();
+            let candidate: Vec<f64> = offsets.map(|o| (-(center + 0.06 * o)).exp()).collect();
             Comparison::of(&vec![1.0; candidate.len()], &candidate, 0.02).unwrap()
         };
         let few = scattered(40, 0.03);

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_resemble_their_neighbours_are_noticed() {
+    fn windows_that_resemble_their_neighbors_are_noticed() {
         let wave: Vec<f64> = noise(200, 3).iter().zip(0..200).map(|(t, i)| t + (f64::from(i) / 5.0).sin()).collect();
         let series = Series::of(&wave).unwrap();
         assert!(series.autocorrelation.unwrap() > 0.3 && !series.drift, "{series:?}");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_times_on_a_coarse_clock_make_no_outliers_of_their_neighbours() {
+    fn equal_times_on_a_coarse_clock_make_no_outliers_of_their_neighbors() {
         let coarse: Vec<f64> = (0..100).map(|i| if i % 3 == 0 { 101.0 } else { 100.0 }).collect();
         let series = Series::of(&coarse).unwrap();
         assert_eq!((series.mad, series.outliers), (0.0, 0));

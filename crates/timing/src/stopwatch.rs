@@ -35,7 +35,7 @@ impl Reading {
 pub enum Overhead {
     /// The window is bracketed on the device, or its own cost is far below its granularity.
     Outside,
-    /// Every window pays for a synchronisation: windows of several lengths are measured and the fixed part is removed.
+    /// Every window pays for a synchronization: windows of several lengths are measured and the fixed part is removed.
     Inside,
 }
 

@@ -35,7 +35,7 @@ struct BurnWorkload<B: BurnBackend> {
     first: Vec<Value<B>>,
     device: B::Device,
     weight_bytes: u64,
-    quantising: Option<Duration>,
+    quantizing: Option<Duration>,
 }
 
 /// Puts a problem's tensors on a device.
@@ -56,7 +56,7 @@ pub fn build<B: BurnBackend>(
     let start = Instant::now();
     let prepared: Result<Vec<_>, _> = tensors.weights.iter().map(|weight| treatment.prepare(weight)).collect();
     let prepared = prepared?;
-    let quantising = (!treatment.is_plain()).then(|| start.elapsed());
+    let quantizing = (!treatment.is_plain()).then(|| start.elapsed());
     let (mut passes, mut weight_bytes): (Vec<Pass<B>>, u64) = (Vec::new(), 0);
     let element = Element::Float(problem.dtype);
     let first = Value::upload(&tensors.input, element, &device)?;
@@ -73,7 +73,7 @@ pub fn build<B: BurnBackend>(
     let slots = vec![Slot::new(rows, cols, element)];
     let (problem, rows, cols) = (*problem, rows as usize, cols as usize);
     let lines = Box::new(move |_, set| (rows * cols, problem.way(set, rows).1 * cols));
-    Ok(Box::new(BurnWorkload { weight_bytes, quantising, ..BurnWorkload::new(passes, slots, lines, device) }))
+    Ok(Box::new(BurnWorkload { weight_bytes, quantizing, ..BurnWorkload::new(passes, slots, lines, device) }))
 }
 
 /// Puts an operator's inputs on a device; `make` turns them into a pass.
@@ -130,7 +130,7 @@ fn of_set<B: BurnBackend>(
 impl<B: BurnBackend> BurnWorkload<B> {
     fn new(passes: Vec<Pass<B>>, slots: Vec<Slot>, lines: Box<Lines>, device: B::Device) -> Self {
         let (outputs, first) = (passes.iter().map(|_| Vec::new()).collect(), Vec::new());
-        Self { passes, next: 0, outputs, slots, lines, first, device, weight_bytes: 0, quantising: None }
+        Self { passes, next: 0, outputs, slots, lines, first, device, weight_bytes: 0, quantizing: None }
     }
 
     /// One pass on the next set, into memory without a number; answers which set that was.
@@ -256,8 +256,8 @@ impl<B: BurnBackend> Workload for BurnWorkload<B> {
         self.weight_bytes
     }
 
-    fn quantising(&self) -> Option<Duration> {
-        self.quantising
+    fn quantizing(&self) -> Option<Duration> {
+        self.quantizing
     }
 
     fn may_use_tf32(&self) -> bool {

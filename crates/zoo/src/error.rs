@@ -16,7 +16,7 @@ pub enum ZooError {
     /// Sizes that an operator cannot have.
     #[error("{0}")]
     Shape(String),
-    /// A weight cannot be quantised.
+    /// A weight cannot be quantized.
     #[error(transparent)]
     Weight(RecipeError),
     /// The device or a library under it reported an error.

@@ -1,4 +1,4 @@
-//! Data that only the gate sees: rows, columns and runs of neighbours differ in loudness, so that a scale taken from the
+//! Data that only the gate sees: rows, columns and runs of neighbors differ in loudness, so that a scale taken from the
 //! wrong place shows. Plain data have nearly the same largest value everywhere.
 
 use crate::louder::{Gains, Louder};
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_and_blocks_of_every_size_differ_from_their_neighbours() {
+    fn rows_and_blocks_of_every_size_differ_from_their_neighbors() {
         let shape = Shape::new(64, 1024, 64).unwrap();
         let problem = Problem { model: "linear".parse().unwrap(), shape, dtype: Dtype::F32, seed: 1 };
         let tensors = problem.gate_tensors();

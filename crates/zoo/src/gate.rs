@@ -1,4 +1,4 @@
-//! Whether an output is right, and how far a scheme is from the unquantised model.
+//! Whether an output is right, and how far a scheme is from the unquantized model.
 
 mod bias;
 mod evidence;
@@ -36,7 +36,7 @@ pub fn judge(output: &impl Evidence, reference: &Reference, tolerance: &Toleranc
     judge_seen(&output.seen(reference), reference, tolerance)
 }
 
-// What is generic is compiled where it is called, which may be where little is optimised; what takes time is not generic.
+// What is generic is compiled where it is called, which may be where little is optimized; what takes time is not generic.
 fn judge_seen(seen: &Seen, reference: &Reference, tolerance: &Tolerance) -> Result<f64, Mismatch> {
     judge_in(seen, reference, tolerance, |loudness, _, _| loudness.of_all())
 }

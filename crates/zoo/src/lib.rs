@@ -55,7 +55,7 @@ mod moves;
 #[cfg(feature = "cuda")]
 pub mod native;
 mod native_form;
-mod normalise;
+mod normalize;
 mod numbers;
 mod operand;
 mod operation;

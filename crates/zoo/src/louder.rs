@@ -15,7 +15,7 @@ pub struct Gains {
     pub rows: u32,
     /// Octaves of the gains of columns, the same in every row.
     pub columns: u32,
-    /// Runs of neighbours in a row that share a gain of one octave, from the shortest; they lie in one another like the
+    /// Runs of neighbors in a row that share a gain of one octave, from the shortest; they lie in one another like the
     /// blocks of recipes.
     pub runs: &'static [usize],
     /// Whether a run is as high as it is long: a block may lie along either side of an operand.

@@ -4,7 +4,7 @@ use calorimeter_kernels::{CodeZero, InputNumbers, PackedForm, WeightCodes};
 use calorimeter_recipes::format::{Format, Grouping, Method, MxScaling, Zero};
 use calorimeter_recipes::{Element, Products, Treatment};
 
-/// The form of a layer's weight, if its treatment of so many rows is one that `native` has a kernel for: a quantised weight,
+/// The form of a layer's weight, if its treatment of so many rows is one that `native` has a kernel for: a quantized weight,
 /// dense, whose numbers are multiplied with an input as it is, or with one that is rounded as the weight was.
 pub fn packed_form(treatment: &Treatment, rows: usize) -> Option<PackedForm> {
     let format = treatment.weight.filter(|_| treatment.sparsity.is_none())?;

@@ -23,8 +23,8 @@ use std::time::Instant;
 pub const FORWARD: &str = "forward";
 /// The way back, to the gradients.
 pub const BACKWARD: &str = "backward";
-/// What an optimiser makes of gradients.
-pub const OPTIMISER: &str = "optimiser";
+/// What an optimizer makes of gradients.
+pub const OPTIMIZER: &str = "optimizer";
 
 /// A part of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

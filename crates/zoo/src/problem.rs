@@ -18,7 +18,7 @@ pub struct Problem {
     pub model: Model,
     /// Its sizes.
     pub shape: Shape,
-    /// The type of its input, output and unquantised weights.
+    /// The type of its input, output and unquantized weights.
     pub dtype: Dtype,
     /// Seed of its tensors.
     pub seed: u64,
@@ -52,7 +52,7 @@ impl Problem {
         // Two outputs overlap, and the first is kept beside them; a stored weight is read in parts.
         let elements = input.0 * input.1 + 3 * output.0 * output.1 + intermediate;
         let unpacked = linears.iter().map(|&(n, k)| treatment.unpacked_bytes(n as usize, k as usize)).max();
-        // A quantised input exists in codes and in f32, and so does the product before its scales. Kernels of codes fill up
+        // A quantized input exists in codes and in f32, and so does the product before its scales. Kernels of codes fill up
         // few rows to 32, and short ones to 32 and to 16.
         let held = |&(n, k): &(u64, u64)| input.0.max(32) * (5 * k.next_multiple_of(32) + 8 * n.next_multiple_of(16));
         let widest = linears.iter().map(held).max().filter(|_| treatment.input.is_some());
@@ -170,8 +170,8 @@ impl Problem {
     fn bias(&self, treatment: &Treatment) -> Bias {
         let depths: Vec<u64> = self.layout().linears.iter().map(|&(_, k)| k).collect();
         let bias = Bias::new(self.dtype, &depths);
-        let bias = match self.requantised(treatment) {
-            Some(format) => bias.with_requantised(format),
+        let bias = match self.requantized(treatment) {
+            Some(format) => bias.with_requantized(format),
             None => bias,
         };
         match treatment.shortcut {
@@ -198,20 +198,20 @@ impl Problem {
             tolerance = tolerance.with_fast_sums(layers, depth);
             error += gate::fast_sums(layers, depth);
         }
-        match self.requantised(treatment) {
+        match self.requantized(treatment) {
             Some(format) => {
                 let width = linears.iter().map(|&(_, k)| k).min().unwrap_or(1);
                 // The input of a single layer is computed whole, those of more for the sampled rows alone.
                 let whole = linears.len() == 1 || self.model.sample(self.shape).rows.len() as u64 == rows;
-                tolerance.with_requantised(error, layers, width, format, whole)
+                tolerance.with_requantized(error, layers, width, format, whole)
             }
             None => tolerance,
         }
     }
 
-    /// How inputs of layers are quantised, if they were computed: what was rounded before may fall to the other side of a
+    /// How inputs of layers are quantized, if they were computed: what was rounded before may fall to the other side of a
     /// boundary.
-    fn requantised(&self, treatment: &Treatment) -> Option<Format> {
+    fn requantized(&self, treatment: &Treatment) -> Option<Format> {
         treatment.input.filter(|_| self.model.roundings() > 0)
     }
 }

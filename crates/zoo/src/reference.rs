@@ -3,7 +3,7 @@
 use crate::gate::projection::Projection;
 use crate::signed_sums::{TOGETHER, sign};
 use crate::{Look, Matrix, Sample};
-use calorimeter_recipes::quantise::quantise;
+use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::{FloatType, RecipeError, Treatment, Weight};
 use rayon::prelude::*;
 
@@ -59,8 +59,8 @@ impl ExactLinear {
     /// What its whole output adds up to under random signs: two vectors through the operands, and no product of them.
     pub fn projection(&self, input: &Matrix) -> Projection {
         let (n, k, rows) = (self.weight.n(), self.weight.k(), input.rows);
-        let quantised = self.treatment.effective_input(&input.values, k);
-        let values: &[f32] = quantised.as_deref().unwrap_or(&input.values);
+        let quantized = self.treatment.effective_input(&input.values, k);
+        let values: &[f32] = quantized.as_deref().unwrap_or(&input.values);
         let exact = |values: &[f32]| values.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
         projected([rows, k, n], |row| exact(&values[row * k..][..k]), |col| exact(self.weight.row(col)))
     }
@@ -77,12 +77,12 @@ impl ExactLinear {
         (0..rows.len()).flat_map(|r| columns.iter().map(move |column| column[r])).collect()
     }
 
-    /// What an input stands for once it is quantised: some of `rows` rows that the layer is given together.
+    /// What an input stands for once it is quantized: some of `rows` rows that the layer is given together.
     fn operand(&self, input: &[f64], rows: usize) -> Vec<f64> {
         let Some(format) = self.treatment.input(rows) else { return input.to_vec() };
         let rounded = input.par_iter().with_min_len(WORTH_SHARING);
         let rounded: Vec<f32> = rounded.map(|&x| self.treatment.dtype.round(x as f32)).collect();
-        let numbers = quantise(&rounded, self.weight.k(), format).dequantise();
+        let numbers = quantize(&rounded, self.weight.k(), format).dequantize();
         numbers.into_par_iter().with_min_len(WORTH_SHARING).map(f64::from).collect()
     }
 }

@@ -155,8 +155,8 @@ mod tests {
             let found = mean(&|x| f64::from(x.abs() > beyond));
             assert!((found - share).abs() < error(share), "{beyond}: {found} for {share}");
         }
-        let neighbours = values.windows(2).map(|pair| f64::from(pair[0]) * f64::from(pair[1])).sum::<f64>();
-        assert!((neighbours / count as f64).abs() < error(1.0));
+        let neighbors = values.windows(2).map(|pair| f64::from(pair[0]) * f64::from(pair[1])).sum::<f64>();
+        assert!((neighbors / count as f64).abs() < error(1.0));
         let largest = values.iter().fold(0.0, |largest: f32, value| largest.max(value.abs()));
         assert!((4.8..6.3).contains(&largest), "{largest}");
     }

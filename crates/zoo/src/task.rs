@@ -67,7 +67,7 @@ impl Task {
             Subject::Model(model) => {
                 let shape = Shape::try_from(axes).map_err(|error| ZooError::Shape(format!("{model}: {error}")))?;
                 let Element::Float(dtype) = element else {
-                    let what = format!("{model} runs in f32, f16 and bf16, not {element}; recipes quantise it");
+                    let what = format!("{model} runs in f32, f16 and bf16, not {element}; recipes quantize it");
                     return Err(ZooError::Unsupported(what));
                 };
                 if let Some(output) = output {

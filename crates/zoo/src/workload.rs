@@ -59,8 +59,8 @@ pub trait Workload: Send {
     /// Bytes of its weights on the device.
     fn weight_bytes(&self) -> u64;
 
-    /// How long the host took to prune and quantise its weights, if they are.
-    fn quantising(&self) -> Option<Duration> {
+    /// How long the host took to prune and quantize its weights, if they are.
+    fn quantizing(&self) -> Option<Duration> {
         None
     }
 

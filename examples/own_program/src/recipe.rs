@@ -12,7 +12,7 @@ pub static FAMILY: Family = Family {
     parse: |name| (name == "int8wo-tensor").then_some(Box::new(Int8Tensor) as Box<dyn Scheme>),
 };
 
-/// Int8 weight-only quantisation with one scale.
+/// Int8 weight-only quantization with one scale.
 #[derive(Debug)]
 pub struct Int8Tensor;
 

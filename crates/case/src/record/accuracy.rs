@@ -4,10 +4,10 @@ use super::column::{Column, Read};
 use super::number::no_number;
 use serde::{Deserialize, Serialize};
 
-/// How far the output is from the unquantised model, and the kernel from its own reference.
+/// How far the output is from the unquantized model, and the kernel from its own reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Accuracy {
-    /// Signal to quantisation noise in dB. Infinite, so left out, when the output is exact.
+    /// Signal to quantization noise in dB. Infinite, so left out, when the output is exact.
     #[serde(default, skip_serializing_if = "no_number")]
     pub sqnr_db: Option<f64>,
     /// L2 norm of the error over that of the reference.
@@ -19,7 +19,7 @@ pub struct Accuracy {
     /// Cosine of the angle between output and reference.
     #[serde(default, skip_serializing_if = "no_number")]
     pub cosine: Option<f64>,
-    /// Relative L2 error against the same quantised operands: the error of the kernel alone.
+    /// Relative L2 error against the same quantized operands: the error of the kernel alone.
     #[serde(default, skip_serializing_if = "no_number")]
     pub kernel_rel_l2: Option<f64>,
 }
@@ -38,7 +38,7 @@ impl Accuracy {
             name: "sqnr_db",
             field: "accuracy.sqnr_db",
             unit: "dB",
-            doc: "signal over the error against the unquantised model; absent for an exact output, whose error is zero",
+            doc: "signal over the error against the unquantized model; absent for an exact output, whose error is zero",
             read: Read::Number(|accuracy| accuracy.sqnr_db),
         },
         Column {
@@ -66,7 +66,7 @@ impl Accuracy {
             name: "kernel_rel_l2",
             field: "accuracy.kernel_rel_l2",
             unit: "",
-            doc: "as `rel_l2`, against the same quantised operands",
+            doc: "as `rel_l2`, against the same quantized operands",
             read: Read::Number(|accuracy| accuracy.kernel_rel_l2),
         },
     ];

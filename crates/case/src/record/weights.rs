@@ -12,7 +12,7 @@ pub struct Weights {
     /// Bytes of the same weights in the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_weight_bytes: Option<u64>,
-    /// Time in which the host pruned and quantised the weights.
+    /// Time in which the host pruned and quantized the weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantise_ns: Option<u64>,
 }
@@ -38,7 +38,7 @@ impl Weights {
             name: "quantise_ns",
             field: "quantise_ns",
             unit: "ns",
-            doc: "pruning and quantising the weights on the host; absent where there is none of it",
+            doc: "pruning and quantizing the weights on the host; absent where there is none of it",
             read: Read::Count(|weights| weights.quantise_ns),
         },
     ];

@@ -1,4 +1,4 @@
-//! Layer normalisation of each row, with what often stands before and after it.
+//! Layer normalization of each row, with what often stands before and after it.
 //!
 //! Data flow: units of a row keep their part of it in registers (`cut.rs`), find its mean together and then its variance, and
 //! write what comes of that. Traffic: every operand once, or x three times where a row is too long to be kept. Roofline: the
@@ -31,7 +31,7 @@ pub struct LayerNorm<'a> {
     pub out: &'a Handle,
 }
 
-/// A second input, and where its sum with the first goes. What is normalised is the sum before it is rounded.
+/// A second input, and where its sum with the first goes. What is normalized is the sum before it is rounded.
 #[derive(Debug, Clone, Copy)]
 pub struct Residual<'a> {
     /// The second input.
@@ -40,7 +40,7 @@ pub struct Residual<'a> {
     pub sum: &'a Handle,
 }
 
-/// Normalises rows.
+/// Normalizes rows.
 pub fn layer_norm<R: Runtime>(client: &ComputeClient<R>, size: Matrix, norm: LayerNorm) -> Result<(), CubeError> {
     if size.is_empty() {
         return Ok(());
@@ -54,7 +54,7 @@ pub fn layer_norm<R: Runtime>(client: &ComputeClient<R>, size: Matrix, norm: Lay
     let cut = Cut::of(client, &size, &access);
     // SAFETY: every position is within a row and every row within `rows`, and the operands hold so much.
     unsafe {
-        normalise::launch_unchecked::<R>(
+        normalize::launch_unchecked::<R>(
             client,
             cubes(client, size.rows.div_ceil(cut.rows)),
             cut.cube(),
@@ -80,7 +80,7 @@ pub fn layer_norm<R: Runtime>(client: &ComputeClient<R>, size: Matrix, norm: Lay
 /// corrects what rounding did to the mean, which matters when the mean is large and the spread is not.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-fn normalise<F: Float, N: Size>(
+fn normalize<F: Float, N: Size>(
     x: &Array<Vector<F, N>>,
     addend: &ComptimeOption<Array<Vector<F, N>>>,
     gain: &Array<Vector<F, N>>,

@@ -1,4 +1,4 @@
-//! Normalisation of each row by its root mean square.
+//! Normalization of each row by its root mean square.
 //!
 //! Data flow: units of a row keep their part of it in registers (`cut.rs`), add up its squares together, and write. Traffic: x
 //! and the output once, or x twice where a row is too long to be kept; the gain from a cache. Roofline: the memory's.
@@ -30,7 +30,7 @@ pub fn rms_norm<R: Runtime>(
     let cut = Cut::of(client, &size, &access);
     // SAFETY: every position is within a row and every row within `rows`, and the operands hold so much.
     unsafe {
-        normalise::launch_unchecked::<R>(
+        normalize::launch_unchecked::<R>(
             client,
             cubes(client, size.rows.div_ceil(cut.rows)),
             cut.cube(),
@@ -50,7 +50,7 @@ pub fn rms_norm<R: Runtime>(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-fn normalise<F: Float, G: Float, N: Size>(
+fn normalize<F: Float, G: Float, N: Size>(
     x: &Array<Vector<F, N>>,
     gain: &Array<Vector<G, N>>,
     out: &mut Array<Vector<F, N>>,

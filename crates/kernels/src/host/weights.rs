@@ -54,7 +54,7 @@ impl Weights {
 
 /// Stored rows that lanes can read.
 pub trait Rows: Sync {
-    /// Whether vector `i` of a block has every eighth number from the `i`th on, and not sixteen neighbours.
+    /// Whether vector `i` of a block has every eighth number from the `i`th on, and not sixteen neighbors.
     const STRIDED: bool;
 
     /// A block of a row, without the row's scale; beyond the row's end are numbers that zeros may be multiplied with.
@@ -130,7 +130,7 @@ impl Rows for Int8View<'_> {
 pub struct Int4View<'a>(pub &'a Int4Rows, pub usize, pub usize);
 
 impl Rows for Int4View<'_> {
-    // Each word has eight neighbours, and each vector one code of every word.
+    // Each word has eight neighbors, and each vector one code of every word.
     const STRIDED: bool = true;
 
     #[inline(always)]

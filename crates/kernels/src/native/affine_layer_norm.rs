@@ -1,4 +1,4 @@
-//! Layer normalisation of rows with gain and bias, and what often stands before and after it.
+//! Layer normalization of rows with gain and bias, and what often stands before and after it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::Dtype;
 
-/// What stands before the normalisation, or after it.
+/// What stands before the normalization, or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NormForm {

@@ -55,7 +55,7 @@ fn macros(name: &str, form: DynamicForm, heads: usize, head: usize, stride: usiz
 
 #[cfg(test)]
 mod tests {
-    use super::super::{nvrtc::tests::assert_compiles, quantise_input::tests::every_form};
+    use super::super::{nvrtc::tests::assert_compiles, quantize_input::tests::every_form};
     use super::*;
     use crate::{Dtype, Prologue};
 

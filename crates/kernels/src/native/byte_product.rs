@@ -115,7 +115,7 @@ fn macros(name: &str, form: DynamicForm, filled_k: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{nvrtc::tests::assert_compiles, quantise_input::tests::every_form};
+    use super::super::{nvrtc::tests::assert_compiles, quantize_input::tests::every_form};
     use super::*;
 
     const HOPPER: ComputeCapability = ComputeCapability { major: 9, minor: 0 };

@@ -24,7 +24,7 @@ pub struct ConvolutionForm {
     pub filters: usize,
     /// Taps of a filter in each direction.
     pub side: usize,
-    /// Pixels from tap to tap of neighbours that come out.
+    /// Pixels from tap to tap of neighbors that come out.
     pub stride: usize,
     /// Zeros around the image.
     pub padding: usize,

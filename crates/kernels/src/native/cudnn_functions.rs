@@ -40,7 +40,7 @@ pub(super) fn loaded() -> Option<&'static Functions> {
 }
 
 fn load(name: &str) -> Option<Functions> {
-    // SAFETY: opening a library runs its initialisers; these are NVIDIA's own, meant to be opened this way.
+    // SAFETY: opening a library runs its initializers; these are NVIDIA's own, meant to be opened this way.
     let library = unsafe { Loaded::new(name) }.ok()?;
     // SAFETY: each type is that of the function of this name in cuDNN's header.
     let functions = unsafe {

@@ -31,7 +31,7 @@ pub fn probe() -> Result<Vec<GpuInfo>, NativeError> {
     (0..device_count()?).map(|ordinal| describe(ordinal, driver_version)).collect()
 }
 
-/// Loads and initialises the driver. Everything else in this module comes after it.
+/// Loads and initializes the driver. Everything else in this module comes after it.
 pub(super) fn start() -> Result<DriverVersion, NativeError> {
     Library::Driver.require()?;
     let mut code = 0;
@@ -44,7 +44,7 @@ pub(super) fn start() -> Result<DriverVersion, NativeError> {
     match result::init() {
         // The driver calls it an error to be installed without a GPU; here it is a machine with none.
         Ok(()) | Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)) => Ok(found),
-        Err(error) => Err(failed("initialising the driver")(error)),
+        Err(error) => Err(failed("initializing the driver")(error)),
     }
 }
 
@@ -99,7 +99,7 @@ pub(super) struct Memory {
 impl Memory {
     pub(super) fn allocate(stream: &Arc<CudaStream>, bytes: usize) -> Result<Self, NativeError> {
         stream.context().bind_to_thread().map_err(failed("selecting the device"))?;
-        // SAFETY: a context is current. The memory is uninitialised, which no caller can see as anything but bytes.
+        // SAFETY: a context is current. The memory is uninitialized, which no caller can see as anything but bytes.
         match unsafe { result::malloc_sync(bytes) } {
             Ok(address) => Ok(Self { address, bytes, stream: stream.clone() }),
             Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => {

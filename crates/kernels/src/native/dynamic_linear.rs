@@ -11,7 +11,7 @@ use super::{
     form::{Factors, Form, Scales},
     gpu::ComputeCapability,
     half_byte_product::HalfByteProduct,
-    quantise_input::QuantiseInput,
+    quantize_input::QuantizeInput,
     sizes::{checked_shape, checked_size},
 };
 use crate::{Activation as Function, Dtype, DynamicCodes, DynamicForm, Prologue, SharedScale};
@@ -29,7 +29,7 @@ use crate::{Activation as Function, Dtype, DynamicCodes, DynamicForm, Prologue, 
 /// byte stay as they are for up to 64 rows, and become bytes for more; rows of zeros that fill up such a weight are not looked at.
 #[derive(Debug)]
 pub struct DynamicLinear {
-    quantise: QuantiseInput,
+    quantize: QuantizeInput,
     way: Way,
     machine: Arc<Machine>,
     shape: LinearShape,
@@ -71,7 +71,7 @@ impl DynamicLinear {
         machine.require(needed.0, needed.1)?;
         let shape = checked_shape(shape)?;
         let filled = filled(form.codes, shape)?;
-        let quantise = QuantiseInput::new(machine, form, (shape.m, shape.k), (filled.m, filled.k))?;
+        let quantize = QuantizeInput::new(machine, form, (shape.m, shape.k), (filled.m, filled.k))?;
         let way = if form.codes.are_halves() {
             Way::HalfBytes(HalfByteProduct::new(machine, form, shape, filled)?)
         } else if ByteProduct::is_for(form, shape, machine.compute_capability()) {
@@ -87,7 +87,7 @@ impl DynamicLinear {
             Way::Library(Box::new(Product::plan(machine, plain, filled)?), After::Finish(Box::new(finish)))
         };
         let DynamicForm { kind, prologue, added, .. } = form;
-        Ok(Self { quantise, way, machine: machine.clone(), shape, kind, prologue, added })
+        Ok(Self { quantize, way, machine: machine.clone(), shape, kind, prologue, added })
     }
 
     /// Codes that a row of the weight has.
@@ -119,20 +119,20 @@ impl DynamicLinear {
         added: Option<&Buffer>,
         y: &mut Buffer,
     ) -> Result<(), NativeError> {
-        self.quantise(x)?;
+        self.quantize(x)?;
         self.multiply(w, added, y)
     }
 
     /// Enqueues the first part of it: codes of the input, which stay until the next ones.
-    pub fn quantise(&mut self, x: &Buffer) -> Result<(), NativeError> {
-        self.quantise.enqueue(&x.memory)
+    pub fn quantize(&mut self, x: &Buffer) -> Result<(), NativeError> {
+        self.quantize.enqueue(&x.memory)
     }
 
     /// Enqueues the second part: the product of these codes, and what follows it.
     pub fn multiply(&mut self, w: &PackedWeight, added: Option<&Buffer>, y: &mut Buffer) -> Result<(), NativeError> {
         NativeError::unless_inputs(2 + usize::from(self.added), 2 + usize::from(added.is_some()))?;
         if let Way::HalfBytes(product) = &mut self.way {
-            let QuantiseInput { codes, scales, .. } = &self.quantise;
+            let QuantizeInput { codes, scales, .. } = &self.quantize;
             let added = added.map(|added| &added.memory);
             return product.enqueue(&self.machine, [codes, scales], w, added, &mut y.memory);
         }
@@ -147,7 +147,7 @@ impl DynamicLinear {
         y: &mut Buffer,
     ) -> Result<(), NativeError> {
         let added = added.map(|added| &added.memory);
-        let QuantiseInput { codes, scales, .. } = &self.quantise;
+        let QuantizeInput { codes, scales, .. } = &self.quantize;
         let operands = Operands { x: codes, w, y: &y.memory, scales: None, added: None, bias: None };
         match &self.way {
             Way::Library(product, After::Applied(_, activation)) => {
@@ -178,7 +178,7 @@ impl DynamicLinear {
             Way::Bytes(product) => product.algorithm.clone(),
             Way::HalfBytes(product) => product.algorithm(),
         };
-        format!("{}; then {product}", self.quantise.algorithm)
+        format!("{}; then {product}", self.quantize.algorithm)
     }
 }
 

@@ -77,7 +77,7 @@ fn macros(name: &str, form: DynamicForm, width: usize, stride: usize) -> Vec<Str
 
 #[cfg(test)]
 mod tests {
-    use super::super::{nvrtc::tests::assert_compiles, quantise_input::tests::every_form};
+    use super::super::{nvrtc::tests::assert_compiles, quantize_input::tests::every_form};
     use super::*;
     use crate::Activation;
 

@@ -16,7 +16,7 @@ use crate::Dtype;
 /// A plan of y[m, n] = x[m, k] · w[n, k]ᵀ for e4m3 codes in row-major matrices.
 ///
 /// cuBLASLt takes only codes that run along k. For a second factor w[k, n] there is [`super::Float8Product`], or it comes turned
-/// from [`super::Quantise::columns`]. k and n must be multiples of 16.
+/// from [`super::Quantize::columns`]. k and n must be multiples of 16.
 #[derive(Debug)]
 pub struct Float8Linear {
     product: Product,
@@ -65,8 +65,8 @@ impl Float8Linear {
         Ok(Self { product, after, machine: machine.clone(), shape, output })
     }
 
-    /// Chooses the algorithm of a product to a type whose scales are those of [`super::Quantise::blocks_of_rows`] and
-    /// [`super::Quantise::squares`], which cuBLASLt applies to each 128 products (since 12.9, on Hopper).
+    /// Chooses the algorithm of a product to a type whose scales are those of [`super::Quantize::blocks_of_rows`] and
+    /// [`super::Quantize::squares`], which cuBLASLt applies to each 128 products (since 12.9, on Hopper).
     pub fn in_blocks(machine: &Arc<Machine>, shape: LinearShape, kind: Dtype) -> Result<Self, NativeError> {
         let form = Form { scales: Scales::Blocks, ..Form::plain(Factors::E4m3(Float8Sums::Promoted), kind) };
         machine.require("a product of e4m3", ComputeCapability::E4M3)?;

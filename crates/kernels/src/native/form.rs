@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{
     Epilogue, Float8Sums, InputLayout, LinearShape, WeightLayout,
-    quantise_blocks::{SIDE, TOGETHER},
+    quantize_blocks::{SIDE, TOGETHER},
 };
 use crate::Dtype;
 
@@ -51,7 +51,7 @@ pub(super) enum Scales {
     Lines,
     /// One of x and one of w.
     Tensors,
-    /// One for 128 numbers of a row of x, and one for 128 x 128 of w, as [`super::Quantise::squares`] writes them.
+    /// One for 128 numbers of a row of x, and one for 128 x 128 of w, as [`super::Quantize::squares`] writes them.
     Blocks,
 }
 

@@ -40,7 +40,7 @@ impl Held {
         let of_block = rows.div_ceil(multiprocessors);
         let at_once = |cut: &RowCut| Self::MOST_THREADS / cut.threads;
         let cut = RowCut::of_row(form.kind, columns);
-        // Where there would be many turns threads keep more of their rows in registers: 4096 x 4096 behind a normalisation is
+        // Where there would be many turns threads keep more of their rows in registers: 4096 x 4096 behind a normalization is
         // faster by some 3 % then, and 1024 rows, which have two turns, would be slower by as much.
         let wide = RowCut::new(columns, widest(form.kind), Self::MOST_ELEMENTS_PER_THREAD);
         let cut = if of_block > 2 * at_once(&cut) { wide } else { cut };
@@ -70,7 +70,7 @@ impl Held {
 mod tests {
     use super::super::{
         nvrtc::{Source, tests::assert_compiles},
-        quantise_input::{self, tests::every_form},
+        quantize_input::{self, tests::every_form},
     };
     use super::*;
     use crate::{Dtype, SharedScale};
@@ -81,7 +81,7 @@ mod tests {
         for (at, form) in every_form().filter(|form| form.shared == SharedScale::Tensor).enumerate() {
             let (rows, columns) = ([1, 1000][at % 2], [257, 1000, 4096][at % 3]);
             let Some(held) = Held::on(132, form, (rows, columns)) else { continue };
-            let mut macros = quantise_input::macros("held", form, held.cut, columns.next_multiple_of(32));
+            let mut macros = quantize_input::macros("held", form, held.cut, columns.next_multiple_of(32));
             macros.push(format!("HELD={}", held.rows));
             assert_compiles(Source::HeldInput, &macros);
             found += 1;

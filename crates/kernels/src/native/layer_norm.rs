@@ -1,4 +1,4 @@
-//! Layer normalisation of rows.
+//! Layer normalization of rows.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The gradient of a layer normalisation of rows.
+//! The gradient of a layer normalization of rows.
 
 use std::sync::Arc;
 

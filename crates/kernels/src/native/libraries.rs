@@ -119,7 +119,7 @@ impl Library {
     fn is_present(self) -> bool {
         static FOUND: [OnceLock<bool>; Library::ALL.len()] = [const { OnceLock::new() }; Library::ALL.len()];
         *FOUND[self as usize].get_or_init(|| {
-            // SAFETY: opening a library runs its initialisers; these are NVIDIA's own, meant to be opened this way, and
+            // SAFETY: opening a library runs its initializers; these are NVIDIA's own, meant to be opened this way, and
             // the bindings open the same files on their first call.
             unsafe {
                 match self {

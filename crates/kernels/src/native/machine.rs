@@ -23,7 +23,7 @@ use super::{
 
 /// One GPU with one stream of its own, in the device's primary context, which other libraries in the process share.
 ///
-/// The stream does not wait for theirs, nor they for it: synchronise before sharing the device.
+/// The stream does not wait for theirs, nor they for it: synchronize before sharing the device.
 #[derive(Debug)]
 pub struct Machine {
     info: GpuInfo,

@@ -1,7 +1,7 @@
 //! CUDA: cuBLASLt, and our own CUDA C++ compiled by NVRTC.
 //!
 //! A [`Machine`] is one GPU with one stream; everything made from it runs on that stream in the order it was enqueued.
-//! Plans ([`Linear`], [`PackedLinear`], [`LayerNorm`], [`Quantise`] and the like) choose and compile when they are made, so that
+//! Plans ([`Linear`], [`PackedLinear`], [`LayerNorm`], [`Quantize`] and the like) choose and compile when they are made, so that
 //! `enqueue` only launches. A plan and the buffers it is given must come from the same machine; this is checked at each launch.
 
 mod activation;
@@ -33,7 +33,7 @@ mod cublaslt_trial;
 mod cudnn;
 #[allow(unsafe_code, reason = "the bindings of cuDNN")]
 mod cudnn_convolution;
-#[allow(unsafe_code, reason = "loading a library runs its initialisers")]
+#[allow(unsafe_code, reason = "loading a library runs its initializers")]
 mod cudnn_functions;
 #[allow(unsafe_code, reason = "the bindings of the CUDA driver")]
 mod driver;
@@ -60,7 +60,7 @@ mod kept_code;
 mod kernel;
 mod layer_norm;
 mod layer_norm_gradient;
-#[allow(unsafe_code, reason = "loading a library runs its initialisers")]
+#[allow(unsafe_code, reason = "loading a library runs its initializers")]
 mod libraries;
 mod line_codes;
 mod linear;
@@ -70,18 +70,18 @@ mod machine;
 mod micro_numbers;
 #[allow(unsafe_code, reason = "the bindings of NVRTC")]
 mod nvrtc;
-mod optimiser;
+mod optimizer;
 mod packed_form;
 mod packed_linear;
 mod packed_product;
 mod pair_sum;
 mod places;
 mod probe_kernel;
-mod quantise;
-mod quantise_blocks;
-mod quantise_columns;
-mod quantise_input;
-mod quantise_rows;
+mod quantize;
+mod quantize_blocks;
+mod quantize_columns;
+mod quantize_input;
+mod quantize_rows;
 mod rms_norm;
 mod rms_norm_gradient;
 mod round_input;
@@ -139,13 +139,13 @@ pub use linear_form::{Epilogue, InputLayout, LinearForm, LinearShape, WeightLayo
 pub use look::{DeviceMatrix, SignedSum};
 pub use machine::Machine;
 pub use micro_numbers::{MicroBlocks, MicroNumbers};
-pub use optimiser::{OptimiserRule, OptimiserStep};
+pub use optimizer::{OptimizerRule, OptimizerStep};
 pub use packed_form::PackedWeight;
 pub use packed_linear::{PackedLinear, ReadyWeight};
 pub use pair_sum::{PairFunction, PairSum};
 pub use places::{PlaceGains, Places, Spread, Tables};
 pub(crate) use probe_kernel::ProbeKernel;
-pub use quantise::{Quantise, ScaleSource};
+pub use quantize::{Quantize, ScaleSource};
 pub use rms_norm::{RmsForm, RmsNorm};
 pub use rms_norm_gradient::{Past, RmsNormGradient};
 pub use rows_by_vector::RowsByVector;

@@ -111,7 +111,7 @@ struct Cut {
     tall: usize,
     /// Blocks that share the k of their rows.
     splits: usize,
-    /// Neighbouring chunks that a thread waits for at once.
+    /// Neighboring chunks that a thread waits for at once.
     flight: usize,
     /// Blocks that share a multiprocessor, by which registers are dealt out.
     at_once: usize,

@@ -46,7 +46,7 @@ pub struct PlaceGains<'a> {
     pub rows: u32,
     /// Octaves of the gains of columns.
     pub columns: u32,
-    /// Runs of neighbours that share a gain of one octave, from the shortest.
+    /// Runs of neighbors that share a gain of one octave, from the shortest.
     pub runs: &'a [usize],
     /// Whether a run is as high as it is long.
     pub square: bool,

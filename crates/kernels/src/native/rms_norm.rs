@@ -1,4 +1,4 @@
-//! Normalisation of rows by their root mean square.
+//! Normalization of rows by their root mean square.
 
 use std::sync::Arc;
 

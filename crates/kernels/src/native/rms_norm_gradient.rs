@@ -1,4 +1,4 @@
-//! The gradients of a normalisation of rows by their root mean square.
+//! The gradients of a normalization of rows by their root mean square.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct RmsNormGradient {
     algorithm: String,
 }
 
-/// What came back past a normalisation, around which its input went too.
+/// What came back past a normalization, around which its input went too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Past {
     /// Nothing.

@@ -7,7 +7,7 @@ use super::{
     driver::Memory,
     kernel::{Extent, Geometry, Kernel, common_macros, widest},
     nvrtc::Source,
-    quantise_input::resident_blocks,
+    quantize_input::resident_blocks,
     row_cut::RowCut,
     sizes::checked_size,
 };

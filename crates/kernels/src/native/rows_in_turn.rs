@@ -81,7 +81,7 @@ impl InTurns {
 mod tests {
     use super::super::{
         nvrtc::{Source, tests::assert_compiles},
-        quantise_input::{self, tests::every_form},
+        quantize_input::{self, tests::every_form},
     };
     use super::*;
 
@@ -105,10 +105,10 @@ mod tests {
                     turns.cut.threads * turns.cut.rows * turns.resident <= 2048 && resident <= 228 << 10,
                     "{turns:?}"
                 );
-                let mut macros = quantise_input::macros("in_turns", form, turns.cut, columns);
+                let mut macros = quantize_input::macros("in_turns", form, turns.cut, columns);
                 macros.extend(turns.macros());
                 macros.push("LAST_FIRST=true".into());
-                assert_compiles(Source::QuantiseInput, &macros);
+                assert_compiles(Source::QuantizeInput, &macros);
             }
         }
         // bf16 and f16, four kinds of codes under two kinds of scales, three sizes.

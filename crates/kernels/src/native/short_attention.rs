@@ -132,7 +132,7 @@ pub(super) fn of_heads(name: &str, kind: Dtype, heads: usize, head: usize) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use super::super::{nvrtc::tests::assert_compiles, quantise_input::tests::every_form};
+    use super::super::{nvrtc::tests::assert_compiles, quantize_input::tests::every_form};
     use super::*;
     use crate::SharedScale;
 

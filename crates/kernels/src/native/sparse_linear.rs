@@ -7,7 +7,7 @@ use super::{
     driver::Memory,
     kernel::{Extent, Geometry, Kernel, common_macros},
     nvrtc::Source,
-    quantise_input::QuantiseInput,
+    quantize_input::QuantizeInput,
     sizes::{checked_shape, checked_size},
     sparse_product::{SparseProduct, kept_macros, kept_name, stored_parts, weight_scales},
 };
@@ -49,7 +49,7 @@ pub struct SparseLinear {
 
 #[derive(Debug)]
 enum Way {
-    Sparse(Option<Box<QuantiseInput>>, Box<SparseProduct>),
+    Sparse(Option<Box<QuantizeInput>>, Box<SparseProduct>),
     Dense(Box<Dense>),
 }
 
@@ -98,16 +98,16 @@ impl SparseLinear {
         let way = match dense {
             Some(dense) => Way::Dense(Box::new(dense)),
             None => {
-                let (quantise, stride) = match form.dynamic() {
+                let (quantize, stride) = match form.dynamic() {
                     Some(dynamic) => {
                         let stride = DynamicLinear::filled_k(shape.k);
                         let filled = (shape.m, stride);
-                        let quantise = QuantiseInput::new(machine, dynamic, (shape.m, shape.k), filled)?;
-                        (Some(Box::new(quantise)), stride)
+                        let quantize = QuantizeInput::new(machine, dynamic, (shape.m, shape.k), filled)?;
+                        (Some(Box::new(quantize)), stride)
                     }
                     None => (None, shape.k),
                 };
-                Way::Sparse(quantise, Box::new(SparseProduct::new(machine, form, shape, stride)?))
+                Way::Sparse(quantize, Box::new(SparseProduct::new(machine, form, shape, stride)?))
             }
         };
         Ok(Self { machine: machine.clone(), way, shape, form })
@@ -154,15 +154,15 @@ impl SparseLinear {
         NativeError::unless_inputs(2 + usize::from(self.form.added), 2 + usize::from(added.is_some()))?;
         let scales = w.scales.as_ref().map(|scales| &scales.memory);
         match &mut self.way {
-            Way::Sparse(quantise, product) => {
+            Way::Sparse(quantize, product) => {
                 if w.places.is_some() {
                     return Err(NativeError::OtherPlan);
                 }
                 let mut inputs: Vec<&Memory> = Vec::new();
-                match quantise {
-                    Some(quantise) => {
-                        quantise.enqueue(&x.memory)?;
-                        inputs.extend([&quantise.codes, &quantise.scales]);
+                match quantize {
+                    Some(quantize) => {
+                        quantize.enqueue(&x.memory)?;
+                        inputs.extend([&quantize.codes, &quantize.scales]);
                     }
                     None => inputs.push(&x.memory),
                 }
@@ -182,7 +182,7 @@ impl SparseLinear {
                     (DenseProduct::Floats(linear), Some(added), _) => linear.enqueue_with_added(x, weight, added, y),
                     (DenseProduct::Floats(linear), None, _) => linear.enqueue(x, weight, y),
                     (DenseProduct::Codes(linear), added, Some(scales)) => {
-                        linear.quantise(x)?;
+                        linear.quantize(x)?;
                         linear.multiply_codes([&weight.memory, scales], added, y)
                     }
                     (DenseProduct::Codes(_), _, None) => Err(NativeError::OtherPlan),
@@ -195,7 +195,7 @@ impl SparseLinear {
     pub fn algorithm(&self) -> String {
         match &self.way {
             Way::Sparse(None, product) => product.algorithm.clone(),
-            Way::Sparse(Some(quantise), product) => format!("{}; then {}", quantise.algorithm, product.algorithm),
+            Way::Sparse(Some(quantize), product) => format!("{}; then {}", quantize.algorithm, product.algorithm),
             Way::Dense(dense) => {
                 let product = match &dense.product {
                     DenseProduct::Floats(linear) => linear.algorithm(),

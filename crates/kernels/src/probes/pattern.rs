@@ -1,4 +1,4 @@
-//! What the buffers hold: words that differ from their neighbours and from set to set.
+//! What the buffers hold: words that differ from their neighbors and from set to set.
 
 use super::ProbeError;
 use rayon::prelude::*;
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_differ_from_their_neighbours_and_from_set_to_set() {
+    fn words_differ_from_their_neighbors_and_from_set_to_set() {
         let set = |set| filled(1000, |index| word(set, index)).unwrap();
         let (first, second) = (set(0), set(1));
         assert!(first.iter().zip(&second).all(|(a, b)| a != b));

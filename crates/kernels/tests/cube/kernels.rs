@@ -13,7 +13,7 @@ use cubecl::wgpu::WgpuRuntime;
 const WIDTHS: [usize; 12] = [1, 31, 33, 257, 768, 1000, 1025, 4096, 16384, 32768, 32770, 40000];
 /// No multiple of the rows that share a cube.
 const ROWS: usize = 5;
-/// What rows are centred on, each its own.
+/// What rows are centered on, each its own.
 const MEANS: [f64; ROWS] = [0.0, 1e3, -1e3, 0.1, 3e3];
 const EPSILON: f32 = 1e-5;
 
@@ -167,7 +167,7 @@ impl<'a, R: Runtime> Rows<'a, R> {
         if with_residual {
             values.iter_mut().zip(&self.addend.values).for_each(|(x, addend)| *x += addend);
             sum.assert_is(self.client, &self.name("the sum"), &values, self.allowed(0.0));
-            // Sums are rounded to f32 before they are normalised.
+            // Sums are rounded to f32 before they are normalized.
             values.iter_mut().for_each(|x| *x = f64::from(*x as f32));
         }
         let mut wanted =

@@ -50,7 +50,7 @@ impl Weight {
 }
 
 /// The numbers that the codes of an input stand for.
-fn quantised(x: &[f64], k: usize, form: DynamicForm) -> Vec<f64> {
+fn quantized(x: &[f64], k: usize, form: DynamicForm) -> Vec<f64> {
     let kind = form.kind;
     let rounded = |x: f32| round(f64::from(x), kind) as f32;
     let largest = |x: &[f64]| x.iter().fold(0.0f32, |most, &x| most.max(x.abs() as f32));
@@ -124,7 +124,7 @@ fn products_of_codes_found_as_they_come_are_right_at_ragged_sizes() {
             for (at, (m, k, n)) in ragged.into_iter().chain(whole).enumerate() {
                 let plain = plain(kind, codes, shared);
                 check(&machine, plain, LinearShape { m, k, n });
-                // A row of one number is nothing once it is normalised.
+                // A row of one number is nothing once it is normalized.
                 if k > 1 {
                     let prologue = before[at % before.len()];
                     let layer = DynamicForm { prologue, activation: functions[at % functions.len()], ..plain };
@@ -291,7 +291,7 @@ fn the_scale_of_all_behind_gelu_is_right_whatever_is_largest() {
                 linear.enqueue(&upload(&encode(&x, kind)), &w, None, &mut y).unwrap();
                 let y = decode(&y.download().unwrap(), kind);
                 let made = pair.map(|x| round(activated(x, Some(Activation::Gelu)), kind));
-                for (place, exact) in places.iter().zip(quantised(&made, 2, form)) {
+                for (place, exact) in places.iter().zip(quantized(&made, 2, form)) {
                     let found = y[place / k * n + place % k];
                     let right = if pair.iter().all(|x| x.is_finite()) {
                         (found - exact).abs() <= 0.01 * exact.abs()
@@ -341,10 +341,10 @@ fn check_codes(machine: &Arc<Machine>, kind: Dtype, x: &[f64], of_weight: f64) {
     };
     let mut y = poisoned(machine, linear.y_bytes());
     linear.enqueue(&upload(&encode(x, kind)), &w, None, &mut y).unwrap();
-    for (at, (found, exact)) in decode(&y.download().unwrap(), kind).into_iter().zip(quantised(x, k, form)).enumerate()
+    for (at, (found, exact)) in decode(&y.download().unwrap(), kind).into_iter().zip(quantized(x, k, form)).enumerate()
     {
         let exact = exact * of_weight;
-        // A neighbouring code is off by 1/16 at least; the smallest numbers of f16 are multiples of 2^-24.
+        // A neighboring code is off by 1/16 at least; the smallest numbers of f16 are multiples of 2^-24.
         let tolerance = 0.01 * exact.abs() + if kind == Dtype::F16 { 2f64.powi(-25) } else { 0.0 };
         assert!((found - exact).abs() <= tolerance, "{kind} at {at}: {found:e} instead of {exact:e} of {:e}", x[at]);
     }
@@ -379,7 +379,7 @@ fn check(machine: &Arc<Machine>, form: DynamicForm, shape: LinearShape) {
     let bytes = launch();
     assert!(launch() == bytes, "{place}: nothing is left over from a pass");
     let operand: Vec<f64> = x.chunks(k).flat_map(|row| prepared(row, form.prologue, kind)).collect();
-    let operand = quantised(&operand, k, form);
+    let operand = quantized(&operand, k, form);
     let (mut worst, mut off, mut all) = (0f64, 0f64, 0f64);
     let step = (m * n / 20_000).max(1) | 1;
     for (at, found) in decode(&bytes, kind).into_iter().enumerate().step_by(step) {
@@ -388,7 +388,7 @@ fn check(machine: &Arc<Machine>, form: DynamicForm, shape: LinearShape) {
         let (sum, squares) = terms.fold((0.0, 0.0), |(sum, squares), term| (sum + term, squares + term * term));
         let exact = activated(sum, form.activation) + if form.added { added[at] } else { 0.0 };
         // Sums of integers are exact. Of e4m3 each step of 32 along k cuts every product off below 13 bits of the largest term
-        // or of the sum so far, always towards the same side: by half a unit each, 16 units a step.
+        // or of the sum so far, always toward the same side: by half a unit each, 16 units a step.
         let of_sums = match form.codes {
             DynamicCodes::Int8 => 4.0 * f64::from(f32::EPSILON) * sum.abs(),
             _ => {
@@ -459,9 +459,9 @@ fn times_of_layers_of_codes() {
     for (codes, shared, sums) in promoted.into_iter().chain(fast) {
         for (m, size) in [(1, 4096), (32, 4096), (512, 4096), (1024, 4096), (4096, 4096), (8192, 8192)] {
             let norm = Prologue::LayerNorm;
-            let normalised =
+            let normalized =
                 [Activation::Gelu, Activation::Relu, Activation::Silu].map(|function| (norm, Some(function)));
-            for (prologue, activation) in [(Prologue::Nothing, None)].into_iter().chain(normalised) {
+            for (prologue, activation) in [(Prologue::Nothing, None)].into_iter().chain(normalized) {
                 let form = DynamicForm { prologue, activation, sums, ..plain(kind, codes, shared) };
                 let shape = LinearShape { m, k: size, n: size };
                 let mut linear = DynamicLinear::new(&machine, form, shape).unwrap();
@@ -509,7 +509,7 @@ fn times_of_codes() {
     };
     for form in [int8, rows, tensor] {
         let (mut linear, w) = product(form);
-        linear.quantise(&x).unwrap();
+        linear.quantize(&x).unwrap();
         // A second of its own load, and the mean of as long.
         let mut alone = || mean_micros(&machine, 1200, |_| linear.multiply(&w, None, &mut y).unwrap());
         let [_, alone] = [(); 2].map(|()| alone());
@@ -532,11 +532,11 @@ fn times_of_codes() {
             // As many inputs as the cache does not hold.
             let count = linear.x_bytes() / kind.width();
             let inputs: Vec<_> = (0..(1 << 27) / count + 1).map(|_| filled(count)).collect();
-            let mut quantise = |at: usize| linear.quantise(&inputs[at % inputs.len()]).unwrap();
-            let alone = micros(&machine, inputs.len(), &mut quantise);
+            let mut quantize = |at: usize| linear.quantize(&inputs[at % inputs.len()]).unwrap();
+            let alone = micros(&machine, inputs.len(), &mut quantize);
             let mut behind = || {
                 (0..12).for_each(|_| busy.enqueue(&x, &w, None, &mut y).unwrap());
-                mean_micros(&machine, 4, &mut quantise)
+                mean_micros(&machine, 4, &mut quantize)
             };
             for _ in 0..12 {
                 behind();

@@ -6,7 +6,7 @@ use calorimeter_kernels::{
     Dtype,
     native::{
         Buffer, Elementwise, ElementwiseFunction, Float8Linear, Float8Output, Float8Product, Float8Sums, LinearShape,
-        Machine, NativeError, Quantise, ScaleSource, TransposeBytes,
+        Machine, NativeError, Quantize, ScaleSource, TransposeBytes,
     },
     rowwise,
 };
@@ -27,7 +27,7 @@ fn codes(count: usize, seed: u64) -> Vec<u8> {
     values(count, seed, Dtype::F32).into_iter().map(|x| rowwise::e4m3(x as f32)).collect()
 }
 
-/// Scales between 0.5 and 1.5, which differ from their neighbours.
+/// Scales between 0.5 and 1.5, which differ from their neighbors.
 fn scales(count: usize, seed: u64) -> Vec<f64> {
     values(count, seed, Dtype::F32).into_iter().map(|x| f64::from((1.0 + 0.5 * x) as f32)).collect()
 }
@@ -135,7 +135,7 @@ fn check(machine: &Arc<Machine>, shape: LinearShape) {
 }
 
 #[test]
-fn quantised_matrices_multiply_to_nearly_their_product() {
+fn quantized_matrices_multiply_to_nearly_their_product() {
     let Some((machine, _turn)) = gpu() else { return };
     let (m, k, n) = (256, 2048, 512);
     let (a, b) = (values(m * k, 1, Dtype::Bf16), values(k * n, 2, Dtype::Bf16));
@@ -154,45 +154,45 @@ fn quantised_matrices_multiply_to_nearly_their_product() {
     }
 }
 
-/// Quantises rows of a[m, k] and columns of b[k, n], and multiplies them to bf16.
+/// Quantizes rows of a[m, k] and columns of b[k, n], and multiplies them to bf16.
 struct Rowwise {
-    quantise_a: Quantise,
-    quantise_b: Quantise,
+    quantize_a: Quantize,
+    quantize_b: Quantize,
     linear: Float8Linear,
     inputs: usize,
     a: Buffer,
     b: Buffer,
     /// The codes of a and b, and their scales: what the product takes.
-    quantised: [Buffer; 4],
+    quantized: [Buffer; 4],
     y: Buffer,
 }
 
 impl Rowwise {
     fn new(machine: &Arc<Machine>, shape: LinearShape, scaled: bool) -> Self {
         let LinearShape { m, k, n } = shape;
-        let quantise_a = Quantise::rows(machine, ScaleSource::Largest, m, k).unwrap();
-        let quantise_b = Quantise::columns(machine, ScaleSource::Largest, k, n).unwrap();
+        let quantize_a = Quantize::rows(machine, ScaleSource::Largest, m, k).unwrap();
+        let quantize_b = Quantize::columns(machine, ScaleSource::Largest, k, n).unwrap();
         let bf16 = Dtype::Bf16;
         let output = if scaled { Float8Output::Scaled(bf16) } else { Float8Output::Plain(bf16) };
         let linear = Float8Linear::new(machine, shape, output, Float8Sums::Fast).unwrap();
-        let quantised =
-            [quantise_a.codes_bytes(), quantise_b.codes_bytes(), quantise_a.scales_bytes(), quantise_b.scales_bytes()];
+        let quantized =
+            [quantize_a.codes_bytes(), quantize_b.codes_bytes(), quantize_a.scales_bytes(), quantize_b.scales_bytes()];
         Self {
-            a: machine.allocate(quantise_a.x_bytes()).unwrap(),
-            b: machine.allocate(quantise_b.x_bytes()).unwrap(),
-            quantised: quantised.map(|bytes| machine.allocate(bytes).unwrap()),
+            a: machine.allocate(quantize_a.x_bytes()).unwrap(),
+            b: machine.allocate(quantize_b.x_bytes()).unwrap(),
+            quantized: quantized.map(|bytes| machine.allocate(bytes).unwrap()),
             y: machine.allocate(linear.y_bytes()).unwrap(),
-            quantise_a,
-            quantise_b,
+            quantize_a,
+            quantize_b,
             linear,
             inputs: output.inputs(),
         }
     }
 
     fn enqueue(&mut self) {
-        let [a_codes, b_codes, a_scales, b_scales] = &mut self.quantised;
-        self.quantise_a.enqueue(&self.a, a_codes, a_scales).unwrap();
-        self.quantise_b.enqueue(&self.b, b_codes, b_scales).unwrap();
+        let [a_codes, b_codes, a_scales, b_scales] = &mut self.quantized;
+        self.quantize_a.enqueue(&self.a, a_codes, a_scales).unwrap();
+        self.quantize_b.enqueue(&self.b, b_codes, b_scales).unwrap();
         let inputs = [&*a_codes, b_codes, a_scales, b_scales];
         self.linear.enqueue(&inputs[..self.inputs], &mut self.y).unwrap();
     }
@@ -200,7 +200,7 @@ impl Rowwise {
 
 /// Prints the median time of each operation at the sizes that other tools measure, for a person to judge.
 #[test]
-fn times_of_quantising_and_multiplying() {
+fn times_of_quantizing_and_multiplying() {
     let Some((machine, _turn)) = gpu() else { return };
     // Repeated, because drawing gigabytes takes longer than everything else here.
     let repeat = |some: &[u8], bytes: usize| {
@@ -219,7 +219,7 @@ fn times_of_quantising_and_multiplying() {
 
     for scales in [ScaleSource::Largest, ScaleSource::Static] {
         let (rows, columns) = (16384, 16384);
-        let plan = Quantise::rows(&machine, scales, rows, columns).unwrap();
+        let plan = Quantize::rows(&machine, scales, rows, columns).unwrap();
         let x = random(rows * columns);
         let mut codes = machine.allocate(plan.codes_bytes()).unwrap();
         let mut found = machine.allocate(plan.scales_bytes()).unwrap();
@@ -227,7 +227,7 @@ fn times_of_quantising_and_multiplying() {
             plan.enqueue(&x, &mut codes, &mut found).unwrap();
         });
         for (rows, columns) in [(16384, 4096), (4096, 16384), (16384, 16384), (8192, 8192)] {
-            let plan = Quantise::columns(&machine, scales, rows, columns).unwrap();
+            let plan = Quantize::columns(&machine, scales, rows, columns).unwrap();
             let mut found = machine.allocate(4 * columns).unwrap();
             show(&format!("columns of {rows}x{columns} {scales:?}"), 3 * rows * columns, 0.0, &mut || {
                 plan.enqueue(&x, &mut codes, &mut found).unwrap();
@@ -291,7 +291,7 @@ fn times_of_quantising_and_multiplying() {
             let mut chain = Rowwise::new(&machine, LinearShape { m, k, n }, scaled);
             chain.a = random(m * k);
             chain.b = random(k * n);
-            let what = format!("quantise both and multiply, m={m} k={k} n={n}, scaled: {scaled}");
+            let what = format!("quantize both and multiply, m={m} k={k} n={n}, scaled: {scaled}");
             show(&what, 0, flops(m, k, n), &mut || chain.enqueue());
         }
     }

@@ -61,7 +61,7 @@ fn gradients_of_the_root_mean_square_are_right_for_x_and_gain() {
 }
 
 #[test]
-fn gradients_of_a_layer_normalisation_are_right_even_far_from_zero() {
+fn gradients_of_a_layer_normalization_are_right_even_far_from_zero() {
     let Some((machine, _turn)) = gpu() else { return };
     for kind in Dtype::ALL {
         // The second of numbers whose mean is many times their spread.
@@ -81,12 +81,12 @@ fn gradients_of_a_layer_normalisation_are_right_even_far_from_zero() {
                 let mean = mean_of(&|at| x[at]);
                 let variance = mean_of(&|at| (x[at] - mean).powi(2));
                 let scale = 1.0 / (variance + f64::from(LayerNorm::EPSILON)).sqrt();
-                let normalised = |at: usize| (x[at] - mean) * scale;
-                let (level, along) = (mean_of(&|at| dy[at]), mean_of(&|at| dy[at] * normalised(at)));
-                let size = mean_of(&|at| dy[at].abs() * (1.0 + normalised(at).abs()));
+                let normalized = |at: usize| (x[at] - mean) * scale;
+                let (level, along) = (mean_of(&|at| dy[at]), mean_of(&|at| dy[at] * normalized(at)));
+                let size = mean_of(&|at| dy[at].abs() * (1.0 + normalized(at).abs()));
                 for at in 0..columns {
-                    let exact = scale * (dy[at] - level - normalised(at) * along);
-                    let parts = scale * (dy[at].abs() + size + normalised(at).abs() * size);
+                    let exact = scale * (dy[at] - level - normalized(at) * along);
+                    let parts = scale * (dy[at].abs() + size + normalized(at).abs() * size);
                     // Differences are off by a rounding of what they are taken from.
                     let of_mean = scale * mean.abs() * scale * size;
                     let tolerance = 0.51 * epsilon(kind) * exact.abs()

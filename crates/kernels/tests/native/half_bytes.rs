@@ -82,7 +82,7 @@ impl Weight {
 }
 
 /// The codes of a row of an input, and its scale.
-fn quantised(row: &[f64], form: DynamicForm) -> (Vec<f64>, f64) {
+fn quantized(row: &[f64], form: DynamicForm) -> (Vec<f64>, f64) {
     let largest = row.iter().fold(0.0f32, |most, &x| most.max(x.abs() as f32));
     let rounded = |x: f32| round(f64::from(x), form.kind) as f32;
     let (scale, least) = match form.codes {
@@ -133,7 +133,7 @@ fn check(machine: &Arc<Machine>, form: DynamicForm, shape: LinearShape) {
     assert!(launch() == bytes, "{place}: nothing is left over from a pass");
     let y = decode(&bytes, kind);
     for (i, row) in x.chunks(k).enumerate() {
-        let (codes, scale) = quantised(row, form);
+        let (codes, scale) = quantized(row, form);
         for j in 0..n {
             let sum: f64 = codes.iter().zip(&weight.integers[j * k..][..k]).map(|(x, w)| x * w).sum();
             let product = sum * scale * weight.of_rows[j];

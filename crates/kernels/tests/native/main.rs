@@ -13,7 +13,7 @@ mod float8;
 mod gradients;
 mod half_bytes;
 mod packed;
-mod quantise;
+mod quantize;
 mod rows;
 mod totals;
 mod two_of_four;

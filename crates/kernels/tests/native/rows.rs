@@ -25,7 +25,7 @@ pub fn inverse_rms(row: &[f64]) -> f64 {
 }
 
 #[test]
-fn rows_are_normalised_by_their_root_mean_square() {
+fn rows_are_normalized_by_their_root_mean_square() {
     let Some((machine, _turn)) = gpu() else { return };
     for kind in Dtype::ALL {
         for columns in COLUMNS {
@@ -322,7 +322,7 @@ fn softmax_of_rows_is_right_and_what_has_none_is_no_number() {
     }
 }
 
-/// Prints what normalisations and the cross-entropy reach, for a person to judge.
+/// Prints what normalizations and the cross-entropy reach, for a person to judge.
 #[test]
 fn times_of_rows() {
     let Some((machine, _turn)) = gpu() else { return };

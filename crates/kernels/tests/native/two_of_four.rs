@@ -102,7 +102,7 @@ impl Weight {
 }
 
 /// The numbers that an input is multiplied as.
-fn quantised(x: &[f64], k: usize, form: SparseForm) -> Vec<f64> {
+fn quantized(x: &[f64], k: usize, form: SparseForm) -> Vec<f64> {
     let KeptCodes::Dynamic(codes, shared) = form.codes else { return x.to_vec() };
     let kind = form.kind;
     let rounded = |x: f32| round(f64::from(x), kind) as f32;
@@ -167,7 +167,7 @@ fn check(machine: &Arc<Machine>, form: SparseForm, shape: LinearShape) {
     };
     let bytes = launch();
     assert!(launch() == bytes, "{place}: nothing is left over from a pass");
-    let (y, operand) = (decode(&bytes, kind), quantised(&x, k, form));
+    let (y, operand) = (decode(&bytes, kind), quantized(&x, k, form));
     let step = (m * n / 20_000).max(1) | 1;
     for at in (0..m * n).step_by(step) {
         let (i, j) = (at / n, at % n);

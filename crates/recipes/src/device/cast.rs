@@ -1,5 +1,5 @@
 //! Matrices cast to 8-bit floats and back in as few readings as their grouping allows, on GPUs through CubeCL. What comes out
-//! are the numbers that [`quantise`](super::QuantBackend::quantise) and [`read`](super::QuantBackend::read) give.
+//! are the numbers that [`quantize`](super::QuantBackend::quantize) and [`read`](super::QuantBackend::read) give.
 
 use super::cast_kernels::{self as kernels, BLOCK, CastForm, PARTS, UNITS};
 use super::cube::launch_terms;
@@ -159,7 +159,7 @@ fn cast_across<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format, form: 
     Cast { numbers, scales: Some(scales) }
 }
 
-/// Some neighbouring units for each block, which lies in one line.
+/// Some neighboring units for each block, which lies in one line.
 fn cast_blocks_along<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format, form: CastForm) -> Cast<R> {
     let (numbers, width) = (lines.numbers(), lines.width());
     let (pieces, stride, padded) = (lines.len / width, lines.stride / width, lines.len.div_ceil(BLOCK) * BLOCK / width);

@@ -25,11 +25,11 @@ use std::ops::Range;
 const UNITS: usize = 64;
 
 impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> QuantBackend for CubeBackend<R, F, I, BT> {
-    fn quantise(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>> {
+    fn quantize_codes(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>> {
         let tensor = Input::of(tensor);
         match format.method {
             Method::Hqq(iterate) => hqq(&tensor, format, iterate),
-            Method::Plain => unreachable!("numbers as they are need no quantising"),
+            Method::Plain => unreachable!("numbers as they are need no quantizing"),
             Method::Qqq => with_steps!(format.steps, S => { qqq::<R, S>(&tensor, format) }),
             _ => with_rule!(format, T => groups::<R, T>(&tensor, format)),
         }
@@ -147,7 +147,7 @@ fn groups<R: CubeRuntime, T: Rule>(input: &Input<R>, format: Format) -> Stored<C
     let cube_dim = CubeDim::new_1d(if blocks { UNITS } else { UNITS_PER_ROW } as u32);
     // SAFETY: the kernel checks its group against `rows` and `cols`, and every word it writes belongs to that group.
     unsafe {
-        kernels::quantise_groups::launch_unchecked::<T, R>(
+        kernels::quantize_groups::launch_unchecked::<T, R>(
             &input.tensor.client,
             cubes(groups, per_cube),
             cube_dim,
@@ -189,7 +189,7 @@ fn tensor_scale<R: CubeRuntime>(input: &Input<R>, largest: CubeTensor<R>) -> Cub
     outer
 }
 
-/// Where the loop stops is decided on the host, for the whole tensor: a weight is quantised once.
+/// Where the loop stops is decided on the host, for the whole tensor: a weight is quantized once.
 fn hqq<R: CubeRuntime>(input: &Input<R>, format: Format, iterate: HqqIterate) -> Stored<CubeTensor<R>> {
     let (rows, cols, group) = (input.rows, input.cols, format.group(input.cols));
     let groups = rows * cols.div_ceil(group);

@@ -3,7 +3,7 @@
 use super::QuantBackend;
 use crate::Dtype;
 use crate::format::Format;
-use crate::quantise::quantise;
+use crate::quantize::quantize;
 use crate::stored::{Reading, Stored};
 use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, TensorData};
@@ -13,11 +13,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 impl QuantBackend for Flex {
-    fn quantise(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>> {
+    fn quantize_codes(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>> {
         let tensor = tensor.to_contiguous();
         let cols = tensor.layout().shape().num_dims().checked_sub(1).map_or(1, |last| tensor.layout().shape()[last]);
-        let quantised = quantise(&floats(&tensor), cols, format);
-        quantised.unpacked().stored().map(|words| {
+        let quantized = quantize(&floats(&tensor), cols, format);
+        quantized.unpacked().stored().map(|words| {
             let shape = [words.len()];
             FlexTensor::from_data(TensorData::new(words, shape))
         })

@@ -14,15 +14,15 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 impl<B: FusionBackend + QuantBackend> QuantBackend for Fusion<B> {
-    fn quantise(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>> {
+    fn quantize_codes(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>> {
         let (shape, client) = (tensor.shape(), tensor.client.clone());
         let (rows, cols) = (shape[0], shape[1]);
         let outputs = Stored::sizes(format.unpacked(), rows, cols)
             .map(|words| TensorIr::uninit(client.create_empty_handle(), Shape::new([words]), DType::U32));
         let streams = OperationStreams::with_inputs([&tensor]);
-        let ir = CustomOpIr::new("quantise", &[tensor.into_ir()], &outputs.as_parts().map(Clone::clone).into_parts());
+        let ir = CustomOpIr::new("quantize", &[tensor.into_ir()], &outputs.as_parts().map(Clone::clone).into_parts());
         let operation =
-            Quantise::<B> { input: ir.inputs[0].clone(), outputs: outputs.clone(), format, of: PhantomData };
+            Quantize::<B> { input: ir.inputs[0].clone(), outputs: outputs.clone(), format, of: PhantomData };
         let mut made = client.register(streams, OperationIr::Custom(ir), operation).into_iter();
         outputs.map(|_| made.next().expect("an output for each that was declared"))
     }
@@ -123,16 +123,16 @@ impl<B: FusionBackend + QuantBackend> Operation<B::FusionRuntime> for ProductOfC
 }
 
 #[derive(Debug)]
-struct Quantise<B> {
+struct Quantize<B> {
     input: TensorIr,
     outputs: Stored<TensorIr>,
     format: Format,
     of: PhantomData<B>,
 }
 
-impl<B: FusionBackend + QuantBackend> Operation<B::FusionRuntime> for Quantise<B> {
+impl<B: FusionBackend + QuantBackend> Operation<B::FusionRuntime> for Quantize<B> {
     fn execute(&self, handles: &mut HandleContainer<B::Handle>) {
-        let made = B::quantise(handles.get_float_tensor::<B>(&self.input), self.format);
+        let made = B::quantize_codes(handles.get_float_tensor::<B>(&self.input), self.format);
         for (declared, tensor) in self.outputs.as_parts().into_parts().into_iter().zip(made.into_parts()) {
             handles.register_int_tensor::<B>(&declared.id, tensor);
         }

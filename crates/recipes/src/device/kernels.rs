@@ -133,10 +133,10 @@ fn pack_word(codes: &mut Array<u32>, word: usize, values: &Array<u32>, #[comptim
     }
 }
 
-/// Quantises groups, each by `units` units: a whole cube for a row, one unit for a block.
+/// Quantizes groups, each by `units` units: a whole cube for a row, one unit for a block.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
-pub fn quantise_groups<F: Float, R: Rule>(
+pub fn quantize_groups<F: Float, R: Rule>(
     input: &Tensor<F>,
     largest: &Array<f32>,
     codes: &mut Array<u32>,
@@ -373,7 +373,7 @@ pub fn read_elements<F: Float>(
     }
 }
 
-/// Takes groups through all iterations of half-quadratic quantisation, one by each unit: its stretch, its zero before the
+/// Takes groups through all iterations of half-quadratic quantization, one by each unit: its stretch, its zero before the
 /// first iteration and after each, and its error in each.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
@@ -488,7 +488,7 @@ pub fn hqq_codes<F: Float>(
     }
 }
 
-/// Quantises rows by QQQ, one by each unit.
+/// Quantizes rows by QQQ, one by each unit.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn qqq_rows<F: Float, S: Steps>(

@@ -1,4 +1,4 @@
-//! Quantising and reading back on devices, with the bits that the slice implementation gives.
+//! Quantizing and reading back on devices, with the bits that the slice implementation gives.
 
 #[cfg(feature = "cube")]
 mod access;
@@ -66,11 +66,11 @@ use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, Int, Tensor, TensorData, TensorPrimitive};
 use std::ops::Range;
 
-/// A burn backend on which tensors can be quantised.
+/// A burn backend on which tensors can be quantized.
 pub trait QuantBackend: Backend {
-    /// Quantises the rows of a float tensor. Scales and zeros come back in f32, see [`Format::unpacked`]. A group that
+    /// Quantizes the rows of a float tensor. Scales and zeros come back in f32, see [`Format::unpacked`]. A group that
     /// holds an infinity or a NaN gets the scale NaN.
-    fn quantise(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>>;
+    fn quantize_codes(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>>;
 
     /// Reads some rows of a stored tensor as floats.
     fn read(stored: &Stored<IntTensor<Self>>, rows: Range<usize>, reading: Reading, dtype: Dtype) -> FloatTensor<Self>;
@@ -103,14 +103,14 @@ pub trait QuantBackend: Backend {
     }
 }
 
-/// A quantised tensor on a device.
+/// A quantized tensor on a device.
 #[derive(Debug, Clone)]
 pub struct DeviceTensor<B: Backend>(Stored<IntTensor<B>>);
 
 impl<B: QuantBackend> DeviceTensor<B> {
-    /// Quantises a tensor where it is.
-    pub fn quantise(tensor: Tensor<B, 2>, format: Format) -> Self {
-        Self(B::quantise(tensor.into_primitive().tensor(), format))
+    /// Quantizes a tensor where it is.
+    pub fn quantize(tensor: Tensor<B, 2>, format: Format) -> Self {
+        Self(B::quantize_codes(tensor.into_primitive().tensor(), format))
     }
 
     /// Takes a tensor that was stored on the host to a device.

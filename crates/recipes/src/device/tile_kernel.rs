@@ -194,7 +194,7 @@ fn firsts() -> (usize, usize) {
     ((CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize * TILE, CUBE_POS_Z as usize * TILE)
 }
 
-/// The row of the weight and of the input of one of a unit's sums; neighbours write beside each other.
+/// The row of the weight and of the input of one of a unit's sums; neighbors write beside each other.
 #[cube]
 fn own_place(first_row: usize, first_input: usize, #[comptime] i: usize, #[comptime] j: usize) -> (usize, usize) {
     (first_row + comptime!(i * SIDE) + UNIT_POS_X as usize, first_input + comptime!(j * SIDE) + UNIT_POS_Y as usize)

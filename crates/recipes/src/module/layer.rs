@@ -15,19 +15,19 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A linear layer that [`quantise`](super::quantise) and
+/// A linear layer that [`quantize`](super::quantize) and
 /// [`convert_to_float8_training`](super::convert_to_float8_training) can exchange in place, to be used instead of
 /// [`nn::Linear`].
 ///
 /// Until then it is an [`nn::Linear`]: records, paths of parameters and autodiff are the same, so that checkpoints of
-/// either load into the other. Once quantised, its bias is still a parameter, and its weight is none any more: visitors
+/// either load into the other. Once quantized, its bias is still a parameter, and its weight is none any more: visitors
 /// and mappers do not meet it. Clones share it.
 ///
 /// Converted for training, it keeps its parameters and everything else; only its products change. `valid()` takes the
 /// conversion off it, since its inner backend may have no float8: what is evaluated is the weight itself.
 ///
 /// # Panics
-/// burn's traits leave no room for errors: once quantised, it panics when it is saved, loaded into, moved to another
+/// burn's traits leave no room for errors: once quantized, it panics when it is saved, loaded into, moved to another
 /// device or trained. All of that has to come first.
 #[derive(Debug, Clone)]
 #[doc(alias = "Float8Linear")]
@@ -36,12 +36,12 @@ pub struct QuantLinear<B: Backend>(State<B>);
 #[derive(Debug, Clone)]
 enum State<B: Backend> {
     Float(nn::Linear<B>, Option<Arc<Float8<B>>>),
-    Quantised(QuantWeight<B>, Option<Param<Tensor<B, 1>>>),
+    Quantized(QuantWeight<B>, Option<Param<Tensor<B, 1>>>),
 }
 
 /// What a layer can be exchanged for.
 pub enum Change<B: Backend> {
-    Quantised(QuantWeight<B>),
+    Quantized(QuantWeight<B>),
     Float8(Arc<Float8<B>>),
 }
 
@@ -79,7 +79,7 @@ pub struct QuantWeight<B: Backend> {
 
 impl<B: Backend> QuantWeight<B> {
     fn refuse(&self, what: &str) -> ! {
-        panic!("a layer quantised with {} cannot be {what}; do that first and quantise afterwards", self.recipe)
+        panic!("a layer quantized with {} cannot be {what}; do that first and quantize afterwards", self.recipe)
     }
 
     fn stay_on(&self, device: &B::Device) {
@@ -111,15 +111,15 @@ impl<B: Backend> QuantLinear<B> {
                 let product = |input| (float8.product)(input, weight.val(), float8.training);
                 by_rows(input, bias.as_ref(), product)
             }
-            State::Quantised(weight, bias) => by_rows(input, bias.as_ref(), |input| weight.layer.forward(input)),
+            State::Quantized(weight, bias) => by_rows(input, bias.as_ref(), |input| weight.layer.forward(input)),
         }
     }
 
-    /// The layer before it is quantised.
+    /// The layer before it is quantized.
     pub fn float(&self) -> Option<&nn::Linear<B>> {
         match &self.0 {
             State::Float(linear, _) => Some(linear),
-            State::Quantised(..) => None,
+            State::Quantized(..) => None,
         }
     }
 
@@ -131,11 +131,11 @@ impl<B: Backend> QuantLinear<B> {
         }
     }
 
-    /// The name of what it is quantised with, such as `int8wo`.
+    /// The name of what it is quantized with, such as `int8wo`.
     pub fn recipe(&self) -> Option<Name> {
         match &self.0 {
             State::Float(..) => None,
-            State::Quantised(weight, _) => Some(weight.recipe),
+            State::Quantized(weight, _) => Some(weight.recipe),
         }
     }
 }
@@ -178,7 +178,7 @@ impl<B: Backend> Module<B> for QuantLinear<B> {
     fn collect_devices(&self, mut devices: Devices<B>) -> Devices<B> {
         match &self.0 {
             State::Float(linear, _) => linear.collect_devices(devices),
-            State::Quantised(weight, bias) => {
+            State::Quantized(weight, bias) => {
                 if !devices.contains(&weight.device) {
                     devices.push(weight.device.clone());
                 }
@@ -190,9 +190,9 @@ impl<B: Backend> Module<B> for QuantLinear<B> {
     fn fork(self, device: &B::Device) -> Self {
         Self(match self.0 {
             State::Float(linear, float8) => State::Float(linear.fork(device), float8),
-            State::Quantised(weight, bias) => {
+            State::Quantized(weight, bias) => {
                 weight.stay_on(device);
-                State::Quantised(weight, bias.fork(device))
+                State::Quantized(weight, bias.fork(device))
             }
         })
     }
@@ -200,9 +200,9 @@ impl<B: Backend> Module<B> for QuantLinear<B> {
     fn to_device(self, device: &B::Device) -> Self {
         Self(match self.0 {
             State::Float(linear, float8) => State::Float(linear.to_device(device), float8),
-            State::Quantised(weight, bias) => {
+            State::Quantized(weight, bias) => {
                 weight.stay_on(device);
-                State::Quantised(weight, bias.to_device(device))
+                State::Quantized(weight, bias.to_device(device))
             }
         })
     }
@@ -210,14 +210,14 @@ impl<B: Backend> Module<B> for QuantLinear<B> {
     fn num_params(&self) -> usize {
         match &self.0 {
             State::Float(linear, _) => Module::num_params(linear),
-            State::Quantised(weight, bias) => weight.n * weight.k + Module::<B>::num_params(bias),
+            State::Quantized(weight, bias) => weight.n * weight.k + Module::<B>::num_params(bias),
         }
     }
 
     fn visit<V: ModuleVisitor<B>>(&self, visitor: &mut V) {
         match &self.0 {
             State::Float(linear, _) => linear.visit(visitor),
-            State::Quantised(_, bias) => {
+            State::Quantized(_, bias) => {
                 visitor.enter_module(BIAS, LINEAR);
                 bias.visit(visitor);
                 visitor.exit_module(BIAS, LINEAR);
@@ -233,20 +233,20 @@ impl<B: Backend> Module<B> for QuantLinear<B> {
                 let linear = linear.map(mapper);
                 LENT.take();
                 match slot.get() {
-                    Some(Change::Quantised(weight)) => State::Quantised(weight.clone(), linear.bias),
+                    Some(Change::Quantized(weight)) => State::Quantized(weight.clone(), linear.bias),
                     Some(Change::Float8(float8)) => State::Float(linear, Some(float8.clone())),
                     None => State::Float(linear, float8),
                 }
             }
-            State::Quantised(weight, bias) => {
-                LENT.set(Some(Rc::new(Slot::from(Change::Quantised(weight.clone())))));
+            State::Quantized(weight, bias) => {
+                LENT.set(Some(Rc::new(Slot::from(Change::Quantized(weight.clone())))));
                 mapper.enter_module(WEIGHT, LINEAR);
                 mapper.exit_module(WEIGHT, LINEAR);
                 LENT.take();
                 mapper.enter_module(BIAS, LINEAR);
                 let bias = Module::map(bias, mapper);
                 mapper.exit_module(BIAS, LINEAR);
-                State::Quantised(weight, bias)
+                State::Quantized(weight, bias)
             }
         })
     }
@@ -254,7 +254,7 @@ impl<B: Backend> Module<B> for QuantLinear<B> {
     fn load_record(self, record: Self::Record) -> Self {
         match self.0 {
             State::Float(linear, float8) => Self(State::Float(linear.load_record(record), float8)),
-            State::Quantised(weight, _) => weight.refuse("loaded into"),
+            State::Quantized(weight, _) => weight.refuse("loaded into"),
         }
     }
 
@@ -262,7 +262,7 @@ impl<B: Backend> Module<B> for QuantLinear<B> {
         match self.0 {
             State::Float(linear, _) => linear.into_record(),
             // Here, before a recorder makes way for the new file.
-            State::Quantised(weight, _) => weight.refuse("saved"),
+            State::Quantized(weight, _) => weight.refuse("saved"),
         }
     }
 }
@@ -273,14 +273,14 @@ impl<B: AutodiffBackend> AutodiffModule<B> for QuantLinear<B> {
     fn valid(&self) -> Self::InnerModule {
         match &self.0 {
             State::Float(linear, _) => linear.valid().into(),
-            State::Quantised(weight, _) => weight.refuse("moved to the inner backend"),
+            State::Quantized(weight, _) => weight.refuse("moved to the inner backend"),
         }
     }
 
     fn from_inner(module: Self::InnerModule) -> Self {
         match module.0 {
             State::Float(linear, _) => nn::Linear::from_inner(linear).into(),
-            State::Quantised(weight, _) => weight.refuse("trained"),
+            State::Quantized(weight, _) => weight.refuse("trained"),
         }
     }
 }
@@ -293,7 +293,7 @@ impl<B: Backend> ModuleDisplayDefault for QuantLinear<B> {
     fn content(&self, content: Content) -> Option<Content> {
         let ([k, n], bias) = match &self.0 {
             State::Float(linear, _) => (linear.weight.lazy_shape().dims(), linear.bias.is_some()),
-            State::Quantised(weight, bias) => ([weight.k, weight.n], bias.is_some()),
+            State::Quantized(weight, bias) => ([weight.k, weight.n], bias.is_some()),
         };
         let content = content.add("d_input", &k).add("d_output", &n).add("bias", &bias);
         match (self.recipe(), self.float8()) {

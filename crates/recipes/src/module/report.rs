@@ -35,15 +35,15 @@ pub struct Layer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Its weight was quantised.
-    Quantised,
+    /// Its weight was quantized.
+    Quantized,
     /// Its products are in float8.
     InFloat8,
     /// The filter left it as it is.
     Excluded,
-    /// The filter left it as it is: quantised before, with the recipe of this name.
-    QuantisedBefore(Name),
-    /// The recipe does not quantise weights.
+    /// The filter left it as it is: quantized before, with the recipe of this name.
+    QuantizedBefore(Name),
+    /// The recipe does not quantize weights.
     LeftByRecipe,
     /// It is an [`burn::nn::Linear`] and no [`QuantLinear`](super::QuantLinear).
     NotExchangeable,
@@ -52,7 +52,7 @@ pub enum Outcome {
 impl Report {
     /// The layers that were not exchanged.
     pub fn left(&self) -> impl Iterator<Item = &Layer> {
-        self.layers.iter().filter(|layer| !matches!(layer.outcome, Outcome::Quantised | Outcome::InFloat8))
+        self.layers.iter().filter(|layer| !matches!(layer.outcome, Outcome::Quantized | Outcome::InFloat8))
     }
 
     /// Bytes of all weights of linear layers before.
@@ -69,10 +69,10 @@ impl Report {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Quantised => f.write_str("was quantised"),
+            Self::Quantized => f.write_str("was quantized"),
             Self::InFloat8 => f.write_str("multiplies in float8"),
             Self::Excluded => f.write_str("is excluded by the filter"),
-            Self::QuantisedBefore(recipe) => write!(f, "was quantised with {recipe} before"),
+            Self::QuantizedBefore(recipe) => write!(f, "was quantized with {recipe} before"),
             Self::LeftByRecipe => f.write_str("is left as it is by the recipe"),
             Self::NotExchangeable => f.write_str("is a burn::nn::Linear and no QuantLinear"),
         }

@@ -4,7 +4,7 @@ use super::layer::{Change, Float8, LENT, LINEAR, QuantWeight, Slot, WEIGHT};
 use super::report::{Layer, Outcome, Report};
 use crate::device::QuantBackend;
 use crate::training::{Float8Backend, Float8Training};
-use crate::{Dtype, FloatType, Name, Quantiser, RecipeError, Weight};
+use crate::{Dtype, FloatType, Name, Quantizer, RecipeError, Weight};
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor};
@@ -12,28 +12,28 @@ use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Quantises the [`QuantLinear`](super::QuantLinear) layers of a module that the filter accepts by a recipe, or by any
+/// Quantizes the [`QuantLinear`](super::QuantLinear) layers of a module that the filter accepts by a recipe, or by any
 /// treatment, and reports on all linear layers.
 ///
-/// The filter is given a layer's path, such as `blocks.0.up`, and its size `[n, k]`. Weights are quantised one by one on
+/// The filter is given a layer's path, such as `blocks.0.up`, and its size `[n, k]`. Weights are quantized one by one on
 /// the host, in their own type, and the parameter is dropped. A module on an autodiff backend is taken off it first, with
 /// `valid()`. Other parameters, those of embeddings and convolutions too, are neither touched nor reported.
 ///
-/// It is an error if nothing is quantised, if a layer is quantised already, or if the recipe cannot treat one of the
+/// It is an error if nothing is quantized, if a layer is quantized already, or if the recipe cannot treat one of the
 /// layers; the filter can exclude it. The module is gone then; a clone made before costs no memory.
-pub fn quantise<B: QuantBackend, M: Module<B>>(
+pub fn quantize<B: QuantBackend, M: Module<B>>(
     module: M,
-    by: &dyn Quantiser,
+    by: &dyn Quantizer,
     filter: impl FnMut(&str, [usize; 2]) -> bool,
 ) -> Result<(M, Report), RecipeError> {
-    exchange(module, by.name(), Quantising(by), filter)
+    exchange(module, by.name(), Quantizing(by), filter)
 }
 
 /// From now on the [`QuantLinear`](super::QuantLinear) layers of a module that the filter accepts multiply in float8, and on
 /// an autodiff backend so do their gradients, as `training` says, which may be a [`TrainingRecipe`](crate::TrainingRecipe); reports on all linear layers. The weights stay
 /// parameters, in their own type. A layer that was converted before is converted anew.
 ///
-/// It is an error if nothing is converted, or if a layer that the filter accepts is quantised.
+/// It is an error if nothing is converted, or if a layer that the filter accepts is quantized.
 pub fn convert_to_float8_training<B: Float8Backend, M: Module<B>>(
     module: M,
     training: impl Into<Float8Training>,
@@ -61,7 +61,7 @@ fn exchange<B: Backend, M: Module<B>>(
     let mut walk = Walk { filter, by, place: Vec::new(), slot: None::<Rc<Slot<B>>>, report, result: Ok(()) };
     let module = module.map(&mut walk);
     walk.result?;
-    let done = |layer: &Layer| matches!(layer.outcome, Outcome::Quantised | Outcome::LeftByRecipe | Outcome::InFloat8);
+    let done = |layer: &Layer| matches!(layer.outcome, Outcome::Quantized | Outcome::LeftByRecipe | Outcome::InFloat8);
     if walk.report.layers.iter().any(done) {
         Ok((module, walk.report))
     } else if walk.report.layers.is_empty() {
@@ -73,10 +73,10 @@ fn exchange<B: Backend, M: Module<B>>(
     }
 }
 
-/// For a quantised weight.
-struct Quantising<'a>(&'a dyn Quantiser);
+/// For a quantized weight.
+struct Quantizing<'a>(&'a dyn Quantizer);
 
-impl<B: QuantBackend> Exchange<B> for Quantising<'_> {
+impl<B: QuantBackend> Exchange<B> for Quantizing<'_> {
     fn of<const D: usize>(&self, weight: Tensor<B, D>) -> Result<Option<Change<B>>, RecipeError> {
         let treatment = self.0.treatment(dtype(weight.dtype())?)?;
         if treatment.is_plain() {
@@ -87,7 +87,7 @@ impl<B: QuantBackend> Exchange<B> for Quantising<'_> {
         let values = weight.into_data().convert::<f32>().into_vec().expect("the values were just converted to f32");
         let layer = treatment.linear::<B>(&Weight::new(n, k, values, treatment.dtype), &device)?;
         let recipe = self.0.name();
-        Ok(Some(Change::Quantised(QuantWeight { layer: layer.into(), recipe, n, k, device })))
+        Ok(Some(Change::Quantized(QuantWeight { layer: layer.into(), recipe, n, k, device })))
     }
 }
 
@@ -138,14 +138,14 @@ impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E> Walk<B, F, E> {
         self.result = Err(RecipeError::Layer { path: self.path(), cause: Box::new(error) });
     }
 
-    fn find_quantised(&mut self, weight: &QuantWeight<B>) {
+    fn find_quantized(&mut self, weight: &QuantWeight<B>) {
         let size = [weight.n, weight.k];
         if self.accepts(size) {
-            let already = format!("the layer is quantised with {} already; exclude it by the filter", weight.recipe);
+            let already = format!("the layer is quantized with {} already; exclude it by the filter", weight.recipe);
             self.fail(RecipeError::Unsupported(already));
         } else {
             let bytes = weight.layer.weight_bytes();
-            self.note(size, bytes, bytes, Outcome::QuantisedBefore(weight.recipe));
+            self.note(size, bytes, bytes, Outcome::QuantizedBefore(weight.recipe));
         }
     }
 }
@@ -166,9 +166,9 @@ impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E: Exchange<B>> ModuleMappe
             return;
         }
         self.slot = LENT.take().and_then(|slot| slot.downcast::<Slot<B>>().ok());
-        let quantised = self.slot.take_if(|slot| slot.get().is_some());
-        if let Some(Change::Quantised(weight)) = quantised.as_ref().and_then(|slot| slot.get()) {
-            self.find_quantised(weight);
+        let quantized = self.slot.take_if(|slot| slot.get().is_some());
+        if let Some(Change::Quantized(weight)) = quantized.as_ref().and_then(|slot| slot.get()) {
+            self.find_quantized(weight);
         }
     }
 
@@ -193,12 +193,12 @@ impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E: Exchange<B>> ModuleMappe
         match self.by.of(param.val()) {
             Ok(Some(change)) => {
                 match &change {
-                    Change::Quantised(weight) => {
-                        self.note([n, k], bytes, weight.layer.weight_bytes(), Outcome::Quantised);
+                    Change::Quantized(weight) => {
+                        self.note([n, k], bytes, weight.layer.weight_bytes(), Outcome::Quantized);
                     }
                     Change::Float8(_) => self.note([n, k], bytes, bytes, Outcome::InFloat8),
                 }
-                // The parameter goes back; that of a quantised layer is dropped there. The slot is this layer's own and was
+                // The parameter goes back; that of a quantized layer is dropped there. The slot is this layer's own and was
                 // empty.
                 let _ = slot.set(change);
             }

@@ -1,4 +1,4 @@
-//! The steps of half-quadratic quantisation on one number.
+//! The steps of half-quadratic quantization on one number.
 
 use super::power::inverse_power;
 use super::rounding::{apart, bounded, either, lesser, to_integer};

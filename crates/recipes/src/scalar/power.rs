@@ -1,4 +1,4 @@
-//! The one power that half-quadratic quantisation needs.
+//! The one power that half-quadratic quantization needs.
 
 use super::rounding::{apart, to_integer};
 #[cfg(feature = "cube")]

@@ -36,7 +36,7 @@ pub fn greater(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }
 }
 
-/// Whether it is not a number; a comparison with itself may be optimised away.
+/// Whether it is not a number; a comparison with itself may be optimized away.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
 pub fn is_nan(x: f32) -> bool {

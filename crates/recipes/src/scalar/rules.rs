@@ -27,7 +27,7 @@ pub struct Terms {
     pub blank: u32,
 }
 
-/// How a group is quantised, given its finite extremes.
+/// How a group is quantized, given its finite extremes.
 #[cfg_attr(feature = "cube", cube)]
 pub trait Rule: Send + Sync + 'static {
     /// The group's scale; `largest` is the largest magnitude of the whole tensor.

@@ -3,7 +3,7 @@
 use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment};
 use std::fmt;
 
-/// Nothing quantised.
+/// Nothing quantized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Baseline;
 

@@ -3,7 +3,7 @@
 use crate::{Dtype, Family, RecipeError, Scheme, Shortcut, Sparsity, TrainingRecipe, Treatment};
 use std::fmt;
 
-/// Nothing quantised; factors of products may be cut to TF32.
+/// Nothing quantized; factors of products may be cut to TF32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BaselineTf32;
 

@@ -1,11 +1,11 @@
 //! `tensorwise`, `rowwise`, `rowwise_with_gw_hp`: torchao's names for ways to train in float8. Trained models are not
-//! quantised by them. Behind each may stand that sums may be fast, `rowwise-fast`, and which operands stay as they are:
+//! quantized by them. Behind each may stand that sums may be fast, `rowwise-fast`, and which operands stay as they are:
 //! `rowwise-without-input`.
 
 use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment};
 use std::fmt;
 
-/// A way to train that is no way to quantise.
+/// A way to train that is no way to quantize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TrainingAlone(TrainingRecipe);
 
@@ -27,7 +27,7 @@ pub static FAMILY: Family = Family {
 impl TrainingAlone {
     /// Reads exactly one of its names.
     pub fn parse(name: &str) -> Option<Self> {
-        // `mxfp8` alone quantises as well.
+        // `mxfp8` alone quantizes as well.
         TrainingRecipe::parse(name).filter(|recipe| *recipe != TrainingRecipe::MXFP8).map(Self)
     }
 }
@@ -41,7 +41,7 @@ impl fmt::Display for TrainingAlone {
 impl Scheme for TrainingAlone {
     fn treatment(&self, _: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         Err(RecipeError::Unsupported(format!(
-            "{self} is a way to train, which `benchmark_mode: training` measures; float8dq-tensor and float8dq-row quantise"
+            "{self} is a way to train, which `benchmark_mode: training` measures; float8dq-tensor and float8dq-row quantize"
         )))
     }
 

@@ -10,7 +10,7 @@ use crate::format::{Format, Grouping};
 use crate::{Dtype, Element, Family, Products, RecipeError, Scheme, Shortcut, Sparsity, TrainingRecipe, Treatment};
 use std::fmt;
 
-/// Float8 dynamic quantisation.
+/// Float8 dynamic quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Float8Dynamic {
     /// What shares a scale.

@@ -8,7 +8,7 @@ use crate::format::{Format, Grouping};
 use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
-/// Float8 weight-only quantisation.
+/// Float8 weight-only quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Float8WeightOnly;
 
@@ -47,8 +47,8 @@ mod tests {
     #[test]
     fn a_row_of_zeros_is_zero_and_the_largest_of_a_row_448() {
         let weight = Weight::new(2, 4, vec![0.0, 0.0, 0.0, 0.0, 896.0, -3.0, 0.0, 0.001], Dtype::Bf16);
-        let quantised = Float8WeightOnly.treatment(Dtype::Bf16, None).unwrap().quantise(&weight).unwrap().unwrap();
-        assert_eq!(quantised.scales, [0.0, 2.0]);
-        assert_eq!(quantised.dequantise(), [0.0, 0.0, 0.0, 0.0, 896.0, -3.0, 0.0, 0.0]);
+        let quantized = Float8WeightOnly.treatment(Dtype::Bf16, None).unwrap().quantize(&weight).unwrap().unwrap();
+        assert_eq!(quantized.scales, [0.0, 2.0]);
+        assert_eq!(quantized.dequantize(), [0.0, 0.0, 0.0, 0.0, 896.0, -3.0, 0.0, 0.0]);
     }
 }

@@ -48,8 +48,8 @@ mod tests {
     #[test]
     fn the_largest_of_a_row_becomes_28() {
         let weight = Weight::new(2, 4, vec![56.0, -2.0, 0.0, 0.1, 0.0, 0.0, 0.0, 0.0], Dtype::F16);
-        let quantised = Fp6.treatment(Dtype::F16, None).unwrap().quantise(&weight).unwrap().unwrap();
-        assert_eq!(quantised.scales, [2.0, 0.0]);
-        assert_eq!(quantised.dequantise(), [56.0, -2.0, 0.0, 0.125, 0.0, 0.0, 0.0, 0.0]);
+        let quantized = Fp6.treatment(Dtype::F16, None).unwrap().quantize(&weight).unwrap().unwrap();
+        assert_eq!(quantized.scales, [2.0, 0.0]);
+        assert_eq!(quantized.dequantize(), [56.0, -2.0, 0.0, 0.125, 0.0, 0.0, 0.0, 0.0]);
     }
 }

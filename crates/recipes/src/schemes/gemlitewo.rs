@@ -1,6 +1,6 @@
 //! `gemlitewo-4[-{group}]` and `gemlitewo-8[-{group}]`: weights for gemlite's kernels, activations untouched.
 //!
-//! 4 bits: half-quadratic quantisation in groups of 64 where no other size is given, the zero kept in steps, so that a
+//! 4 bits: half-quadratic quantization in groups of 64 where no other size is given, the zero kept in steps, so that a
 //! number is (code - zero) scale. 8 bits: symmetric over -128..=127, one scale for each output channel, at least 1e-5;
 //! the group is read and means nothing, as in torchao. Scales and zeros are in the weight's dtype. What gemlite itself
 //! computes is its own; here the layer multiplies with the numbers.
@@ -10,7 +10,7 @@ use crate::names::number;
 use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
-/// Gemlite's weight-only quantisation.
+/// Gemlite's weight-only quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Gemlite {

@@ -12,7 +12,7 @@ use std::fmt;
 /// The groups that tinygemm's kernel knows.
 const GROUPS: [u32; 4] = [32, 64, 128, 256];
 
-/// Int4 weight-only quantisation.
+/// Int4 weight-only quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Int4WeightOnly {
     group: u32,
@@ -28,7 +28,7 @@ impl fmt::Display for Int4WeightOnly {
 /// Its names.
 pub static FAMILY: Family = Family {
     spellings: &["int4wo-{32|64|128|256}[-hqq]"],
-    about: "4-bit weights, a scale and a zero for each group along K; hqq optimises the zeros",
+    about: "4-bit weights, a scale and a zero for each group along K; hqq optimizes the zeros",
     typical: &["int4wo-32", "int4wo-128", "int4wo-256", "int4wo-32-hqq", "int4wo-128-hqq"],
     parse: |name| Some(Box::new(Int4WeightOnly::parse(name)?)),
 };
@@ -69,8 +69,8 @@ mod tests {
         let values: Vec<f32> = (0..32).map(|i| 3.0 + (i % 16) as f32).collect();
         let treatment = Int4WeightOnly::parse("int4wo-32").unwrap().treatment(Dtype::F32, None).unwrap();
         let weight = Weight::new(1, 32, values.clone(), Dtype::F32);
-        let quantised = treatment.quantise(&weight).unwrap().unwrap();
-        assert_eq!((quantised.scales[0], quantised.zeros[0]), (1.0, 11.0));
-        assert_eq!(quantised.dequantise(), values);
+        let quantized = treatment.quantize(&weight).unwrap().unwrap();
+        assert_eq!((quantized.scales[0], quantized.zeros[0]), (1.0, 11.0));
+        assert_eq!(quantized.dequantize(), values);
     }
 }

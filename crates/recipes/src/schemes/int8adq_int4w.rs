@@ -49,8 +49,8 @@ mod tests {
     #[test]
     fn codes_are_found_in_f32_under_a_scale_of_the_dtype() {
         let weight = Weight::new(1, 4, vec![1.0, -1.0, 0.2, 0.0], Dtype::Bf16);
-        let quantised = Int8Int4.treatment(Dtype::Bf16, None).unwrap().quantise(&weight).unwrap().unwrap();
-        assert_eq!(quantised.scales, [Dtype::Bf16.round(1.0 / 7.5)]);
-        assert_eq!(quantised.codes(), [7, 0xF & -7i8 as u8, 1, 0]);
+        let quantized = Int8Int4.treatment(Dtype::Bf16, None).unwrap().quantize(&weight).unwrap().unwrap();
+        assert_eq!(quantized.scales, [Dtype::Bf16.round(1.0 / 7.5)]);
+        assert_eq!(quantized.codes(), [7, 0xF & -7i8 as u8, 1, 0]);
     }
 }

@@ -10,11 +10,11 @@ use crate::format::{Format, Grouping, Method};
 use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
-/// Int8 dynamic quantisation.
+/// Int8 dynamic quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Int8Dynamic {
-    /// Activations are always quantised.
+    /// Activations are always quantized.
     Always,
     /// An activation of a single token is left as it is: decoding is bound by the weights alone.
     Prefill,

@@ -8,7 +8,7 @@ use crate::format::{Format, Grouping};
 use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
-/// Int8 weight-only quantisation.
+/// Int8 weight-only quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Int8WeightOnly;
 

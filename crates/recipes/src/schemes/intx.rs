@@ -69,9 +69,9 @@ mod tests {
         let codes = |name: &str| {
             let weight = Weight::new(1, 32, (0..32).map(|i| i as f32).collect(), Dtype::F32);
             let treatment = IntxDynamic::parse(name).unwrap().treatment(Dtype::F32, None).unwrap();
-            let quantised = treatment.quantise(&weight).unwrap().unwrap();
+            let quantized = treatment.quantize(&weight).unwrap().unwrap();
             let numbers: Vec<f32> =
-                quantised.codes().iter().map(|&c| quantised.format.element.decode(c.into())).collect();
+                quantized.codes().iter().map(|&c| quantized.format.element.decode(c.into())).collect();
             (numbers[0], numbers[31])
         };
         assert_eq!(codes("int8_dynamic_activation_intx_weight-4-32-true"), (-8.0, 7.0));

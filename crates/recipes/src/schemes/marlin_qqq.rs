@@ -54,8 +54,8 @@ mod tests {
         for k in [128, 256] {
             let values: Vec<f32> = (0..k).map(|i| ((i * 37) % 101) as f32 - 50.0).collect();
             let weight = Weight::new(1, k, values, Dtype::F32);
-            let quantised = MarlinQqq.treatment(Dtype::F32, None).unwrap().quantise(&weight).unwrap().unwrap();
-            let steps: Vec<f32> = quantised.dequantise().iter().map(|x| x / quantised.outer[0]).collect();
+            let quantized = MarlinQqq.treatment(Dtype::F32, None).unwrap().quantize(&weight).unwrap().unwrap();
+            let steps: Vec<f32> = quantized.dequantize().iter().map(|x| x / quantized.outer[0]).collect();
             assert!(steps.iter().all(|x| (x - x.round()).abs() < 1e-4 && x.abs() < 127.5), "{k}");
         }
     }

@@ -76,7 +76,7 @@ mod tests {
         let mut values = vec![0.0; 32];
         values[7] = 449.0;
         let weight = Weight::new(1, 32, values, Dtype::F32);
-        let quantised = Mx::Fp8.treatment(Dtype::F32, None).unwrap().quantise(&weight).unwrap().unwrap();
-        assert_eq!((quantised.scales[0], quantised.dequantise()[7]), (2.0, 448.0));
+        let quantized = Mx::Fp8.treatment(Dtype::F32, None).unwrap().quantize(&weight).unwrap().unwrap();
+        assert_eq!((quantized.scales[0], quantized.dequantize()[7]), (2.0, 448.0));
     }
 }

@@ -50,8 +50,8 @@ mod tests {
     fn the_largest_number_has_the_largest_code_under_the_largest_scale() {
         let values = (0..32).map(|i| if i == 20 { -5376.0 } else { i as f32 }).collect();
         let weight = Weight::new(1, 32, values, Dtype::Bf16);
-        let quantised = Nvfp4.treatment(Dtype::Bf16, None).unwrap().quantise(&weight).unwrap().unwrap();
-        assert_eq!((quantised.outer[0], quantised.scales[1]), (2.0, 448.0));
-        assert_eq!(quantised.dequantise()[20], -5376.0);
+        let quantized = Nvfp4.treatment(Dtype::Bf16, None).unwrap().quantize(&weight).unwrap().unwrap();
+        assert_eq!((quantized.outer[0], quantized.scales[1]), (2.0, 448.0));
+        assert_eq!(quantized.dequantize()[20], -5376.0);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Without `-hqq` a group's range is widened to take in zero; the scale is the range over the largest code and the zero
 //! point the code of zero, so that zero stays zero. A number is (code - zero point) scale. With `-hqq` scale and zero are
-//! those of half-quadratic quantisation, kept in the weight's dtype; 4-bit codes alone begin with an integer zero. The
+//! those of half-quadratic quantization, kept in the weight's dtype; 4-bit codes alone begin with an integer zero. The
 //! layer multiplies with the numbers. torchao has no 8 bits without `-hqq`; here they follow the same rule.
 
 use crate::format::{Format, Grouping, Zero};
@@ -10,7 +10,7 @@ use crate::names::number;
 use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
-/// Weight-only quantisation to few bits.
+/// Weight-only quantization to few bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uintx {
     bits: u8,
@@ -27,7 +27,7 @@ impl fmt::Display for Uintx {
 /// Its names.
 pub static FAMILY: Family = Family {
     spellings: &["uintx-{1|2|3|4|5|6|7|8}-{group}[-hqq]"],
-    about: "weights of 1 to 8 bits, a scale and a zero for each group along K; hqq optimises the zeros",
+    about: "weights of 1 to 8 bits, a scale and a zero for each group along K; hqq optimizes the zeros",
     typical: &["uintx-2-64", "uintx-3-64", "uintx-4-64", "uintx-6-64", "uintx-4-64-hqq", "uintx-8-64-hqq"],
     parse: |name| Some(Box::new(Uintx::parse(name)?)),
 };
@@ -67,8 +67,8 @@ mod tests {
             let mut values = vec![5.0; 32];
             (values[3], values[9]) = (0.0, -2.0);
             let weight = Weight::new(1, 32, values, Dtype::Bf16);
-            let quantised = recipe.treatment(Dtype::Bf16, None).unwrap().quantise(&weight).unwrap().unwrap();
-            assert_eq!(quantised.dequantise()[3], 0.0, "{recipe}");
+            let quantized = recipe.treatment(Dtype::Bf16, None).unwrap().quantize(&weight).unwrap().unwrap();
+            assert_eq!(quantized.dequantize()[3], 0.0, "{recipe}");
         }
     }
 

@@ -61,7 +61,7 @@ impl Operand {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Casting {
-    /// Those of quantisation: codes are packed and read back, and scales laid over the product one after the other.
+    /// Those of quantization: codes are packed and read back, and scales laid over the product one after the other.
     #[default]
     Stored,
     /// One that reads an operand, rounds it and writes what its codes stand for, two where the whole tensor shares a scale,

@@ -1,9 +1,9 @@
 //! Training linear layers in float8: each of the three products of a layer multiplies 8-bit floats, while the weight that
-//! the optimiser keeps stays in the model's own type.
+//! the optimizer keeps stays in the model's own type.
 //!
 //! With x the input, w the weight and g the gradient of the output, a layer multiplies x·w in its forward pass, and g·wᵀ
 //! and gᵀ·x in its backward pass. The numbers that share a scale lie along what is summed up, so that an operand of two
-//! products is quantised twice, each time along another side.
+//! products is quantized twice, each time along another side.
 
 #[cfg(feature = "training")]
 mod autodiff;

@@ -1,4 +1,4 @@
-//! The three products, on any backend that quantises.
+//! The three products, on any backend that quantizes.
 
 use super::backend::Float8Backend;
 use super::float8::{Casting, Float8Training, Operands};
@@ -57,12 +57,12 @@ fn stored<B: QuantBackend>(left: Tensor<B, 2>, right: Tensor<B, 2>, operands: Op
     let dtype = left.dtype();
     let (Some(of_left), Some(of_right)) = (operands.left, operands.right) else {
         let [left, right] = [(left, operands.left), (right, operands.right)].map(|(operand, format)| match format {
-            Some(format) => read(&DeviceTensor::quantise(operand, format), Reading::Numbers),
+            Some(format) => read(&DeviceTensor::quantize(operand, format), Reading::Numbers),
             None => operand.cast(Dtype::F32.burn()),
         });
         return left.matmul(right.transpose()).cast(dtype);
     };
-    let (left, right) = (DeviceTensor::quantise(left, of_left), DeviceTensor::quantise(right, of_right));
+    let (left, right) = (DeviceTensor::quantize(left, of_left), DeviceTensor::quantize(right, of_right));
     if operands.has_blocks() {
         return read(&left, Reading::Numbers).matmul(read(&right, Reading::Numbers).transpose()).cast(dtype);
     }

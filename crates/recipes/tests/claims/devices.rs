@@ -8,7 +8,7 @@ use burn_fusion::Fusion;
 use burn_wgpu::{WgpuDevice, WgpuRuntime};
 use calorimeter_recipes::device::{DeviceTensor, QuantBackend};
 use calorimeter_recipes::format::{Format, Grouping, HqqIterate, Method, MxScaling, Zero};
-use calorimeter_recipes::quantise::quantise;
+use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::stored::{Reading, Stored};
 use calorimeter_recipes::{Dtype, Element, FloatType, Recipe, TrainingRecipe, Weight};
 
@@ -99,10 +99,10 @@ fn check<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype]) {
             for cols in [96, 100] {
                 for (name, values) in inputs(cols, dtype) {
                     let what = format!("{name} {dtype} {cols} {format:?}");
-                    let expected = quantise(&values, cols, format).unpacked().stored();
+                    let expected = quantize(&values, cols, format).unpacked().stored();
                     let data = TensorData::new(values.clone(), [ROWS, cols]);
                     let tensor = Tensor::<B, 2>::from_data(data, (device, dtype.burn()));
-                    let got: Stored<Vec<u32>> = DeviceTensor::quantise(tensor, format).download();
+                    let got: Stored<Vec<u32>> = DeviceTensor::quantize(tensor, format).download();
                     let same = got.codes == expected.codes
                         && comparable(&got.scales[..expected.scales.len()]) == comparable(&expected.scales)
                         && got.zeros.as_ref().map(|z| &z[..expected.scales.len()]) == expected.zeros.as_deref()
@@ -124,9 +124,9 @@ fn check<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype]) {
 fn check_reading<B: QuantBackend>(device: &B::Device, dtype: Dtype) {
     for format in formats(dtype) {
         for cols in [96, 100] {
-            let quantised = quantise(&inputs(cols, dtype)[0].1, cols, format);
-            let stored = quantised.stored();
-            let on_device = DeviceTensor::<B>::upload(quantised.stored(), device);
+            let quantized = quantize(&inputs(cols, dtype)[0].1, cols, format);
+            let stored = quantized.stored();
+            let on_device = DeviceTensor::<B>::upload(quantized.stored(), device);
             for reading in [Reading::Codes, Reading::Numbers, Reading::Scales, Reading::Outer] {
                 if reading == Reading::Outer && stored.outer.is_none() {
                     continue;
@@ -345,17 +345,17 @@ fn reading_back_gives_the_same_numbers_everywhere() {
 }
 
 #[test]
-fn fused_vulkan_quantises_as_slices_do() {
+fn fused_vulkan_quantizes_as_slices_do() {
     check::<Fusion<Vulkan>>(&WgpuDevice::Cpu, &[Dtype::F32]);
 }
 
 #[test]
-fn the_cpu_quantises_as_slices_do() {
+fn the_cpu_quantizes_as_slices_do() {
     check::<Flex>(&Default::default(), &Dtype::ALL);
 }
 
 #[test]
-fn vulkan_quantises_as_slices_do() {
+fn vulkan_quantizes_as_slices_do() {
     check::<Vulkan>(&WgpuDevice::Cpu, &[Dtype::F32]);
 }
 
@@ -369,7 +369,7 @@ fn cuda() -> Option<burn_cuda::CudaDevice> {
 }
 
 #[test]
-fn cuda_quantises_as_slices_do() {
+fn cuda_quantizes_as_slices_do() {
     let Some(device) = cuda() else { return };
     check::<Cuda>(&device, &Dtype::ALL);
     check::<Fusion<Cuda>>(&device, &[Dtype::F32]);

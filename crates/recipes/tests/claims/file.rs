@@ -77,7 +77,7 @@ impl Golden {
         self.tensors.get(name)
     }
 
-    /// The weight that is quantised: pruned where the recipe is for pruned weights.
+    /// The weight that is quantized: pruned where the recipe is for pruned weights.
     pub fn weight(&self) -> Weight {
         self.get("pruned").map_or_else(|| self.dense_weight(), |pruned| self.as_weight(pruned))
     }

@@ -3,7 +3,7 @@
 use crate::file::{Golden, Numbers};
 use calorimeter_recipes::format::{Format, Grouping, Method, MxScaling, Zero};
 use calorimeter_recipes::{Codes, Dtype, Element, FloatType, Recipe, Sparsity, Treatment};
-use calorimeter_recipes::{Quantised, quantise::quantise};
+use calorimeter_recipes::{Quantized, quantize::quantize};
 use std::collections::BTreeSet;
 
 /// Files of variants that no recipe names.
@@ -44,21 +44,21 @@ pub fn treatment(golden: &Golden) -> Treatment {
     }
 }
 
-/// A file's tensor quantised by us; `without_tensor_scale` where torchao used none.
-fn quantised(values: &[f32], cols: usize, format: Format, without_tensor_scale: bool) -> Quantised {
+/// A file's tensor quantized by us; `without_tensor_scale` where torchao used none.
+fn quantized(values: &[f32], cols: usize, format: Format, without_tensor_scale: bool) -> Quantized {
     if !without_tensor_scale {
-        return quantise(values, cols, format);
+        return quantize(values, cols, format);
     }
     // That is a scale of one, which a largest number of 2688 gives.
     let mut values = values.to_vec();
     values.resize(values.len() + cols, 2688.0);
-    let mut quantised = quantise(&values, cols, format);
-    assert_eq!(quantised.outer, [1.0]);
-    let (rows, groups) = (quantised.rows - 1, cols / format.group(cols));
-    quantised.rows = rows;
-    quantised.codes.truncate(rows * format.words_per_row(cols));
-    quantised.scales.truncate(rows * groups);
-    quantised
+    let mut quantized = quantize(&values, cols, format);
+    assert_eq!(quantized.outer, [1.0]);
+    let (rows, groups) = (quantized.rows - 1, cols / format.group(cols));
+    quantized.rows = rows;
+    quantized.codes.truncate(rows * format.words_per_row(cols));
+    quantized.scales.truncate(rows * groups);
+    quantized
 }
 
 /// The scale of the number at `i`.
@@ -90,7 +90,7 @@ impl Differences {
 
 /// Compares all that is stored of a tensor with what the file holds under names that begin with `prefix`.
 fn compare(golden: &Golden, values: &[f32], cols: usize, format: Format, prefix: &str, differences: &mut Differences) {
-    let ours = quantised(values, cols, format, golden.recipe == "nvfp4_no_global_scale");
+    let ours = quantized(values, cols, format, golden.recipe == "nvfp4_no_global_scale");
     let part = |name: &str| golden.get(&format!("{prefix}{name}"));
     let what = |name: &str| format!("{} {prefix}{name}", golden.name);
 
@@ -100,7 +100,7 @@ fn compare(golden: &Golden, values: &[f32], cols: usize, format: Format, prefix:
     let middle = if signed && codes.bytes { format.middle() } else { 0.0 };
     let number = |code: u8| if signed { format.element.decode(code.into()) + middle } else { f32::from(code) };
     let our_codes: Vec<f32> = ours.codes().into_iter().map(number).collect();
-    let numbers = ours.dequantise();
+    let numbers = ours.dequantize();
     differences.compare(&what("codes"), &our_codes, &codes.values, |i| {
         // Zero divided by zero, and in f16 zero times an infinite inverse, is NaN there and any code; here it is zero.
         let scale =
@@ -145,7 +145,7 @@ fn codes_scales_and_zeros_are_torchaos() {
     for golden in checked() {
         let treatment = treatment(&golden);
         let (weight, input) = (golden.weight(), golden.tensor("input"));
-        let format = treatment.weight.expect("golden recipes quantise weights");
+        let format = treatment.weight.expect("golden recipes quantize weights");
         compare(&golden, weight.values(), weight.k(), format, "", &mut differences);
         if let Some(format) = treatment.input.filter(|_| golden.get("input_codes").is_some()) {
             compare(&golden, &input.values, input.shape[1], format, "input_", &mut differences);

@@ -1,4 +1,4 @@
-//! A quantised layer never holds its weight unquantised: all memory is counted, in a process of its own.
+//! A quantized layer never holds its weight unquantized: all memory is counted, in a process of its own.
 
 use burn::tensor::{Distribution, Tensor};
 use burn_flex::Flex;
@@ -37,13 +37,13 @@ const RECIPES: [&str; 8] =
 const NAME: &str = "CALORIMETER_TEST_RECIPE";
 
 #[test]
-fn a_quantised_layer_never_holds_its_weight_unquantised() {
+fn a_quantized_layer_never_holds_its_weight_unquantized() {
     if let Ok(recipe) = std::env::var(NAME) {
         return one_layer_alone(&recipe.parse().unwrap());
     }
     for recipe in RECIPES {
         let mut child = Command::new(std::env::current_exe().unwrap());
-        let this = "memory::a_quantised_layer_never_holds_its_weight_unquantised";
+        let this = "memory::a_quantized_layer_never_holds_its_weight_unquantized";
         child.env(NAME, recipe).args(["--exact", this, "--nocapture"]);
         let output = child.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
@@ -68,8 +68,8 @@ fn one_layer_alone(recipe: &Recipe) {
         drop(layer.forward(input.clone()));
     }
     let (stored, most) = (layer.weight_bytes() as usize, MOST.load(Relaxed));
-    let unquantised = n * k * 4;
-    println!("{recipe}: {} MB stored, {} MB at most, {} MB unquantised", stored >> 20, most >> 20, unquantised >> 20);
+    let unquantized = n * k * 4;
+    println!("{recipe}: {} MB stored, {} MB at most, {} MB unquantized", stored >> 20, most >> 20, unquantized >> 20);
     assert!(before >= stored && before < stored + (1 << 20), "{before} bytes are held for {stored} that are stored");
-    assert!(most < unquantised * 3 / 4, "{most} bytes at most, and the weight alone takes {unquantised}");
+    assert!(most < unquantized * 3 / 4, "{most} bytes at most, and the weight alone takes {unquantized}");
 }

@@ -1,4 +1,4 @@
-//! A user's own burn module, quantised in place.
+//! A user's own burn module, quantized in place.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::nn;
@@ -11,7 +11,7 @@ use burn_flex::Flex;
 use calorimeter_recipes::format::{Format, Grouping};
 use calorimeter_recipes::module::Outcome;
 use calorimeter_recipes::{
-    Dtype, FloatType, Products, QuantLinear, Recipe, RecipeError, Sparsity, Treatment, Variant, Weight, quantise,
+    Dtype, FloatType, Products, QuantLinear, Recipe, RecipeError, Sparsity, Treatment, Variant, Weight, quantize,
 };
 
 const WIDTH: usize = 128;
@@ -82,10 +82,10 @@ fn recipe(name: &str) -> Recipe {
     name.parse().unwrap()
 }
 
-/// Every recipe that quantises weights and needs no sparsity.
+/// Every recipe that quantizes weights and needs no sparsity.
 fn recipes(dtype: Dtype) -> Vec<Recipe> {
-    let quantises = |recipe: &Recipe| recipe.treatment(dtype, None).is_ok_and(|treatment| treatment.weight.is_some());
-    Recipe::typical().into_iter().filter(quantises).collect()
+    let quantizes = |recipe: &Recipe| recipe.treatment(dtype, None).is_ok_and(|treatment| treatment.weight.is_some());
+    Recipe::typical().into_iter().filter(quantizes).collect()
 }
 
 /// What a layer under a recipe must give, and how much the terms of each output sum up to.
@@ -113,7 +113,7 @@ fn decibels(exact: &[f32], given: &[f32]) -> f32 {
 }
 
 #[test]
-fn a_quantised_layer_gives_what_its_codes_stand_for() {
+fn a_quantized_layer_gives_what_its_codes_stand_for() {
     for dtype in [Dtype::F32, Dtype::Bf16, Dtype::F16] {
         for recipe in recipes(dtype) {
             for bias in [true, false] {
@@ -121,7 +121,7 @@ fn a_quantised_layer_gives_what_its_codes_stand_for() {
                 let linear = linear.map(&mut Cast(dtype));
                 let input = random([2, 3, WIDTH]).cast(dtype.burn());
                 let (exact, sizes) = on_the_host(recipe, &linear, &values(input.clone()));
-                let (layer, _) = quantise(QuantLinear::from(linear), &recipe, |_, _| true).unwrap();
+                let (layer, _) = quantize(QuantLinear::from(linear), &recipe, |_, _| true).unwrap();
                 let output = layer.forward(input);
                 assert_eq!((output.dims(), output.dtype()), ([2, 3, HIDDEN], dtype.burn()));
                 // Sums are built in f32: there it is they that are rounded again and again.
@@ -144,15 +144,15 @@ impl<B: Backend> ModuleMapper<B> for Cast {
 }
 
 #[test]
-fn a_quantised_model_is_close_to_the_model() {
+fn a_quantized_model_is_close_to_the_model() {
     let (model, input) = (model(), random([2, 3, WIDTH]));
     let exact = values(model.forward(input.clone()));
     for recipe in recipes(Dtype::F32) {
-        let (quantised, _) = quantise(model.clone(), &recipe, |_, _| true).unwrap();
+        let (quantized, _) = quantize(model.clone(), &recipe, |_, _| true).unwrap();
         assert!(
-            quantised.blocks.iter().all(|block| block.up.recipe() == Some(recipe.name()) && block.up.float().is_none())
+            quantized.blocks.iter().all(|block| block.up.recipe() == Some(recipe.name()) && block.up.float().is_none())
         );
-        let decibels = decibels(&exact, &values(quantised.forward(input.clone())));
+        let decibels = decibels(&exact, &values(quantized.forward(input.clone())));
         assert!(decibels > 12.0 && decibels.is_finite(), "{recipe}: {decibels} dB");
     }
     assert!(model.blocks.iter().all(|block| block.up.recipe().is_none()));
@@ -161,7 +161,7 @@ fn a_quantised_model_is_close_to_the_model() {
 #[test]
 fn one_vector_is_an_input() {
     let linear = LinearConfig::new(WIDTH, 7).init::<Flex>(&Default::default());
-    let (layer, _) = quantise(QuantLinear::from(linear), &recipe("int8dq"), |_, _| true).unwrap();
+    let (layer, _) = quantize(QuantLinear::from(linear), &recipe("int8dq"), |_, _| true).unwrap();
     let input = random([1, WIDTH]);
     assert_eq!(values(layer.forward(input.clone().squeeze::<1>())), values(layer.forward(input)));
 }
@@ -169,7 +169,7 @@ fn one_vector_is_an_input() {
 #[test]
 fn the_report_names_every_linear_layer_and_what_became_of_it() {
     let mut asked = Vec::new();
-    let (model, report) = quantise(model(), &recipe("int8wo"), |path, size| {
+    let (model, report) = quantize(model(), &recipe("int8wo"), |path, size| {
         asked.push((path.to_owned(), size));
         path != "blocks.1.down"
     })
@@ -183,9 +183,9 @@ fn the_report_names_every_linear_layer_and_what_became_of_it() {
     assert_eq!(
         layers.collect::<Vec<_>>(),
         [
-            ("blocks.0.up", Outcome::Quantised, before, after(HIDDEN)),
-            ("blocks.0.down", Outcome::Quantised, before, after(WIDTH)),
-            ("blocks.1.up", Outcome::Quantised, before, after(HIDDEN)),
+            ("blocks.0.up", Outcome::Quantized, before, after(HIDDEN)),
+            ("blocks.0.down", Outcome::Quantized, before, after(WIDTH)),
+            ("blocks.1.up", Outcome::Quantized, before, after(HIDDEN)),
             ("blocks.1.down", Outcome::Excluded, before, before),
             ("head", Outcome::NotExchangeable, 5120, 5120),
         ]
@@ -203,12 +203,12 @@ fn the_report_names_every_linear_layer_and_what_became_of_it() {
 
 #[test]
 fn layers_can_have_different_recipes_and_none_twice() {
-    let (model, _) = quantise(model(), &recipe("int8wo"), |path, _| path.ends_with("up")).unwrap();
-    let error = quantise(model.clone(), &recipe("int8dq"), |_, _| true).unwrap_err().to_string();
-    assert_eq!(error, "blocks.0.up: the layer is quantised with int8wo already; exclude it by the filter");
-    let (model, report) = quantise(model, &recipe("int8dq"), |path, _| path.ends_with("down")).unwrap();
-    assert_eq!(report.layers[0].outcome, Outcome::QuantisedBefore(recipe("int8wo").name()));
-    assert_eq!(report.layers[1].outcome, Outcome::Quantised);
+    let (model, _) = quantize(model(), &recipe("int8wo"), |path, _| path.ends_with("up")).unwrap();
+    let error = quantize(model.clone(), &recipe("int8dq"), |_, _| true).unwrap_err().to_string();
+    assert_eq!(error, "blocks.0.up: the layer is quantized with int8wo already; exclude it by the filter");
+    let (model, report) = quantize(model, &recipe("int8dq"), |path, _| path.ends_with("down")).unwrap();
+    assert_eq!(report.layers[0].outcome, Outcome::QuantizedBefore(recipe("int8wo").name()));
+    assert_eq!(report.layers[1].outcome, Outcome::Quantized);
     assert_eq!(report.layers[0].bytes_before, report.layers[0].bytes_after);
     assert_eq!(model.blocks[1].up.recipe(), Some(recipe("int8wo").name()));
     assert_eq!(model.blocks[1].down.as_ref().unwrap().recipe(), Some(recipe("int8dq").name()));
@@ -218,41 +218,41 @@ fn layers_can_have_different_recipes_and_none_twice() {
 fn a_treatment_of_ones_own_needs_no_recipe() {
     let format = |bits| Format::symmetric(bits, Grouping::Block(32), Dtype::F32, Dtype::F32);
     let own = Treatment::dynamic(Dtype::F32, format(4), format(8), Products::Numbers);
-    let (quantised, report) = quantise(model(), &own, |_, _| true).unwrap();
+    let (quantized, report) = quantize(model(), &own, |_, _| true).unwrap();
     assert_eq!(report.layers[0].bytes_after, own.weight_bytes(HIDDEN, WIDTH));
-    assert_eq!(quantised.blocks[0].up.recipe().unwrap().as_str(), "a treatment of its own");
+    assert_eq!(quantized.blocks[0].up.recipe().unwrap().as_str(), "a treatment of its own");
     let half = Treatment { dtype: Dtype::Bf16, ..own };
-    let error = quantise(model(), &half, |_, _| true).unwrap_err().to_string();
+    let error = quantize(model(), &half, |_, _| true).unwrap_err().to_string();
     assert_eq!(error, "blocks.0.up: the treatment is for weights in bf16, not in f32; cast the layer");
     let pruned = Variant { recipe: Recipe::BASELINE, sparsity: Some(Sparsity::BLOCK) };
-    let (_, report) = quantise(model(), &pruned, |_, _| true).unwrap();
+    let (_, report) = quantize(model(), &pruned, |_, _| true).unwrap();
     assert!(report.to_string().ends_with("bytes") && report.bytes_after() < report.bytes_before() / 2, "{report}");
 }
 
 #[test]
-fn nothing_to_quantise_is_an_error() {
-    let error = quantise(model().head, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
+fn nothing_to_quantize_is_an_error() {
+    let error = quantize(model().head, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
     assert_eq!(error, "no layer would be changed:  is a burn::nn::Linear and no QuantLinear");
-    let error = quantise(model(), &recipe("int8wo"), |_, _| false).unwrap_err().to_string();
+    let error = quantize(model(), &recipe("int8wo"), |_, _| false).unwrap_err().to_string();
     assert!(error.contains("blocks.0.down is excluded by the filter"), "{error}");
     let norm = LayerNormConfig::new(3).init::<Flex>(&Default::default());
-    let error = quantise(norm, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
+    let error = quantize(norm, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
     assert!(error.contains("declare those to change as QuantLinear"), "{error}");
-    let (model, report) = quantise(model(), &Recipe::BASELINE, |_, _| true).unwrap();
+    let (model, report) = quantize(model(), &Recipe::BASELINE, |_, _| true).unwrap();
     assert_eq!(report.layers[0].outcome, Outcome::LeftByRecipe);
     assert!(model.blocks[0].up.float().is_some());
 }
 
 #[test]
-fn a_weight_that_cannot_be_quantised_is_named() {
+fn a_weight_that_cannot_be_quantized_is_named() {
     let layer = |weight: [[f32; 2]; 2]| {
         let (weight, bias) = (Param::from_data(TensorData::from(weight), &Default::default()), None);
         vec![QuantLinear::<Flex>::from(nn::Linear { weight, bias })]
     };
-    let error = quantise(layer([[1.0, 2.0], [3.0, f32::NAN]]), &recipe("int8wo"), |_, _| true).unwrap_err();
+    let error = quantize(layer([[1.0, 2.0], [3.0, f32::NAN]]), &recipe("int8wo"), |_, _| true).unwrap_err();
     assert_eq!(error.to_string(), format!("0: {}", RecipeError::NotFinite { row: 1, group: 0 }));
     let double = layer([[1.0; 2]; 2]).map(&mut Double);
-    let error = quantise(double, &recipe("int8wo"), |_, _| true).unwrap_err();
+    let error = quantize(double, &recipe("int8wo"), |_, _| true).unwrap_err();
     assert_eq!(error.to_string(), "0: the weight is in F64; cast it to one of [F32, F16, BF16]");
 }
 
@@ -265,7 +265,7 @@ impl<B: Backend> ModuleMapper<B> for Double {
 }
 
 #[test]
-fn before_it_is_quantised_a_model_is_saved_like_one_of_plain_layers() {
+fn before_it_is_quantized_a_model_is_saved_like_one_of_plain_layers() {
     let (plain, device) = (plain(), Default::default());
     let model = exchangeable(plain.clone());
     let named = NamedMpkBytesRecorder::<FullPrecisionSettings>::new();
@@ -282,17 +282,17 @@ fn before_it_is_quantised_a_model_is_saved_like_one_of_plain_layers() {
 }
 
 #[test]
-#[should_panic(expected = "a layer quantised with int8wo cannot be saved; do that first and quantise afterwards")]
-fn a_quantised_model_refuses_to_be_saved() {
-    let (model, _) = quantise(model(), &recipe("int8wo"), |_, _| true).unwrap();
+#[should_panic(expected = "a layer quantized with int8wo cannot be saved; do that first and quantize afterwards")]
+fn a_quantized_model_refuses_to_be_saved() {
+    let (model, _) = quantize(model(), &recipe("int8wo"), |_, _| true).unwrap();
     model.into_record();
 }
 
 #[test]
 #[should_panic(expected = "cannot be loaded into; do that first")]
-fn a_quantised_model_refuses_to_be_loaded_into() {
+fn a_quantized_model_refuses_to_be_loaded_into() {
     let record = model().into_record();
-    let (model, _) = quantise(model(), &recipe("int8wo"), |_, _| true).unwrap();
+    let (model, _) = quantize(model(), &recipe("int8wo"), |_, _| true).unwrap();
     model.load_record(record);
 }
 
@@ -302,7 +302,7 @@ fn it_is_a_module_like_any_other() {
     let device = Default::default();
     let layer = QuantLinear::from(LinearConfig::new(3, 5).init::<Flex>(&device));
     assert_eq!(layer.to_string(), "QuantLinear {d_input: 3, d_output: 5, bias: true, params: 20}");
-    let (layer, _) = quantise(layer, &recipe("int8wo"), |_, _| true).unwrap();
+    let (layer, _) = quantize(layer, &recipe("int8wo"), |_, _| true).unwrap();
     assert_eq!(layer.to_string(), "QuantLinear {d_input: 3, d_output: 5, bias: true, recipe: int8wo, params: 20}");
     assert_eq!(layer.devices(), [device]);
     shared_by_threads(&layer);
@@ -313,7 +313,7 @@ fn it_is_a_module_like_any_other() {
 
 #[test]
 fn a_walk_inside_a_walk_takes_nothing_of_the_other() {
-    let inner = || quantise(model().head, &recipe("int8wo"), |_, _| true).is_err();
-    let (model, _) = quantise(model(), &recipe("int8wo"), |_, _| inner()).unwrap();
+    let inner = || quantize(model().head, &recipe("int8wo"), |_, _| true).is_err();
+    let (model, _) = quantize(model(), &recipe("int8wo"), |_, _| inner()).unwrap();
     assert!(model.blocks.iter().all(|block| block.up.recipe().is_some()));
 }

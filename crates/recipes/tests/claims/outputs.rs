@@ -4,7 +4,7 @@ use crate::file::Golden;
 use crate::golden::{checked, group_of, treatment};
 use burn::tensor::{Tensor, TensorData};
 use burn_flex::{Flex, FlexDevice};
-use calorimeter_recipes::Quantised;
+use calorimeter_recipes::Quantized;
 use calorimeter_recipes::format::{Method, Zero};
 use calorimeter_recipes::{Dtype, Element, FloatType, Treatment};
 
@@ -40,22 +40,22 @@ fn ulp(dtype: Dtype, x: f64) -> f64 {
 fn tolerance(
     golden: &Golden,
     treatment: &Treatment,
-    quantised: &Quantised,
+    quantized: &Quantized,
     input: &[f32],
     (row, col): (usize, usize),
 ) -> f64 {
-    let (format, k) = (quantised.format, quantised.cols);
-    let (input, weight) = (&input[row * k..][..k], &quantised.dequantise()[col * k..][..k]);
+    let (format, k) = (quantized.format, quantized.cols);
+    let (input, weight) = (&input[row * k..][..k], &quantized.dequantize()[col * k..][..k]);
     let sum = |size: &dyn Fn(usize) -> f32| (0..k).map(|i| f64::from(input[i].abs()) * f64::from(size(i))).sum::<f64>();
     let zero = |i: usize| match format.zero {
-        Zero::InUnits(_) => quantised.zeros[group_of(&format, k, col * k + i)].abs(),
+        Zero::InUnits(_) => quantized.zeros[group_of(&format, k, col * k + i)].abs(),
         _ => 0.0,
     };
     let twice = matches!(format.zero.element(), Some(Element::Float(_))) || format.method == Method::Qqq;
     let rounded = if twice { 3.0 * golden.dtype.unit_roundoff() } else { 0.0 };
     let terms = (rounded + k as f64 * Dtype::F32.unit_roundoff()) * sum(&|i| weight[i].abs() + zero(i));
-    let steps = if format.method == Method::Qqq { sum(&|_| quantised.outer[col]) } else { 0.0 };
-    let product = f64::from(golden.tensor("output").values[row * quantised.rows + col]);
+    let steps = if format.method == Method::Qqq { sum(&|_| quantized.outer[col]) } else { 0.0 };
+    let product = f64::from(golden.tensor("output").values[row * quantized.rows + col]);
     let pruned_int8 = treatment.sparsity.is_some() && format.element == Element::Signed(8);
     let product_type = if pruned_int8 { Dtype::Bf16 } else { golden.dtype };
     terms + steps + ulp(product_type, product)
@@ -66,20 +66,20 @@ fn outputs_are_torchaos_up_to_the_order_of_sums() {
     for golden in checked().filter(|golden| golden.recipe != "nvfp4_no_global_scale") {
         let (name, treatment) = (&golden.name, treatment(&golden));
         let (weight, input) = (golden.weight(), golden.tensor("input"));
-        let quantised = treatment.quantise(&weight).unwrap().expect("golden recipes quantise weights");
+        let quantized = treatment.quantize(&weight).unwrap().expect("golden recipes quantize weights");
         let read = treatment.effective_input(&input.values, weight.k());
         let read = read.as_deref().unwrap_or(&input.values);
         // Where torchao has codes of NaNs, see the test of codes, marlin's stand for -8.
         let undefined = |col: usize| {
             let inverse =
-                golden.dtype.round(1.0 / quantised.scales[group_of(&quantised.format, weight.k(), col * weight.k())]);
+                golden.dtype.round(1.0 / quantized.scales[group_of(&quantized.format, weight.k(), col * weight.k())]);
             name == "marlin+semi.f16" && inverse.is_infinite()
         };
         for (i, (&ours, &theirs)) in
             forward(&treatment, &golden).iter().zip(&golden.tensor("output").values).enumerate()
         {
             let (row, col) = (i / weight.n(), i % weight.n());
-            let tolerance = tolerance(&golden, &treatment, &quantised, read, (row, col));
+            let tolerance = tolerance(&golden, &treatment, &quantized, read, (row, col));
             if theirs.is_nan() {
                 assert_eq!(ours, 0.0, "{name} at {row}, {col}: NaN is the output of zeros only");
             } else if !undefined(col) {

@@ -1,7 +1,7 @@
 //! What every recipe's weight format promises, whatever the weight.
 
 use crate::golden::group_of;
-use calorimeter_recipes::Quantised;
+use calorimeter_recipes::Quantized;
 use calorimeter_recipes::format::{Format, Method, Zero};
 use calorimeter_recipes::{Dtype, Element, Recipe, RecipeError, Sparsity, Treatment, Weight};
 use proptest::prelude::*;
@@ -60,9 +60,9 @@ fn floats(element: Element) -> (i32, i32) {
 
 /// How far the number at `i` may be from the one it was: half a step, and what is lost in finding it; none where the
 /// format saturates.
-fn farthest(format: &Format, quantised: &Quantised, i: usize, x: f64) -> Option<f64> {
+fn farthest(format: &Format, quantized: &Quantized, i: usize, x: f64) -> Option<f64> {
     let at = group_of(format, K, i);
-    let (scale, zero) = (f64::from(quantised.scales[at]), f64::from(*quantised.zeros.get(at).unwrap_or(&0.0)));
+    let (scale, zero) = (f64::from(quantized.scales[at]), f64::from(*quantized.zeros.get(at).unwrap_or(&0.0)));
     let lost = format.steps.unit_roundoff();
     let small_float = |scale: f64, lost: f64| {
         let (least, mantissa) = floats(format.element);
@@ -79,7 +79,7 @@ fn farthest(format: &Format, quantised: &Quantised, i: usize, x: f64) -> Option<
         Method::Tinygemm { .. } => scale / 2.0 + 3.0 * lost * (x.abs() + zero.abs() + 16.0 * scale),
         // Scale and zero as they are stored; where the zero was moved to saturates the range's ends.
         Method::Hqq(_) => {
-            let code = quantised.code(i / K, i % K);
+            let code = quantized.code(i / K, i % K);
             let ends = [0, (1 << format.bits()) - 1];
             let Element::Float(stored) = format.scale else { panic!("HQQ's scales are in a dtype") };
             let zero = if matches!(format.zero, Zero::InSteps(_)) { zero * scale } else { zero };
@@ -91,7 +91,7 @@ fn farthest(format: &Format, quantised: &Quantised, i: usize, x: f64) -> Option<
         Method::Floats { .. } => small_float(scale, 2.0 * lost),
         Method::Mx(_) => small_float(scale, 0.0),
         Method::Nvfp4 => {
-            let scale = scale * f64::from(quantised.outer[0]);
+            let scale = scale * f64::from(quantized.outer[0]);
             if x.abs() > 6.0 * scale {
                 return None;
             }
@@ -99,7 +99,7 @@ fn farthest(format: &Format, quantised: &Quantised, i: usize, x: f64) -> Option<
         }
         // A step of its own codes, and of the row's 8-bit integers.
         Method::Qqq => {
-            let outer = f64::from(quantised.outer[i / K]);
+            let outer = f64::from(quantized.outer[i / K]);
             scale * outer / 2.0 + outer / 2.0 + 3.0 * lost * x.abs()
         }
         Method::Plain => 0.0,
@@ -126,10 +126,10 @@ proptest! {
         for (name, weight) in RECIPES.iter().flat_map(|name| [(name, &bf16), (name, &f16), (name, &f32)]) {
             let treatment = treatment(name, weight.dtype());
             let pruned = treatment.sparsity.map_or_else(|| weight.clone(), |sparsity| sparsity.prune(weight));
-            let quantised = treatment.quantise(weight).unwrap().unwrap();
-            for (i, (&x, y)) in pruned.values().iter().zip(quantised.dequantise()).enumerate() {
+            let quantized = treatment.quantize(weight).unwrap().unwrap();
+            for (i, (&x, y)) in pruned.values().iter().zip(quantized.dequantize()).enumerate() {
                 let distance = (f64::from(x) - f64::from(y)).abs();
-                if let Some(farthest) = farthest(&quantised.format, &quantised, i, x.into()) {
+                if let Some(farthest) = farthest(&quantized.format, &quantized, i, x.into()) {
                     let farthest = farthest * (1.0 + 1e-5);
                     prop_assert!(distance <= farthest, "{name} in {}, at {i}: {x:e} became {y:e}, within {farthest:e}", weight.dtype());
                 }
@@ -157,11 +157,11 @@ fn of_every_recipe(value: impl Fn(usize, Dtype) -> f32) -> impl Iterator<Item = 
 
 #[test]
 fn no_family_is_left_out() {
-    // Baselines and those that train quantise no weight.
-    let quantises = |name: &String| {
+    // Baselines and those that train quantize no weight.
+    let quantizes = |name: &String| {
         !["baseline", "baseline-tf32", "tensorwise", "rowwise", "rowwise_with_gw_hp"].contains(&name.as_str())
     };
-    for pattern in Recipe::known().into_iter().map(|info| info.name).filter(quantises) {
+    for pattern in Recipe::known().into_iter().map(|info| info.name).filter(quantizes) {
         let family = pattern.split(['{', '[', '_']).next().unwrap();
         assert!(RECIPES.iter().any(|name| name.starts_with(family)), "{pattern}");
     }
@@ -176,7 +176,7 @@ fn zeros_constants_and_subnormal_numbers_become_finite_numbers_and_zeros_stay() 
     let kinds: [&dyn Fn(usize, Dtype) -> f32; 4] = [&zero, &negative_zero, &constant, &subnormal];
     for (kind, value) in kinds.into_iter().enumerate() {
         for (name, treatment, weight) in of_every_recipe(value) {
-            let numbers = treatment.quantise(&weight).unwrap().unwrap().dequantise();
+            let numbers = treatment.quantize(&weight).unwrap().unwrap().dequantize();
             let right = |y: f32| if kind < 2 { y == 0.0 } else { y.is_finite() };
             assert!(numbers.iter().all(|&y| right(y)), "{name}, {}: {:e}", weight.values()[1], numbers[1]);
         }
@@ -192,9 +192,9 @@ fn huge_weights_are_refused_or_overflow_only_at_the_very_end() {
     let kinds: [&dyn Fn(usize, Dtype) -> f32; 4] = [&largest, &both, &one, &near];
     for value in kinds {
         for (name, treatment, weight) in of_every_recipe(value) {
-            match treatment.quantise(&weight) {
-                Ok(quantised) => {
-                    for (x, y) in weight.values().iter().zip(quantised.unwrap().dequantise()) {
+            match treatment.quantize(&weight) {
+                Ok(quantized) => {
+                    for (x, y) in weight.values().iter().zip(quantized.unwrap().dequantize()) {
                         // A code times a scale may lie above the number it stands for, and that above all floats.
                         assert!(
                             y.is_finite() || (x.abs() > 0.99 * f32::MAX && y.is_infinite()),
@@ -209,7 +209,7 @@ fn huge_weights_are_refused_or_overflow_only_at_the_very_end() {
     // Half of the largest number is not huge.
     for (name, treatment, weight) in of_every_recipe(|i, dtype| ends(dtype).0 * (((i % 7) as f32 - 3.0) / 7.0)) {
         let numbers =
-            treatment.quantise(&weight).unwrap_or_else(|error| panic!("{name}: {error}")).unwrap().dequantise();
+            treatment.quantize(&weight).unwrap_or_else(|error| panic!("{name}: {error}")).unwrap().dequantize();
         assert!(numbers.iter().all(|y| y.is_finite()), "{name}");
     }
 }
@@ -220,7 +220,7 @@ fn an_infinity_or_a_nan_is_refused_where_it_stands() {
         for (name, treatment, weight) in of_every_recipe(|i, _| if i == 200 { value } else { i as f32 }) {
             let format = treatment.weight.unwrap();
             let group = if format.outer_scales(1) == 0 { 200 / format.group(K) } else { 0 };
-            assert_eq!(treatment.quantise(&weight), Err(RecipeError::NotFinite { row: 0, group }), "{name}");
+            assert_eq!(treatment.quantize(&weight), Err(RecipeError::NotFinite { row: 0, group }), "{name}");
         }
     }
 }

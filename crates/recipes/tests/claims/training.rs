@@ -10,10 +10,10 @@ use burn::tensor::{DType, Tensor, TensorData};
 use burn_autodiff::Autodiff;
 use burn_flex::Flex;
 use calorimeter_recipes::module::Outcome;
-use calorimeter_recipes::quantise::quantise as on_the_host;
+use calorimeter_recipes::quantize::quantize as on_the_host;
 use calorimeter_recipes::training::{Float8Backend, Operand, Operands};
 use calorimeter_recipes::{
-    Dtype, Float8Training, FloatType, QuantLinear, Recipe, TrainingRecipe, convert_to_float8_training, quantise,
+    Dtype, Float8Training, FloatType, QuantLinear, Recipe, TrainingRecipe, convert_to_float8_training, quantize,
 };
 
 /// Numbers that a place decides, with gains of rows and columns over three octaves, so that a scale which is not its own
@@ -44,7 +44,7 @@ fn transposed(values: &[f32], cols: usize) -> Vec<f32> {
 /// `left · rightᵀ` in double precision, of what the operands stand for; `sum` is how many are summed up.
 fn product(left: &[f32], right: &[f32], sum: usize, operands: Option<Operands>) -> Vec<f64> {
     let stands_for = |values: &[f32], format: Option<_>| match format {
-        Some(format) => on_the_host(values, sum, format).dequantise(),
+        Some(format) => on_the_host(values, sum, format).dequantize(),
         None => values.to_vec(),
     };
     let (left, right) = match operands {
@@ -100,7 +100,7 @@ const FULL: f64 = 2e-6;
 /// The same where tensor cores round operands to TF32.
 const TF32: f64 = 5e-4;
 
-/// Output and gradients are those of the quantised operands, each quantised along what is summed up.
+/// Output and gradients are those of the quantized operands, each quantized along what is summed up.
 fn check_products<B: QuantAutodiff>(sizes: &[[usize; 3]], device: &B::Device, dtypes: &[Dtype], f32_error: f64) {
     check_each::<B>(sizes, device, dtypes, f32_error, &trainings());
 }
@@ -255,20 +255,20 @@ fn learned<B: QuantAutodiff>(steps: usize, training: Option<Float8Training>, dev
     if let Some(training) = training {
         model = convert_to_float8_training(model, training, |_, _| true).unwrap().0;
     }
-    let mut optimiser = AdamConfig::new().init();
+    let mut optimizer = AdamConfig::new().init();
     let (mut total, mut counted) = (0.0, 0);
     for step in 0..steps {
         let (points, wanted) = batch::<B>(step, device);
         let probabilities = burn::tensor::activation::log_softmax(model.forward(points), 1);
         let loss = (probabilities * wanted).sum().neg() / BATCH as f32;
         let grads = GradientsParams::from_grads(loss.backward(), &model);
-        model = optimiser.step(2e-3, model, grads);
+        model = optimizer.step(2e-3, model, grads);
         if step >= steps - steps / 5 {
             total += loss.into_scalar().into();
             counted += 1;
         }
     }
-    assert_eq!(model.hidden.float8(), training, "steps of an optimiser leave it as it is");
+    assert_eq!(model.hidden.float8(), training, "steps of an optimizer leave it as it is");
     total / f64::from(counted)
 }
 
@@ -284,7 +284,7 @@ fn check_learning<B: QuantAutodiff>(steps: usize, recipes: &[TrainingRecipe], mo
 }
 
 #[test]
-fn products_and_gradients_are_those_of_the_quantised_operands() {
+fn products_and_gradients_are_those_of_the_quantized_operands() {
     check_products::<Autodiff<Flex>>(&SIZES, &Default::default(), &Dtype::ALL, FULL);
 }
 
@@ -327,7 +327,7 @@ fn an_infinite_gradient_is_not_lost() {
 }
 
 #[test]
-fn a_converted_model_is_reported_saved_evaluated_and_quantised_like_any_other() {
+fn a_converted_model_is_reported_saved_evaluated_and_quantized_like_any_other() {
     type B = Autodiff<Flex>;
     let device = Default::default();
     let (model, report) =
@@ -356,9 +356,9 @@ fn a_converted_model_is_reported_saved_evaluated_and_quantised_like_any_other() 
     assert_eq!(evaluated.up.float8(), None);
     assert_eq!(values(evaluated.forward(points.clone())), values(Mlp::<Flex>::new(&device).forward(points)));
     let int8: Recipe = "int8wo".parse().unwrap();
-    let (quantised, _) = quantise(evaluated, &int8, |_, _| true).unwrap();
-    let error = convert_to_float8_training(quantised, TrainingRecipe::MXFP8, |_, _| true).unwrap_err().to_string();
-    assert_eq!(error, "up: the layer is quantised with int8wo already; exclude it by the filter");
+    let (quantized, _) = quantize(evaluated, &int8, |_, _| true).unwrap();
+    let error = convert_to_float8_training(quantized, TrainingRecipe::MXFP8, |_, _| true).unwrap_err().to_string();
+    assert_eq!(error, "up: the layer is quantized with int8wo already; exclude it by the filter");
     let (again, _) = convert_to_float8_training(model, TrainingRecipe::MXFP8, |path, _| path == "up").unwrap();
     let now = [again.up.float8(), again.hidden.float8()];
     assert_eq!(now, [Some(Float8Training::mxfp8()), Some(Float8Training::rowwise())]);
@@ -386,7 +386,7 @@ mod on_gpus {
     }
 
     #[test]
-    fn products_cast_at_once_are_those_of_the_quantised_operands_on_vulkan() {
+    fn products_cast_at_once_are_those_of_the_quantized_operands_on_vulkan() {
         let trainings: Vec<_> =
             trainings().into_iter().map(|training| training.with_casting(Casting::AtOnce)).collect();
         // Each size is compiled anew.

@@ -22,14 +22,14 @@ pub struct FusionProfile {
     pub num_operators: usize,
     pub unfused_latency_ms: Option<f64>,
     pub unfused_gflops: Option<f64>,
-    /// Modelled, not measured: what separate kernels must move.
+    /// Modeled, not measured: what separate kernels must move.
     pub unfused_memory_bytes: Option<u64>,
     pub fused_latency_ms: Option<f64>,
     pub fused_gflops: Option<f64>,
-    /// Modelled, not measured: what one kernel must move.
+    /// Modeled, not measured: what one kernel must move.
     pub fused_memory_bytes: Option<u64>,
     pub speedup_factor: Option<f64>,
-    /// Modelled, not measured: the share of the bytes that one kernel need not move.
+    /// Modeled, not measured: the share of the bytes that one kernel need not move.
     pub memory_reduction: Option<f64>,
     pub gflops_improvement: Option<f64>,
     pub input_shape: Vec<u64>,
@@ -37,7 +37,7 @@ pub struct FusionProfile {
     pub extra_params: Axes,
     pub num_trials: u64,
     /// The fields above that come from a model of the traffic.
-    pub modelled: Vec<String>,
+    pub modeled: Vec<String>,
     /// The operator as configuration files name it.
     pub operator: String,
     pub implementation: String,
@@ -60,7 +60,7 @@ pub struct FusionProfile {
     pub reason: Option<String>,
 }
 
-const MODELLED: [&str; 5] =
+const MODELED: [&str; 5] =
     ["unfused_bytes", "fused_bytes", "unfused_memory_bytes", "fused_memory_bytes", "memory_reduction"];
 
 /// Every pattern by operator, implementation, type, size and regime.
@@ -118,7 +118,7 @@ fn fusion(unfused: Option<&Record>, fused: &Record) -> FusionProfile {
         input_shape: fused.case.shape.iter().map(|(_, size)| size).collect(),
         extra_params: fused.case.shape.clone(),
         num_trials: fused.time.windows.len() as u64,
-        modelled: MODELLED.map(str::to_owned).into(),
+        modeled: MODELED.map(str::to_owned).into(),
         operator: fused.case.workload.to_string(),
         implementation: fused.case.implementation.to_string(),
         precision: Numbers::from(fused).to_string(),

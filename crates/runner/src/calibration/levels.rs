@@ -36,7 +36,7 @@ pub fn levels(points: &[(u64, f64)], cache_bytes: Option<u64>) -> Vec<Level> {
     levels
 }
 
-/// Each rate as the median of itself and its neighbours: one odd point makes no level, and a step stays a step.
+/// Each rate as the median of itself and its neighbors: one odd point makes no level, and a step stays a step.
 fn smooth(points: &[(u64, f64)]) -> Vec<f64> {
     let rate = |index: usize| points[index].1;
     (0..points.len())

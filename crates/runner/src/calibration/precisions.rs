@@ -31,8 +31,8 @@ pub struct PrecisionSpeedup {
     pub shape: String,
 }
 
-const QUANTISED: &str =
-    "calibration multiplies floats of 16 and 32 bits; `calorimeter run` measures quantised products";
+const QUANTIZED: &str =
+    "calibration multiplies floats of 16 and 32 bits; `calorimeter run` measures quantized products";
 
 /// In the order in which they are listed everywhere, each with why it may be missing.
 const PRECISIONS: [(&str, Option<Numbers>, Option<&str>); 9] = [
@@ -41,10 +41,10 @@ const PRECISIONS: [(&str, Option<Numbers>, Option<&str>); 9] = [
     ("tf32", Some(Numbers::Tf32), Some("f32 products were not rounded to it")),
     ("f16", Some(Numbers::of(Dtype::F16)), None),
     ("bf16", Some(Numbers::of(Dtype::Bf16)), None),
-    ("f8", None, Some(QUANTISED)),
+    ("f8", None, Some(QUANTIZED)),
     ("i32", Some(Numbers::Of(Element::Signed(32))), Some("no operator of this version takes it")),
-    ("i8", Some(Numbers::Of(Element::Signed(8))), Some(QUANTISED)),
-    ("i4", Some(Numbers::Of(Element::Signed(4))), Some(QUANTISED)),
+    ("i8", Some(Numbers::Of(Element::Signed(8))), Some(QUANTIZED)),
+    ("i4", Some(Numbers::Of(Element::Signed(4))), Some(QUANTIZED)),
 ];
 
 /// The matrix that records show.

@@ -3,7 +3,7 @@
 use super::dry_run::dry_run;
 use super::error::CliError;
 use super::options::AccuracyArguments;
-use super::run::{colour, read, report, start};
+use super::run::{color, read, report, start};
 use crate::Exit;
 use crate::entries::{Entry, Origin, Overrides, Size};
 use crate::print::{print, width};
@@ -29,11 +29,11 @@ pub fn accuracy(arguments: AccuracyArguments) -> Result<Exit, CliError> {
     let mut printed = terminal.finish();
     let (_, outcome) = ended?;
     if arguments.format == Format::Table && printed.is_ok() {
-        let colour = colour(&arguments.colour);
+        let color = color(&arguments.color);
         printed = print(&format!(
             "{}\n\n{}\n",
-            table(&outcome.records, colour, width()),
-            summary(&outcome.records, &outcome.suite, colour, width())
+            table(&outcome.records, color, width()),
+            summary(&outcome.records, &outcome.suite, color, width())
         ));
     }
     let exit = report(&outcome, false);

@@ -13,7 +13,7 @@ use super::watch::WatchArguments;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-/// Measures what quantisation, fusion and better kernels really buy on this machine.
+/// Measures what quantization, fusion and better kernels really buy on this machine.
 #[derive(Debug, Parser)]
 #[command(name = "calorimeter", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Cli {
@@ -26,7 +26,7 @@ pub struct Cli {
 pub enum Command {
     Run(RunFilesArguments),
     Ops(OpsArguments),
-    /// Measure the GEMM suite: matrix products, quantisation, and what runs beside them
+    /// Measure the GEMM suite: matrix products, quantization, and what runs beside them
     Gemm(SuiteArguments),
     /// Measure what fusing patterns of operators buys
     Fusion(SuiteArguments),
@@ -77,7 +77,7 @@ pub enum Command {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Listing {
-    /// Ways to quantise
+    /// Ways to quantize
     Recipes,
     /// Computations that recipes apply to
     Models,

@@ -1,8 +1,8 @@
 //! `calorimeter compare`.
 
 use super::error::CliError;
-use super::options::ColourArguments;
-use super::run::colour;
+use super::options::ColorArguments;
+use super::run::color;
 use crate::Exit;
 use crate::compare::{self, Comparison, Sources, latest_run, sources};
 use crate::entries::Share;
@@ -47,7 +47,7 @@ pub struct CompareArguments {
     #[arg(long, value_enum, default_value = "table")]
     pub format: CompareFormat,
     #[command(flatten)]
-    pub colour: ColourArguments,
+    pub color: ColorArguments,
 }
 
 /// How a comparison is printed.
@@ -102,7 +102,7 @@ pub fn compare(arguments: CompareArguments) -> Result<Exit, CliError> {
 
 fn printed(comparison: &Comparison, arguments: &CompareArguments) -> String {
     match arguments.format {
-        CompareFormat::Table => compare::text(comparison, arguments.all, colour(&arguments.colour)),
+        CompareFormat::Table => compare::text(comparison, arguments.all, color(&arguments.color)),
         CompareFormat::Markdown => compare::markdown(comparison, arguments.all),
         CompareFormat::Json => json(comparison),
         CompareFormat::Junit => compare::junit(comparison),

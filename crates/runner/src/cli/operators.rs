@@ -47,7 +47,7 @@ pub fn suite(suite: Suite, arguments: SuiteArguments, mut given: Vec<(String, Ve
     let request = Request { entries, ..Request::default() };
     let Some(mut finished) = execute(request, run)? else { return Ok(Exit::Fine) };
     if finished.format == Format::Table {
-        let table = terminal::operators(&finished.outcome.records, finished.colour, width());
+        let table = terminal::operators(&finished.outcome.records, finished.color, width());
         finished.print(&format!("\n{table}\n"));
     }
     // Each table has its own.

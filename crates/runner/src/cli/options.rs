@@ -62,7 +62,7 @@ pub struct RunArguments {
     #[arg(long)]
     pub strict: bool,
     #[command(flatten)]
-    pub colour: ColourArguments,
+    pub color: ColorArguments,
     #[command(flatten)]
     pub overrides: OverrideArguments,
 }
@@ -94,7 +94,7 @@ pub struct SuiteArguments {
     pub run: RunArguments,
 }
 
-/// Measure the op suite: normalisations, activations, losses, and the same fused, by every implementation.
+/// Measure the op suite: normalizations, activations, losses, and the same fused, by every implementation.
 ///
 /// Operators at sizes by name, over batch x sequence x dimension. Each is a case like any other: with the same records,
 /// files, options and exit codes as `run`.
@@ -140,8 +140,8 @@ fn text(path: PathBuf) -> Result<String, &'static str> {
 /// Compare the accuracy of recipes, without measuring times.
 ///
 /// Every case is opened and checked, and none is timed. The table has a row for each recipe, and for each model the signal
-/// to quantisation noise in dB against the unquantised model; then the size of the weights as a share of the baseline's,
-/// and the time in which the host quantised them. Records, files and exit codes are those of `run`.
+/// to quantization noise in dB against the unquantized model; then the size of the weights as a share of the baseline's,
+/// and the time in which the host quantized them. Records, files and exit codes are those of `run`.
 #[derive(Debug, Args)]
 pub struct AccuracyArguments {
     /// Configuration files [default: typical recipes in every kind of model at one small shape]
@@ -157,7 +157,7 @@ pub struct AccuracyArguments {
     #[arg(long, value_enum, default_value = "table")]
     pub format: Format,
     #[command(flatten)]
-    pub colour: ColourArguments,
+    pub color: ColorArguments,
     #[command(flatten)]
     pub models: ModelArguments,
     #[command(flatten)]
@@ -409,14 +409,14 @@ impl From<CaseArguments> for Overrides {
 }
 
 #[derive(Debug, Args)]
-pub struct ColourArguments {
-    /// When to colour the table
+pub struct ColorArguments {
+    /// When to color the table
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
-    pub color: ColourChoice,
+    pub color: ColorChoice,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ColourChoice {
+pub enum ColorChoice {
     /// On a terminal, unless NO_COLOR is set
     Auto,
     /// Always

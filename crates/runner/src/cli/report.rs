@@ -7,7 +7,7 @@ use crate::print::print;
 use crate::run::{sort_as_planned, sort_briefs_as_planned};
 use crate::suite_speedups::means;
 use crate::tell::tell;
-use calorimeter_sinks::report::{self, REPORT_FILE, ReportedProfile, ReportedRun, SummarisedRun};
+use calorimeter_sinks::report::{self, REPORT_FILE, ReportedProfile, ReportedRun, SummarizedRun};
 use calorimeter_sinks::{Brief, ReadBack, index, read_back, read_parts};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub fn report(arguments: ReportArguments) -> Result<Exit, CliError> {
         return Err(CliError::Usage(why.into()));
     }
     if markdown && output.is_none() && plots.is_none() {
-        let runs = runs.iter().map(|path| summarised(path)).collect::<Result<Vec<_>, _>>()?;
+        let runs = runs.iter().map(|path| summarized(path)).collect::<Result<Vec<_>, _>>()?;
         print(&report::markdown(&runs))?;
         return Ok(Exit::Fine);
     }
@@ -57,7 +57,7 @@ pub fn report(arguments: ReportArguments) -> Result<Exit, CliError> {
     let own = runs.iter().map(|run| run.dir.join("profile.json")).filter(|path| path.is_file());
     let profiles = own.chain(profiles).map(|path| profile(&path)).collect::<Result<Vec<_>, _>>()?;
     if markdown {
-        print(&report::markdown(&runs.iter().map(SummarisedRun::from).collect::<Vec<_>>()))?;
+        print(&report::markdown(&runs.iter().map(SummarizedRun::from).collect::<Vec<_>>()))?;
     }
     let mut written = Vec::new();
     let usual = (!markdown).then(|| folder_of(&words[0]).join(REPORT_FILE));
@@ -100,14 +100,14 @@ fn reported(path: &Path) -> Result<ReportedRun, CliError> {
     Ok(ReportedRun { name: path.display().to_string(), dir: folder_of(path).to_owned(), read, means })
 }
 
-fn summarised(path: &Path) -> Result<SummarisedRun, CliError> {
+fn summarized(path: &Path) -> Result<SummarizedRun, CliError> {
     let ReadBack { header, records: mut cases, .. } = read_parts::<Brief>(path)?;
     refuse_empty(path, cases.is_empty())?;
     if let Some(header) = &header {
         sort_briefs_as_planned(&mut cases, header);
     }
     let means = means(&cases);
-    Ok(SummarisedRun { name: path.display().to_string(), header, cases, means })
+    Ok(SummarizedRun { name: path.display().to_string(), header, cases, means })
 }
 
 fn refuse_empty(path: &Path, is_empty: bool) -> Result<(), CliError> {

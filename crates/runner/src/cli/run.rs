@@ -3,7 +3,7 @@
 use super::advice::stored;
 use super::dry_run::dry_run;
 use super::error::CliError;
-use super::options::{ColourArguments, ColourChoice, RunArguments, RunFilesArguments};
+use super::options::{ColorArguments, ColorChoice, RunArguments, RunFilesArguments};
 use crate::Exit;
 use crate::compare::{self, Baseline};
 use crate::dialects::Source;
@@ -13,7 +13,7 @@ use crate::progress::{Format, Terminal, listen_for_interrupts};
 use crate::run::{Outcome, Place, Prepared, Request, RunError};
 use crate::tell::tell;
 use crate::worker::{Kept, Launches, Subprocess};
-use calorimeter_sinks::terminal::{Colour, summary};
+use calorimeter_sinks::terminal::{Color, summary};
 use calorimeter_sinks::{journal, not_in_this_build};
 use calorimeter_timing::telemetry::LockedClock;
 use std::io::{self, IsTerminal};
@@ -34,7 +34,7 @@ pub fn run(arguments: RunFilesArguments) -> Result<Exit, CliError> {
 
 /// Plans and runs what is asked for, or goes on with the run of a folder; nothing where the plan was only printed.
 pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, CliError> {
-    let RunArguments { out, resume, save_baseline, dry_run: dry, format, strict, colour: arguments, overrides } = run;
+    let RunArguments { out, resume, save_baseline, dry_run: dry, format, strict, color: arguments, overrides } = run;
     let request = match &resume {
         Some(dir) if asked == Request::default() => continued(dir, overrides.into())?,
         _ => Request { overrides: overrides.into(), ..asked },
@@ -46,8 +46,8 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, Cl
     }
     // That there is no place for it is known before anything is measured.
     save_baseline.as_ref().map(Baseline::path).transpose()?;
-    let colour = colour(&arguments);
-    let mut terminal = Terminal::new(format, colour).expecting(&prepared);
+    let color = color(&arguments);
+    let mut terminal = Terminal::new(format, color).expecting(&prepared);
     let ended = match &resume {
         Some(dir) => go_on(&prepared, dir, &mut terminal),
         None => start(&prepared, out.as_deref(), &mut terminal),
@@ -57,7 +57,7 @@ pub fn execute(asked: Request, run: RunArguments) -> Result<Option<Finished>, Cl
     if let Some(name) = &save_baseline {
         keep_baseline(name, &dir, &outcome)?;
     }
-    Ok(Some(Finished { dir, outcome, printed, format, colour, strict }))
+    Ok(Some(Finished { dir, outcome, printed, format, color, strict }))
 }
 
 /// Keeps a whole run under a name; a part of one would hide what is missing from it.
@@ -77,7 +77,7 @@ pub struct Finished {
     /// Whether its records were printed as they came.
     pub printed: io::Result<()>,
     pub format: Format,
-    pub colour: Colour,
+    pub color: Color,
     pub strict: bool,
 }
 
@@ -86,7 +86,7 @@ impl Finished {
     pub fn sum_up(&mut self) -> Exit {
         if self.format == Format::Table {
             let Outcome { records, suite, .. } = &self.outcome;
-            self.print(&format!("\n{}\n", summary(records, suite, self.colour, width())));
+            self.print(&format!("\n{}\n", summary(records, suite, self.color, width())));
         }
         report(&self.outcome, self.strict)
     }
@@ -183,18 +183,18 @@ pub fn report(outcome: &Outcome, strict: bool) -> Exit {
     if outcome.errors.is_empty() { Exit::of(&outcome.records, strict) } else { Exit::Usage }
 }
 
-pub fn colour(arguments: &ColourArguments) -> Colour {
+pub fn color(arguments: &ColorArguments) -> Color {
     let wanted = match arguments.color {
-        ColourChoice::Always => true,
-        ColourChoice::Never => false,
-        ColourChoice::Auto => {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => {
             let off = ["NO_COLOR"].iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
             let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
             let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value != "0");
             !off && (forced || (std::io::stdout().is_terminal() && !dumb))
         }
     };
-    if wanted { Colour::Always } else { Colour::Never }
+    if wanted { Color::Always } else { Color::Never }
 }
 
 /// Worker processes, as many for each case as was asked for.

@@ -1,8 +1,8 @@
 //! `calorimeter watch`: a run that another terminal started.
 
 use super::error::CliError;
-use super::options::ColourArguments;
-use super::run::colour;
+use super::options::ColorArguments;
+use super::run::color;
 use crate::Exit;
 use crate::host::now;
 use crate::print::{print, width};
@@ -12,7 +12,7 @@ use crate::tell::tell;
 use calorimeter_case::CaseId;
 use calorimeter_case::record::Record;
 use calorimeter_sinks::journal::{Followed, Follower, Summary};
-use calorimeter_sinks::terminal::{Colour, LiveTable, summary};
+use calorimeter_sinks::terminal::{Color, LiveTable, summary};
 use clap::Args;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -33,16 +33,16 @@ pub struct WatchArguments {
     #[arg(value_name = "DIR")]
     pub run: PathBuf,
     #[command(flatten)]
-    pub colour: ColourArguments,
+    pub color: ColorArguments,
 }
 
 /// How often the journal is read.
 const GLANCE: Duration = Duration::from_millis(200);
 
-pub fn watch(WatchArguments { run, colour: arguments }: WatchArguments) -> Result<Exit, CliError> {
-    let colour = colour(&arguments);
+pub fn watch(WatchArguments { run, color: arguments }: WatchArguments) -> Result<Exit, CliError> {
+    let color = color(&arguments);
     let mut follower = Follower::open(&run)?;
-    let mut watched = Watched::new(&follower, colour);
+    let mut watched = Watched::new(&follower, color);
     let summary = loop {
         // Asked before: what was written until then is read after.
         let abandoned = follower.is_abandoned();
@@ -66,7 +66,7 @@ pub fn watch(WatchArguments { run, colour: arguments }: WatchArguments) -> Resul
         std::thread::sleep(GLANCE);
     };
     watched.bar.clear();
-    watched.sum_up(&follower, &summary, colour)?;
+    watched.sum_up(&follower, &summary, color)?;
     Ok(Exit::Fine)
 }
 
@@ -84,10 +84,10 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(follower: &Follower, colour: Colour) -> Self {
+    fn new(follower: &Follower, color: Color) -> Self {
         let header = follower.header();
         Self {
-            table: LiveTable::new(colour).as_wide_as(width()),
+            table: LiveTable::new(color).as_wide_as(width()),
             bar: Bar::new(),
             records: Vec::new(),
             place_of: HashMap::new(),
@@ -130,9 +130,9 @@ impl Watched {
     }
 
     /// What `run` prints at its end.
-    fn sum_up(mut self, follower: &Follower, end: &Summary, colour: Colour) -> Result<(), CliError> {
+    fn sum_up(mut self, follower: &Follower, end: &Summary, color: Color) -> Result<(), CliError> {
         sort_as_planned(&mut self.records, follower.header());
-        print(&format!("\n{}\n", summary(&self.records, &end.suite, colour, width())))?;
+        print(&format!("\n{}\n", summary(&self.records, &end.suite, color, width())))?;
         end.notes.iter().for_each(|note| tell!("note: {note}"));
         if end.interrupted {
             tell!("note: it was interrupted, with {} of {} cases", self.records.len(), self.of);

@@ -118,7 +118,7 @@ pub struct CaseChange {
     /// What a reader of the ratio should know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// Whether it is measured to tell the machine's speed: nobody's kernels, nothing quantised.
+    /// Whether it is measured to tell the machine's speed: nobody's kernels, nothing quantized.
     pub control: bool,
     #[serde(skip)]
     pub device: Device,

@@ -132,7 +132,7 @@ fn nothing_shared(before: &[Run], after: &[Run]) -> CompareError {
 }
 
 /// Takes out of the changes on a device what its controls shared, and answers that factor; and widens what is told more
-/// precisely than controls lie apart. Controls are the unquantised cases of plain burn: work on kernels and recipes does not
+/// precisely than controls lie apart. Controls are the unquantized cases of plain burn: work on kernels and recipes does not
 /// touch them, and burn itself must be the same on both sides.
 fn shift(
     cases: &mut [CaseChange],
@@ -163,7 +163,7 @@ fn shift(
         case.change = case.change.and_then(|change| change.no_closer(half));
     }
     notes.push(format!(
-        "{device}: {count} cases of plain, unquantised burn, which no change of kernels or recipes touches, lie within {:.1} % \
+        "{device}: {count} cases of plain, unquantized burn, which no change of kernels or recipes touches, lie within {:.1} % \
          of one another; no interval is narrower than that",
         100.0 * half
     ));

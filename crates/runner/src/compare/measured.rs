@@ -41,7 +41,7 @@ impl Measured {
         self.status == Status::Ok
     }
 
-    /// Whether nothing is quantised or made sparse.
+    /// Whether nothing is quantized or made sparse.
     pub fn is_baseline(&self) -> bool {
         self.recipe == Case::BASELINE && self.sparsity.is_none()
     }

@@ -3,12 +3,12 @@
 use super::case::{CaseChange, Finding};
 use super::comparison::Comparison;
 use super::words;
-use calorimeter_sinks::terminal::{Colour, wrap};
+use calorimeter_sinks::terminal::{Color, wrap};
 
 const WIDTH: usize = 80;
 
 /// The table: what changed, or with `all` every case, and how many ended how.
-pub fn text(comparison: &Comparison, all: bool, colour: Colour) -> String {
+pub fn text(comparison: &Comparison, all: bool, color: Color) -> String {
     let Comparison { before, after, unlike, differences, notes, .. } = comparison;
     let mut text = format!("A  {}\nB  {}\n", before.join(", "), after.join(", "));
     let gathered = [("not alike, compared by force: ", unlike), ("differs: ", differences), ("note: ", notes)];
@@ -23,15 +23,15 @@ pub fn text(comparison: &Comparison, all: bool, colour: Colour) -> String {
             &format!("\n{:<14} {:<26} {:>12} {:>12}\n", "verdict", "speed of B, A being 1", "time in A", "time in B");
     }
     for case in cases {
-        text += &row(case, colour);
+        text += &row(case, color);
     }
     text + &format!("\n{} cases: {}\n", comparison.cases.len(), comparison.tally())
 }
 
-fn row(case: &CaseChange, colour: Colour) -> String {
+fn row(case: &CaseChange, color: Color) -> String {
     let [was, is] = [&case.before, &case.after].map(|seen| words::time(seen.as_ref()));
     let ratio = case.ratio.as_ref().map_or_else(String::new, words::ratio);
-    let finding = painted(case.finding, colour);
+    let finding = painted(case.finding, color);
     let mut row = format!("{finding} {ratio:<26} {was:>12} {is:>12}");
     row.truncate(row.trim_end().len());
     row += &format!("\n  {}\n", case.id);
@@ -42,7 +42,7 @@ fn row(case: &CaseChange, colour: Colour) -> String {
 }
 
 /// The word in its column, red where a check would fail.
-fn painted(finding: Finding, colour: Colour) -> String {
+fn painted(finding: Finding, color: Color) -> String {
     let word = format!("{:<14}", finding.as_str());
     let code = match finding {
         Finding::Broken | Finding::Slower => "31",
@@ -50,7 +50,7 @@ fn painted(finding: Finding, colour: Colour) -> String {
         Finding::EndsOtherwise | Finding::Unlike => "33",
         _ => return word,
     };
-    if colour == Colour::Always { format!("\x1b[{code}m{word}\x1b[0m") } else { word }
+    if color == Color::Always { format!("\x1b[{code}m{word}\x1b[0m") } else { word }
 }
 
 fn paragraph(text: &str, indent: usize) -> String {

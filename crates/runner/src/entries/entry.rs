@@ -38,9 +38,9 @@ pub struct Entry {
     pub subject: Subject,
     /// What it is computed at.
     pub sizes: Vec<Size>,
-    /// The type of its numbers: a model's before they are quantised, an operator's inputs.
+    /// The type of its numbers: a model's before they are quantized, an operator's inputs.
     pub element: Element,
-    /// How it is quantised; an operator is not.
+    /// How it is quantized; an operator is not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recipes: Vec<Recipe>,
     /// Sparsities, paired with the recipes that can take them.

@@ -3,7 +3,7 @@
 use super::{Entry, Origin, Size, Wanted};
 use calorimeter_case::Device;
 use calorimeter_zoo::Subject;
-use calorimeter_zoo::foreign::{Amount, Argument, Foreign, ForeignWork, Program, labelled};
+use calorimeter_zoo::foreign::{Amount, Argument, Foreign, ForeignWork, Program, labeled};
 
 /// Programs that do the same work, with all that is said of it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -28,7 +28,7 @@ impl Programs {
         let Self { name, programs, arguments, tolerance, flops, bytes } = self;
         let kernel = programs.iter().any(|(_, program)| matches!(program, Program::Kernel(_)));
         let name = name.or_else(|| programs.first().map(|(_, program)| usual_name(program))).unwrap_or_default();
-        let work = ForeignWork { name, subjects: labelled(programs), arguments, tolerance, flops, bytes };
+        let work = ForeignWork { name, subjects: labeled(programs), arguments, tolerance, flops, bytes };
         work.check()?;
         let foreign = Foreign::from(work);
         let sizes = if sizes.is_empty() { vec![Size::none()] } else { sizes };

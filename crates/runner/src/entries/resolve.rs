@@ -51,7 +51,7 @@ pub fn resolve(
 fn unused(entries: &[Entry], overrides: &Overrides) -> Result<(), ConfigError> {
     let Some(first) = entries.first() else { return Ok(()) };
     if overrides.recipes.is_some() && !entries.iter().any(Entry::takes_recipes) {
-        return Err(first.origin.invalid("--recipes: nothing here is quantised; models and training are"));
+        return Err(first.origin.invalid("--recipes: nothing here is quantized; models and training are"));
     }
     if overrides.implementations.is_some() && entries.iter().all(|entry| matches!(entry.subject, Subject::Foreign(_))) {
         let why = "--implementations: programs of others have none besides themselves; --filter keeps some of them";

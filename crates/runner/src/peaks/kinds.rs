@@ -6,11 +6,11 @@ use calorimeter_case::{Case, Implementation};
 use calorimeter_recipes::{Dtype, Element, Treatment};
 
 /// The kinds of number that a case may compute its products in; none where one of them has no probe. `factors` is what it
-/// multiplies where nothing is quantised.
+/// multiplies where nothing is quantized.
 pub fn kinds(case: &Case, factors: Element, treatment: &Treatment, may_use_tf32: bool) -> Vec<ProductKind> {
     let mut multiplied = vec![in_layers(case, factors, treatment)];
     if forms::own(case).is_none() {
-        // What a model multiplies besides its layers is not quantised.
+        // What a model multiplies besides its layers is not quantized.
         multiplied.push(factors);
     }
     let mut kinds: Vec<ProductKind> = multiplied.into_iter().map(probed).collect::<Option<_>>().unwrap_or_default();

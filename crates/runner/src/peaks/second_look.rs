@@ -31,7 +31,7 @@ pub trait Turns {
 
 /// What several looks come to.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Judgement {
+pub enum Judgment {
     /// It is faster than every form, beyond doubt.
     Refused(String),
     /// It may well be right; this is the fastest form, with the lower of the rates that it was seen to reach.
@@ -41,21 +41,21 @@ pub enum Judgement {
 }
 
 /// Looks until two agree.
-pub fn judge(mut look: impl FnMut() -> Result<Vec<Share>, String>) -> Judgement {
+pub fn judge(mut look: impl FnMut() -> Result<Vec<Share>, String>) -> Judgment {
     const LOOKS: usize = 4;
     let mut looks: Vec<Look> = Vec::new();
     while looks.len() < LOOKS {
         let new = match look().map(|shares| Look::of(&shares)) {
             Ok(Some(new)) => new,
-            Ok(None) => return Judgement::Unclear("nothing was measured in turns with it".into()),
-            Err(why) => return Judgement::Unclear(why),
+            Ok(None) => return Judgment::Unclear("nothing was measured in turns with it".into()),
+            Err(why) => return Judgment::Unclear(why),
         };
         if let Some(known) = looks.iter().find(|known| known.agrees(&new)) {
             return known.and(&new);
         }
         looks.push(new);
     }
-    Judgement::Unclear("in turns with probes it was measured several times, and no two times agreed".into())
+    Judgment::Unclear("in turns with probes it was measured several times, and no two times agreed".into())
 }
 
 /// A case in turns with every form of its probes at once.
@@ -82,11 +82,11 @@ impl Look {
             && near(self.best.rate, other.best.rate)
     }
 
-    fn and(&self, other: &Self) -> Judgement {
+    fn and(&self, other: &Self) -> Judgment {
         if self.over && other.over {
-            return Judgement::Refused(faster(&other.best));
+            return Judgment::Refused(faster(&other.best));
         }
-        Judgement::Possible(Share { rate: self.best.rate.min(other.best.rate), ..other.best })
+        Judgment::Possible(Share { rate: self.best.rate.min(other.best.rate), ..other.best })
     }
 }
 
@@ -120,18 +120,18 @@ mod tests {
         (1..).zip(shares).map(share).collect()
     }
 
-    fn judged(looks: &[Vec<Share>]) -> Judgement {
+    fn judged(looks: &[Vec<Share>]) -> Judgment {
         let mut looks = looks.iter();
         judge(|| looks.next().cloned().ok_or_else(|| "no look was left".into()))
     }
 
     fn is_refused(looks: &[Vec<Share>]) -> bool {
-        matches!(judged(looks), Judgement::Refused(_))
+        matches!(judged(looks), Judgment::Refused(_))
     }
 
     #[test]
     fn what_is_faster_than_a_square_product_but_not_than_a_wide_one_is_possible() {
-        let Judgement::Possible(best) = judged(&[look(&[1.06, 1.0]), look(&[1.07, 1.01])]) else {
+        let Judgment::Possible(best) = judged(&[look(&[1.06, 1.0]), look(&[1.07, 1.01])]) else {
             panic!("it was refused")
         };
         assert_eq!((best.form, best.rate), (look(&[1.06, 1.0])[1].form, 1.0 / 1.01));
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_case_that_leaves_out_a_twentieth_of_its_work_is_refused() {
         let done = 0.95;
-        let Judgement::Refused(why) = judged(&[look(&[1.0 / done, 1.2 / done]), look(&[1.01 / done, 1.15 / done])])
+        let Judgment::Refused(why) = judged(&[look(&[1.0 / done, 1.2 / done]), look(&[1.01 / done, 1.15 / done])])
         else {
             panic!("it was not refused")
         };
@@ -159,7 +159,7 @@ mod tests {
         assert!(!is_refused(&[vec![short], look(&[1.5])]));
         // Looks that do not agree, until two do.
         let apart = [look(&[1.1]), look(&[1.3]), look(&[1.6]), look(&[2.0])];
-        assert!(matches!(judged(&apart), Judgement::Unclear(why) if why.contains("no two times agreed")));
+        assert!(matches!(judged(&apart), Judgment::Unclear(why) if why.contains("no two times agreed")));
         assert!(is_refused(&[look(&[1.1]), look(&[1.6]), look(&[1.61])]));
         // The same share of a probe that was twice as fast at first.
         let fast = look(&[1.1]).into_iter().map(|share| Share { rate: 2.0 * share.rate, ..share }).collect();
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_probe_that_does_not_run_refuses_nothing() {
-        assert_eq!(judge(|| Err("no kernel".into())), Judgement::Unclear("no kernel".into()));
-        assert!(matches!(judge(|| Ok(Vec::new())), Judgement::Unclear(_)));
+        assert_eq!(judge(|| Err("no kernel".into())), Judgment::Unclear("no kernel".into()));
+        assert!(matches!(judge(|| Ok(Vec::new())), Judgment::Unclear(_)));
     }
 }

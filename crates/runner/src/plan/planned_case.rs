@@ -131,7 +131,7 @@ impl PlannedCase {
         self.supported.as_ref().copied().map_err(|reason| &**reason)
     }
 
-    /// Whether nothing is quantised or pruned.
+    /// Whether nothing is quantized or pruned.
     pub fn is_baseline(&self) -> bool {
         self.variant() == Variant::BASELINE
     }

@@ -66,7 +66,7 @@ pub struct SeenKernels {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// Making tensors and quantising.
+    /// Making tensors and quantizing.
     Open,
     /// First launches: kernels are compiled and tuned.
     Tune,

@@ -97,7 +97,7 @@ impl Operands {
         Ok(if same { references.iter().map(Reference::look).collect() } else { Vec::new() })
     }
 
-    /// What the accuracy of a case is told against, if anything: the unquantised model in double precision, or what the
+    /// What the accuracy of a case is told against, if anything: the unquantized model in double precision, or what the
     /// first of several programs left.
     pub fn yardstick(&mut self, case: &Case) -> Result<Option<&Reference>, ZooError> {
         if let Task::Foreign(problem) = &self.task {

@@ -53,7 +53,7 @@ fn sizes(sweep: &str) -> String {
 #[test]
 fn every_file_asks_for_its_cases_at_full_size() {
     let demo = |name: &str, dtype: &str, sizes: &str| format!("{name} {dtype} - 1: {sizes} … {sizes}");
-    let (cube, quantised, rows) = ("16384 18432 16384", "16384 16384", "16384 16384 4096");
+    let (cube, quantized, rows) = ("16384 18432 16384", "16384 16384", "16384 16384 4096");
     let accum = "16384 16384 18432";
     let expected: [Vec<String>; 9] = [
         vec!["add bf16 - 10: 2048 7168 … 2048 16384".into()],
@@ -63,8 +63,8 @@ fn every_file_asks_for_its_cases_at_full_size() {
             demo("gemm_simple", "e4m3", cube),
             demo("gemm", "e4m3", cube),
             demo("gemm_accum", "e4m3", accum),
-            demo("quantization", "bf16", quantised),
-            demo("transpose_quantization", "bf16", quantised),
+            demo("quantization", "bf16", quantized),
+            demo("transpose_quantization", "bf16", quantized),
             demo("add", "bf16", "4096 16384"),
             demo("gemm_fp8_rowwise", "bf16", rows),
         ],
@@ -72,10 +72,10 @@ fn every_file_asks_for_its_cases_at_full_size() {
             demo("gemm_simple", "e4m3", cube),
             demo("gemm", "e4m3", cube),
             demo("gemm_accum", "e4m3", accum),
-            demo("quantization", "bf16", quantised),
-            demo("transpose_quantization", "bf16", quantised),
-            demo("quantization_static_scaling", "bf16", quantised),
-            demo("transpose_quantization_static_scaling", "bf16", quantised),
+            demo("quantization", "bf16", quantized),
+            demo("transpose_quantization", "bf16", quantized),
+            demo("quantization_static_scaling", "bf16", quantized),
+            demo("transpose_quantization_static_scaling", "bf16", quantized),
             demo("swiglu_fwd", "bf16", "8192 8192"),
             demo("swiglu_bwd", "bf16", "8192 8192"),
             demo("rmsnorm_fwd", "bf16", "4096 16384"),
@@ -254,12 +254,12 @@ fn what_cannot_be_run_is_refused_where_it_stands() {
 fn what_has_no_effect_is_named_once_in_each_file() {
     let config = "topology: 2x2
 benchmarks:
-- {benchmark_name: gemm_throttling, warmup_tries: 3, topology: 2x2x1, colour: red, benchmark_params: [{m: 1, k: 1, n: 1, gap_strategy: none}]}
+- {benchmark_name: gemm_throttling, warmup_tries: 3, topology: 2x2x1, color: red, benchmark_params: [{m: 1, k: 1, n: 1, gap_strategy: none}]}
 - {benchmark_name: add, warmup_tries: 3, num_runs: 100, benchmark_params: [{m: 1, n: 1}, {m: 2, n: 1, num_runs: 7}]}
 ";
     let scene = Scene::with(config);
     let notes = "note: c.yml: keys without effect here: warmup_tries, topology
-note: c.yml: unknown keys, passed over: topology, colour
+note: c.yml: unknown keys, passed over: topology, color
 note: c.yml: parameters without effect here: gap_strategy of gemm_throttling
 ";
     assert_eq!(scene.run("run c.yml --device mock --dry-run --format jsonl").ended_with(0).stderr, notes);

@@ -46,7 +46,7 @@ fn without_a_file_typical_recipes_meet_every_kind_of_model() {
 }
 
 #[test]
-fn on_the_cpu_a_finer_recipe_is_closer_to_the_unquantised_model() {
+fn on_the_cpu_a_finer_recipe_is_closer_to_the_unquantized_model() {
     let scene = Scene::new();
     let filter = "--filter /linear/(int8wo|int4wo-128|uintx-2-64)/";
     let ended = scene.run(&format!("accuracy --device cpu --out out --color never {filter}"));
@@ -54,7 +54,7 @@ fn on_the_cpu_a_finer_recipe_is_closer_to_the_unquantised_model() {
     let lines: Vec<&str> = ended.stdout.lines().collect();
     assert_eq!(lines[0], "f32  cpu  eager  SQNR in dB");
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(words(lines[1]), ["recipe", "linear", "weights", "quantise"]);
+    assert_eq!(words(lines[1]), ["recipe", "linear", "weights", "quantize"]);
     assert_eq!(words(lines[2]), ["m64-k512-n512"]);
     let rows: Vec<Vec<String>> = lines[3..7].iter().map(|line| words(line)).collect();
     let column = |at: usize| rows.iter().map(|row| row[at].as_str()).collect::<Vec<_>>();
@@ -66,7 +66,7 @@ fn on_the_cpu_a_finer_recipe_is_closer_to_the_unquantised_model() {
     {
         assert!((least..most).contains(&found), "{sqnr:?}");
     }
-    assert_eq!(rows[0][3], "-", "a baseline is not quantised");
+    assert_eq!(rows[0][3], "-", "a baseline is not quantized");
     assert!(rows[1..].iter().all(|row| row.len() == 5), "a time has a unit: {rows:?}");
 
     let contents = scene.journal("out");
@@ -96,7 +96,7 @@ mock: [{match: 'linear/int8wo.*m8-', fault: mismatch}, {match: 'linear/int8wo.*m
     assert_eq!(
         ended.stdout,
         "f32  mock  eager  SQNR in dB
-recipe      linear       linear  ln_linear_gelu  weights  quantise
+recipe      linear       linear  ln_linear_gelu  weights  quantize
           m8-k8-n8  m16-k16-n16        m8-k8-n8
                                           named
 baseline         -            -               -        -         -

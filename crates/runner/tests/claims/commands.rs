@@ -117,7 +117,7 @@ models:
         "ops.yml",
         "device: mock\nmodels: [{model: softmax, axes: {batch: [1], sequence: [8], dimension: [16]}}]",
     );
-    for (option, says) in [("--recipes int8wo", "nothing here is quantised"), ("--shapes 8x8x8", "the axes m, k and n")]
+    for (option, says) in [("--recipes int8wo", "nothing here is quantized"), ("--shapes 8x8x8", "the axes m, k and n")]
     {
         let refused = scene.run(&format!("run ops.yml {option}"));
         assert!(refused.ended_with(2).stderr.contains(says), "{refused:?}");

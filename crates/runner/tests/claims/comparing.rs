@@ -166,9 +166,9 @@ fn what_differs_from_process_to_process_is_in_the_interval_of_runs_that_were_rep
     let (ended, repeated) = compared(&scene, "a1,a2 b1,b2");
     ended.ended_with(0);
     assert!(!repeated["notes"].to_string().contains("one process"), "{repeated}");
-    let quantised = repeated["cases"].as_array().unwrap().iter().find(|case| case["control"] == false).unwrap();
-    assert_eq!(quantised["before"]["of_processes_ns"].as_array().unwrap().len(), 2);
-    assert!(quantised["lo"].as_f64().unwrap() < 0.95 && quantised["hi"].as_f64().unwrap() > 1.05, "{quantised}");
+    let quantized = repeated["cases"].as_array().unwrap().iter().find(|case| case["control"] == false).unwrap();
+    assert_eq!(quantized["before"]["of_processes_ns"].as_array().unwrap().len(), 2);
+    assert!(quantized["lo"].as_f64().unwrap() < 0.95 && quantized["hi"].as_f64().unwrap() > 1.05, "{quantized}");
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn the_plan_has_the_ids_and_facts_of_the_records() {
 }
 
 #[test]
-fn the_dashboard_has_what_is_known_of_both_arms_of_each_quantised_shape() {
+fn the_dashboard_has_what_is_known_of_both_arms_of_each_quantized_shape() {
     let scene = scene();
     scene.run("ci --config c.yml --output x.json --out out").ended_with(5);
     let entries: Vec<Value> = serde_json::from_slice(&fs::read(scene.path("x.json")).unwrap()).unwrap();

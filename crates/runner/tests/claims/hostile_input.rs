@@ -175,13 +175,13 @@ fn a_journal_of_many_records_goes_on_in_time_that_grows_with_their_number() {
     let mut record: serde_json::Value = serde_json::from_str(line).unwrap();
     record["record"].as_object_mut().unwrap().retain(|key, _| !["windows", "scatter", "id"].contains(&key.as_str()));
     let records = (1..=60_000).flat_map(|number| {
-        let (mut exported, mut quantised) = (record.clone(), record.clone());
+        let (mut exported, mut quantized) = (record.clone(), record.clone());
         exported["record"]["id"] = format!("exported/{number}").into();
         exported["record"]["status"] = "failed".into();
         exported["record"]["export"] = serde_json::json!({ "entry": number, "csv_path": format!("/nowhere/{number}") });
-        quantised["record"]["id"] = format!("quantised/{number}").into();
-        quantised["record"]["recipe"] = format!("uintx-4-{number}").into();
-        [format!("{exported}\n"), format!("{quantised}\n")]
+        quantized["record"]["id"] = format!("quantized/{number}").into();
+        quantized["record"]["recipe"] = format!("uintx-4-{number}").into();
+        [format!("{exported}\n"), format!("{quantized}\n")]
     });
     scene.write("out/journal.jsonl", journal.clone() + &records.collect::<String>());
     let ended = ended(scene.limited("ulimit -t 45", "run --resume out --format jsonl").output().unwrap());

@@ -24,11 +24,11 @@ fn every_regime_has_cases_of_its_own_or_a_reason() {
         let mut of = records.iter().filter(|record| record.case.regime.to_string() == regime);
         (of.next().unwrap(), of.next().unwrap())
     };
-    let (cold, quantised) = of("device-cold");
+    let (cold, quantized) = of("device-cold");
     assert!(cold.case.id.ends_with("m8-k64-n64"), "{}", cold.case.id);
     let rotation = cold.execution.rotation.unwrap();
     assert!(rotation.sets >= 2 && rotation.cache_bytes.unwrap() > 0, "{rotation:?}");
-    assert_eq!(quantised.speedup.as_ref().unwrap().vs, cold.case.id);
+    assert_eq!(quantized.speedup.as_ref().unwrap().vs, cold.case.id);
     let (hot, _) = of("device-hot");
     assert!(hot.case.id.ends_with("/device-hot") && hot.execution.rotation.is_none());
     // A caller's wait beside the device's time: the same operands, from the same place.
@@ -70,8 +70,8 @@ fn a_traced_case_has_a_file_whose_device_spans_are_its_kernels() {
 fn a_followed_case_has_its_peaks_two_snapshots_and_a_page() {
     let scene = on_the_cpu("");
     let records = scene.run("run c.yml --out out --memory --format jsonl").ended_with(0).records();
-    let (baseline, quantised) = (find(&records, "baseline"), find(&records, "int8wo"));
-    for record in [baseline, quantised] {
+    let (baseline, quantized) = (find(&records, "baseline"), find(&records, "int8wo"));
+    for record in [baseline, quantized] {
         let memory = record.footprint.memory.as_ref().unwrap();
         // The weight, the input and one output at least.
         let least = record.weights.weight_bytes.unwrap() + 2 * 8 * 64 * 4;
@@ -90,8 +90,8 @@ fn a_followed_case_has_its_peaks_two_snapshots_and_a_page() {
         assert!(page.contains(&*record.case.id) && !page.contains("http://"));
         assert_eq!(memory.bound, Bound::Exact);
     }
-    let saving = quantised.footprint.memory.as_ref().unwrap().saving.unwrap();
-    let ratio = baseline.footprint.peak_bytes.unwrap() as f64 / quantised.footprint.peak_bytes.unwrap() as f64;
+    let saving = quantized.footprint.memory.as_ref().unwrap().saving.unwrap();
+    let ratio = baseline.footprint.peak_bytes.unwrap() as f64 / quantized.footprint.peak_bytes.unwrap() as f64;
     assert!((saving - ratio).abs() < 1e-9 && baseline.footprint.memory.as_ref().unwrap().saving.is_none());
 }
 

@@ -34,7 +34,7 @@ fn kept() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("outside")
 }
 
-/// Builds a program for the CPU alone and says where it is. Optimising it would take longer than all that tests do with it.
+/// Builds a program for the CPU alone and says where it is. Optimizing it would take longer than all that tests do with it.
 /// Dependencies are compiled once for all such programs, because they are of the same versions in the same profile.
 pub fn build(dir: &Path, program: &str, arguments: &[&str]) -> PathBuf {
     let target = kept();
@@ -52,7 +52,7 @@ pub fn build(dir: &Path, program: &str, arguments: &[&str]) -> PathBuf {
     target.join("release").join(program)
 }
 
-/// Runs a program that was built so. What the processor reaches in unoptimised code is found out once.
+/// Runs a program that was built so. What the processor reaches in unoptimized code is found out once.
 pub fn run(program: &Path, scene: &Scene, arguments: &str) -> Ended {
     let mut command = Command::new(program);
     command.args(arguments.split_whitespace());

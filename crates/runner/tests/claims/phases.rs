@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 
 const SHORT: &str = "timing: {min_time: 0s, max_time: 1s, warm_up: 1us, max_warm_up: 1us, min_windows: 6, max_windows: 30, window: 20us}";
-const PHASES: [&str; 3] = ["forward", "backward", "optimiser"];
+const PHASES: [&str; 3] = ["forward", "backward", "optimizer"];
 
 fn scene(device: &str, dtype: &str, recipe: &str, implementations: &str) -> Scene {
     Scene::with(&format!(
@@ -77,6 +77,6 @@ fn on_cuda_the_phases_of_a_step_are_marked() {
         eprintln!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
         return;
     }
-    // `cube` has no passes with neither recipe nor optimiser.
+    // `cube` has no passes with neither recipe nor optimizer.
     every_pass_shows_its_phases(&scene("cuda", "bf16", "baseline", "eager, fused, cube, native"), 17);
 }

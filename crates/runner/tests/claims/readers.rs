@@ -7,7 +7,7 @@ pub use calorimeter_runner::kept_files::{clock_note, decisions, noise, peaks, pr
 use calorimeter_runner::plan::Plan;
 use calorimeter_runner::run::Request;
 use calorimeter_sinks::journal::{JournalContents, read as read_journal};
-use calorimeter_sinks::terminal::{Colour, WIDTH, operators, summary};
+use calorimeter_sinks::terminal::{Color, WIDTH, operators, summary};
 use calorimeter_sinks::{Run, SinkError, Stored, write_all};
 use std::fs;
 use std::path::Path;
@@ -43,8 +43,8 @@ pub fn journal(path: &Path) -> Result<(), String> {
 /// All that is derived from a journal, and shown at its end.
 fn written(dir: &Path, contents: JournalContents) {
     let JournalContents { header, records, .. } = contents;
-    drop(summary(&records, &[], Colour::Never, WIDTH));
-    drop(operators(&records, Colour::Never, WIDTH));
+    drop(summary(&records, &[], Color::Never, WIDTH));
+    drop(operators(&records, Color::Never, WIDTH));
     drop(fs::remove_dir_all(dir));
     fs::create_dir(dir).unwrap();
     let run = Run { dir: dir.to_owned(), output_dir: dir.to_owned(), header, records, stored: Stored::default() };

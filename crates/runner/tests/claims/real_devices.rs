@@ -29,7 +29,7 @@ models:
         assert_eq!(record.outcome.status, Status::Ok, "{record:?}");
         let accuracy = record.accuracy.as_ref().unwrap();
         let [kernel, rel_l2] = [accuracy.kernel_rel_l2, accuracy.rel_l2].map(Option::unwrap);
-        let [stored, unquantised] =
+        let [stored, unquantized] =
             [record.weights.weight_bytes, record.weights.baseline_weight_bytes].map(Option::unwrap);
         assert!(kernel < 1e-6, "{id}: {kernel}");
         assert!(accuracy.cosine.unwrap() > 0.999 && accuracy.max_abs.is_some(), "{id}: {accuracy:?}");
@@ -38,10 +38,10 @@ models:
             assert!((30.0..60.0).contains(&sqnr), "{id}: {sqnr} dB");
             assert!((1e-3..3e-2).contains(&rel_l2), "{id}: {rel_l2}");
             // Rows are packed in whole blocks of 32 codes.
-            assert!(stored * 3 < unquantised || id.contains("-k33-"), "{id}: {stored} of {unquantised}");
+            assert!(stored * 3 < unquantized || id.contains("-k33-"), "{id}: {stored} of {unquantized}");
             assert_eq!(*record.speedup.as_ref().unwrap().vs, id.replace("int8wo", "baseline"));
         } else {
-            assert!(rel_l2 < 1e-6 && stored == unquantised && record.speedup.is_none(), "{id}");
+            assert!(rel_l2 < 1e-6 && stored == unquantized && record.speedup.is_none(), "{id}");
         }
         assert_eq!((record.execution.stopwatch.as_deref(), record.time.windows.len()), (Some("wall"), 6), "{id}");
         let [lo, median, hi] =
@@ -148,7 +148,7 @@ models: [{{shapes: [{{name: custom, shapes: [[16, 64, 32]]}}]}}]\n"
     assert!(scene.path("cache/calorimeter/tuning").is_dir(), "tuned kernels are kept");
 }
 
-/// A quantised weight is read out in f32 by both implementations, for a moment that samples may miss.
+/// A quantized weight is read out in f32 by both implementations, for a moment that samples may miss.
 #[test]
 fn on_vulkan_a_peak_of_memory_is_right_or_a_lower_bound() {
     let scene = Scene::with(&format!(

@@ -76,7 +76,7 @@ fn torture_by_limits_of_processes_files_and_addresses_loses_no_record() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Ends a command and says how much memory of its own it had at most, in MiB: the code of an unoptimised program takes
+/// Ends a command and says how much memory of its own it had at most, in MiB: the code of an unoptimized program takes
 /// several times what it takes in a release.
 fn peak_mib(mut command: Command) -> (Ended, u64) {
     let output = tempfile::tempfile().unwrap();

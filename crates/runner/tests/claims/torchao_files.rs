@@ -100,12 +100,12 @@ fn shapes() -> Vec<(&'static str, [u64; 3])> {
     shapes
 }
 
-const QUANTISED: [&str; 4] = ["int8wo", "int8dq", "float8dq-tensor", "float8wo"];
+const QUANTIZED: [&str; 4] = ["int8wo", "int8dq", "float8dq-tensor", "float8wo"];
 
 #[test]
 fn a_file_with_use_torch_compile_lists_the_baseline() {
     let cases = plan("benchmark_config.L5.yml");
-    let recipes: Vec<(&str, &str)> = ["baseline"].iter().chain(&QUANTISED).map(|&recipe| (recipe, "")).collect();
+    let recipes: Vec<(&str, &str)> = ["baseline"].iter().chain(&QUANTIZED).map(|&recipe| (recipe, "")).collect();
     assert_eq!(lines(&cases), product(&recipes, &shapes(), &ALL));
     has_reasons(&cases);
 }
@@ -114,7 +114,7 @@ fn a_file_with_use_torch_compile_lists_the_baseline() {
 fn a_file_of_the_last_schema_implies_the_baseline() {
     let cases = plan("benchmark_config.L8.yml");
     let recipes: Vec<(&str, &str)> =
-        [("baseline", " implied")].into_iter().chain(QUANTISED.map(|recipe| (recipe, ""))).collect();
+        [("baseline", " implied")].into_iter().chain(QUANTIZED.map(|recipe| (recipe, ""))).collect();
     assert_eq!(lines(&cases), product(&recipes, &shapes(), &ALL));
     has_reasons(&cases);
     assert!(cases.iter().all(|case| case["profiler"] == true && case["memory_profiler"] == true));
@@ -127,7 +127,7 @@ fn a_file_for_training_has_a_case_for_each_pass() {
     let sizes = [[1024, 1024, 1024], [2048, 4096, 1024], [4096, 4096, 1024], [16384, 16384, 16384]];
     let mut expected = Vec::new();
     for pass in passes {
-        // torchao measured the baseline beside every recipe; an optimiser has no other. The file asks for fast sums.
+        // torchao measured the baseline beside every recipe; an optimizer has no other. The file asks for fast sums.
         let both = [("baseline", ""), ("tensorwise-fast", "")];
         let recipes = if pass == "linear_adamw" { &both[..1] } else { &both };
         expected.extend(product(recipes, &sizes.map(|size| (pass, size)), &ALL));

@@ -1,11 +1,11 @@
 //! The summary as Markdown, for a pull request or a message.
 
-use super::run::SummarisedRun;
+use super::run::SummarizedRun;
 use super::summary::{CauseLine, MeanLine, Summary};
 use crate::markdown::{code, in_a_cell};
 
 /// How the cases ended, what each recipe buys, and why something has no time.
-pub fn markdown(runs: &[SummarisedRun]) -> String {
+pub fn markdown(runs: &[SummarizedRun]) -> String {
     let summary = Summary::of(runs);
     let statuses: Vec<String> = summary.statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
     let names: Vec<String> = runs.iter().map(|run| code(&run.name)).collect();
@@ -25,7 +25,7 @@ pub fn markdown(runs: &[SummarisedRun]) -> String {
     text
 }
 
-fn machine(run: &SummarisedRun) -> Option<String> {
+fn machine(run: &SummarizedRun) -> Option<String> {
     let header = run.header.as_ref()?;
     let of = |name: &str| header.environment.get(name).and_then(|value| value.as_str());
     let devices = header.environment.get("devices").and_then(|devices| devices.as_array()).into_iter().flatten();
@@ -42,7 +42,7 @@ fn machine(run: &SummarisedRun) -> Option<String> {
     Some(format!("{}, started {}: {}", code(&run.name), in_a_cell(&header.started), in_a_cell(&facts.join("; "))))
 }
 
-fn mean(line: &MeanLine, runs: &[SummarisedRun]) -> String {
+fn mean(line: &MeanLine, runs: &[SummarizedRun]) -> String {
     let MeanLine { run, together, best, worst } = line;
     let interval = match (together.lo, together.hi) {
         (Some(lo), Some(hi)) => format!(" [{lo:.3}, {hi:.3}]"),

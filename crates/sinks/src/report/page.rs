@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::path::Path;
 
 use super::packed::{Packed, packed};
-use super::run::{ReportedProfile, ReportedRun, SummarisedRun};
+use super::run::{ReportedProfile, ReportedRun, SummarizedRun};
 use super::summary::Summary;
 
 const FRAME: &str = include_str!("page/frame.html");
@@ -33,8 +33,8 @@ const SCRIPTS: [&str; 16] = [
 
 /// The page as it lies in a folder.
 pub(super) fn html(runs: &[ReportedRun], profiles: &[ReportedProfile], folder: &Path) -> Result<String, String> {
-    let summarised: Vec<SummarisedRun> = runs.iter().map(SummarisedRun::from).collect();
-    let summary = Summary::of(&summarised);
+    let summarized: Vec<SummarizedRun> = runs.iter().map(SummarizedRun::from).collect();
+    let summary = Summary::of(&summarized);
     let data = Data { summary, runs: runs.iter().map(Facts::of).collect(), profiles, columns: packed(runs, folder) };
     let json = serde_json::to_string(&data).map_err(|cause| cause.to_string())?;
     // These occur in strings only, where an escape means the same, and nothing can end the script element early.

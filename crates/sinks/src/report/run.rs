@@ -32,7 +32,7 @@ pub struct ReportedProfile {
 
 /// A run of which no more is reported than its summary.
 #[derive(Clone, Debug)]
-pub struct SummarisedRun {
+pub struct SummarizedRun {
     /// As the user named it.
     pub name: String,
     /// Where it comes from; a Parquet file that lies alone does not tell.
@@ -43,7 +43,7 @@ pub struct SummarisedRun {
     pub means: Vec<Mean>,
 }
 
-impl From<&ReportedRun> for SummarisedRun {
+impl From<&ReportedRun> for SummarizedRun {
     fn from(ReportedRun { name, read, means, .. }: &ReportedRun) -> Self {
         let cases = read.records.iter().map(Brief::from).collect();
         Self { name: name.clone(), header: read.header.clone(), cases, means: means.clone() }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::run::{Mean, SummarisedRun};
+use super::run::{Mean, SummarizedRun};
 use crate::causes::{causes_of, counted};
 use crate::record::SuiteSpeedup;
 use crate::{Brief, Status};
@@ -50,7 +50,7 @@ pub(super) struct CauseLine<'a> {
 const EXAMPLES: usize = 3;
 
 impl<'a> Summary<'a> {
-    pub(super) fn of(runs: &'a [SummarisedRun]) -> Self {
+    pub(super) fn of(runs: &'a [SummarizedRun]) -> Self {
         let briefs = || runs.iter().flat_map(|run| &run.cases);
         let ended = |status| briefs().filter(|brief| brief.status == status).count();
         let statuses = Status::ALL.map(|status| (status, ended(status)));

@@ -105,7 +105,7 @@ fn run_stamp(run_id: &str) -> Option<String> {
 /// Times are medians in milliseconds, of the regime that the records have; two regimes give two rows and are never mixed.
 /// The eager columns come from the implementation `eager`, the compiled ones from the fastest other implementation; the
 /// baseline columns from the recipe `baseline` in the same way. The speed-ups are the quotients of these cells, rounded to
-/// two decimals: baseline by quantised (eager), baseline by quantised (compiled), eager by compiled (quantised).
+/// two decimals: baseline by quantized (eager), baseline by quantized (compiled), eager by compiled (quantized).
 /// `memory_stats` has the peak of the compiled arm, or of the eager one where that is unknown, in 10⁶ bytes.
 /// What was not measured is an empty cell, and a row of which nothing was measured is there all the same.
 pub fn to_csv(records: &[Record], base: &Path) -> Result<Vec<u8>, SinkError> {

@@ -2,21 +2,21 @@
 
 use super::live::sqnr;
 use super::text::nanoseconds;
-use super::{Colour, bold, paint};
+use super::{Color, bold, paint};
 use calorimeter_case::record::{Record, Status};
 use calorimeter_case::{Case, Device, Element, Implementation, Mode};
 use std::collections::HashMap;
 
 /// Blanks between columns.
 const GAP: usize = 2;
-const TAIL: &str = "  weights  quantise";
+const TAIL: &str = "  weights  quantize";
 
 /// One table for each dtype, device and implementation, in lines of so many characters; what is wider goes on in another one.
 ///
 /// A cell is the SQNR in dB, `exact` where the output equals the reference, or the status of a case that is not ok.
-/// `weights` is the size of the stored weights as a share of the baseline's, `quantise` the time in which the host pruned
-/// and quantised them; both are sums over the measured cells of the row. A recipe that exists for none of them has no row.
-pub fn accuracy(records: &[Record], colour: Colour, width: usize) -> String {
+/// `weights` is the size of the stored weights as a share of the baseline's, `quantize` the time in which the host pruned
+/// and quantized them; both are sums over the measured cells of the row. A recipe that exists for none of them has no row.
+pub fn accuracy(records: &[Record], color: Color, width: usize) -> String {
     let mut tables: Vec<Table> = Vec::new();
     for record in records {
         let key = key(&record.case);
@@ -27,7 +27,7 @@ pub fn accuracy(records: &[Record], colour: Colour, width: usize) -> String {
         tables[place].put(record);
     }
     tables.iter_mut().for_each(Table::leave_out_absent);
-    let parts: Vec<String> = tables.iter().flat_map(|table| table.parts(colour, width)).collect();
+    let parts: Vec<String> = tables.iter().flat_map(|table| table.parts(color, width)).collect();
     parts.join("\n\n")
 }
 
@@ -81,7 +81,7 @@ impl<'a> Table<'a> {
     }
 
     /// The table, or as many of them as it takes to show all columns.
-    fn parts(&self, colour: Colour, width: usize) -> Vec<String> {
+    fn parts(&self, color: Color, width: usize) -> Vec<String> {
         let widest = self.columns.iter().map(Column::width).max().unwrap_or(0);
         // A name that leaves no room for a column stands in a line of its own.
         let most = width.saturating_sub(widest + TAIL.len()).max("recipe".len());
@@ -100,23 +100,23 @@ impl<'a> Table<'a> {
                 }
             }
         }
-        parts.iter().map(|columns| self.part(columns, recipe_width, colour)).collect()
+        parts.iter().map(|columns| self.part(columns, recipe_width, color)).collect()
     }
 
-    fn part(&self, columns: &[&Column], recipe_width: usize, colour: Colour) -> String {
+    fn part(&self, columns: &[&Column], recipe_width: usize, color: Color) -> String {
         let (_, element, device, implementation) = self.key;
-        let mut lines = vec![bold(&format!("{element}  {device}  {implementation}  SQNR in dB"), colour)];
+        let mut lines = vec![bold(&format!("{element}  {device}  {implementation}  SQNR in dB"), color)];
         for (line, recipe, tail) in [(0, "recipe", TAIL), (1, "", ""), (2, "", "")] {
             let labels = columns.iter().map(|column| format!("{:>1$}", column.labels()[line], column.width()));
             let text = format!("{recipe:recipe_width$}{}{tail}", labels.collect::<String>());
             if !text.trim().is_empty() {
-                lines.push(bold(text.trim_end(), colour));
+                lines.push(bold(text.trim_end(), color));
             }
         }
         for recipe in &self.recipes {
             let row: Vec<Option<&Record>> = columns.iter().map(|column| column.records.get(recipe).copied()).collect();
             if row.iter().any(Option::is_some) {
-                let cells = columns.iter().zip(&row).map(|(column, record)| column.cell(*record, colour));
+                let cells = columns.iter().zip(&row).map(|(column, record)| column.cell(*record, color));
                 let cells = cells.collect::<String>() + &tail(&row);
                 if recipe.chars().count() > recipe_width {
                     lines.push(recipe.clone());
@@ -141,11 +141,11 @@ impl Column<'_> {
         GAP + texts.map(|text| text.chars().count()).max().unwrap_or(0)
     }
 
-    fn cell(&self, record: Option<&Record>, colour: Colour) -> String {
+    fn cell(&self, record: Option<&Record>, color: Color) -> String {
         let text = record.map(figure).unwrap_or_default();
         let blanks = " ".repeat(self.width().saturating_sub(text.chars().count()));
         match record {
-            Some(record) if record.outcome.status != Status::Ok => blanks + &paint(&text, "33", colour),
+            Some(record) if record.outcome.status != Status::Ok => blanks + &paint(&text, "33", color),
             _ => blanks + &text,
         }
     }
@@ -220,10 +220,10 @@ mod tests {
     #[test]
     fn the_table_is_this_to_the_digit() {
         assert_eq!(
-            accuracy(&records(), Colour::Never, WIDTH),
+            accuracy(&records(), Color::Never, WIDTH),
             "\
 f32  cpu  eager  SQNR in dB
-recipe                       linear  transformer_block  transformer_block  weights  quantise
+recipe                       linear  transformer_block  transformer_block  weights  quantize
                       m64-k512-n512      m64-k512-n512      m64-k512-n512
                                                                     small
 baseline                      exact              126.3              exact   100.0%         -
@@ -232,11 +232,11 @@ fp6                        mismatch               25.9                       19.
 baseline+semi-sparse            7.0                                          53.1%   1.000 s
 
 f16  cpu  eager  SQNR in dB
-recipe           linear  weights  quantise
+recipe           linear  weights  quantize
           m64-k512-n512
 baseline           70.0   100.0%         -"
         );
-        assert_eq!(accuracy(&[], Colour::Never, WIDTH), "");
+        assert_eq!(accuracy(&[], Color::Never, WIDTH), "");
     }
 
     #[test]
@@ -245,15 +245,15 @@ baseline           70.0   100.0%         -"
         let mut long = ok(case("int8_dynamic_activation_intx_weight-4-32-true", None, "linear"), Some(19.9), 150, None);
         long.case.name = "small".into();
         let repeated: Vec<Record> = repeated.into_iter().chain([long]).collect();
-        let text = accuracy(&repeated, Colour::Never, WIDTH);
+        let text = accuracy(&repeated, Color::Never, WIDTH);
         for width in [60, 80, WIDTH, 200] {
-            let text = accuracy(&repeated, Colour::Never, width);
+            let text = accuracy(&repeated, Color::Never, width);
             assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
             assert_eq!((text.matches("44.1").count(), text.matches("19.9").count()), (4, 1));
             assert_eq!(text.matches("unsupported").count(), 0);
         }
-        let coloured = accuracy(&repeated, Colour::Always, WIDTH);
-        let plain = ["0", "1", "33"].iter().fold(coloured, |text, code| text.replace(&format!("\x1b[{code}m"), ""));
+        let colored = accuracy(&repeated, Color::Always, WIDTH);
+        let plain = ["0", "1", "33"].iter().fold(colored, |text, code| text.replace(&format!("\x1b[{code}m"), ""));
         assert_eq!(plain, text);
     }
 }

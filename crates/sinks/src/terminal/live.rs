@@ -1,7 +1,7 @@
 //! Rows that can be printed as they come.
 
 use super::text::{self, four_digits, indented, interval, listed, nanoseconds, operations, wrap};
-use super::{Colour, RECIPE_WIDTH, WIDTH, bold, group, paint};
+use super::{Color, RECIPE_WIDTH, WIDTH, bold, group, paint};
 use calorimeter_case::record::{KernelShare, Record, Status, finite};
 use calorimeter_case::{Case, Verdict};
 
@@ -13,15 +13,15 @@ const WIDEST: usize = 200;
 /// Prints a heading whenever the group changes.
 #[derive(Clone, Debug)]
 pub struct LiveTable {
-    colour: Colour,
+    color: Color,
     width: usize,
     last: Option<Case>,
 }
 
 impl LiveTable {
     /// A table with nothing in it yet.
-    pub fn new(colour: Colour) -> LiveTable {
-        LiveTable { colour, width: WIDTH, last: None }
+    pub fn new(color: Color) -> LiveTable {
+        LiveTable { color, width: WIDTH, last: None }
     }
 
     /// The same for lines of so many characters: on narrow terminals fewer figures stand in columns, and the others below.
@@ -34,7 +34,7 @@ impl LiveTable {
         if record.outcome.status == Status::Unsupported {
             return None;
         }
-        let row = [row(record, self.colour, self.width)].into_iter();
+        let row = [row(record, self.color, self.width)].into_iter();
         let row = row.chain(memory(record, self.width)).chain(kernels(record, self.width));
         let row = row.collect::<Vec<_>>().join("\n");
         if self.last.as_ref().is_some_and(|last| group(last) == group(&record.case)) {
@@ -42,12 +42,12 @@ impl LiveTable {
         }
         let gap = if self.last.is_some() { "\n" } else { "" };
         self.last = Some(record.case.clone());
-        Some(format!("{gap}{}\n{row}", heading(&record.case, self.colour, self.width)))
+        Some(format!("{gap}{}\n{row}", heading(&record.case, self.color, self.width)))
     }
 }
 
 /// The two lines above a group: what its cases have in common, and the names of the columns.
-pub fn heading(case: &Case, colour: Colour, width: usize) -> String {
+pub fn heading(case: &Case, color: Color, width: usize) -> String {
     let shape = match case.shape_name.as_str() {
         // It was written down as it is.
         "" | "custom" => case.shape.to_string(),
@@ -74,7 +74,7 @@ pub fn heading(case: &Case, colour: Colour, width: usize) -> String {
         weights: if case.mode.is_operator() { "GB/s" } else { "weights" },
     };
     let names = if is_narrow(width) { columns.line(width) } else { columns.line(width) + "  stopwatch" };
-    format!("{}\n{}", bold(&group, colour), bold(&names, colour))
+    format!("{}\n{}", bold(&group, color), bold(&names, color))
 }
 
 /// One case. A measured one is a line of figures; another one says its status and the reason.
@@ -84,7 +84,7 @@ pub fn heading(case: &Case, colour: Colour, width: usize) -> String {
 /// An operator has no recipe and no weights: there stand how many kernels one run takes and its GB/s.
 /// After the stopwatch comes the share of the roof that binds: `compute` or `memory`; then what went to and from the
 /// device's memory, where its counters were read.
-pub fn row(record: &Record, colour: Colour, width: usize) -> String {
+pub fn row(record: &Record, color: Color, width: usize) -> String {
     let recipe = match record.case.mode {
         // What ran is told by its name.
         mode if mode.is_foreign() => record.case.implementation.to_string(),
@@ -94,8 +94,8 @@ pub fn row(record: &Record, colour: Colour, width: usize) -> String {
     let too_long = recipe.chars().count() > RECIPE_WIDTH;
     let cell = if too_long { "" } else { &recipe };
     let row = match record.outcome.status {
-        Status::Ok => measured(record, cell, colour, width),
-        _ => not_measured(record, cell, colour, width),
+        Status::Ok => measured(record, cell, color, width),
+        _ => not_measured(record, cell, color, width),
     };
     if too_long { format!("{recipe}\n{row}") } else { row }
 }
@@ -111,7 +111,7 @@ fn launched(record: &Record) -> String {
     record.execution.fusion_state.iter().fold(count, |text, state| format!("{text} {}", state.as_str()))
 }
 
-fn measured(record: &Record, recipe: &str, colour: Colour, width: usize) -> String {
+fn measured(record: &Record, recipe: &str, color: Color, width: usize) -> String {
     let cells = Cells {
         recipe,
         implementation: implementation(&record.case),
@@ -119,7 +119,7 @@ fn measured(record: &Record, recipe: &str, colour: Colour, width: usize) -> Stri
         time_interval: &record.time.time_ns.and_then(|t| interval(t.median, t.lo, t.hi)).unwrap_or_default(),
         speedup: &record.speedup.as_ref().map_or("-".into(), |s| format!("{}x", four_digits(s.ratio))),
         speedup_interval: &record.speedup.as_ref().and_then(|s| interval(s.ratio, s.lo, s.hi)).unwrap_or_default(),
-        verdict: record.speedup.as_ref().map_or("".into(), |s| verdict(s.verdict, colour)),
+        verdict: record.speedup.as_ref().map_or("".into(), |s| verdict(s.verdict, color)),
         rate: &rate(record),
         sqnr: &sqnr(record),
         weights: &match (record.case.mode.is_operator(), record.rates.gbps, record.weights.weight_bytes) {
@@ -201,10 +201,10 @@ fn memory(record: &Record, width: usize) -> Option<String> {
     Some(indented(&format!("memory at its peak: {peaks}"), 4, width))
 }
 
-fn not_measured(record: &Record, recipe: &str, colour: Colour, width: usize) -> String {
+fn not_measured(record: &Record, recipe: &str, color: Color, width: usize) -> String {
     let head = format!("{recipe:RECIPE_WIDTH$} {:IMPLEMENTATION_WIDTH$}  ", implementation(&record.case));
     let word = record.outcome.status.as_str();
-    let status = paint(word, "33", colour);
+    let status = paint(word, "33", color);
     let Some(reason) = &record.outcome.reason else { return format!("{head}{status}") };
     let room = width.saturating_sub(head.chars().count() + word.len() + 2);
     match wrap(reason, room.max(1)).as_slice() {
@@ -213,7 +213,7 @@ fn not_measured(record: &Record, recipe: &str, colour: Colour, width: usize) -> 
     }
 }
 
-/// The columns of a measured row up to the notes. The verdict comes with its colour, the rest is plain.
+/// The columns of a measured row up to the notes. The verdict comes with its color, the rest is plain.
 struct Cells<'a> {
     recipe: &'a str,
     implementation: &'a str,
@@ -276,11 +276,11 @@ impl From<&str> for Painted {
     }
 }
 
-fn verdict(verdict: Verdict, colour: Colour) -> Painted {
+fn verdict(verdict: Verdict, color: Color) -> Painted {
     let word = verdict.as_str();
     let text = match verdict {
-        Verdict::Faster => paint(word, "32", colour),
-        Verdict::Slower => paint(word, "31", colour),
+        Verdict::Faster => paint(word, "32", color),
+        Verdict::Slower => paint(word, "31", color),
         Verdict::Same | Verdict::Unclear => word.into(),
     };
     Painted { invisible: text.len() - word.len(), text }

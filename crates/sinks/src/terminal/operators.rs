@@ -2,7 +2,7 @@
 
 use super::column::{Column, GAP};
 use super::text::{self, four_digits, listed, nanoseconds, wrap};
-use super::{Colour, NOBODY, bold};
+use super::{Color, NOBODY, bold};
 use calorimeter_case::record::{Memory, Record, Status};
 use calorimeter_case::{Case, Device, Element, Implementation, Name, Regime};
 
@@ -11,7 +11,7 @@ use calorimeter_case::{Case, Device, Element, Implementation, Name, Regime};
 /// the measured roof that binds and its peak of memory above the inputs. What there is no room for stands below its row. Under
 /// a table stand the geometric mean of the speed-ups of each implementation, and the size from which on one of them stays the
 /// fastest, as far as intervals tell. What does not exist has no row and no column.
-pub fn operators(records: &[Record], colour: Colour, width: usize) -> String {
+pub fn operators(records: &[Record], color: Color, width: usize) -> String {
     let mut tables: Vec<Table> = Vec::new();
     let exists = |record: &&Record| record.outcome.status != Status::Unsupported;
     for record in records.iter().filter(|record| record.case.mode.is_operator()).filter(exists) {
@@ -21,7 +21,7 @@ pub fn operators(records: &[Record], colour: Colour, width: usize) -> String {
         });
         tables[place].put(record);
     }
-    tables.iter().map(|table| table.text(colour, width)).collect::<Vec<_>>().join("\n\n")
+    tables.iter().map(|table| table.text(color, width)).collect::<Vec<_>>().join("\n\n")
 }
 
 /// What the cells of a table have in common.
@@ -64,19 +64,19 @@ impl<'a> Table<'a> {
         once
     }
 
-    fn text(&self, colour: Colour, width: usize) -> String {
+    fn text(&self, color: Color, width: usize) -> String {
         let (workload, element, output, device, regime) = self.key;
         let output = output.map_or_else(String::new, |output| format!("{output}  "));
         let title = format!("{workload}  {element}  {output}{device}  {regime}");
-        let mut lines = vec![bold(&title, colour)];
-        lines.extend(self.lines(colour, width));
+        let mut lines = vec![bold(&title, color)];
+        lines.extend(self.lines(color, width));
         let sentences = self.means().into_iter().chain(self.crossover());
         lines.extend(sentences.flat_map(|sentence| wrap(&sentence, width)));
         lines.join("\n")
     }
 
     /// The names of the columns, and a row for each shape.
-    fn lines(&self, colour: Colour, width: usize) -> Vec<String> {
+    fn lines(&self, color: Color, width: usize) -> Vec<String> {
         let (shape, times, notes) = (self.shape(), self.times(), self.notes());
         let fits = |columns: &[&Column]| columns.iter().map(|column| column.width()).sum::<usize>() <= width + GAP;
         let all = |notes| shape.iter().chain(&times).chain(notes).collect::<Vec<&Column>>();
@@ -94,7 +94,7 @@ impl<'a> Table<'a> {
             format!("{}{}", " ".repeat(indent), cells.join(&" ".repeat(GAP))).trim_end().to_owned()
         };
         let names = line(&mut columns.iter().map(|column| (*column, column.name.as_str())));
-        let mut lines = vec![bold(&names, colour)];
+        let mut lines = vec![bold(&names, color)];
         for (at, row) in self.rows.iter().enumerate() {
             if shape_above {
                 lines.extend(wrap(&row.case.shape.to_string(), width));
@@ -313,7 +313,7 @@ batch  dimension     eager      cube  fastest  speed-up  verdict   GB/s
    16        128  8.000 µs  4.000 µs  cube       2.000x  FASTER   100.0
 speed-up over 3 shapes, geometric mean: cube 1.260x
 cube is the fastest from batch16-dimension64 (64.00 MiB moved) on; below that eager sometimes is";
-        assert_eq!(operators(&records, Colour::Never, 120), expected);
+        assert_eq!(operators(&records, Color::Never, 120), expected);
         let narrow = "\
 softmax  f32  cuda:0  device-cold
 batch  dimension     eager      cube  fastest  speed-up
@@ -326,16 +326,16 @@ batch  dimension     eager      cube  fastest  speed-up
 speed-up over 3 shapes, geometric mean: cube 1.260x
 cube is the fastest from batch16-dimension64 (64.00 MiB
 moved) on; below that eager sometimes is";
-        assert_eq!(operators(&records, Colour::Never, 60), narrow);
+        assert_eq!(operators(&records, Color::Never, 60), narrow);
         let narrower = "\
 softmax  f32  cuda:0  device-cold
        eager      cube
 batch16-dimension32
     1.000 µs  2.000 µs
     fastest eager, 100.0 GB/s";
-        assert!(operators(&records, Colour::Never, 34).starts_with(narrower));
+        assert!(operators(&records, Color::Never, 34).starts_with(narrower));
         for width in [34, 60, 80, 120] {
-            let text = operators(&records, Colour::Never, width);
+            let text = operators(&records, Color::Never, width);
             assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
         }
     }
@@ -356,7 +356,7 @@ softmax  f32  cuda:0  device-cold
 batch  dimension     eager      cube  fastest   FLOP/s   GB/s
    16         32  1.000 µs  990.0 ns  even              100.0
    16         64  2.000 µs         -           250.0 G";
-        assert_eq!(operators(&records, Colour::Never, 80), expected);
+        assert_eq!(operators(&records, Color::Never, 80), expected);
     }
 
     #[test]
@@ -364,7 +364,7 @@ batch  dimension     eager      cube  fastest   FLOP/s   GB/s
         for (mode, expected) in [("inference", false), ("training", false), ("links", true), ("elsewhere", true)] {
             let mut record = record("eager", 1, 1.0, None);
             record.case.mode = mode.parse().unwrap();
-            assert_eq!(!operators(&[record], Colour::Never, 80).is_empty(), expected, "{mode}");
+            assert_eq!(!operators(&[record], Color::Never, 80).is_empty(), expected, "{mode}");
         }
     }
 }

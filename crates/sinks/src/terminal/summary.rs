@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::text::{four_digits, indented};
-use super::{Colour, NOBODY, RECIPE_WIDTH, bold, group, paint};
+use super::{Color, NOBODY, RECIPE_WIDTH, bold, group, paint};
 use crate::causes::{Cause, causes, warnings};
 use crate::journal::count_by_status;
 use calorimeter_case::record::{Record, Status, SuiteSpeedup};
@@ -12,7 +12,7 @@ const MOST_LISTED: usize = 10;
 
 /// How the run went: counts, speed-ups over all shapes, which implementation won how often, why cases are not `ok`, and
 /// what was warned of.
-pub fn summary(records: &[Record], suite: &[SuiteSpeedup], colour: Colour, width: usize) -> String {
+pub fn summary(records: &[Record], suite: &[SuiteSpeedup], color: Color, width: usize) -> String {
     let counts = count_by_status(records);
     let parts: Vec<String> =
         Status::ALL.iter().filter_map(|status| counts.get(status).map(|count| format!("{count} {status}"))).collect();
@@ -21,10 +21,10 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], colour: Colour, width
         [] => format!("0 {noun}"),
         _ => format!("{} {noun}: {}", records.len(), parts.join(", ")),
     };
-    let mut lines = vec![bold(&head, colour)];
+    let mut lines = vec![bold(&head, color)];
     let several: Vec<&SuiteSpeedup> = suite.iter().filter(|speedup| speedup.cases > 1).collect();
     if !several.is_empty() {
-        lines.push(bold("speed-up over all shapes, geometric mean", colour));
+        lines.push(bold("speed-up over all shapes, geometric mean", color));
         let place = |speedup: &SuiteSpeedup| {
             let SuiteSpeedup { cases, dtype, device, regime, .. } = speedup;
             format!("  {cases} shapes  {dtype}  {device}  {regime}")
@@ -36,20 +36,20 @@ pub fn summary(records: &[Record], suite: &[SuiteSpeedup], colour: Colour, width
     }
     let winners = winners(records);
     if !winners.is_empty() {
-        lines.push(bold("fastest implementation, by number of shapes", colour));
+        lines.push(bold("fastest implementation, by number of shapes", color));
         lines.extend(winners);
     }
     let causes = causes(records);
     if !causes.is_empty() {
-        lines.push(bold("not measured", colour));
+        lines.push(bold("not measured", color));
         let (absent, broken): (Vec<&Cause>, Vec<&Cause>) =
             causes.iter().partition(|cause| cause.status == Status::Unsupported);
-        lines.extend(broken.into_iter().flat_map(|cause| told(cause, colour, width)));
-        lines.extend(not_here(&absent, colour, width));
+        lines.extend(broken.into_iter().flat_map(|cause| told(cause, color, width)));
+        lines.extend(not_here(&absent, color, width));
     }
     let warnings = warnings(records);
     if !warnings.is_empty() {
-        lines.push(bold("warnings", colour));
+        lines.push(bold("warnings", color));
         lines.extend(
             warnings.iter().take(MOST_LISTED).map(|(warning, n)| indented(&format!("{n} × {warning}"), 2, width)),
         );
@@ -135,8 +135,8 @@ fn position_or_push<K: PartialEq, V: Default>(list: &mut Vec<(K, V)>, key: K) ->
     })
 }
 
-fn told(cause: &Cause, colour: Colour, width: usize) -> Vec<String> {
-    let mut lines = vec![format!("  {}, {}", paint(cause.status.as_str(), "33", colour), cases(cause.ids.len()))];
+fn told(cause: &Cause, color: Color, width: usize) -> Vec<String> {
+    let mut lines = vec![format!("  {}, {}", paint(cause.status.as_str(), "33", color), cases(cause.ids.len()))];
     if !cause.reason.is_empty() {
         lines.push(indented(cause.reason, 4, width));
     }
@@ -148,10 +148,9 @@ fn told(cause: &Cause, colour: Colour, width: usize) -> Vec<String> {
 }
 
 /// What does not exist here, for which nobody waited: a line for each reason.
-fn not_here(causes: &[&Cause], colour: Colour, width: usize) -> Vec<String> {
+fn not_here(causes: &[&Cause], color: Color, width: usize) -> Vec<String> {
     let count: usize = causes.iter().map(|cause| cause.ids.len()).sum();
-    let head =
-        (count > 0).then(|| format!("  {}, {}", paint(Status::Unsupported.as_str(), "33", colour), cases(count)));
+    let head = (count > 0).then(|| format!("  {}, {}", paint(Status::Unsupported.as_str(), "33", color), cases(count)));
     let reason = |cause: &&Cause| indented(&format!("{} × {}", cause.ids.len(), cause.reason), 4, width);
     head.into_iter().chain(causes.iter().map(reason)).collect()
 }

@@ -190,12 +190,12 @@ mod tests {
     #[test]
     fn kernels_and_copies_that_overlap_are_busy_once_and_listed_in_full() {
         let activities = Activities {
-            kernels: vec![kernel("gemm", 100, 200), kernel("quantise", 0, 30), kernel("gemm", 220, 300)],
+            kernels: vec![kernel("gemm", 100, 200), kernel("quantize", 0, 30), kernel("gemm", 220, 300)],
             copies: vec![Copy { what: "memset", bytes: 64, start_ns: 150, end_ns: 210, stream: 8 }],
             ..Activities::default()
         };
         assert_eq!(activities.busy_ns(), 30 + 110 + 80);
         let totals: Vec<_> = activities.totals().iter().map(|t| (t.name.to_string(), t.calls, t.nanos)).collect();
-        assert_eq!(totals, [("gemm".into(), 2, 180), ("memset".into(), 1, 60), ("quantise".into(), 1, 30)]);
+        assert_eq!(totals, [("gemm".into(), 2, 180), ("memset".into(), 1, 60), ("quantize".into(), 1, 30)]);
     }
 }

@@ -18,7 +18,7 @@ pub enum Throttle {
 
 impl Throttle {
     /// Whether a round in which this happened is measured again. Large matrix products reach the power cap of
-    /// data-centre GPUs all the time: if that spoilt a round, nothing would ever be finished.
+    /// data-center GPUs all the time: if that spoilt a round, nothing would ever be finished.
     pub fn spoils(self) -> bool {
         self != Self::PowerCap
     }

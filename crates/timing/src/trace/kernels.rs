@@ -88,7 +88,7 @@ mod tests {
         for nanos in [100_000, 50_000] {
             trace.span(device("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm>(Params)", nanos));
         }
-        trace.span(device("quantise\n", 50_000));
+        trace.span(device("quantize\n", 50_000));
         trace.span(Span { track: Track::Host("main".into()), ..device("cuLaunchKernel", 900_000) });
         trace
     }
@@ -105,7 +105,7 @@ mod tests {
         let expected = "\
 kernel                  calls     total µs     mean µs   share
 void cutla…m>(Params)       2        150.0      75.000   75.0%
-quantise                    1         50.0      50.000   25.0%";
+quantize                    1         50.0      50.000   25.0%";
         assert_eq!(trace().table_text(62), expected);
         let wide = trace().table_text(200);
         assert!(wide.contains("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm>(Params)       2"), "{wide}");

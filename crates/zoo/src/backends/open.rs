@@ -18,7 +18,7 @@ pub fn open_operator(
     registry::open(Opening { task: &task, inputs: &inputs, treatment: &treatment, setup, machines })
 }
 
-/// Makes a problem runnable: its tensors, quantised by the recipe, on the device, ready to launch.
+/// Makes a problem runnable: its tensors, quantized by the recipe, on the device, ready to launch.
 pub fn open(
     problem: &Problem,
     tensors: &Tensors,

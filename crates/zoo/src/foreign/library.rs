@@ -67,7 +67,7 @@ impl Interface {
             true => ZooError::Device(why),
             false => ZooError::Device(format!("{path}: {why}")),
         };
-        // SAFETY: loading a library runs its initialisers: the user named it so that it be run.
+        // SAFETY: loading a library runs its initializers: the user named it so that it be run.
         let library = unsafe { Library::new(path) }.map_err(|error| failed(told(&error)))?;
         let version: Version = function(&library, "calorimeter_version").map_err(failed)?;
         // SAFETY: the type is that of `calorimeter.h`, which whoever has a function of this name has agreed to.

@@ -135,7 +135,7 @@ impl Program {
 }
 
 /// Names for programs that have none: the shortest by which all can be told apart, and numbers where nothing else does.
-pub fn labelled(programs: Vec<(Option<String>, Program)>) -> Vec<ForeignSubject> {
+pub fn labeled(programs: Vec<(Option<String>, Program)>) -> Vec<ForeignSubject> {
     let names: Vec<Vec<String>> = programs
         .iter()
         .map(|(name, program)| name.as_ref().map_or_else(|| program.names(), |name| vec![name.clone()]))
@@ -236,7 +236,7 @@ mod tests {
     }
 
     fn labels(programs: Vec<(Option<String>, Program)>) -> Vec<String> {
-        labelled(programs).into_iter().map(|subject| subject.label).collect()
+        labeled(programs).into_iter().map(|subject| subject.label).collect()
     }
 
     #[test]

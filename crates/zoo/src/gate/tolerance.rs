@@ -57,11 +57,11 @@ impl Tolerance {
         Self { rel_l2: times * self.rel_l2, element: times * self.element, slope: None, ..self }
     }
 
-    /// The same where inputs of `layers` layers in a row, `width` numbers wide, are quantised after errors of this size.
+    /// The same where inputs of `layers` layers in a row, `width` numbers wide, are quantized after errors of this size.
     /// Those that come to lie on the other side of a boundary are off by a whole step: on the whole that is the geometric
     /// mean of a rounding and a step, and in one row it may be a single step among `width` numbers. Where a scale is the
     /// tensor's and the reference does not know the `whole`, its largest value may be elsewhere: all are off by a step.
-    pub fn with_requantised(self, before: f64, layers: u32, width: u64, format: Format, whole: bool) -> Self {
+    pub fn with_requantized(self, before: f64, layers: u32, width: u64, format: Format, whole: bool) -> Self {
         let step = format.typical_step();
         let known = whole || !format.looks_at_the_whole_tensor();
         let crossed = if known { (before * step).sqrt() } else { step };
@@ -88,7 +88,7 @@ impl Tolerance {
     }
 
     /// The same where `layers` layers in a row add up `depth` products in the registers of tensor cores. Hopper's keep 14 bits,
-    /// and cut off the rest of the sum every 32 products, always towards zero.
+    /// and cut off the rest of the sum every 32 products, always toward zero.
     pub fn with_fast_sums(self, layers: u32, depth: u64) -> Self {
         let error = fast_sums(layers, depth);
         Self {
@@ -112,7 +112,7 @@ impl Tolerance {
     }
 }
 
-/// What sums of `depth` products lose in the registers of tensor cores, always towards zero.
+/// What sums of `depth` products lose in the registers of tensor cores, always toward zero.
 fn cut_off(depth: u64) -> f64 {
     depth as f64 / 32.0 / f64::from(1u32 << 14)
 }
@@ -144,9 +144,9 @@ impl Bias {
         Self { floor: self.floor + depths.iter().map(|&depth| cut_off(depth)).sum::<f64>(), ..self }
     }
 
-    /// The same where inputs are quantised after they were computed: a row that hangs on its largest number alone may be off
+    /// The same where inputs are quantized after they were computed: a row that hangs on its largest number alone may be off
     /// by half of one of its codes.
-    pub fn with_requantised(self, format: Format) -> Self {
+    pub fn with_requantized(self, format: Format) -> Self {
         let half = if format.splits_its_largest() { 1.0 / f64::from(1u32 << format.bits()) } else { 0.0 };
         Self { floor: self.floor + half, ..self }
     }

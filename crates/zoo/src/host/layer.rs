@@ -3,8 +3,8 @@
 use crate::ZooError;
 use calorimeter_kernels::host::{FloatProduct, Int4Rows, Int8Product, Int8Rows, Numbers, Weights};
 use calorimeter_recipes::format::{Format, Grouping, Method, Zero};
-use calorimeter_recipes::quantise::quantise;
-use calorimeter_recipes::{Dtype, Element, Products, Quantised, Treatment, Weight};
+use calorimeter_recipes::quantize::quantize;
+use calorimeter_recipes::{Dtype, Element, Products, Quantized, Treatment, Weight};
 
 /// A linear layer's weight with the kernel for it.
 #[derive(Clone)]
@@ -74,16 +74,16 @@ fn is_int8_rows(format: Format) -> bool {
 }
 
 impl Layer {
-    /// Quantises a weight as the treatment has it, for inputs of `m` rows.
+    /// Quantizes a weight as the treatment has it, for inputs of `m` rows.
     pub fn new(weight: &Weight, treatment: &Treatment, m: usize) -> Result<Self, ZooError> {
         let (n, k) = (weight.n(), weight.k());
         treatment.check(n, k)?;
         let kind = kind(treatment, m, k).map_err(ZooError::Unsupported)?;
         let floats = |weights| Self::Floats(FloatProduct::new(weights, n, k));
-        let Some(quantised) = treatment.quantise(weight)? else {
+        let Some(quantized) = treatment.quantize(weight)? else {
             return Ok(floats(Weights::Floats(stored(weight.values(), Element::Float(treatment.dtype)))));
         };
-        let Quantised { format, codes, scales, zeros, .. } = quantised;
+        let Quantized { format, codes, scales, zeros, .. } = quantized;
         let scales = stored(&scales, format.scale);
         Ok(match kind {
             Kind::Int8Dynamic(input) => Self::Codes(Int8Product::new(&codes, scales), input),
@@ -100,7 +100,7 @@ impl Layer {
         match self {
             Self::Floats(product) => product.run(x, y),
             Self::Codes(product, format) => {
-                let Quantised { codes, scales, .. } = quantise(x, k, *format);
+                let Quantized { codes, scales, .. } = quantize(x, k, *format);
                 product.run(&codes, &scales, y);
             }
         }
@@ -118,7 +118,7 @@ impl Layer {
     pub fn kernel(&self, m: usize) -> String {
         match self {
             Self::Floats(product) => product.kernel(m),
-            Self::Codes(product, _) => format!("rows quantised; then {}", product.kernel(m)),
+            Self::Codes(product, _) => format!("rows quantized; then {}", product.kernel(m)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A linear layer on the processor, alone or between a layer normalisation and an activation: the input and the output in
+//! A linear layer on the processor, alone or between a layer normalization and an activation: the input and the output in
 //! the problem's dtype, all sums in f32 or in integers.
 
 use super::layer::{Layer, accepts, stored};
@@ -27,8 +27,8 @@ struct Between {
     /// The input and the output in f32, where they are stored in another type.
     input: Vec<f32>,
     output: Vec<f32>,
-    /// The input normalised.
-    normalised: Vec<f32>,
+    /// The input normalized.
+    normalized: Vec<f32>,
 }
 
 struct HostLinear {
@@ -38,7 +38,7 @@ struct HostLinear {
     size: [usize; 3],
     activation: Option<Activation>,
     between: Between,
-    quantising: Option<Duration>,
+    quantizing: Option<Duration>,
 }
 
 /// Whether a layer of this problem's kind is run; the error says which are.
@@ -47,7 +47,7 @@ pub fn taken(problem: &Problem, treatment: &Treatment) -> Result<(), String> {
     accepts(treatment, m as usize, k as usize)
 }
 
-/// Opens the layer, with a weight of its own for each set; with an activation, a layer normalisation comes first.
+/// Opens the layer, with a weight of its own for each set; with an activation, a layer normalization comes first.
 pub fn open(
     problem: &Problem,
     tensors: &Tensors,
@@ -59,7 +59,7 @@ pub fn open(
     let [m, n, k] = [m, n, k].map(|size| size as usize);
     let start = Instant::now();
     let layer = Layer::new(&tensors.weights[0], treatment, m)?;
-    let quantising = (!treatment.is_plain()).then(|| start.elapsed());
+    let quantizing = (!treatment.is_plain()).then(|| start.elapsed());
     let element = Element::Float(problem.dtype);
     let set = |set: u32| Set {
         input: stored(&problem.input_of_set(tensors, set).values, element),
@@ -74,9 +74,9 @@ pub fn open(
         (between.input, between.output) = (vec![0.0; m * k], vec![0.0; m * n]);
     }
     if activation.is_some() {
-        between.normalised = vec![0.0; m * k];
+        between.normalized = vec![0.0; m * k];
     }
-    Ok(Box::new(HostLinear { sets, next: 0, size: [m, n, k], activation, between, quantising }))
+    Ok(Box::new(HostLinear { sets, next: 0, size: [m, n, k], activation, between, quantizing }))
 }
 
 impl HostLinear {
@@ -102,12 +102,12 @@ impl Workload for HostLinear {
             }
         };
         if activation.is_some() {
-            layer_norm(x, k, &mut between.normalised);
+            layer_norm(x, k, &mut between.normalized);
             if rounds {
-                let numbers = between.normalised.par_iter_mut().with_min_len(WORTH_A_THREAD);
+                let numbers = between.normalized.par_iter_mut().with_min_len(WORTH_A_THREAD);
                 numbers.for_each(|x| *x = widen(bf16(*x)));
             }
-            x = &between.normalised;
+            x = &between.normalized;
         }
         let activated = |y: f32| activation.map_or(y, |activation| activation.in_f32(y));
         match output {
@@ -150,14 +150,14 @@ impl Workload for HostLinear {
         self.sets[0].layer.weight_bytes() as u64
     }
 
-    fn quantising(&self) -> Option<Duration> {
-        self.quantising
+    fn quantizing(&self) -> Option<Duration> {
+        self.quantizing
     }
 
     fn kernel(&self) -> Option<String> {
         let linear = self.sets[0].layer.kernel(self.size[0]);
         Some(match self.activation {
-            Some(activation) => format!("rows normalised; then {linear}; then {}", activation.name()),
+            Some(activation) => format!("rows normalized; then {linear}; then {}", activation.name()),
             None => linear,
         })
     }

@@ -1,4 +1,4 @@
-//! A linear layer, alone or between a layer normalisation and an activation.
+//! A linear layer, alone or between a layer normalization and an activation.
 
 use super::layer::Layer;
 use super::layer_form::LayerForm;
@@ -10,7 +10,7 @@ use calorimeter_kernels::native::{Buffer, LinearShape, Machine};
 use calorimeter_recipes::Treatment;
 use std::sync::Arc;
 
-/// Opens the layer; with an activation, a layer normalisation comes first.
+/// Opens the layer; with an activation, a layer normalization comes first.
 pub fn open(
     problem: &Problem,
     tensors: &Tensors,

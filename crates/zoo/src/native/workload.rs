@@ -33,7 +33,7 @@ struct NativeModelWorkload<P> {
     next: usize,
     size: (u64, u64),
     weight_bytes: u64,
-    quantising: Option<Duration>,
+    quantizing: Option<Duration>,
     tf32: bool,
     /// A copy of the first output that was read.
     right: Option<Buffer>,
@@ -60,7 +60,7 @@ pub fn open<P: ModelPass + 'static>(
     let (element, size) = (Element::Float(problem.dtype), problem.layout().output);
     let start = Instant::now();
     let prepared: Vec<_> = tensors.weights.iter().map(|weight| treatment.prepare(weight)).collect::<Result<_, _>>()?;
-    let quantising = (!treatment.is_plain()).then(|| start.elapsed());
+    let quantizing = (!treatment.is_plain()).then(|| start.elapsed());
     let weights: Vec<HostWeight> = prepared.into_iter().map(HostWeight::new).collect::<Result<_, _>>()?;
     let weight_bytes = weights.iter().map(HostWeight::bytes).sum();
     let weights = weights.into_iter().zip(pass.layers()).map(|(weight, layer)| weight.filled_up(layer.product()));
@@ -89,7 +89,7 @@ pub fn open<P: ModelPass + 'static>(
         next,
         size,
         weight_bytes,
-        quantising,
+        quantizing,
         tf32,
         right,
     }))
@@ -185,8 +185,8 @@ impl<P: ModelPass> Workload for NativeModelWorkload<P> {
         self.weight_bytes
     }
 
-    fn quantising(&self) -> Option<Duration> {
-        self.quantising
+    fn quantizing(&self) -> Option<Duration> {
+        self.quantizing
     }
 
     fn skips_zeros(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Quantising to small floats under scales from the largest magnitude, on a device and, one number at a time, on the host.
+//! Quantizing to small floats under scales from the largest magnitude, on a device and, one number at a time, on the host.
 //!
 //! In bf16 both the scale and the quotient are rounded to bf16, as qwix does for bf16 tensors; in f32 neither is.
 

@@ -46,7 +46,7 @@ impl<B: Backend> Decoded<B> {
     }
 }
 
-/// 2 to a whole number from -126 to 127. An exponential is a little off; bf16 has no neighbour so near a power of two.
+/// 2 to a whole number from -126 to 127. An exponential is a little off; bf16 has no neighbor so near a power of two.
 pub(super) fn power_of_two<B: Backend, const D: usize>(exponent: Tensor<B, D>) -> Tensor<B, D> {
     exponent.mul_scalar(LN_2).exp().cast(DType::BF16).cast(DType::F32)
 }

@@ -10,7 +10,7 @@ pub mod cross_entropy;
 pub mod elementwise;
 pub mod flax_rms_norm;
 pub mod gemm;
-pub mod gemm_quantised;
+pub mod gemm_quantized;
 pub mod halved_swiglu;
 pub mod hbm_copy;
 pub mod layer_norm;
@@ -57,7 +57,7 @@ pub(crate) fn register(zoo: &Zoo) {
     conv2d::register(zoo);
     attention::register_patterns(zoo);
     gemm::register(zoo);
-    gemm_quantised::register(zoo);
+    gemm_quantized::register(zoo);
     quantization::register(zoo);
     elementwise::register(zoo);
     halved_swiglu::register(zoo);

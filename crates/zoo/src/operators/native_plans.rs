@@ -2,7 +2,7 @@
 
 use super::sequences;
 use crate::native::{NativePass, Set};
-use crate::{Spec, normalise};
+use crate::{Spec, normalize};
 use calorimeter_kernels::native::{
     AffineLayerNorm, Elementwise, ElementwiseFunction, Linear, LinearForm, LinearShape, Machine, NativeError, NormForm,
     PairFunction, PairSum, RmsForm, RmsNorm,
@@ -48,11 +48,11 @@ pub fn rms_norm(
     }))
 }
 
-/// The layer normalisation of rows with gain and bias, in one of its forms.
+/// The layer normalization of rows with gain and bias, in one of its forms.
 pub fn layer_norm(machine: &Arc<Machine>, spec: &Spec, form: NormForm) -> Result<NativePass, NativeError> {
     let (rows, columns) = sequences::size(spec);
     let size = (rows as usize, columns as usize);
-    let plan = AffineLayerNorm::new(machine, spec.dtype(), form, normalise::EPSILON as f32, size)?;
+    let plan = AffineLayerNorm::new(machine, spec.dtype(), form, normalize::EPSILON as f32, size)?;
     Ok(NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
         plan.enqueue(inputs, outputs)
     }))

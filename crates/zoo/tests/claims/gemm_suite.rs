@@ -35,7 +35,7 @@ fn run(problem: &OperatorProblem, inputs: Vec<Matrix>) -> Vec<Output> {
 
 #[test]
 #[cfg(feature = "cpu")]
-fn rows_are_quantised_as_worked_out_by_hand() {
+fn rows_are_quantized_as_worked_out_by_hand() {
     let rows: [([f32; 4], [f32; 4], f32); 6] = [
         // Nothing: scale 1.
         ([0.0; 4], [0.0; 4], 1.0),
@@ -129,7 +129,7 @@ fn scales_come_after_the_product() {
 
 #[test]
 #[cfg(feature = "cpu")]
-fn a_product_of_rows_stays_in_units_of_the_scales_unless_it_is_dequantised() {
+fn a_product_of_rows_stays_in_units_of_the_scales_unless_it_is_dequantized() {
     // Scales 1/2 and 1/4; codes 448, 2 and 448, -8.
     let inputs = || vec![matrix(1, &[224.0, 1.0]), matrix(2, &[112.0, -2.0])];
     let axes = [("m", 1), ("k", 2), ("n", 1)];

@@ -49,14 +49,14 @@ fn every_recipe_that_is_said_to_run_is_right_on_ragged_sizes() {
                 }
                 assert_eq!(workload.weight_bytes(), problem.weight_bytes(&treatment), "{what}");
                 assert!(workload.kernel().unwrap().contains(" threads"), "{what}");
-                assert_eq!(workload.quantising().is_some(), recipe != "baseline", "{what}");
+                assert_eq!(workload.quantizing().is_some(), recipe != "baseline", "{what}");
             }
         }
     }
 }
 
 #[test]
-fn a_normalisation_before_and_any_activation_behind_the_layer_are_right() {
+fn a_normalization_before_and_any_activation_behind_the_layer_are_right() {
     let models = ["relu", "sigmoid", "leakyrelu", "relu6", "gelu", "silu", "hardswish"];
     for (activation, recipe) in models.into_iter().flat_map(|name| ["baseline", "int8dq"].map(|recipe| (name, recipe)))
     {

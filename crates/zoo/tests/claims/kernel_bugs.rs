@@ -48,7 +48,7 @@ fn lanes(x: &[f64]) -> f64 {
     x.len().next_power_of_two() as f64
 }
 
-/// A layer normalisation of rows with another idea of mean and variance.
+/// A layer normalization of rows with another idea of mean and variance.
 fn layer_norm(inputs: &[Matrix], statistics: impl Fn(&[f64]) -> (f64, f64)) -> Vec<Vec<f64>> {
     let (gain, bias) = (inputs[1].exact_row(0), inputs[2].exact_row(0));
     rows(&inputs[0], |x| {
@@ -164,14 +164,14 @@ const BUGS: &[Bug] = &[
     ("silu", &[31, 257], "the sigmoid alone", |inputs| {
         vec![rows(&inputs[0], |x| x.iter().map(|&x| silu(x) / x).collect())]
     }),
-    ("ln_gelu", &[31, 257], "the GELU of what was not normalised", |inputs| {
+    ("ln_gelu", &[31, 257], "the GELU of what was not normalized", |inputs| {
         vec![rows(&inputs[0], |x| x.iter().map(|&x| gelu(x)).collect())]
     }),
     ("ln_gelu", &[31, 257, 1000], "masked lanes add the square of the mean to the variance", |inputs| {
         let normal = layer_norm(inputs, masked_lanes_add_the_mean);
         vec![normal.into_iter().map(|row| row.into_iter().map(gelu).collect()).collect()]
     }),
-    ("add_ln", &[31, 257], "the residual is not in what is normalised", |inputs| {
+    ("add_ln", &[31, 257], "the residual is not in what is normalized", |inputs| {
         let sum = |row| inputs[0].exact_row(row).iter().zip(inputs[1].exact_row(row)).map(|(x, y)| x + y).collect();
         let normal = layer_norm(&[inputs[0].clone(), inputs[2].clone(), inputs[3].clone()], correct);
         vec![(0..inputs[0].rows).map(sum).collect(), normal]

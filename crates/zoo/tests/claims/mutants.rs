@@ -1,9 +1,9 @@
-//! Mistakes of kernels for quantised layers, computed on the host: the gate refuses each, in every model and layout of
+//! Mistakes of kernels for quantized layers, computed on the host: the gate refuses each, in every model and layout of
 //! scales, and takes the same kernel without it.
 
 use calorimeter_recipes::format::Zero;
-use calorimeter_recipes::quantise::quantise;
-use calorimeter_recipes::{Dtype, Element, FloatType, Quantised, Recipe, Treatment, Weight};
+use calorimeter_recipes::quantize::quantize;
+use calorimeter_recipes::{Dtype, Element, FloatType, Quantized, Recipe, Treatment, Weight};
 use calorimeter_shapes::Shape;
 use calorimeter_zoo::gate::Mismatch;
 use calorimeter_zoo::{
@@ -11,7 +11,7 @@ use calorimeter_zoo::{
 };
 
 /// A mistake in how a weight or an input is read; answers whether there is anything to mistake.
-type OfOperand = fn(&mut Quantised) -> bool;
+type OfOperand = fn(&mut Quantized) -> bool;
 /// A mistake in an output; the second is what lay in its memory before.
 type OfOutput = fn(&mut Output, &Output);
 
@@ -66,7 +66,7 @@ const OF_OUTPUTS: &[(&str, OfOutput)] = &[
 ];
 
 /// One for each layout of scales: rows, a tensor, blocks of each size, two levels, powers of two, zero points of both
-/// kinds, inputs quantised or not.
+/// kinds, inputs quantized or not.
 const RECIPES: &[&str] = &[
     "baseline",
     "int8wo",
@@ -152,9 +152,9 @@ fn benches(dtypes: &[Dtype]) -> impl Iterator<Item = Bench> {
 }
 
 /// A weight as codes and scales say, of which one is mistaken.
-fn mistaken(quantised: &Quantised, mistake: OfOperand) -> Option<Vec<f32>> {
-    let mut quantised = quantised.clone();
-    mistake(&mut quantised).then(|| quantised.dequantise())
+fn mistaken(quantized: &Quantized, mistake: OfOperand) -> Option<Vec<f32>> {
+    let mut quantized = quantized.clone();
+    mistake(&mut quantized).then(|| quantized.dequantize())
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn scales_of_weights_from_the_wrong_place_are_refused() {
     for bench in benches(&[Dtype::Bf16]) {
         for (mistake, of) in OF_SCALES {
             let read = |weight: &Weight| {
-                let wrong = bench.treatment.quantise(weight).unwrap().and_then(|stored| mistaken(&stored, *of))?;
+                let wrong = bench.treatment.quantize(weight).unwrap().and_then(|stored| mistaken(&stored, *of))?;
                 Some(Weight::new(weight.n(), weight.k(), wrong, Dtype::F32))
             };
             // What has no such scale cannot be mistaken in it.
@@ -223,14 +223,14 @@ fn scales_of_inputs_from_the_wrong_place_are_refused() {
     for bench in benches(&[Dtype::Bf16]).filter(|bench| bench.name.starts_with("linear ")) {
         let Matrix { rows, cols, values } = &bench.tensors.input;
         let Some(format) = bench.treatment.input(*rows) else { continue };
-        let quantised = quantise(values, *cols, format);
+        let quantized = quantize(values, *cols, format);
         let right = bench.tensors.weights.iter().map(|weight| bench.treatment.effective_weight(weight).unwrap());
         let plain = Treatment::none(Dtype::F32);
         let layers: Vec<_> = right.map(|weight| ExactLinear::new(&weight, &plain).unwrap()).collect();
         let of = |values: Vec<f32>| Matrix { rows: *rows, cols: *cols, values: values.into() };
-        assert!(bench.takes(&bench.of_layers(&of(quantised.dequantise()), &layers)), "{}", bench.name);
+        assert!(bench.takes(&bench.of_layers(&of(quantized.dequantize()), &layers)), "{}", bench.name);
         for (mistake, wrong) in OF_SCALES {
-            let Some(wrong) = mistaken(&quantised, *wrong) else { continue };
+            let Some(wrong) = mistaken(&quantized, *wrong) else { continue };
             let output = bench.of_layers(&of(wrong), &layers);
             taken.extend(bench.takes(&output).then(|| format!("{}: of the input, {mistake}", bench.name)));
         }

@@ -102,7 +102,7 @@ fn products_whose_operands_are_cut_to_tf32_pass_where_that_is_allowed() {
     for bench in Bench::each(measured()).filter(|bench| of_f32(bench) && bench.problem.operator.products() > 0) {
         let mut inputs = bench.inputs.clone();
         let operands = bench.problem.operator.inputs(&bench.problem.spec);
-        // What has means is normalised first.
+        // What has means is normalized first.
         let multiplied = |operand: &Operand| operand.rows > 1 && operand.cols > 1 && operand.fill != Fill::Offset;
         for (Matrix { values, .. }, _) in inputs.iter_mut().zip(operands).filter(|(_, operand)| multiplied(operand)) {
             let cut = values.iter().map(|value| f32::from_bits(value.to_bits() & !0x1fff));

@@ -193,7 +193,7 @@ fn kernels_of_cubecl_are_for_the_devices_that_cubecl_drives() {
             let spec = at(*operator, Element::Float(dtype));
             spec.is_some_and(|spec| operator.supported(&spec, Implementation::Cube, device).is_ok())
         };
-        // What is trained has one for its optimisers, and under recipes.
+        // What is trained has one for its optimizers, and under recipes.
         let suites = |operator: &Operator| operator.suite() != Suite::Training;
         Operator::all().into_iter().filter(suites).filter(has).map(|operator| operator.to_string()).collect()
     };

@@ -1,4 +1,4 @@
-//! Quantised layers on real devices with weights as a kernel with wrong scales would read them: each is refused.
+//! Quantized layers on real devices with weights as a kernel with wrong scales would read them: each is refused.
 
 use calorimeter_recipes::{Dtype, Recipe, Weight};
 use calorimeter_shapes::Shape;

@@ -128,7 +128,7 @@ fn every_pass_of_a_model_is_right_on_cuda_by_kernels_of_ours() {
     let native: (_, &[Implementation]) = (Device::Cuda(0), &[Implementation::Native]);
     let names = Activation::ALL.map(|activation| format!("ln_linear_{activation}"));
     let models: Vec<&str> = names.iter().map(String::as_str).chain(["swiglu_mlp"]).collect();
-    // Of each model both optimisers and the five others under the baseline in both types, and those under three recipes in bf16.
+    // Of each model both optimizers and the five others under the baseline in both types, and those under three recipes in bf16.
     let of_size = |models: u32| models * (7 + 7 + 5 * 3);
     assert_eq!(check(&models, native, &BOTH, &[[64, 96, 32], [272, 400, 144]]), 2 * of_size(8));
     assert_eq!(check(&["transformer_block"], native, &BOTH, &[[4, 128, 1], [1, 512, 1]]), 2 * of_size(1));

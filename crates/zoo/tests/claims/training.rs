@@ -1,9 +1,9 @@
 //! The passes of a linear layer that is trained, under each recipe: what is right passes the gate, and what hand-written
 //! backward passes get wrong is refused.
 
-use calorimeter_recipes::quantise::quantise;
+use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::training::Operands;
-use calorimeter_recipes::{Dtype, Element, Quantised, Recipe, Treatment, Variant};
+use calorimeter_recipes::{Dtype, Element, Quantized, Recipe, Treatment, Variant};
 use calorimeter_shapes::Axes;
 use calorimeter_zoo::gate::Mismatch;
 use calorimeter_zoo::parts::heard;
@@ -29,7 +29,7 @@ const PASSES: [&str; 7] = [
     "linear_adamw_step",
     "linear_sgd_step",
 ];
-const OPTIMISERS: [&str; 2] = ["linear_adamw", "linear_sgd"];
+const OPTIMIZERS: [&str; 2] = ["linear_adamw", "linear_sgd"];
 
 fn task(pass: &str, [m, k, n]: [u64; 3], dtype: Dtype) -> Task {
     let axes = Axes::from([("m", m), ("k", k), ("n", n)]);
@@ -48,7 +48,7 @@ fn check(device: Device, implementations: &[Implementation], dtypes: &[Dtype], s
             for &dtype in dtypes {
                 for &size in sizes {
                     let task = task(pass, size, dtype);
-                    for recipe in if OPTIMISERS.contains(&pass) { &RECIPES[..1] } else { &RECIPES } {
+                    for recipe in if OPTIMIZERS.contains(&pass) { &RECIPES[..1] } else { &RECIPES } {
                         let what = format!("{pass} {recipe} {implementation} {device} {dtype} {size:?}");
                         let treatment = treatment(&task, recipe);
                         let inputs = task.gate_inputs();
@@ -96,7 +96,7 @@ fn every_pass_is_right_on_vulkan_under_every_recipe() {
         return;
     }
     check(Device::Vulkan(0), &[Implementation::Eager, Implementation::Fused], &[Dtype::F32], &[[64, 32, 40]]);
-    // Both optimisers and both whole steps under the baseline, and the five other passes under every other recipe.
+    // Both optimizers and both whole steps under the baseline, and the five other passes under every other recipe.
     let right = check(Device::Vulkan(0), &[Implementation::Cube], &[Dtype::F32], &[[129, 127, 40]]);
     let recipes = RECIPES.len() as u32;
     assert_eq!(right, 4 + 5 * (recipes - 1));
@@ -122,7 +122,7 @@ fn every_pass_is_right_on_cuda_by_kernels_of_ours() {
     // Tiles of the kernels are 128 and 256 wide: less than one, one, and one and a rest.
     let sizes = [[64, 96, 32], [128, 256, 128], [272, 400, 144], [512, 1024, 768], [16, 4096, 16]];
     let (native, dtypes) = (&[Implementation::Native], [Dtype::F32, Dtype::Bf16]);
-    // Both optimisers and the five others under the baseline, and those under four recipes in bf16.
+    // Both optimizers and the five others under the baseline, and those under four recipes in bf16.
     assert_eq!(check(Device::Cuda(0), native, &dtypes, &sizes), 5 * (7 + 7 + 5 * 4));
     let ragged = [[129, 127, 40], [1, 3, 17], [1000, 17, 3]];
     assert_eq!(check(Device::Cuda(0), native, &dtypes, &ragged), 3 * (7 + 7));
@@ -183,11 +183,11 @@ fn what_backward_passes_get_wrong_is_refused() {
         let Some(training) = treatment.training.map(|recipe| recipe.training()) else { continue };
         let whole = |operands: &Operands| operands.left.is_some() && operands.right.is_some();
         if let (Some(forward), Some(backward)) = (training.output.filter(whole), training.grad_input.filter(whole)) {
-            let codes = |of: &Matrix, format| quantise(&of.values, of.cols, format);
-            let number = |of: Quantised| Matrix { values: of.dequantise().into(), ..g.clone() };
+            let codes = |of: &Matrix, format| quantize(&of.values, of.cols, format);
+            let number = |of: Quantized| Matrix { values: of.dequantize().into(), ..g.clone() };
             let weight = transposed(&number(codes(&transposed(w), backward.right.unwrap())));
             let with =
-                |gradient: Quantised| [of(x, &weight, &number(gradient), &plain)[0].clone(), grad_weight.clone()];
+                |gradient: Quantized| [of(x, &weight, &number(gradient), &plain)[0].clone(), grad_weight.clone()];
             let own = codes(g, backward.left.unwrap());
             judged(&with(own.clone())).unwrap_or_else(|why| panic!("{recipe}: the twin: {why}"));
             let scales = codes(x, forward.left.unwrap()).scales;
@@ -212,7 +212,7 @@ fn what_backward_passes_get_wrong_is_refused() {
 }
 
 #[test]
-fn what_optimisers_get_wrong_is_refused() {
+fn what_optimizers_get_wrong_is_refused() {
     for dtype in [Dtype::F32, Dtype::Bf16] {
         let task = task("linear_adamw", [8, 64, 48], dtype);
         let treatment = treatment(&task, "baseline");

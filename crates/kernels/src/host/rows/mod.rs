@@ -28,9 +28,9 @@ use softmax::Softmax;
 pub enum Rowwise {
     /// `x`, gain, bias: rows with mean 0 and variance 1, times the gain, plus the bias.
     LayerNorm,
-    /// `x`, `y`, gain, bias: the sum of the two, and its layer normalisation.
+    /// `x`, `y`, gain, bias: the sum of the two, and its layer normalization.
     AddLayerNorm,
-    /// `x`, gain, bias: GELU of the layer normalisation.
+    /// `x`, gain, bias: GELU of the layer normalization.
     LayerNormGelu,
     /// `x`, gain: rows with mean square 1, times the gain.
     RmsNorm {

@@ -28,9 +28,9 @@ fn moments<N: Number>(x: &[N]) -> (f32, f32) {
     (mean, 1.0 / (variance + EPSILON).sqrt())
 }
 
-/// Writes a function of the numbers of a row, normalised, times the gain and plus the bias.
+/// Writes a function of the numbers of a row, normalized, times the gain and plus the bias.
 #[inline(always)]
-fn normalise<N: Number>(x: &[N], [gain, bias]: [&[f32]; 2], y: &mut [f32], function: impl Fn(f32) -> f32) {
+fn normalize<N: Number>(x: &[N], [gain, bias]: [&[f32]; 2], y: &mut [f32], function: impl Fn(f32) -> f32) {
     let (mean, inverse) = moments(x);
     let affine = gain.iter().zip(bias);
     y.iter_mut().zip(x.iter().zip(affine)).for_each(|(y, (x, (gain, bias)))| {
@@ -44,7 +44,7 @@ pub struct LayerNorm;
 impl RowFunction<1, 2, 1> for LayerNorm {
     #[inline(always)]
     fn row<L: Lanes, N: Number>(self, _: L, [x]: [&[N]; 1], affine: [&[f32]; 2], [y]: [&mut [f32]; 1]) {
-        normalise(x, affine, y, |y| y);
+        normalize(x, affine, y, |y| y);
     }
 }
 
@@ -54,7 +54,7 @@ pub struct LayerNormGelu;
 impl RowFunction<1, 2, 1> for LayerNormGelu {
     #[inline(always)]
     fn row<L: Lanes, N: Number>(self, lanes: L, [x]: [&[N]; 1], affine: [&[f32]; 2], [y]: [&mut [f32]; 1]) {
-        normalise(x, affine, y, |y| gelu(lanes, y));
+        normalize(x, affine, y, |y| gelu(lanes, y));
     }
 }
 
@@ -65,7 +65,7 @@ impl RowFunction<2, 2, 2> for AddLayerNorm {
     #[inline(always)]
     fn row<L: Lanes, N: Number>(self, _: L, [a, b]: [&[N]; 2], affine: [&[f32]; 2], [total, y]: [&mut [f32]; 2]) {
         total.iter_mut().zip(a.iter().zip(b)).for_each(|(total, (a, b))| *total = a.wide() + b.wide());
-        normalise(&*total, affine, y, |y| y);
+        normalize(&*total, affine, y, |y| y);
     }
 }
 

@@ -152,7 +152,7 @@ fn a_number_that_is_none_is_not_hidden() {
 }
 
 #[test]
-fn rows_of_equal_numbers_are_normalised_to_the_bias() {
+fn rows_of_equal_numbers_are_normalized_to_the_bias() {
     let inputs = [7.0, 1.0, 0.5].map(|value| Numbers::F32(vec![value; 33]));
     let mut made = [Numbers::F32(vec![f32::NAN; 33])];
     Rowwise::LayerNorm.run(&inputs, 33, &mut made);

@@ -1,6 +1,6 @@
-// Layer normalisation of each row with a gain and a bias for each column:
+// Layer normalization of each row with a gain and a bias for each column:
 // y = ACTIVATE((x - mean) / sqrt(variance + EPSILON) * gain + bias), with the variance of the population. With RESIDUAL 1
-// what is normalised is the sum of x and an addend before it is rounded; the sum is written too.
+// what is normalized is the sum of x and an addend before it is rounded; the sum is written too.
 //
 // A block is THREADS threads (whole warps) for each of ROWS rows. Each thread keeps PIECES pieces of its row in registers,
 // so that memory is read once; with PIECES 0, for rows too long for that, it is read three times. WHOLE says that no thread of any

@@ -115,9 +115,9 @@ KERNEL(const element *, const element *, const element *, element *y, u64 positi
     const unsigned value_ready = key_free + 8 * STAGES, value_free = value_ready + 8 * STAGES;
     const unsigned queries_ready = value_free + 8 * STAGES;
     if (threadIdx.x == 0) {
-        initialise_ring<STAGES>(key_ready, key_free, 2 * GROUP / 32);
-        initialise_ring<STAGES>(value_ready, value_free, 2 * GROUP / 32);
-        initialise(queries_ready, 1);
+        initialize_ring<STAGES>(key_ready, key_free, 2 * GROUP / 32);
+        initialize_ring<STAGES>(value_ready, value_free, 2 * GROUP / 32);
+        initialize(queries_ready, 1);
     }
     show_barriers();
 

@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     extern __shared__ __align__(1024) unsigned char ring[];
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const unsigned row_tiles = ((unsigned)m + TILE_M - 1) / TILE_M;
-    // Neighbouring blocks have the same rows of w.
+    // Neighboring blocks have the same rows of w.
     const u64 first_row = (u64)(blockIdx.x % row_tiles) * TILE_M, first_column = (u64)(blockIdx.x / row_tiles) * TILE_N;
     const unsigned *const of_row = places + first_column / SIDE * KEPT;
     const element *const w = blocks + first_column * (KEPT * SIDE);
@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
     }
 
-    // Two neighbours of y at once: n is a multiple of SIDE.
+    // Two neighbors of y at once: n is a multiple of SIDE.
     struct __align__(2 * sizeof(element)) pair {
         element parts[2];
     };

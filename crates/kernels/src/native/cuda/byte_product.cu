@@ -87,7 +87,7 @@ KERNEL(const unsigned char *, const unsigned char *, const float *__restrict__ r
     __shared__ float scales_of_columns[2][COLUMNS];
 #endif
     // Each warp that multiplies here, and each group that does in the other block.
-    if (threadIdx.x == 0) initialise_ring<STAGES>(ready, free, WARPS + 2);
+    if (threadIdx.x == 0) initialize_ring<STAGES>(ready, free, WARPS + 2);
     show_barriers();
     wait_for_cluster();
 
@@ -166,7 +166,7 @@ KERNEL(const unsigned char *, const unsigned char *, const float *__restrict__ r
             }
 #pragma unroll
             for (int part = 0; part < COLUMNS; part += 32) {
-                // Two neighbours in each of four chunks of eight columns.
+                // Two neighbors in each of four chunks of eight columns.
                 const unsigned pairs = part + lane % 4 * 2;
                 float of_columns[8];
 #pragma unroll

@@ -1,4 +1,4 @@
-// The gain of a normalisation: f32 where GAIN_F32 is 1, else of the type of the rows.
+// The gain of a normalization: f32 where GAIN_F32 is 1, else of the type of the rows.
 #pragma once
 #include "element.cuh"
 

@@ -37,7 +37,7 @@ __device__ __forceinline__ void multiply(int (&sums)[4], unsigned a0, unsigned a
 }
 
 #ifdef GROUPED
-// The integers of all sixteen codes, of which each of four neighbouring threads makes four.
+// The integers of all sixteen codes, of which each of four neighboring threads makes four.
 struct table {
     unsigned words[4];
 
@@ -166,7 +166,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
         }
     }
 
-    // By columns of the tile, so that neighbouring threads write neighbours of y.
+    // By columns of the tile, so that neighboring threads write neighbors of y.
     const int row = 16 * threadIdx.y + g;
 #pragma unroll
     for (int tile = 0; tile < COLUMNS / 8; tile++) {

@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS, 1)
     const bool leads = threadIdx.x == 0 && threadIdx.y == 0;
     const unsigned arrived = shared_address(barriers), launch = (unsigned)(slots[blockIdx.x] >> 32) + 1;
     if (leads) {
-        for (unsigned turn = 1; turn < TURNS; turn++) initialise(arrived + 8 * turn, 1);
+        for (unsigned turn = 1; turn < TURNS; turn++) initialize(arrived + 8 * turn, 1);
     }
     show_barriers();
     if (leads) {

@@ -18,7 +18,7 @@ __device__ __forceinline__ void wait_for_group(int name, int threads) {
 }
 
 // Barriers: so many arrivals end a phase; who waits names the parity of the phase.
-__device__ __forceinline__ void initialise(unsigned barrier, int arrivals) {
+__device__ __forceinline__ void initialize(unsigned barrier, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 __device__ __forceinline__ void arrive(unsigned barrier) {
@@ -48,10 +48,10 @@ __device__ __forceinline__ void expect(unsigned barrier, unsigned bytes) {
 }
 
 // Those of a ring of stages: one thread tells that a stage is ready, and so many that it is free.
-template <int LENGTH> __device__ __forceinline__ void initialise_ring(unsigned ready, unsigned free, int readers) {
+template <int LENGTH> __device__ __forceinline__ void initialize_ring(unsigned ready, unsigned free, int readers) {
     for (int stage = 0; stage < LENGTH; stage++) {
-        initialise(ready + 8 * stage, 1);
-        initialise(free + 8 * stage, readers);
+        initialize(ready + 8 * stage, 1);
+        initialize(free + 8 * stage, readers);
     }
 }
 

@@ -72,7 +72,7 @@ KERNEL(const element *, const element *, const element *__restrict__ bias, eleme
     __shared__ __align__(8) u64 barriers[2 * STAGES];
     const unsigned ring = shared_address(shared);
     const unsigned ready = shared_address(barriers), free = ready + 8 * STAGES;
-    if (threadIdx.x == 0) initialise_ring<STAGES>(ready, free, WARPS);
+    if (threadIdx.x == 0) initialize_ring<STAGES>(ready, free, WARPS);
     show_barriers();
 
     const unsigned across = ((unsigned)filters + COLUMNS - 1) / COLUMNS;

@@ -1,6 +1,6 @@
 // One row of x[rows, columns] on its way into codes, held by THREADS threads (whole warps), ROWS such rows in a block.
 //
-// The numbers of the row are rounded to the element type, and are those that a layer normalisation gives with LAYER_NORM defined,
+// The numbers of the row are rounded to the element type, and are those that a layer normalization gives with LAYER_NORM defined,
 // a division by the root mean square with RMS_NORM, a function of each with PROLOGUE. Each thread keeps PIECES pieces of WIDTH
 // elements in registers, as they were read and then as those numbers; with PIECES 0, for rows too long for that, every look at the
 // row reads it and makes them again. WHOLE says that no thread of any block is without a piece.
@@ -89,7 +89,7 @@ struct input_row {
     // What was taken becomes numbers.
     __device__ __forceinline__ void prepare(float count) {
 #if defined(LAYER_NORM)
-        normalise(count);
+        normalize(count);
 #elif defined(RMS_NORM)
         divide_by_root_mean_square(count);
 #endif
@@ -235,7 +235,7 @@ private:
     }
 #endif
 
-    __device__ __forceinline__ void normalise(float count) {
+    __device__ __forceinline__ void normalize(float count) {
         __shared__ float2 sums[ROWS][WARPS];
         __shared__ float2 differences[ROWS][WARPS];
         float2 sum = make_float2(0.0f, 0.0f);

@@ -1,6 +1,6 @@
 // The scale of a whole x[rows, columns]: each block takes rows in turn, x -> [norm or activation] -> largest magnitude.
 //
-// Traffic: rows * columns elements read; an x that fits into the L2 cache stays there for `quantise_input.cu`, which reads
+// Traffic: rows * columns elements read; an x that fits into the L2 cache stays there for `quantize_input.cu`, which reads
 // it again. Roofline: memory.
 #include "input_row.cuh"
 #include "largest_of_all.cuh"

@@ -1,4 +1,4 @@
-// Layer normalisation of each row, without weights: y = (x - mean) / sqrt(variance + EPSILON), with the variance of the
+// Layer normalization of each row, without weights: y = (x - mean) / sqrt(variance + EPSILON), with the variance of the
 // population.
 //
 // A block is THREADS threads (whole warps) for each of ROWS rows. Each thread keeps PIECES pieces of its row in registers,

@@ -1,4 +1,4 @@
-// The gradient of a layer normalisation without weights, given x and the gradient dy of the result: with s = 1 /
+// The gradient of a layer normalization without weights, given x and the gradient dy of the result: with s = 1 /
 // sqrt(variance + EPSILON) and h = s (x - mean), dx = s (dy - mean(dy) - h mean(dy h)) for each row.
 //
 // A block is THREADS threads (whole warps) for each of ROWS rows. Each thread keeps PIECES pieces of x and of dy in
@@ -31,8 +31,8 @@ __device__ __forceinline__ piece gradient(piece x, piece dy, float mean, float s
     float results[WIDTH];
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) {
-        const float normalised = (widen(x.parts[i]) - mean) * scale;
-        results[i] = scale * (widen(dy.parts[i]) - level - normalised * along);
+        const float normalized = (widen(x.parts[i]) - mean) * scale;
+        results[i] = scale * (widen(dy.parts[i]) - level - normalized * along);
     }
     return narrow_all(results);
 }

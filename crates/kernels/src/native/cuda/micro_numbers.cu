@@ -2,7 +2,7 @@
 // 32 numbers, the exponent rounded up; with SCALE defined, e4m3 times that scale.
 //
 // DOWN 0: blocks run along rows. Four threads share one, eight numbers each. DOWN 1: blocks run down columns. A thread keeps 32
-// numbers of WIDTH neighbouring columns. Traffic: two bytes a number read and two written; roofline: these over the memory's rate.
+// numbers of WIDTH neighboring columns. Traffic: two bytes a number read and two written; roofline: these over the memory's rate.
 #include "e4m3.cuh"
 
 constexpr int BLOCK = 32;

@@ -2,7 +2,7 @@
 //
 // With PAIR_SCALES scales are applied to pairs, where that rounds once, to the element type; otherwise in float, and the result is
 // rounded. A sum does not depend on the order of its terms, so where codes do not straddle words a pair holds the two codes of
-// a word that are cheapest to bring into both halves, not neighbours; pairs of x are made in the same order.
+// a word that are cheapest to bring into both halves, not neighbors; pairs of x are made in the same order.
 #pragma once
 #include "halves.cuh"
 
@@ -65,11 +65,11 @@ __device__ __forceinline__ unsigned decode_pair(unsigned word, int from) {
 // The numbers of a word as pairs of two that are half of its numbers apart.
 constexpr int WORD_PAIRS = 16 / BITS;
 
-// The pair `p` of numbers of x in that order, of which `neighbours` has two in a word.
-__device__ __forceinline__ unsigned far_pair(const unsigned *neighbours, int p) {
+// The pair `p` of numbers of x in that order, of which `neighbors` has two in a word.
+__device__ __forceinline__ unsigned far_pair(const unsigned *neighbors, int p) {
     const int word = p / WORD_PAIRS, i = p % WORD_PAIRS;
     const int near = word * WORD_PAIRS + i / 2, far = near + WORD_PAIRS / 2;
-    return __byte_perm(neighbours[near], neighbours[far], i % 2 == 0 ? 0x5410 : 0x7632);
+    return __byte_perm(neighbors[near], neighbors[far], i % 2 == 0 ? 0x5410 : 0x7632);
 }
 
 // The pair of 16 + c, exact, for two 4-bit codes c that begin at the same bit of the halves of a word: c are the highest bits

@@ -2,7 +2,7 @@
 // unpacked.
 //
 // Data flow: a block makes 16 * TALL * TILES columns of y for up to COLUMNS rows of x. Its TILES groups of WARPS warps take 16 *
-// TALL rows of w each, a warp takes every WARPS * SPLITS-th flight of FLIGHT neighbouring chunks of 4 pieces of these rows. A
+// TALL rows of w each, a warp takes every WARPS * SPLITS-th flight of FLIGHT neighboring chunks of 4 pieces of these rows. A
 // piece is PIECE_WORDS words, 32 codes or 16 bytes. In a chunk the thread 4 g + t reads a piece of every eighth row from g on,
 // with all chunks of the flight on their way at once, and the piece's numbers of x from a cache. Codes become numbers in
 // registers. With TENSOR they are pairs of x's own type and tensor cores multiply them: a thread gives the k that it has to
@@ -142,14 +142,14 @@ typedef unsigned numbers[PIECE_PAIRS];
 #define FAR_PAIRS
 #endif
 
-// Neighbours of x in the order in which the numbers of a piece are.
-__device__ __forceinline__ void reorder(const unsigned (&neighbours)[PIECE_PAIRS], unsigned (&pairs)[PIECE_PAIRS]) {
+// Neighbors of x in the order in which the numbers of a piece are.
+__device__ __forceinline__ void reorder(const unsigned (&neighbors)[PIECE_PAIRS], unsigned (&pairs)[PIECE_PAIRS]) {
 #pragma unroll
     for (int p = 0; p < PIECE_PAIRS; p++) {
 #if defined(FAR_PAIRS)
-        pairs[p] = far_pair(neighbours, p);
+        pairs[p] = far_pair(neighbors, p);
 #else
-        pairs[p] = neighbours[p];
+        pairs[p] = neighbors[p];
 #endif
     }
 }
@@ -388,7 +388,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, AT_ONCE)
         }
     }
 
-    // By columns of the tile, so that neighbouring threads write neighbours of y.
+    // By columns of the tile, so that neighboring threads write neighbors of y.
     const int row = 8 * HALVES * threadIdx.y + g;
 #if TENSOR
 #pragma unroll

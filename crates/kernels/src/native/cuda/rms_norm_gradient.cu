@@ -1,7 +1,7 @@
 // The gradients of x / sqrt(mean of squares + EPSILON) * gain, given x, the gain and the gradient dy of the result: with
 // s = 1 / sqrt(mean of squares + EPSILON), dx = s gain dy - s^3 x mean(gain dy x) for each row, and in `partial` a row for
 // each of the grid's workers with its part of the gain's gradient, the sums over its rows of s x dy. The gain is f32 where
-// GAIN_F32 is 1, else of x's type. Where ADDED is 1, what came back past the normalisation is added to dx.
+// GAIN_F32 is 1, else of x's type. Where ADDED is 1, what came back past the normalization is added to dx.
 //
 // A worker is THREADS threads (whole warps), of which a block has ROWS. It goes from row to row, a grid further each time;
 // each thread has the same columns in every row, keeps PIECES pieces of x and dy of them in registers, and with them the

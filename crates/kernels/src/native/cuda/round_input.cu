@@ -3,7 +3,7 @@
 // most, times the scale: a power of two, rounded up; with NVFP4 an e4m3, relative to the tensor's scale, which
 // `largest_input.cu` has found and the numbers are without.
 //
-// Data flow: a thread takes WIDTH numbers, LANES neighbours share a block. Traffic: x once, and 2 bytes written for each number.
+// Data flow: a thread takes WIDTH numbers, LANES neighbors share a block. Traffic: x once, and 2 bytes written for each number.
 // Roofline: memory; x of few rows is in the cache, and a launch is all that it takes.
 #include "element.cuh"
 

@@ -1,7 +1,7 @@
 // What a warp of tensor cores makes of the 16 tokens of a sequence and one head, for numbers of 16 bits: softmax(q k^T * SCALE) v.
 //
 // Data flow: x[sequences * TOKENS, 3 * HEADS * HEAD] holds q, k and v side by side, each head by head. Everything stays in
-// registers: 16 tokens are the rows of one instruction. A lane has 8 neighbours of two tokens of q, k and v at a time; which of
+// registers: 16 tokens are the rows of one instruction. A lane has 8 neighbors of two tokens of q, k and v at a time; which of
 // them an instruction sums up together does not matter as long as it is the same of q and of k. Words of v are turned between
 // lanes. Weights are two numbers of 16 bits each, of which the second is what the first leaves, so that nothing of v is lost; sums
 // are in float, rounded once.
@@ -26,7 +26,7 @@ struct shares {
 
     // From a lane's first piece of q.
     __device__ __forceinline__ explicit shares(const uint4 *of_head) {
-        // Against two neighbours of the first eight keys, and two of the others.
+        // Against two neighbors of the first eight keys, and two of the others.
         float scores[2][4] = {};
 #pragma unroll 4
         for (unsigned piece = 0; piece < PIECES; piece += 4) {

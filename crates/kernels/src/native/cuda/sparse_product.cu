@@ -165,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, TILES > 1 ? 1 : 2)
     const unsigned deep = warp % DEEP, of_rows = warp / DEEP;
     const unsigned blocks = gridDim.x / SPLITS, split = blockIdx.x / blocks, block = blockIdx.x % blocks;
     const unsigned column_blocks = ((unsigned)m + COLUMNS - 1) / COLUMNS;
-    // Neighbouring blocks have the same rows of w, which are then read from memory once.
+    // Neighboring blocks have the same rows of w, which are then read from memory once.
     const u64 first_row = (u64)(block / column_blocks) * ROWS, first_column = (u64)(block % column_blocks) * COLUMNS;
     const unsigned begin = (u64)UNITS * split / SPLITS, end = (u64)UNITS * (split + 1) / SPLITS;
 
@@ -291,7 +291,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, TILES > 1 ? 1 : 2)
         y[column * n + of_y] = narrow(number);
     };
 
-    // Sums are turned in shared memory, so that neighbouring threads write neighbours of y.
+    // Sums are turned in shared memory, so that neighboring threads write neighbors of y.
     constexpr int PITCH = ROWS + 4;
     constexpr int AT_ONCE = COLUMNS < 16 ? COLUMNS : 16;
     sum_type *const turned = reinterpret_cast<sum_type *>(ring);

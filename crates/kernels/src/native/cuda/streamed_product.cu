@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(READERS + 32, AT_ONCE)
 
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
     const unsigned tiles = (unsigned)n / TILE;
-    if (threadIdx.x == 0) initialise_ring<STAGES>(ready, free, READERS);
+    if (threadIdx.x == 0) initialize_ring<STAGES>(ready, free, READERS);
     show_barriers();
 
     int stage = 0, slot = 0;
@@ -101,25 +101,25 @@ extern "C" __global__ void __launch_bounds__(READERS + 32, AT_ONCE)
     for (int at = threadIdx.x; at < (int)(4 * CHUNKS) * ROWS; at += READERS) {
         const unsigned piece = at % (4 * CHUNKS), row = at / (4 * CHUNKS), chunk = piece / 4;
         const uint4 *const from = reinterpret_cast<const uint4 *>(x + row * K + piece * PIECE_CODES);
-        unsigned neighbours[PIECE_PAIRS];
+        unsigned neighbors[PIECE_PAIRS];
 #pragma unroll
         for (int i = 0; i < X_ACCESSES; i++) {
             const uint4 four = __ldg(from + i);
-            neighbours[4 * i] = four.x;
-            neighbours[4 * i + 1] = four.y;
-            neighbours[4 * i + 2] = four.z;
-            neighbours[4 * i + 3] = four.w;
+            neighbors[4 * i] = four.x;
+            neighbors[4 * i + 1] = four.y;
+            neighbors[4 * i + 2] = four.z;
+            neighbors[4 * i + 3] = four.w;
         }
         float sum = 0.0f;
 #pragma unroll
         for (int p = 0; p < PIECE_PAIRS; p++) {
-            sum += widen((element)neighbours[p]) + widen((element)(neighbours[p] >> 16));
+            sum += widen((element)neighbors[p]) + widen((element)(neighbors[p] >> 16));
         }
 #pragma unroll
         for (int i = 0; i < X_ACCESSES; i++) {
             of_x[((chunk * X_ACCESSES + i) * ROWS + row) * 4 + piece % 4] =
-                make_uint4(far_pair(neighbours, 4 * i), far_pair(neighbours, 4 * i + 1), far_pair(neighbours, 4 * i + 2),
-                           far_pair(neighbours, 4 * i + 3));
+                make_uint4(far_pair(neighbors, 4 * i), far_pair(neighbors, 4 * i + 1), far_pair(neighbors, 4 * i + 2),
+                           far_pair(neighbors, 4 * i + 3));
         }
         sum += __shfl_xor_sync(quad, sum, 1);
         sum += __shfl_xor_sync(quad, sum, 2);

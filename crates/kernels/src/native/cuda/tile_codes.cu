@@ -15,8 +15,8 @@ __device__ __forceinline__ unsigned code_at(const unsigned *words, u64 row, unsi
 }
 
 // The first of the four numbers of a row that a thread has in a step is `first`; where the others are.
-__device__ __forceinline__ unsigned place(unsigned first, int step, int half, int neighbour) {
-    return first + 16 * step + 8 * half + neighbour;
+__device__ __forceinline__ unsigned place(unsigned first, int step, int half, int neighbor) {
+    return first + 16 * step + 8 * half + neighbor;
 }
 
 // A thread's words of a plane.
@@ -26,10 +26,10 @@ __device__ __forceinline__ void write_plane(const unsigned *codes, unsigned char
     if (!own::IS_THERE) return;
     own to = {};
     for (int i = 0; i < THREAD_PAIRS; i++) {
-        for (int neighbour = 0; neighbour < 2; neighbour++) {
-            const unsigned code = code_at(codes, row + 8 * (i % 2), place(first, i / 4, i / 2 % 2, neighbour), n);
+        for (int neighbor = 0; neighbor < 2; neighbor++) {
+            const unsigned code = code_at(codes, row + 8 * (i % 2), place(first, i / 4, i / 2 % 2, neighbor), n);
             const unsigned bits = code >> own::BELOW & ((1u << OF_CODE) - 1);
-            to.words[i * OF_CODE / 16] |= bits << (own::from(i) + 16 * neighbour);
+            to.words[i * OF_CODE / 16] |= bits << (own::from(i) + 16 * neighbor);
         }
     }
     own::in(tile)[threadIdx.x] = to;

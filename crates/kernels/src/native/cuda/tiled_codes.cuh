@@ -1,9 +1,9 @@
 // Codes of a packed weight in the order in which Hopper's warp groups take them, so that nothing is turned when they are used.
 //
 // A tile is 128 rows of the weight by 64 numbers, rows of tiles after each other. In it each of 256 threads has 16 pairs of
-// neighbours that it decodes: of its rows g and g + 8, with g = lane / 4, at each step of 16 numbers those at 2 t, 2 t + 1,
+// neighbors that it decodes: of its rows g and g + 8, with g = lane / 4, at each step of 16 numbers those at 2 t, 2 t + 1,
 // 2 t + 8 and 2 t + 9, with t = lane % 4. Bytes are in pieces of 16, piece by piece, a word having one row's, the first and
-// third of them being the neighbours at 2 t. Other codes are in planes of 4, 2 and 1 of their bits, from the lowest, as many as
+// third of them being the neighbors at 2 t. Other codes are in planes of 4, 2 and 1 of their bits, from the lowest, as many as
 // add up to them: in each a thread has its words one after the other, and of a pair the lower half of a word has one and the
 // upper half, at the same bits, the other. Where groups have scales, behind the pieces are those of the tile's rows in
 // the element type, as `scaled_pair` takes them, group by group, and then their zeros.

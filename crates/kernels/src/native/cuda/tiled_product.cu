@@ -108,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(3 * GROUP_THREADS, 1)
     const unsigned ready = shared_address(barriers), free = ready + 8 * STAGES;
     unsigned char *const codes_ring = shared + STAGES * X_BYTES;
     const unsigned x_ring = shared_address(shared);
-    if (threadIdx.x == 0) initialise_ring<STAGES>(ready, free, 2 * GROUP_THREADS / 32);
+    if (threadIdx.x == 0) initialize_ring<STAGES>(ready, free, 2 * GROUP_THREADS / 32);
     show_barriers();
 
     const unsigned blocks = gridDim.x / SPLITS;

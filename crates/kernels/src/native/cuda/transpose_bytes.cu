@@ -1,7 +1,7 @@
 // y[columns, rows] = the transpose of x[rows, columns], bytes.
 //
 // WIDE, for rows and columns in sixteens: a thread turns 16 by 16 bytes in registers. It reads 16 bytes of each of its
-// rows, LANES neighbours of a row, and writes 16 bytes of each of its columns. Else tiles of 32 by 32 turn in shared
+// rows, LANES neighbors of a row, and writes 16 bytes of each of its columns. Else tiles of 32 by 32 turn in shared
 // memory, with THREADS threads in a block of either kind.
 // Traffic: x and y once, two bytes a number. Roofline: the memory's.
 

@@ -76,7 +76,7 @@ KERNEL(const unsigned char *, const unsigned char *,
     const unsigned ring = shared_address(shared);
     const unsigned ready = shared_address(barriers), free = ready + 8 * STAGES;
     // Each warp that multiplies here, and each group that does in the other block.
-    if (threadIdx.x == 0) initialise_ring<STAGES>(ready, free, WARPS + 2);
+    if (threadIdx.x == 0) initialize_ring<STAGES>(ready, free, WARPS + 2);
     show_barriers();
     wait_for_cluster();
 

@@ -1,7 +1,7 @@
 // A weight whose kept numbers are stored row by row, with all its zeros: numbers[n, ...], places[n, ...] -> w[rows, STRIDE], for products
 // that know nothing of sparsity. Rows beyond n, and what is beyond K, become zeros.
 //
-// Data flow: a thread writes four neighbours, two of which it reads. Traffic: 9/16 of the dense bytes read in 16 bits, all of them
+// Data flow: a thread writes four neighbors, two of which it reads. Traffic: 9/16 of the dense bytes read in 16 bits, all of them
 // written; 53 MB for 4096 x 4096, roofline: 12 us at the 4.3 TB/s that a copy reaches on an H200, and less where they stay in the L2 cache.
 #include "sparse_codes.cuh"
 

@@ -2,7 +2,7 @@
 
 use super::{cast, is_castable};
 use crate::format::{Format, Grouping, Method, MxScaling};
-use crate::quantise::quantise;
+use crate::quantize::quantize;
 use crate::stored::Reading;
 use crate::{Dtype, Element, Float8Training, FloatType, TrainingRecipe};
 use burn::tensor::backend::Backend;
@@ -89,7 +89,7 @@ where
         for (held, what) in [(finite, "finite"), (infinite, "not finite")] {
             let matrices = laid_out::<Gpu<R>>(&held, size, device);
             for format in formats() {
-                let stored = quantise(&held, cols, format).unpacked().stored();
+                let stored = quantize(&held, cols, format).unpacked().stored();
                 let read = |reading| stored.as_parts().map(Vec::as_slice).read(0..rows, reading);
                 for (matrix, layout) in matrices.iter().zip(["rows", "columns", "a part of another"]) {
                     let what = format!("{size:?} {what}, {layout}, {format:?}");

@@ -57,7 +57,7 @@ struct Image {
     features: u64,
 }
 
-// Two operations for a normalised number, none for a bias or a ReLU; the parameters of a normalisation cost no traffic,
+// Two operations for a normalized number, none for a bias or a ReLU; the parameters of a normalization cost no traffic,
 // which ours do.
 fn conv2d(spec: &Spec, each: u64, unfused: fn(&Image) -> u64) -> Moved {
     let size = spec.axis("size").pow(2);

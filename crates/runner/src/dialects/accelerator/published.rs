@@ -50,7 +50,7 @@ fn counts(operator: Operator, spec: &Spec) -> Option<Counts> {
         "inference_add" | "inference_silu_mul" => bytes(3 * numbers * width),
         "inference_sigmoid" => bytes(2 * numbers * width),
         "inference_rmsnorm" => bytes(3 * numbers * width),
-        // Of a normalisation, the input counts twice.
+        // Of a normalization, the input counts twice.
         "add" | "rmsnorm_fwd" | "rmsnorm_bwd" => bytes(6 * numbers).filter(|_| spec.element == BF16),
         "swiglu_fwd" => bytes(3 * numbers).filter(|_| spec.element == BF16),
         "swiglu_bwd" => bytes(5 * numbers).filter(|_| spec.element == BF16),

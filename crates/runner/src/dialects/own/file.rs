@@ -46,7 +46,7 @@ pub enum Granularity {
 /// What changes a weight in training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Optimiser {
+pub enum Optimizer {
     /// With moments in f32.
     #[default]
     Adamw,
@@ -98,7 +98,7 @@ macro_rules! shared_keys {
             /// `inference`, or `training`: the passes of each model.
             #[serde(alias = "benchmark_mode")]
             pub mode: Mode,
-            /// Quantisation recipes, each measured beside the baseline.
+            /// Quantization recipes, each measured beside the baseline.
             #[serde(alias = "quantization_config_recipe_names", alias = "quantizations")]
             pub recipes: Vec<Recipe>,
             /// Sparsities, paired with the recipes that can take them.
@@ -124,8 +124,8 @@ macro_rules! shared_keys {
             #[serde(skip_serializing)]
             pub scaling_granularity: Option<Granularity>,
             /// Of training: what changes the weight (adamw).
-            #[serde(skip_serializing)]
-            pub optimiser: Option<Optimiser>,
+            #[serde(skip_serializing, alias = "optimiser")]
+            pub optimizer: Option<Optimizer>,
             /// Of training: whether sums of outputs may stay in the registers of tensor cores, as `native` has it.
             #[serde(skip_serializing)]
             pub use_fast_accum: Option<bool>,
@@ -145,7 +145,7 @@ macro_rules! shared_keys {
 }
 
 shared_keys! {
-    /// The float type of the unquantised model, or the number type of an operator's inputs (bf16).
+    /// The float type of the unquantized model, or the number type of an operator's inputs (bf16).
     #[serde(alias = "high_precision_dtype", alias = "precision")]
     dtype: Element,
     /// The number type of an operator's outputs, where it has a choice.

@@ -61,7 +61,7 @@ pub fn read(source: &Source) -> Result<Document, ConfigError> {
         match file.mode {
             Mode::Inference => entries.push(entry),
             Mode::Training => entries.extend(
-                training::passes(entry, file.optimiser.unwrap_or_default())
+                training::passes(entry, file.optimizer.unwrap_or_default())
                     .map_err(|message| origin.invalid(message))?,
             ),
         }

@@ -1,6 +1,6 @@
 //! Files with `mode: training`: each layer is measured by its passes.
 
-use super::file::{File, Granularity, Optimiser, Scaling};
+use super::file::{File, Granularity, Optimizer, Scaling};
 use crate::entries::Entry;
 use calorimeter_recipes::training::Operand;
 use calorimeter_recipes::{Recipe, RecipeError, TrainingRecipe};
@@ -8,22 +8,22 @@ use calorimeter_zoo::operators::trained_linear::TrainedLinear;
 use calorimeter_zoo::{Operator, Subject, Suite};
 
 /// The passes of the model that an entry names, each an entry of its own.
-pub fn passes(entry: Entry, optimiser: Optimiser) -> Result<Vec<Entry>, String> {
+pub fn passes(entry: Entry, optimizer: Optimizer) -> Result<Vec<Entry>, String> {
     if let Some(sparsity) = entry.sparsities.first() {
         return Err(format!("mode: training: {sparsity}: what is trained is not pruned"));
     }
     let model = entry.subject.to_string();
     let pass = |pass: &TrainedLinear| {
         let mut entry = Entry { subject: trained(*pass, &model)?, ..entry.clone() };
-        if pass.is_optimiser() {
+        if pass.is_optimizer() {
             entry.recipes = vec![Recipe::BASELINE];
         }
         Ok(entry)
     };
     use TrainedLinear::{Adamw, AdamwStep, Backward, Forward, ForwardBackward, Sgd, SgdStep};
-    let [alone, step] = match optimiser {
-        Optimiser::Adamw => [Adamw, AdamwStep],
-        Optimiser::Sgd => [Sgd, SgdStep],
+    let [alone, step] = match optimizer {
+        Optimizer::Adamw => [Adamw, AdamwStep],
+        Optimizer::Sgd => [Sgd, SgdStep],
     };
     [Forward, Backward, ForwardBackward, alone, step].iter().map(pass).collect()
 }

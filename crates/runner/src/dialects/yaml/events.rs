@@ -32,7 +32,7 @@ impl<'a> Events<'a> {
         let parser = NonNull::from(Box::leak(Box::new(MaybeUninit::<unsafe_libyaml::yaml_parser_t>::uninit()))).cast();
         let events = Self { parser, text: PhantomData };
         // SAFETY: the parser points to itself, so it stays where it was allocated; it reads the text, which outlives it. If
-        // it cannot be initialised it is as if it were zeroed, which may be deleted.
+        // it cannot be initialized it is as if it were zeroed, which may be deleted.
         unsafe {
             let parser = events.parser.as_ptr();
             if unsafe_libyaml::yaml_parser_initialize(parser).fail {
@@ -50,7 +50,7 @@ impl Iterator for Events<'_> {
 
     fn next(&mut self) -> Option<Event> {
         let mut event = MaybeUninit::<unsafe_libyaml::yaml_event_t>::uninit();
-        // SAFETY: the parser is initialised. It fills in the event, zeroed where it finds none; of its data that part is
+        // SAFETY: the parser is initialized. It fills in the event, zeroed where it finds none; of its data that part is
         // read which its kind says is there, and it is deleted once.
         unsafe {
             let event = event.as_mut_ptr();

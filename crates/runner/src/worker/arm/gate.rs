@@ -1,4 +1,4 @@
-//! Whether what was computed is right, and how far it is from the unquantised model.
+//! Whether what was computed is right, and how far it is from the unquantized model.
 
 use super::beside_first;
 use super::open::open;
@@ -60,7 +60,7 @@ pub fn judge(open: &OpenWorkload, left: &Left, record: &mut Record, scene: &mut 
     record.weights = Weights {
         weight_bytes: baseline_weight_bytes.map(|_| workload.weight_bytes()),
         baseline_weight_bytes,
-        quantise_ns: workload.quantising().map(|time| time.as_nanos() as u64),
+        quantise_ns: workload.quantizing().map(|time| time.as_nanos() as u64),
     };
     let timed = scene.assignment.timing.is_some();
     let semi_structured = treatment.sparsity == Some(Sparsity::SemiStructured);

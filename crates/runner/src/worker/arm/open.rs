@@ -1,4 +1,4 @@
-//! Tensors made, quantised and on their device.
+//! Tensors made, quantized and on their device.
 
 use super::state::{OpenWorkload, refused};
 use crate::worker::event::Stage;

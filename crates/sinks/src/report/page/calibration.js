@@ -77,7 +77,7 @@ function calibration() {
       const points = profiles.flatMap((profile) => profile.efficiency_curves[key] ?? []);
       const ofFlops = points.some(({ gflops }) => gflops > 0) && !points.every(({ gbps }) => gbps > 0);
       const figure = ofFlops ? ["gflops", "operations per second", operations] : ["gbps", "bytes per second", bytesPerSecond];
-      const series = profiles.map((profile, index) => ({ name: profile.label, colour: `s${index % 8}`, form: FORMS[index % FORMS.length],
+      const series = profiles.map((profile, index) => ({ name: profile.label, color: `s${index % 8}`, form: FORMS[index % FORMS.length],
         points: (profile.efficiency_curves[key] ?? []).filter((point) => point.bytes > 0 && point[figure[0]] > 0).map((point) => ({ x: point.bytes, y: point[figure[0]] * 1e9,
           tip: () => [profile.label, point.shape, figure[2](point[figure[0]] * 1e9), point.efficiency == null ? "" : `${percent(100 * point.efficiency)} of the peak`] })) })).filter(({ points }) => points.length > 0);
       place.replaceChildren();

@@ -5,15 +5,15 @@ function widthOf(text) {
   return pen.measureText(text).width;
 }
 
-// Colour says what is compared and form says whose kernels ran, the same everywhere on the page. The second eight colours are
+// Color says what is compared and form says whose kernels ran, the same everywhere on the page. The second eight colors are
 // those of the first, hollow.
 const MEASURED = ALL_ROWS.filter(isOk);
 const WHATS = distinct(MEASURED, what).filter((name) => name !== "baseline");
 const IMPLEMENTATIONS = distinct(MEASURED, (row) => get("implementation", row));
 function look(row) {
   const place = WHATS.indexOf(what(row)) % 16;
-  const colour = place < 0 ? "s8" : `s${place % 8}${place >= 8 ? " hollow" : ""}`;
-  return { colour, form: FORMS[IMPLEMENTATIONS.indexOf(get("implementation", row)) % FORMS.length] };
+  const color = place < 0 ? "s8" : `s${place % 8}${place >= 8 ? " hollow" : ""}`;
+  return { color, form: FORMS[IMPLEMENTATIONS.indexOf(get("implementation", row)) % FORMS.length] };
 }
 const FORMS = [
   (r) => `m${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`,
@@ -24,8 +24,8 @@ const FORMS = [
 ];
 
 function legend(series) {
-  const item = ({ name, colour, form }) => element("li", {},
-    shape("svg", { class: colour, viewBox: "-8 -6 16 12", "aria-hidden": "true" }, shape("path", { class: "points", d: `M0 0${form(4.5)}` })), name);
+  const item = ({ name, color, form }) => element("li", {},
+    shape("svg", { class: color, viewBox: "-8 -6 16 12", "aria-hidden": "true" }, shape("path", { class: "points", d: `M0 0${form(4.5)}` })), name);
   return element("ul", { class: "legend" }, ...series.map(item));
 }
 
@@ -99,15 +99,15 @@ function chart(place, room, { title, x, y, series, under, lines = false, height 
   under?.({ inner, X, Y, xs, ys, left, right, top, bottom });
 
   const size = points.length > 2000 ? 2.2 : points.length > 300 ? 3 : 4.2;
-  for (const { colour, form, points, faded, large } of series) {
+  for (const { color, form, points, faded, large } of series) {
     const at = (point) => `M${X(point.x).toFixed(1)} ${Y(point.y).toFixed(1)}`;
-    if (lines && points.length > 1) inner.append(shape("path", { class: `line ${colour}`, d: points.map(at).join("").replaceAll("M", "L").replace("L", "M") }));
+    if (lines && points.length > 1) inner.append(shape("path", { class: `line ${color}`, d: points.map(at).join("").replaceAll("M", "L").replace("L", "M") }));
     const intervals = points.filter((point) => point.lo !== undefined);
     if (intervals.length > 0) {
       const d = intervals.map((point) => `M${X(point.x).toFixed(1)} ${Y(point.lo).toFixed(1)}V${Y(point.hi).toFixed(1)}`);
-      inner.append(shape("path", { class: `interval ${colour}`, d: d.join("") }));
+      inner.append(shape("path", { class: `interval ${color}`, d: d.join("") }));
     }
-    inner.append(shape("path", { class: `points ${colour}${faded ? " faded" : ""}`, d: points.map((point) => at(point) + form(large ? 6.5 : size)).join("") }));
+    inner.append(shape("path", { class: `points ${color}${faded ? " faded" : ""}`, d: points.map((point) => at(point) + form(large ? 6.5 : size)).join("") }));
   }
 
   const ring = shape("circle", { class: "ring", r: 8, visibility: "hidden" });

@@ -18,7 +18,7 @@ function heatMap() {
     const names = distinct(ALL_ROWS.filter(isOk), read).filter((name) => there.has(name));
     return [...names.filter((name) => name === "baseline"), ...names.filter((name) => name !== "baseline")];
   };
-  const colour = (ratio) => {
+  const color = (ratio) => {
     const far = Math.min(Math.abs(Math.log2(ratio)) / 2, 1);
     return `color-mix(in srgb, var(${ratio < 1 ? "--slower" : "--faster"}) ${Math.round(10 + 65 * far)}%, var(--ground))`;
   };
@@ -27,7 +27,7 @@ function heatMap() {
     const ratios = positive(rows, "speedup");
     const mean = geometricMean(ratios);
     const shown = element("span", { class: "cell" }, times(mean));
-    if (Math.abs(Math.log2(mean)) > 0.02) shown.style.background = colour(mean);
+    if (Math.abs(Math.log2(mean)) > 0.02) shown.style.background = color(mean);
     if (rows.length > 1) shown.append(element("small", {}, ` of ${count(rows.length)}`));
     const ends = `${cases(rows.length)}, ${times(Math.min(...ratios))} to ${times(Math.max(...ratios))}`;
     return element("td", { title: ends }, shown);

@@ -69,7 +69,7 @@ function themes() {
     const dark = own ?? system.matches;
     document.documentElement.dataset.theme = dark ? "dark" : "light";
     button.textContent = dark ? "Light" : "Dark";
-    button.setAttribute("aria-label", `Change to ${dark ? "light" : "dark"} colours`);
+    button.setAttribute("aria-label", `Change to ${dark ? "light" : "dark"} colors`);
   };
   button.addEventListener("click", () => { own = document.documentElement.dataset.theme !== "dark"; apply(); });
   system.addEventListener("change", apply);

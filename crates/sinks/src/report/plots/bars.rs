@@ -110,7 +110,7 @@ impl Bars {
                 let Some((figure, written)) = figure else { continue };
                 let end = (left + figures) as i32;
                 text(area, written, (end, middle(line)), (TEXT, INK), (HPos::Right, VPos::Center))?;
-                let (share, colour) = match column.length {
+                let (share, color) = match column.length {
                     Length::Ratio if *figure < 1.0 => (figure.log2().abs() / 4.0, SLOWER),
                     Length::Ratio => (figure.log2() / 4.0, FASTER),
                     Length::Amount => (figure / largest, FASTER),
@@ -118,7 +118,7 @@ impl Bars {
                 };
                 let length = (share.clamp(0.0, 1.0) * f64::from(BAR)).round() as i32;
                 let corners = [(end + 10, middle(line) - 7), (end + 10 + length, middle(line) + 7)];
-                area.draw(&Rectangle::new(corners, colour.filled()))?;
+                area.draw(&Rectangle::new(corners, color.filled()))?;
             }
             left += whole + GAP;
         }

@@ -170,10 +170,10 @@ impl Series {
         let Self { look, points, weight, .. } = self;
         if is_joined && points.len() > 1 {
             let along: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
-            chart.draw_series([PathElement::new(along, look.colour.stroke_width(2))])?;
+            chart.draw_series([PathElement::new(along, look.color.stroke_width(2))])?;
         }
         let bounds = points.iter().filter_map(|point| Some((point.x, point.bounds?)));
-        let bars = bounds.map(|(x, (lo, hi))| PathElement::new(vec![(x, lo), (x, hi)], look.colour.mix(0.8)));
+        let bars = bounds.map(|(x, (lo, hi))| PathElement::new(vec![(x, lo), (x, hi)], look.color.mix(0.8)));
         chart.draw_series(bars)?;
         let size = if *weight == Weight::Large { 8.0 } else { size };
         let opacity = if *weight == Weight::Faded { 0.3 } else { 0.85 };
@@ -192,8 +192,8 @@ impl Series {
 impl Look {
     /// What fills a form, and what goes around it.
     fn styles(self, opacity: f64) -> (ShapeStyle, ShapeStyle) {
-        let edge: RGBColor = if self.is_hollow || opacity < 0.5 { self.colour } else { GROUND };
-        let fill = if self.is_hollow { GROUND.to_rgba() } else { self.colour.mix(opacity) };
+        let edge: RGBColor = if self.is_hollow || opacity < 0.5 { self.color } else { GROUND };
+        let fill = if self.is_hollow { GROUND.to_rgba() } else { self.color.mix(opacity) };
         (fill.filled(), edge.mix(opacity).stroke_width(1))
     }
 }

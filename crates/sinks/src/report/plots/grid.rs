@@ -86,7 +86,7 @@ impl Grid {
                 let Some(found) = found else { continue };
                 let x = start + place as i32 * cell;
                 let corners = [(x + 1, top + 1), (x + cell - 1, top + LINE as i32 - 1)];
-                area.draw(&Rectangle::new(corners, colour(found.0).filled()))?;
+                area.draw(&Rectangle::new(corners, color(found.0).filled()))?;
                 text(area, &written(*found), (x + cell / 2, middle), (TEXT, INK), (HPos::Center, VPos::Center))?;
             }
         }
@@ -99,7 +99,7 @@ impl Grid {
 }
 
 /// Blue where it is faster, orange where it is slower, and the more so the farther from 1.
-fn colour(ratio: f64) -> RGBColor {
+fn color(ratio: f64) -> RGBColor {
     let far = ratio.log2();
     if far.abs() <= 0.02 {
         return GROUND;

@@ -1,36 +1,36 @@
-//! The colours and forms of the page, in its light dress.
+//! The colors and forms of the page, in its light dress.
 
 use plotters::style::RGBColor;
 
-const fn colour(hex: u32) -> RGBColor {
+const fn color(hex: u32) -> RGBColor {
     RGBColor((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
 }
 
-pub(super) const GROUND: RGBColor = colour(0xffffff);
-pub(super) const INK: RGBColor = colour(0x1b1f24);
-pub(super) const FAINT: RGBColor = colour(0x57606a);
-pub(super) const RULE: RGBColor = colour(0xd4d9df);
-pub(super) const FASTER: RGBColor = colour(0x2b7bba);
-pub(super) const SLOWER: RGBColor = colour(0xd9822b);
+pub(super) const GROUND: RGBColor = color(0xffffff);
+pub(super) const INK: RGBColor = color(0x1b1f24);
+pub(super) const FAINT: RGBColor = color(0x57606a);
+pub(super) const RULE: RGBColor = color(0xd4d9df);
+pub(super) const FASTER: RGBColor = color(0x2b7bba);
+pub(super) const SLOWER: RGBColor = color(0xd9822b);
 
 /// What is compared has one of these; whose kernels ran is told by forms.
 const SERIES: [RGBColor; 8] = [
-    colour(0x0072b2),
-    colour(0xc2500a),
-    colour(0x008560),
-    colour(0xb0568d),
-    colour(0xa67800),
-    colour(0x3d8fc4),
-    colour(0x6a4fb0),
-    colour(0x7a3b1d),
+    color(0x0072b2),
+    color(0xc2500a),
+    color(0x008560),
+    color(0xb0568d),
+    color(0xa67800),
+    color(0x3d8fc4),
+    color(0x6a4fb0),
+    color(0x7a3b1d),
 ];
 /// What everything else is compared with.
-const BASELINE: RGBColor = colour(0x5c6670);
+const BASELINE: RGBColor = color(0x5c6670);
 
-/// How a series looks. The second eight colours are those of the first, hollow.
+/// How a series looks. The second eight colors are those of the first, hollow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Look {
-    pub(super) colour: RGBColor,
+    pub(super) color: RGBColor,
     pub(super) is_hollow: bool,
     /// The place of its kernels among those of the run.
     pub(super) form: usize,
@@ -39,8 +39,8 @@ pub(super) struct Look {
 impl Look {
     /// By the place of what is compared; the baseline has none.
     pub(super) fn of(place: Option<usize>, form: usize) -> Self {
-        let colour = place.map_or(BASELINE, |place| SERIES[place % 8]);
-        Self { colour, is_hollow: place.is_some_and(|place| place % 16 >= 8), form }
+        let color = place.map_or(BASELINE, |place| SERIES[place % 8]);
+        Self { color, is_hollow: place.is_some_and(|place| place % 16 >= 8), form }
     }
 
     /// The corners of its form around a point, for a size of 4 about as large as a letter.
@@ -72,7 +72,7 @@ impl Look {
     }
 }
 
-/// A colour between two others.
+/// A color between two others.
 pub(super) fn between(from: RGBColor, to: RGBColor, share: f64) -> RGBColor {
     let mixed = |from: u8, to: u8| (f64::from(from) + (f64::from(to) - f64::from(from)) * share).round() as u8;
     RGBColor(mixed(from.0, to.0), mixed(from.1, to.1), mixed(from.2, to.2))

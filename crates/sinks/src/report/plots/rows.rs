@@ -47,7 +47,7 @@ impl<'a> Rows<'a> {
         distinct(self.all.iter().flat_map(|row| row.record.case.shape.iter().map(|(axis, _)| axis)))
     }
 
-    /// Colour says what is compared and form says whose kernels ran, the same in every picture.
+    /// Color says what is compared and form says whose kernels ran, the same in every picture.
     fn look(&self, row: Row<'_>) -> Look {
         let what = row.what();
         let place = self.whats.iter().position(|known| *known == what);

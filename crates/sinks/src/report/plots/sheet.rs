@@ -38,24 +38,24 @@ pub(super) fn pixels(pixels: &mut [u8], size: (u32, u32)) -> Area<BitMapBackend<
     Sheet { canvas: BitMapBackend::with_buffer(pixels, size), in_pixels: true }.into_drawing_area()
 }
 
-/// A line of text of a height and a colour, where `pos` says which of its ends is given.
+/// A line of text of a height and a color, where `pos` says which of its ends is given.
 pub(super) fn text<B: DrawingBackend>(
     area: &Area<B>,
     said: &str,
     at: (i32, i32),
-    (height, colour): (u32, RGBColor),
+    (height, color): (u32, RGBColor),
     pos: (HPos, VPos),
 ) -> Result<(), Failed>
 where
     B::ErrorType: 'static,
 {
-    let style = style(height, colour).pos(Pos::new(pos.0, pos.1));
+    let style = style(height, color).pos(Pos::new(pos.0, pos.1));
     Ok(area.draw_text(said, &style, at)?)
 }
 
 /// The style of text of a height.
-pub(super) fn style(height: u32, colour: RGBColor) -> TextStyle<'static> {
-    (FontFamily::Monospace, height).into_font().color(&colour)
+pub(super) fn style(height: u32, color: RGBColor) -> TextStyle<'static> {
+    (FontFamily::Monospace, height).into_font().color(&color)
 }
 
 /// How wide a text is.
@@ -103,8 +103,8 @@ impl<B: DrawingBackend> DrawingBackend for Sheet<B> {
         self.canvas.present()
     }
 
-    fn draw_pixel(&mut self, at: BackendCoord, colour: BackendColor) -> Result<(), DrawingErrorKind<B::ErrorType>> {
-        self.canvas.draw_pixel(at, colour)
+    fn draw_pixel(&mut self, at: BackendCoord, color: BackendColor) -> Result<(), DrawingErrorKind<B::ErrorType>> {
+        self.canvas.draw_pixel(at, color)
     }
 
     fn draw_line<S: BackendStyle>(

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn utilisation_is_held_against_the_peak_that_was_measured() {
+    fn utilization_is_held_against_the_peak_that_was_measured() {
         let record = measured(&[100]);
         assert!(is_near(&record, "tflops_per_sec_p50", 0.002) && is_near(&record, "MFU", 0.5));
         let unknown = Record { rates: Rates { roofline: None, ..record.rates.clone() }, ..record };

@@ -29,7 +29,7 @@ impl Sorted {
         (self.0[0], self.0[self.len() - 1])
     }
 
-    /// NumPy's percentile, linear between neighbours, in its order of operations.
+    /// NumPy's percentile, linear between neighbors, in its order of operations.
     pub fn percentile(&self, percent: f64) -> f64 {
         let place = percent / 100.0 * (self.len() - 1) as f64;
         let (below, above) = (self.0[place.floor() as usize], self.0[place.ceil() as usize]);

@@ -144,7 +144,7 @@ impl Drop for Recording {
 
 /// Whether the libraries can be loaded, or which cannot.
 fn present() -> Result<(), String> {
-    // SAFETY: opening a library runs its initialisers; these are NVIDIA's own, meant to be opened this way, and the
+    // SAFETY: opening a library runs its initializers; these are NVIDIA's own, meant to be opened this way, and the
     // bindings open the same files on their first call, which would panic without them.
     if !unsafe { cudarc::driver::sys::is_culib_present() } {
         return Err("CUPTI needs the NVIDIA driver, and libcuda.so was not found".to_owned());

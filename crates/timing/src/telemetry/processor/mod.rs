@@ -150,7 +150,7 @@ fn total(counters: &[PathBuf]) -> Option<u64> {
 /// The thermometers of whole packages: those of the processor's own driver, else the system's zones for it.
 fn thermometers(root: &Path) -> Vec<PathBuf> {
     let chips = numbered(root.join("sys/class/hwmon"), "hwmon");
-    let labelled = |label: &str| -> Vec<PathBuf> {
+    let labeled = |label: &str| -> Vec<PathBuf> {
         let inputs = chips.iter().flat_map(|chip| (1..=PER_CHIP).map(move |n| (chip, n)));
         let says_so = |text: String| text.starts_with(label);
         inputs
@@ -159,7 +159,7 @@ fn thermometers(root: &Path) -> Vec<PathBuf> {
             .collect()
     };
     // Intel's label, then AMD's: Tctl is meant for fans, and too high on some models.
-    let found = ["Package id", "Tdie", "Tctl"].into_iter().map(labelled).find(|found| !found.is_empty());
+    let found = ["Package id", "Tdie", "Tctl"].into_iter().map(labeled).find(|found| !found.is_empty());
     let is_processor = |kind: &String| kind.starts_with("x86_pkg_temp") || kind.starts_with("cpu");
     found.unwrap_or_else(|| {
         let zones = numbered(root.join("sys/class/thermal"), "thermal_zone").into_iter();

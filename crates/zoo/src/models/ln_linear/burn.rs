@@ -1,7 +1,7 @@
 //! By burn's operations.
 
 use super::LnLinear;
-use crate::normalise::{in_f32, layer_norm};
+use crate::normalize::{in_f32, layer_norm};
 use crate::{Activate, BurnModel, Forward};
 use burn::tensor::{Tensor, backend::Backend};
 use calorimeter_recipes::Linear;

@@ -1,16 +1,16 @@
-//! `ln_linear_<activation>`: layer normalisation without parameters, a linear layer without bias, an activation.
+//! `ln_linear_<activation>`: layer normalization without parameters, a linear layer without bias, an activation.
 
 mod burn;
 mod host;
 #[cfg(feature = "cuda")]
 mod native;
 
-use crate::normalise::layer_norm_exact;
+use crate::normalize::layer_norm_exact;
 use crate::registry::table::Zoo;
 use crate::{Activate, Activation, Definition, ExactLinear, Layout, Matrix, Sample};
 use calorimeter_shapes::Shape;
 
-/// Layer normalisation, linear layer, activation.
+/// Layer normalization, linear layer, activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LnLinear(
     /// What follows the linear layer.
@@ -57,7 +57,7 @@ impl Definition for LnLinear {
 
     fn layout(&self, shape: Shape) -> Layout {
         let (m, k, n) = (shape.m(), shape.k(), shape.n());
-        // Unfused, the normalisation holds two f32 copies of the input, and the product exists before its activation.
+        // Unfused, the normalization holds two f32 copies of the input, and the product exists before its activation.
         Layout { input: (m, k), output: (m, n), linears: vec![(n, k)], intermediate: 4 * m * k + m * n }
     }
 
@@ -75,8 +75,8 @@ impl Definition for LnLinear {
     }
 
     fn reference(&self, _: Shape, input: &Matrix, linears: &[ExactLinear], sample: &Sample) -> Vec<f64> {
-        let normalised = |row| layer_norm_exact(&input.exact_row(row));
-        linears[0].products(sample, input.rows, normalised).into_iter().map(|y| self.0.exact(y)).collect()
+        let normalized = |row| layer_norm_exact(&input.exact_row(row));
+        linears[0].products(sample, input.rows, normalized).into_iter().map(|y| self.0.exact(y)).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! By burn's operations.
 
 use super::{HEADS, TOKENS, TransformerBlock};
-use crate::normalise::{in_f32, rms_norm};
+use crate::normalize::{in_f32, rms_norm};
 use crate::{Activate, Activation, BurnModel, Forward};
 use burn::tensor::{Tensor, activation::softmax, backend::Backend};
 use calorimeter_recipes::Linear;

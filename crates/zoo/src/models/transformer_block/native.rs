@@ -32,15 +32,15 @@ impl NativeModel for TransformerBlock {
     ) -> Result<Box<dyn Workload>, ZooError> {
         let Layout { input: (rows, k), linears, .. } = problem.layout();
         let (rows, k) = (rows as usize, k as usize);
-        let normalised = LayerForm { prologue: Prologue::RmsNorm, ..LayerForm::PRODUCT };
+        let normalized = LayerForm { prologue: Prologue::RmsNorm, ..LayerForm::PRODUCT };
         // Attention and GELU belong to the layers behind them: what makes codes of their inputs applies them on the way.
         let attended = Prologue::ShortAttention { heads: HEADS as usize };
         let activated = Prologue::Activation(Activation::Gelu);
         let added = LayerForm { added: true, ..LayerForm::PRODUCT };
         let forms = [
-            normalised,
+            normalized,
             LayerForm { prologue: attended, ..added },
-            normalised,
+            normalized,
             LayerForm { prologue: activated, ..added },
         ];
         let layers = linears.iter().zip(forms).map(|(&(n, k), form)| {

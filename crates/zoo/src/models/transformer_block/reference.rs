@@ -1,7 +1,7 @@
 //! What it computes, in double precision.
 
 use super::{HEADS, TOKENS};
-use crate::normalise::rms_norm_exact;
+use crate::normalize::rms_norm_exact;
 use crate::{Activate, Activation, ExactLinear, Matrix, Sample};
 
 /// The sampled sequences, whole.

@@ -8,7 +8,7 @@ impl CubePass for AddLn {
     fn pass<R: CubeRuntime>(&self, _: &Spec, inputs: Vec<Value<CubeOf<R>>>) -> Result<Pass<CubeOf<R>>, ZooError> {
         use calorimeter_kernels::cube;
         cube_pass(inputs, |client, size, [x, addend, gain, bias], [sum, out]| {
-            let (epsilon, residual) = (crate::normalise::EPSILON as f32, Some(cube::Residual { addend, sum }));
+            let (epsilon, residual) = (crate::normalize::EPSILON as f32, Some(cube::Residual { addend, sum }));
             let norm = cube::LayerNorm { x, residual, gain, bias, epsilon, activation: None, out };
             cube::layer_norm(client, size, norm)
         })

@@ -1,6 +1,6 @@
-//! The residual sum of a transformer block with the layer normalisation that follows it.
+//! The residual sum of a transformer block with the layer normalization that follows it.
 //!
-//! The normalised output is that of the sum before it is rounded for storing.
+//! The normalized output is that of the sum before it is rounded for storing.
 
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -21,7 +21,7 @@ use calorimeter_kernels::host::Rowwise;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AddLn;
 
-/// Which output is the sum; the other is normalised.
+/// Which output is the sum; the other is normalized.
 const SUM: usize = 0;
 
 /// Registers it with the ways to run it.
@@ -35,7 +35,7 @@ impl Signature for AddLn {
     }
 
     fn about(&self) -> &'static str {
-        "the sum with a residual, and its layer normalisation with gain and bias"
+        "the sum with a residual, and its layer normalization with gain and bias"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -53,7 +53,7 @@ impl Signature for AddLn {
 }
 
 impl Cost for AddLn {
-    // A sum for each number, then a layer normalisation.
+    // A sum for each number, then a layer normalization.
     fn flops(&self, spec: &Spec) -> u64 {
         count(spec) + LayerNorm.flops(spec)
     }

@@ -34,7 +34,7 @@ impl Conv2d {
             let y = if relus { relu(y) } else { y };
             vec![Value::Float(y.reshape([batch * features, size * size]))]
         };
-        if !self.normalises() {
+        if !self.normalizes() {
             let bias = next().reshape([features]);
             return Box::new(move || done(convolution(x.clone(), weight.clone(), Some(bias.clone()))));
         }
@@ -45,7 +45,7 @@ impl Conv2d {
         }
         let [mean, variance, gain, bias] =
             [mean, variance, gain, bias].map(|parameter| parameter.reshape([1, features, 1, 1]));
-        // The steps of burn's own batch normalisation.
+        // The steps of burn's own batch normalization.
         Box::new(move || {
             let y = convolution(x.clone(), weight.clone(), None);
             let normal = (y - mean.clone()) / (variance.clone() + EPSILON).sqrt();
@@ -54,11 +54,11 @@ impl Conv2d {
     }
 }
 
-/// Weights and a bias that do what the weights with mean, variance, gain and bias of a normalisation do; in f32, then
+/// Weights and a bias that do what the weights with mean, variance, gain and bias of a normalization do; in f32, then
 /// rounded once.
-fn fold<B: Backend>(weight: Tensor<B, 4>, normalisation: [Tensor<B, 2>; 4]) -> (Tensor<B, 4>, Tensor<B, 1>) {
+fn fold<B: Backend>(weight: Tensor<B, 4>, normalization: [Tensor<B, 2>; 4]) -> (Tensor<B, 4>, Tensor<B, 1>) {
     let (dtype, features) = (weight.dtype(), weight.dims()[0]);
-    let [mean, variance, gain, bias] = normalisation.map(|parameter| parameter.cast(DType::F32));
+    let [mean, variance, gain, bias] = normalization.map(|parameter| parameter.cast(DType::F32));
     let scale = gain / (variance + EPSILON).sqrt();
     let bias = bias - mean * scale.clone();
     let weight = weight.cast(DType::F32) * scale.reshape([features, 1, 1, 1]);

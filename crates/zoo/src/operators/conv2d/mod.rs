@@ -1,4 +1,4 @@
-//! A convolution with a ReLU or a batch normalisation behind it. Fused, the normalisation is folded into the weights.
+//! A convolution with a ReLU or a batch normalization behind it. Fused, the normalization is folded into the weights.
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -20,9 +20,9 @@ use calorimeter_shapes::Axes;
 pub enum Conv2d {
     /// A ReLU; this convolution has a bias.
     Relu,
-    /// A batch normalisation with known statistics.
+    /// A batch normalization with known statistics.
     Bn,
-    /// The normalisation and a ReLU.
+    /// The normalization and a ReLU.
     BnRelu,
 }
 
@@ -46,7 +46,7 @@ fn numbers(spec: &Spec) -> Numbers {
 }
 
 impl Conv2d {
-    fn normalises(self) -> bool {
+    fn normalizes(self) -> bool {
         self != Self::Relu
     }
 
@@ -81,7 +81,7 @@ impl Signature for Conv2d {
     }
 
     fn about(&self) -> &'static str {
-        "2-D convolution (NCHW, stride 1, same size) with ReLU, batch normalisation, or both"
+        "2-D convolution (NCHW, stride 1, same size) with ReLU, batch normalization, or both"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -99,7 +99,7 @@ impl Signature for Conv2d {
         }
     }
 
-    // Image, weights; then a bias, or mean, variance, gain and bias of the normalisation.
+    // Image, weights; then a bias, or mean, variance, gain and bias of the normalization.
     fn inputs(&self, spec: &Spec) -> Vec<Operand> {
         let Numbers { features, taps, .. } = numbers(spec);
         let image =
@@ -107,7 +107,7 @@ impl Signature for Conv2d {
         let one = Operand::normal(1, features, spec.element).filled(Fill::Even);
         let positive = one.filled(Fill::Uniform(0.5, 1.5));
         let mut inputs = vec![image, weight(features, taps, taps, spec)];
-        inputs.extend(if self.normalises() { vec![one, positive, positive, one] } else { vec![one] });
+        inputs.extend(if self.normalizes() { vec![one, positive, positive, one] } else { vec![one] });
         inputs
     }
 
@@ -119,26 +119,26 @@ impl Signature for Conv2d {
 
 impl Cost for Conv2d {
     // Products and sums, padding included as everybody counts; a bias; difference, quotient, gain and bias of a
-    // normalisation; a ReLU.
+    // normalization; a ReLU.
     fn flops(&self, spec: &Spec) -> u64 {
         let Numbers { y, taps, .. } = numbers(spec);
-        let tail = if self.normalises() { 4 } else { 1 };
+        let tail = if self.normalizes() { 4 } else { 1 };
         y * (2 * taps + tail + u64::from(self.relu()))
     }
 
     // What goes from step to step, two of them at a time; folded weights live beside the given ones.
     fn intermediate(&self, spec: &Spec) -> u64 {
         let Numbers { weights, features, y, .. } = numbers(spec);
-        let numbers = if self.normalises() { 2 * y + weights + features } else { y };
+        let numbers = if self.normalizes() { 2 * y + weights + features } else { y };
         numbers * traffic::number_bytes(spec)
     }
 
-    // Folding is how a normalisation is fused.
+    // Folding is how a normalization is fused.
     fn fusion(&self, spec: &Spec) -> Option<FusionModel> {
         let Numbers { x, weights, features, y, .. } = numbers(spec);
-        let bias = if self.normalises() { 0 } else { features };
+        let bias = if self.normalizes() { 0 } else { features };
         let mut kernels = vec![("conv2d", x + weights + bias + y)];
-        if self.normalises() {
+        if self.normalizes() {
             kernels.push(("batch_norm", 2 * y + 4 * features));
         }
         if self.relu() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 impl NativeOpen for Conv2d {
     // Images are turned channels last once, when a set is made, as frameworks keep them for tensor cores, and what comes out
-    // when it is read. The normalisation is folded into the filters before.
+    // when it is read. The normalization is folded into the filters before.
     fn open(
         &self,
         spec: &Spec,
@@ -62,11 +62,11 @@ impl Conv2d {
         ConvolutionForm { images, height, width, channels, filters, side, stride: 1, padding, relu: self.relu() }
     }
 
-    /// Filters and a bias that do what the filters with the normalisation do, stored as the form says.
+    /// Filters and a bias that do what the filters with the normalization do, stored as the form says.
     fn folded(self, form: &ConvolutionForm, inputs: &[Matrix]) -> (Vec<f32>, Vec<f32>) {
         let parameter = |input: usize, filter: usize| f64::from(inputs[input].row(0)[filter]);
         // What a sum is multiplied by, and what is added.
-        let of = |filter: usize| match self.normalises() {
+        let of = |filter: usize| match self.normalizes() {
             false => (1.0, parameter(2, filter)),
             true => {
                 let scale = parameter(4, filter) / (parameter(3, filter) + EPSILON).sqrt();

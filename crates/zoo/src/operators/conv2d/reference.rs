@@ -30,7 +30,7 @@ impl Exact for Conv2d {
                     }
                 }
             }
-            let y = if self.normalises() {
+            let y = if self.normalizes() {
                 let normal = (sum - parameter(2, feature)) / (parameter(3, feature) + EPSILON).sqrt();
                 normal * parameter(4, feature) + parameter(5, feature)
             } else {
@@ -42,7 +42,7 @@ impl Exact for Conv2d {
 
     // Product and bias; or product, deviation (two), difference, quotient, gain and bias.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
-        let roundings = if self.normalises() { 7 } else { 2 };
+        let roundings = if self.normalizes() { 7 } else { 2 };
         Tolerance::new(spec.dtype(), roundings, numbers(spec).taps)
     }
 }

@@ -1,4 +1,4 @@
-//! Root-mean-square normalisation of rows with an f32 weight, computed in f32; and its gradients.
+//! Root-mean-square normalization of rows with an f32 weight, computed in f32; and its gradients.
 
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -46,7 +46,7 @@ impl Signature for FlaxRmsNorm {
     }
 
     fn about(&self) -> &'static str {
-        "root-mean-square normalisation of rows, or its gradients alone"
+        "root-mean-square normalization of rows, or its gradients alone"
     }
 
     fn axes(&self) -> &'static [&'static str] {

@@ -2,7 +2,7 @@
 
 use super::LayerNorm;
 use crate::operators::sequences::floats;
-use crate::{BurnPass, Pass, Spec, Value, normalise};
+use crate::{BurnPass, Pass, Spec, Value, normalize};
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor};
 use calorimeter_recipes::FloatType;
@@ -15,7 +15,7 @@ impl BurnPass for LayerNorm {
     }
 }
 
-/// Normalises rows of f32.
+/// Normalizes rows of f32.
 pub fn apply<B: Backend>(x: Tensor<B, 2>, gain: &Tensor<B, 2>, bias: &Tensor<B, 2>) -> Tensor<B, 2> {
-    normalise::layer_norm(x) * gain.clone().cast(DType::F32) + bias.clone().cast(DType::F32)
+    normalize::layer_norm(x) * gain.clone().cast(DType::F32) + bias.clone().cast(DType::F32)
 }

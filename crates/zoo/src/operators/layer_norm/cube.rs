@@ -1,14 +1,14 @@
 //! By a kernel of ours, through CubeCL.
 
 use super::LayerNorm;
-use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass, normalise};
+use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError, cube_pass, normalize};
 use burn_cubecl::CubeRuntime;
 
 impl CubePass for LayerNorm {
     fn pass<R: CubeRuntime>(&self, _: &Spec, inputs: Vec<Value<CubeOf<R>>>) -> Result<Pass<CubeOf<R>>, ZooError> {
         use calorimeter_kernels::cube;
         cube_pass(inputs, |client, size, [x, gain, bias], [out]| {
-            let epsilon = normalise::EPSILON as f32;
+            let epsilon = normalize::EPSILON as f32;
             let norm = cube::LayerNorm { x, residual: None, gain, bias, epsilon, activation: None, out };
             cube::layer_norm(client, size, norm)
         })

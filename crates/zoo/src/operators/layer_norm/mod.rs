@@ -1,4 +1,4 @@
-//! Layer normalisation with gain and bias over rows.
+//! Layer normalization with gain and bias over rows.
 
 pub(super) mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -34,7 +34,7 @@ impl Signature for LayerNorm {
     }
 
     fn about(&self) -> &'static str {
-        "layer normalisation of rows, with gain and bias"
+        "layer normalization of rows, with gain and bias"
     }
 
     fn axes(&self) -> &'static [&'static str] {

@@ -2,7 +2,7 @@
 
 use super::LayerNorm;
 use crate::gate::Tolerance;
-use crate::{Exact, Matrix, Sample, Spec, normalise};
+use crate::{Exact, Matrix, Sample, Spec, normalize};
 
 impl Exact for LayerNorm {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
@@ -18,10 +18,10 @@ impl Exact for LayerNorm {
     }
 }
 
-/// Normalises a row in double precision.
+/// Normalizes a row in double precision.
 pub fn exact(x: &[f64], gain: &Matrix, bias: &Matrix) -> Vec<f64> {
     let affine = gain.row(0).iter().zip(bias.row(0)).map(|(&gain, &bias)| (f64::from(gain), f64::from(bias)));
-    normalise::layer_norm_exact(x).into_iter().zip(affine).map(|(x, (gain, bias))| x * gain + bias).collect()
+    normalize::layer_norm_exact(x).into_iter().zip(affine).map(|(x, (gain, bias))| x * gain + bias).collect()
 }
 
 pub fn tolerance(spec: &Spec) -> Tolerance {

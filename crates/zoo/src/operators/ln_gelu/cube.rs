@@ -8,7 +8,7 @@ impl CubePass for LnGelu {
     fn pass<R: CubeRuntime>(&self, _: &Spec, inputs: Vec<Value<CubeOf<R>>>) -> Result<Pass<CubeOf<R>>, ZooError> {
         use calorimeter_kernels::cube;
         cube_pass(inputs, |client, size, [x, gain, bias], [out]| {
-            let (epsilon, activation) = (crate::normalise::EPSILON as f32, Some(cube::SmoothActivation::Gelu));
+            let (epsilon, activation) = (crate::normalize::EPSILON as f32, Some(cube::SmoothActivation::Gelu));
             let norm = cube::LayerNorm { x, residual: None, gain, bias, epsilon, activation, out };
             cube::layer_norm(client, size, norm)
         })

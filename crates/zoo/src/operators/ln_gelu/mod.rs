@@ -1,4 +1,4 @@
-//! Layer normalisation, then GELU with the error function.
+//! Layer normalization, then GELU with the error function.
 
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -29,7 +29,7 @@ impl Signature for LnGelu {
     }
 
     fn about(&self) -> &'static str {
-        "layer normalisation with gain and bias, then GELU"
+        "layer normalization with gain and bias, then GELU"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -46,7 +46,7 @@ impl Signature for LnGelu {
 }
 
 impl Cost for LnGelu {
-    // A layer normalisation; scale, erf, add, multiply and halve: five for each number.
+    // A layer normalization; scale, erf, add, multiply and halve: five for each number.
     fn flops(&self, spec: &Spec) -> u64 {
         LayerNorm.flops(spec) + 5 * count(spec)
     }

@@ -1,4 +1,4 @@
-//! A layer normalisation, then a linear layer.
+//! A layer normalization, then a linear layer.
 
 mod burn;
 #[cfg(feature = "cuda")]
@@ -17,7 +17,7 @@ use calorimeter_shapes::Axes;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LnLinear;
 
-/// The normalisation alone, at this size.
+/// The normalization alone, at this size.
 fn first(spec: &Spec) -> Spec {
     let (m, k, _) = size(spec);
     let axes = Axes::new([("batch", 1), ("sequence", m), ("dimension", k)]).expect("three different names");
@@ -35,7 +35,7 @@ impl Signature for LnLinear {
     }
 
     fn about(&self) -> &'static str {
-        "layer normalisation with gain and bias, then a linear layer without, weights [n, k]"
+        "layer normalization with gain and bias, then a linear layer without, weights [n, k]"
     }
 
     fn axes(&self) -> &'static [&'static str] {

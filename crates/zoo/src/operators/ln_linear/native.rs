@@ -3,7 +3,7 @@
 use super::LnLinear;
 use crate::native::{NativePass, Set};
 use crate::operators::native_plans;
-use crate::{Matrix, NativeOpen, Spec, Workload, ZooError, normalise};
+use crate::{Matrix, NativeOpen, Spec, Workload, ZooError, normalize};
 use calorimeter_kernels::native::{AffineLayerNorm, Linear, LinearShape, Machine, NormForm};
 use std::slice;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl NativeOpen for LnLinear {
     ) -> Result<Box<dyn Workload>, ZooError> {
         let (kind, shape) = (spec.dtype(), native_plans::shape(spec));
         let LinearShape { m, k, .. } = shape;
-        let norm = AffineLayerNorm::new(&machine, kind, NormForm::Alone, normalise::EPSILON as f32, (m, k))?;
+        let norm = AffineLayerNorm::new(&machine, kind, NormForm::Alone, normalize::EPSILON as f32, (m, k))?;
         let linear = Linear::new(&machine, kind, shape)?;
         let pass = NativePass::steps(
             vec![norm.algorithm().to_owned(), linear.algorithm()],

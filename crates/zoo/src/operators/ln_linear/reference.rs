@@ -15,22 +15,22 @@ impl Exact for LnLinear {
     fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
         let weight = &inputs[3];
         sample.by_rows(|row| {
-            let x = normalised(inputs, row);
+            let x = normalized(inputs, row);
             sample.cols.iter().map(|&col| dot(&x, weight.row(col))).collect()
         })
     }
 
     fn projection(&self, spec: &Spec, inputs: &[Matrix], _: usize) -> Option<Projection> {
-        Some(projected(sides(spec), |row| normalised(inputs, row), |col| inputs[3].exact_row(col)))
+        Some(projected(sides(spec), |row| normalized(inputs, row), |col| inputs[3].exact_row(col)))
     }
 
-    // The normalised number and the product.
+    // The normalized number and the product.
     fn tolerance(&self, spec: &Spec, _: usize) -> Tolerance {
         Tolerance::new(spec.dtype(), 2, 2 * spec.axis("k"))
     }
 }
 
 /// A row of the input with mean, variance, gain and bias.
-fn normalised(inputs: &[Matrix], row: usize) -> Vec<f64> {
+fn normalized(inputs: &[Matrix], row: usize) -> Vec<f64> {
     exact(&inputs[0].exact_row(row), &inputs[1], &inputs[2])
 }

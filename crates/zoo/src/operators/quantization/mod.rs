@@ -1,4 +1,4 @@
-//! Quantising bf16 matrices: codes of e4m3, or of e2m1 where [`Spec::output`] says so, and f32 scales that numbers are divided
+//! Quantizing bf16 matrices: codes of e4m3, or of e2m1 where [`Spec::output`] says so, and f32 scales that numbers are divided
 //! by. Codes times scales are about the numbers.
 //!
 //! Scales and quotients are rounded to bf16. burn has no tensors of e2m1.
@@ -14,7 +14,7 @@ use crate::registry::table::Zoo;
 use crate::{Along, Cost, Fill, Matrix, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::Element;
 
-/// A quantisation by where its scales come from, and whether the matrix is transposed first.
+/// A quantization by where its scales come from, and whether the matrix is transposed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Quantization {

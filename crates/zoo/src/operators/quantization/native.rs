@@ -14,17 +14,17 @@ impl NativeOpen for Quantization {
         machine: Arc<Machine>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        use calorimeter_kernels::native::{Quantise, ScaleSource};
+        use calorimeter_kernels::native::{Quantize, ScaleSource};
         let (m, n) = (spec.axis("m") as usize, spec.axis("n") as usize);
         let scales = if self.is_static() { ScaleSource::Static } else { ScaleSource::Largest };
         let pass = if self.is_transposed() {
-            let plan = Quantise::columns(&machine, scales, m, n)?;
+            let plan = Quantize::columns(&machine, scales, m, n)?;
             NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
                 let [codes, scales] = outputs.as_mut_slice() else { unreachable!("two outputs") };
                 plan.enqueue(&inputs[0], codes, scales)
             })
         } else {
-            let plan = Quantise::rows(&machine, scales, m, n)?;
+            let plan = Quantize::rows(&machine, scales, m, n)?;
             NativePass::single(plan.algorithm().to_owned(), move |Set { inputs, outputs, .. }| {
                 let [codes, scales] = outputs.as_mut_slice() else { unreachable!("two outputs") };
                 plan.enqueue(&inputs[0], codes, scales)

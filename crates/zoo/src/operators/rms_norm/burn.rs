@@ -2,7 +2,7 @@
 
 use super::RmsNorm;
 use crate::operators::sequences::floats;
-use crate::{BurnPass, Pass, Spec, Value, normalise};
+use crate::{BurnPass, Pass, Spec, Value, normalize};
 use burn::tensor::DType;
 use burn::tensor::backend::Backend;
 use calorimeter_recipes::FloatType;
@@ -12,7 +12,7 @@ impl BurnPass for RmsNorm {
         let dtype = spec.dtype().burn();
         let [x, gain] = floats(inputs);
         Box::new(move || {
-            let normal = normalise::rms_norm(x.clone().cast(DType::F32));
+            let normal = normalize::rms_norm(x.clone().cast(DType::F32));
             vec![Value::Float((normal * gain.clone().cast(DType::F32)).cast(dtype))]
         })
     }

@@ -1,4 +1,4 @@
-//! Normalisation of rows by their root mean square, with gain.
+//! Normalization of rows by their root mean square, with gain.
 
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
@@ -8,7 +8,7 @@ mod native;
 mod reference;
 
 use crate::host::rows::ByRows;
-use crate::normalise;
+use crate::normalize;
 use crate::operators::sequences::{AXES, copies, count, input, whole};
 use crate::registry::table::Zoo;
 use crate::{Cost, Fill, Operand, Operation, Signature, Slot, Spec, Suite};
@@ -20,7 +20,7 @@ pub struct RmsNorm;
 
 /// Registers it with the ways to run it.
 pub(super) fn register(zoo: &Zoo) {
-    let host = ByRows(Rowwise::RmsNorm { epsilon: normalise::EPSILON as f32 });
+    let host = ByRows(Rowwise::RmsNorm { epsilon: normalize::EPSILON as f32 });
     zoo.operators([RmsNorm]).burn().cube().native().host(host);
 }
 
@@ -30,7 +30,7 @@ impl Signature for RmsNorm {
     }
 
     fn about(&self) -> &'static str {
-        "normalisation of rows by their root mean square, with gain"
+        "normalization of rows by their root mean square, with gain"
     }
 
     fn axes(&self) -> &'static [&'static str] {

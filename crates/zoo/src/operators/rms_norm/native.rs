@@ -1,7 +1,7 @@
 //! By a kernel of ours.
 
 use super::RmsNorm;
-use crate::normalise;
+use crate::normalize;
 use crate::operators::native_plans;
 use crate::operators::sequences::size;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
@@ -16,7 +16,7 @@ impl NativeOpen for RmsNorm {
         machine: Arc<Machine>,
         sets: u32,
     ) -> Result<Box<dyn Workload>, ZooError> {
-        let form = RmsForm { gain_is_f32: false, epsilon: normalise::EPSILON as f32 };
+        let form = RmsForm { gain_is_f32: false, epsilon: normalize::EPSILON as f32 };
         native_plans::rms_norm(&machine, spec, form, size(spec))?.open(self, spec, inputs, machine, sets)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::RmsNorm;
 use crate::gate::Tolerance;
-use crate::{Exact, Matrix, Sample, Spec, normalise};
+use crate::{Exact, Matrix, Sample, Spec, normalize};
 
 impl Exact for RmsNorm {
     fn depth(&self, _: &Spec, _: usize) -> u64 {
@@ -12,7 +12,7 @@ impl Exact for RmsNorm {
     fn reference(&self, _: &Spec, inputs: &[Matrix], _: usize, sample: &Sample) -> Vec<f64> {
         let gain = inputs[1].exact_row(0);
         sample.by_whole_rows(|row| {
-            let normal = normalise::rms_norm_exact(&inputs[0].exact_row(row));
+            let normal = normalize::rms_norm_exact(&inputs[0].exact_row(row));
             normal.iter().zip(&gain).map(|(x, gain)| x * gain).collect()
         })
     }

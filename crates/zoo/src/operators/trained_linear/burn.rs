@@ -1,6 +1,6 @@
 //! By burn's operations.
 
-use super::optimisers::{self, Update};
+use super::optimizers::{self, Update};
 use super::{Given, Made, TrainedLinear};
 use crate::{BurnPass, Pass, Spec, Value, parts};
 use burn::tensor::Tensor;
@@ -9,7 +9,7 @@ use calorimeter_recipes::training::{self, Float8Backend, Float8Training};
 
 impl BurnPass for TrainedLinear {
     fn pass<B: QuantBackend + Float8Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
-        by_burn(*self, spec.training.map(|recipe| recipe.training()), optimisers::update, inputs)
+        by_burn(*self, spec.training.map(|recipe| recipe.training()), optimizers::update, inputs)
     }
 }
 
@@ -45,7 +45,7 @@ fn results<B: QuantBackend + Float8Backend>(
     let step = || {
         let moments = given(Given::Moment(0)).zip(given(Given::Moment(1)));
         let gradient = given(Given::GradWeight).unwrap_or_else(gradient);
-        begin(parts::OPTIMISER);
+        begin(parts::OPTIMIZER);
         update(get(Given::Weight), gradient, moments.map(Into::into))
     };
     let mut updated: Option<Vec<Tensor<B, 2>>> = None;

@@ -1,8 +1,8 @@
-//! By kernels of ours, through CubeCL: operands cast to float8 in one reading each, and the optimiser's step in another; the
+//! By kernels of ours, through CubeCL: operands cast to float8 in one reading each, and the optimizer's step in another; the
 //! products are burn's.
 
 use super::burn::by_burn;
-use super::{Given, TrainedLinear, cube_optimisers};
+use super::{Given, TrainedLinear, cube_optimizers};
 use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError};
 use burn_cubecl::CubeRuntime;
 use calorimeter_recipes::training::Casting;
@@ -13,10 +13,10 @@ impl CubePass for TrainedLinear {
             let find = |wanted: Given| self.given().iter().position(|given| *given == wanted);
             let float = |at: usize| inputs[at].clone().float();
             let moments = find(Given::Moment(0)).zip(find(Given::Moment(1)));
-            let weight = float(find(Given::Weight).expect("an optimiser is given weights"));
-            cube_optimisers::check(&weight, moments.map(|(mean, square)| [mean, square].map(float)))?;
+            let weight = float(find(Given::Weight).expect("an optimizer is given weights"));
+            cube_optimizers::check(&weight, moments.map(|(mean, square)| [mean, square].map(float)))?;
         }
         let training = spec.training.map(|recipe| recipe.training().with_casting(Casting::AtOnce));
-        Ok(by_burn(*self, training, cube_optimisers::update::<R>, inputs))
+        Ok(by_burn(*self, training, cube_optimizers::update::<R>, inputs))
     }
 }

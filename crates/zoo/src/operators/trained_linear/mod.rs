@@ -1,24 +1,24 @@
-//! The passes of a linear layer that is trained: y = x wᵀ, what comes back of the gradient g of y, and what an optimiser makes of
+//! The passes of a linear layer that is trained: y = x wᵀ, what comes back of the gradient g of y, and what an optimizer makes of
 //! the weight. A recipe says which of the products are in float8.
 //!
-//! Weights are [n, k]. The optimiser's moments are in f32, whatever the type of the weight.
+//! Weights are [n, k]. The optimizer's moments are in f32, whatever the type of the weight.
 
 mod burn;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
 mod cube;
 #[cfg(any(feature = "cuda", feature = "wgpu"))]
-pub(super) mod cube_optimisers;
+pub(super) mod cube_optimizers;
 #[cfg(feature = "cuda")]
 mod native;
 #[cfg(feature = "cuda")]
 pub(super) mod native_layer;
 mod operands;
-pub(super) mod optimisers;
+pub(super) mod optimizers;
 mod reference;
 
 use crate::operators::number_types::{BF16, F32, allow};
 use crate::operators::product::{AXES, size, weight};
-use crate::parts::{BACKWARD, FORWARD, OPTIMISER};
+use crate::parts::{BACKWARD, FORWARD, OPTIMIZER};
 use crate::registry::table::Zoo;
 use crate::{Along, Cost, Fill, Implementation, Moves, Operand, Operation, Signature, Slot, Spec, Suite, ZooError};
 use calorimeter_recipes::Element;
@@ -107,8 +107,8 @@ impl TrainedLinear {
     /// Operations on one weight, of those that change it.
     pub(super) fn updated(self) -> Option<u64> {
         match self {
-            Self::Adamw | Self::AdamwStep => Some(optimisers::ADAMW_FLOPS),
-            Self::Sgd | Self::SgdStep => Some(optimisers::SGD_FLOPS),
+            Self::Adamw | Self::AdamwStep => Some(optimizers::ADAMW_FLOPS),
+            Self::Sgd | Self::SgdStep => Some(optimizers::SGD_FLOPS),
             Self::Forward | Self::Backward | Self::ForwardBackward => None,
         }
     }
@@ -118,19 +118,19 @@ impl TrainedLinear {
         format!("{model}{}", self.name().trim_start_matches("linear"))
     }
 
-    /// Whether kernels of ours have a part in it on every GPU: casts to float8, or an optimiser's step.
+    /// Whether kernels of ours have a part in it on every GPU: casts to float8, or an optimizer's step.
     pub(super) fn has_cube(self, name: &str, spec: &Spec) -> Result<(), String> {
         if spec.training.is_some() || self.updated().is_some() {
             return Ok(());
         }
         Err(format!(
             "{name} has no `cube` kernel without a recipe: CubeCL kernels of ours cast operands to float8 and take the steps of \
-             optimisers; `eager` and `fused` run it"
+             optimizers; `eager` and `fused` run it"
         ))
     }
 
-    /// Whether it is an optimiser alone, which multiplies nothing: it is the same under every recipe.
-    pub fn is_optimiser(self) -> bool {
+    /// Whether it is an optimizer alone, which multiplies nothing: it is the same under every recipe.
+    pub fn is_optimizer(self) -> bool {
         self.multiplied() == 0
     }
 }
@@ -206,21 +206,21 @@ impl Cost for TrainedLinear {
         2 * self.multiplied() * m * k * n + self.updated().unwrap_or(0) * n * k
     }
 
-    // Of the widest product both operands in codes and in f32, and the product in f32; steps of the optimiser in f32.
+    // Of the widest product both operands in codes and in f32, and the product in f32; steps of the optimizer in f32.
     fn intermediate(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
         let all = m * k + n * k + m * n;
         let product = match spec.training {
-            Some(_) if !self.is_optimiser() => 5 * all + 4 * all,
+            Some(_) if !self.is_optimizer() => 5 * all + 4 * all,
             _ => 0,
         };
-        let gradient = if self.is_optimiser() { 0 } else { n * k * u64::from(spec.element.bits()) / 8 };
+        let gradient = if self.is_optimizer() { 0 } else { n * k * u64::from(spec.element.bits()) / 8 };
         let update = if self.updated().is_some() { gradient + 3 * 4 * n * k } else { 0 };
         product + update
     }
 
     fn products(&self) -> u32 {
-        u32::from(!self.is_optimiser())
+        u32::from(!self.is_optimizer())
     }
 
     // Codes are exact in f32, and burn has products of floats alone.
@@ -239,7 +239,7 @@ impl Operation for TrainedLinear {
     }
 
     fn tokens(&self, spec: &Spec) -> Option<u64> {
-        (!self.is_optimiser()).then(|| spec.axis("m"))
+        (!self.is_optimizer()).then(|| spec.axis("m"))
     }
 
     fn parts(&self) -> &'static [&'static str] {
@@ -247,8 +247,8 @@ impl Operation for TrainedLinear {
             Self::Forward => &[FORWARD],
             Self::Backward => &[BACKWARD],
             Self::ForwardBackward => &[FORWARD, BACKWARD],
-            Self::Adamw | Self::Sgd => &[OPTIMISER],
-            Self::AdamwStep | Self::SgdStep => &[FORWARD, BACKWARD, OPTIMISER],
+            Self::Adamw | Self::Sgd => &[OPTIMIZER],
+            Self::AdamwStep | Self::SgdStep => &[FORWARD, BACKWARD, OPTIMIZER],
         }
     }
 
@@ -257,7 +257,7 @@ impl Operation for TrainedLinear {
         use Along::{Columns, Nothing, Rows};
         const GROUP: u64 = 32;
         let (m, k, n) = size(spec);
-        if self.is_optimiser() {
+        if self.is_optimizer() {
             return Moves::by_size(&self.inputs(spec), &self.outputs(spec));
         }
         let groups = |side: u64| Some(side / GROUP).filter(|groups| side.is_multiple_of(GROUP) && *groups > 1);

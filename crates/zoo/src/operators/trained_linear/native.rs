@@ -1,12 +1,12 @@
 //! By CUDA's libraries and kernels of ours: in bf16 under recipes, whose operands are made codes of before they are multiplied.
 
 use super::native_layer::{Back, NativeLayer};
-use super::{Given, Made, TrainedLinear, optimisers};
+use super::{Given, Made, TrainedLinear, optimizers};
 use crate::native::{NativePass, Set};
 use crate::operators::native_plans;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError, parts};
 use calorimeter_kernels::native::{
-    Buffer, LinearShape, Machine, NativeError, OptimiserRule, OptimiserStep, TrainedProduct,
+    Buffer, LinearShape, Machine, NativeError, OptimizerRule, OptimizerStep, TrainedProduct,
 };
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl NativeOpen for TrainedLinear {
                 }
             }
             let Some(update) = &update else { return Ok(()) };
-            begin(parts::OPTIMISER);
+            begin(parts::OPTIMIZER);
             let gradient = at(Given::GradWeight).or(between.first());
             let read = [at(Given::Weight), gradient, at(Given::Moment(0)), at(Given::Moment(1))];
             let read: Vec<&Buffer> = read.into_iter().flatten().collect();
@@ -67,14 +67,14 @@ impl TrainedLinear {
         spec: &Spec,
         machine: &Arc<Machine>,
         weights: usize,
-    ) -> Result<Option<OptimiserStep>, NativeError> {
-        let learning_rate = optimisers::LEARNING_RATE;
+    ) -> Result<Option<OptimizerStep>, NativeError> {
+        let learning_rate = optimizers::LEARNING_RATE;
         let rule = match self {
-            Self::Adamw | Self::AdamwStep => OptimiserRule::Adamw(optimisers::settings()),
-            Self::Sgd | Self::SgdStep => OptimiserRule::Descent { learning_rate },
+            Self::Adamw | Self::AdamwStep => OptimizerRule::Adamw(optimizers::settings()),
+            Self::Sgd | Self::SgdStep => OptimizerRule::Descent { learning_rate },
             Self::Forward | Self::Backward | Self::ForwardBackward => return Ok(None),
         };
-        OptimiserStep::new(machine, spec.dtype(), rule, weights).map(Some)
+        OptimizerStep::new(machine, spec.dtype(), rule, weights).map(Some)
     }
 
     /// What a layer multiplies in it.

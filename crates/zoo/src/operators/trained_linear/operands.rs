@@ -3,7 +3,7 @@
 use super::{Given, TrainedLinear};
 use crate::Matrix;
 use calorimeter_recipes::format::Format;
-use calorimeter_recipes::quantise::quantise;
+use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::training::Operands as Formats;
 use calorimeter_recipes::{Float8Training, TrainingRecipe};
 use rayon::prelude::*;
@@ -48,7 +48,7 @@ impl Operands {
 
 fn stands_for(matrix: Matrix, format: Option<Format>) -> Matrix {
     let Some(format) = format else { return matrix };
-    let values = quantise(&matrix.values, matrix.cols, format).dequantise();
+    let values = quantize(&matrix.values, matrix.cols, format).dequantize();
     Matrix { values: values.into(), ..matrix }
 }
 

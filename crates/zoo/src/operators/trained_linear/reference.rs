@@ -1,7 +1,7 @@
 //! What it computes, in double precision, and how far a kernel may be from that.
 
 use super::operands::{Operands, Product};
-use super::{Given, Made, TrainedLinear, optimisers};
+use super::{Given, Made, TrainedLinear, optimizers};
 use crate::gate::{Projection, Tolerance};
 use crate::operators::product::size;
 use crate::reference::{dot, projected};
@@ -14,7 +14,7 @@ impl Exact for TrainedLinear {
         match self.results()[output] {
             Made::Output => k,
             Made::GradInput => n,
-            _ if self.is_optimiser() => 4,
+            _ if self.is_optimizer() => 4,
             Made::GradWeight | Made::Weight | Made::Moment(_) => m,
         }
     }
@@ -58,8 +58,8 @@ impl Exact for TrainedLinear {
             Made::GradInput => product(n),
             Made::GradWeight => product(m),
             // In f32, but for the rounding to the weight's type.
-            Made::Weight if self.is_optimiser() => Tolerance::new(spec.dtype(), 6, 4),
-            Made::Moment(_) if self.is_optimiser() => Tolerance::new(Dtype::F32, 6, 4),
+            Made::Weight if self.is_optimizer() => Tolerance::new(spec.dtype(), 6, 4),
+            Made::Moment(_) if self.is_optimizer() => Tolerance::new(Dtype::F32, 6, 4),
             // The gradient was rounded before, and one of the moments squares it.
             Made::Weight | Made::Moment(_) => Tolerance::new(spec.dtype(), roundings + 6, m),
         }
@@ -95,14 +95,14 @@ impl TrainedLinear {
             Some(gradient) => sample.by_elements(|row, col| f64::from(gradient.row(row)[col])),
             None => sums(Product::GradWeight, sample),
         };
-        let weight = given(Given::Weight).expect("an optimiser is given weights");
+        let weight = given(Given::Weight).expect("an optimizer is given weights");
         let moments = given(Given::Moment(0)).zip(given(Given::Moment(1)));
         let at = |matrix: &Matrix, (row, col): (usize, usize)| f64::from(matrix.row(row)[col]);
         let updated = |(index, gradient): (usize, &f64)| {
             let place = sample.position(index);
             let weight = at(weight, place);
-            let Some((mean, square)) = moments else { return optimisers::exact_sgd(weight, *gradient) };
-            let (weight, moments) = optimisers::exact_adamw(weight, *gradient, [at(mean, place), at(square, place)]);
+            let Some((mean, square)) = moments else { return optimizers::exact_sgd(weight, *gradient) };
+            let (weight, moments) = optimizers::exact_adamw(weight, *gradient, [at(mean, place), at(square, place)]);
             match result {
                 Made::Moment(of) => moments[of],
                 _ => weight,

@@ -3,7 +3,7 @@
 use super::architecture::{Architecture, Gradients};
 use super::layers::Layers;
 use super::{Given, Made, TrainedModel, given_gradient};
-use crate::operators::trained_linear::optimisers::{self, Update};
+use crate::operators::trained_linear::optimizers::{self, Update};
 use crate::{BurnPass, Pass, Spec, Value, parts};
 use burn::tensor::Tensor;
 use burn_autodiff::Autodiff;
@@ -41,7 +41,7 @@ impl<B: burn::tensor::backend::Backend> Held<B> {
 
 impl<A: Architecture> BurnPass for TrainedModel<A> {
     fn pass<B: QuantBackend + Float8Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
-        self.by_burn(spec, spec.training.map(|recipe| recipe.training()), optimisers::update, inputs)
+        self.by_burn(spec, spec.training.map(|recipe| recipe.training()), optimizers::update, inputs)
     }
 }
 
@@ -56,7 +56,7 @@ impl<A: Architecture> TrainedModel<A> {
     ) -> Pass<B> {
         let (model, results, layers) = (self.model, self.results(spec), Layers(training));
         let held = Held::new(self.given(spec), inputs);
-        if self.pass.is_optimiser() {
+        if self.pass.is_optimizer() {
             return Box::new(move || updated(&held, &results, update, |of| held.get(Given::Gradient(of))));
         }
         if held.find(Given::GradOutput).is_none() {
@@ -110,14 +110,14 @@ fn both_ways<A: Architecture, B: QuantBackend + Float8Backend>(
     (output.inner(), gradients)
 }
 
-/// The results of an optimiser, in their order.
+/// The results of an optimizer, in their order.
 fn updated<B: QuantBackend>(
     held: &Held<B>,
     results: &[Made],
     update: Update<B>,
     gradient: impl Fn(usize) -> Tensor<B, 2>,
 ) -> Vec<Value<B>> {
-    held.begin(parts::OPTIMISER);
+    held.begin(parts::OPTIMIZER);
     let step = |of: usize| -> Vec<Tensor<B, 2>> {
         let moments = held.find(Given::Moment(0, of)).zip(held.find(Given::Moment(1, of)));
         update(held.get(Given::Parameter(of)), gradient(of), moments.map(Into::into))

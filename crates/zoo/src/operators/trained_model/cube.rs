@@ -1,9 +1,9 @@
-//! By kernels of ours, through CubeCL: operands of linear layers cast to float8 in one reading each, and the optimiser's step of
+//! By kernels of ours, through CubeCL: operands of linear layers cast to float8 in one reading each, and the optimizer's step of
 //! each parameter in another; what else there is, is burn's.
 
 use super::architecture::Architecture;
 use super::{Given, TrainedModel};
-use crate::operators::trained_linear::cube_optimisers;
+use crate::operators::trained_linear::cube_optimizers;
 use crate::{CubeOf, CubePass, Pass, Spec, Value, ZooError};
 use burn_cubecl::CubeRuntime;
 use calorimeter_recipes::training::Casting;
@@ -16,11 +16,11 @@ impl<A: Architecture> CubePass for TrainedModel<A> {
             let float = |at: usize| inputs[at].clone().float();
             for of in 0..self.parameters(spec).len() {
                 let moments = find(Given::Moment(0, of)).zip(find(Given::Moment(1, of)));
-                let parameter = float(find(Given::Parameter(of)).expect("an optimiser is given parameters"));
-                cube_optimisers::check(&parameter, moments.map(|(mean, square)| [mean, square].map(float)))?;
+                let parameter = float(find(Given::Parameter(of)).expect("an optimizer is given parameters"));
+                cube_optimizers::check(&parameter, moments.map(|(mean, square)| [mean, square].map(float)))?;
             }
         }
         let training = spec.training.map(|recipe| recipe.training().with_casting(Casting::AtOnce));
-        Ok(self.by_burn(spec, training, cube_optimisers::update::<R>, inputs))
+        Ok(self.by_burn(spec, training, cube_optimizers::update::<R>, inputs))
     }
 }

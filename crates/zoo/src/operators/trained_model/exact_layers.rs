@@ -2,7 +2,7 @@
 
 use super::rows::Rows;
 use calorimeter_recipes::format::Format;
-use calorimeter_recipes::quantise::quantise;
+use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::training::Operands;
 use calorimeter_recipes::{Dtype, Float8Training, FloatType};
 use rayon::prelude::*;
@@ -21,13 +21,13 @@ pub trait ExactLayers {
 }
 
 /// As a recipe has it.
-pub struct Quantised {
+pub struct Quantized {
     pub training: Float8Training,
-    /// What operands are rounded to before they are quantised.
+    /// What operands are rounded to before they are quantized.
     pub dtype: Dtype,
 }
 
-impl ExactLayers for Quantised {
+impl ExactLayers for Quantized {
     fn output(&self, _: usize, input: &Rows, weight: &Rows) -> Rows {
         match self.training.output {
             None => input.times(weight),
@@ -50,7 +50,7 @@ impl ExactLayers for Quantised {
     }
 }
 
-impl Quantised {
+impl Quantized {
     fn of_codes(&self, left: &Rows, right: &Rows, operands: Operands) -> Rows {
         self.stands_for(left, operands.left).times(&self.stands_for(right, operands.right))
     }
@@ -59,7 +59,7 @@ impl Quantised {
     fn stands_for<'a>(&self, operand: &'a Rows, format: Option<Format>) -> Cow<'a, Rows> {
         let Some(format) = format else { return Cow::Borrowed(operand) };
         let rounded: Vec<f32> = operand.values.par_iter().map(|&value| self.dtype.round(value as f32)).collect();
-        let numbers = quantise(&rounded, operand.cols, format).dequantise();
+        let numbers = quantize(&rounded, operand.cols, format).dequantize();
         Cow::Owned(Rows { cols: operand.cols, values: numbers.into_par_iter().map(f64::from).collect() })
     }
 }

@@ -1,5 +1,5 @@
 //! The passes of models that are trained: the output, what comes back of the gradient of it to the input and to every
-//! parameter, and what an optimiser makes of the parameters. A recipe says which products of linear layers are in float8.
+//! parameter, and what an optimizer makes of the parameters. A recipe says which products of linear layers are in float8.
 //!
 //! Both ways at once, and whole steps, are by burn's autodiff. That uses its graph up on the way back, so the way back alone
 //! is written out, on what the way there kept when the case was opened.
@@ -217,20 +217,20 @@ impl<A: Architecture> Signature for TrainedModel<A> {
 }
 
 impl<A: Architecture> Cost for TrainedModel<A> {
-    // Twice the multiply-adds of matrix products, as for models, and the optimiser's steps.
+    // Twice the multiply-adds of matrix products, as for models, and the optimizer's steps.
     fn flops(&self, spec: &Spec) -> u64 {
         let numbers: u64 = self.parameters(spec).iter().map(|parameter| parameter.rows * parameter.cols).sum();
         2 * self.pass.multiplied() * self.multiply_adds(spec) + self.pass.updated().unwrap_or(0) * numbers
     }
 
     // What is kept and its gradients; of the widest product in float8 both operands in codes and in f32, and the product;
-    // gradients of parameters, and steps of the optimiser in f32.
+    // gradients of parameters, and steps of the optimizer in f32.
     fn intermediate(&self, spec: &Spec) -> u64 {
         let Sides { rows, .. } = self.model.sides(spec);
         let bytes = u64::from(spec.element.bits()) / 8;
         let numbers: u64 = self.parameters(spec).iter().map(|parameter| parameter.rows * parameter.cols).sum();
         let update = if self.pass.updated().is_some() { numbers * bytes + 3 * 4 * numbers } else { 0 };
-        if self.pass.is_optimiser() {
+        if self.pass.is_optimizer() {
             return update;
         }
         let widest = self.model.layers(spec).into_iter().map(|[n, k]| rows * k + n * k + rows * n).max();
@@ -239,7 +239,7 @@ impl<A: Architecture> Cost for TrainedModel<A> {
     }
 
     fn products(&self) -> u32 {
-        if self.pass.is_optimiser() { 0 } else { self.model.products() }
+        if self.pass.is_optimizer() { 0 } else { self.model.products() }
     }
 
     fn factors(&self, spec: &Spec, implementation: Implementation) -> Element {
@@ -253,7 +253,7 @@ impl<A: Architecture> Operation for TrainedModel<A> {
     }
 
     fn tokens(&self, spec: &Spec) -> Option<u64> {
-        (!self.pass.is_optimiser()).then(|| self.model.sides(spec).rows)
+        (!self.pass.is_optimizer()).then(|| self.model.sides(spec).rows)
     }
 
     fn parts(&self) -> &'static [&'static str] {
@@ -267,7 +267,7 @@ impl<A: Architecture> Operation for TrainedModel<A> {
         let groups =
             |side: u64| (side.is_multiple_of(GROUP as u64) && side > GROUP as u64).then(|| side / GROUP as u64);
         let Inside { width, parameters: inside, output } = self.model.inside(spec);
-        if self.pass.is_optimiser() {
+        if self.pass.is_optimizer() {
             let rows = parameters.iter().map(|parameter| parameter.rows).filter(|rows| *rows > 1);
             let each = parameters.iter().map(|parameter| if parameter.rows > 1 { Rows } else { Nothing }).collect();
             return self.moved(spec, rows.reduce(common).unwrap_or(1), [Nothing, Nothing], each);

@@ -1,11 +1,11 @@
 //! The mathematics of each model against small steps, and what hand-written backward passes get wrong against the gate.
 
 use super::architecture::{Architecture, Exactly, Sides};
-use super::exact_layers::{ExactLayers, Quantised};
+use super::exact_layers::{ExactLayers, Quantized};
 use super::rows::{Rows, dot};
 use super::{LnLinear, Made, Pass, SwigluMlp, TrainedModel, TransformerBlock, passes};
 use crate::{Activation, Cost, Exact, Matrix, Operand, Operator, OperatorProblem, Output, Sample, Signature, Spec};
-use calorimeter_recipes::quantise::quantise;
+use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::{Codes, Dtype, Element, Float8Training, FloatType, Recipe};
 use calorimeter_shapes::Axes;
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ fn spec([m, k, n]: [u64; 3], dtype: Dtype, recipe: &str) -> Spec {
 fn gradients_are_what_small_steps_find<A: Architecture>(model: A, size: [u64; 3]) {
     const STEP: f64 = 1e-5;
     let spec = spec(size, Dtype::F32, "baseline");
-    let layers = Quantised { training: Float8Training::none(), dtype: Dtype::F32 };
+    let layers = Quantized { training: Float8Training::none(), dtype: Dtype::F32 };
     let rows = |matrix: &Matrix| Rows {
         cols: matrix.cols,
         values: matrix.values.iter().map(|&value| f64::from(value)).collect(),
@@ -70,7 +70,7 @@ enum Bug {
 
 /// Layers of which one has a bug.
 struct Mutant {
-    right: Quantised,
+    right: Quantized,
     layer: usize,
     bug: Bug,
     inputs: RefCell<HashMap<usize, Rows>>,
@@ -93,13 +93,13 @@ impl ExactLayers for Mutant {
                 let codes = |of: &Rows, format| {
                     let rounded: Vec<f32> =
                         of.values.iter().map(|&value| self.right.dtype.round(value as f32)).collect();
-                    quantise(&rounded, of.cols, format)
+                    quantize(&rounded, of.cols, format)
                 };
                 let mut wrong = codes(gradient, back.left.expect("in codes"));
                 wrong.scales = codes(&self.inputs.borrow()[&layer], forward.left.expect("in codes")).scales;
-                let wrong = wrong.dequantise().into_iter().map(f64::from).collect();
+                let wrong = wrong.dequantize().into_iter().map(f64::from).collect();
                 let weight = codes(&weight.transposed(), back.right.expect("in codes"))
-                    .dequantise()
+                    .dequantize()
                     .into_iter()
                     .map(f64::from)
                     .collect();
@@ -154,9 +154,9 @@ fn bugs_are_refused<A: Architecture>(model: A, size: [u64; 3]) {
                 OperatorProblem { operator: pass.name().parse::<Operator>().unwrap(), spec: spec.clone(), seed: 7 };
             let inputs = problem.gate_inputs();
             let references = problem.references(&inputs);
-            let quantised = || Quantised { training, dtype };
+            let quantized = || Quantized { training, dtype };
             let judged = |outputs: &[Output]| problem.judge(outputs, &references, false);
-            let right = answered(pass, &quantised(), &spec, &inputs);
+            let right = answered(pass, &quantized(), &spec, &inputs);
             judged(&right).unwrap_or_else(|why| panic!("{} {recipe} {dtype}: the twin: {why}", pass.name()));
             let mut taken = Vec::new();
             for (layer, [n, k]) in model.layers(&spec).into_iter().enumerate() {
@@ -168,7 +168,7 @@ fn bugs_are_refused<A: Architecture>(model: A, size: [u64; 3]) {
                     (Bug::ScaleOfTheForwardPass, square && training.output.is_some() && training.grad_input.is_some()),
                     (Bug::LeftOver, true),
                 ] {
-                    let mutant = Mutant { right: quantised(), layer, bug, inputs: RefCell::default() };
+                    let mutant = Mutant { right: quantized(), layer, bug, inputs: RefCell::default() };
                     let passes = there && judged(&answered(pass, &mutant, &spec, &inputs)).is_ok();
                     taken.extend(passes.then_some((layer, bug)));
                 }

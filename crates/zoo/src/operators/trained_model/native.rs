@@ -146,7 +146,7 @@ impl<A: NativeArchitecture> NativeOpen for TrainedModel<A> {
                 }
             }
             if !updates.is_empty() {
-                begin(parts::OPTIMISER);
+                begin(parts::OPTIMIZER);
             }
             // Every parameter, and behind those their first moments, and behind those the second.
             let mut updated: Vec<&mut Buffer> = outputs.collect();

@@ -1,10 +1,10 @@
-//! Normalisations of rows and their gradients: on a device, in f32 as everybody's kernels have them, and exactly.
+//! Normalizations of rows and their gradients: on a device, in f32 as everybody's kernels have them, and exactly.
 
 use super::rows::{Rows, dot};
-use crate::normalise::EPSILON;
+use crate::normalize::EPSILON;
 use burn::tensor::{DType, Tensor, backend::Backend};
 
-/// Which normalisation, without gain and bias.
+/// Which normalization, without gain and bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Norm {
     /// To mean 0 and variance 1.
@@ -13,33 +13,33 @@ pub enum Norm {
     Rms,
 }
 
-/// Normalised rows, and what each was divided by, in f32.
+/// Normalized rows, and what each was divided by, in f32.
 #[derive(Debug, Clone)]
-pub struct Normalised<B: Backend> {
+pub struct Normalized<B: Backend> {
     pub rows: Tensor<B, 2>,
     root: Tensor<B, 2>,
 }
 
 /// The same in double precision.
-pub struct ExactlyNormalised {
+pub struct ExactlyNormalized {
     pub rows: Rows,
     roots: Vec<f64>,
 }
 
 impl Norm {
-    pub fn forward<B: Backend>(self, x: Tensor<B, 2>) -> Normalised<B> {
+    pub fn forward<B: Backend>(self, x: Tensor<B, 2>) -> Normalized<B> {
         let dtype = x.dtype();
         let wide = x.cast(DType::F32);
-        let centred = match self {
+        let centered = match self {
             Self::Layer => wide.clone() - wide.mean_dim(1),
             Self::Rms => wide,
         };
-        let root = (centred.clone().powi_scalar(2).mean_dim(1) + EPSILON).sqrt();
-        Normalised { rows: (centred / root.clone()).cast(dtype), root }
+        let root = (centered.clone().powi_scalar(2).mean_dim(1) + EPSILON).sqrt();
+        Normalized { rows: (centered / root.clone()).cast(dtype), root }
     }
 
-    /// The gradient of what was normalised.
-    pub fn back<B: Backend>(self, kept: Normalised<B>, gradient: Tensor<B, 2>) -> Tensor<B, 2> {
+    /// The gradient of what was normalized.
+    pub fn back<B: Backend>(self, kept: Normalized<B>, gradient: Tensor<B, 2>) -> Tensor<B, 2> {
         let dtype = gradient.dtype();
         let (rows, wide) = (kept.rows.cast(DType::F32), gradient.cast(DType::F32));
         let along = (rows.clone() * wide.clone()).mean_dim(1);
@@ -50,20 +50,20 @@ impl Norm {
         ((level - rows * along) / kept.root).cast(dtype)
     }
 
-    pub fn exact(self, x: &Rows) -> ExactlyNormalised {
+    pub fn exact(self, x: &Rows) -> ExactlyNormalized {
         let mean = |row: &[f64]| row.iter().sum::<f64>() / row.len() as f64;
-        let centred = x.by_row(|_, row| {
+        let centered = x.by_row(|_, row| {
             let middle = if self == Self::Layer { mean(row) } else { 0.0 };
             row.iter().map(|x| x - middle).collect()
         });
         let roots: Vec<f64> =
-            centred.values.chunks(x.cols).map(|row| (dot(row, row) / row.len() as f64 + EPSILON).sqrt()).collect();
-        let rows = centred.by_row(|at, row| row.iter().map(|x| x / roots[at]).collect());
-        ExactlyNormalised { rows, roots }
+            centered.values.chunks(x.cols).map(|row| (dot(row, row) / row.len() as f64 + EPSILON).sqrt()).collect();
+        let rows = centered.by_row(|at, row| row.iter().map(|x| x / roots[at]).collect());
+        ExactlyNormalized { rows, roots }
     }
 
-    /// The gradient of what was normalised: what points along the row or moves all of it alike is lost.
-    pub fn exact_back(self, kept: &ExactlyNormalised, gradient: &Rows) -> Rows {
+    /// The gradient of what was normalized: what points along the row or moves all of it alike is lost.
+    pub fn exact_back(self, kept: &ExactlyNormalized, gradient: &Rows) -> Rows {
         gradient.by_row(|at, gradient| {
             let row = kept.rows.row(at);
             let count = row.len() as f64;

@@ -1,12 +1,12 @@
 //! What passes compute, in double precision, and how far a kernel may be from that.
 
 use super::architecture::{Architecture, Exactly, Roundings};
-use super::exact_layers::{ExactLayers, Quantised};
+use super::exact_layers::{ExactLayers, Quantized};
 use super::rows::Rows;
 use super::{Given, Made, TrainedModel};
 use crate::gate::Tolerance;
 use crate::loud_rows::{self, GROUP};
-use crate::operators::trained_linear::{TrainedLinear as Pass, optimisers};
+use crate::operators::trained_linear::{TrainedLinear as Pass, optimizers};
 use crate::{Exact, Matrix, Sample, Signature, Slot, Spec};
 use calorimeter_recipes::format::Format;
 use calorimeter_recipes::training::Operands;
@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 impl<A: Architecture> Exact for TrainedModel<A> {
     fn depth(&self, spec: &Spec, _: usize) -> u64 {
-        if self.pass.is_optimiser() { 4 } else { self.loud_count(spec) }
+        if self.pass.is_optimizer() { 4 } else { self.loud_count(spec) }
     }
 
     fn sample(&self, spec: &Spec, output: usize, slot: &Slot) -> Sample {
@@ -34,17 +34,17 @@ impl<A: Architecture> Exact for TrainedModel<A> {
 
     fn references(&self, spec: &Spec, inputs: &[Matrix], samples: &[(usize, Sample)]) -> Vec<Vec<f64>> {
         let training = spec.training.map_or(Float8Training::none(), |recipe| recipe.training());
-        self.computed_by(&Quantised { training, dtype: spec.dtype() }, spec, inputs, samples)
+        self.computed_by(&Quantized { training, dtype: spec.dtype() }, spec, inputs, samples)
     }
 
     fn tolerance(&self, spec: &Spec, output: usize) -> Tolerance {
         let (made, slot) = (self.results(spec)[output], self.outputs(spec)[output]);
         let stored = if slot.element == Element::Float(Dtype::F32) { Dtype::F32 } else { spec.dtype() };
-        // An optimiser computes in f32, and rounds once to what it stores.
+        // An optimizer computes in f32, and rounds once to what it stores.
         let updated = Tolerance::new(stored, 6, 4);
         match made {
             Made::Output | Made::GradInput | Made::Gradient(_) => self.of_products(made, spec),
-            _ if self.pass.is_optimiser() => updated,
+            _ if self.pass.is_optimizer() => updated,
             Made::Parameter(of) | Made::Moment(_, of) => {
                 let gradient = self.of_products(Made::Gradient(of), spec);
                 let Shares { norm, element } = self.shares(made, &slot);
@@ -59,7 +59,7 @@ impl<A: Architecture> Exact for TrainedModel<A> {
     }
 }
 
-/// How much of a gradient's error is left in what an optimiser makes of it.
+/// How much of a gradient's error is left in what an optimizer makes of it.
 struct Shares {
     /// Of that of all numbers.
     norm: f64,
@@ -92,7 +92,7 @@ impl<A: Architecture> TrainedModel<A> {
         let narrow = layers.iter().flatten().copied().min().unwrap_or(1).min(self.model.sides(spec).rows);
         let tolerance = match training.and_then(|training| coarsest(training, there)) {
             Some(format) => {
-                let wide = tolerance.with_requantised(error, products, narrow, format, self.is_whole(spec));
+                let wide = tolerance.with_requantized(error, products, narrow, format, self.is_whole(spec));
                 // What is multiplied was computed: a row may hang on a single number that comes to lie on another code.
                 let slope = tolerance.slope.map(|slope| slope + wide.rel_l2 - tolerance.rel_l2);
                 Tolerance { slope, ..wide }
@@ -107,9 +107,9 @@ impl<A: Architecture> TrainedModel<A> {
     fn shares(&self, made: Made, slot: &Slot) -> Shares {
         // The loudest gradients, whose squares are as much louder.
         const LOUDEST: f64 = 8.0;
-        let ([first, second], weight) = (optimisers::BETAS, 1.0 / (slot.cols as f64).sqrt());
+        let ([first, second], weight) = (optimizers::BETAS, 1.0 / (slot.cols as f64).sqrt());
         let step = match self.pass {
-            Pass::AdamwStep => (1.0 - first) * optimisers::correction(first) / optimisers::correction(second).sqrt(),
+            Pass::AdamwStep => (1.0 - first) * optimizers::correction(first) / optimizers::correction(second).sqrt(),
             _ => 1.0,
         };
         match made {
@@ -119,7 +119,7 @@ impl<A: Architecture> TrainedModel<A> {
             Made::Moment(..) if slot.rows == 1 => Shares { norm: 2.0, element: 2.0 },
             Made::Moment(..) => Shares { norm: 2.0 * (1.0 - second) * LOUDEST * LOUDEST, element: 2.0 },
             _ => {
-                let norm = optimisers::LEARNING_RATE * step / weight;
+                let norm = optimizers::LEARNING_RATE * step / weight;
                 Shares { norm, element: LOUDEST * norm }
             }
         }
@@ -180,10 +180,10 @@ impl<A: Architecture> TrainedModel<A> {
                     let parameter = held(Given::Parameter(of)).expect(needed);
                     let moments = held(Given::Moment(0, of)).zip(held(Given::Moment(1, of)));
                     let updated = |(at, gradient): (usize, f64)| match &moments {
-                        None => optimisers::exact_sgd(parameter[at], gradient),
+                        None => optimizers::exact_sgd(parameter[at], gradient),
                         Some((mean, square)) => {
                             let (parameter, moments) =
-                                optimisers::exact_adamw(parameter[at], gradient, [mean[at], square[at]]);
+                                optimizers::exact_adamw(parameter[at], gradient, [mean[at], square[at]]);
                             if let Made::Moment(which, _) = results[*output] { moments[which] } else { parameter }
                         }
                     };

@@ -16,9 +16,9 @@ pub fn forward<B: Float8Backend>(
     input: Tensor<B, 2>,
     parameters: &[Tensor<B, 2>],
 ) -> (Tensor<B, 2>, Kept<B>) {
-    let normalised = Norm::Layer.forward(input);
-    let before = layers.output(normalised.rows.clone(), &parameters[0]);
-    (slopes::apply(activation, before.clone()), Kept { normalised, before })
+    let normalized = Norm::Layer.forward(input);
+    let before = layers.output(normalized.rows.clone(), &parameters[0]);
+    (slopes::apply(activation, before.clone()), Kept { normalized, before })
 }
 
 pub fn backward<B: QuantBackend + Float8Backend>(
@@ -28,9 +28,9 @@ pub fn backward<B: QuantBackend + Float8Backend>(
     parameters: &[Tensor<B, 2>],
     gradient: Tensor<B, 2>,
 ) -> Gradients<B> {
-    let Kept { normalised, before } = kept;
+    let Kept { normalized, before } = kept;
     let gradient = slopes::back(activation, before, gradient);
-    let weight = layers.grad_weight(gradient.clone(), normalised.rows.clone());
-    let input = Norm::Layer.back(normalised, layers.grad_input(gradient, &parameters[0]));
+    let weight = layers.grad_weight(gradient.clone(), normalized.rows.clone());
+    let input = Norm::Layer.back(normalized, layers.grad_input(gradient, &parameters[0]));
     Gradients { input, parameters: vec![weight] }
 }

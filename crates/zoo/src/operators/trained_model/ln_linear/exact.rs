@@ -14,14 +14,14 @@ pub fn of(
     parameters: &[Rows],
     gradient: Option<&Rows>,
 ) -> Exactly {
-    let normalised = Norm::Layer.exact(input);
-    let before = layers.output(0, &normalised.rows, &parameters[0]);
+    let normalized = Norm::Layer.exact(input);
+    let before = layers.output(0, &normalized.rows, &parameters[0]);
     let output = before.map(|x| activation.exact(x));
     let gradients = gradient.map(|gradient| {
         let gradient = before.with(gradient, |x, gradient| gradient * slopes::exact(activation, x));
-        let weight = layers.grad_weight(0, &gradient, &normalised.rows);
+        let weight = layers.grad_weight(0, &gradient, &normalized.rows);
         let input = layers.grad_input(0, &gradient, &parameters[0]);
-        (Norm::Layer.exact_back(&normalised, &input), vec![weight])
+        (Norm::Layer.exact_back(&normalized, &input), vec![weight])
     });
     Exactly { output, gradients }
 }

@@ -1,4 +1,4 @@
-//! `ln_linear_<activation>`: layer normalisation without parameters, a linear layer without bias, an activation.
+//! `ln_linear_<activation>`: layer normalization without parameters, a linear layer without bias, an activation.
 
 mod burn;
 mod exact;
@@ -55,8 +55,8 @@ impl Architecture for LnLinear {
         2
     }
 
-    // The normalised row, the product, and an activation of two steps; back through those, its slope of up to four, a product,
-    // and what the normalisation leaves.
+    // The normalized row, the product, and an activation of two steps; back through those, its slope of up to four, a product,
+    // and what the normalization leaves.
     fn roundings(&self) -> Roundings {
         Roundings { forward: 4, back: 7 }
     }

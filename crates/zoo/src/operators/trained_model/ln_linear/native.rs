@@ -12,7 +12,7 @@ use calorimeter_kernels::native::{
 /// The steps of both ways.
 pub struct Steps {
     layer: NativeLayer,
-    /// Bytes of the normalised rows and of what goes into the activation, which are kept.
+    /// Bytes of the normalized rows and of what goes into the activation, which are kept.
     kept: [usize; 2],
     there: Option<WayThere>,
     back: Option<WayBack>,
@@ -68,9 +68,9 @@ impl Ways for Steps {
         output: &mut Buffer,
     ) -> Result<(), NativeError> {
         let WayThere { norm, activation } = self.there.as_ref().expect(PLANNED);
-        let [normalised, before] = kept else { unreachable!("two buffers are kept") };
-        norm.enqueue(input, normalised)?;
-        self.layer.output(normalised, parameters[0], None, before)?;
+        let [normalized, before] = kept else { unreachable!("two buffers are kept") };
+        norm.enqueue(input, normalized)?;
+        self.layer.output(normalized, parameters[0], None, before)?;
         activation.enqueue(before, output)
     }
 
@@ -81,12 +81,12 @@ impl Ways for Steps {
         gradient: &Buffer,
         mut made: Gradients<'_>,
     ) -> Result<(), NativeError> {
-        let WayBack { slope, norm, of_kept: [of_normalised, of_before] } = self.back.as_mut().expect(PLANNED);
-        let [normalised, before] = kept else { unreachable!("two buffers are kept") };
+        let WayBack { slope, norm, of_kept: [of_normalized, of_before] } = self.back.as_mut().expect(PLANNED);
+        let [normalized, before] = kept else { unreachable!("two buffers are kept") };
         slope.enqueue(&[before, gradient], of_before)?;
-        let back = Back { input: (of_normalised, None), weight: made.parameters[0] };
-        self.layer.back(of_before, normalised, parameters[0], back)?;
-        norm.enqueue(input, of_normalised, made.input)
+        let back = Back { input: (of_normalized, None), weight: made.parameters[0] };
+        self.layer.back(of_before, normalized, parameters[0], back)?;
+        norm.enqueue(input, of_normalized, made.input)
     }
 
     fn kernels(&self) -> Vec<String> {

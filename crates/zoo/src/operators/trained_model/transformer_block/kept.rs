@@ -1,12 +1,12 @@
 //! What the way there leaves for the way back.
 
-use crate::operators::trained_model::norms::Normalised;
+use crate::operators::trained_model::norms::Normalized;
 use burn::tensor::{Tensor, backend::Backend};
 
 /// What the way back needs.
 #[derive(Debug, Clone)]
 pub struct Kept<B: Backend> {
-    pub first: Normalised<B>,
+    pub first: Normalized<B>,
     /// What attention's layer is given.
     pub into_attention: Tensor<B, 2>,
     /// Queries, keys and values: sequences, heads, tokens, features.
@@ -14,7 +14,7 @@ pub struct Kept<B: Backend> {
     /// What each token takes of each.
     pub shares: Tensor<B, 4>,
     pub mixed: Tensor<B, 2>,
-    pub second: Normalised<B>,
+    pub second: Normalized<B>,
     /// What the MLP is given.
     pub into_mlp: Tensor<B, 2>,
     /// Its hidden layer before and after GELU.

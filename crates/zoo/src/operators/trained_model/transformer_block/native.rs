@@ -6,7 +6,7 @@ use crate::models::transformer_block::{HEADS, TOKENS};
 use crate::operators::trained_linear::native_layer::{Back, NativeLayer};
 use crate::operators::trained_model::architecture::{Architecture, Sides};
 use crate::operators::trained_model::native::{From, Gradients, NativeArchitecture, PLANNED, Plans, Ways};
-use crate::{Activation as Function, ZooError, normalise};
+use crate::{Activation as Function, ZooError, normalize};
 use calorimeter_kernels::native::{
     Activation, Buffer, Elementwise, ElementwiseFunction, NativeError, Past, RmsForm, RmsNorm, RmsNormGradient,
     ShortAttention, ShortAttentionGradient,
@@ -61,7 +61,7 @@ impl NativeArchitecture for TransformerBlock {
         let Sides { rows, input: k, .. } = self.sides(spec);
         let (rows, k, heads, kind) = (rows as usize, k as usize, HEADS as usize, spec.dtype());
         let (sequences, head, size) = (rows / TOKENS as usize, k / heads, (rows, k));
-        let form = RmsForm { gain_is_f32: false, epsilon: normalise::EPSILON as f32 };
+        let form = RmsForm { gain_is_f32: false, epsilon: normalize::EPSILON as f32 };
         let there = || {
             Ok(WayThere {
                 norm: RmsNorm::new(machine, kind, form, rows, k)?,

@@ -1,4 +1,4 @@
-//! Normalisations of rows, on a device and in double precision.
+//! Normalizations of rows, on a device and in double precision.
 
 use burn::tensor::{DType, Tensor, backend::Backend};
 
@@ -12,9 +12,9 @@ pub fn in_f32<B: Backend>(x: Tensor<B, 2>, function: impl FnOnce(Tensor<B, 2>) -
 
 /// Rows with mean 0 and variance 1.
 pub fn layer_norm<B: Backend>(x: Tensor<B, 2>) -> Tensor<B, 2> {
-    let centred = x.clone() - x.mean_dim(1);
-    let variance = centred.clone().powi_scalar(2).mean_dim(1);
-    centred / (variance + EPSILON).sqrt()
+    let centered = x.clone() - x.mean_dim(1);
+    let variance = centered.clone().powi_scalar(2).mean_dim(1);
+    centered / (variance + EPSILON).sqrt()
 }
 
 /// Rows with mean square 1.

@@ -1,13 +1,13 @@
-//! `calorimeter-recipes` alone: the linear layers of a burn module of one's own are quantised where they are, and its
+//! `calorimeter-recipes` alone: the linear layers of a burn module of one's own are quantized where they are, and its
 //! answers compared with those before.
 //!
-//! `cargo run -p calorimeter-recipes --example quantise_a_module [-- int8wo float8dq]`
+//! `cargo run -p calorimeter-recipes --example quantize_a_module [-- int8wo float8dq]`
 
 use burn::module::Module;
 use burn::nn::{Gelu, LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{Distribution, Tensor, backend::Backend};
 use burn_flex::Flex;
-use calorimeter_recipes::{QuantLinear, Recipe, RecipeError, quantise, sqnr};
+use calorimeter_recipes::{QuantLinear, Recipe, RecipeError, quantize, sqnr};
 
 #[derive(Module, Debug)]
 struct Block<B: Backend> {
@@ -56,8 +56,8 @@ fn main() -> Result<(), RecipeError> {
     }
     for name in names {
         let recipe: Recipe = name.parse()?;
-        let (quantised, report) = quantise(mlp.clone(), &recipe, |path, [n, _]| n > 16 && path != "blocks.1.down")?;
-        println!("{report}\n{:.1} dB\n", sqnr(&values(exact.clone()), &values(quantised.forward(input.clone()))));
+        let (quantized, report) = quantize(mlp.clone(), &recipe, |path, [n, _]| n > 16 && path != "blocks.1.down")?;
+        println!("{report}\n{:.1} dB\n", sqnr(&values(exact.clone()), &values(quantized.forward(input.clone()))));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What optimisers make of a weight, in f32 and rounded once to its type.
+//! What optimizers make of a weight, in f32 and rounded once to its type.
 //!
 //! AdamW with the settings of its paper, at its tenth step: w loses a share of itself, and a step along the mean of its
 //! gradients over the root of the mean of their squares. Plain descent: w loses a share of its gradient.
@@ -48,7 +48,7 @@ pub fn exact_sgd(weight: f64, gradient: f64) -> f64 {
     weight - LEARNING_RATE * gradient
 }
 
-/// A step: what becomes of weights by their gradient, and of their moments where the optimiser has some.
+/// A step: what becomes of weights by their gradient, and of their moments where the optimizer has some.
 pub type Update<B> = fn(Tensor<B, 2>, Tensor<B, 2>, Option<[Tensor<B, 2>; 2]>) -> Vec<Tensor<B, 2>>;
 
 /// A step by burn's operations.

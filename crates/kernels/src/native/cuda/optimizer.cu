@@ -1,4 +1,4 @@
-// A weight after a step of its optimiser, in f32 and rounded once to its type. With ADAMW: w loses a share of itself, and a step
+// A weight after a step of its optimizer, in f32 and rounded once to its type. With ADAMW: w loses a share of itself, and a step
 // along the mean of its gradients over the root of the mean of their squares, both moments in f32 and written anew. Without: w
 // loses a share of its gradient.
 //

@@ -1,9 +1,9 @@
-//! The quantisers against the definition, to the bit.
+//! The quantizers against the definition, to the bit.
 
 use std::sync::Arc;
 
 use calorimeter_kernels::{
-    native::{Machine, MicroBlocks, MicroNumbers, Quantise, ScaleSource},
+    native::{Machine, MicroBlocks, MicroNumbers, Quantize, ScaleSource},
     rowwise,
 };
 
@@ -15,7 +15,7 @@ const SOURCES: [ScaleSource; 2] = [ScaleSource::Largest, ScaleSource::Static];
 fn reference(x: &[u16], columns: usize, scales: ScaleSource) -> (Vec<u8>, Vec<f32>) {
     match scales {
         ScaleSource::Largest => {
-            let (codes, scales): (Vec<_>, _) = x.chunks(columns).map(rowwise::quantise_row).unzip();
+            let (codes, scales): (Vec<_>, _) = x.chunks(columns).map(rowwise::quantize_row).unzip();
             (codes.concat(), scales)
         }
         ScaleSource::Static => {
@@ -81,7 +81,7 @@ fn assert_scales(found: &[u8], exact: &[f32], place: &str) {
 }
 
 #[test]
-fn quantised_rows_are_the_definition_to_the_bit() {
+fn quantized_rows_are_the_definition_to_the_bit() {
     let Some((machine, _turn)) = gpu() else { return };
     for columns in [1, 7, 31, 1000, 4096, 16384, 32769, 65536] {
         let count = 18;
@@ -93,7 +93,7 @@ fn quantised_rows_are_the_definition_to_the_bit() {
 }
 
 fn check_rows(machine: &Arc<Machine>, x: &[u16], count: usize, columns: usize, scales: ScaleSource) {
-    let plan = Quantise::rows(machine, scales, count, columns).unwrap();
+    let plan = Quantize::rows(machine, scales, count, columns).unwrap();
     let place = format!("{count}x{columns} {scales:?}: {}", plan.algorithm());
     println!("{place}");
     let mut codes = poisoned(machine, plan.codes_bytes());
@@ -105,7 +105,7 @@ fn check_rows(machine: &Arc<Machine>, x: &[u16], count: usize, columns: usize, s
 }
 
 #[test]
-fn quantised_columns_are_the_definition_of_the_transpose_to_the_bit() {
+fn quantized_columns_are_the_definition_of_the_transpose_to_the_bit() {
     let Some((machine, _turn)) = gpu() else { return };
     let sizes = [
         // One block, clusters of two to eight, partly filled ones, and panels that are cut off.
@@ -131,7 +131,7 @@ fn quantised_columns_are_the_definition_of_the_transpose_to_the_bit() {
             (0..rows_of_x * columns).map(|at| transposed[at % columns * rows_of_x + at / columns]).collect();
         let x = machine.upload(&bytes(&x)).unwrap();
         for scales in SOURCES {
-            let plan = Quantise::columns(&machine, scales, rows_of_x, columns).unwrap();
+            let plan = Quantize::columns(&machine, scales, rows_of_x, columns).unwrap();
             let place = format!("{rows_of_x}x{columns} {scales:?}: {}", plan.algorithm());
             println!("{place}");
             let mut codes = poisoned(&machine, plan.codes_bytes());
@@ -165,20 +165,20 @@ fn finite_rows(count: usize, columns: usize) -> (Vec<u16>, Vec<f32>) {
 }
 
 #[test]
-fn quantised_blocks_are_the_definition_and_their_scales_lie_as_cublaslt_takes_them() {
+fn quantized_blocks_are_the_definition_and_their_scales_lie_as_cublaslt_takes_them() {
     const SIDE: usize = 128;
     let Some((machine, _turn)) = gpu() else { return };
     for (count, columns) in [(1, 128), (18, 384), (256, 640), (384, 128)] {
         let (x, wide) = finite_rows(count, columns);
         let x = machine.upload(&bytes(&x)).unwrap();
-        let found = |plan: Quantise| {
+        let found = |plan: Quantize| {
             let (mut codes, mut scales) =
                 (poisoned(&machine, plan.codes_bytes()), poisoned(&machine, plan.scales_bytes()));
             plan.enqueue(&x, &mut codes, &mut scales).unwrap();
             (codes.download().unwrap(), floats(&scales.download().unwrap()), plan.algorithm().to_owned())
         };
         for source in SOURCES {
-            let (codes, scales, place) = found(Quantise::blocks_of_rows(&machine, source, count, columns).unwrap());
+            let (codes, scales, place) = found(Quantize::blocks_of_rows(&machine, source, count, columns).unwrap());
             let pitch = count.next_multiple_of(4);
             for (at, block) in wide.chunks(SIDE).enumerate() {
                 let (row, along) = (at * SIDE / columns, at % (columns / SIDE));
@@ -187,10 +187,10 @@ fn quantised_blocks_are_the_definition_and_their_scales_lie_as_cublaslt_takes_th
                 assert_codes(&codes[at * SIDE..][..SIDE], &exact, SIDE, &place);
             }
             if !count.is_multiple_of(SIDE) {
-                assert!(Quantise::squares(&machine, source, count, columns).is_err());
+                assert!(Quantize::squares(&machine, source, count, columns).is_err());
                 continue;
             }
-            let (codes, scales, place) = found(Quantise::squares(&machine, source, count, columns).unwrap());
+            let (codes, scales, place) = found(Quantize::squares(&machine, source, count, columns).unwrap());
             let pitch = (count / SIDE).next_multiple_of(4);
             for (down, across) in
                 (0..count / SIDE).flat_map(|down| (0..columns / SIDE).map(move |across| (down, across)))

@@ -1,4 +1,4 @@
-//! A weight's step under its optimiser.
+//! A weight's step under its optimizer.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{Adamw, Dtype};
 /// How a weight follows its gradient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub enum OptimiserRule {
+pub enum OptimizerRule {
     /// It loses a share of it.
     Descent {
         /// The share.
@@ -25,23 +25,23 @@ pub enum OptimiserRule {
 
 /// A plan of all weights after a step, with their moments in f32 where the rule has some.
 #[derive(Debug)]
-pub struct OptimiserStep {
+pub struct OptimizerStep {
     kernel: Kernel,
     algorithm: String,
 }
 
 const THREADS: usize = 256;
 
-impl OptimiserStep {
+impl OptimizerStep {
     /// Compiles for so many weights.
-    pub fn new(machine: &Arc<Machine>, kind: Dtype, rule: OptimiserRule, weights: usize) -> Result<Self, NativeError> {
+    pub fn new(machine: &Arc<Machine>, kind: Dtype, rule: OptimizerRule, weights: usize) -> Result<Self, NativeError> {
         let width = if weights.is_multiple_of(4) { 4 } else { 1 };
         let pieces = weights / width;
         let blocks = checked_size("the number of blocks", pieces.div_ceil(THREADS))?;
         let name = format!("{}_{kind}", rule.name());
         let (bytes, wide) = (weights * kind.width(), 4 * weights);
         let (mut reads, mut writes) = (vec![("weight", bytes), ("gradient", bytes)], vec![("weight", bytes)]);
-        if let OptimiserRule::Adamw(_) = rule {
+        if let OptimizerRule::Adamw(_) = rule {
             let moments = [("mean", wide), ("square", wide)];
             reads.extend(moments);
             writes.extend(moments);
@@ -50,7 +50,7 @@ impl OptimiserStep {
         let geometry = Geometry { blocks: blocks as u32, threads: (THREADS as u32, 1) };
         let macros = macros(&name, kind, rule, width);
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::Optimiser, &name, macros, extent, geometry)?,
+            kernel: Kernel::prepare(machine, Source::Optimizer, &name, macros, extent, geometry)?,
             algorithm: format!("{name}: {THREADS} threads per block, {width} weights per thread"),
         })
     }
@@ -68,7 +68,7 @@ impl OptimiserStep {
     }
 }
 
-impl OptimiserRule {
+impl OptimizerRule {
     fn name(self) -> &'static str {
         match self {
             Self::Descent { .. } => "descent",
@@ -77,13 +77,13 @@ impl OptimiserRule {
     }
 }
 
-fn macros(name: &str, kind: Dtype, rule: OptimiserRule, width: usize) -> Vec<String> {
+fn macros(name: &str, kind: Dtype, rule: OptimizerRule, width: usize) -> Vec<String> {
     let mut macros = common_macros(name, kind, width);
     macros.push(format!("THREADS={THREADS}"));
     let mut number = |name: &str, value: f64| macros.push(format!("{name}={:e}f", value as f32));
     match rule {
-        OptimiserRule::Descent { learning_rate } => number("LEARNING_RATE", learning_rate),
-        OptimiserRule::Adamw(Adamw { learning_rate, betas, corrections, epsilon, decay }) => {
+        OptimizerRule::Descent { learning_rate } => number("LEARNING_RATE", learning_rate),
+        OptimizerRule::Adamw(Adamw { learning_rate, betas, corrections, epsilon, decay }) => {
             number("LEARNING_RATE", learning_rate);
             // In f32 what a beta leaves would be off by a hundred thousandth.
             for (name, beta) in ["FIRST", "SECOND"].into_iter().zip(betas) {
@@ -109,10 +109,10 @@ mod tests {
     fn the_source_compiles_for_every_rule_and_type() {
         let settings =
             Adamw { learning_rate: 0.01, betas: [0.9, 0.999], corrections: [1.5, 100.0], epsilon: 1e-8, decay: 0.01 };
-        for rule in [OptimiserRule::Descent { learning_rate: 0.5 }, OptimiserRule::Adamw(settings)] {
+        for rule in [OptimizerRule::Descent { learning_rate: 0.5 }, OptimizerRule::Adamw(settings)] {
             for kind in Dtype::ALL {
                 for width in [1, 4] {
-                    assert_compiles(Source::Optimiser, &macros("step", kind, rule, width));
+                    assert_compiles(Source::Optimizer, &macros("step", kind, rule, width));
                 }
             }
         }

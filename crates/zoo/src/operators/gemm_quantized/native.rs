@@ -1,17 +1,17 @@
 //! By CUDA's libraries and kernels of ours.
 
-use super::{GemmQuantised, Scaling, Shared};
+use super::{GemmQuantized, Scaling, Shared};
 use crate::native::{NativePass, Set};
 use crate::operators::native_plans;
 use crate::{Matrix, NativeOpen, Spec, Workload, ZooError};
 use calorimeter_kernels::native::{
     Float8Linear, Float8Output, Float8Sums, Linear, LinearForm, Machine, MicroBlocks, MicroNumbers, NativeError,
-    Quantise, ScaleSource, WeightLayout,
+    Quantize, ScaleSource, WeightLayout,
 };
 use calorimeter_recipes::Dtype;
 use std::sync::Arc;
 
-impl NativeOpen for GemmQuantised {
+impl NativeOpen for GemmQuantized {
     fn open(
         &self,
         spec: &Spec,
@@ -21,7 +21,7 @@ impl NativeOpen for GemmQuantised {
     ) -> Result<Box<dyn Workload>, ZooError> {
         let pass = match self.0 {
             Shared::Line => self.of_lines(&machine, spec, Float8Output::Plain(Dtype::Bf16)),
-            Shared::LineDequantised => self.of_lines(&machine, spec, Float8Output::Scaled(Dtype::Bf16)),
+            Shared::LineDequantized => self.of_lines(&machine, spec, Float8Output::Scaled(Dtype::Bf16)),
             Shared::Block => self.of_blocks(&machine, spec),
             Shared::Micro => self.of_numbers(&machine, spec),
         };
@@ -29,7 +29,7 @@ impl NativeOpen for GemmQuantised {
     }
 }
 
-impl GemmQuantised {
+impl GemmQuantized {
     fn source(self) -> ScaleSource {
         match self.1 {
             Scaling::Dynamic => ScaleSource::Largest,
@@ -40,8 +40,8 @@ impl GemmQuantised {
     /// Codes of rows and columns.
     fn of_lines(self, machine: &Arc<Machine>, spec: &Spec, output: Float8Output) -> Result<NativePass, NativeError> {
         let shape = native_plans::shape(spec);
-        let rows = Quantise::rows(machine, self.source(), shape.m, shape.k)?;
-        let columns = Quantise::columns(machine, self.source(), shape.k, shape.n)?;
+        let rows = Quantize::rows(machine, self.source(), shape.m, shape.k)?;
+        let columns = Quantize::columns(machine, self.source(), shape.k, shape.n)?;
         let linear = Float8Linear::new(machine, shape, output, Float8Sums::Promoted)?;
         Ok(of_codes(rows, columns, linear, output.inputs()))
     }
@@ -49,8 +49,8 @@ impl GemmQuantised {
     /// Codes of blocks of rows and of squares.
     fn of_blocks(self, machine: &Arc<Machine>, spec: &Spec) -> Result<NativePass, NativeError> {
         let shape = native_plans::shape(spec);
-        let rows = Quantise::blocks_of_rows(machine, self.source(), shape.m, shape.k)?;
-        let squares = Quantise::squares(machine, self.source(), shape.k, shape.n)?;
+        let rows = Quantize::blocks_of_rows(machine, self.source(), shape.m, shape.k)?;
+        let squares = Quantize::squares(machine, self.source(), shape.k, shape.n)?;
         let linear = Float8Linear::in_blocks(machine, shape, Dtype::Bf16)?;
         Ok(of_codes(rows, squares, linear, Float8Output::Scaled(Dtype::Bf16).inputs()))
     }
@@ -76,7 +76,7 @@ impl GemmQuantised {
 }
 
 /// Both operands as codes, and their product, which takes so many of codes and scales.
-fn of_codes(of_a: Quantise, of_b: Quantise, linear: Float8Linear, taken: usize) -> NativePass {
+fn of_codes(of_a: Quantize, of_b: Quantize, linear: Float8Linear, taken: usize) -> NativePass {
     NativePass::steps(
         vec![of_a.algorithm().into(), of_b.algorithm().into(), linear.algorithm()],
         vec![of_a.codes_bytes(), of_b.codes_bytes(), of_a.scales_bytes(), of_b.scales_bytes()],

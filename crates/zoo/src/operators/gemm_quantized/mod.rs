@@ -1,8 +1,8 @@
-//! Matrix products of bf16 operands that are quantised to e4m3 on the way; A is (m, k), B is (k, n), the output bf16.
+//! Matrix products of bf16 operands that are quantized to e4m3 on the way; A is (m, k), B is (k, n), the output bf16.
 //!
-//! Quantising is part of the operator. Rows of A and columns of B are quantised as [`Quantization`] does. The program that
+//! Quantizing is part of the operator. Rows of A and columns of B are quantized as [`Quantization`] does. The program that
 //! the names come from never ran the two families of blocks; here `b128` means what DeepSeek-V3 does: f32 scales for
-//! 1 x 128 numbers of A along k and for 128 x 128 of B, both dequantised and summed in f32. `mxfp8_b32` is OCP
+//! 1 x 128 numbers of A along k and for 128 x 128 of B, both dequantized and summed in f32. `mxfp8_b32` is OCP
 //! microscaling: blocks of 32 along k on both sides under powers of two, rounded up.
 //!
 //! [`Quantization`]: super::quantization::Quantization
@@ -25,7 +25,7 @@ pub enum Shared {
     /// A row of A, a column of B; the product is left in units of the scales.
     Line,
     /// The same, and the product is multiplied by the scales.
-    LineDequantised,
+    LineDequantized,
     /// 128 of A along k, 128 x 128 of B.
     Block,
     /// 32 along k.
@@ -42,15 +42,15 @@ pub enum Scaling {
     Static,
 }
 
-/// A product by how its operands are quantised.
+/// A product by how its operands are quantized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct GemmQuantised(Shared, Scaling);
+pub struct GemmQuantized(Shared, Scaling);
 
-impl GemmQuantised {
+impl GemmQuantized {
     /// Those with a scale for each row and column.
     pub const OF_LINES: [Self; 3] = [
         Self(Shared::Line, Scaling::Dynamic),
-        Self(Shared::LineDequantised, Scaling::Dynamic),
+        Self(Shared::LineDequantized, Scaling::Dynamic),
         Self(Shared::Line, Scaling::Static),
     ];
 
@@ -65,7 +65,7 @@ impl GemmQuantised {
     /// What cuBLASLt multiplies: scales of blocks come to it in fours.
     fn natively(&self, spec: &Spec) -> Result<(), String> {
         match (self.0, size(spec)) {
-            (Shared::Line | Shared::LineDequantised, _) => in_sixteens(spec),
+            (Shared::Line | Shared::LineDequantized, _) => in_sixteens(spec),
             (Shared::Block, (m, ..)) if !m.is_multiple_of(4) => Err(format!(
                 "`native` multiplies e4m3 under scales of blocks by cuBLASLt, which takes m in multiples of 4; m is {m}"
             )),
@@ -76,7 +76,7 @@ impl GemmQuantised {
     /// Numbers along k that share a scale.
     fn along_k(self, k: u64) -> u64 {
         match self.0 {
-            Shared::Line | Shared::LineDequantised => k,
+            Shared::Line | Shared::LineDequantized => k,
             Shared::Block => 128,
             Shared::Micro => 32,
         }
@@ -93,7 +93,7 @@ impl GemmQuantised {
 
     fn steps(self) -> Dtype {
         match self.0 {
-            Shared::Line | Shared::LineDequantised => Dtype::Bf16,
+            Shared::Line | Shared::LineDequantized => Dtype::Bf16,
             Shared::Block | Shared::Micro => Dtype::F32,
         }
     }
@@ -101,16 +101,16 @@ impl GemmQuantised {
 
 /// Registers them with the ways to run them.
 pub(super) fn register(zoo: &Zoo) {
-    zoo.operators(GemmQuantised::OF_LINES).burn().native_where(GemmQuantised::natively);
-    zoo.operators(GemmQuantised::OF_BLOCKS).burn().native_where(GemmQuantised::natively);
+    zoo.operators(GemmQuantized::OF_LINES).burn().native_where(GemmQuantized::natively);
+    zoo.operators(GemmQuantized::OF_BLOCKS).burn().native_where(GemmQuantized::natively);
 }
 
-impl Signature for GemmQuantised {
+impl Signature for GemmQuantized {
     fn name(&self) -> &'static str {
         match self {
             Self(Shared::Line, Scaling::Dynamic) => "gemm_fp8_rowwise",
             Self(Shared::Line, Scaling::Static) => "gemm_fp8_rowwise_static_scaling",
-            Self(Shared::LineDequantised, _) => "gemm_fp8_rowwise_w_dequantize",
+            Self(Shared::LineDequantized, _) => "gemm_fp8_rowwise_w_dequantize",
             Self(Shared::Block, Scaling::Dynamic) => "gemm_fp8_b128_fp32",
             Self(Shared::Block, Scaling::Static) => "gemm_fp8_b128_fp32_static_scaling",
             Self(Shared::Micro, Scaling::Dynamic) => "gemm_mxfp8_b32",
@@ -119,7 +119,7 @@ impl Signature for GemmQuantised {
     }
 
     fn about(&self) -> &'static str {
-        "product of two bf16 matrices that are quantised to e4m3 first"
+        "product of two bf16 matrices that are quantized to e4m3 first"
     }
 
     fn axes(&self) -> &'static [&'static str] {
@@ -150,22 +150,22 @@ impl Signature for GemmQuantised {
     }
 }
 
-impl Cost for GemmQuantised {
-    // To quantise a number: a comparison, a division, a clip, a rounding; and a division for each scale.
+impl Cost for GemmQuantized {
+    // To quantize a number: a comparison, a division, a clip, a rounding; and a division for each scale.
     fn flops(&self, spec: &Spec) -> u64 {
         let (m, k, n) = size(spec);
         let (numbers, blocks) = (m * k + k * n, k / self.along_k(k));
         let scales_of_b = if self.0 == Shared::Block { n / 128 } else { n };
-        let quantising = match self.1 {
+        let quantizing = match self.1 {
             Scaling::Dynamic => 4 * numbers + blocks * (m + scales_of_b),
             Scaling::Static => 3 * numbers,
         };
-        let dequantising = match self.0 {
+        let dequantizing = match self.0 {
             Shared::Line => 0,
-            Shared::LineDequantised => 2 * m * n,
+            Shared::LineDequantized => 2 * m * n,
             Shared::Block | Shared::Micro => numbers,
         };
-        2 * m * k * n + quantising + dequantising
+        2 * m * k * n + quantizing + dequantizing
     }
 
     fn intermediate(&self, spec: &Spec) -> u64 {
@@ -188,7 +188,7 @@ impl Cost for GemmQuantised {
     }
 }
 
-impl Operation for GemmQuantised {
+impl Operation for GemmQuantized {
     fn suite(&self) -> Suite {
         Suite::Gemm
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Machine, NativeError, Quantise, ScaleSource,
+    Machine, NativeError, Quantize, ScaleSource,
     gpu::ComputeCapability,
     kernel::{Extent, Geometry, Kernel},
     nvrtc::Source,
@@ -14,7 +14,7 @@ use super::{
 /// With four accesses of 16 bytes in flight, a block of 512 threads holds 16384 columns.
 const ELEMENTS_PER_THREAD: usize = 32;
 
-impl Quantise {
+impl Quantize {
     /// The e4m3 codes of x[rows, columns] in bf16, and one f32 scale per row: [`crate::rowwise`], to the bit.
     /// [`ScaleSource::Static`] writes a single scale.
     pub fn rows(machine: &Arc<Machine>, scales: ScaleSource, rows: usize, columns: usize) -> Result<Self, NativeError> {
@@ -36,7 +36,7 @@ impl Quantise {
         };
         let macros = macros(&name, scales, cut);
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::QuantiseRows, &name, macros, extent, geometry)?,
+            kernel: Kernel::prepare(machine, Source::QuantizeRows, &name, macros, extent, geometry)?,
             scales_bytes,
             algorithm: cut.describe(&name, "row read twice"),
         })
@@ -63,7 +63,7 @@ mod tests {
         for scales in [ScaleSource::Largest, ScaleSource::Static] {
             for columns in [1, 31, 1000, 1025, 4096, 16384, 32768, 65536, 70001] {
                 let cut = RowCut::new(columns, WIDEST, ELEMENTS_PER_THREAD);
-                assert_compiles(Source::QuantiseRows, &macros("quantise_rows", scales, cut));
+                assert_compiles(Source::QuantizeRows, &macros("quantize_rows", scales, cut));
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::packing;
 /// A tensor stored small, on the host.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Quantised {
+pub struct Quantized {
     /// How it is stored.
     pub format: Format,
     /// Number of rows.
@@ -23,7 +23,7 @@ pub struct Quantised {
     pub outer: Vec<f32>,
 }
 
-impl Quantised {
+impl Quantized {
     /// A code.
     pub fn code(&self, row: usize, col: usize) -> u32 {
         let words = self.format.words_per_row(self.cols);

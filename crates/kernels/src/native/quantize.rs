@@ -3,7 +3,7 @@
 use super::{Buffer, NativeError, kernel::Kernel};
 use crate::rowwise::STATIC_SCALE;
 
-/// Where the scales of quantised numbers come from.
+/// Where the scales of quantized numbers come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ScaleSource {
     /// The largest magnitude of each row, or of each column.
@@ -30,21 +30,21 @@ impl ScaleSource {
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Largest => "quantise",
-            Self::Static => "quantise_static",
+            Self::Largest => "quantize",
+            Self::Static => "quantize_static",
         }
     }
 }
 
-/// A plan of e4m3 codes and their scales, made by [`Quantise::rows`] or [`Quantise::columns`].
+/// A plan of e4m3 codes and their scales, made by [`Quantize::rows`] or [`Quantize::columns`].
 #[derive(Debug)]
-pub struct Quantise {
+pub struct Quantize {
     pub(super) kernel: Kernel,
     pub(super) scales_bytes: usize,
     pub(super) algorithm: String,
 }
 
-impl Quantise {
+impl Quantize {
     /// Bytes of the input.
     pub fn x_bytes(&self) -> usize {
         self.kernel.bytes()

@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(THREADS * ROWS, BLOCKS)
         bring_bytes(shared_address(shared) + stage * ROWS * row_bytes, x + first * columns, bytes, ready + 8 * stage);
     };
     if (leads) {
-        for (int stage = 0; stage < STAGES; stage++) initialise(ready + 8 * stage, 1);
+        for (int stage = 0; stage < STAGES; stage++) initialize(ready + 8 * stage, 1);
     }
     show_barriers();
     if (leads) {

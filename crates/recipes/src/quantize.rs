@@ -1,25 +1,25 @@
-//! Tensors on the host quantised into small codes and back.
+//! Tensors on the host quantized into small codes and back.
 
 use crate::dispatch::with_rule;
 use crate::extremes::extremes;
 use crate::format::{Format, Grouping, Method, Zero};
-use crate::quantised::Quantised;
+use crate::quantized::Quantized;
 use crate::scalar::rules::{Rule, nvfp4_tensor_scale};
 use crate::{hqq, packing, qqq};
 use pulp::NullaryFnOnce;
 use rayon::prelude::*;
 use std::marker::PhantomData;
 
-/// Quantises row-major values.
+/// Quantizes row-major values.
 ///
 /// # Panics
 /// If the values do not fill whole rows of `cols`.
-pub fn quantise(values: &[f32], cols: usize, format: Format) -> Quantised {
+pub fn quantize(values: &[f32], cols: usize, format: Format) -> Quantized {
     assert!(cols > 0 && values.len().is_multiple_of(cols), "{} values in rows of {cols}", values.len());
     match format.method {
-        Method::Hqq(iterate) => hqq::quantise(values, cols, format, iterate),
-        Method::Qqq => qqq::quantise(values, cols, format),
-        Method::Plain => unreachable!("numbers as they are need no quantising"),
+        Method::Hqq(iterate) => hqq::quantize(values, cols, format, iterate),
+        Method::Qqq => qqq::quantize(values, cols, format),
+        Method::Plain => unreachable!("numbers as they are need no quantizing"),
         _ => {
             let largest = match (format.grouping, format.method) {
                 (Grouping::Tensor, _) | (_, Method::Nvfp4) => largest(values, cols),
@@ -72,7 +72,7 @@ struct Scratch {
     codes: Vec<u8>,
 }
 
-fn by_rule<R: Rule>(values: &[f32], cols: usize, format: Format, largest: f32) -> Quantised {
+fn by_rule<R: Rule>(values: &[f32], cols: usize, format: Format, largest: f32) -> Quantized {
     let (rows, words) = (values.len() / cols, format.words_per_row(cols));
     let per_row = cols.div_ceil(format.group(cols));
     let mut codes = vec![0; rows * words];
@@ -97,7 +97,7 @@ fn by_rule<R: Rule>(values: &[f32], cols: usize, format: Format, largest: f32) -
         scales.truncate(1);
     }
     let outer = if format.method == Method::Nvfp4 { vec![nvfp4_tensor_scale(largest)] } else { Vec::new() };
-    Quantised { format, rows, cols, codes, scales, zeros, outer }
+    Quantized { format, rows, cols, codes, scales, zeros, outer }
 }
 
 impl<R: Rule> NullaryFnOnce for Row<'_, R> {
@@ -107,16 +107,16 @@ impl<R: Rule> NullaryFnOnce for Row<'_, R> {
     fn call(self) {
         // Small groups fill vectors only where the compiler knows their size.
         match self.format.group(self.values.len()) {
-            16 => self.quantise(16),
-            32 => self.quantise(32),
-            group => self.quantise(group),
+            16 => self.quantize(16),
+            32 => self.quantize(32),
+            group => self.quantize(group),
         }
     }
 }
 
 impl<R: Rule> Row<'_, R> {
     #[inline(always)]
-    fn quantise(self, group: usize) {
+    fn quantize(self, group: usize) {
         let Self { mut values, format, largest, scratch, codes, scales, zeros, .. } = self;
         let terms = format.terms();
         // The zeros that fill the last group up belong to it.
@@ -229,12 +229,12 @@ mod tests {
             for (kind, change) in kinds.iter().enumerate() {
                 let values: Vec<f32> = (0..rows * cols).map(|i| change(i, uniform(i))).collect();
                 for format in formats {
-                    let quantised = quantise(&values, cols, format);
+                    let quantized = quantize(&values, cols, format);
                     let (codes, scales, zeros) = with_rule!(format, R => plainly::<R>(&values, cols, format));
                     let what = format!("{rows} x {cols}, kind {kind}, {format:?}");
-                    assert_eq!(quantised.codes(), codes, "codes of {what}");
-                    assert_eq!(bits(&quantised.scales), bits(&scales), "scales of {what}");
-                    assert_eq!(bits(&quantised.zeros), bits(&zeros), "zeros of {what}");
+                    assert_eq!(quantized.codes(), codes, "codes of {what}");
+                    assert_eq!(bits(&quantized.scales), bits(&scales), "scales of {what}");
+                    assert_eq!(bits(&quantized.zeros), bits(&zeros), "zeros of {what}");
                 }
             }
         }

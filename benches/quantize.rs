@@ -1,13 +1,13 @@
-//! How long does quantising a weight on the host take, next to copying it? Both pass over its 64 MiB with the same
-//! threads; the copy goes into memory that is there already, the quantised weight into its own.
+//! How long does quantizing a weight on the host take, next to copying it? Both pass over its 64 MiB with the same
+//! threads; the copy goes into memory that is there already, the quantized weight into its own.
 //!
-//! A recipe may take so many copies, see [`BARS`]. Half-quadratic quantisation is measured on normally distributed
+//! A recipe may take so many copies, see [`BARS`]. Half-quadratic quantization is measured on normally distributed
 //! numbers too: at their size it meets outliers, and needs a power of each number in each of its iterations.
 
 mod device;
 
 use calorimeter_recipes::format::Format;
-use calorimeter_recipes::quantise::quantise;
+use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::{Dtype, Recipe};
 use calorimeter_shapes::Shape;
 use calorimeter_timing::{Options, compare};
@@ -20,12 +20,12 @@ use std::time::Duration;
 
 const SIDE: usize = 4096;
 
-/// Copies of an f32 weight that quantising it may take.
+/// Copies of an f32 weight that quantizing it may take.
 const BARS: [(&str, f64); 6] =
     [("int8wo", 2.0), ("float8wo", 2.0), ("int4wo-128", 3.0), ("mxfp8", 4.0), ("nvfp4", 4.0), (HQQ, 120.0)];
 const HQQ: &str = "int4wo-128-hqq";
 
-/// A way to quantise some numbers.
+/// A way to quantize some numbers.
 struct Case<'a> {
     name: String,
     values: &'a [f32],
@@ -60,17 +60,17 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn case<'a>(recipe: &str, dtype: Dtype, values: &'a [f32], bar: Option<f64>) -> Result<Case<'a>, Box<dyn Error>> {
     let treatment = recipe.parse::<Recipe>()?.treatment(dtype, None)?;
-    let format = treatment.weight.expect("these recipes quantise weights");
+    let format = treatment.weight.expect("these recipes quantize weights");
     Ok(Case { name: recipe.to_owned(), values, format, bar })
 }
 
 fn one_by_one(criterion: &mut Criterion, weight: &[f32], cases: &[Case]) {
-    let mut group = criterion.benchmark_group("quantise 4096x4096");
+    let mut group = criterion.benchmark_group("quantize 4096x4096");
     group.sample_size(10).throughput(Throughput::Bytes(size_of_val(weight) as u64));
     let mut memory = vec![0.0; weight.len()];
     group.bench_function("copy", |bencher| bencher.iter(|| copy(weight, &mut memory)));
     for Case { name, values, format, .. } in cases {
-        group.bench_function(name, |bencher| bencher.iter(|| quantise(values, SIDE, *format)));
+        group.bench_function(name, |bencher| bencher.iter(|| quantize(values, SIDE, *format)));
     }
     group.finish();
 }
@@ -81,11 +81,11 @@ fn in_turns(cases: &[Case]) -> Result<(), Box<dyn Error>> {
     let (most, warm_up) = (Duration::from_secs(2), Duration::from_millis(500));
     let options = Options { max_time: most, max_warm_up: warm_up, ..Options::default() };
     for Case { name, values, format, bar } in cases {
-        let compared = compare(|| copy(values, &mut memory), || quantise(values, SIDE, *format), &options)?;
-        let (copied, quantised, times) =
+        let compared = compare(|| copy(values, &mut memory), || quantize(values, SIDE, *format), &options)?;
+        let (copied, quantized, times) =
             (compared.baseline.time, compared.candidate.time, 1.0 / compared.comparison.ratio);
         let bar = bar.map_or_else(String::new, |bar| format!(", at most {bar:.0}"));
-        println!("in turns: {name:22} {quantised}, {times:.2} copies of {copied}{bar}");
+        println!("in turns: {name:22} {quantized}, {times:.2} copies of {copied}{bar}");
     }
     Ok(())
 }

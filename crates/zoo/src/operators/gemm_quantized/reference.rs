@@ -1,17 +1,17 @@
 //! What it computes, in double precision, and how far a kernel may be from that.
 
-use super::{GemmQuantised, Scaling, Shared};
+use super::{GemmQuantized, Scaling, Shared};
 use crate::gate::{Projection, Tolerance};
 use crate::operators::absmax::{self, FIXED, code, magnitude};
 use crate::operators::product::{column, products, sides};
 use crate::reference::projected;
 use crate::{Exact, Matrix, Sample, Spec};
 use calorimeter_recipes::format::{Format, MxScaling};
-use calorimeter_recipes::quantise::quantise;
+use calorimeter_recipes::quantize::quantize;
 use calorimeter_recipes::{Dtype, Element};
 use rayon::prelude::*;
 
-impl Exact for GemmQuantised {
+impl Exact for GemmQuantized {
     fn depth(&self, spec: &Spec, _: usize) -> u64 {
         spec.axis("k")
     }
@@ -33,7 +33,7 @@ impl Exact for GemmQuantised {
     }
 }
 
-impl GemmQuantised {
+impl GemmQuantized {
     /// The largest magnitudes of B's blocks, where a block is more than a part of a column.
     fn tops(self, b: &Matrix) -> Vec<Vec<f32>> {
         if self.0 == Shared::Block { tops(b) } else { Vec::new() }
@@ -43,7 +43,7 @@ impl GemmQuantised {
     fn line(self, line: &[f32]) -> Vec<f32> {
         match self {
             Self(Shared::Micro, Scaling::Dynamic) => {
-                quantise(line, line.len(), Format::mx(Element::E4m3, MxScaling::Ceil)).dequantise()
+                quantize(line, line.len(), Format::mx(Element::E4m3, MxScaling::Ceil)).dequantize()
             }
             _ => {
                 let block = self.along_k(line.len() as u64) as usize;

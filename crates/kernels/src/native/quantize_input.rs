@@ -17,7 +17,7 @@ use crate::{Activation, DynamicCodes, DynamicForm, Prologue, SharedScale};
 
 /// The kernels that turn x into codes and scales, and those codes and scales.
 #[derive(Debug)]
-pub(super) struct QuantiseInput {
+pub(super) struct QuantizeInput {
     way: Way,
     /// Rows of `stride` codes; what fills them up is 0.
     pub(super) codes: Memory,
@@ -32,16 +32,16 @@ enum Way {
     /// Each row has its scale.
     Rows(Kernel),
     /// All have one, which a kernel of its own finds.
-    Twice { largest: Kernel, state: Memory, quantise: Kernel },
+    Twice { largest: Kernel, state: Memory, quantize: Kernel },
     /// The same by one kernel, which holds x meanwhile.
     Held { kernel: Kernel, slots: Memory },
     /// Attention finds it while it makes what codes are made of.
-    Mixed { attention: Kernel, mixed: Memory, state: Memory, quantise: Kernel },
+    Mixed { attention: Kernel, mixed: Memory, state: Memory, quantize: Kernel },
     /// Of what attention has made.
     After { attention: ShortAttention, mixed: Memory, then: Box<Way> },
 }
 
-impl QuantiseInput {
+impl QuantizeInput {
     /// Compiles for x[rows, columns], whose codes stand in at least `filled.0` rows of `filled.1` codes.
     pub(super) fn new(
         machine: &Arc<Machine>,
@@ -83,13 +83,13 @@ impl Way {
         match self {
             Self::Rows(kernel) => kernel.enqueue_all(&[x], &mut [codes, scales]),
             Self::Held { kernel, slots } => kernel.enqueue_all(&[x], &mut [codes, scales, slots]),
-            Self::Twice { largest, state, quantise } => {
+            Self::Twice { largest, state, quantize } => {
                 largest.enqueue_all(&[x], &mut [scales, state])?;
-                quantise.enqueue_all(&[x, scales], &mut [codes])
+                quantize.enqueue_all(&[x, scales], &mut [codes])
             }
-            Self::Mixed { attention, mixed, state, quantise } => {
+            Self::Mixed { attention, mixed, state, quantize } => {
                 attention.enqueue_all(&[x], &mut [mixed, scales, state])?;
-                quantise.enqueue_all(&[mixed, scales], &mut [codes])
+                quantize.enqueue_all(&[mixed, scales], &mut [codes])
             }
             Self::After { attention, mixed, then } => {
                 attention.enqueue_memory(x, mixed)?;
@@ -123,8 +123,8 @@ fn attended(
         SharedScale::Tensor => short_attention::by_tiles(machine, form.kind, sequences, (heads, head), Some(form))?,
     };
     if let Some((attention, algorithm)) = scaled {
-        let (quantise, then) = quantise(machine, of_mixed, size, filled, true)?;
-        let way = Way::Mixed { attention, mixed, state: zeros(machine, 2)?, quantise };
+        let (quantize, then) = quantize(machine, of_mixed, size, filled, true)?;
+        let way = Way::Mixed { attention, mixed, state: zeros(machine, 2)?, quantize };
         return Ok((way, format!("{algorithm}; then {then}")));
     }
     let attention = ShortAttention::new(machine, form.kind, sequences, heads, head)?;
@@ -142,7 +142,7 @@ fn way(
 ) -> Result<(Way, String), NativeError> {
     let (rows, columns) = size;
     if form.shared == SharedScale::Row {
-        let (kernel, algorithm) = quantise(machine, form, size, filled, true)?;
+        let (kernel, algorithm) = quantize(machine, form, size, filled, true)?;
         return Ok((Way::Rows(kernel), algorithm));
     }
     let name = name(form);
@@ -167,14 +167,14 @@ fn way(
     let largest =
         Kernel::prepare(machine, Source::LargestInput, &of_largest, macros, extent, Geometry { blocks, ..geometry })?;
     // It reads the last rows first, and the first ones last.
-    let (quantise, described) = quantise(machine, form, size, filled, false)?;
+    let (quantize, described) = quantize(machine, form, size, filled, false)?;
     let found = cut.describe(&format!("{of_largest} in {blocks} blocks"), &again(looks(form.prologue) + 1));
-    Ok((Way::Twice { largest, state: zeros(machine, 2)?, quantise }, format!("{found}; then {described}")))
+    Ok((Way::Twice { largest, state: zeros(machine, 2)?, quantize }, format!("{found}; then {described}")))
 }
 
 /// The kernel that makes codes, of rows that have their own scales or under one that is known, and that in words. It begins with
 /// the rows that were last dealt with.
-fn quantise(
+fn quantize(
     machine: &Arc<Machine>,
     form: DynamicForm,
     size: (usize, usize),
@@ -194,7 +194,7 @@ fn quantise(
         let mut macros = whole_macros(&name, form, cut, filled.1, size);
         macros.push(format!("LAST_FIRST={last_first}"));
         macros.extend_from_slice(more);
-        Kernel::prepare(machine, Source::QuantiseInput, &name, macros, extent, geometry)
+        Kernel::prepare(machine, Source::QuantizeInput, &name, macros, extent, geometry)
     };
     if let Some(turns) = InTurns::new(machine, form, size)? {
         let kernel = prepare(turns.cut, turns.geometry, &turns.macros())?.with_shared(turns.shared_bytes)?;
@@ -238,8 +238,8 @@ pub(super) fn resident_blocks(cut: RowCut) -> u32 {
 fn name(form: DynamicForm) -> String {
     let before = match form.prologue {
         Prologue::Nothing => String::new(),
-        Prologue::LayerNorm => "normalised_".into(),
-        Prologue::RmsNorm => "rms_normalised_".into(),
+        Prologue::LayerNorm => "normalized_".into(),
+        Prologue::RmsNorm => "rms_normalized_".into(),
         Prologue::Activation(function) => format!("{function}_"),
         Prologue::ShortAttention { .. } => "attended_".into(),
     };
@@ -352,12 +352,12 @@ pub(super) mod tests {
             for columns in [1, 257, 1000, 4096, 65536, 70001].into_iter().skip(at % 3).step_by(3) {
                 let cut = RowCut::of_row(form.kind, columns);
                 let size = (cut.rows * 3 + at % 2, columns);
-                let mut macros = whole_macros("quantise", form, cut, columns.next_multiple_of(32), size);
+                let mut macros = whole_macros("quantize", form, cut, columns.next_multiple_of(32), size);
                 if form.shared == SharedScale::Tensor {
                     assert_compiles(Source::LargestInput, &macros);
                 }
                 macros.push(format!("LAST_FIRST={}", at % 2 == 0));
-                assert_compiles(Source::QuantiseInput, &macros);
+                assert_compiles(Source::QuantizeInput, &macros);
             }
         }
     }

@@ -1,11 +1,11 @@
-//! What a module can be quantised by.
+//! What a module can be quantized by.
 
 use crate::{Dtype, Recipe, RecipeError, Treatment, Variant};
 use calorimeter_case::Name;
 
-/// What says how the linear layers of a module are quantised: a [`Recipe`], with or without a sparsity, or a [`Treatment`]
+/// What says how the linear layers of a module are quantized: a [`Recipe`], with or without a sparsity, or a [`Treatment`]
 /// of one's own, which needs no recipe.
-pub trait Quantiser {
+pub trait Quantizer {
     /// What reports call it.
     fn name(&self) -> Name;
 
@@ -13,7 +13,7 @@ pub trait Quantiser {
     fn treatment(&self, dtype: Dtype) -> Result<Treatment, RecipeError>;
 }
 
-impl Quantiser for Recipe {
+impl Quantizer for Recipe {
     fn name(&self) -> Name {
         self.name()
     }
@@ -23,7 +23,7 @@ impl Quantiser for Recipe {
     }
 }
 
-impl Quantiser for Variant {
+impl Quantizer for Variant {
     fn name(&self) -> Name {
         self.to_string().into()
     }
@@ -33,7 +33,7 @@ impl Quantiser for Variant {
     }
 }
 
-impl Quantiser for Treatment {
+impl Quantizer for Treatment {
     fn name(&self) -> Name {
         Name::new("a treatment of its own")
     }

@@ -1,6 +1,6 @@
 //! By burn's operations.
 
-use super::{GemmQuantised, Scaling, Shared};
+use super::{GemmQuantized, Scaling, Shared};
 use crate::operators::absmax::{self, FIXED, magnitudes, powers, quotients, scales};
 use crate::operators::minifloat::nearest;
 use crate::operators::product::size;
@@ -9,7 +9,7 @@ use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor};
 use calorimeter_recipes::{Element, FloatType};
 
-impl BurnPass for GemmQuantised {
+impl BurnPass for GemmQuantized {
     fn pass<B: Backend>(&self, spec: &Spec, inputs: Vec<Value<B>>) -> Pass<B> {
         let (m, k, n) = size(spec);
         let along_k = self.along_k(k) as usize;
@@ -17,13 +17,13 @@ impl BurnPass for GemmQuantised {
         let [a, b] = inputs.try_into().map(|inputs: [Value<B>; 2]| inputs.map(Value::float)).expect("two inputs");
         let gemm = *self;
         Box::new(move || {
-            let (a, scales_of_a) = gemm.quantised(&a, [m, blocks, along_k], &[2]);
+            let (a, scales_of_a) = gemm.quantized(&a, [m, blocks, along_k], &[2]);
             let (b, scales_of_b) = match gemm.0 {
-                Shared::Block => (gemm.quantised(&b, [blocks, 128, n / 128, 128], &[1, 3]).0, None),
-                _ => gemm.quantised(&b, [blocks, along_k, n], &[1]),
+                Shared::Block => (gemm.quantized(&b, [blocks, 128, n / 128, 128], &[1, 3]).0, None),
+                _ => gemm.quantized(&b, [blocks, along_k, n], &[1]),
             };
             let mut y = a.matmul(b);
-            if let (Shared::LineDequantised, Some(rows), Some(cols)) = (gemm.0, scales_of_a, scales_of_b) {
+            if let (Shared::LineDequantized, Some(rows), Some(cols)) = (gemm.0, scales_of_a, scales_of_b) {
                 y = y * (rows.reshape([m, 1]) * cols.reshape([1, n]));
             }
             vec![Value::Float(y.cast(DType::BF16))]
@@ -31,9 +31,9 @@ impl BurnPass for GemmQuantised {
     }
 }
 
-impl GemmQuantised {
-    /// A quantised operand whose blocks are some dimensions of a shape, and its scales if they are still to be applied.
-    fn quantised<B: Backend, const D: usize>(
+impl GemmQuantized {
+    /// A quantized operand whose blocks are some dimensions of a shape, and its scales if they are still to be applied.
+    fn quantized<B: Backend, const D: usize>(
         self,
         x: &Tensor<B, 2>,
         shape: [usize; D],
@@ -52,7 +52,7 @@ impl GemmQuantised {
                 let scales = if shared == Shared::Micro { powers(tops) } else { scales(tops, self.steps()) };
                 let numbers = nearest(quotients(x, scales.clone(), self.steps()));
                 match shared {
-                    Shared::Line | Shared::LineDequantised => (numbers, Some(scales)),
+                    Shared::Line | Shared::LineDequantized => (numbers, Some(scales)),
                     Shared::Block | Shared::Micro => (numbers * scales, None),
                 }
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Machine, NativeError, Quantise, ScaleSource,
+    Machine, NativeError, Quantize, ScaleSource,
     gpu::ComputeCapability,
     kernel::{Extent, Geometry, Kernel},
     nvrtc::Source,
@@ -26,7 +26,7 @@ enum Blocks {
     Squares,
 }
 
-impl Quantise {
+impl Quantize {
     /// The e4m3 codes of x[rows, columns] in bf16, and an f32 scale for each 128 numbers of a row, from `[rows, columns / 128]`
     /// turned, its rows filled up to fours. Neither scales nor quotients are rounded on the way. Columns come in 128.
     pub fn blocks_of_rows(
@@ -82,7 +82,7 @@ impl Quantise {
         let geometry = Geometry { blocks: blocks_of_threads, threads: (THREADS as u32, 1) };
         let macros = macros(&name, source, blocks);
         Ok(Self {
-            kernel: Kernel::prepare(machine, Source::QuantiseBlocks, &name, macros, extent, geometry)?,
+            kernel: Kernel::prepare(machine, Source::QuantizeBlocks, &name, macros, extent, geometry)?,
             scales_bytes: 4 * scales,
             algorithm: format!("{name}: {blocks_of_threads} blocks of {THREADS} threads"),
         })
@@ -105,7 +105,7 @@ mod tests {
     fn the_source_compiles_for_both_kinds_of_blocks() {
         for scales in [ScaleSource::Largest, ScaleSource::Static] {
             for blocks in [Blocks::OfRows, Blocks::Squares] {
-                assert_compiles(Source::QuantiseBlocks, &macros("quantise_blocks", scales, blocks));
+                assert_compiles(Source::QuantizeBlocks, &macros("quantize_blocks", scales, blocks));
             }
         }
     }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::{
-    Machine, NativeError, Quantise, ScaleSource,
+    Machine, NativeError, Quantize, ScaleSource,
     gpu::ComputeCapability,
     kernel::{Extent, Geometry, Kernel},
     nvrtc::Source,
     sizes::checked_size,
 };
 
-impl Quantise {
+impl Quantize {
     /// The e4m3 codes of xᵀ[columns, rows] from x[rows, columns] in bf16, and one f32 scale per column: [`crate::rowwise`] for
     /// the rows of the transpose, to the bit. [`ScaleSource::Static`] writes a single scale.
     ///
@@ -93,8 +93,8 @@ impl Cut {
 
     fn source(self) -> Source {
         match self {
-            Self::Panels { .. } => Source::QuantiseColumns,
-            Self::Tiles => Source::QuantiseAnyColumns,
+            Self::Panels { .. } => Source::QuantizeColumns,
+            Self::Tiles => Source::QuantizeAnyColumns,
         }
     }
 
@@ -173,7 +173,7 @@ mod tests {
         for scales in SOURCES {
             for rows in [16, 2048, 4096, 8192, 16384, 17] {
                 let cut = Cut::new(HOPPER, scales, rows, 4096);
-                assert_compiles(cut.source(), &cut.macros("quantise_columns", scales));
+                assert_compiles(cut.source(), &cut.macros("quantize_columns", scales));
             }
         }
     }

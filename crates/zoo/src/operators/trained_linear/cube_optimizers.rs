@@ -1,6 +1,6 @@
-//! A step of an optimiser by one kernel of ours, through CubeCL.
+//! A step of an optimizer by one kernel of ours, through CubeCL.
 
-use super::optimisers::{LEARNING_RATE, settings};
+use super::optimizers::{LEARNING_RATE, settings};
 use crate::cube_pass::{kind, like};
 use crate::{CubeOf, ZooError};
 use burn::tensor::{Tensor, TensorPrimitive};

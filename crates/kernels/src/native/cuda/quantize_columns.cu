@@ -3,7 +3,7 @@
 //
 // A cluster of BLOCKS blocks takes LANES * 8 columns and all rows; without scales to find, a block is a cluster and takes
 // some of the rows. A thread keeps 8 columns of 16 rows that follow each other in
-// registers: it reads 16 bytes of each of its rows, LANES neighbours of a row, and writes 16 codes of each of its columns.
+// registers: it reads 16 bytes of each of its rows, LANES neighbors of a row, and writes 16 codes of each of its columns.
 // The largest magnitudes go through shared memory, of the own block first and then of all blocks of the cluster.
 // Traffic: x and the codes once. Roofline: three bytes a number over the memory's rate.
 #include "e4m3.cuh"
@@ -14,7 +14,7 @@ constexpr int PAIRS = COLUMNS / 2;
 constexpr int PANEL = LANES * COLUMNS;
 constexpr int ROWS_PER_BLOCK = THREADS / LANES * ROWS;
 
-// What the caches fetch with it is what neighbouring clusters ask for next.
+// What the caches fetch with it is what neighboring clusters ask for next.
 __device__ __forceinline__ uint4 load(const char *from) {
     uint4 loaded;
     asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"

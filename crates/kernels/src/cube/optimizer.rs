@@ -1,4 +1,4 @@
-//! Weights after a step of their optimiser.
+//! Weights after a step of their optimizer.
 //!
 //! Data flow: a unit takes an access of every operand, and writes as many of what comes of them. Traffic: weights, gradients and
 //! moments once, and weights and moments once more: 22 bytes a weight in 16 bits for AdamW, 6 for plain descent. Roofline: the

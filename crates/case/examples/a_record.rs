@@ -1,4 +1,4 @@
-//! `calorimeter-case` alone: a case, what became of it, and the same as JSON and as cells of a table.
+//! Standalone use of `calorimeter-case`: a case and its record, as JSON and as table cells.
 //!
 //! `cargo run -p calorimeter-case --example a_record`
 
@@ -17,7 +17,7 @@ fn main() -> serde_json::Result<()> {
     let mut record = Record::new(case, Status::Ok);
     record.time.time_ns = Some(Estimate { median: 12_340.0, lo: Some(12_300.0), hi: Some(12_380.0) });
     record.speedup = Some(Speedup { ratio: 1.9, verdict: Verdict::Faster, ..Speedup::default() });
-    // The SQNR of an exact output is infinite, which JSON does not have: it is left out, and never 0 in its place.
+    // The SQNR of an exact output is infinite. JSON has no infinity, so the field is omitted rather than set to 0.
     record.accuracy =
         Some(Box::new(Accuracy { sqnr_db: Some(f64::INFINITY), rel_l2: Some(0.0), ..Accuracy::default() }));
 
@@ -30,7 +30,7 @@ fn main() -> serde_json::Result<()> {
     Ok(())
 }
 
-/// Each facet of a record knows its columns.
+/// Prints the columns of one facet.
 fn print_cells<F>(columns: &[Column<F>], facet: &F) {
     for (column, cell) in columns.iter().filter_map(|column| Some((column, column.cell(facet)?))) {
         println!("{:16} {cell:?}", column.name);

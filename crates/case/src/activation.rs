@@ -1,9 +1,9 @@
-//! Functions of one number that layers end with.
+//! Activation functions.
 
 use crate::UnknownName;
 use std::{fmt, str::FromStr};
 
-/// A function of one number, with the constants that torch gives it by default.
+/// An activation function with PyTorch's default constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Activation {
     /// max(x, 0).
@@ -12,7 +12,7 @@ pub enum Activation {
     Sigmoid,
     /// x, or x / 100 below zero.
     LeakyRelu,
-    /// x within 0 and 6.
+    /// x clamped to 0 … 6.
     Relu6,
     /// x Φ(x), with the error function.
     Gelu,
@@ -23,11 +23,11 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// Every activation.
+    /// All activations.
     pub const ALL: [Self; 7] =
         [Self::Relu, Self::Sigmoid, Self::LeakyRelu, Self::Relu6, Self::Gelu, Self::Silu, Self::HardSwish];
 
-    /// Its name in lower case, as models and kernels have it.
+    /// Lower-case name, used by models and kernels.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Relu => "relu",

@@ -1,4 +1,4 @@
-//! The sizes of one case: axis names and their values, in order.
+//! Sizes of one case: axis names and values, in order.
 
 use crate::Name;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Axis names and their values in order, no name twice; in JSON `{"batch": 8, "sequence": 2048}`.
+/// Axis names and values in order, without duplicates; in JSON `{"batch": 8, "sequence": 2048}`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Axes(Vec<(Name, u64)>);
 
-/// A name that two axes have.
+/// Error: two axes have one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AxisGivenTwice {
-    /// The name.
+    /// Duplicate name.
     pub name: String,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for AxisGivenTwice {
 impl std::error::Error for AxisGivenTwice {}
 
 impl Axes {
-    /// The pairs in the order given; a name that comes twice is an error.
+    /// Creates axes from pairs in the given order; a duplicate name is an error.
     pub fn new<N: Into<Cow<'static, str>>>(pairs: impl IntoIterator<Item = (N, u64)>) -> Result<Self, AxisGivenTwice> {
         let mut axes = Self::default();
         for (name, value) in pairs {
@@ -38,24 +38,24 @@ impl Axes {
             }
             axes.0.push((Name::from(name), value));
         }
-        // Long runs keep many.
+        // Long runs hold many axes in memory.
         axes.0.shrink_to_fit();
         Ok(axes)
     }
 
-    /// The value of an axis.
+    /// Value of an axis.
     pub fn get(&self, name: &str) -> Option<u64> {
         self.iter().find(|(axis, _)| *axis == name).map(|(_, value)| value)
     }
 
-    /// Names and values, in order.
+    /// Iterates over names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
 }
 
 impl<N: Into<Cow<'static, str>>> FromIterator<(N, u64)> for Axes {
-    /// A name that comes twice keeps its place and takes the later size.
+    /// A duplicate name keeps its first position and takes the last value.
     fn from_iter<I: IntoIterator<Item = (N, u64)>>(pairs: I) -> Self {
         let mut axes = Self::default();
         for (name, value) in pairs {
@@ -75,7 +75,7 @@ impl<N: Into<Cow<'static, str>>, const AXES: usize> From<[(N, u64); AXES]> for A
     }
 }
 
-/// `batch8-sequence2048`, the way shapes are written.
+/// Formats shapes as `batch8-sequence2048`.
 impl fmt::Display for Axes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<String> = self.iter().map(|(name, value)| format!("{name}{value}")).collect();

@@ -1,108 +1,109 @@
-//! What is to be measured.
+//! Cases: one planned measurement each.
 
 use crate::record::{Column, Field, Read};
 use crate::{Axes, CaseId, Counts, Device, Dtype, Element, FusionModel, Implementation, Mode, Name, Regime};
 use serde::{Deserialize, Serialize};
 
-/// What is to be measured: the identity of a case and the facts known before it runs.
+/// Planned measurement: its identity and the facts known before it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// Readable and unique within a run, e.g. `inference/linear/int8wo/fused/cuda:0/bf16/m1024-k1024-n1024`.
+    /// Readable id, unique within a run, e.g. `inference/linear/int8wo/fused/cuda:0/bf16/m1024-k1024-n1024`.
     pub id: CaseId,
-    /// `inference`, `training`, …
+    /// `inference`, `training` or the suite of an operator.
     pub mode: Mode,
-    /// The name of the config entry that asked for the case; empty if it has none.
+    /// Name of the config entry that requested the case; empty if it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Which computation: `linear`, `ln_linear_relu`, …
+    /// Model or operator: `linear`, `ln_linear_relu`, …
     pub workload: Name,
-    /// Which arithmetic: `baseline`, `int8wo`, …
+    /// Recipe: `baseline`, `int8wo`, …
     pub recipe: Name,
-    /// The sparsity laid over the recipe, if any.
+    /// Sparsity that is combined with the recipe, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sparsity: Option<Name>,
-    /// What shares a scale while a layer is trained, if anything does.
+    /// Granularity of the scales in float8 training, if the layer is trained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Name>,
-    /// Which kernels: `eager`, `fused`, `cube`, `native`, or the name of a program that is not ours.
+    /// `eager`, `fused`, `cube`, `native`, or the name of a registered or external implementation.
     #[serde(deserialize_with = "Implementation::read_recorded")]
     pub implementation: Implementation,
-    /// The device with its index, e.g. `cuda:0`.
+    /// Device with its index, e.g. `cuda:0`.
     pub device: Device,
-    /// The high-precision type, in short: `bf16`, `f16`, `f32`.
+    /// High-precision dtype: `bf16`, `f16`, `f32`.
     #[serde(rename = "dtype")]
     pub element: Element,
-    /// The number type of the outputs, where that was a choice.
+    /// Dtype of the outputs, if it can be chosen.
     #[serde(rename = "output_dtype", default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Element>,
-    /// The name that the shape generator gave the shape, e.g. `llama_ffn.w2`.
+    /// Name that the shape generator gave the shape, e.g. `llama_ffn.w2`.
     pub shape_name: String,
-    /// The named axes, e.g. m, k and n.
+    /// Named axes, e.g. m, k and n.
     pub shape: Axes,
-    /// What the time means: `device-cold`, `host-e2e`, …
+    /// Timing mode: `device-cold`, `host-e2e`, …
     pub regime: Regime,
-    /// Rows that a pass of training is given, each a token.
+    /// Rows (tokens) of one training pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Floating-point operations of one run.
+    /// Floating-point operations of one pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops: Option<u64>,
-    /// Bytes that one run must move at least.
+    /// Minimum memory traffic of one pass, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// What another program that publishes figures for this computation counts, where it counts otherwise.
+    /// FLOPs and bytes as counted by another benchmark that publishes results for this computation, if its counts
+    /// differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Box<Counts>>,
-    /// What fusing the computation should save, for patterns that are worth fusing.
+    /// Modeled savings of fusion, for fusion patterns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fusion: Option<Box<FusionModel>>,
-    /// Estimate of the device memory that the case needs.
+    /// Estimated device memory of the case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// A baseline that nobody listed, added because the other cases are compared with it.
+    /// True for a baseline that was not requested but added because other cases are compared with it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub implied: bool,
-    /// The `torch.compile` mode of the config entry, kept for the torchao-compatible CSV.
+    /// `torch.compile` mode of the config entry, copied to the torchao-compatible CSV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile_mode: Option<String>,
-    /// The config entry asks for a trace.
+    /// The config entry requests a trace.
     #[serde(default, skip_serializing_if = "is_false")]
     pub profiler: bool,
-    /// The config entry asks for a memory profile.
+    /// The config entry requests a memory profile.
     #[serde(default, skip_serializing_if = "is_false")]
     pub memory_profiler: bool,
-    /// The config entry asks for percentiles of single launches.
+    /// The config entry requests percentiles of single launches.
     #[serde(default, skip_serializing_if = "is_false")]
     pub percentiles: bool,
-    /// The config entry asks for the peaks of memory alone.
+    /// The config entry requests memory peaks only.
     #[serde(default, skip_serializing_if = "is_false")]
     pub peak_memory: bool,
-    /// Where the program that the file was written for wants its own formats.
+    /// Output folders in the formats of the benchmark that the config file was written for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub export: Option<Box<Export>>,
 }
 
 impl Case {
-    /// What every other recipe is compared with.
+    /// Recipe that all other recipes are compared with.
     pub const BASELINE: Name = Name::new("baseline");
 
-    /// Whether nothing is quantized or pruned.
+    /// True if nothing is quantized or pruned.
     pub fn is_baseline(&self) -> bool {
         self.recipe == Self::BASELINE && self.sparsity.is_none()
     }
 
-    /// Bytes of one buffer set, where it has any: all that work of others is given, the least traffic of everything else.
+    /// Bytes of one buffer set: all memory of a foreign case, otherwise the minimum traffic. `None` if unknown.
     pub fn set_bytes(&self) -> Option<u64> {
         if self.mode.is_foreign() { self.memory_bytes } else { self.bytes }
     }
 
-    /// The recipe with the sparsity laid over it, e.g. `int8wo+semi-sparse`.
+    /// Recipe with its sparsity, e.g. `int8wo+semi-sparse`.
     pub fn variant(&self) -> String {
         variant(self.recipe, self.sparsity)
     }
 }
 
-/// A recipe with the sparsity laid over it, as people read it: `int8wo+semi-sparse`.
+/// Formats a recipe with its sparsity: `int8wo+semi-sparse`.
 pub fn variant(recipe: Name, sparsity: Option<Name>) -> String {
     match sparsity {
         Some(sparsity) => format!("{recipe}+{sparsity}"),
@@ -110,7 +111,7 @@ pub fn variant(recipe: Name, sparsity: Option<Name>) -> String {
     }
 }
 
-/// A forward pass of nothing, unquantized, on the processor: for struct update syntax.
+/// An unquantized forward pass of an unnamed workload on the CPU, for struct update syntax.
 impl Default for Case {
     fn default() -> Self {
         Self {
@@ -145,15 +146,15 @@ impl Default for Case {
     }
 }
 
-/// What a file of accelerator-microbenchmarks says of its results, or the command line of a suite.
+/// Output folders requested by a config file of accelerator-microbenchmarks, or by the command line of a suite.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Export {
-    /// The position of the case's entry among those of the run: each has files of its own.
+    /// Index of the case's entry within the run; each entry has its own files.
     pub entry: u32,
-    /// The folder of its table, as it is written.
+    /// Folder of the entry's table, as written in the config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csv_path: Option<String>,
-    /// The folder of its `metrics_report.jsonl`, as it is written.
+    /// Folder of the entry's `metrics_report.jsonl`, as written in the config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics_dir: Option<String>,
 }
@@ -163,7 +164,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Case {
-    /// Its columns in tables, in their order.
+    /// Columns in tables, in order.
     pub const COLUMNS: &'static [Column<Self>] = &[
         Column {
             name: "id",
@@ -183,21 +184,21 @@ impl Case {
             name: "name",
             field: "name",
             unit: "",
-            doc: "the entry's name",
+            doc: "name of the config entry",
             read: Read::Text(|case| Some(case.name.as_str()).filter(|name| !name.is_empty())),
         },
         Column {
             name: "workload",
             field: "workload",
             unit: "",
-            doc: "the model or the operator",
+            doc: "model or operator",
             read: Read::Text(|case| Some(case.workload.as_str())),
         },
         Column {
             name: "recipe",
             field: "recipe",
             unit: "",
-            doc: "the arithmetic: `baseline`, `int8wo`, …",
+            doc: "`baseline`, `int8wo`, …",
             read: Read::Text(|case| Some(case.recipe.as_str())),
         },
         Column {
@@ -211,7 +212,7 @@ impl Case {
             name: "implementation",
             field: "implementation",
             unit: "",
-            doc: "`eager`, `fused`, `cube`, `native`, or the name of a [program that is not ours](foreign.md)",
+            doc: "`eager`, `fused`, `cube`, `native`, or the name of an [external program](foreign.md)",
             read: Read::Text(|case| Some(case.implementation.name().as_str())),
         },
         Column {
@@ -225,28 +226,28 @@ impl Case {
             name: "dtype",
             field: "dtype",
             unit: "",
-            doc: "`f32`, `f16`, `bf16`; of some operators also `e4m3` and other types of inputs",
+            doc: "`f32`, `f16`, `bf16`; for some operators also `e4m3` and other input types",
             read: Read::Written(|case| Some(case.element.to_string())),
         },
         Column {
             name: "output_dtype",
             field: "output_dtype",
             unit: "",
-            doc: "the number type of the outputs, where that was a choice",
+            doc: "dtype of the outputs, if it can be chosen",
             read: Read::Written(|case| case.output.map(|output| output.to_string())),
         },
         Column {
             name: "shape_name",
             field: "shape_name",
             unit: "",
-            doc: "the generator's name for the shape",
+            doc: "name given by the shape generator",
             read: Read::Text(|case| Some(&case.shape_name)),
         },
         Column {
             name: "m",
             field: "shape.m",
             unit: "",
-            doc: "rows of the input, where the shape has this axis",
+            doc: "rows of the input, if the shape has this axis",
             read: Read::Count(|case| case.shape.get("m")),
         },
         Column {
@@ -274,119 +275,119 @@ impl Case {
             name: "regime",
             field: "regime",
             unit: "",
-            doc: "what the time means: see [Method](method.md#regimes)",
+            doc: "timing mode: see [Method](method.md#regimes)",
             read: Read::Written(|case| Some(case.regime.to_string())),
         },
         Column {
             name: "flops",
             field: "flops",
             unit: "operations",
-            doc: "of one pass",
+            doc: "floating-point operations of one pass",
             read: Read::Count(|case| case.flops),
         },
         Column {
             name: "bytes",
             field: "bytes",
             unit: "bytes",
-            doc: "least traffic of one pass; absent if the recipe does not exist in this dtype or without a sparsity",
+            doc: "minimum traffic of one pass; absent if the recipe does not exist in this dtype or without a sparsity",
             read: Read::Count(|case| case.bytes),
         },
         Column {
             name: "published_flops",
             field: "published.flops",
             unit: "operations",
-            doc: "what another program that publishes figures for this computation counts, where it counts otherwise",
+            doc: "operations as counted by another benchmark that publishes results for this computation, if its count differs",
             read: Read::Count(|case| case.published.as_ref()?.flops),
         },
         Column {
             name: "published_bytes",
             field: "published.bytes",
             unit: "bytes",
-            doc: "the same of its bytes",
+            doc: "bytes as counted by another benchmark, if its count differs",
             read: Read::Count(|case| case.published.as_ref()?.bytes),
         },
         Column {
             name: "unfused_bytes",
             field: "fusion.unfused_bytes",
             unit: "bytes",
-            doc: "least traffic of a pattern of fusion when each of its operators is a kernel of its own",
+            doc: "minimum traffic of a fusion pattern with one kernel per operator",
             read: Read::Count(|case| case.fusion.as_ref().map(|model| model.unfused_bytes)),
         },
         Column {
             name: "fused_bytes",
             field: "fusion.fused_bytes",
             unit: "bytes",
-            doc: "the same when all of them are one kernel",
+            doc: "minimum traffic of a fusion pattern with a single kernel",
             read: Read::Count(|case| case.fusion.as_ref().map(|model| model.fused_bytes)),
         },
         Column {
             name: "memory_bytes",
             field: "memory_bytes",
             unit: "bytes",
-            doc: "estimate of the memory needed with one buffer set; absent as `bytes` is",
+            doc: "estimated memory with one buffer set; absent if `bytes` is",
             read: Read::Count(|case| case.memory_bytes),
         },
         Column {
             name: "scaling",
             field: "scaling",
             unit: "",
-            doc: "of layers that are trained in float8: what shares a scale",
+            doc: "granularity of the scales, for layers trained in float8",
             read: Read::Text(|case| case.scaling.map(Name::as_str)),
         },
     ];
 
-    /// Why it is there and what else was asked of it: in tables after the traffic.
+    /// Columns for the requests of the config entry; they follow the traffic columns.
     pub const REQUESTS: &'static [Column<Self>] = &[
         Column {
             name: "implied",
             field: "implied",
             unit: "",
-            doc: "a baseline that nobody listed; in the record absent if false",
+            doc: "a baseline added for comparison, not requested; in the record absent if false",
             read: Read::Flag(|case| Some(case.implied)),
         },
         Column {
             name: "compile_mode",
             field: "compile_mode",
             unit: "",
-            doc: "torch's word in the file",
+            doc: "`torch.compile` mode in the config file",
             read: Read::Text(|case| case.compile_mode.as_deref()),
         },
         Column {
             name: "profiler",
             field: "profiler",
             unit: "",
-            doc: "a trace was asked for; in the record absent if false",
+            doc: "a trace was requested; in the record absent if false",
             read: Read::Flag(|case| Some(case.profiler)),
         },
         Column {
             name: "memory_profiler",
             field: "memory_profiler",
             unit: "",
-            doc: "the memory was to be followed; in the record absent if false",
+            doc: "a memory profile was requested; in the record absent if false",
             read: Read::Flag(|case| Some(case.memory_profiler)),
         },
     ];
 
-    /// Its fields that no column shows.
+    /// Fields without a column.
     pub const JOURNAL_ONLY: &'static [Field] = &[
-        Field { name: "tokens", kind: "whole number", doc: "rows that a pass of training is given, each a token" },
-        Field { name: "percentiles", kind: "true, or absent", doc: "percentiles of single launches were asked for" },
-        Field { name: "peak_memory", kind: "true, or absent", doc: "the peaks of memory alone were asked for" },
+        Field { name: "tokens", kind: "whole number", doc: "rows (tokens) of a training pass" },
+        Field { name: "percentiles", kind: "true, or absent", doc: "percentiles of single launches were requested" },
+        Field { name: "peak_memory", kind: "true, or absent", doc: "memory peaks only were requested" },
         Field {
             name: "export.entry",
             kind: "whole number",
-            doc: "for files of accelerator-microbenchmarks, and with `--export`: which of the entries",
+            doc: "for files of accelerator-microbenchmarks, and with `--export`: index of the entry",
         },
-        Field { name: "export.csv_path", kind: "path", doc: "the folder of its table, as it is written" },
+        Field { name: "export.csv_path", kind: "path", doc: "folder of the table, as written in the config" },
         Field {
             name: "export.metrics_dir",
             kind: "path",
-            doc: "the folder of its `metrics_report.jsonl`, as it is written",
+            doc: "folder of `metrics_report.jsonl`, as written in the config",
         },
         Field {
             name: "fusion.operators",
             kind: "list of text",
-            doc: "what a pattern of fusion fuses, one name for each separate kernel",
+            doc: "operators of a fusion pattern, one name per separate kernel",
         },
     ];
 }

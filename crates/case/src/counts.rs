@@ -1,8 +1,8 @@
-//! Operations and bytes that are counted and not measured.
+//! Operation and byte counts that are computed, not measured.
 
 use serde::{Deserialize, Serialize};
 
-/// Operations and bytes as another program counts them.
+/// Operations and bytes as another benchmark counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Floating-point operations.
@@ -13,13 +13,13 @@ pub struct Counts {
     pub bytes: Option<u64>,
 }
 
-/// What fusing a computation should save, by a model of its traffic: nothing here is measured.
+/// Traffic of a fusion pattern, by a model; nothing is measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FusionModel {
-    /// What is fused, one name for each separate kernel.
+    /// Fused operators, one name per separate kernel.
     pub operators: Vec<String>,
-    /// Bytes that separate kernels move.
+    /// Bytes moved by separate kernels.
     pub unfused_bytes: u64,
-    /// Bytes that one kernel moves.
+    /// Bytes moved by one fused kernel.
     pub fused_bytes: u64,
 }

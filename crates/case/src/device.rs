@@ -1,9 +1,9 @@
-//! Where a workload runs.
+//! Devices and device kinds.
 
 use crate::{Name, NameTaken, Registry, UnknownName};
 use std::{fmt, str::FromStr};
 
-/// A device by its kind and its index among its kind.
+/// A device: kind and index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Device {
     /// An NVIDIA GPU.
@@ -12,16 +12,16 @@ pub enum Device {
     Vulkan(u16),
     /// A Metal adapter.
     Metal(u16),
-    /// This machine's processor.
+    /// The CPU of this host.
     Cpu,
-    /// Nothing: times come from a script. The first is written without its index.
+    /// Scripted times without hardware. Index 0 is written without the index.
     Mock(u16),
-    /// One of a kind that another crate has registered.
+    /// Device of a kind registered by another crate.
     Other(Name, u16),
 }
 
 impl Device {
-    /// The kind without the index: `cuda` for `cuda:0`.
+    /// Kind without the index: `cuda` for `cuda:0`.
     pub fn kind(self) -> DeviceKind {
         match self {
             Self::Cuda(_) => DeviceKind::Cuda,
@@ -34,56 +34,56 @@ impl Device {
     }
 }
 
-/// What devices of one kind have in common: whose driver or library runs the work.
+/// Kind of device, by the driver or library that runs the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DeviceKind {
-    /// NVIDIA's GPUs through CUDA.
+    /// NVIDIA GPUs through CUDA.
     Cuda,
     /// GPUs through Vulkan.
     Vulkan,
     /// GPUs through Metal.
     Metal,
-    /// Processors.
+    /// CPUs.
     Cpu,
-    /// The scripted one.
+    /// Scripted device.
     Mock,
-    /// One that another crate has registered.
+    /// Kind registered by another crate.
     Other(Name),
 }
 
-/// What other crates have registered.
-static OTHERS: Registry<()> = Registry::new("kind of device");
+/// Kinds registered by other crates.
+static OTHERS: Registry<()> = Registry::new("device kind");
 
-/// wgpu's own name, which means whichever graphics API it drives here, and torch's for Metal.
+/// Alternative names: wgpu's, for the graphics API that it uses on this platform, and PyTorch's for Metal.
 const ALIASES: [(&str, DeviceKind); 2] = [
     ("wgpu", if cfg!(target_os = "macos") { DeviceKind::Metal } else { DeviceKind::Vulkan }),
     ("mps", DeviceKind::Metal),
 ];
 
-/// Words that mean some device of a machine, whatever its kind.
+/// Device selectors that name no kind; they cannot be registered.
 const WORDS: [&str; 2] = ["auto", "xpu"];
 
 impl DeviceKind {
-    /// Every kind of ours.
+    /// Built-in kinds.
     pub const ALL: [Self; 5] = [Self::Cuda, Self::Vulkan, Self::Metal, Self::Cpu, Self::Mock];
 
-    /// Every kind: ours, then those of other crates in the order of registration.
+    /// All kinds: built-in, then registered ones in order of registration.
     pub fn known() -> Vec<Self> {
         Self::ALL.into_iter().chain(OTHERS.names().into_iter().map(Self::Other)).collect()
     }
 
-    /// Adds one under a name that none has yet; a device of it is written as the name, a colon and its index.
+    /// Registers a kind under a free name. A device of it is written as the name, a colon and its index.
     pub fn register(name: impl Into<Name>) -> Result<Self, NameTaken> {
         let name = name.into();
-        let ours = Self::ALL.iter().map(|kind| kind.name().as_str());
-        if ours.chain(ALIASES.iter().map(|(alias, _)| *alias)).chain(WORDS).any(|taken| name == taken) {
-            return Err(NameTaken::new("kind of device", name));
+        let builtin = Self::ALL.iter().map(|kind| kind.name().as_str());
+        if builtin.chain(ALIASES.iter().map(|(alias, _)| *alias)).chain(WORDS).any(|taken| name == taken) {
+            return Err(NameTaken::new("device kind", name));
         }
         OTHERS.add(name, &())?;
         Ok(Self::Other(name))
     }
 
-    /// Its name.
+    /// Name of the kind.
     pub const fn name(self) -> Name {
         match self {
             Self::Cuda => Name::new("cuda"),
@@ -95,7 +95,7 @@ impl DeviceKind {
         }
     }
 
-    /// Its device of an index. There is one processor.
+    /// Device with this index. The index is ignored for the CPU.
     pub fn device(self, index: u16) -> Device {
         match self {
             Self::Cuda => Device::Cuda(index),
@@ -107,7 +107,7 @@ impl DeviceKind {
         }
     }
 
-    /// Whether a machine may have several of its devices.
+    /// True if a host may have several devices of this kind.
     pub fn is_counted(self) -> bool {
         self != Self::Cpu
     }
@@ -142,16 +142,16 @@ impl FromStr for Device {
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         let unknown = || {
-            let ours = ["cuda", "vulkan", "metal", "wgpu", "cpu", "mock"];
-            UnknownName::new("device", name, ours.into_iter().chain(OTHERS.names().into_iter().map(Name::as_str)))
+            let builtin = ["cuda", "vulkan", "metal", "wgpu", "cpu", "mock"];
+            UnknownName::new("device", name, builtin.into_iter().chain(OTHERS.names().into_iter().map(Name::as_str)))
         };
         let (kind, index) = match name.split_once(':') {
             Some((kind, index)) => (kind, Some(index.parse::<u16>().map_err(|_| unknown())?)),
             None => (name, None),
         };
-        // Of a journal's lines nearly all name one of ours: no list is made for them.
-        let ours = DeviceKind::ALL.into_iter().find(|ours| ours.name() == kind);
-        let known = ours.or_else(|| DeviceKind::known().into_iter().find(|known| known.name() == kind));
+        // Almost all journal lines name a built-in kind; this path allocates no list for them.
+        let builtin = DeviceKind::ALL.into_iter().find(|builtin| builtin.name() == kind);
+        let known = builtin.or_else(|| DeviceKind::known().into_iter().find(|known| known.name() == kind));
         let alias = || ALIASES.iter().find(|(alias, _)| *alias == kind).map(|(_, kind)| *kind);
         let kind = known.or_else(alias).filter(|kind| index.is_none() || kind.is_counted());
         Ok(kind.ok_or_else(unknown)?.device(index.unwrap_or(0)))

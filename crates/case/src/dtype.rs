@@ -1,20 +1,20 @@
-//! The float types that models run in.
+//! Floating-point dtypes of models.
 
 use crate::UnknownName;
 use std::{fmt, str::FromStr};
 
-/// The high-precision type of a model: its activations, and its weights before they are quantized.
+/// High-precision dtype of a model: activations, and weights before quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dtype {
     /// 32-bit IEEE float.
     F32,
     /// 16-bit IEEE float.
     F16,
-    /// The upper half of a 32-bit float.
+    /// Upper half of a 32-bit float.
     Bf16,
 }
 
-/// Each type with its short name first, then every other accepted spelling.
+/// Each dtype with its short name first, then all other accepted spellings.
 const SPELLINGS: [(Dtype, &[&str]); 3] = [
     (Dtype::F32, &["f32", "float32", "torch.float32", "float", "torch.float"]),
     (Dtype::F16, &["f16", "float16", "torch.float16", "half", "torch.half"]),
@@ -22,7 +22,7 @@ const SPELLINGS: [(Dtype, &[&str]); 3] = [
 ];
 
 impl Dtype {
-    /// Every type.
+    /// All dtypes.
     pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Bf16];
 
     /// `f32`, `f16` or `bf16`.
@@ -34,7 +34,7 @@ impl Dtype {
         }
     }
 
-    /// Bytes of one element.
+    /// Bytes per element.
     pub const fn bytes(self) -> u64 {
         match self {
             Self::F32 => 4,
@@ -42,12 +42,12 @@ impl Dtype {
         }
     }
 
-    /// The same, to count bytes of memory with.
+    /// Bytes per element as `usize`.
     pub const fn width(self) -> usize {
         self.bytes() as usize
     }
 
-    /// The largest relative error of rounding to this type.
+    /// Unit roundoff: maximum relative error of rounding to this dtype.
     pub fn unit_roundoff(self) -> f64 {
         match self {
             Self::F32 => 2f64.powi(-24),
@@ -56,7 +56,7 @@ impl Dtype {
         }
     }
 
-    /// Every accepted spelling of every type.
+    /// All accepted spellings of all dtypes.
     pub(crate) fn spellings() -> impl Iterator<Item = String> {
         SPELLINGS.iter().flat_map(|(_, spellings)| spellings.iter().map(ToString::to_string))
     }
@@ -80,7 +80,7 @@ impl FromStr for Dtype {
 crate::written_as_a_name!(
     Dtype,
     "Dtype",
-    "a float type such as bf16, f16 or f32 (torch.bfloat16 and the like are accepted)",
+    "a float dtype such as bf16, f16 or f32 (spellings such as torch.bfloat16 are accepted)",
     Dtype::spellings().collect()
 );
 

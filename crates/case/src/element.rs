@@ -1,14 +1,14 @@
-//! Types of stored numbers, and how they are written.
+//! Element types of tensors and their spellings.
 
 use crate::{Dtype, UnknownName};
 use std::{fmt, str::FromStr};
 
-/// A type of stored numbers.
+/// Element type of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Element {
-    /// Two's complement of this many bits.
+    /// Two's complement integer with this number of bits.
     Signed(u8),
-    /// Unsigned, of this many bits.
+    /// Unsigned integer with this number of bits.
     Unsigned(u8),
     /// 4 exponent and 3 mantissa bits, no infinities.
     E4m3,
@@ -20,11 +20,11 @@ pub enum Element {
     E2m1,
     /// A power of two; 255 is NaN.
     E8m0,
-    /// One of the types that models run in.
+    /// Floating-point dtype of a model.
     Float(Dtype),
 }
 
-/// Each small type with its short name first, then every other accepted spelling.
+/// Each small type with its short name first, then all other accepted spellings.
 const SPELLINGS: [(Element, &[&str]); 9] = [
     (Element::E4m3, &["e4m3", "float8", "fp8", "float8_e4m3fn", "float8_e4m3", "torch.float8_e4m3fn"]),
     (Element::E5m2, &["e5m2", "float8_e5m2", "torch.float8_e5m2"]),
@@ -38,12 +38,12 @@ const SPELLINGS: [(Element, &[&str]); 9] = [
 ];
 
 impl Element {
-    /// All that can be asked for by name, the floats first.
+    /// All types that can be requested by name, floats first.
     pub fn known() -> impl Iterator<Item = Self> {
         Dtype::ALL.into_iter().map(Self::Float).chain(SPELLINGS.iter().map(|(element, _)| *element))
     }
 
-    /// Bits of one number.
+    /// Bits per element.
     pub fn bits(self) -> u32 {
         match self {
             Self::Signed(bits) | Self::Unsigned(bits) => u32::from(bits),
@@ -61,7 +61,7 @@ impl fmt::Display for Element {
             Self::Float(dtype) => dtype.fmt(f),
             Self::Signed(bits) => f.pad(&format!("i{bits}")),
             Self::Unsigned(bits) => f.pad(&format!("u{bits}")),
-            other => f.pad(SPELLINGS.iter().find(|(one, _)| one == other).map_or("", |(_, names)| names[0])),
+            small => f.pad(SPELLINGS.iter().find(|(element, _)| element == small).map_or("", |(_, names)| names[0])),
         }
     }
 }
@@ -79,7 +79,7 @@ impl FromStr for Element {
             _ => name
                 .parse()
                 .map(Self::Float)
-                .map_err(|_| UnknownName::new("number type", name, Dtype::spellings().chain(small()))),
+                .map_err(|_| UnknownName::new("dtype", name, Dtype::spellings().chain(small()))),
         }
     }
 }
@@ -97,7 +97,7 @@ impl From<Dtype> for Element {
 crate::written_as_a_name!(
     Element,
     "NumberType",
-    "a number type such as bf16, f32 or e4m3 (float8_e4m3fn and the like are accepted)",
+    "a dtype such as bf16, f32 or e4m3 (spellings such as float8_e4m3fn are accepted)",
     Dtype::spellings().chain(small()).chain(["fp32".into(), "fp16".into()]).collect()
 );
 

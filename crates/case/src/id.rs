@@ -1,36 +1,36 @@
-//! What a case is called.
+//! Case ids.
 
 use crate::{Axes, Device, Element, Implementation, Mode, Name, Regime};
 use std::sync::Arc;
 use std::{fmt, ops::Deref};
 
-/// Readable and unique within a run, e.g. `inference/linear/int8wo/fused/cuda:0/bf16/m1024-k1024-n1024`. It is built
-/// once, by the plan; comparisons, workers and journals speak of cases by it.
+/// Readable id, unique within a run, e.g. `inference/linear/int8wo/fused/cuda:0/bf16/m1024-k1024-n1024`. The plan
+/// builds it once; comparisons, workers and journals refer to cases by it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CaseId(Arc<str>);
 
-/// What the id of a case is made of.
+/// Components of a case id.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity<'a> {
-    /// What is done.
+    /// Mode or suite.
     pub mode: Mode,
-    /// Which computation.
+    /// Model or operator.
     pub workload: Name,
-    /// Which arithmetic, with the sparsity laid over it.
+    /// Recipe, and the sparsity combined with it.
     pub variant: (Name, Option<Name>),
-    /// Whose kernels run.
+    /// Implementation.
     pub implementation: Implementation,
-    /// Where.
+    /// Device.
     pub device: Device,
-    /// The type of its numbers.
+    /// Dtype.
     pub element: Element,
-    /// The type of its outputs, where that was a choice.
+    /// Dtype of the outputs, if it can be chosen.
     pub output: Option<Element>,
-    /// Its size.
+    /// Shape.
     pub axes: &'a Axes,
-    /// What its time means.
+    /// Timing mode.
     pub regime: Regime,
-    /// How many equal cases stand before it in the plan.
+    /// Number of equal cases earlier in the plan.
     pub repeat: u32,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Identity<'_> {
         }
         match self.repeat {
             0 => Ok(()),
-            before => write!(f, "#{}", before + 1),
+            repeat => write!(f, "#{}", repeat + 1),
         }
     }
 }

@@ -1,56 +1,57 @@
-//! Whose kernels run.
+//! Implementations of workloads.
 
 use crate::{Name, NameTaken, Registry, UnknownName};
 use std::{fmt, str::FromStr};
 
-/// The axis that tells one way to compute a workload from another.
+/// Code that computes a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Implementation {
-    /// burn, every operation a kernel of its own.
+    /// burn with one kernel per operation.
     Eager,
-    /// burn with operations fused into fewer kernels.
+    /// burn with fused operations.
     Fused,
-    /// CubeCL kernels of ours inside the burn model.
+    /// CubeCL kernels of this project inside the burn model.
     Cube,
     /// Vendor libraries and hand-written kernels, without burn.
     Native,
-    /// One that another crate has registered.
+    /// Implementation registered by another crate.
     Other(Name),
 }
 
-/// What other crates have registered, each with a line about it.
+/// Implementations registered by other crates, each with a one-line description.
 static OTHERS: Registry<str> = Registry::new("implementation");
 
 impl Implementation {
-    /// Every implementation of ours, in the order they are shown.
+    /// Built-in implementations, in display order.
     pub const ALL: [Self; 4] = [Self::Eager, Self::Fused, Self::Cube, Self::Native];
 
-    /// Every implementation: ours, then those of other crates in the order of registration.
+    /// All implementations: built-in, then registered ones in order of registration.
     pub fn known() -> Vec<Self> {
         Self::ALL.into_iter().chain(OTHERS.names().into_iter().map(Self::Other)).collect()
     }
 
-    /// Adds one under a name that none has yet, with a line about it.
+    /// Registers an implementation under a free name, with a one-line description.
     pub fn register(name: impl Into<Name>, about: &'static str) -> Result<Self, NameTaken> {
         let name = name.into();
-        if Self::ALL.iter().any(|ours| ours.name() == name) {
+        if Self::ALL.iter().any(|builtin| builtin.name() == name) {
             return Err(NameTaken::new("implementation", name));
         }
         OTHERS.add(name, about)?;
         Ok(Self::Other(name))
     }
 
-    /// One by the name that a record has: that of a program which knew others is taken as it is.
+    /// Implementation named in a record. An unknown name, written by a program with other registrations, becomes
+    /// `Other`.
     pub fn recorded(name: &str) -> Self {
         name.parse().unwrap_or_else(|_| Self::Other(name.to_owned().into()))
     }
 
-    /// Reads one as [`Implementation::recorded`] takes it.
-    pub fn read_recorded<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Ok(Self::recorded(&<std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(from)?))
+    /// Deserializes an implementation with [`Implementation::recorded`].
+    pub fn read_recorded<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::recorded(&<std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?))
     }
 
-    /// Its name.
+    /// Name of the implementation.
     pub const fn name(self) -> Name {
         match self {
             Self::Eager => Name::new("eager"),
@@ -61,13 +62,13 @@ impl Implementation {
         }
     }
 
-    /// What it is, in one line.
+    /// Description in one line.
     pub fn about(self) -> &'static str {
         match self {
-            Self::Eager => "burn, every operation a kernel of its own",
-            Self::Fused => "burn with operations fused into fewer kernels: the counterpart of a compiled model",
+            Self::Eager => "burn with one kernel per operation",
+            Self::Fused => "burn with operations fused into fewer kernels, comparable to a compiled model",
             Self::Cube => "portable CubeCL kernels inside the burn model",
-            Self::Native => "cuBLASLt and CUDA C++ on a stream of their own",
+            Self::Native => "cuBLASLt and CUDA C++ kernels on a dedicated stream",
             Self::Other(name) => OTHERS.find(name.as_str()).unwrap_or("registered by another crate"),
         }
     }
@@ -83,9 +84,9 @@ impl FromStr for Implementation {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
-        // Of a journal's lines nearly all name one of ours: no list is made for them.
-        if let Some(ours) = Self::ALL.into_iter().find(|ours| ours.name() == name) {
-            return Ok(ours);
+        // Almost all journal lines name a built-in implementation; this path allocates no list for them.
+        if let Some(builtin) = Self::ALL.into_iter().find(|builtin| builtin.name() == name) {
+            return Ok(builtin);
         }
         let known = Self::known();
         let found = known.iter().find(|implementation| implementation.name().as_str() == name).copied();
@@ -96,7 +97,7 @@ impl FromStr for Implementation {
 crate::written_as_a_name!(
     Implementation,
     "Implementation",
-    "whose kernels run: eager, fused, cube or native",
+    "implementation: eager, fused, cube or native",
     Implementation::known().iter().map(ToString::to_string).collect()
 );
 

@@ -41,7 +41,7 @@ pub use text_file::{read_text, too_long};
 pub use tuning_level::TuningLevel;
 pub use verdict::Verdict;
 
-/// What the macros of this crate expand to.
+/// Dependencies of the code that the macros of this crate generate.
 #[doc(hidden)]
 pub mod __private {
     #[cfg(feature = "schema")]

@@ -1,35 +1,35 @@
-//! What is done with a computation.
+//! Modes and operator suites.
 
 use crate::UnknownName;
 use std::{fmt, str::FromStr};
 
-/// Groups of operators, most of them a command of their own. What an operator is, it declares itself: a suite says only
-/// where it is listed.
+/// Groups of operators; most have their own command. An operator describes itself: the suite only determines where it
+/// is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Suite {
-    /// Matrix products, quantization, and what runs beside them in large models.
+    /// GEMM, quantization, and related operators of large models.
     Gemm,
     /// Normalizations, activations, losses.
     Ops,
-    /// Patterns that are worth fusing.
+    /// Fusion patterns.
     Fusion,
-    /// Memory, linear algebra and launches, by which a machine is calibrated.
+    /// Memory, linear algebra and launch probes that calibrate a machine.
     Calibration,
-    /// Copies between host and device, and exchange between devices.
+    /// Copies between host and device, and transfers between devices.
     Links,
-    /// The passes of a layer that is trained.
+    /// Training passes of a layer.
     Training,
-    /// What other programs measure on other machines.
+    /// Operators that other benchmarks measure on other hardware.
     Elsewhere,
-    /// What other crates add.
+    /// Operators registered by other crates.
     Custom,
-    /// Programs of others: commands, shared libraries, CUDA C++ kernels.
+    /// External programs: commands, shared libraries, CUDA C++ kernels.
     Foreign,
 }
 
 impl Suite {
-    /// Every suite.
+    /// All suites.
     pub const ALL: [Self; 9] = [
         Self::Gemm,
         Self::Ops,
@@ -42,7 +42,7 @@ impl Suite {
         Self::Foreign,
     ];
 
-    /// Its name.
+    /// Name of the suite.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gemm => "gemm",
@@ -58,15 +58,15 @@ impl Suite {
     }
 }
 
-/// The first word of a case's id: what is done with a model, or the suite of an operator.
+/// First component of a case id: the mode of a model, or the suite of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Mode {
     /// Forward passes of a model.
     #[default]
     Inference,
-    /// The passes of a layer that is trained.
+    /// Training passes of a layer.
     Training,
-    /// An operator.
+    /// Operator of a suite.
     Operator(Suite),
 }
 
@@ -75,12 +75,12 @@ impl Mode {
         [Self::Inference].into_iter().chain(Suite::ALL.map(Self::of))
     }
 
-    /// That of an operator of a suite.
+    /// Mode of the operators of a suite.
     pub fn of(suite: Suite) -> Self {
         if suite == Suite::Training { Self::Training } else { Self::Operator(suite) }
     }
 
-    /// Its name.
+    /// Name of the mode.
     pub fn name(self) -> &'static str {
         match self {
             Self::Inference => "inference",
@@ -89,12 +89,12 @@ impl Mode {
         }
     }
 
-    /// Whether it is work of others, whose implementations have names of their own.
+    /// True for external programs, whose implementations have their own names.
     pub fn is_foreign(self) -> bool {
         self == Self::Operator(Suite::Foreign)
     }
 
-    /// Whether it is an operator for which there are no recipes.
+    /// True for operators of all suites except training; they have no recipes.
     pub fn is_operator(self) -> bool {
         matches!(self, Self::Operator(_))
     }
@@ -118,6 +118,6 @@ impl FromStr for Mode {
 crate::written_as_a_name!(
     Mode,
     "Mode",
-    "what is done: inference, training, or the suite of an operator",
+    "mode: inference, training, or the suite of an operator",
     Mode::all().map(|mode| mode.to_string()).collect()
 );

@@ -1,21 +1,21 @@
-//! Names that are as cheap to copy and compare as numbers, whoever made them up.
+//! Interned names, which are cheap to copy and compare.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-/// A name that lives as long as the process.
+/// An interned name with the lifetime of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(&'static str);
 
 impl Name {
-    /// A name that is part of the program.
+    /// Creates a name from a string constant.
     pub const fn new(name: &'static str) -> Self {
         Self(name)
     }
 
-    /// The name as text.
+    /// Name as text.
     pub const fn as_str(self) -> &'static str {
         self.0
     }
@@ -27,16 +27,16 @@ impl From<&'static str> for Name {
     }
 }
 
-/// A name that was made while the program runs: kept once, however often it is made.
+/// Interns a name that was created at run time; equal names are stored once.
 impl From<String> for Name {
     fn from(name: String) -> Self {
-        static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = kept.get(name.as_str()) {
+        static INTERNED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+        let mut interned = INTERNED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = interned.get(name.as_str()) {
             return Self(known);
         }
         let name: &'static str = name.leak();
-        kept.insert(name);
+        interned.insert(name);
         Self(name)
     }
 }

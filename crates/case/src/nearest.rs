@@ -1,51 +1,51 @@
-//! "Did you mean": the known word that a misspelt one is closest to, and the error that says so.
+//! Suggestions for misspelled names, and the error that shows them.
 
 use crate::excerpt;
 use std::fmt;
 
-/// The candidate that a reader most likely meant, or `None` where none is close.
+/// Returns the candidate closest to `name` by edit distance, or `None` if none is close.
 pub fn nearest<S: AsRef<str>>(name: &str, candidates: impl IntoIterator<Item = S>) -> Option<S> {
     let name = name.to_lowercase();
     let length = name.chars().count();
-    // How many letters may differ. Names of very different lengths differ in more, and need not be compared.
-    let most = |candidate: &S| (candidate.as_ref().len() / 3).max(1);
+    // Maximum edit distance. A larger difference in length rules a candidate out without a comparison.
+    let max_distance = |candidate: &S| (candidate.as_ref().len() / 3).max(1);
     candidates
         .into_iter()
-        .filter(|candidate| length.abs_diff(candidate.as_ref().chars().count()) <= most(candidate))
+        .filter(|candidate| length.abs_diff(candidate.as_ref().chars().count()) <= max_distance(candidate))
         .map(|candidate| (strsim::damerau_levenshtein(&name, candidate.as_ref()), candidate))
-        .filter(|(distance, candidate)| *distance <= most(candidate))
+        .filter(|(distance, candidate)| *distance <= max_distance(candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// `; did you mean "int8wo"?`, or nothing.
+/// Formats a suggestion: `; did you mean "int8wo"?`, or an empty string.
 pub fn hint(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; did you mean {name:?}?"))
 }
 
-/// Nothing has this name.
+/// Error: unknown name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownName {
-    /// What was being named: `recipe`, `device`, …
+    /// Category of the name: `recipe`, `device`, …
     pub what: &'static str,
-    /// The name that was given.
+    /// Name as given.
     pub name: String,
-    /// The known name that is closest to it.
+    /// Closest known name.
     pub nearest: Option<String>,
-    /// Every known name, or the patterns of the names.
+    /// All known names, or the patterns of the names.
     pub known: Vec<String>,
 }
 
 impl UnknownName {
-    /// The error for a name that is not among the known ones.
+    /// Creates the error and finds the closest known name.
     pub fn new(what: &'static str, name: &str, known: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let known: Vec<String> = known.into_iter().map(Into::into).collect();
         let nearest = nearest(name, &known).cloned();
         Self { what, name: name.to_owned(), nearest, known }
     }
 
-    /// The same with another suggestion, where the known names are patterns.
+    /// Replaces the suggestion, for known names that are patterns.
     pub fn suggesting(self, nearest: Option<String>) -> Self {
         Self { nearest, ..self }
     }
@@ -64,23 +64,23 @@ impl fmt::Display for UnknownName {
     }
 }
 
-/// A reader looks through so many names.
+/// Longer lists of known names are abbreviated.
 const MOST_LISTED: usize = 12;
-/// Of more than that, so many.
+/// Names shown of an abbreviated list.
 const CLOSEST: usize = 5;
 
-/// Names that are less like each other have nothing in common.
+/// Minimum Jaro-Winkler similarity of a listed name.
 const ALIKE: f64 = 0.7;
 
-/// Those of many known names that are most like this one, the most alike first; the first of all where none is.
+/// Returns the known names most similar to `name`, best first; the first known names if none is similar.
 fn closest<'a>(name: &str, known: &'a [String]) -> Vec<&'a str> {
     let name = name.to_lowercase();
-    let alike = known.iter().map(|known| (strsim::jaro_winkler(&name, known), known.as_str()));
-    let mut alike: Vec<(f64, &str)> = alike.filter(|(alike, _)| *alike >= ALIKE).collect();
-    alike.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-    match alike.as_slice() {
+    let similarities = known.iter().map(|known| (strsim::jaro_winkler(&name, known), known.as_str()));
+    let mut similar: Vec<(f64, &str)> = similarities.filter(|(similarity, _)| *similarity >= ALIKE).collect();
+    similar.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    match similar.as_slice() {
         [] => known.iter().map(String::as_str).take(CLOSEST).collect(),
-        alike => alike.iter().map(|(_, known)| *known).take(CLOSEST).collect(),
+        similar => similar.iter().map(|(_, known)| *known).take(CLOSEST).collect(),
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_slip_is_mended_and_a_stranger_is_not() {
         let known = ["custom", "llama", "pow2", "small_sweep", "sweep"];
-        for (found, expected) in [
+        for (name, expected) in [
             ("pow3", Some("pow2")),
             ("lama", Some("llama")),
             ("Sweep", Some("sweep")),
@@ -101,7 +101,7 @@ mod tests {
             ("transformer", None),
             ("", None),
         ] {
-            assert_eq!(nearest(found, known), expected, "{found}");
+            assert_eq!(nearest(name, known), expected, "{name}");
         }
     }
 
@@ -112,9 +112,9 @@ mod tests {
         let error = UnknownName::new("operator", "conv_relu", known.into_iter().chain(more)).to_string();
         let list = error.strip_prefix(r#"unknown operator "conv_relu"; did you mean "conv2d_relu"?; known: "#).unwrap();
         assert!(list.starts_with("conv2d_relu, conv2d_bn_relu, conv2d_bn") && list.ends_with(" more"), "{error}");
-        let strange = UnknownName::new("operator", "xyz", known.into_iter().chain(more)).to_string();
+        let unlike = UnknownName::new("operator", "xyz", known.into_iter().chain(more)).to_string();
         assert_eq!(
-            strange,
+            unlike,
             "unknown operator \"xyz\"; known: add, axpy, conv2d_bn, conv2d_bn_relu, conv2d_relu and 9 more"
         );
     }

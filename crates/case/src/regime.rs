@@ -1,37 +1,37 @@
-//! What a time means: questions whose answers are never put into one column.
+//! Timing modes. Times of different regimes are never shown in one column.
 
 use crate::UnknownName;
 use std::{fmt, str::FromStr};
 
-/// Makes the regimes of a table, whose first is the default.
+/// Defines the regimes of a table; the first is the default.
 macro_rules! regimes {
     ($($variant:ident = $name:literal: $about:literal, clock: $clock:ident, rotates: $rotates:literal;)*) => {
-        /// The question that a time answers.
+        /// Timing mode: state of caches and launches during a measurement.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Regime {
             $(#[doc = $about] $variant,)*
         }
 
         impl Regime {
-            /// Every regime, the default first.
+            /// All regimes, the default first.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
 
-            /// Its name.
+            /// Name of the regime.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// The question, in one line.
+            /// Description in one line.
             pub const fn about(self) -> &'static str {
                 match self { $(Self::$variant => $about,)* }
             }
 
-            /// What its times are read from.
+            /// Clock that the times are read from.
             pub const fn clock(self) -> Clock {
                 match self { $(Self::$variant => Clock::$clock,)* }
             }
 
-            /// Whether launches go through many buffer sets, so that no cache holds what the next one reads.
+            /// True if launches rotate through many buffer sets, so that no cache holds the next operands.
             pub const fn rotates(self) -> bool {
                 match self { $(Self::$variant => $rotates,)* }
             }
@@ -41,34 +41,34 @@ macro_rules! regimes {
 
 // ANCHOR: table
 regimes! {
-    DeviceCold = "device-cold": "time on the device, operands coming from memory: launches go through many buffer sets",
+    DeviceCold = "device-cold": "time on the device, operands in memory: launches rotate through many buffer sets",
         clock: Device, rotates: true;
-    DeviceHot = "device-hot": "time on the device, operands possibly in its cache: launches share one buffer set",
+    DeviceHot = "device-hot": "time on the device, operands possibly cached: launches share one buffer set",
         clock: Device, rotates: false;
-    Graph = "graph": "time on the device, launches replayed from a captured graph, operands coming from memory",
+    Graph = "graph": "time on the device, launches replayed from a captured graph, operands in memory",
         clock: Graph, rotates: true;
-    HostE2e = "host-e2e": "time that a caller waits for one launch and its end, operands coming from memory",
+    HostE2e = "host-e2e": "host time of one launch and the wait for its end, operands in memory",
         clock: Waiting, rotates: true;
-    HostEnqueue = "host-enqueue": "time that a caller is busy with one launch that is not waited for",
+    HostEnqueue = "host-enqueue": "host time of one asynchronous launch",
         clock: Enqueuing, rotates: false;
 }
 // ANCHOR_END: table
 
-/// What the times of a regime are read from.
+/// Clock of a regime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
-    /// The device's clock, around launches that follow one another.
+    /// Device clock, around back-to-back launches.
     Device,
-    /// The device's clock, around a graph of launches that is replayed.
+    /// Device clock, around replays of a graph.
     Graph,
-    /// The host's clock, around a launch and its end.
+    /// Host clock, around a launch and the wait for its end.
     Waiting,
-    /// The host's clock, around a launch that is not waited for.
+    /// Host clock, around an asynchronous launch.
     Enqueuing,
 }
 
 impl Clock {
-    /// Whether it tells how long the device computes.
+    /// True if the clock measures the time on the device.
     pub const fn is_the_devices(self) -> bool {
         matches!(self, Self::Device | Self::Graph)
     }
@@ -97,23 +97,23 @@ impl FromStr for Regime {
 
 crate::written_as_a_name!(Regime, "Regime", &expected(), Regime::ALL.iter().map(ToString::to_string).collect());
 
-/// `what a time means: device-cold, device-hot or graph`
+/// Lists the regimes: `timing mode: device-cold, device-hot or graph`.
 fn expected() -> String {
     let names = Regime::ALL.map(Regime::name);
-    let (last, others) = names.split_last().expect("there are regimes");
-    format!("what a time means: {} or {last}", others.join(", "))
+    let (last, rest) = names.split_last().expect("at least one regime");
+    format!("timing mode: {} or {last}", rest.join(", "))
 }
 
-/// More buffer sets than this are never made.
+/// Maximum number of buffer sets.
 const MOST_SETS: u64 = 512;
 
-/// How many buffer sets launches must go through so that none finds its operands in a cache of this size: together
-/// `times` the cache and one more, at least two.
+/// Number of buffer sets after which no launch finds its operands in a cache of this size: enough for `times` the cache
+/// size, plus one, and at least two.
 pub fn sets_needed(cache_bytes: u64, touched_bytes: u64, times: u64) -> u64 {
     ((times * cache_bytes).div_ceil(touched_bytes.max(1)) + 1).max(2)
 }
 
-/// As many buffer sets as are needed, or the most that are ever made.
+/// Required number of buffer sets, capped at the maximum.
 pub fn buffer_sets(cache_bytes: u64, touched_bytes: u64, times: u64) -> u32 {
     sets_needed(cache_bytes, touched_bytes, times).min(MOST_SETS) as u32
 }

@@ -1,10 +1,10 @@
-//! What can be named: ours and that of other crates, in the order of registration.
+//! Registries of named items, built-in or from other crates, in order of registration.
 
 use crate::{Name, UnknownName};
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
-/// Things by their names, for the whole life of a process. It may be a `static`.
+/// Items by name, with the lifetime of the process; usable as a `static`.
 ///
 /// ```
 /// use calorimeter_case::Registry;
@@ -21,18 +21,18 @@ pub struct Registry<T: ?Sized + 'static> {
     entries: RwLock<Vec<(Name, &'static T)>>,
 }
 
-/// Something else has the name already.
+/// Error: the name is already registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NameTaken {
-    /// What was being registered: `recipe`, `operator`, …
+    /// Category of the item: `recipe`, `operator`, …
     pub what: &'static str,
-    /// The name.
+    /// Name.
     pub name: Name,
 }
 
 impl NameTaken {
-    /// The error for a name that something else has.
+    /// Creates the error.
     pub fn new(what: &'static str, name: Name) -> Self {
         Self { what, name }
     }
@@ -48,35 +48,35 @@ impl fmt::Display for NameTaken {
 impl std::error::Error for NameTaken {}
 
 impl<T: ?Sized + 'static> Registry<T> {
-    /// An empty registry of things that are called `what`.
+    /// Creates an empty registry of items of category `what`.
     pub const fn new(what: &'static str) -> Self {
         Self { what, entries: RwLock::new(Vec::new()) }
     }
 
-    /// Adds one under a name that nothing has yet.
-    pub fn add(&self, name: impl Into<Name>, thing: &'static T) -> Result<(), NameTaken> {
+    /// Adds an item under a free name.
+    pub fn add(&self, name: impl Into<Name>, item: &'static T) -> Result<(), NameTaken> {
         let name = name.into();
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         if entries.iter().any(|(known, _)| *known == name) {
             return Err(NameTaken::new(self.what, name));
         }
-        entries.push((name, thing));
+        entries.push((name, item));
         Ok(())
     }
 
-    /// What has this name; the error suggests the nearest.
+    /// Returns the item with this name; the error suggests the nearest name.
     pub fn find(&self, name: &str) -> Result<&'static T, UnknownName> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        let found = entries.iter().find(|(known, _)| known.as_str() == name).map(|(_, thing)| *thing);
+        let found = entries.iter().find(|(known, _)| known.as_str() == name).map(|(_, item)| *item);
         found.ok_or_else(|| UnknownName::new(self.what, name, entries.iter().map(|(known, _)| known.as_str())))
     }
 
-    /// Everything, in the order in which it was added.
+    /// All items, in order of registration.
     pub fn all(&self) -> Vec<&'static T> {
-        self.entries.read().unwrap_or_else(PoisonError::into_inner).iter().map(|(_, thing)| *thing).collect()
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).iter().map(|(_, item)| *item).collect()
     }
 
-    /// Every name, in the order in which they were added.
+    /// All names, in order of registration.
     pub fn names(&self) -> Vec<Name> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).iter().map(|(name, _)| *name).collect()
     }

@@ -1,27 +1,28 @@
-//! Files that are read whole, and none without end.
+//! Reading of text files with a size limit.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
-/// The text of a file that is at most so many bytes long. Of a longer one, a pipe or a device among them, no more is read.
+/// Reads a UTF-8 file of at most `max_bytes` bytes. Reading stops at the limit, so that pipes and devices
+/// are safe to pass.
 ///
 /// ```
 /// let error = calorimeter_case::read_text("/dev/zero".as_ref(), 1 << 20).unwrap_err();
-/// assert_eq!(error.to_string(), "it is longer than 1 MiB, the most that is read of such a file; make it shorter");
+/// assert_eq!(error.to_string(), "exceeds 1 MiB, the size limit of such a file; shorten it");
 /// ```
-pub fn read_text(path: &Path, most: u64) -> Result<String> {
+pub fn read_text(path: &Path, max_bytes: u64) -> Result<String> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(too_long(most, "such a file"));
+    File::open(path)?.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(too_long(max_bytes, "such a file"));
     }
     String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
 }
 
-/// The error of what is longer than is read of it.
-pub fn too_long(most: u64, what: &str) -> Error {
-    let most = most >> 20;
-    let says = format!("it is longer than {most} MiB, the most that is read of {what}; make it shorter");
-    Error::new(ErrorKind::FileTooLarge, says)
+/// Error for input beyond the size limit.
+pub fn too_long(max_bytes: u64, what: &str) -> Error {
+    let limit = max_bytes >> 20;
+    let message = format!("exceeds {limit} MiB, the size limit of {what}; shorten it");
+    Error::new(ErrorKind::FileTooLarge, message)
 }

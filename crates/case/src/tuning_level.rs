@@ -1,23 +1,23 @@
-//! How finely a runtime's tuner tells sizes apart.
+//! Granularity of autotuning.
 
 use crate::UnknownName;
 use std::{fmt, str::FromStr};
 
-/// How finely a runtime's tuner tells sizes apart. Times under two levels are of different choices.
+/// Granularity of autotuning over problem sizes. Times at different levels come from different kernel choices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum TuningLevel {
-    /// Every size is tuned by itself.
+    /// Every size is tuned separately.
     #[default]
     Full,
-    /// Sizes within a factor of 2.5 of one another share what was tuned for the first of them.
+    /// Sizes within a factor of 2.5 share the choice tuned for the first of them.
     Quick,
 }
 
 impl TuningLevel {
-    /// Every level, the default first.
+    /// All levels, the default first.
     pub const ALL: [Self; 2] = [Self::Full, Self::Quick];
 
-    /// Its name.
+    /// Name of the level.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -37,7 +37,7 @@ impl FromStr for TuningLevel {
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
         let found = Self::ALL.into_iter().find(|level| level.name() == name);
-        found.ok_or_else(|| UnknownName::new("level of tuning", name, Self::ALL.map(Self::name)))
+        found.ok_or_else(|| UnknownName::new("autotune level", name, Self::ALL.map(Self::name)))
     }
 }
 

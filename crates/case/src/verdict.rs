@@ -1,28 +1,28 @@
-//! What a speed-up's interval allows one to say.
+//! Verdicts on speed-ups.
 
 use crate::UnknownName;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{fmt, str::FromStr};
 
-/// What a speed-up's interval allows one to say.
+/// Conclusion from the interval of a speed-up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// The whole interval lies above 1 by more than the margin.
+    /// The whole interval is above 1 by more than the margin.
     Faster,
-    /// The whole interval lies below 1 by more than the margin.
+    /// The whole interval is below 1 by more than the margin.
     Slower,
-    /// The whole interval lies within the margin of 1.
+    /// The whole interval is within the margin of 1.
     Same,
-    /// None of these: more rounds, or a quieter machine, would be needed.
+    /// Undecided: more rounds or a quieter machine would be needed.
     #[default]
     Unclear,
 }
 
 impl Verdict {
-    /// Every verdict.
+    /// All verdicts.
     pub const ALL: [Self; 4] = [Self::Faster, Self::Slower, Self::Same, Self::Unclear];
 
-    /// The verdict on an interval: where it lies beside 1, give or take the margin.
+    /// Returns the verdict on an interval, from its position relative to 1 and the margin.
     pub fn of(lo: Option<f64>, hi: Option<f64>, margin: f64) -> Self {
         let (Some(lo), Some(hi)) = (lo, hi) else { return Self::Unclear };
         if lo > 1.0 + margin {
@@ -36,7 +36,7 @@ impl Verdict {
         }
     }
 
-    /// The word of the tables and of the JSON.
+    /// Name in tables and in the JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Faster => "FASTER",
@@ -57,7 +57,7 @@ impl FromStr for Verdict {
     type Err = UnknownName;
 
     fn from_str(word: &str) -> Result<Self, UnknownName> {
-        // What older journals call it.
+        // Name in older journals.
         let word = if word == "INCONCLUSIVE" { Self::Unclear.as_str() } else { word };
         let found = Self::ALL.into_iter().find(|verdict| verdict.as_str() == word);
         found.ok_or_else(|| UnknownName::new("verdict", word, Self::ALL.map(Self::as_str)))

@@ -1,7 +1,7 @@
-//! Serde and JSON Schema for types that are written as one name.
+//! Serde and JSON Schema implementations for types that are written as a name.
 
-/// Implements `Serialize`, `Deserialize` and, with the feature `schema`, `JsonSchema` through `Display` and `FromStr`. The
-/// error is raised while the text is visited, so that a YAML reader can add the line and column of the name itself.
+/// Implements `Serialize`, `Deserialize` and, with the feature `schema`, `JsonSchema` through `Display` and `FromStr`.
+/// Errors are raised inside the visitor, so that a YAML reader can add the line and column of the name.
 #[macro_export]
 macro_rules! written_as_a_name {
     ($type:ty, $title:literal, $expecting:expr, $names:expr) => {
@@ -11,7 +11,7 @@ macro_rules! written_as_a_name {
     };
 }
 
-/// The part of [`written_as_a_name`] that is serde's.
+/// Serde part of [`written_as_a_name`].
 #[doc(hidden)]
 #[macro_export]
 macro_rules! serde_by_name {
@@ -24,8 +24,8 @@ macro_rules! serde_by_name {
 
         impl<'de> $crate::__private::serde::Deserialize<'de> for $type {
             fn deserialize<D: $crate::__private::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Written;
-                impl $crate::__private::serde::de::Visitor<'_> for Written {
+                struct NameVisitor;
+                impl $crate::__private::serde::de::Visitor<'_> for NameVisitor {
                     type Value = $type;
 
                     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -36,13 +36,13 @@ macro_rules! serde_by_name {
                         name.parse().map_err(E::custom)
                     }
                 }
-                deserializer.deserialize_str(Written)
+                deserializer.deserialize_str(NameVisitor)
             }
         }
     };
 }
 
-/// The part of [`written_as_a_name`] that is JSON Schema's.
+/// JSON Schema part of [`written_as_a_name`].
 #[cfg(feature = "schema")]
 #[doc(hidden)]
 #[macro_export]
@@ -63,7 +63,7 @@ macro_rules! schema_by_name {
     };
 }
 
-/// Nothing without the feature.
+/// Empty without the feature `schema`.
 #[cfg(not(feature = "schema"))]
 #[doc(hidden)]
 #[macro_export]

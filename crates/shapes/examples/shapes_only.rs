@@ -1,4 +1,4 @@
-//! `calorimeter-shapes` alone: sizes without anything to run on them, from two named sets and a grid.
+//! Standalone use of `calorimeter-shapes`: shapes of two named generators, and a grid.
 //!
 //! `cargo run -p calorimeter-shapes --example shapes_only`
 

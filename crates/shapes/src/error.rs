@@ -1,215 +1,215 @@
-//! What can be wrong with a request for sizes.
+//! Errors of shapes, sources, ranges and grids.
 
 use crate::MAX_SHAPES;
 use calorimeter_case::{excerpt, nearest};
 use std::path::PathBuf;
 
-/// Why a shape, a source, a range or a grid was refused; each text names the place, the value and the way out.
+/// Error of a shape, source, range or grid; each message contains the place, the value and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShapeError {
-    /// A name that is not in the table of generators, models or columns.
+    /// Unknown name of a generator, model or column.
     #[error("unknown {what} {:?};{} known: {}", shortened(.found), hint(.found, .known), .known.join(", "))]
     Unknown {
-        /// What kind of thing was named.
+        /// Category of the name.
         what: &'static str,
-        /// The name as written.
+        /// Name as written.
         found: String,
-        /// The names that would have been accepted.
+        /// Accepted names.
         known: Vec<&'static str>,
     },
     /// A source without a `name`.
     #[error("a shape source needs a name, such as {{name: llama}}; known: {}", .known.join(", "))]
     NoGenerator {
-        /// The generators there are.
+        /// Registered generators.
         known: Vec<&'static str>,
     },
-    /// A parameter that this generator does not take.
+    /// Parameter that the generator does not have.
     #[error("{generator} does not take {:?};{} {}", shortened(.found), hint(.found, .takes), listed(.takes))]
     UnknownParameter {
-        /// The generator, or "a shape source" while its name has not been read.
+        /// Generator, or "a shape source" while the name is unknown.
         generator: &'static str,
-        /// The parameter as written.
+        /// Parameter as written.
         found: String,
-        /// The parameters it takes.
+        /// Parameters of the generator.
         takes: Vec<&'static str>,
     },
-    /// A generator is to be registered under the name of another.
+    /// A generator is registered under an existing name.
     #[error("the shape generator {generator:?} is registered already; choose another name")]
     GeneratorTaken {
-        /// The name.
+        /// Generator name.
         generator: &'static str,
     },
-    /// A generator is to be registered with a parameter whose name takes another kind of value elsewhere.
-    #[error("the parameter {parameter:?} of {generator} means something else already; choose another name")]
+    /// A generator is registered with a reserved parameter name, or one that has another kind in another generator.
+    #[error("the parameter name {parameter:?} of {generator} is reserved or has another type; choose another name")]
     ParameterTaken {
-        /// The generator.
+        /// Generator.
         generator: &'static str,
-        /// Its parameter.
+        /// Parameter.
         parameter: &'static str,
     },
-    /// A parameter without which the generator has nothing to do.
+    /// Missing parameter without a default.
     #[error("{generator} needs {parameter}: {about}")]
     MissingParameter {
-        /// The generator.
+        /// Generator.
         generator: &'static str,
-        /// The parameter that is absent.
+        /// Missing parameter.
         parameter: &'static str,
-        /// What the parameter is.
+        /// Description of the parameter.
         about: &'static str,
     },
-    /// A parameter or axis given twice, of which only one could be meant.
+    /// Duplicate parameter or axis.
     #[error("{name} is given twice: keep one")]
     GivenTwice {
-        /// The parameter or axis.
+        /// Parameter or axis.
         name: String,
     },
-    /// A value of a type that the parameter does not take.
+    /// Value of the wrong kind for a parameter.
     #[error("{parameter} takes {expects}, not {found}")]
     WrongValue {
-        /// The parameter.
+        /// Parameter.
         parameter: &'static str,
-        /// What it takes.
+        /// Expected kind.
         expects: &'static str,
-        /// What it was given.
+        /// Kind of the value.
         found: &'static str,
     },
-    /// A list with nothing in it.
+    /// Empty list.
     #[error("{name} is an empty list: give it at least one entry or leave it out")]
     EmptyList {
-        /// The parameter or axis.
+        /// Parameter or axis.
         name: String,
     },
-    /// The same entry twice in a list whose entries become names.
+    /// Duplicate entry in a list whose entries become names.
     #[error("{name} lists {} twice: keep one", shortened(.value))]
     ListedTwice {
-        /// The parameter.
+        /// Parameter.
         name: &'static str,
-        /// The repeated entry.
+        /// Duplicate entry.
         value: String,
     },
-    /// A shape that does not have three sizes.
+    /// Shape with more or fewer than three sizes.
     #[error("a shape is [m, k, n]: found {found} numbers")]
     Arity {
-        /// How many sizes there were.
+        /// Number of sizes.
         found: usize,
     },
-    /// A number that is not whole or lies outside its bounds.
+    /// Number that is fractional or out of bounds.
     #[error("{name} is {found}: it must be a whole number from {from} to {to}{}", why(.found, *.to))]
     Number {
-        /// The axis or parameter.
+        /// Axis or parameter.
         name: String,
-        /// The value as written.
+        /// Value as written.
         found: String,
-        /// The smallest accepted value.
+        /// Minimum.
         from: u64,
-        /// The largest accepted value.
+        /// Maximum.
         to: u64,
     },
-    /// A shape whose 2·m·k·n operations do not fit 64 bits.
+    /// Shape whose 2·m·k·n operations do not fit 64 bits.
     #[error("m{m}-k{k}-n{n} has more than 2^64 operations, so they cannot be counted: make an axis smaller")]
     TooLarge {
         /// Rows of the input.
         m: u64,
-        /// The axis summed over.
+        /// Reduction dimension.
         k: u64,
         /// Columns of the output.
         n: u64,
     },
-    /// `min_power` above `max_power`.
+    /// `min_power` greater than `max_power`.
     #[error(
         "{generator}: min_power {min} is above max_power {max}, which leaves no shapes: raise max_power or \
          lower min_power"
     )]
     PowersReversed {
-        /// The generator.
+        /// Generator.
         generator: &'static str,
-        /// The smaller exponent, or so it was meant.
+        /// Given minimum exponent.
         min: u64,
-        /// The larger exponent.
+        /// Given maximum exponent.
         max: u64,
     },
     /// More shapes, values or points than [`MAX_SHAPES`].
     #[error("{what} would make {count} entries, more than {MAX_SHAPES}: {narrow}")]
     TooMany {
-        /// The generator, range or grid.
+        /// Generator, range or grid.
         what: String,
-        /// How many it would make.
+        /// Number of entries it would generate.
         count: u128,
-        /// What to make smaller.
+        /// Suggestion for a smaller request.
         narrow: String,
     },
-    /// A range that ends before it starts.
+    /// Range whose end is below its start.
     #[error("a range from start {start} to end {end} is empty: end must not be below start")]
     RangeReversed {
-        /// The first value.
+        /// First value.
         start: u64,
-        /// The last value allowed.
+        /// Last allowed value.
         end: u64,
     },
-    /// A range with both kinds of step, or neither.
+    /// Range with both kinds of step, or neither.
     #[error("a range takes either multiplier or increment: found {found}")]
     RangeStep {
         /// `both` or `neither`.
         found: &'static str,
     },
-    /// A step that never gets anywhere.
+    /// Range whose step does not increase the value.
     #[error("a range from {start} with {step} never grows: {wayout}")]
     RangeStuck {
-        /// The first value.
+        /// First value.
         start: u64,
-        /// The step as written.
+        /// Step as written.
         step: String,
-        /// What would make it grow.
+        /// Suggestion for a step that increases.
         wayout: &'static str,
     },
-    /// A grid without axes.
+    /// Grid without axes.
     #[error("a grid needs at least one axis")]
     NoAxes,
-    /// Axes that cannot be zipped.
-    #[error("axes that are zipped have equal lengths: {first} has {first_len} values, {other} has {other_len}")]
+    /// Zipped axes of different lengths.
+    #[error("zipped axes must have equal lengths: {first} has {first_len} values, {other} has {other_len}")]
     Ragged {
-        /// The first axis.
+        /// First axis.
         first: String,
-        /// Its length.
+        /// Length of the first axis.
         first_len: usize,
-        /// The first axis that differs.
+        /// First axis with another length.
         other: String,
-        /// Its length.
+        /// Length of the other axis.
         other_len: usize,
     },
-    /// An axis that a shape needs.
+    /// Missing axis of a shape.
     #[error("no axis {axis} in {axes:?}: a shape needs m, k and n")]
     MissingAxis {
-        /// The absent axis.
+        /// Missing axis.
         axis: &'static str,
-        /// The axes there are.
+        /// Given axes.
         axes: String,
     },
-    /// A file that cannot be read.
+    /// Unreadable file.
     #[error("cannot read {}: {cause}", .path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system or the CSV reader.
         cause: String,
     },
-    /// A line of a file that is not a shape.
+    /// Invalid line of a file.
     #[error("{}:{line}: {cause}", .path.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The line, counted from one.
+        /// Line number, counted from one.
         line: u64,
-        /// What is wrong with it.
+        /// Error in the line.
         cause: Box<ShapeError>,
     },
-    /// A header or row with the wrong fields, or a grid with too many axes.
+    /// Header or row with wrong fields, or grid with too many axes.
     #[error("{0}")]
     Fields(String),
 }
 
-/// Only who asked for too much wants to know where the bound comes from.
+/// Explains the upper bound, for values that exceed it.
 fn why(found: &str, to: u64) -> &'static str {
     match found.parse::<u128>() {
         Ok(found) if found > u128::from(to) => ", so that the operations of a shape can be counted in 64 bits",
@@ -225,12 +225,12 @@ fn listed(parameters: &[&str]) -> String {
     }
 }
 
-/// What somebody wrote, of whatever length.
+/// Abbreviates user input for messages.
 fn shortened(found: &str) -> String {
     excerpt(found, 60)
 }
 
-/// ` did you mean "pow2"?`, or nothing.
+/// Formats a suggestion: ` did you mean "pow2"?`, or an empty string.
 fn hint(found: &str, known: &[&str]) -> String {
     nearest(found, known).map_or_else(String::new, |word| format!(" did you mean {word:?}?"))
 }

@@ -1,26 +1,27 @@
-//! What a shape generator is.
+//! Shape generators.
 
 use crate::parameter::{Parameter, Settings};
 use crate::{NamedShape, ShapeError};
 use std::path::Path;
 
-/// One way to make shapes. A crate that has one of its own makes it known with [`register`](crate::register).
+/// A named generator of shapes. Other crates add their own with [`register`](crate::register).
 #[derive(Debug)]
 pub struct Generator {
-    /// The `name` of a source in a configuration file.
+    /// `name` of a source in a configuration file.
     pub name: &'static str,
-    /// What it makes, in a line.
+    /// Description in one line.
     pub about: &'static str,
-    /// What it can be told. A parameter of one name takes the same kind of value in every generator.
+    /// Parameters. Parameters with equal names have the same kind in all generators.
     pub parameters: &'static [Parameter],
-    /// Checks parameters against each other and counts, without making anything; `None` when only a file can tell.
+    /// Checks parameters against each other and returns the number of shapes without generating them; `None` if it
+    /// depends on a file.
     pub count: fn(&Settings) -> Result<Option<u64>, ShapeError>,
-    /// Makes the shapes; relative paths start at the given folder.
+    /// Generates the shapes; relative paths start at the given folder.
     pub shapes: fn(&Settings, &Path) -> Result<Vec<NamedShape>, ShapeError>,
 }
 
 impl Generator {
-    /// The parameter of that name, or an error that lists those there are.
+    /// Parameter with this name, or an error that lists the available ones.
     pub(crate) fn parameter(&self, name: &str) -> Result<&'static Parameter, ShapeError> {
         self.parameters.iter().find(|parameter| parameter.name == name).ok_or_else(|| ShapeError::UnknownParameter {
             generator: self.name,

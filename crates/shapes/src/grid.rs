@@ -1,9 +1,9 @@
-//! Every combination of named axes, or their values side by side.
+//! Cartesian products of named axes, and zipped axes.
 
 use crate::{Axes, MAX_SHAPES, ShapeError};
 use std::borrow::Cow;
 
-/// A name and its values.
+/// Axis name with its values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Axis {
     name: Cow<'static, str>,
@@ -11,32 +11,32 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// The values of one axis, in order; a [`Grid`] checks them.
+    /// Creates an axis without checks; a [`Grid`] checks it.
     pub fn new(name: impl Into<Cow<'static, str>>, values: impl Into<Vec<u64>>) -> Self {
         Self { name: name.into(), values: values.into() }
     }
 
-    /// The name.
+    /// Name of the axis.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The values.
+    /// Values of the axis, in order.
     pub fn values(&self) -> &[u64] {
         &self.values
     }
 }
 
-/// How the axes of a grid are combined.
+/// Combination of the axes of a grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Pairing {
-    /// Each value with each, the last axis fastest.
+    /// Cartesian product, the last axis fastest.
     Product,
-    /// The first values, then the second ones.
+    /// Element-wise combination of equally long axes.
     Zipped,
 }
 
-/// Points made from named axes.
+/// Points generated from named axes.
 ///
 /// ```
 /// use calorimeter_shapes::{Axis, Grid, Range, Step};
@@ -55,15 +55,15 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Each value of each axis with each of the others, the last axis fastest.
+    /// Cartesian product of the axes, the last axis fastest.
     pub fn product(axes: impl IntoIterator<Item = Axis>) -> Result<Self, ShapeError> {
         let axes = checked(axes)?;
-        // Saturating: a list of axes that long is refused all the same.
+        // A saturated count exceeds the limit and is rejected below.
         let count = axes.iter().fold(1u128, |count, axis| count.saturating_mul(axis.values.len() as u128));
         Self::bounded(axes, Pairing::Product, count)
     }
 
-    /// The first values of all axes, then the second ones; the axes have equal lengths.
+    /// Combines the axes element-wise; they must have equal lengths.
     pub fn zipped(axes: impl IntoIterator<Item = Axis>) -> Result<Self, ShapeError> {
         let axes = checked(axes)?;
         let count = axes[0].values.len();
@@ -93,50 +93,50 @@ impl Grid {
         }
     }
 
-    /// The axes.
+    /// Axes of the grid.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
-    /// How many points there are, without making them.
+    /// Number of points, computed without generating them.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The points, in order.
+    /// Iterates over the points in order.
     pub fn iter(&self) -> impl Iterator<Item = Axes> {
         (0..self.count).map(|index| self.point(index))
     }
 
     fn point(&self, index: u64) -> Axes {
-        // The last axis changes fastest, so the index is read from its end.
+        // Digits of the index in mixed radix; the last axis is the least significant.
         let mut rest = index;
         let mut pairs: Vec<(Cow<'static, str>, u64)> = Vec::with_capacity(self.axes.len());
         for Axis { name, values } in self.axes.iter().rev() {
-            let place = match self.pairing {
+            let position = match self.pairing {
                 Pairing::Zipped => index,
                 Pairing::Product => {
-                    let place = rest % values.len() as u64;
+                    let position = rest % values.len() as u64;
                     rest /= values.len() as u64;
-                    place
+                    position
                 }
             };
-            pairs.push((name.clone(), values[place as usize]));
+            pairs.push((name.clone(), values[position as usize]));
         }
         pairs.reverse();
-        Axes::new(pairs).expect("the names of a grid's axes differ: `checked` has seen to it")
+        Axes::new(pairs).expect("axis names of a grid are distinct")
     }
 }
 
-/// More than any operator has.
+/// Maximum number of axes.
 const MOST_AXES: usize = 16;
 
-/// At least one axis, none of them empty, no name twice.
+/// Checks that there is at least one axis, no axis is empty and no name is repeated.
 fn checked(axes: impl IntoIterator<Item = Axis>) -> Result<Vec<Axis>, ShapeError> {
     let axes: Vec<Axis> = axes.into_iter().collect();
     if axes.len() > MOST_AXES {
-        let says = format!("a grid has {} axes, more than {MOST_AXES}: leave some out", axes.len());
-        return Err(ShapeError::Fields(says));
+        let message = format!("a grid has {} axes, more than {MOST_AXES}: leave some out", axes.len());
+        return Err(ShapeError::Fields(message));
     }
     if axes.is_empty() {
         return Err(ShapeError::NoAxes);
@@ -190,7 +190,7 @@ mod tests {
             (Grid::product([Axis::new("b", [1]), Axis::new("b", [2])]), "b is given twice: keep one"),
             (
                 Grid::zipped([Axis::new("b", [1]), Axis::new("s", [2]), Axis::new("d", [2, 3])]),
-                "axes that are zipped have equal lengths: b has 1 values, d has 2",
+                "zipped axes must have equal lengths: b has 1 values, d has 2",
             ),
             (
                 Grid::product([Axis::new("b", long.clone()), Axis::new("s", long)]),
@@ -211,7 +211,7 @@ mod tests {
             let made: Vec<Axes> = grid.iter().collect();
             prop_assert_eq!(grid.count(), lengths.iter().product::<u64>());
             prop_assert_eq!(made.len() as u64, grid.count());
-            // With ascending values and the last axis fastest, the points ascend, so none comes twice.
+            // With ascending values and the last axis fastest, distinct points are in ascending order.
             prop_assert!(made.is_sorted_by(|a, b| a < b));
         }
     }

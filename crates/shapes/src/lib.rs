@@ -1,9 +1,9 @@
 #![doc = include_str!("../README.md")]
 
-// What is written in another crate may move into this one, and back: it has the same name in both.
+// Alias of this crate, so that code can move between crates without changes to its paths.
 extern crate self as calorimeter_shapes;
 
-/// The most shapes or grid points that one source, range or grid may make.
+/// Maximum number of shapes or grid points of one source, range or grid.
 pub const MAX_SHAPES: u64 = 1_000_000;
 
 mod error;

@@ -1,11 +1,12 @@
-//! A whole number within bounds, whose errors carry the name it was given under.
+//! Bounded integers whose errors contain the name of the parameter.
 
 use crate::ShapeError;
 use calorimeter_case::excerpt;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use std::fmt;
 
-/// What a number must be; as a serde seed it rejects anything else while the reader still knows the line.
+/// Name and bounds of an integer. As a serde seed it rejects other values inside the visitor, so that errors have a
+/// position.
 #[derive(Clone, Copy)]
 pub(crate) struct WholeNumber<'a> {
     pub name: &'a str,

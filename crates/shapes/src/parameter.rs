@@ -1,4 +1,4 @@
-//! What a generator can be told: its parameters, their values and their defaults.
+//! Parameters of generators: kinds, values and defaults.
 
 use crate::ShapeError;
 use crate::number::WholeNumber;
@@ -7,71 +7,71 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-/// The largest exponent of two: a cube of 2^20 is the largest whose operations fit 64 bits.
+/// Maximum exponent of two: a cube of 2^20 is the largest whose operations fit 64 bits.
 pub const MAX_POWER: u64 = 20;
 
-/// One parameter of a generator.
+/// Parameter of a generator.
 #[derive(Debug, Clone, Copy)]
 pub struct Parameter {
-    /// The key in a configuration file.
+    /// Key in a configuration file.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// Description in one line.
     pub about: &'static str,
-    /// What it takes.
+    /// Kind of value.
     pub kind: Kind,
 }
 
-/// What a parameter takes, and what stands in for it when it is left out.
+/// Kind of value of a parameter, with its default.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Kind {
-    /// An exponent of two, up to [`MAX_POWER`].
+    /// Exponent of two, up to [`MAX_POWER`].
     Power {
-        /// Used when it is left out.
+        /// Default.
         default: u64,
     },
-    /// A list of sizes, none of them twice.
+    /// List of distinct sizes.
     Sizes {
-        /// Used when it is left out.
+        /// Default.
         default: &'static [u64],
     },
-    /// A list of known names, none of them twice; all of them when it is left out.
+    /// List of distinct known names; the default is all of them.
     Names {
-        /// What one of them is called in an error.
+        /// Category of the names in errors.
         what: &'static str,
-        /// The names there are.
+        /// Known names.
         known: &'static [&'static str],
     },
-    /// A list of shapes; cannot be left out.
+    /// List of shapes; required.
     Shapes,
-    /// The path of a file; cannot be left out.
+    /// Path of a file; required.
     Path,
 }
 
-/// A value given to a parameter.
+/// Value of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Value {
-    /// An exponent of two.
+    /// Exponent of two.
     Power(u64),
     /// Sizes.
     Sizes(Vec<u64>),
-    /// Names out of those known.
+    /// Known names.
     Names(Vec<String>),
     /// Shapes.
     Shapes(Vec<Shape>),
-    /// The path of a file.
+    /// Path of a file.
     Path(PathBuf),
 }
 
-/// The values that were given; a parameter that was not given reads as its default.
+/// Explicit parameter values; other parameters have their defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
     given: Vec<(&'static str, Value)>,
 }
 
 impl Kind {
-    /// What it takes, in words.
+    /// Describes the expected value.
     pub fn expects(self) -> &'static str {
         match self {
             Self::Power { .. } => "an exponent of two",
@@ -82,12 +82,12 @@ impl Kind {
         }
     }
 
-    /// Whether the generator cannot do without it.
+    /// True if the parameter has no default.
     pub fn required(self) -> bool {
         matches!(self, Self::Shapes | Self::Path)
     }
 
-    /// What stands in for it when it is left out, as it would be written.
+    /// Default as text, if there is one.
     pub fn default_text(self) -> Option<String> {
         match self {
             Self::Power { default } => Some(default.to_string()),
@@ -99,7 +99,7 @@ impl Kind {
 }
 
 impl Value {
-    /// What it is, in words.
+    /// Describes the kind of the value.
     fn describe(&self) -> &'static str {
         match self {
             Self::Power(_) => "an exponent",
@@ -112,12 +112,12 @@ impl Value {
 }
 
 impl Parameter {
-    /// What a number given to it must be.
+    /// Bounds of a [`Kind::Power`].
     pub(crate) fn power(&self) -> WholeNumber<'_> {
         WholeNumber { name: self.name, from: 0, to: MAX_POWER }
     }
 
-    /// Whether the value is of its kind, within bounds, and a list without repeats.
+    /// Checks the kind and bounds of a value, and that lists have no duplicates.
     pub(crate) fn check(&self, value: &Value) -> Result<(), ShapeError> {
         match (self.kind, value) {
             (Kind::Power { .. }, Value::Power(power)) => self.power().check(*power).map(drop),
@@ -129,7 +129,7 @@ impl Parameter {
                 names.iter().try_for_each(|name| check_known(what, known, name))?;
                 self.check_list(names)
             }
-            // The historical `custom` list may repeat a shape.
+            // `custom` has always accepted duplicate shapes.
             (Kind::Shapes, Value::Shapes(shapes)) => self.check_filled(shapes),
             (Kind::Path, Value::Path(_)) => Ok(()),
             (kind, value) => {
@@ -152,7 +152,7 @@ impl Parameter {
     }
 }
 
-/// Whether a name is one of those known.
+/// Checks that a name is known.
 pub(crate) fn check_known(what: &'static str, known: &[&'static str], found: &str) -> Result<(), ShapeError> {
     if known.contains(&found) {
         return Ok(());
@@ -161,12 +161,12 @@ pub(crate) fn check_known(what: &'static str, known: &[&'static str], found: &st
 }
 
 impl Settings {
-    /// `given` has passed the checks of the parameters it names.
+    /// Creates settings from values that have passed their parameters' checks.
     pub(crate) fn new(given: Vec<(&'static str, Value)>) -> Self {
         Self { given }
     }
 
-    /// The values that were given, in the order of the generator's table.
+    /// Explicit values, in the order of the generator's parameters.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.given.iter().map(|(name, value)| (*name, value))
     }
@@ -175,10 +175,10 @@ impl Settings {
         self.given().find(|(name, _)| *name == parameter.name).map(|(_, value)| value)
     }
 
-    /// The exponent that a parameter of [`Kind::Power`] was given, or its default.
+    /// Exponent of a [`Kind::Power`], or its default.
     ///
     /// # Panics
-    /// If the parameter is none of this generator, or of another kind.
+    /// If the parameter belongs to another generator or has another kind.
     pub fn power(&self, parameter: &Parameter) -> u64 {
         match (self.get(parameter), parameter.kind) {
             (Some(Value::Power(power)), _) => *power,
@@ -187,10 +187,10 @@ impl Settings {
         }
     }
 
-    /// The sizes of a parameter of [`Kind::Sizes`].
+    /// Sizes of a [`Kind::Sizes`], or its default.
     ///
     /// # Panics
-    /// If the parameter is none of this generator, or of another kind.
+    /// If the parameter belongs to another generator or has another kind.
     pub fn sizes(&self, parameter: &Parameter) -> &[u64] {
         match (self.get(parameter), parameter.kind) {
             (Some(Value::Sizes(sizes)), _) => sizes,
@@ -199,10 +199,10 @@ impl Settings {
         }
     }
 
-    /// The names of a parameter of [`Kind::Names`].
+    /// Names of a [`Kind::Names`], or all known names.
     ///
     /// # Panics
-    /// If the parameter is none of this generator, or of another kind.
+    /// If the parameter belongs to another generator or has another kind.
     pub fn names(&self, parameter: &Parameter) -> Vec<&str> {
         match (self.get(parameter), parameter.kind) {
             (Some(Value::Names(names)), _) => names.iter().map(String::as_str).collect(),
@@ -211,10 +211,10 @@ impl Settings {
         }
     }
 
-    /// The shapes of a parameter of [`Kind::Shapes`].
+    /// Shapes of a [`Kind::Shapes`].
     ///
     /// # Panics
-    /// If the parameter is none of this generator, or of another kind.
+    /// If the parameter belongs to another generator or has another kind.
     pub fn shapes(&self, parameter: &Parameter) -> &[Shape] {
         match self.get(parameter) {
             Some(Value::Shapes(shapes)) => shapes,
@@ -222,10 +222,10 @@ impl Settings {
         }
     }
 
-    /// The path of a parameter of [`Kind::Path`].
+    /// Path of a [`Kind::Path`].
     ///
     /// # Panics
-    /// If the parameter is none of this generator, or of another kind.
+    /// If the parameter belongs to another generator or has another kind.
     pub fn path(&self, parameter: &Parameter) -> &Path {
         match self.get(parameter) {
             Some(Value::Path(path)) => path,
@@ -234,7 +234,7 @@ impl Settings {
     }
 }
 
-/// A source checks every value against the same table before its generator reads it.
+/// Panics: sources check all values against the parameters before a generator reads them.
 fn mismatch(parameter: &Parameter) -> ! {
-    unreachable!("{} was not checked, or is read as something it is not", parameter.name)
+    unreachable!("parameter {} was not checked, or has another kind", parameter.name)
 }

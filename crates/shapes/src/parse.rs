@@ -1,5 +1,5 @@
-//! Reading and writing shapes and sources. Every error is raised inside a visitor, where the format still knows the
-//! line and column, and the parameters come from the generators' tables.
+//! Serde implementations of shapes and sources. Errors are raised inside visitors, where the format knows line and
+//! column. The accepted parameters are defined by the generators.
 
 use crate::parameter::{Kind, Parameter, Value, check_known};
 use crate::shape::size_of;
@@ -97,14 +97,14 @@ impl<'de> Visitor<'de> for SourceVisitor {
     }
 }
 
-/// A key of a source: the generator's name, or one of its parameters.
+/// Key of a source: the generator's name or one of its parameters.
 enum Key {
     Name,
     Parameter(&'static Parameter),
 }
 
 struct KeySeed<'a> {
-    /// Unknown as long as `name` has not been read: keys may come in any order.
+    /// `None` until `name` has been read; keys may come in any order.
     generator: Option<&'static Generator>,
     given: &'a [(&'static str, Value)],
 }
@@ -253,10 +253,10 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::subsequence;
 
-    /// The error of a list of sources: it starts with the place in the list and ends with the line and column.
+    /// Error of a list of sources: begins with the position in the list and ends with line and column.
     fn error_of(yaml: &str) -> String {
         let error = serde_yaml::from_str::<Vec<ShapeSource>>(yaml).unwrap_err().to_string();
-        // serde_yaml writes a top-level list as `.[0]`, and one below a key as `key[0]`.
+        // serde_yaml formats a top-level list as `.[0]`, and a nested one as `key[0]`.
         error.trim_start_matches('.').to_owned()
     }
 
@@ -375,7 +375,7 @@ mod tests {
     }
 
     fn sources() -> impl Strategy<Value = ShapeSource> {
-        // Half the bits of each axis, so that the operations always fit.
+        // At most 2^20 per axis, so that the operations always fit 64 bits.
         let shape = (1..1u64 << 20, 1..1u64 << 20, 1..1u64 << 20).prop_map(|(m, k, n)| Shape::new(m, k, n).unwrap());
         let powers =
             (prop::sample::select(vec!["pow2", "pow2_extended", "small_sweep", "sweep"]), 0..=MAX_POWER, 0..=MAX_POWER)
@@ -411,7 +411,7 @@ mod tests {
             prop_assert_eq!(&serde_yaml::from_str::<ShapeSource>(&yaml).unwrap(), &source);
             let json = serde_json::to_string(&source).unwrap();
             prop_assert_eq!(&serde_json::from_str::<ShapeSource>(&json).unwrap(), &source);
-            // Through a value, which sorts the keys.
+            // A JSON value has sorted keys.
             let value = serde_json::to_value(&source).unwrap();
             prop_assert_eq!(serde_json::from_value::<ShapeSource>(value).unwrap(), source);
         }

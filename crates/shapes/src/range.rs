@@ -1,4 +1,4 @@
-//! The values of an axis: one, a list, or a range.
+//! Values of an axis: a single value, a list, or a range.
 
 use crate::{MAX_SHAPES, ShapeError};
 use serde::de::value::MapAccessDeserializer;
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::iter::successors;
 
-/// How a range goes on.
+/// Step of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Step {
-    /// Each value is the one before times this, which is at least 2.
+    /// Factor between successive values, at least 2.
     Multiply(u64),
-    /// Each value is the one before plus this, which is at least 1.
+    /// Difference between successive values, at least 1.
     Add(u64),
 }
 
-/// Values from `start` to `end`, which is included when it is reached: `{start: 1, end: 64, multiplier: 2}`.
+/// Values from `start` to `end`; `end` is included if it is reached: `{start: 1, end: 64, multiplier: 2}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Range {
     start: u64,
@@ -27,7 +27,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// Checks that the range ends, and before [`MAX_SHAPES`] values.
+    /// Checks that the range is finite and has at most [`MAX_SHAPES`] values.
     pub fn new(start: u64, end: u64, step: Step) -> Result<Self, ShapeError> {
         if start > end {
             return Err(ShapeError::RangeReversed { start, end });
@@ -52,12 +52,12 @@ impl Range {
         Ok(range)
     }
 
-    /// How many values there are; at least one.
+    /// Number of values; at least one.
     pub fn count(self) -> u64 {
         u64::try_from(self.wide_count()).unwrap_or(u64::MAX)
     }
 
-    /// From 0 to `u64::MAX` in ones is one more than a u64 holds.
+    /// Number of values as `u128`: 0 to `u64::MAX` in steps of one has 2^64 values.
     fn wide_count(self) -> u128 {
         match self.step {
             Step::Multiply(_) => self.iter().count() as u128,
@@ -65,7 +65,7 @@ impl Range {
         }
     }
 
-    /// The values, ascending.
+    /// Iterates over the values in ascending order.
     pub fn iter(self) -> impl Iterator<Item = u64> {
         successors(Some(self.start), move |value| match self.step {
             Step::Multiply(by) => value.checked_mul(by),
@@ -75,16 +75,16 @@ impl Range {
     }
 }
 
-/// One value, a list of them, or a range, as a configuration file may write any of the three.
+/// Values of an axis in a configuration file: a single value, a list, or a range.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum Values {
-    /// One value.
+    /// Single value.
     One(u64),
-    /// These values, in this order.
+    /// List, in the given order.
     List(Vec<u64>),
-    /// The values of a range.
+    /// Range.
     Range(Range),
 }
 
@@ -129,7 +129,7 @@ impl<'de> Deserialize<'de> for Values {
     }
 }
 
-/// The fields as they are written, before they are checked together.
+/// Fields of a range as written, before they are checked against each other.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -149,7 +149,7 @@ impl<'de> Visitor<'de> for RangeVisitor {
         f.write_str("a range such as {start: 1, end: 64, multiplier: 2}")
     }
 
-    // Inside the visitor an error still gets its line and column.
+    // Errors raised inside the visitor have a line and column.
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Range, A::Error> {
         let fields = Fields::deserialize(MapAccessDeserializer::new(map))?;
         let step = match (fields.multiplier, fields.increment) {

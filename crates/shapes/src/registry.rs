@@ -1,4 +1,4 @@
-//! The shape generators that can be named: ours, and those that other crates register.
+//! Registry of shape generators: built-in ones, and those of other crates.
 
 use crate::parameter::Parameter;
 use crate::{Generator, ShapeError, generators};
@@ -9,13 +9,13 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 static GENERATORS: LazyLock<Registry<Generator>> = LazyLock::new(|| {
     let generators = Registry::new("shape generator");
     for &generator in generators::OURS {
-        add(&generators, generator).expect("no two generators of ours have one name");
+        add(&generators, generator).expect("built-in generators have distinct names");
     }
     generators
 });
 
-/// Makes a generator known by its name, for the rest of the process: files can use it, lists and schemas have it. It is an
-/// error if the name is taken, or if one of its parameters means something else in another generator.
+/// Registers a generator for the rest of the process, so that files, lists and schemas accept it. Fails if the name is
+/// taken, or if a parameter has another kind in another generator.
 ///
 /// ```
 /// use calorimeter_shapes::{Generator, Kind, NamedShape, Parameter, ShapeError, ShapeSource, register};
@@ -37,8 +37,8 @@ static GENERATORS: LazyLock<Registry<Generator>> = LazyLock::new(|| {
 /// # Ok::<(), ShapeError>(())
 /// ```
 pub fn register(generator: &'static Generator) -> Result<(), ShapeError> {
-    static ONE_BY_ONE: Mutex<()> = Mutex::new(());
-    let _turn = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    static REGISTRATION: Mutex<()> = Mutex::new(());
+    let _guard = REGISTRATION.lock().unwrap_or_else(PoisonError::into_inner);
     add(&GENERATORS, generator)
 }
 
@@ -46,8 +46,8 @@ fn add(generators: &Registry<Generator>, generator: &'static Generator) -> Resul
     let name = generator.name;
     let known = generators.all();
     for parameter in generator.parameters {
-        let same = |known: &&Parameter| known.name == parameter.name;
-        let other = known.iter().flat_map(|known| known.parameters).find(same);
+        let has_name = |known: &&Parameter| known.name == parameter.name;
+        let other = known.iter().flat_map(|known| known.parameters).find(has_name);
         if parameter.name == "name"
             || other.is_some_and(|known| discriminant(&known.kind) != discriminant(&parameter.kind))
         {
@@ -57,17 +57,17 @@ fn add(generators: &Registry<Generator>, generator: &'static Generator) -> Resul
     generators.add(name, generator).map_err(|_| ShapeError::GeneratorTaken { generator: name })
 }
 
-/// Every generator there is, with its parameters, in the order of registration.
+/// All generators, in order of registration.
 pub fn known() -> impl Iterator<Item = &'static Generator> {
     GENERATORS.all().into_iter()
 }
 
-/// The names of the generators.
+/// Names of all generators.
 pub(crate) fn names() -> Vec<&'static str> {
     known().map(|generator| generator.name).collect()
 }
 
-/// The generator of that name, or an error that lists those there are.
+/// Generator with this name, or an error that lists all generators.
 pub(crate) fn find(name: &str) -> Result<&'static Generator, ShapeError> {
     known().find(|generator| generator.name == name).ok_or_else(|| ShapeError::Unknown {
         what: "shape generator",
@@ -76,7 +76,8 @@ pub(crate) fn find(name: &str) -> Result<&'static Generator, ShapeError> {
     })
 }
 
-/// A parameter looked up before the generator is known; equal names mean equal kinds, whatever their defaults.
+/// Parameter of any generator, for keys that precede the generator's name. Parameters with equal names have equal
+/// kinds; only defaults differ.
 pub(crate) fn parameter_anywhere(name: &str) -> Result<&'static Parameter, ShapeError> {
     let parameters = || known().flat_map(|generator| generator.parameters);
     parameters().find(|parameter| parameter.name == name).ok_or_else(|| {
@@ -107,8 +108,8 @@ mod tests {
         static NAME: Generator = generator("mine", &[Parameter { name: "name", about: "", kind: Kind::Path }]);
         for (generator, error) in [
             (&LLAMA, "the shape generator \"llama\" is registered already; choose another name"),
-            (&POWERS, "the parameter \"m\" of mine means something else already; choose another name"),
-            (&NAME, "the parameter \"name\" of mine means something else already; choose another name"),
+            (&POWERS, "the parameter name \"m\" of mine is reserved or has another type; choose another name"),
+            (&NAME, "the parameter name \"name\" of mine is reserved or has another type; choose another name"),
         ] {
             assert_eq!(register(generator).unwrap_err().to_string(), error);
         }

@@ -1,4 +1,4 @@
-//! JSON Schemas, from the same tables as the reader, so that editors complete names and parameters.
+//! JSON Schemas for editor completion, derived from the generators' parameters.
 
 use crate::parameter::{Kind, MAX_POWER, Parameter};
 use crate::{Generator, MAX_SIZE, Range, Shape, ShapeSource, Values, known};
@@ -29,7 +29,7 @@ impl JsonSchema for ShapeSource {
 
     fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
         let generators: Vec<Schema> = known().map(|generator| of_generator(generator, schemas)).collect();
-        json_schema!({"description": "Where shapes come from.", "oneOf": generators})
+        json_schema!({"description": "Source of shapes.", "oneOf": generators})
     }
 }
 
@@ -37,8 +37,8 @@ fn of_generator(generator: &Generator, schemas: &mut SchemaGenerator) -> Schema 
     let name = json_schema!({"const": generator.name, "description": generator.about});
     let parameters = generator.parameters.iter().map(|p| (p.name, of_parameter(p, schemas)));
     let properties: BTreeMap<&str, Schema> = parameters.chain([("name", name)]).collect();
-    let needed = generator.parameters.iter().filter(|p| p.kind.required()).map(|p| p.name);
-    let required: Vec<&str> = ["name"].into_iter().chain(needed).collect();
+    let without_default = generator.parameters.iter().filter(|p| p.kind.required()).map(|p| p.name);
+    let required: Vec<&str> = ["name"].into_iter().chain(without_default).collect();
     json_schema!({
         "title": generator.name,
         "description": generator.about,
@@ -98,9 +98,9 @@ impl JsonSchema for Range {
             })
         };
         let steps = [
-            step("multiplier", 2, "Each value is the one before times this."),
-            step("increment", 1, "Each value is the one before plus this."),
-            step("increase_by", 1, "Another word for increment."),
+            step("multiplier", 2, "Factor between successive values."),
+            step("increment", 1, "Difference between successive values."),
+            step("increase_by", 1, "Alias of increment."),
         ];
         json_schema!({"description": "Values from start to end.", "oneOf": steps})
     }

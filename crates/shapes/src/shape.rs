@@ -1,4 +1,4 @@
-//! The sizes of one matrix product.
+//! Sizes of a matmul.
 
 use crate::ShapeError;
 use crate::number::WholeNumber;
@@ -7,10 +7,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroU64;
 
-/// The largest size of one axis, 2^31: the product of any two axes stays far within 64 bits.
+/// Maximum size of an axis, 2^31: the product of two axes fits 64 bits.
 pub const MAX_SIZE: u64 = 1 << 31;
 
-/// `[m, k] x [k, n]`: every axis is from 1 to [`MAX_SIZE`] and the 2·m·k·n operations fit 64 bits.
+/// Sizes of `[m, k] x [k, n]`: each axis is from 1 to [`MAX_SIZE`], and the 2·m·k·n operations fit 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shape {
     m: NonZeroU64,
@@ -19,7 +19,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Checks the sizes; an error names the axis and its value.
+    /// Checks the sizes; an error contains the axis and its value.
     pub fn new(m: u64, k: u64, n: u64) -> Result<Self, ShapeError> {
         let shape = Self { m: size("m", m)?, k: size("k", k)?, n: size("n", n)? };
         if shape.operations() > u128::from(u64::MAX) {
@@ -28,28 +28,28 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Rows of the input: tokens in flight.
+    /// Rows of the input (tokens).
     pub fn m(self) -> u64 {
         self.m.get()
     }
 
-    /// The axis summed over: input features.
+    /// Reduction dimension (input features).
     pub fn k(self) -> u64 {
         self.k.get()
     }
 
-    /// Columns of the output: output features.
+    /// Columns of the output (output features).
     pub fn n(self) -> u64 {
         self.n.get()
     }
 
-    /// `[m, k, n]` as indices.
+    /// `[m, k, n]` as `usize`.
     pub fn dims(self) -> [usize; 3] {
-        // 2^31 fits a usize of 32 bits.
+        // 2^31 fits a 32-bit `usize`.
         [self.m() as usize, self.k() as usize, self.n() as usize]
     }
 
-    /// Operations of one product: a multiplication and an addition for each m, k and n.
+    /// Floating-point operations of the matmul: a multiplication and an addition for each m, k and n.
     pub fn flops(self) -> u64 {
         2 * self.m() * self.k() * self.n()
     }
@@ -59,34 +59,34 @@ impl Shape {
     }
 }
 
-/// What a size of the axis `name` must be.
+/// Bounds of an axis size.
 pub(crate) fn size_of(name: &str) -> WholeNumber<'_> {
     WholeNumber { name, from: 1, to: MAX_SIZE }
 }
 
 fn size(axis: &str, value: u64) -> Result<NonZeroU64, ShapeError> {
     let value = size_of(axis).check(value)?;
-    Ok(NonZeroU64::new(value).expect("a size that passed its check is at least 1"))
+    Ok(NonZeroU64::new(value).expect("checked sizes are at least 1"))
 }
 
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Padded, so that tables line up.
+        // `pad` honors the column widths of tables.
         f.pad(&format!("m{}-k{}-n{}", self.m, self.k, self.n))
     }
 }
 
-/// A shape and what it is called in tables; names need not be unique.
+/// Shape with a name for tables; names need not be unique.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamedShape {
-    /// The name, such as `llama_attn.wqkv`.
+    /// Name, such as `llama_attn.wqkv`.
     pub name: Cow<'static, str>,
-    /// The sizes.
+    /// Sizes.
     pub shape: Shape,
 }
 
 impl NamedShape {
-    /// Checks the sizes and puts a name on them.
+    /// Checks the sizes and adds a name.
     pub fn new(name: impl Into<Cow<'static, str>>, [m, k, n]: [u64; 3]) -> Result<Self, ShapeError> {
         Ok(Self { name: name.into(), shape: Shape::new(m, k, n)? })
     }
@@ -94,11 +94,11 @@ impl NamedShape {
 
 impl From<Shape> for Axes {
     fn from(shape: Shape) -> Self {
-        Self::new([("m", shape.m()), ("k", shape.k()), ("n", shape.n())]).expect("three names that differ")
+        Self::new([("m", shape.m()), ("k", shape.k()), ("n", shape.n())]).expect("distinct names")
     }
 }
 
-/// The axes m, k and n; others are left to the caller.
+/// Reads the axes m, k and n, and ignores others.
 impl TryFrom<&Axes> for Shape {
     type Error = ShapeError;
 

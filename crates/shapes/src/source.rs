@@ -1,11 +1,11 @@
-//! Where shapes come from: a generator and what it was told.
+//! Shape sources: a generator with its parameter values.
 
 use crate::parameter::{Settings, Value};
 use crate::{Generator, MAX_SHAPES, NamedShape, ShapeError, registry};
 use std::path::Path;
 use std::str::FromStr;
 
-/// A generator and its parameters, checked; in a configuration file `{name: pow2, max_power: 12}`.
+/// A generator with checked parameter values; in a configuration file `{name: pow2, max_power: 12}`.
 #[derive(Debug, Clone)]
 pub struct ShapeSource {
     generator: &'static Generator,
@@ -13,7 +13,7 @@ pub struct ShapeSource {
 }
 
 impl ShapeSource {
-    /// A source built in code.
+    /// Creates a source from a generator's name and parameter values.
     ///
     /// ```
     /// use calorimeter_shapes::{Shape, ShapeSource, Value};
@@ -28,29 +28,29 @@ impl ShapeSource {
         Self::build(registry::find(name)?, parameters)
     }
 
-    /// Checks the values alone, then together, then how many shapes they make.
+    /// Checks each value, then the combination of values, then the number of shapes.
     pub(crate) fn build<'a>(
         generator: &'static Generator,
-        given: impl IntoIterator<Item = (&'a str, Value)>,
+        parameters: impl IntoIterator<Item = (&'a str, Value)>,
     ) -> Result<Self, ShapeError> {
         let mut values: Vec<(&'static str, Value)> = Vec::new();
-        for (name, value) in given {
+        for (name, value) in parameters {
             let parameter = generator.parameter(name)?;
-            if values.iter().any(|(seen, _)| *seen == name) {
+            if values.iter().any(|(earlier, _)| *earlier == name) {
                 return Err(ShapeError::GivenTwice { name: name.to_owned() });
             }
             parameter.check(&value)?;
             values.push((parameter.name, value));
         }
-        let given = |name| values.iter().any(|(seen, _)| *seen == name);
-        if let Some(absent) = generator.parameters.iter().find(|p| p.kind.required() && !given(p.name)) {
+        let is_explicit = |name| values.iter().any(|(earlier, _)| *earlier == name);
+        if let Some(absent) = generator.parameters.iter().find(|p| p.kind.required() && !is_explicit(p.name)) {
             return Err(ShapeError::MissingParameter {
                 generator: generator.name,
                 parameter: absent.name,
                 about: absent.about,
             });
         }
-        // Equal sources are equal however their keys were ordered.
+        // Sorted, so that equality is independent of the order of keys.
         values.sort_by_key(|(name, _)| generator.parameters.iter().position(|p| p.name == *name));
         let source = Self { generator, settings: Settings::new(values) };
         match (generator.count)(&source.settings)? {
@@ -66,27 +66,28 @@ impl ShapeSource {
         }
     }
 
-    /// The generator.
+    /// Generator of the source.
     pub fn generator(&self) -> &'static Generator {
         self.generator
     }
 
-    /// What the generator was told.
+    /// Parameter values of the source.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// How many shapes it makes, without making them; `None` when only a file can tell.
+    /// Number of shapes, computed without generating them; `None` if it depends on a file.
     pub fn count(&self) -> Option<u64> {
         (self.generator.count)(&self.settings).ok().flatten()
     }
 
-    /// The shapes, in the generator's order; relative paths start at the working directory.
+    /// Generates the shapes in the generator's order; relative paths start at the working directory.
     pub fn shapes(&self) -> Result<Vec<NamedShape>, ShapeError> {
         self.shapes_in(Path::new("."))
     }
 
-    /// The shapes, in the generator's order; relative paths start at `base`, usually the configuration's folder.
+    /// Generates the shapes in the generator's order; relative paths start at `base`, usually the configuration's
+    /// folder.
     pub fn shapes_in(&self, base: &Path) -> Result<Vec<NamedShape>, ShapeError> {
         (self.generator.shapes)(&self.settings, base)
     }
@@ -100,7 +101,7 @@ impl PartialEq for ShapeSource {
 
 impl Eq for ShapeSource {}
 
-/// A generator's name alone, for one that can run on its defaults.
+/// Creates a source from a generator's name with default parameters.
 impl FromStr for ShapeSource {
     type Err = ShapeError;
 

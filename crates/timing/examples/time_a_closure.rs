@@ -1,5 +1,4 @@
-//! `calorimeter-timing` alone: does it pay to add floats up in eight lanes? Two closures of ours, one answer with its
-//! interval.
+//! Standalone use of `calorimeter-timing`: compares two summations of floats, with one and with eight accumulators.
 //!
 //! `cargo run -p calorimeter-timing --example time_a_closure`
 
@@ -10,13 +9,13 @@ fn main() -> Result<(), TimingError> {
     let values: Vec<f32> = (0..1 << 16).map(|i| (i % 1000) as f32 / 1000.0).collect();
     let (one, eight) = (|| in_one_lane(black_box(&values)), || in_eight_lanes(black_box(&values)));
 
-    // Their windows alternate, so that both meet the same machine.
+    // The windows of both closures alternate, so that drift affects them alike.
     let compared = compare(one, eight, &Options::default())?;
     println!("one lane     {}", compared.baseline.time);
     println!("eight lanes  {}", compared.candidate.time);
     println!("eight lanes are {}", compared.comparison);
     if !compared.converged() {
-        println!("this machine is too busy for the precision that was asked for");
+        println!("not converged: this machine is too noisy for the requested precision");
     }
     Ok(())
 }

@@ -1,23 +1,23 @@
-//! One figure of several processes.
+//! Mean over independent replicates, such as processes.
 
 use crate::student;
 
-/// A figure that several processes found each for itself, with an interval for what the next process would find on average:
-/// their mean, in logarithms, by Student's distribution. Each process's own scatter is in what it found, so the interval
-/// has both levels.
+/// Geometric mean of values found by independent replicates, with a 95 % interval for the mean of the next replicate:
+/// Student's t interval of the logarithms. Each value already contains the scatter within its replicate, so the
+/// interval covers both levels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Across {
-    /// The geometric mean.
+    /// Geometric mean.
     pub mean: f64,
     /// Lower end of the 95 % interval.
     pub lo: f64,
-    /// Upper end.
+    /// Upper end of the 95 % interval.
     pub hi: f64,
 }
 
 impl Across {
-    /// From what each process found; `None` of fewer than two, or of what has no logarithm.
+    /// Computes the mean; `None` for fewer than two values or values without a logarithm.
     pub fn of(found: &[f64]) -> Option<Self> {
         let logs: Vec<f64> = found.iter().map(|value| value.ln()).collect();
         let n = logs.len();

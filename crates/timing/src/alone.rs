@@ -1,8 +1,8 @@
-//! Arms one after another, each for a while with no other between its windows.
+//! Isolated measurement: each arm is timed back to back, without other arms between its windows.
 //!
-//! A device under a power cap is as fast as what it did in the last second allows: in turns with a light arm, a heavy one is
-//! faster than in a loop of its own, by 12 % on one GPU. So where power or heat held the device back, each arm is timed once
-//! more after a lead of its own load. That time does not depend on which arms there are.
+//! The clock of a power-capped device depends on the load of the last second. Interleaved with a light arm, a heavy arm
+//! ran 12 % faster on one GPU than in a loop by itself. If the device was throttled, each arm is therefore timed again
+//! after a lead-in of its own load. That time is independent of the other arms.
 
 use crate::calibrate::timed;
 use crate::energy;
@@ -12,19 +12,21 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::time::Duration;
 
-/// The load before the first window that counts. On an H200 the clock of a large product still falls after 0.6 s, and hardly
-/// after 1 s.
+/// Minimum load before the first window that counts. On an H200 the clock of a large matmul still drops after 0.6 s,
+/// and hardly after 1 s.
 const LEAD: Duration = Duration::from_secs(1);
-/// Where stretches do not agree by then, this much is the end of the lead.
+/// Maximum lead-in if bursts do not agree earlier.
 const LONGEST_LEAD: Duration = Duration::from_secs(3);
-/// How closely two stretches in a row agree at the end of the lead.
+/// Maximum relative difference of two successive bursts at the end of the lead-in.
 const WITHIN: f64 = 0.01;
-/// The windows between two rests last about so long: waiting for the device and reading its clock takes a few milliseconds.
+/// Approximate duration of a burst, the windows between two pauses: synchronizing and reading clocks takes a few
+/// milliseconds.
 const STRETCH: Duration = Duration::from_millis(400);
-/// A stretch has no more windows than this.
+/// Maximum number of windows in a burst.
 const MOST: u64 = 400;
 
-/// A block for each arm, in random order, if the device was held back while any of them ran. None otherwise.
+/// Times each arm in isolation, in random order, if the device was throttled while any of them ran; otherwise returns
+/// an empty list.
 pub fn blocks(
     arms: &mut [Arm<'_>],
     lanes: &mut [Lane],
@@ -59,15 +61,17 @@ fn block(
     observer: &mut dyn Observer,
 ) -> Result<Lane, TimingError> {
     observer.touch(index, Phase::Alone);
-    let mut lead = Lane { launches, ..Lane::new() };
-    let one = timed(arm.stopwatch, arm.work, launches)?.max(1);
-    let windows = (STRETCH.as_nanos() as u64 / one).clamp(1, MOST) as usize;
-    let (mut start, mut before) = (arm.stopwatch.now(), None);
+    let mut lead_in = Lane { launches, ..Lane::new() };
+    let window_nanos = timed(arm.stopwatch, arm.work, launches)?.max(1);
+    let windows = (STRETCH.as_nanos() as u64 / window_nanos).clamp(1, MOST) as usize;
+    let (mut start, mut previous) = (arm.stopwatch.now(), None);
     let settled = loop {
-        let from = lead.windows.len();
-        stretch(arm, &mut lead, windows, Phase::Alone, rng, observer)?;
-        let now = arm.estimate(&lead.windows[from..]).map(|time| time.median);
-        let agree = before.zip(now).is_some_and(|(before, now): (f64, f64)| (now / before - 1.0).abs() <= WITHIN);
+        let first = lead_in.windows.len();
+        stretch(arm, &mut lead_in, windows, Phase::Alone, rng, observer)?;
+        let current = arm.estimate(&lead_in.windows[first..]).map(|time| time.median);
+        let agree = previous
+            .zip(current)
+            .is_some_and(|(previous, current): (f64, f64)| (current / previous - 1.0).abs() <= WITHIN);
         let elapsed = arm.stopwatch.now().saturating_sub(start);
         if elapsed >= LONGEST_LEAD || observer.interrupted() {
             break agree;
@@ -75,19 +79,19 @@ fn block(
         if agree && elapsed >= LEAD {
             break true;
         }
-        before = now;
+        previous = current;
     };
-    let mut lane = Lane { launches, settled, discarded: lead.discarded, ..Lane::new() };
+    let mut lane = Lane { launches, settled, discarded: lead_in.discarded, ..Lane::new() };
     let mut rule = StopRule::new(options, 1);
     start = arm.stopwatch.now();
     loop {
         stretch(arm, &mut lane, windows, Phase::Alone, rng, observer)?;
         let (rounds, elapsed) = (lane.windows.len() as u32, arm.stopwatch.now().saturating_sub(start));
-        let narrow = rule.looks(rounds, elapsed) && {
+        let precise = rule.looks(rounds, elapsed) && {
             let time = arm.estimate(&lane.windows);
             rule.narrow(time.and_then(|time| time.relative_half_width()))
         };
-        if narrow || rule.exhausted(rounds, elapsed) || observer.interrupted() {
+        if precise || rule.exhausted(rounds, elapsed) || observer.interrupted() {
             lane.energy = energy::follow(arm, launches, options, observer)?;
             return Ok(lane);
         }
@@ -98,7 +102,7 @@ fn block(
 mod tests {
     use crate::{Arm, Measurement, MockClock, MockWork, Observer, Options, Phase, Script, State, Stopwatch, measure};
 
-    /// The sensors of a mock machine.
+    /// Sensors of a mock machine.
     struct Sensors(MockClock);
 
     impl Observer for Sensors {
@@ -106,13 +110,13 @@ mod tests {
             Some(self.0.state())
         }
 
-        /// It always draws 700 W.
+        /// Energy at a constant 700 W.
         fn joules(&mut self) -> Option<f64> {
             Some(700.0 * self.0.now().as_secs_f64())
         }
     }
 
-    /// Arms of these loads and times at the full clock, the first one everybody's baseline.
+    /// Measures arms with these times at the full clock and these loads; the first is the baseline of all.
     fn measured(scripts: &[(f64, f64)]) -> Vec<Measurement> {
         let script = |&(nanos, load): &(f64, f64)| Script { nanos, load, noise: 0.002, ..Script::default() };
         let first = MockClock::new(script(&scripts[0]));
@@ -132,21 +136,21 @@ mod tests {
     fn an_arm_under_a_power_cap_has_one_time_alone_and_in_any_company() {
         let (heavy, light) = ((1e6, 1.25), (3e6, 0.4));
         let steady = 1.25e6;
-        let alone = measured(&[heavy]).remove(0);
+        let single = measured(&[heavy]).remove(0);
         let first = measured(&[heavy, light]).remove(0);
         let last = measured(&[light, light, light, heavy]).remove(3);
-        for (name, arm) in [("alone", &alone), ("first", &first), ("last", &last)] {
+        for (name, arm) in [("alone", &single), ("first", &first), ("last", &last)] {
             assert!((arm.time.median / steady - 1.0).abs() < 0.005, "{name}: {:?}", arm.time);
             assert!(arm.states.iter().all(|state| state.held_back), "{name}");
             assert_eq!(arm.states.len(), arm.windows.len(), "{name}");
         }
-        assert_eq!(alone.in_turns, None);
-        for (name, arm) in [("alone", &alone), ("first", &first), ("last", &last)] {
-            // That of the clock it keeps up, not of the one at which it began.
+        assert_eq!(single.in_turns, None);
+        for (name, arm) in [("alone", &single), ("first", &first), ("last", &last)] {
+            // Energy at the sustained clock, not at the initial one.
             let joules = arm.energy.unwrap().joules;
             assert!((joules / (700.0 * steady / 1e9) - 1.0).abs() < 0.01, "{name}: {joules}");
         }
-        // In turns with light arms the cap is hardly reached: that is another figure, under another name.
+        // Interleaved with light arms, the cap is hardly reached; that time has its own field.
         assert!(first.in_turns.unwrap().median < 1.05e6 && last.in_turns.unwrap().median < 1.05e6, "{first:?}");
         let (own, in_turns) = (last.comparison.unwrap().ratio, last.comparison_in_turns.unwrap().ratio);
         assert!((own - 3e6 / steady).abs() < 0.02 && (in_turns - 3.0).abs() < 0.15, "{own} {in_turns}");
@@ -159,7 +163,7 @@ mod tests {
         assert!(light.in_turns.unwrap().median > 1.03e6, "{:?}", light.in_turns);
     }
 
-    /// Compiles a kernel in the first windows of the block alone.
+    /// Reports a compilation in the first windows of the isolated measurement.
     struct Late {
         sensors: Sensors,
         calls: u64,
@@ -174,7 +178,7 @@ mod tests {
                 return 0;
             }
             self.calls += 1;
-            // The second question comes after the windows.
+            // The second query follows the windows.
             u64::from(self.calls > 2)
         }
         fn state(&mut self, phase: Phase) -> Option<State> {

@@ -1,8 +1,8 @@
-//! A candidate of a comparison.
+//! Arms of a comparison.
 
 use crate::{Estimate, Stopwatch, Window, Work, median};
 
-/// One candidate of a comparison.
+/// Arm of a comparison: a computation with its stopwatch.
 pub struct Arm<'a> {
     pub(crate) work: &'a mut dyn Work,
     pub(crate) stopwatch: &'a mut dyn Stopwatch,
@@ -11,29 +11,29 @@ pub struct Arm<'a> {
 }
 
 impl<'a> Arm<'a> {
-    /// An arm compared with nothing.
+    /// Creates an arm without a baseline.
     pub fn new(work: &'a mut dyn Work, stopwatch: &'a mut dyn Stopwatch) -> Self {
         Self { work, stopwatch, baseline: None, step_ns: 0 }
     }
 
-    /// Widens its intervals by half of what its stopwatch can tell apart.
+    /// Widens the intervals of the arm by half the resolution of its stopwatch.
     pub fn with_step(mut self, nanos: u64) -> Self {
         self.step_ns = nanos;
         self
     }
 
-    /// The time per launch of some of its windows.
+    /// Time per launch over some of the arm's windows.
     pub(crate) fn estimate(&self, windows: &[Window]) -> Option<Estimate> {
         Some(Estimate::of(windows, self.stopwatch.overhead())?.blurred(self.blur(windows)))
     }
 
-    /// Half a step of its clock, per launch.
+    /// Half a step of the stopwatch, per launch.
     pub(crate) fn blur(&self, windows: &[Window]) -> f64 {
         let launches: Vec<f64> = windows.iter().map(|window| f64::from(window.launches)).collect();
         self.step_ns as f64 / 2.0 / median(&launches).unwrap_or(1.0).max(1.0)
     }
 
-    /// Compares this arm with the one at `baseline` in the same group, counted from 0.
+    /// Compares this arm with arm `baseline` of the same group, counted from 0.
     pub fn against(mut self, baseline: usize) -> Self {
         self.baseline = Some(baseline);
         self

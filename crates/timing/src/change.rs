@@ -1,41 +1,40 @@
-//! How much faster something became from one measurement to another, of which neither knew the other.
+//! Speed-ups between two independent measurements.
 
 use crate::median;
 use crate::student::{beyond, point};
 
-/// A figure with its 95 % interval.
+/// A value with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
-    /// The middle value.
+    /// Median or mean.
     pub middle: f64,
     /// Lower end of the interval.
     pub lo: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub hi: f64,
 }
 
-/// How many times faster something became: above 1 is faster.
+/// Speed-up between two measurements: above 1 is faster.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Change {
-    /// The time before over the time after.
+    /// Time before divided by time after.
     pub ratio: f64,
     /// Lower end of the 95 % interval.
     pub lo: f64,
-    /// Upper end.
+    /// Upper end of the 95 % interval.
     pub hi: f64,
-    /// How often chance alone shows such a difference, or a larger one, where there is none.
+    /// p-value: probability of such a difference, or a larger one, without a change.
     pub p: f64,
     degrees: usize,
 }
 
-/// How well intervals of a median tell how wide they should be: as so many degrees of freedom do. The distance of two order
-/// statistics of n windows scatters like an estimate with about √n of them; thirty windows, the fewest of a run, on two
-/// sides make eleven.
+/// Degrees of freedom of the width of median intervals. The distance of two order statistics of n windows scatters like
+/// an estimate with about √n of them; thirty windows, the minimum of a run, on two sides give eleven.
 const DEGREES_OF_INTERVALS: usize = 11;
 
 impl Change {
-    /// From one figure on each side.
+    /// Compares two values with intervals.
     ///
     /// ```
     /// use calorimeter_timing::{Change, Figure};
@@ -49,8 +48,8 @@ impl Change {
         Self::new(quotient(before, after), DEGREES_OF_INTERVALS)
     }
 
-    /// From what each of several processes found, at least two of them on one side. How much processes differ is taken to be
-    /// the same on both sides: they run on one machine, and each side alone has too few to tell.
+    /// Compares the values of several processes, at least two of them on one side, with a pooled variance: both sides
+    /// run on one machine, and neither alone has enough processes to estimate it.
     pub fn of_processes(before: &[f64], after: &[f64]) -> Option<Self> {
         let (before, after) = (Logs::of(before)?, Logs::of(after)?);
         let degrees = before.count + after.count - 2;
@@ -63,26 +62,25 @@ impl Change {
         Self::new(Figure { middle: log.exp(), lo: (log - half).exp(), hi: (log + half).exp() }, degrees)
     }
 
-    /// What is left of it beside a change that everything shared.
+    /// Divides the change by a shift that all cases share.
     pub fn beside(self, shared: Figure) -> Option<Self> {
         let Self { ratio, lo, hi, degrees, .. } = self;
         Self::new(quotient(Figure { middle: ratio, lo, hi }, shared), degrees)
     }
 
-    /// The same, known no better than this: where its interval ends closer to the ratio than `half`, a difference of
-    /// logarithms, it is widened.
+    /// Widens the interval to at least `half` on each side, as a difference of logarithms.
     pub fn no_closer(self, half: f64) -> Option<Self> {
         let Self { ratio, lo, hi, degrees, .. } = self;
         Self::new(Figure { middle: ratio, lo: lo.min(ratio * (-half).exp()), hi: hi.max(ratio * half.exp()) }, degrees)
     }
 
-    /// How far changes lie apart of which none should be one: 95 % of them are within this of their middle, as a difference of
-    /// logarithms. A few that did change do not count.
+    /// Half-width of the scatter of changes that should all be 1: 95 % of them are within this distance of their
+    /// median, as a difference of logarithms. Robust against a few real changes.
     pub fn scatter(changes: &[Self]) -> Option<f64> {
         let logs: Vec<f64> = changes.iter().map(|change| change.ratio.ln()).collect();
         let middle = median(&logs)?;
         let distances: Vec<f64> = logs.iter().map(|log| (log - middle).abs()).collect();
-        // Of normal numbers half lie within 0.6745 of their standard deviation.
+        // Half of all normal samples are within 0.6745 standard deviations.
         Some(point(DEGREES_OF_INTERVALS) * median(&distances)? / 0.6745)
     }
 
@@ -90,14 +88,15 @@ impl Change {
         let Figure { middle, lo, hi } = ratio;
         let towards_one = if middle > 1.0 { middle / lo } else { hi / middle };
         let distance = middle.ln().abs();
-        // No distance is none, however narrow the interval is.
+        // A ratio of 1 is no difference, however narrow the interval is.
         let t = if distance == 0.0 { 0.0 } else { point(degrees) * distance / towards_one.ln() };
         let change = Self { ratio: middle, lo, hi, p: beyond(t, degrees), degrees };
         ([middle, lo, hi, change.p].iter().all(|number| number.is_finite()) && middle > 0.0).then_some(change)
     }
 }
 
-/// One figure over another. Each end is as far away as both figures' own ends are, taken together as independent errors are.
+/// Quotient of two values, with independent errors: each end adds the logarithmic distances of both values' ends in
+/// quadrature.
 fn quotient(over: Figure, under: Figure) -> Figure {
     let middle = over.middle / under.middle;
     let below = (over.middle / over.lo).ln().hypot((under.hi / under.middle).ln());
@@ -105,11 +104,11 @@ fn quotient(over: Figure, under: Figure) -> Figure {
     Figure { middle, lo: middle * (-below).exp(), hi: middle * above.exp() }
 }
 
-/// Logarithms of what processes found.
+/// Statistics of the logarithms of values.
 struct Logs {
     count: usize,
     mean: f64,
-    /// The sum of the squares of the distances from the mean.
+    /// Sum of squared distances from the mean.
     squares: f64,
 }
 
@@ -188,24 +187,24 @@ mod tests {
         let shared = Figure { middle: 0.9, lo: 0.89, hi: 0.91 };
         let change = Change::of_figures(slower(1.0), slower(1.0 / 0.9)).unwrap();
         assert!(change.hi < 1.0 && change.p < 1e-6, "{change:?}");
-        let left = change.beside(shared).unwrap();
-        assert!((left.ratio - 1.0).abs() < 1e-9 && left.p > 0.9, "{left:?}");
-        assert!(left.hi / left.lo > change.hi / change.lo, "{left:?}");
+        let remaining = change.beside(shared).unwrap();
+        assert!((remaining.ratio - 1.0).abs() < 1e-9 && remaining.p > 0.9, "{remaining:?}");
+        assert!(remaining.hi / remaining.lo > change.hi / change.lo, "{remaining:?}");
     }
 
     #[test]
     fn what_others_scatter_by_is_the_least_that_is_not_known() {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let exact = |nanos: f64| Figure { middle: nanos, lo: nanos * 0.9999, hi: nanos * 1.0001 };
-        // Intervals of a hundredth of a percent, and runs that differ by three: each change looks real.
+        // Intervals of 0.01 % and runs that differ by 3 %: each change looks significant.
         let mut change = || Change::of_figures(exact(1000.0), exact(1000.0 * (0.03 * normal(&mut rng)).exp())).unwrap();
         let mut changes: Vec<Change> = (0..200).map(|_| change()).collect();
         assert!(changes.iter().filter(|change| change.p < 0.05).count() > 190);
         changes[0] = Change::of_figures(exact(1000.0), exact(1300.0)).unwrap();
         let half = Change::scatter(&changes).unwrap();
         assert!((0.05..0.08).contains(&half), "{half}");
-        let chances: Vec<f64> = changes.iter().map(|change| change.no_closer(half).unwrap().p).collect();
-        let found = discoveries(&chances, 0.05);
+        let p_values: Vec<f64> = changes.iter().map(|change| change.no_closer(half).unwrap().p).collect();
+        let found = discoveries(&p_values, 0.05);
         assert_eq!((found[0], found.iter().filter(|found| **found).count()), (true, 1));
         assert_eq!(changes[1].no_closer(0.0), Some(changes[1]));
         assert_eq!(Change::scatter(&[]), None);

@@ -1,13 +1,13 @@
-//! Any closure as a work.
+//! Closures as work.
 
 use crate::{Failure, Work};
 use std::hint::black_box;
 
-/// A closure that has done its work when it returns.
+/// A closure whose work is complete when it returns.
 pub struct Closure<F>(F);
 
 impl<F: FnMut() -> T + Send, T> Closure<F> {
-    /// Wraps a closure; what it returns is kept from the optimizer.
+    /// Wraps a closure and hides its result from the optimizer.
     pub fn new(body: F) -> Self {
         Self(body)
     }

@@ -1,30 +1,30 @@
-//! Whether many ratios moved together.
+//! Detection of a shift that many ratios share.
 
 use crate::{Interval, Verdict};
 
-/// What many ratios have in common.
+/// Common factor of many ratios.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct CommonShift {
-    /// The ratio in the middle.
+    /// Median ratio.
     pub factor: f64,
-    /// Lower end of its 95 % interval.
+    /// Lower end of the 95 % interval.
     pub lo: f64,
-    /// Upper end.
+    /// Upper end of the 95 % interval.
     pub hi: f64,
-    /// The share of the ratios that lie within the margin of it.
+    /// Share of the ratios within the margin of the factor.
     pub alike: f64,
 }
 
-/// Where fewer of them lie together, they did not move as one.
+/// Minimum share of ratios near the median; below it they have no common shift.
 const ALIKE: f64 = 0.75;
 
 impl CommonShift {
-    /// Of fewer ratios there is no interval.
+    /// Minimum number of ratios for an interval.
     pub const FEWEST: usize = 6;
 
-    /// The factor by which all of them moved, by more than the margin; `None` where they did not, or not together, or where
-    /// they are fewer than [`FEWEST`](Self::FEWEST).
+    /// Computes the factor by which the ratios moved together. `None` if it is within the margin, if they did not move
+    /// together, or for fewer than [`FEWEST`](Self::FEWEST) ratios.
     ///
     /// ```
     /// use calorimeter_timing::CommonShift;

@@ -1,36 +1,36 @@
-//! Two candidates against each other, in one call.
+//! Comparison of two candidates in one call.
 
 use crate::{Arm, Closure, Comparison, Measurement, Options, Quiet, TimingError, WallClock, measure};
 use std::fmt;
 
-/// Two candidates that were measured in alternation.
+/// Two candidates measured interleaved.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Compared {
-    /// The first: what the second is compared with.
+    /// Measurement of the baseline.
     pub baseline: Measurement,
-    /// The second.
+    /// Measurement of the candidate.
     pub candidate: Measurement,
-    /// How many times faster the second is.
+    /// Speed-up of the candidate over the baseline.
     pub comparison: Comparison,
 }
 
 impl Compared {
-    /// Whether both times and the speed-up are as precise as asked for.
+    /// True if both times and the speed-up reached the requested precision.
     pub fn converged(&self) -> bool {
         self.baseline.converged && self.candidate.converged
     }
 }
 
-/// Both times and the speed-up: `12.34 µs ±0.5% against 9.35 µs ±0.4%: 1.320x [1.302, 1.341] FASTER`.
+/// Formats both times and the speed-up: `12.34 µs ±0.5% against 9.35 µs ±0.4%: 1.320x [1.302, 1.341] FASTER`.
 impl fmt::Display for Compared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} against {}: {}", self.candidate.time, self.baseline.time, self.comparison)
     }
 }
 
-/// Measures two closures in alternation and says how many times faster the second is. Each has done its work when it
-/// returns; what it returns is kept from the optimizer, what it reads should come through [`std::hint::black_box`].
+/// Measures two closures interleaved and returns the speed-up of the second. Their work must be complete when they
+/// return. Results are hidden from the optimizer; inputs should pass through [`std::hint::black_box`].
 ///
 /// ```
 /// use calorimeter_timing::{Options, compare};
@@ -53,7 +53,7 @@ pub fn compare<T, U>(
     compare_arms(Arm::new(&mut baseline, &mut clock), Arm::new(&mut candidate, &mut other_clock), options)
 }
 
-/// The same for any two works, each with a stopwatch of its own: kernels on a device, or a closure and a kernel.
+/// Compares two arms, each with its own stopwatch: kernels on a device, or a closure and a kernel.
 ///
 /// ```
 /// use calorimeter_timing::{Arm, MockWork, Options, Script, compare_arms};

@@ -1,4 +1,4 @@
-//! A stopwatch's time in place of criterion's wall clock, so that `cargo bench` reports what the device took.
+//! Stopwatches as a criterion measurement, so that `cargo bench` reports device time.
 
 use crate::{Estimate, Failure, Overhead, Stopwatch, Window, Work};
 use criterion::Bencher;
@@ -17,15 +17,15 @@ use std::convert::Infallible;
 /// ```
 pub struct DeviceTime;
 
-/// Benchmarks a work by the time that a stopwatch gives it.
+/// Benchmarks a work with the time of a stopwatch.
 ///
-/// Where the stopwatch's windows hold [a fixed cost](Overhead::Inside), each sample is four windows of one to four times
-/// the launches that criterion asks for, and the cost is removed as it is in [`crate::measure`]: such a benchmark
-/// launches ten times as often as its iterations say.
+/// If the stopwatch's windows contain [a fixed cost](Overhead::Inside), each sample consists of four windows of one to
+/// four times the launches that criterion requests, and the cost is removed as in [`crate::measure`]. Such a benchmark
+/// launches ten times as often as its number of iterations.
 ///
 /// # Panics
 ///
-/// If the work or the stopwatch fails: criterion takes no errors.
+/// If the work or the stopwatch fails: criterion has no way to return errors.
 pub fn bench_work(bencher: &mut Bencher<'_, DeviceTime>, stopwatch: &mut dyn Stopwatch, work: &mut dyn Work) {
     bencher.iter_custom(|iterations| match sample(stopwatch, work, iterations) {
         Ok(nanos) => nanos,
@@ -33,15 +33,15 @@ pub fn bench_work(bencher: &mut Bencher<'_, DeviceTime>, stopwatch: &mut dyn Sto
     });
 }
 
-/// Nanoseconds of so many launches.
+/// Nanoseconds of `iterations` launches.
 fn sample(stopwatch: &mut dyn Stopwatch, work: &mut dyn Work, iterations: u64) -> Result<f64, Failure> {
     let lengths: &[u32] = match stopwatch.overhead() {
         Overhead::Outside => &[1],
         Overhead::Inside => &[1, 2, 3, 4],
     };
     let unit = stopwatch.unit();
-    let most = u32::MAX / 4 / unit * unit;
-    let launches = u32::try_from(iterations.next_multiple_of(unit.into())).unwrap_or(most).min(most);
+    let max_launches = u32::MAX / 4 / unit * unit;
+    let launches = u32::try_from(iterations.next_multiple_of(unit.into())).unwrap_or(max_launches).min(max_launches);
     let mut window = |length| -> Result<Window, Failure> {
         let launches = launches * length;
         Ok(Window { launches, nanos: stopwatch.window(work, launches)?.resolve()? })
@@ -57,7 +57,7 @@ impl Measurement for DeviceTime {
 
     /// # Panics
     ///
-    /// Always: a device's time cannot be read before and after code that criterion runs itself.
+    /// Always: device time cannot be read before and after code that criterion runs itself.
     fn start(&self) -> Infallible {
         panic!("DeviceTime is measured by `bench_work`, not by the `iter` methods of a bencher");
     }
@@ -78,7 +78,7 @@ impl Measurement for DeviceTime {
         *nanos
     }
 
-    /// Criterion's own: it writes nanoseconds in the unit that suits them.
+    /// Criterion's formatter of wall time, which chooses a suitable unit.
     fn formatter(&self) -> &dyn ValueFormatter {
         WallTime.formatter()
     }
@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    /// A graph of eight launches.
+    /// A clock whose windows are multiples of eight launches, as with a graph.
     struct ByEights(MockClock);
 
     impl Stopwatch for ByEights {

@@ -1,26 +1,26 @@
-//! Many questions asked at once: which answers may be believed.
+//! Multiple testing: control of the false discovery rate.
 
-/// Which of these are discoveries, when at most this share of all discoveries may be false, on average. By the procedure of
-/// Benjamini and Yekutieli, which holds however the questions depend on one another: cases of one run share its machine.
+/// Selects discoveries with a false discovery rate of at most `share`, by the procedure of Benjamini and Yekutieli. It
+/// holds under arbitrary dependence between tests: cases of one run share a machine.
 ///
 /// ```
 /// use calorimeter_timing::discoveries;
 ///
-/// // One in twenty looks like a discovery by chance alone: of four such questions none is one.
+/// // One in twenty looks like a discovery by chance: among four such tests none is.
 /// assert_eq!(discoveries(&[0.04, 0.03, 0.9, 0.5], 0.05), [false; 4]);
 /// assert_eq!(discoveries(&[0.04, 0.0001, 0.9, 0.5], 0.05), [false, true, false, false]);
 /// ```
-pub fn discoveries(chances: &[f64], share: f64) -> Vec<bool> {
-    let mut order: Vec<usize> = (0..chances.len()).collect();
-    order.sort_by(|&a, &b| chances[a].total_cmp(&chances[b]));
-    let harmonic: f64 = (1..=chances.len()).map(|rank| 1.0 / rank as f64).sum();
-    let step = share / (chances.len() as f64 * harmonic);
-    let last = order.iter().enumerate().rposition(|(rank, &index)| chances[index] <= step * (rank + 1) as f64);
-    let mut found = vec![false; chances.len()];
+pub fn discoveries(p_values: &[f64], share: f64) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
+    let harmonic: f64 = (1..=p_values.len()).map(|rank| 1.0 / rank as f64).sum();
+    let step = share / (p_values.len() as f64 * harmonic);
+    let last = order.iter().enumerate().rposition(|(rank, &index)| p_values[index] <= step * (rank + 1) as f64);
+    let mut discovered = vec![false; p_values.len()];
     for &index in order.iter().take(last.map_or(0, |last| last + 1)) {
-        found[index] = true;
+        discovered[index] = true;
     }
-    found
+    discovered
 }
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn one_that_is_not_small_enough_alone_is_carried_by_others() {
-        // Of two questions the first step is 0.05 / 2 / 1.5, the second twice that.
+        // For two tests the first threshold is 0.05 / 2 / 1.5, the second twice that.
         assert_eq!(discoveries(&[0.02, 0.9], 0.05), [false, false]);
         assert_eq!(discoveries(&[0.02, 0.03], 0.05), [true, true]);
     }

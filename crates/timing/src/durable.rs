@@ -1,13 +1,13 @@
-//! A file that is there whole or not at all, also after a power cut. The smallest way to that: the folders of runs want more,
-//! locks and the clearing of what was left, which is in the crate that writes them.
+//! Atomic replacement of files, durable across power loss. The crate that writes run folders has its own version with
+//! locks and cleanup.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Lets `write` fill a file beside `path`, syncs it and renames it over `path`: a reader sees the old file or the new one,
-/// never a part.
+/// Lets `write` fill a temporary file in the folder of `path`, syncs it and renames it to `path`: readers see the old
+/// file or the new one, never a part.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (file, temporary) = beside(folder)?;
@@ -17,17 +17,18 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) 
         let _ = fs::remove_file(&temporary);
         return saved;
     }
-    // So that the renaming survives too. Not every file system can, and the file is right without it.
+    // Makes the rename durable. Not every file system supports this, and the file is valid without it.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
 }
 
-/// A new file in a folder, never one that is there: its name can be guessed, and a link of that name would be followed.
+/// Creates a new file in a folder. An existing file is never opened: the name is predictable, and a link of that name
+/// would be followed.
 fn beside(folder: &Path) -> io::Result<(File, PathBuf)> {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
     loop {
         let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-        // Calorimeter's runs know these names, and remove what a killed process left.
+        // Calorimeter's runs recognize these names and remove leftovers of killed processes.
         let path = folder.join(format!(".calorimeter-{}-{number}.tmp", std::process::id()));
         match File::create_new(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

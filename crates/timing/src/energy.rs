@@ -1,44 +1,44 @@
-//! Energy of a launch at its steady pace, from a counter that moves in steps.
+//! Energy per launch in steady state, from a counter that moves in steps.
 //!
-//! Only differences between two moments at which the counter was seen to step mean something. It tells what the whole device
-//! used, so that the power which it draws without work is in it.
+//! Only differences between two observed steps of the counter are meaningful. The counter covers the whole device,
+//! including its idle power.
 
 use crate::{Across, Arm, Failure, Observer, Options};
 use std::time::Duration;
 
-/// Energy of a launch in joules.
+/// Energy per launch in joules.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Energy {
-    /// Between the first step of the counter and the last, over the launches between them.
+    /// Energy between the first and the last step of the counter, divided by the launches in between.
     pub joules: f64,
-    /// Lower end of its 95 % interval, absent where the counter stepped too seldom for one.
+    /// Lower end of the 95 % interval, absent if the counter stepped too rarely.
     pub lo: Option<f64>,
-    /// Upper end.
+    /// Upper end of the 95 % interval.
     pub hi: Option<f64>,
 }
 
-/// How long the counter is followed. Counters step every tenth of a second or more often.
+/// Duration of the energy measurement. Counters step at least ten times per second.
 const FOLLOWED: Duration = Duration::from_millis(500);
-/// The counter is read this often: beside it, asking a device is short, and a step is not noticed much too late.
+/// Interval between readings: long compared with a query, short enough to notice a step promptly.
 const READ_EVERY: Duration = Duration::from_millis(10);
-/// Fewer readings between the first step and the last leave the edges too coarse.
+/// Minimum number of readings between the first and the last step; with fewer, their timing is too coarse.
 const FEWEST_READINGS: u32 = 10;
-/// Parts of the time that the interval is of: what each used.
+/// Number of equal parts whose energies give the interval.
 const PARTS: usize = 8;
 
-/// Follows the counter while the arm, which has run alone until now, goes on at its own pace: for half a second, or half of the
-/// time that it may be measured if that is less. No time passes where there is no counter, or it is not wanted, or so little of
-/// it may pass that nothing could be told.
+/// Measures energy while the arm, which has just run by itself, continues at its own pace: for half a second, or half
+/// of the maximum time if that is less. Returns at once if there is no counter, energy is disabled, or the time is too
+/// short for a result.
 pub fn follow(
     arm: &mut Arm<'_>,
     launches: u32,
     options: &Options,
     observer: &mut dyn Observer,
 ) -> Result<Option<Energy>, Failure> {
-    let followed = FOLLOWED.min(options.max_time / 2);
-    let wanted = options.energy && followed > READ_EVERY * FEWEST_READINGS;
-    let Some(joules) = wanted.then(|| observer.joules()).flatten() else { return Ok(None) };
+    let duration = FOLLOWED.min(options.max_time / 2);
+    let enabled = options.energy && duration > READ_EVERY * FEWEST_READINGS;
+    let Some(joules) = enabled.then(|| observer.joules()).flatten() else { return Ok(None) };
     let mut counter = Counter::at(joules);
     let begun = arm.stopwatch.now();
     let elapsed = |arm: &Arm<'_>| arm.stopwatch.now().saturating_sub(begun);
@@ -47,19 +47,19 @@ pub fn follow(
     let unit = arm.stopwatch.unit().max(1);
     let burst = ((f64::from(launches) * share) as u32).clamp(1, launches.saturating_mul(100)).next_multiple_of(unit);
     counter.read(observer.joules(), launches);
-    while elapsed(arm) < followed && !observer.interrupted() {
+    while elapsed(arm) < duration && !observer.interrupted() {
         arm.stopwatch.load(arm.work, burst)?;
         counter.read(observer.joules(), burst);
     }
     Ok(counter.energy())
 }
 
-/// What was read of a counter.
+/// Readings of an energy counter.
 struct Counter {
     joules: f64,
     launches: u64,
     readings: u32,
-    /// Each reading that was higher than the one before.
+    /// Readings that were higher than their predecessor.
     steps: Vec<Step>,
 }
 
@@ -75,7 +75,7 @@ impl Counter {
         Self { joules, launches: 0, readings: 0, steps: Vec::new() }
     }
 
-    /// A reading so many launches after the one before.
+    /// Adds a reading, `launches` after the previous one.
     fn read(&mut self, joules: Option<f64>, launches: u32) {
         self.launches += u64::from(launches);
         self.readings += 1;
@@ -86,7 +86,7 @@ impl Counter {
         self.joules = joules;
     }
 
-    /// Of all between the first step and the last; the interval is by Student's distribution over equal parts of it.
+    /// Energy between the first and the last step; the interval is Student's t over equal parts.
     fn energy(&self) -> Option<Energy> {
         let (first, last) = (self.steps.first()?, self.steps.last()?);
         if last.readings - first.readings < FEWEST_READINGS {
@@ -97,11 +97,11 @@ impl Counter {
         let parts = PARTS.min(self.steps.len() - 1);
         let edge = |part: usize| &self.steps[part * (self.steps.len() - 1) / parts];
         let used: Vec<f64> = (0..parts).map(|part| between(edge(part), edge(part + 1))).collect();
-        // A step that is seen late makes one part larger and the next smaller, and leaves the whole as it is: the middle is
-        // that of the whole.
+        // A step that is noticed late makes one part larger and the next smaller, but does not change the total. The
+        // center is therefore the total.
         let across = Across::of(&used);
         let end = |end: f64, mean: f64| joules * end / mean;
-        // The first step and the last are each known to a reading; of what lies between them that is such a share.
+        // The first and the last step are each known to one reading; this is the resulting relative error of the total.
         let edges = 1.0 / f64::from(2 * (last.readings - first.readings));
         Some(Energy {
             joules,
@@ -116,13 +116,13 @@ mod tests {
     use super::*;
     use crate::{MockClock, MockWork, Script, Stopwatch, measure};
 
-    /// A counter that is refreshed ten times a second, on a device that draws 700 W, and less until it is warm.
+    /// Counter refreshed ten times a second, on a device that draws 700 W, and less until it is warm.
     struct Meter {
         clock: MockClock,
         counts: bool,
     }
 
-    /// Within the warm-up.
+    /// Time within the warm-up.
     const WARM_AFTER: f64 = 0.15;
 
     impl Observer for Meter {
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    /// The energy of a launch, and the seconds that measuring took.
+    /// Energy per launch, and the seconds that measuring took.
     fn measured(nanos: f64, counts: bool, options: &Options) -> (Option<Energy>, f64) {
         let (mut work, mut clock) = MockWork::pair(Script { nanos, noise: 0.01, ..Script::default() });
         let mut meter = Meter { clock: clock.clone(), counts };
@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn energy_is_taken_between_steps_of_its_counter() {
-        // 2 J a launch; the counter is refreshed every fourth reading of 5 launches, and starts in the middle of nowhere.
+        // 2 J per launch. The counter is refreshed at every fourth reading of 5 launches and starts at an arbitrary
+        // value.
         let read = |readings: u32| {
             let mut counter = Counter::at(1000.0);
             for reading in 1..=readings {
@@ -175,7 +176,7 @@ mod tests {
             counter.energy()
         };
         let energy = read(23).unwrap();
-        // Half of one of sixteen readings either way.
+        // Half a reading out of sixteen in either direction.
         assert_eq!((energy.joules, energy.lo, energy.hi), (2.0, Some(2.0 - 1.0 / 16.0), Some(2.0 + 1.0 / 16.0)));
         assert_eq!(read(9), None);
     }

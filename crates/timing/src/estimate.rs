@@ -1,47 +1,46 @@
-//! From windows to a time per launch.
+//! Time per launch from windows.
 
 use crate::{Interval, Overhead};
 
-/// One timed window, as it was read: integers only.
+/// Timed window, as read from the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// How many launches it held.
+    /// Number of launches.
     pub launches: u32,
-    /// How long it took.
+    /// Duration in nanoseconds.
     pub nanos: u64,
 }
 
-/// Nanoseconds per launch with its 95 % interval.
+/// Nanoseconds per launch with the 95 % interval.
 ///
-/// The interval is for the median of what a window takes on this machine in the long run, as far as the windows can tell.
-/// A drift whose time constant is below about a fortieth of their number is covered. A slower one is covered by no
-/// interval over them, because they have not seen where else it goes: the interval then says where the median was
-/// meanwhile. Where such a drift shows, [`crate::Series::drift`] or a time that does not converge warns of it; speed-ups,
-/// being taken in pairs, are covered all the same.
+/// The interval is for the long-run median of a window on this machine, as far as the windows show it. Drift with a
+/// time constant below about a fortieth of the number of windows is covered. Slower drift is not covered by any
+/// interval over the windows, which have not seen the rest of its range: the interval then covers the median during the
+/// measurement. Such drift raises a warning if it is visible, by [`crate::Series::drift`] or by a time that does not
+/// converge. Speed-ups are taken in pairs and remain covered.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// Median over windows.
     pub median: f64,
-    /// Lower end of the interval, absent where there are too few windows for one.
+    /// Lower end of the interval, absent for too few windows.
     pub lo: Option<f64>,
     /// Upper end of the interval.
     pub hi: Option<f64>,
-    /// False when the windows drift too slowly for their number: the interval is then likely too narrow.
+    /// False if the windows drift too slowly for their number: the interval is then likely too narrow.
     pub sound: bool,
     half_width: Option<f64>,
 }
 
 impl Estimate {
-    /// The estimate from windows in the order in which they were read, on a stopwatch with or without a fixed cost per
-    /// window.
+    /// Computes the estimate from windows in measurement order, on a stopwatch with or without a fixed cost per window.
     pub fn of(windows: &[Window], overhead: Overhead) -> Option<Self> {
         let interval = Interval::of(&per_launch(windows, overhead))?;
         let (half_width, Interval { median, bounds, sound, .. }) = (interval.half_width(), interval);
         Some(Self { median, lo: bounds.map(|b| b.0), hi: bounds.map(|b| b.1), sound, half_width })
     }
 
-    /// The same with an interval that is wider at both ends by what one reading of the clock may be off, per launch: windows
-    /// that all read the same do not tell where between two steps the truth is.
+    /// Widens the interval at both ends by the reading error of the clock, per launch: equal readings do not show the
+    /// position between two steps.
     pub fn blurred(self, nanos: f64) -> Self {
         Self {
             lo: self.lo.map(|lo| (lo - nanos).max(0.0)),
@@ -51,14 +50,15 @@ impl Estimate {
         }
     }
 
-    /// Half the interval's width over the median; where windows drift too slowly for it, half the range they stayed in.
+    /// Half-width of the interval divided by the median; if the windows drift too slowly for the interval, half of
+    /// their range.
     pub fn relative_half_width(&self) -> Option<f64> {
         Some(self.half_width? / self.median)
     }
 }
 
-/// Nanoseconds per launch, in order: of each window, or of each cycle of window lengths where every window holds a fixed
-/// cost besides its launches.
+/// Nanoseconds per launch, in order: of each window, or of each cycle of window lengths if every window contains a
+/// fixed cost.
 pub fn per_launch(windows: &[Window], overhead: Overhead) -> Vec<f64> {
     let slopes = match overhead {
         Overhead::Outside => None,
@@ -67,9 +67,9 @@ pub fn per_launch(windows: &[Window], overhead: Overhead) -> Vec<f64> {
     slopes.unwrap_or_else(|| windows.iter().map(|w| w.nanos as f64 / f64::from(w.launches)).collect())
 }
 
-/// The slope of time over launches in each cycle of window lengths. A fixed cost estimated once from all windows would be
-/// wrong by the same amount in every one of them, and no interval over them would show it: half of those intervals missed
-/// the truth in simulation. Windows of one length have no slope.
+/// Slope of time over launches in each cycle of window lengths; `None` for windows of equal length. A fixed cost
+/// estimated once from all windows would shift all of them by one error, which no interval over them shows: half of
+/// such intervals missed the true value in simulation.
 fn slopes(windows: &[Window]) -> Option<Vec<f64>> {
     let mut lengths: Vec<u32> = windows.iter().map(|w| w.launches).collect();
     lengths.sort_unstable();
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn windows_of_one_length_have_no_slope_to_take() {
-        let same = vec![Window { launches: 4, nanos: 400 }; 8];
-        assert_eq!(Estimate::of(&same, Overhead::Inside).unwrap().median, 100.0);
+        let windows = vec![Window { launches: 4, nanos: 400 }; 8];
+        assert_eq!(Estimate::of(&windows, Overhead::Inside).unwrap().median, 100.0);
     }
 
     #[test]

@@ -1,51 +1,52 @@
-//! What can go wrong while measuring.
+//! Errors of a measurement.
 
-/// Whatever a work or a clock reports when it cannot go on.
+/// Error of a work or a clock.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why an arm has no measurement.
+/// Reason why an arm has no measurement.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimingError {
-    /// The work or its clock failed; the text is theirs.
+    /// Error of the work or its clock, with its text.
     #[error("{0}")]
     Failed(Failure),
-    /// A kernel was compiled or tuned inside a window, and again after the arm was primed once more.
+    /// A kernel was compiled or tuned inside a window, even after the arm was primed again.
     #[error(
-        "{events} kernels were compiled or tuned inside timed windows, also after priming again; the time would include them"
+        "{events} kernels were compiled or tuned inside timed windows, even after priming again; the time \
+         would include them"
     )]
     NotSilent {
-        /// Compile and tune events seen inside the last discarded window.
+        /// Compile and tune events in the last discarded window.
         events: u64,
     },
-    /// A window that was expected to take time took none.
-    #[error("{launches} launches took no time on the clock `{clock}`; nothing ran, or the clock is stuck")]
+    /// A window with launches took no time.
+    #[error("{launches} launches took no time on the clock `{clock}`: nothing ran, or the clock does not advance")]
     NoTime {
-        /// The stopwatch's name.
+        /// Name of the stopwatch.
         clock: &'static str,
-        /// How many launches the last window held.
+        /// Launches of the last window.
         launches: u32,
     },
-    /// An arm is compared with one that is not there, or with itself; nothing was launched.
+    /// The baseline of an arm does not exist or is the arm itself; nothing was launched.
     #[error("arm {arm} is compared with arm {baseline}, which is {}", if arm == baseline { "itself".to_owned() } else { format!("not among the {arms} arms, counted from 0") })]
     NoSuchBaseline {
-        /// The arm, counted from 0.
+        /// Arm, counted from 0.
         arm: usize,
-        /// What it should be compared with.
+        /// Requested baseline.
         baseline: usize,
-        /// How many arms there are.
+        /// Number of arms.
         arms: usize,
     },
-    /// An option is no number that can be measured by; nothing was launched.
-    #[error("the option {option} is {value}; it must be zero or more")]
+    /// Invalid option; nothing was launched.
+    #[error("invalid option {option}: {value}; expected zero or more")]
     BadOption {
-        /// The option.
+        /// Name of the option.
         option: &'static str,
-        /// Its value.
+        /// Invalid value.
         value: f64,
     },
-    /// Two arms were measured and no pair of their windows has a ratio.
-    #[error("no round has a time of both arms to divide; the launches are too short for the clock")]
+    /// Two arms were measured, but no pair of their windows has a ratio.
+    #[error("no round has a time of both arms: the launches are too short for the clock")]
     NoRatio,
     /// The run was interrupted before the arm had a result.
     #[error("interrupted")]

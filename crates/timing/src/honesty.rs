@@ -1,21 +1,21 @@
-//! Whether intervals and verdicts can be believed: simulated on the mock, through the real [`measure`] and its stop rule.
-//! `cargo test -p calorimeter-timing honesty -- --nocapture` prints what was found.
+//! Coverage of intervals and verdicts, simulated on the mock through the real [`measure`] and its stop rule. `cargo
+//! test -p calorimeter-timing coverage -- --nocapture` prints the results.
 
 use crate::{
     Arm, Comparison, Drift, Measurement, MockWork, Options, Quiet, Script, Stopwatch, Verdict, measure, median,
 };
 use std::time::Duration;
 
-/// What 95 % intervals may cover.
+/// Accepted coverage of 95 % intervals.
 const HONEST: std::ops::RangeInclusive<f64> = 0.93..=0.975;
-/// The speed-up that the simulated candidates have.
+/// True speed-up of the simulated candidates.
 const RATIO: f64 = 1.05;
-/// One launch fills a window of the default length: hundreds of windows in the least time.
+/// Launch that fills a window of the default length: hundreds of windows in the minimum time.
 const SHORT: f64 = 1e6;
-/// So long that the fewest windows are enough.
+/// Long enough that the minimum number of windows suffices.
 const LONG: f64 = 2e7;
 
-/// Two arms of which the second is faster by a ratio, measured together.
+/// Measures two arms interleaved, of which the second is faster by `ratio`.
 fn compare(script: &Script, ratio: f64, options: &Options, seed: u64) -> [Measurement; 2] {
     let seeds = |of: u64| seed * 10 + of;
     let drift = script.drift.map(|drift| Drift { seed: seeds(0), ..drift });
@@ -30,34 +30,34 @@ fn compare(script: &Script, ratio: f64, options: &Options, seed: u64) -> [Measur
     outcome.try_into().unwrap()
 }
 
-/// What was found in many comparisons.
+/// Coverage over many comparisons.
 #[derive(Debug)]
 struct Coverage {
-    /// Share of the times' intervals that hold the truth.
+    /// Share of the time intervals that contain the true value.
     time: f64,
-    /// Share of the speed-ups' intervals that hold the truth.
+    /// Share of the speed-up intervals that contain the true value.
     speed_up: f64,
     /// Share of the arms that did not converge.
     unsettled: f64,
-    /// Windows of an arm, on average.
+    /// Mean number of windows per arm.
     windows: f64,
 }
 
 fn simulate(script: &Script, options: &Options, comparisons: u64) -> Coverage {
     let truth = script.nanos * long_run(script);
-    let mut found = Coverage { time: 0.0, speed_up: 0.0, unsettled: 0.0, windows: 0.0 };
+    let mut total = Coverage { time: 0.0, speed_up: 0.0, unsettled: 0.0, windows: 0.0 };
     for seed in 0..comparisons {
         let arms = compare(script, RATIO, options, seed);
         for (arm, truth) in arms.iter().zip([truth, truth / RATIO]) {
             let holds = arm.time.lo.is_some_and(|lo| lo <= truth) && arm.time.hi.is_some_and(|hi| truth <= hi);
-            found.time += f64::from(u8::from(holds)) / 2.0;
-            found.unsettled += f64::from(u8::from(!arm.converged)) / 2.0;
-            found.windows += arm.windows.len() as f64 / 2.0;
+            total.time += f64::from(u8::from(holds)) / 2.0;
+            total.unsettled += f64::from(u8::from(!arm.converged)) / 2.0;
+            total.windows += arm.windows.len() as f64 / 2.0;
         }
-        found.speed_up += f64::from(u8::from(holds(&arms[1].comparison.unwrap(), RATIO)));
+        total.speed_up += f64::from(u8::from(holds(&arms[1].comparison.unwrap(), RATIO)));
     }
     let share = |sum: f64| sum / comparisons as f64;
-    let Coverage { time, speed_up, unsettled, windows } = found;
+    let Coverage { time, speed_up, unsettled, windows } = total;
     Coverage { time: share(time), speed_up: share(speed_up), unsettled: share(unsettled), windows: share(windows) }
 }
 
@@ -65,7 +65,7 @@ fn holds(comparison: &Comparison, ratio: f64) -> bool {
     comparison.lo.is_some_and(|lo| lo <= ratio) && comparison.hi.is_some_and(|hi| ratio <= hi)
 }
 
-/// The median of what a window takes in the long run, as a multiple of the scripted time. Noise and drift are symmetric.
+/// Long-run median of a window relative to the scripted time. Noise and drift are symmetric.
 fn long_run(script: &Script) -> f64 {
     if script.spikes == 0.0 {
         return 1.0;
@@ -84,18 +84,18 @@ fn spiky(nanos: f64, noise: f64) -> Script {
     Script { spikes: 0.05, ..white(nanos, noise) }
 }
 
-/// A drift of 0.5 % under white noise of as much.
+/// Drift of 0.5 % under white noise of equal deviation.
 fn drifting(nanos: f64, windows: f64) -> Script {
     Script { drift: Some(Drift { sd: 0.005, windows, seed: 0 }), ..white(nanos, 0.005 * 3f64.sqrt()) }
 }
 
 fn assert_honest(name: &str, script: &Script, options: &Options, comparisons: u64) {
-    let found = simulate(script, options, comparisons);
-    println!("{name}: {found:?}");
-    assert!(HONEST.contains(&found.time) && HONEST.contains(&found.speed_up), "{name}: {found:?}");
+    let coverage = simulate(script, options, comparisons);
+    println!("{name}: {coverage:?}");
+    assert!(HONEST.contains(&coverage.time) && HONEST.contains(&coverage.speed_up), "{name}: {coverage:?}");
 }
 
-/// Under noise that has no memory, however many windows the stop rule ends with.
+/// Checks coverage under independent noise, for all numbers of windows at which the stop rule ends.
 fn assert_honest_at_every_length(noise: fn(f64, f64) -> Script) {
     let options = Options::default();
     assert_honest("hundreds of windows at the first look", &noise(SHORT, 0.01), &options, 1000);
@@ -124,7 +124,7 @@ fn intervals_cover_the_truth_where_windows_hold_a_fixed_cost() {
 
 #[test]
 fn intervals_cover_the_truth_under_a_drift_of_fifty_windows() {
-    // Every other window is an arm's: 1000 of them are forty times as long as the drift.
+    // Every other window belongs to an arm: 1000 of them are forty times as long as the drift.
     let options = Options { max_windows: 1000, ..Options::default() };
     assert_honest("a drift of 50 windows", &drifting(SHORT, 50.0), &options, 1000);
 }
@@ -137,15 +137,15 @@ fn a_drift_slower_than_the_measurement_hides_from_the_time_but_not_from_the_spee
         println!("a drift of {windows} windows: {found:?}");
         assert!(HONEST.contains(&found.speed_up), "a drift of {windows} windows: {found:?}");
         assert!(found.time < *HONEST.start(), "a drift of {windows} windows: {found:?}");
-        // One that moves the windows as much as it moves at all is seen; one that hardly moves them cannot be.
+        // Drift is only detected if it moves the windows noticeably during the measurement.
         assert!(windows != 500.0 || found.unsettled > 0.5, "a drift of {windows} windows: {found:?}");
     }
 }
 
-/// How many of 200 comparisons end in each verdict: FASTER, SLOWER, SAME, UNCLEAR; and how many intervals exclude 1.
+/// Counts the verdicts FASTER, SLOWER, SAME, UNCLEAR of 200 comparisons, and the intervals that exclude 1.
 fn verdicts(ratio: f64) -> ([usize; 4], usize) {
     let script = Script { noise: 0.01, ..drifting(SHORT, 500.0) };
-    // Waiting for the drift, which the speed-ups do not need, would only take longer.
+    // A cap saves time: speed-ups do not need to wait for the drift.
     let options = Options { max_windows: 400, ..Options::default() };
     let comparison = |seed| compare(&script, ratio, &options, seed)[1].comparison.unwrap();
     let comparisons: Vec<Comparison> = (0..200).map(comparison).collect();
@@ -175,7 +175,7 @@ mod noise;
 
 use noise::{Idle, Noise};
 
-/// Every way to scatter.
+/// All noise models.
 const NOISES: [Noise; 9] = [
     Noise::Normal(0.01),
     Noise::Normal(0.03),
@@ -188,7 +188,7 @@ const NOISES: [Noise; 9] = [
     Noise::LongTail,
 ];
 
-/// Arms of these times, each after the first compared with it.
+/// Measures arms with these times; all others are compared with the first.
 fn together(noise: Noise, nanos: &[f64], options: &Options, seed: u64) -> Vec<Measurement> {
     let mut clocks = noise.clocks(nanos, seed);
     let mut works: Vec<Idle> = nanos.iter().map(|_| Idle).collect();
@@ -200,8 +200,8 @@ fn together(noise: Noise, nanos: &[f64], options: &Options, seed: u64) -> Vec<Me
     measure(&mut arms.collect::<Vec<_>>(), &options, &mut Quiet).into_iter().map(Result::unwrap).collect()
 }
 
-/// The shares of times and of speed-ups whose intervals hold the truth, and of arms that converge, where all arms are the
-/// same.
+/// Shares of times and of speed-ups whose intervals contain the true value, and of arms that converge, for identical
+/// arms.
 fn coverage(noise: Noise, arms: usize, groups: u64) -> (f64, f64, f64) {
     let truth = LONG * noise.long_run();
     let (mut times, mut ratios, mut converged) = (0, 0, 0);
@@ -223,7 +223,7 @@ fn intervals_cover_the_truth_under_every_noise_with_two_arms_and_with_eight() {
         for (arms, groups) in [(2, 1200), (8, 200)] {
             let (time, ratio, converged) = coverage(noise, arms, groups);
             println!("{noise:?}, {arms} arms: time {time:.3}, speed-up {ratio:.3}, converged {converged:.3}");
-            // A drift slower than the measurement hides from the time, and two clocks have no one median.
+            // Times do not show a drift slower than the measurement, and two clocks have no unique median.
             let seen = !matches!(noise, Noise::Drift | Noise::TwoClocks);
             if !HONEST.contains(&ratio) || (seen && !HONEST.contains(&time)) {
                 wrong.push(format!("{noise:?}, {arms} arms: {time:.3} {ratio:.3}"));

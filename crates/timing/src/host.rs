@@ -1,9 +1,9 @@
-//! What launches cost their caller, on the host's clock.
+//! Cost of launches for their caller, on the host's clock.
 
 use crate::{Failure, Overhead, Reading, Stopwatch, Work};
 use std::time::{Duration, Instant};
 
-/// Each launch and the wait for its end, one after the other.
+/// Host clock around each launch and the wait for its end.
 pub struct EndToEnd;
 
 impl Stopwatch for EndToEnd {
@@ -26,10 +26,10 @@ impl Stopwatch for EndToEnd {
     }
 }
 
-/// Each launch until the call returns; the waits in between are not timed.
+/// Host clock around each launch call; the synchronization in between is not timed.
 pub struct Enqueue;
 
-/// A queue with no more launches than this is never full.
+/// Number of launches that never fills a queue.
 const IN_FLIGHT: u32 = 16;
 
 impl Stopwatch for Enqueue {
@@ -43,7 +43,7 @@ impl Stopwatch for Enqueue {
 
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
         let mut busy = Duration::ZERO;
-        // An empty window is a burst of none, and costs what a burst does: reading the clock twice.
+        // An empty window is an empty burst and costs the two clock reads of a burst.
         for burst in 0..launches.div_ceil(IN_FLIGHT).max(1) {
             work.settle()?;
             let start = Instant::now();
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use std::thread::sleep;
 
-    /// Enqueuing takes a millisecond, and each launch two more until it has run.
+    /// Enqueuing takes a millisecond; each launch then runs for two more.
     #[derive(Default)]
     struct Slow {
         pending: u32,

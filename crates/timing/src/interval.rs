@@ -1,46 +1,47 @@
-//! The median and its 95 % interval from order statistics: no distribution assumed, no random numbers.
+//! Median and 95 % interval from order statistics: distribution-free and deterministic.
 //!
-//! For independent samples the interval is exact. Samples that drift are worth fewer than they are: ten successive
-//! batches are compared by Kruskal and Wallis' statistic, whose excess over one says how many samples count as one, and
-//! the interval is widened for it. A drift that is slow beside all the samples hides from any interval over them: they
-//! show where the median was while they were taken, not where it wanders in the long run. [`Interval::sound`] is false
-//! where the samples show that they are too few for their drift; see `honesty.rs` for what is covered.
+//! For independent samples the interval is exact. For drifting samples it is widened by the effective sample size: ten
+//! successive batches are compared by the Kruskal-Wallis statistic, whose excess over one tells how many samples count
+//! as one. A drift that is slow relative to the whole measurement is not visible to any interval over the samples: they
+//! show the median during the measurement, not in the long run. [`Interval::sound`] is false if the samples are too few
+//! for their drift; the `coverage` tests simulate the coverage.
 
-/// A median with its 95 % interval.
+/// Median with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Interval {
-    /// The sample median.
+    /// Sample median.
     pub median: f64,
-    /// The interval, absent below six samples, where no pair of order statistics covers 95 %.
+    /// Interval, absent below six samples, for which no pair of order statistics covers 95 %.
     pub bounds: Option<(f64, f64)>,
-    /// False when the samples drift too slowly for their number: the bounds are then likely too narrow.
+    /// False if the samples drift too slowly for their number: the bounds are then likely too narrow.
     pub sound: bool,
-    /// All but the outermost hundredths of the samples: while they were taken, a drift stayed within these.
+    /// Range of the samples without the outermost 1 % at each end: bounds of a drift during the measurement.
     pub range: (f64, f64),
 }
 
-/// Batches that are compared with each other. Fewer see less of a drift; more are shorter, and leak it into each other.
+/// Number of batches. Fewer detect less of a drift; more are shorter and correlated with each other.
 const BATCHES: usize = 10;
-/// Batches of fewer samples say nothing of a drift.
+/// Minimum samples per batch for detecting drift.
 const BATCH: usize = 3;
-/// The 97.5 % point of Student's t for ten batches: their scatter is an estimate too.
+/// 97.5 % quantile of Student's t for ten batches, whose scatter is an estimate as well.
 const STUDENT: f64 = 2.262;
-/// The same of the normal distribution.
+/// 97.5 % quantile of the normal distribution.
 const NORMAL: f64 = 1.96;
-/// Independent samples scatter more than this between batches in 14 % of cases: with a lower bound they would be
-/// covered too often, with a higher one those that drift a little too rarely.
+/// Variance inflation above which the interval is widened. Independent samples exceed it in 14 % of cases. A lower
+/// threshold covers independent samples too often, a higher one covers slightly drifting samples too rarely.
 const WIDENED_ABOVE: f64 = 1.5;
-/// Independent samples scatter more than this in 3.5 % of cases, and are then asked for more without need.
+/// Variance inflation above which drift is suspected. Independent samples exceed it in 3.5 % of cases, and then need
+/// more windows than necessary.
 const DOUBTED_ABOVE: f64 = 2.0;
-/// Independent samples resemble the one before by more than this over the square root of their number in 10 % of cases.
+/// Threshold of the lag-1 autocorrelation, in units of 1/√n; independent samples exceed it in 10 % of cases.
 const RESEMBLING: f64 = 1.3;
-/// Drifting samples must be worth so many independent ones. One stops at the first look that flatters them: asked for
-/// only 100, a drift of 50 windows was covered in 92 % of simulations.
+/// Minimum effective sample size of drifting samples. A lower one stops early at favorable checkpoints: with 100, a
+/// drift of 50 windows was covered in 92 % of simulations.
 const WORTH: f64 = 150.0;
 
 impl Interval {
-    /// The median and interval of samples in the order in which they were taken; `None` when there are none.
+    /// Computes median and interval of samples in measurement order; `None` if there are none.
     pub fn of(samples: &[f64]) -> Option<Self> {
         let n = samples.len();
         let order = ascending(samples);
@@ -61,21 +62,21 @@ impl Interval {
         Some(Self { median, bounds, sound, range: (sorted[tail], sorted[n - 1 - tail]) })
     }
 
-    /// Half the width of what the median lies in: the bounds, or the range where a drift makes them too narrow.
+    /// Half-width of the bounds, or of the range if a drift makes the bounds too narrow.
     pub fn half_width(&self) -> Option<f64> {
         let (lo, hi) = if self.sound { self.bounds? } else { self.range };
         Some((hi - lo) / 2.0)
     }
 }
 
-/// The median of unsorted samples; `None` when there are none.
+/// Returns the median of unsorted samples; `None` if there are none.
 pub fn median(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     middle(&sorted)
 }
 
-/// The median of sorted samples.
+/// Returns the median of sorted samples; `None` if there are none.
 pub fn middle(sorted: &[f64]) -> Option<f64> {
     let n = sorted.len();
     if n == 0 {
@@ -84,14 +85,14 @@ pub fn middle(sorted: &[f64]) -> Option<f64> {
     Some(if n % 2 == 1 { sorted[n / 2] } else { (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0 })
 }
 
-/// Where the samples are, from the smallest to the largest.
+/// Indices of the samples in ascending order of value.
 pub fn ascending(samples: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..samples.len()).collect();
     order.sort_unstable_by(|&a, &b| samples[a].total_cmp(&samples[b]));
     order
 }
 
-/// The rank of each sample less the mean rank, in the order taken: equal samples share theirs.
+/// Rank of each sample minus the mean rank, in measurement order; equal samples share their rank.
 pub fn positions(order: &[usize], sorted: &[f64]) -> Vec<f64> {
     let mut positions = vec![0.0; order.len()];
     let mut first = 0;
@@ -103,8 +104,8 @@ pub fn positions(order: &[usize], sorted: &[f64]) -> Vec<f64> {
     positions
 }
 
-/// By how much successive batches scatter more than they would if the samples were independent: how many samples are
-/// worth one. Ranks, because spikes must not hide a drift.
+/// Variance of batch means relative to independent samples: the number of samples that count as one. Ranks are used
+/// because spikes must not mask a drift.
 fn inflation(positions: &[f64]) -> f64 {
     let (n, length) = (positions.len(), positions.len() / BATCHES);
     let variance = positions.iter().map(|p| p * p).sum::<f64>() / n as f64;
@@ -115,8 +116,8 @@ fn inflation(positions: &[f64]) -> f64 {
     batches.map(|sum| sum * sum).sum::<f64>() / (BATCHES - 1) as f64 / length as f64 / variance
 }
 
-/// How many samples are worth one if each resembles the one before as much as it does here, and further ones by powers of
-/// that: what batches of few samples are too short for. 1 where the resemblance may be chance.
+/// Number of samples that count as one under a first-order autoregression with the observed lag-1 autocorrelation.
+/// Covers short-range correlation when batches have too few samples to show it. 1 if the autocorrelation may be chance.
 fn resembling(positions: &[f64]) -> f64 {
     let squares = positions.iter().map(|p| p * p).sum::<f64>();
     let with_next = positions.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>();
@@ -125,11 +126,11 @@ fn resembling(positions: &[f64]) -> f64 {
     if resemblance > chance { (1.0 + resemblance) / (1.0 - resemblance) } else { 1.0 }
 }
 
-/// Rank, counted from 1, of the lower one of the narrowest symmetric pair of order statistics that covers the median of
-/// independent samples with 95 %; the upper one is as far from the other end.
+/// Rank, counted from 1, of the lower order statistic of the narrowest symmetric pair that covers the median of
+/// independent samples with 95 %. The upper one has this rank from the other end.
 fn exact_rank(n: usize) -> Option<usize> {
     let mut probability = (-(n as f64) * std::f64::consts::LN_2).exp();
-    // Beyond a thousand samples 2^-n underflows, and the normal approximation is exact to a rank.
+    // Beyond a thousand samples 2^-n underflows; the normal approximation is then exact to one rank.
     if n > 1000 {
         return Some((n as f64 / 2.0 - 1.959_964 * (n as f64).sqrt() / 2.0).floor() as usize);
     }
@@ -166,7 +167,7 @@ mod tests {
     fn samples_that_rise_throughout_get_a_wider_interval_which_is_not_relied_on() {
         let rising: Vec<f64> = (1..=300u32).map(f64::from).collect();
         let interval = Interval::of(&rising).unwrap();
-        // The order statistics of ranks 133 and 168 would be exact if the samples were independent.
+        // For independent samples the order statistics of ranks 133 and 168 would be exact.
         assert!(interval.bounds.is_some_and(|(lo, hi)| lo < 50.0 && hi > 250.0), "{interval:?}");
         assert!(!interval.sound);
     }

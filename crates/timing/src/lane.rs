@@ -1,47 +1,47 @@
-//! What is known of an arm while it is measured, and its next window.
+//! State of an arm during its measurement, and the timing of its windows.
 
 use crate::{Arm, Energy, Failure, Observer, Overhead, Phase, State, TimingError, Window, Work};
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::time::Duration;
 
-/// What the rounds know of an arm.
+/// State of an arm during its measurement.
 pub struct Lane {
     pub launches: u32,
     pub settled: bool,
     pub energy: Option<Energy>,
     pub windows: Vec<Window>,
-    /// Whether the device was held back while the arm warmed up.
+    /// True if the device was throttled while the arm warmed up.
     pub held_back_warming_up: bool,
-    /// What the device said at the end of each window, if it says anything.
+    /// Device state at the end of each window, if available.
     pub states: Vec<State>,
-    /// How long each window took with its gaps, where the clock leaves them out.
+    /// Duration of each window including gaps, if the clock excludes them.
     pub spans: Vec<u64>,
-    /// The lengths of every four windows in a row, in their order.
+    /// Lengths of the windows of a cycle, in order.
     pub lengths: [u32; LENGTHS.len()],
     pub discarded: u32,
     pub failure: Option<TimingError>,
-    /// Time that its turns took.
+    /// Time spent on the arm in all rounds.
     pub spent: Duration,
-    /// Whether it is told precisely enough, or its time is up: it goes on only as somebody's baseline.
+    /// True if the arm is precise enough or its time is spent: it is measured further only as a baseline of other arms.
     pub retired: bool,
 }
 
 impl Lane {
-    /// Takes the last window back.
+    /// Removes the last window.
     pub fn pop(&mut self) {
         self.windows.pop();
         self.states.truncate(self.windows.len());
         self.spans.truncate(self.windows.len());
     }
 
-    /// Whether the device was held back, while it warmed up or in more windows than by chance.
+    /// True if the device was throttled during warm-up, or in more windows than by chance.
     pub fn held_back(&self) -> bool {
-        let held = self.states.iter().filter(|state| state.held_back).count();
-        self.held_back_warming_up || held as f64 > BY_CHANCE * self.states.len() as f64
+        let throttled = self.states.iter().filter(|state| state.held_back).count();
+        self.held_back_warming_up || throttled as f64 > BY_CHANCE * self.states.len() as f64
     }
 
-    /// Nothing yet.
+    /// Creates an empty state.
     pub fn new() -> Self {
         Self {
             launches: 1,
@@ -60,30 +60,30 @@ impl Lane {
     }
 }
 
-/// A device that was held back in no larger share of the windows was not held back.
+/// Share of throttled windows up to which the device does not count as throttled.
 const BY_CHANCE: f64 = 0.1;
-/// Windows of these multiples of the calibrated length separate a fixed cost from the launches.
+/// Multiples of the calibrated length; windows of several lengths separate a fixed cost from the launches.
 pub const LENGTHS: [u32; 4] = [1, 2, 3, 4];
-/// Launches that prime an arm again after a disturbed window.
+/// Launches that prime an arm again after a window with compilation.
 const PRIMING: u32 = 3;
 
-/// Times one window of an arm in turns with others.
+/// Times one window of an arm, interleaved with other arms.
 pub fn round(
     arm: &mut Arm<'_>,
     lane: &mut Lane,
-    alone: bool,
+    single: bool,
     rng: &mut ChaCha8Rng,
     observer: &mut dyn Observer,
 ) -> Result<(), TimingError> {
-    if !alone {
-        // One untimed launch takes the cost of switching arms.
+    if !single {
+        // An untimed launch absorbs the cost of switching arms.
         arm.work.launch()?;
         arm.work.settle()?;
     }
     stretch(arm, lane, 1, Phase::Measure, rng, observer)
 }
 
-/// Times some windows of an arm with no rest between them. Should a kernel be compiled or tuned in one, all are thrown away,
+/// Times a burst of windows without pauses. If a kernel is compiled or tuned in one, all are discarded and repeated
 /// once.
 pub fn stretch(
     arm: &mut Arm<'_>,
@@ -126,15 +126,15 @@ fn prime(work: &mut dyn Work) -> Result<(), Failure> {
     work.settle()
 }
 
-/// The length of a window, as a multiple of the shortest. Counted by the windows that are kept: one that a spoilt round threw
-/// away is measured again at its length.
+/// Length of a window as a multiple of the shortest. Only retained windows count: a window discarded with its round is
+/// repeated at its length.
 fn length(overhead: Overhead, lane: &mut Lane, window: usize, rng: &mut ChaCha8Rng) -> u32 {
     if overhead == Overhead::Outside {
         return 1;
     }
-    let place = window % LENGTHS.len();
-    if place == 0 {
+    let position = window % LENGTHS.len();
+    if position == 0 {
         lane.lengths.shuffle(rng);
     }
-    lane.lengths[place]
+    lane.lengths[position]
 }

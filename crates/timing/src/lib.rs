@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-// What is written in another crate may move into this one, and back: it has the same name in both.
+// Alias of this crate, so that code can move between crates without changes to its paths.
 extern crate self as calorimeter_timing;
 
 mod across;
@@ -49,7 +49,7 @@ pub mod nvtx;
 pub mod telemetry;
 pub mod trace;
 
-// Types of these are in signatures.
+// Crates whose types occur in public signatures.
 #[cfg(feature = "criterion")]
 pub use ::criterion;
 #[cfg(feature = "cubecl")]

@@ -1,4 +1,4 @@
-//! A work and a clock that follow a script: everything that measures can be tested to the digit without waiting.
+//! Scripted work and clock, for exact tests of the measurement without waiting.
 
 use crate::{Failure, Overhead, Reading, State, Stopwatch, Work};
 use rand::{RngExt, SeedableRng};
@@ -6,20 +6,20 @@ use rand_chacha::ChaCha8Rng;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a scripted launch takes.
+/// Script of a mock clock: the duration of launches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     /// Nanoseconds of one launch.
     pub nanos: f64,
     /// Relative noise of a window: uniform within plus and minus this share.
     pub noise: f64,
-    /// Share of windows that take longer, by 30 % on average, exponentially distributed.
+    /// Share of windows with a spike: longer by 30 % on average, exponentially distributed.
     pub spikes: f64,
-    /// How the speed wanders. Clocks made with [`MockClock::beside`] wander with the one they stand beside.
+    /// Drift of the speed. Clocks created by [`MockClock::beside`] share the drift.
     pub drift: Option<Drift>,
-    /// Power that it draws at the full clock, as a share of the machine's cap: above 1 the machine slows down.
+    /// Power at the full clock as a share of the machine's cap; above 1 the machine is throttled.
     pub load: f64,
-    /// Nanoseconds that every window costs besides its launches.
+    /// Fixed cost of each window in nanoseconds.
     pub fixed: f64,
     /// Launches after which the work fails.
     pub fails_after: Option<u64>,
@@ -42,28 +42,28 @@ impl Default for Script {
     }
 }
 
-/// A stationary wander of the logarithm of the time: a first-order autoregression over the windows of all clocks.
+/// Stationary drift of the logarithm of the time: a first-order autoregression over the windows of all clocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
     /// Standard deviation.
     pub sd: f64,
     /// Windows after which the correlation has fallen to 1/e.
     pub windows: f64,
-    /// Seed of the wander.
+    /// Seed of the drift.
     pub seed: u64,
 }
 
-/// How much longer a spike makes a window, on average.
+/// Mean relative length of a spike.
 const SPIKE: f64 = 0.3;
 
-/// A work that does nothing and counts its launches.
+/// Work that does nothing except counting its launches.
 pub struct MockWork {
     launched: u64,
     fails_after: Option<u64>,
 }
 
 impl MockWork {
-    /// A work and the clock that times it, following one script.
+    /// Creates a work and its clock, following one script.
     pub fn pair(script: Script) -> (Self, MockClock) {
         let work = Self { launched: 0, fails_after: script.fails_after };
         (work, MockClock::new(script))
@@ -84,7 +84,7 @@ impl Work for MockWork {
     }
 }
 
-/// A clock whose windows last as long as its script says.
+/// Clock whose windows last as long as the script specifies.
 #[derive(Clone)]
 pub struct MockClock {
     script: Script,
@@ -92,27 +92,27 @@ pub struct MockClock {
     machine: Arc<Mutex<Machine>>,
 }
 
-/// What clocks on the same mock machine share.
+/// State shared by the clocks of a mock machine.
 #[derive(Default)]
 struct Machine {
     nanos: u64,
     wander: Option<Wander>,
-    /// The load of late, as a share of the cap.
+    /// Recent load, as a share of the cap.
     load: f64,
 }
 
-/// The clock that a mock machine has below its power cap, in MHz.
+/// Clock of a mock machine below its power cap, in MHz.
 const FULL_CLOCK_MHZ: f64 = 2000.0;
-/// How long a machine takes to follow a change of its load.
+/// Time constant with which a machine follows a change of its load.
 const FOLLOWS_NANOS: f64 = 1e8;
 
 impl Machine {
-    /// How much longer everything takes, because the cap holds the clock down.
+    /// Slowdown by the power cap, as a factor on all times.
     fn slowdown(&self) -> f64 {
         self.load.max(1.0)
     }
 
-    /// Time passes under a load.
+    /// Advances the time under a load.
     fn pass(&mut self, nanos: u64, load: f64) {
         self.nanos += nanos;
         self.load = load + (self.load - load) * (-(nanos as f64) / FOLLOWS_NANOS).exp();
@@ -120,19 +120,19 @@ impl Machine {
 }
 
 impl MockClock {
-    /// A clock that starts at zero.
+    /// Creates a clock that starts at zero.
     pub fn new(script: Script) -> Self {
         let rng = ChaCha8Rng::seed_from_u64(script.seed);
         let machine = Arc::new(Mutex::new(Machine { wander: script.drift.map(Wander::new), ..Machine::default() }));
         Self { script, rng, machine }
     }
 
-    /// A clock for another arm of the same comparison: time passes for both, and both drift alike.
+    /// Creates a clock for another arm of the same comparison: both share time and drift.
     pub fn beside(&self, script: Script) -> Self {
         Self { machine: self.machine.clone(), ..Self::new(script) }
     }
 
-    /// What the machine's sensors say.
+    /// Sensor readings of the machine.
     pub fn state(&self) -> State {
         let slowdown = self.machine().slowdown();
         State { clock_mhz: Some((FULL_CLOCK_MHZ / slowdown) as u32), held_back: slowdown > 1.0 }
@@ -173,7 +173,7 @@ impl Stopwatch for MockClock {
     }
 }
 
-/// A drift on its way.
+/// State of a drift.
 struct Wander {
     drift: Drift,
     level: f64,
@@ -186,15 +186,15 @@ impl Wander {
         Self { level: normal(&mut rng), drift, rng }
     }
 
-    /// The factor on the time of the next window.
+    /// Factor on the time of the next window.
     fn step(&mut self) -> f64 {
-        let kept = (-1.0 / self.drift.windows).exp();
-        self.level = kept * self.level + (1.0 - kept * kept).sqrt() * normal(&mut self.rng);
+        let correlation = (-1.0 / self.drift.windows).exp();
+        self.level = correlation * self.level + (1.0 - correlation * correlation).sqrt() * normal(&mut self.rng);
         (self.drift.sd * self.level).exp()
     }
 }
 
-/// A standard normal number, after Box and Muller.
+/// Standard normal sample, by the Box-Muller transform.
 pub(crate) fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let (radius, angle): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
     (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()

@@ -1,7 +1,7 @@
-//! Ranges that NVIDIA's tools show: Nsight Systems, Nsight Compute, and whatever else takes NVTX.
+//! NVTX ranges for NVIDIA's tools, such as Nsight Systems and Nsight Compute.
 //!
-//! A tool names its library in [`VARIABLE`] before it starts a program. The first range loads that library and lets it
-//! fill in the functions that it wants called. Without the variable a range costs one load.
+//! A tool sets [`VARIABLE`] to the path of its library before it starts a program. The first range loads that library,
+//! which fills in the functions to call. Without the variable a range costs one load.
 //!
 //! ```
 //! use calorimeter_timing::nvtx::{Range, state};
@@ -24,29 +24,29 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::{fmt, ptr};
 
-/// The environment variable that names a tool's library.
+/// Environment variable with the path of a tool's library.
 pub const VARIABLE: &str =
     if cfg!(target_pointer_width = "64") { "NVTX_INJECTION64_PATH" } else { "NVTX_INJECTION32_PATH" };
 
-/// Whether a tool takes ranges.
+/// State of the connection to a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
-    /// No tool asked for them.
+    /// No tool is configured.
     Off,
-    /// This library takes them.
+    /// This library receives the ranges.
     On(PathBuf),
-    /// This library was asked for and does not take them.
+    /// This library was configured but does not accept ranges, with the reason.
     Failed(PathBuf, String),
 }
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Off => write!(f, "no tool asks for NVTX ranges: {VARIABLE} is not set"),
-            Self::On(library) => write!(f, "NVTX ranges go to {}", library.display()),
+            Self::Off => write!(f, "NVTX ranges are disabled: {VARIABLE} is not set"),
+            Self::On(library) => write!(f, "NVTX ranges are sent to {}", library.display()),
             Self::Failed(library, reason) => {
-                write!(f, "no NVTX ranges: {VARIABLE} names {}, which {reason}", library.display())
+                write!(f, "NVTX ranges are unavailable: {VARIABLE} names {}, which {reason}", library.display())
             }
         }
     }
@@ -60,24 +60,24 @@ static STATE: LazyLock<State> = LazyLock::new(|| match std::env::var_os(VARIABLE
     },
 });
 
-/// Whether a tool takes ranges, or why not; the first call loads its library.
+/// Returns the state of the connection to a tool; the first call loads its library.
 pub fn state() -> &'static State {
     &STATE
 }
 
-/// A range on the calling thread, until it is dropped.
+/// Range on the calling thread, until it is dropped.
 #[must_use = "a range ends when it is dropped"]
 pub struct Range {
-    // Ranges are stacked per thread, so this one must end where it began.
+    // Ranges are stacked per thread, so a range must end on the thread where it began.
     thread: PhantomData<*const ()>,
 }
 
 impl Range {
-    /// Begins a range inside those that this thread has begun before.
+    /// Begins a range, nested in those already open on this thread.
     pub fn start(name: &str) -> Self {
         if let Some(push) = function(PUSH) {
             let name = CString::new(name.replace('\0', " ")).unwrap_or_default();
-            // SAFETY: what a tool puts into this slot is nvtxRangePushA, which copies the name.
+            // SAFETY: a tool stores nvtxRangePushA in this slot, which copies the name.
             unsafe { transmute::<*mut c_void, extern "system" fn(*const c_char) -> c_int>(push)(name.as_ptr()) };
         }
         Self { thread: PhantomData }
@@ -87,22 +87,22 @@ impl Range {
 impl Drop for Range {
     fn drop(&mut self) {
         if let Some(pop) = function(POP) {
-            // SAFETY: what a tool puts into this slot is nvtxRangePop.
+            // SAFETY: a tool stores nvtxRangePop in this slot.
             unsafe { transmute::<*mut c_void, extern "system" fn() -> c_int>(pop)() };
         }
     }
 }
 
-/// A function of the core module, if a tool wants it called.
+/// Returns a function of the core module, if a tool has registered it.
 fn function(slot: usize) -> Option<*mut c_void> {
     let State::On(_) = *STATE else { return None };
     let function = TABLES[CORE][slot]?.load(Ordering::Acquire);
     (!function.is_null()).then_some(function)
 }
 
-// The protocol, as version 3 of NVIDIA's header has it.
+// Protocol of NVTX version 3, from NVIDIA's header.
 
-/// A place for a function pointer; null until a tool writes it.
+/// Slot for a function pointer; null until a tool writes it.
 type Slot = AtomicPtr<c_void>;
 type Table = Box<[Option<&'static Slot>]>;
 
@@ -110,11 +110,12 @@ const CORE: usize = 1;
 const PUSH: usize = 9;
 const POP: usize = 11;
 
-/// Slots of the modules none, core, CUDA, OpenCL, CUDA runtime, core 2 and synchronization. All but core are there only
-/// because a tool may expect them.
+/// Slots of the modules none, core, CUDA, OpenCL, CUDA runtime, core 2 and synchronization. Modules other than core
+/// exist only because tools may expect them.
 const SLOTS: [usize; 7] = [0, 16, 9, 15, 7, 16, 7];
 
-/// The first slot of a table stands for no function, and one more, uncounted, ends it.
+/// Function tables of the modules. The first slot of a table has no function, and an additional, uncounted slot
+/// terminates it.
 static TABLES: LazyLock<[Table; 7]> = LazyLock::new(|| {
     let slot = || -> &'static Slot { Box::leak(Box::default()) };
     SLOTS.map(|slots| (0..=slots).map(|i| (0 < i && i < slots).then(slot)).collect())
@@ -143,7 +144,7 @@ extern "system" fn module(module: c_int, table: *mut *const Option<&'static Slot
     let Some(index) = usize::try_from(module).ok().filter(|index| (CORE..SLOTS.len()).contains(index)) else {
         return 0;
     };
-    // SAFETY: a tool gives null or a place for the answer.
+    // SAFETY: a tool passes null or a valid pointer for each result.
     unsafe {
         if !table.is_null() {
             table.write(TABLES[index].as_ptr());
@@ -163,21 +164,21 @@ extern "system" fn export_table(id: u32) -> *const c_void {
     }
 }
 
-/// Loads a tool's library for the rest of the process, or says why it takes no ranges.
+/// Loads a tool's library for the rest of the process, or returns why it cannot be used.
 fn load(path: &OsStr) -> Result<(), String> {
     type Initialize = extern "system" fn(extern "system" fn(u32) -> *const c_void) -> c_int;
     const ENTRY: &str = "InitializeInjectionNvtx2";
-    // SAFETY: loading runs the code of a library that the user named for this.
+    // SAFETY: loading runs the code of a library that the user named for this purpose.
     let library = unsafe { Library::new(path) }.map_err(|error| {
         let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
         format!("cannot be loaded: {reason}")
     })?;
-    // SAFETY: the protocol gives the function of this name this signature.
+    // SAFETY: the protocol defines this signature for the function of this name.
     let initialize = unsafe { library.get::<Initialize>(ENTRY) }.map_err(|_| format!("has no function {ENTRY}"))?;
     if initialize(export_table) == 0 {
-        return Err("refused to start".into());
+        return Err("failed to initialize".into());
     }
-    // Its functions may be called from now on, whatever else it has done.
+    // From now on the tool's functions may be called, so the library stays loaded.
     std::mem::forget(library);
     Ok(())
 }
@@ -189,7 +190,7 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    /// A tool's library that writes what it is told to a file.
+    /// A tool's library that logs its calls to a file.
     const TOOL: &str = r#"
 use std::ffi::{CStr, c_char, c_void};
 use std::io::Write;
@@ -199,35 +200,35 @@ struct Callbacks { size: usize, module: extern "C" fn(i32, *mut *const *mut *con
 #[repr(C)]
 struct Version { size: usize, version: u32, reserved: u32, tool_has: extern "C" fn(u32) }
 
-fn say(line: String) {
-    let path = std::env::var_os("TOOL_SAYS").unwrap();
+fn log(line: String) {
+    let path = std::env::var_os("TOOL_LOG").unwrap();
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
     writeln!(file, "{line}").unwrap();
 }
 extern "C" fn push(name: *const c_char) -> i32 {
-    say(format!("push {}", unsafe { CStr::from_ptr(name) }.to_str().unwrap()));
+    log(format!("push {}", unsafe { CStr::from_ptr(name) }.to_str().unwrap()));
     0
 }
 extern "C" fn pop() -> i32 {
-    say("pop".into());
+    log("pop".into());
     0
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn InitializeInjectionNvtx2(export_table: extern "C" fn(u32) -> *const c_void) -> i32 {
-    if std::env::var_os("TOOL_REFUSES").is_some() {
+    if std::env::var_os("TOOL_FAILS").is_some() {
         return 0;
     }
     unsafe {
         let version = &*export_table(3).cast::<Version>();
         (version.tool_has)(3);
         let callbacks = &*export_table(1).cast::<Callbacks>();
-        say(format!("version {}, sizes {} {}", version.version, version.size, callbacks.size));
+        log(format!("version {}, sizes {} {}", version.version, version.size, callbacks.size));
         assert!(export_table(2).is_null());
         let (mut table, mut slots) = (std::ptr::null(), 0);
         for module in 0..8 {
             let known = (callbacks.module)(module, &mut table, &mut slots);
-            say(format!("module {module}: {known}, {slots} slots"));
+            log(format!("module {module}: {known}, {slots} slots"));
             if known != 0 {
                 assert!((*table).is_null() && (*table.add(slots as usize)).is_null());
                 assert!((1..slots as usize).all(|i| (**table.add(i)).is_null()));
@@ -251,33 +252,33 @@ pub extern "C" fn InitializeInjectionNvtx2(export_table: extern "C" fn(u32) -> *
         library
     }
 
-    /// Set in the process that starts ranges; the tests look at it from outside.
-    const ALONE: &str = "CALORIMETER_TEST_ALONE";
+    /// Set in the child process that starts ranges; the tests examine it from outside.
+    const CHILD: &str = "CALORIMETER_TEST_ALONE";
 
-    /// A process that starts two ranges and says what became of them.
+    /// Child process that starts two ranges and prints its state.
     fn child() -> Command {
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "nvtx::tests::ranges_nest_and_say_where_they_go", "--nocapture"]);
-        child.env(ALONE, "1").env_remove(VARIABLE);
+        child.args(["--exact", "nvtx::tests::ranges_nest_and_report_their_state", "--nocapture"]);
+        child.env(CHILD, "1").env_remove(VARIABLE);
         child
     }
 
-    /// What such a process printed and the tool wrote.
-    fn run(library: &Path, folder: &Path, refuses: bool) -> (String, String) {
-        let says = folder.join("says");
+    /// Output of the child process, and the log of the tool.
+    fn run(library: &Path, folder: &Path, fails: bool) -> (String, String) {
+        let log = folder.join("log");
         let mut child = child();
-        child.env(VARIABLE, library).env("TOOL_SAYS", &says);
-        if refuses {
-            child.env("TOOL_REFUSES", "1");
+        child.env(VARIABLE, library).env("TOOL_LOG", &log);
+        if fails {
+            child.env("TOOL_FAILS", "1");
         }
         let output = child.output().unwrap();
         assert!(output.status.success(), "{output:?}");
-        (String::from_utf8(output.stdout).unwrap(), fs::read_to_string(says).unwrap_or_default())
+        (String::from_utf8(output.stdout).unwrap(), fs::read_to_string(log).unwrap_or_default())
     }
 
     #[test]
     fn ranges_nest_and_say_where_they_go() {
-        if std::env::var_os(ALONE).is_some() {
+        if std::env::var_os(CHILD).is_some() {
             let outer = Range::start("outer \"π\"");
             drop(Range::start("in\0ner"));
             drop(outer);
@@ -285,14 +286,14 @@ pub extern "C" fn InitializeInjectionNvtx2(export_table: extern "C" fn(u32) -> *
             return;
         }
         let printed = String::from_utf8(child().output().unwrap().stdout).unwrap();
-        assert!(printed.contains("state: no tool asks for NVTX ranges"), "{printed}");
+        assert!(printed.contains("state: NVTX ranges are disabled"), "{printed}");
     }
 
     #[test]
     fn a_tool_sees_ranges_nested_as_they_were_begun_and_ended() {
         let folder = tempfile::tempdir().unwrap();
         let library = compile(TOOL, folder.path());
-        let (printed, said) = run(&library, folder.path(), false);
+        let (printed, log) = run(&library, folder.path(), false);
         let expected = "\
 version 3, sizes 24 16
 module 0: 0, 0 slots
@@ -308,8 +309,8 @@ push in ner
 pop
 pop
 ";
-        assert_eq!(said, expected);
-        assert!(printed.contains(&format!("state: NVTX ranges go to {}", library.display())), "{printed}");
+        assert_eq!(log, expected);
+        assert!(printed.contains(&format!("state: NVTX ranges are sent to {}", library.display())), "{printed}");
     }
 
     #[test]
@@ -318,8 +319,8 @@ pop
         let missing = folder.path().join("none.so");
         assert!(run(&missing, folder.path(), false).0.contains("none.so, which cannot be loaded: "));
         let library = compile(TOOL, folder.path());
-        let (printed, said) = run(&library, folder.path(), true);
-        assert!(printed.contains("tool.so, which refused to start") && said.is_empty(), "{printed}{said}");
+        let (printed, log) = run(&library, folder.path(), true);
+        assert!(printed.contains("tool.so, which failed to initialize") && log.is_empty(), "{printed}{log}");
         let library = compile("", folder.path());
         assert!(run(&library, folder.path(), false).0.contains("has no function InitializeInjectionNvtx2"));
     }

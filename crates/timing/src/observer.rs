@@ -1,55 +1,55 @@
-//! What is told of a measurement while it goes on, and what it asks.
+//! Hooks called between windows of a measurement.
 
-/// What is happening to an arm.
+/// Phase of the measurement of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Finding out how many launches a window holds.
+    /// Calibration of the launches per window.
     Calibrate,
-    /// Launching until the times agree.
+    /// Launches until the times reach a plateau.
     WarmUp,
-    /// Timing a window in turns with the other arms.
+    /// Timing of a window, interleaved with other arms.
     Measure,
-    /// Timing windows one after another with no other arm between them.
+    /// Timing of consecutive windows without other arms in between.
     Alone,
 }
 
-/// What a device said of itself at the end of a window.
+/// State of a device at the end of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct State {
-    /// The clock of its processors in MHz.
+    /// Clock of the multiprocessors or cores in MHz.
     pub clock_mhz: Option<u32>,
-    /// Whether power or heat held the clock back since this was last asked.
+    /// True if the device was throttled since the last query.
     pub held_back: bool,
 }
 
-/// Watches a measurement from outside; every method is called between windows, never inside one.
+/// Observer of a measurement. All methods are called between windows, never inside one.
 pub trait Observer {
-    /// The arm is about to be launched.
+    /// Called before launches of an arm.
     fn touch(&mut self, _arm: usize, _phase: Phase) {}
-    /// Rounds done so far.
+    /// Called after each round with the number of completed rounds.
     fn round(&mut self, _rounds: u32) {}
-    /// Whether to stop now and keep what there is.
+    /// Returns true to stop now with the results so far.
     fn interrupted(&mut self) -> bool {
         false
     }
-    /// Kernels compiled or tuned in this process so far: a window in which the count moves is void.
+    /// Number of kernels compiled or tuned in this process so far. A window in which it changes is discarded.
     fn disturbances(&mut self) -> u64 {
         0
     }
-    /// Whether something held the device back in the round that has just been measured, so that it should be repeated.
+    /// Returns true if the last round must be repeated because the device was throttled.
     fn spoilt(&mut self) -> bool {
         false
     }
-    /// What the device says of itself, where it says anything.
+    /// Returns the state of the device, if available.
     fn state(&mut self, _phase: Phase) -> Option<State> {
         None
     }
-    /// Energy that the device has used so far, in joules, where it counts.
+    /// Energy used by the device so far, in joules, if it has a counter.
     fn joules(&mut self) -> Option<f64> {
         None
     }
 }
 
-/// Watches nothing.
+/// Observer with default methods only.
 pub struct Quiet;
 impl Observer for Quiet {}

@@ -1,37 +1,37 @@
-//! How long and how precisely to measure.
+//! Duration and precision of a measurement.
 
 use crate::TimingError;
 use std::time::Duration;
 
-/// The knobs of [`crate::measure`].
+/// Options of [`crate::measure`].
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Options {
-    /// Stop when every interval's half-width is at most this share of its median.
+    /// Maximum relative half-width of all intervals at which measuring stops.
     pub precision: f64,
-    /// Never stop before this many windows.
+    /// Minimum number of windows.
     pub min_windows: u32,
-    /// Never measure more windows than this.
+    /// Maximum number of windows.
     pub max_windows: u32,
-    /// Never stop before an arm was measured for this long.
+    /// Minimum measuring time per arm.
     pub min_time: Duration,
-    /// Give up on precision after this long per arm; the result is then marked as not converged.
+    /// Maximum measuring time per arm; a result that is not precise by then is marked as not converged.
     pub max_time: Duration,
-    /// A window holds as many launches as it takes to last this long.
+    /// Minimum duration of a window, which determines its number of launches.
     pub window: Duration,
-    /// Warm up for at least this long, until windows agree.
+    /// Minimum warm-up; it continues until windows agree.
     pub warm_up: Duration,
-    /// Warm up for at most this long.
+    /// Maximum warm-up.
     pub max_warm_up: Duration,
-    /// A speed-up whose whole interval lies within this share of 1 is no difference.
+    /// Margin of equality: a speed-up whose whole interval is within this share of 1 is no difference.
     pub margin: f64,
     /// Seed of the order of arms and window lengths.
     pub seed: u64,
-    /// Follow the energy counter of a device that has one, for half a second of each arm.
+    /// Measure energy for half a second per arm, if the device has a counter.
     pub energy: bool,
 }
 
 impl Options {
-    /// Whether one can measure by them; an error names the one that is at fault.
+    /// Checks the options; an error names the invalid one.
     pub fn check(&self) -> Result<(), TimingError> {
         for (option, value) in [("precision", self.precision), ("margin", self.margin)] {
             if value.is_nan() || value < 0.0 {
@@ -69,7 +69,7 @@ mod tests {
         assert!(Options::default().check().is_ok());
         assert!(Options { precision: 0.0, margin: 0.0, ..Options::default() }.check().is_ok());
         let error = Options { precision: f64::NAN, ..Options::default() }.check().unwrap_err();
-        assert_eq!(error.to_string(), "the option precision is NaN; it must be zero or more");
+        assert_eq!(error.to_string(), "invalid option precision: NaN; expected zero or more");
         assert!(Options { margin: -0.02, ..Options::default() }.check().is_err());
     }
 }

@@ -1,27 +1,27 @@
-//! Speed-ups from paired rounds: a slow drift that both arms share cancels.
+//! Speed-ups from paired rounds, in which drift shared by both arms cancels.
 
 use crate::{Estimate, Interval, Verdict, median};
 
-/// A speed-up with its 95 % interval: above 1 means faster than the baseline.
+/// Speed-up with its 95 % interval: above 1 is faster than the baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Comparison {
-    /// Baseline time over candidate time, the median over rounds.
+    /// Baseline time divided by candidate time, the median over rounds.
     pub ratio: f64,
     /// Lower end of the interval, absent below six rounds.
     pub lo: Option<f64>,
     /// Upper end of the interval.
     pub hi: Option<f64>,
-    /// False when the ratio itself drifts too slowly for the rounds there are: the interval is then likely too narrow.
+    /// False if the ratio itself drifts too slowly for the number of rounds: the interval is then likely too narrow.
     pub sound: bool,
-    /// What may be said.
+    /// Conclusion from the interval and the margin.
     pub verdict: Verdict,
-    /// How many samples, of [`measure`](crate::measure) rounds, would likely settle an unclear verdict.
+    /// Estimated number of samples, in [`measure`](crate::measure) of rounds, that would decide an unclear verdict.
     pub rounds_needed: Option<u32>,
     half_width: Option<f64>,
 }
 
 impl Comparison {
-    /// Compares samples taken in the same rounds, in order.
+    /// Compares samples of the same rounds, in order.
     pub fn of(baseline: &[f64], candidate: &[f64], margin: f64) -> Option<Self> {
         let count = baseline.len().min(candidate.len());
         let pairs = thin(baseline, count).into_iter().zip(thin(candidate, count));
@@ -44,11 +44,11 @@ impl Comparison {
         })
     }
 
-    /// Compares two times that were not taken in pairs, each at a speed of its own.
+    /// Compares two unpaired times, such as isolated times at different clocks.
     pub fn apart(baseline: &Estimate, candidate: &Estimate, margin: f64) -> Option<Self> {
         let ratio = baseline.median / candidate.median;
         let (base, other) = (baseline.lo.zip(baseline.hi)?, candidate.lo.zip(candidate.hi)?);
-        // Each end is as far away as both times' own ends are, taken together as independent errors are.
+        // Independent errors: the logarithmic distances of both times' ends are added in quadrature.
         let below = (baseline.median / base.0).ln().hypot((other.1 / candidate.median).ln());
         let above = (base.1 / baseline.median).ln().hypot((candidate.median / other.0).ln());
         let (lo, hi) = (Some(ratio * (-below).exp()), Some(ratio * above.exp()));
@@ -57,22 +57,22 @@ impl Comparison {
         ratio.is_finite().then_some(Self { ratio, lo, hi, sound, verdict, rounds_needed: None, half_width })
     }
 
-    /// The same with an interval that is wider at both ends by a share of the ratio: by what the clocks of both may be off.
+    /// Widens the interval at both ends by a share of the ratio: the reading errors of both clocks.
     pub fn blurred(self, share: f64, margin: f64) -> Self {
         let (lo, hi) = (self.lo.map(|lo| lo / (1.0 + share)), self.hi.map(|hi| hi * (1.0 + share)));
         let half_width = self.half_width.map(|width| width + share);
         Self { lo, hi, half_width, verdict: Verdict::of(lo, hi, margin), ..self }
     }
 
-    /// Half the interval's width relative to the ratio; where the ratio itself drifts too slowly for it, half the range
-    /// that it stayed in.
+    /// Half-width of the interval relative to the ratio; if the ratio drifts too slowly for the interval, half of its
+    /// range.
     pub fn relative_half_width(&self) -> Option<f64> {
-        // Of logarithms, which is the same for widths that matter.
+        // Half-width of the logarithm, which is equal for relevant widths.
         self.half_width
     }
 }
 
-/// As many samples as `count`: where the other arm's clock takes several rounds for a sample, the median of as many.
+/// Reduces samples to `count`: if the other clock needs several rounds per sample, to medians of as many rounds.
 fn thin(samples: &[f64], count: usize) -> Vec<f64> {
     if samples.len() == count || count == 0 {
         return samples.to_vec();
@@ -80,12 +80,13 @@ fn thin(samples: &[f64], count: usize) -> Vec<f64> {
     samples.chunks(samples.len() / count).take(count).filter_map(median).collect()
 }
 
-/// Rounds after which the interval, narrowing with their square root, would no longer hold the edge of the margin.
+/// Estimates the rounds after which the interval, whose width falls with their square root, excludes the edge of the
+/// margin.
 fn rounds_needed(interval: &Interval, rounds: usize, margin: f64) -> Option<u32> {
     let (lo, hi) = interval.bounds?;
     let to_edge = (interval.median.abs() - margin.ln_1p()).abs();
     let needed = rounds as f64 * ((hi - lo) / 2.0 / to_edge).powi(2);
-    // On the edge itself no number of rounds is enough.
+    // A ratio exactly on the edge is never decided.
     (needed < f64::from(u32::MAX)).then(|| (needed.ceil() as u32).max(rounds as u32 + 1))
 }
 

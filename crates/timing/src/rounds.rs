@@ -1,4 +1,4 @@
-//! Interleaved rounds: one window of every arm in random order; an arm retires when it is told precisely enough.
+//! Interleaved rounds: one window of every arm in random order. An arm retires when it is precise enough.
 
 use crate::alone;
 use crate::calibrate::calibrate;
@@ -15,46 +15,47 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use std::time::Duration;
 
-/// What was measured of one arm.
+/// Measurement of one arm.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Measurement {
-    /// Every window that `time` is of, in order.
+    /// Windows from which `time` is computed, in order.
     pub windows: Vec<Window>,
-    /// What the device said of itself at the end of each of these windows; empty where it says nothing.
+    /// Device state at the end of each of these windows; empty if not available.
     pub states: Vec<State>,
-    /// How long each of these windows took with the gaps that the clock leaves out; empty where it leaves none out.
+    /// Duration of each of these windows including the gaps that the clock excludes; empty if it excludes none.
     pub spans: Vec<u64>,
-    /// Nanoseconds per launch. Where power or heat held the device back, it is that of the arm alone, after a lead of its own
-    /// load; else it is that of the rounds.
+    /// Nanoseconds per launch. If the device was throttled: the isolated time after a lead-in of the arm's own load.
+    /// Otherwise the interleaved time.
     pub time: Estimate,
-    /// The time in turns with the other arms, where `time` is not that.
+    /// Interleaved time, if `time` is the isolated one.
     pub in_turns: Option<Estimate>,
-    /// The speed-up over the arm's baseline, if it has one that was measured too: of rounds, or where both were measured
-    /// alone of these times.
+    /// Speed-up over the baseline, if the arm has a measured one: from paired rounds, or from the isolated times if
+    /// both have one.
     pub comparison: Option<Comparison>,
-    /// The speed-up within rounds, at the clock that the arms leave each other, where `comparison` is not that.
+    /// Speed-up from paired rounds, at the clock that results from all arms, if `comparison` is from isolated times.
     pub comparison_in_turns: Option<Comparison>,
-    /// Whether time and speed-up are as precise as asked for.
+    /// True if time and speed-up reached the requested precision.
     pub converged: bool,
-    /// Whether successive windows agreed before measuring began.
+    /// True if successive windows agreed before measuring began.
     pub settled: bool,
-    /// Windows thrown away because a kernel was compiled or tuned inside them.
+    /// Windows discarded because a kernel was compiled or tuned inside them.
     pub discarded: u32,
-    /// Rounds measured again because something held the device back in them.
+    /// Rounds repeated because the device was throttled.
     pub repeated: u32,
-    /// Rounds kept although something held the device back in them: too many had been repeated.
+    /// Rounds retained although the device was throttled, because the limit of repeats was reached.
     pub spoilt: u32,
-    /// Energy of a launch while the arm runs alone, where the device counts it: like `time` after a lead of its own load.
+    /// Energy of a launch while the arm runs by itself, if the device counts it; like `time` after a lead-in of its own
+    /// load.
     pub energy: Option<Energy>,
-    /// How the windows scatter.
+    /// Scatter of the windows.
     pub scatter: Series,
 }
 
-/// One round in so many may be measured again.
+/// At most one in this number of rounds is repeated.
 const REPEATS_ONE_IN: u32 = 5;
 
-/// Measures all arms together. An arm that fails drops out; the others go on.
+/// Measures arms interleaved. An arm that fails drops out; the others continue.
 ///
 /// ```
 /// use calorimeter_timing::{Arm, Closure, Options, Quiet, WallClock, measure};
@@ -87,7 +88,7 @@ pub fn measure(
 
     let mut rule = StopRule::new(options, arms.len());
     let start = now(arms, &lanes);
-    // What happened while warming up spoils no round.
+    // Resets the observer: throttling during warm-up affects no round.
     observer.spoilt();
     let (mut rounds, mut repeated, mut spoilt) = (0, 0, 0);
     let mut order = at_work(arms, &lanes);
@@ -95,15 +96,16 @@ pub fn measure(
         order.shuffle(&mut rng);
         for &index in &order {
             observer.touch(index, Phase::Measure);
-            let alone = order.len() == 1;
+            let single = order.len() == 1;
             let begun = arms[index].stopwatch.now();
-            if let Err(failure) = round(&mut arms[index], &mut lanes[index], alone, &mut rng, observer) {
+            if let Err(failure) = round(&mut arms[index], &mut lanes[index], single, &mut rng, observer) {
                 lanes[index].failure = Some(failure);
             }
             lanes[index].spent += arms[index].stopwatch.now().saturating_sub(begun);
         }
         if observer.spoilt() {
-            // The whole round, so that windows stay paired; not for ever, or a hot device would never finish.
+            // Repeats the whole round, so that windows stay paired. The number of repeats is limited, or a hot device
+            // would never finish.
             if repeated <= rounds / REPEATS_ONE_IN {
                 repeated += 1;
                 order.iter().for_each(|&index| lanes[index].pop());
@@ -130,7 +132,7 @@ pub fn measure(
     conclude(arms, lanes, blocks, options, repeated, spoilt)
 }
 
-/// The arms that are measured in the next round: those that have not retired, and their baselines.
+/// Arms of the next round: those that have not retired, and their baselines.
 fn at_work(arms: &[Arm<'_>], lanes: &[Lane]) -> Vec<usize> {
     let alive = |index: usize| lanes[index].failure.is_none();
     let open = |index: usize| alive(index) && !lanes[index].retired;
@@ -143,7 +145,7 @@ fn now(arms: &[Arm<'_>], lanes: &[Lane]) -> Duration {
     alive.map_or_else(Default::default, |(arm, _)| arm.stopwatch.now())
 }
 
-/// Whether an arm can be measured, before anything of it is launched.
+/// Checks an arm before anything is launched.
 fn check(arm: usize, one: &Arm<'_>, arms: usize, options: &Options) -> Result<(), TimingError> {
     options.check()?;
     match one.baseline {
@@ -156,53 +158,53 @@ fn check(arm: usize, one: &Arm<'_>, arms: usize, options: &Options) -> Result<()
 
 fn prepare(index: usize, arm: &mut Arm<'_>, options: &Options, observer: &mut dyn Observer) -> Lane {
     let mut lane = Lane::new();
-    let mut steps = || -> Result<(), TimingError> {
+    let mut run = || -> Result<(), TimingError> {
         observer.touch(index, Phase::Calibrate);
         let begun = arm.stopwatch.now();
-        let guess = calibrate(arm, options.window, 1)?;
-        // The windows by which their length is found warm up as well, before and after the others.
-        let after = options.window.max(arm.stopwatch.least_window());
-        let found = arm.stopwatch.now().saturating_sub(begun) + after;
+        let initial = calibrate(arm, options.window, 1)?;
+        // The calibration windows before and after the warm-up contribute to it.
+        let second_calibration = options.window.max(arm.stopwatch.least_window());
+        let calibration_time = arm.stopwatch.now().saturating_sub(begun) + second_calibration;
         observer.touch(index, Phase::WarmUp);
-        // Only what happens from now on is its own.
+        // Resets the device state, so that the next query covers only this arm.
         observer.state(Phase::WarmUp);
-        lane.settled = warm_up(arm, guess, options.warm_up.saturating_sub(found), options)?;
+        lane.settled = warm_up(arm, initial, options.warm_up.saturating_sub(calibration_time), options)?;
         let held_back =
             |observer: &mut dyn Observer| observer.state(Phase::WarmUp).is_some_and(|state| state.held_back);
         lane.held_back_warming_up = held_back(observer);
-        // Where power or heat holds it back the arm will be timed alone, and its energy is taken there.
+        // A throttled arm will be timed in isolation, and its energy is measured there.
         if options.warm_up > Duration::ZERO && !lane.held_back_warming_up {
-            lane.energy = energy::follow(arm, guess, options, observer)?;
+            lane.energy = energy::follow(arm, initial, options, observer)?;
             lane.held_back_warming_up = held_back(observer);
         }
-        // Clocks rise while warming up: the window that was long enough before may be too short now.
-        lane.launches = calibrate(arm, options.window, guess)?;
+        // Clocks rise during warm-up, so the calibrated window may have become too short.
+        lane.launches = calibrate(arm, options.window, initial)?;
         Ok(())
     };
-    lane.failure = steps().err();
+    lane.failure = run().err();
     lane
 }
 
 fn compare(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options) -> Option<Comparison> {
     let baseline = arms[index].baseline.filter(|&b| lanes.get(b).is_some_and(|lane| lane.failure.is_none()))?;
-    // One of the two may have retired before the other: only rounds that hold both are compared.
+    // One of the two may have retired earlier: only rounds with both are compared.
     let rounds = lanes[baseline].windows.len().min(lanes[index].windows.len());
     let samples = |i: usize| per_launch(&lanes[i].windows[..rounds], arms[i].stopwatch.overhead());
-    let (theirs, ours) = (samples(baseline), samples(index));
-    let mut comparison = Comparison::of(&theirs, &ours, options.margin)?;
+    let (baseline_samples, candidate_samples) = (samples(baseline), samples(index));
+    let mut comparison = Comparison::of(&baseline_samples, &candidate_samples, options.margin)?;
     let blur = |i: usize, samples: &[f64]| {
         Some(arms[i].blur(&lanes[i].windows[..rounds]) / median(samples).filter(|&time| time > 0.0)?)
     };
-    let blurred = blur(baseline, &theirs)? + blur(index, &ours)?;
+    let blurred = blur(baseline, &baseline_samples)? + blur(index, &candidate_samples)?;
     comparison = comparison.blurred(blurred, options.margin);
-    // A stopwatch with a fixed cost takes several rounds for a sample.
-    let rounds_each = rounds as f64 / theirs.len().min(ours.len()).max(1) as f64;
+    // A stopwatch with a fixed cost needs several rounds per sample.
+    let rounds_each = rounds as f64 / baseline_samples.len().min(candidate_samples.len()).max(1) as f64;
     let rounds = |samples: u32| (f64::from(samples) * rounds_each).ceil() as u32;
     comparison.rounds_needed = comparison.rounds_needed.map(rounds);
     Some(comparison)
 }
 
-/// Whether an arm's time and its speed-up are known as precisely as asked for, and the verdict is clear or beyond reach.
+/// True if the arm's time and speed-up are as precise as requested, and the verdict is clear or out of reach.
 fn is_settled(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options, rule: &StopRule) -> bool {
     let time = arms[index].estimate(&lanes[index].windows);
     rule.narrow(time.and_then(|time| time.relative_half_width()))
@@ -212,7 +214,7 @@ fn is_settled(arms: &[Arm<'_>], lanes: &[Lane], index: usize, options: &Options,
         })
 }
 
-/// What is told of each arm: of its block alone, where there are blocks, and of the rounds.
+/// Builds the measurements from the rounds and, if there are any, from the isolated measurements.
 fn conclude(
     arms: &[Arm<'_>],
     lanes: Vec<Lane>,
@@ -223,48 +225,49 @@ fn conclude(
 ) -> Vec<Result<Measurement, TimingError>> {
     let rule = StopRule::new(options, arms.len());
     blocks.resize_with(arms.len(), || None);
-    let of = |index: usize, lane: &Lane| arms[index].estimate(&lane.windows);
-    let alone: Vec<Option<Estimate>> =
-        blocks.iter().enumerate().map(|(index, block)| of(index, block.as_ref()?)).collect();
+    let estimate = |index: usize, lane: &Lane| arms[index].estimate(&lane.windows);
+    let isolated: Vec<Option<Estimate>> =
+        blocks.iter().enumerate().map(|(index, block)| estimate(index, block.as_ref()?)).collect();
     let in_turns: Vec<_> = (0..arms.len()).map(|index| compare(arms, &lanes, index, options)).collect();
-    let told = lanes.into_iter().zip(blocks).zip(in_turns).enumerate();
-    told.map(|(index, ((lane, block), in_turns))| {
-        let rounds = of(index, &lane);
-        let settled = lane.settled;
-        let energy = block.as_ref().map_or(lane.energy, |block| block.energy);
-        let discarded = lane.discarded + block.as_ref().map_or(0, |block| block.discarded);
-        if let Some(failure) = lane.failure {
-            return Err(failure);
-        }
-        let apart = arms[index].baseline.and_then(|baseline| {
-            in_turns?;
-            Comparison::apart(&alone[baseline]?, &alone[index]?, options.margin)
-        });
-        let time = alone[index].or(rounds).ok_or(TimingError::Interrupted)?;
-        let lane = block.filter(|_| alone[index].is_some()).unwrap_or(lane);
-        let comparison = apart.or(in_turns);
-        let converged = rule.narrow(time.relative_half_width())
-            && comparison.is_none_or(|comparison| rule.narrow(comparison.relative_half_width()));
-        let scatter = Series::of(&per_launch(&lane.windows, arms[index].stopwatch.overhead()));
-        Ok(Measurement {
-            scatter: scatter.ok_or(TimingError::Interrupted)?,
-            windows: lane.windows,
-            states: lane.states,
-            spans: lane.spans,
-            time,
-            // One arm takes turns with nobody.
-            in_turns: rounds.filter(|_| alone[index].is_some() && arms.len() > 1),
-            comparison,
-            comparison_in_turns: in_turns.filter(|_| apart.is_some()),
-            converged,
-            settled: settled && lane.settled,
-            discarded,
-            repeated,
-            spoilt,
-            energy,
+    let states = lanes.into_iter().zip(blocks).zip(in_turns).enumerate();
+    states
+        .map(|(index, ((lane, block), in_turns))| {
+            let rounds = estimate(index, &lane);
+            let settled = lane.settled;
+            let energy = block.as_ref().map_or(lane.energy, |block| block.energy);
+            let discarded = lane.discarded + block.as_ref().map_or(0, |block| block.discarded);
+            if let Some(failure) = lane.failure {
+                return Err(failure);
+            }
+            let unpaired = arms[index].baseline.and_then(|baseline| {
+                in_turns?;
+                Comparison::apart(&isolated[baseline]?, &isolated[index]?, options.margin)
+            });
+            let time = isolated[index].or(rounds).ok_or(TimingError::Interrupted)?;
+            let lane = block.filter(|_| isolated[index].is_some()).unwrap_or(lane);
+            let comparison = unpaired.or(in_turns);
+            let converged = rule.narrow(time.relative_half_width())
+                && comparison.is_none_or(|comparison| rule.narrow(comparison.relative_half_width()));
+            let scatter = Series::of(&per_launch(&lane.windows, arms[index].stopwatch.overhead()));
+            Ok(Measurement {
+                scatter: scatter.ok_or(TimingError::Interrupted)?,
+                windows: lane.windows,
+                states: lane.states,
+                spans: lane.spans,
+                time,
+                // A single arm has no interleaved time.
+                in_turns: rounds.filter(|_| isolated[index].is_some() && arms.len() > 1),
+                comparison,
+                comparison_in_turns: in_turns.filter(|_| unpaired.is_some()),
+                converged,
+                settled: settled && lane.settled,
+                discarded,
+                repeated,
+                spoilt,
+                energy,
+            })
         })
-    })
-    .collect()
+        .collect()
 }
 
 #[cfg(test)]
@@ -435,7 +438,7 @@ mod tests {
         assert!(matches!(outcome, Err(TimingError::NotSilent { .. })), "{outcome:?}");
     }
 
-    /// Throttles while it warms up, and in every round for a while.
+    /// Reports throttling during warm-up, and in every round for a while.
     struct Hot {
         rounds: u32,
     }

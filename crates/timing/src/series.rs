@@ -1,47 +1,47 @@
-//! How windows scatter, and what in their order a reader should know of.
+//! Scatter of windows, and patterns in their order.
 
 use crate::interval::{ascending, middle, positions};
 
-/// The scatter of a series of times, and what is odd about it. Nothing is ever left out because of it.
+/// Scatter statistics of a series of times. Nothing is excluded because of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Series {
-    /// How many times there are.
+    /// Number of times.
     pub count: usize,
-    /// The shortest time.
+    /// Minimum.
     pub min: f64,
-    /// The time that 5 % fall below.
+    /// 5th percentile.
     pub p05: f64,
-    /// The time that 95 % fall below.
+    /// 95th percentile.
     pub p95: f64,
-    /// The median distance from the median.
+    /// Median absolute deviation from the median.
     pub mad: f64,
-    /// Times further from the median than five scaled median distances.
+    /// Number of times further from the median than five scaled median deviations.
     pub outliers: usize,
-    /// How much successive times resemble each other, by rank; absent below thirty times and where all are equal.
+    /// Lag-1 rank autocorrelation; absent below thirty times and if all are equal.
     pub autocorrelation: Option<f64>,
-    /// Whether the times rise or fall as the measurement goes on: Spearman's coefficient beyond 0.4, and not by chance.
+    /// True if the times rise or fall during the measurement: Spearman's coefficient exceeds 0.4, and not by chance.
     pub drift: bool,
-    /// Whether the times fall into two groups: the widest gap that leaves a tenth of them on either side is wider than
-    /// the central four fifths of each group.
+    /// True if the times form two groups: the widest gap that leaves a tenth of them on either side is wider than the
+    /// central four fifths of each group.
     pub bimodal: bool,
 }
 
-/// Fewer times show no pattern.
+/// Minimum number of times for detecting patterns.
 const FEWEST: usize = 30;
-/// Outliers lie beyond so many scaled median distances.
+/// Distance of outliers, in scaled median deviations.
 const FAR: f64 = 5.0;
-/// Makes a median distance comparable with the standard deviation of normal noise.
+/// Scales a median deviation to the standard deviation of normal noise.
 const SCALE: f64 = 1.4826;
-/// Spearman's coefficient that is called a drift.
+/// Minimum Spearman coefficient of a drift.
 const DRIFT: f64 = 0.4;
-/// Autocorrelation worth a warning.
+/// Minimum autocorrelation for a warning.
 const RESEMBLANCE: f64 = 0.2;
-/// Two-sided 1 % point of the normal distribution.
+/// Two-sided 1 % quantile of the normal distribution.
 const BY_CHANCE: f64 = 2.576;
 
 impl Series {
-    /// From times in the order in which they were taken; `None` when there are none.
+    /// Computes the statistics of times in measurement order; `None` if there are none.
     pub fn of(times: &[f64]) -> Option<Self> {
         let order = ascending(times);
         let sorted: Vec<f64> = order.iter().map(|&at| times[at]).collect();
@@ -50,7 +50,7 @@ impl Series {
         let mut distances: Vec<f64> = times.iter().map(|time| (time - median).abs()).collect();
         distances.sort_unstable_by(f64::total_cmp);
         let mad = middle(&distances)?;
-        // Where half of the times are equal, the clock's step is all the scatter one can speak of.
+        // If half of the times are equal, the scatter is below the clock's step, which is used instead.
         let far = FAR * SCALE * mad.max(step(&sorted));
         let resemblance = trend(&positions).filter(|_| times.len() >= FEWEST);
         Some(Self {
@@ -66,58 +66,58 @@ impl Series {
         })
     }
 
-    /// What a reader should know, in plain words.
+    /// Warnings for readers of the time.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.drift {
             warnings.push(
-                "the times drift: they rose or fell while they were measured, and the interval does not tell where they \
-                 would settle; speed-ups are not affected"
+                "drift: the times rose or fell during the measurement, so the interval may not cover their long-run \
+                 median; speed-ups are not affected"
                     .into(),
             );
         }
         if self.bimodal {
-            warnings.push("the times fall into two groups: two clock speeds, perhaps, or two kernels".into());
+            warnings.push("bimodal times: possibly two clock speeds, or two kernels".into());
         }
         let notable = RESEMBLANCE.max(chance(self.count));
         if self.autocorrelation.is_some_and(|r| r.abs() > notable) && !self.drift {
-            warnings.push("successive windows are not independent: something changes slowly".into());
+            warnings.push("successive windows are correlated: something changes slowly".into());
         }
         if self.outliers * 20 > self.count {
-            warnings.push("more than one time in twenty lies far from the median".into());
+            warnings.push("more than 5 % of the times are far from the median".into());
         }
         warnings
     }
 }
 
-/// The correlation between ranks that independent times exceed in one of a hundred series.
+/// Rank correlation that independent times exceed in 1 % of series.
 fn chance(count: usize) -> f64 {
     BY_CHANCE / (count.max(2) as f64 - 1.0).sqrt()
 }
 
-/// The smallest difference between two times.
+/// Smallest nonzero difference between two times.
 fn step(sorted: &[f64]) -> f64 {
     let steps = sorted.windows(2).map(|pair| pair[1] - pair[0]).filter(|&step| step > 0.0);
     steps.min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
-/// The value below which a share of the samples lies, interpolated between two. They are sorted, and there is one at least.
+/// Returns the interpolated quantile of sorted samples, which must not be empty.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let place = share * (sorted.len() - 1) as f64;
-    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    below + (above - below) * place.fract()
+    let position = share * (sorted.len() - 1) as f64;
+    let (below, above) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
+    below + (above - below) * position.fract()
 }
 
 fn squares(positions: &[f64]) -> f64 {
     positions.iter().map(|p| p * p).sum()
 }
 
-/// Spearman's coefficient of times and their order; `None` where all times are equal.
+/// Spearman's coefficient of times and their order; `None` if all times are equal.
 fn trend(positions: &[f64]) -> Option<f64> {
-    let middle = (positions.len() - 1) as f64 / 2.0;
-    let places: Vec<f64> = (0..positions.len()).map(|place| place as f64 - middle).collect();
-    let product: f64 = positions.iter().zip(&places).map(|(p, place)| p * place).sum();
-    let scale = (squares(positions) * squares(&places)).sqrt();
+    let center = (positions.len() - 1) as f64 / 2.0;
+    let indices: Vec<f64> = (0..positions.len()).map(|index| index as f64 - center).collect();
+    let product: f64 = positions.iter().zip(&indices).map(|(p, index)| p * index).sum();
+    let scale = (squares(positions) * squares(&indices)).sqrt();
     (scale > 0.0).then(|| product / scale)
 }
 
@@ -149,7 +149,7 @@ mod tests {
         (0..count).map(|_| 100.0 + rng.random_range(-1.0..1.0)).collect()
     }
 
-    /// Like [`noise`], nearly normal.
+    /// Nearly normal variant of [`noise`].
     fn normal(count: usize, seed: u64) -> Vec<f64> {
         let sums = noise(12 * count, seed);
         sums.chunks(12).map(|twelve| twelve.iter().sum::<f64>() / 12.0).collect()
@@ -203,7 +203,7 @@ mod tests {
         let wave: Vec<f64> = noise(200, 3).iter().zip(0..200).map(|(t, i)| t + (f64::from(i) / 5.0).sin()).collect();
         let series = Series::of(&wave).unwrap();
         assert!(series.autocorrelation.unwrap() > 0.3 && !series.drift, "{series:?}");
-        assert!(series.warnings().iter().any(|warning| warning.contains("not independent")));
+        assert!(series.warnings().iter().any(|warning| warning.contains("correlated")));
     }
 
     #[test]

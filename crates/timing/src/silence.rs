@@ -1,16 +1,17 @@
-//! Counts what a GPU runtime says about compiling and tuning, so that a window in which it did so can be thrown away.
+//! JIT monitor: counts the log messages of a GPU runtime about compilation and autotuning, so that affected windows can
+//! be discarded.
 
 use log::{LevelFilter, Log, Metadata, Record};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// A logger that counts kernels compiled and tuned.
+/// Logger that counts compiled and tuned kernels.
 pub struct Silence {
     compiled: AtomicU64,
     tuned: AtomicU64,
     forbidden: AtomicBool,
-    /// Lines about single kernels, while somebody wants them.
+    /// Messages about single kernels, while a log is active.
     kernels: Mutex<Option<Vec<String>>>,
 }
 
@@ -21,21 +22,21 @@ static SILENCE: Silence = Silence {
     kernels: Mutex::new(None),
 };
 
-/// What the panic says that ends a tuning which was forbidden.
-pub const FORBIDDEN: &str = "a kernel would have to be tuned, and tuning is forbidden";
+/// Panic message if autotuning starts while it is disabled.
+pub const FORBIDDEN: &str = "a kernel requires autotuning, which is disabled";
 
-/// Where the runtime's own lines come from and how they begin.
+/// Log targets and prefixes of the runtime's compile messages.
 const COMPILES: [(&str, &str); 3] = [
     ("cubecl_cuda::compute::context", "Compiling kernel"),
     ("cubecl_wgpu::backend::vulkan", "Compiling "),
     ("cubecl_wgpu::backend::base", "[cubecl-wgpu] compiling WGSL module"),
 ];
-/// Where lines about single kernels come from, in a process whose runtime is told to time each.
+/// Log target of messages about single kernels, in a process whose runtime times each kernel.
 const KERNELS: &str = "cubecl_common::config::logger";
 const TUNES: (&str, &str) = ("cubecl_runtime::tune::tuner", "Tuning ");
 
 impl Silence {
-    /// Installs the counter as the process's logger; harmless when called again.
+    /// Installs the monitor as the process's logger; later calls have no effect.
     pub fn listen() -> &'static Self {
         if log::set_logger(&SILENCE).is_ok() {
             log::set_max_level(LevelFilter::Trace);
@@ -43,22 +44,22 @@ impl Silence {
         &SILENCE
     }
 
-    /// From now on a tuning panics before it begins: the runtime has no other way to be told.
+    /// Makes any later autotuning panic before it begins; the runtime has no other way to prevent it.
     pub fn forbid_tuning(&self) {
         self.forbidden.store(true, Ordering::Relaxed);
     }
 
-    /// Whether tunings panic.
+    /// True if autotuning panics.
     pub fn forbids_tuning(&self) -> bool {
         self.forbidden.load(Ordering::Relaxed)
     }
 
-    /// Kernels compiled or tuned so far.
+    /// Number of kernels compiled or tuned so far.
     pub fn disturbances(&self) -> u64 {
         self.compiled.load(Ordering::Relaxed) + self.tuned()
     }
 
-    /// Tunings so far.
+    /// Number of autotunings so far.
     pub fn tuned(&self) -> u64 {
         self.tuned.load(Ordering::Relaxed)
     }
@@ -74,17 +75,17 @@ impl Log for Silence {
             return;
         }
         let target = record.target();
-        let says = |(from, start): (&str, &str)| {
+        let matches = |(from, prefix): (&str, &str)| {
             target == from
                 && record
                     .args()
                     .as_str()
-                    .map_or_else(|| record.args().to_string().starts_with(start), |text| text.starts_with(start))
+                    .map_or_else(|| record.args().to_string().starts_with(prefix), |text| text.starts_with(prefix))
         };
-        if says(TUNES) {
+        if matches(TUNES) {
             self.tuned.fetch_add(1, Ordering::Relaxed);
             assert!(!self.forbids_tuning(), "{FORBIDDEN}");
-        } else if COMPILES.into_iter().any(says) {
+        } else if COMPILES.into_iter().any(matches) {
             self.compiled.fetch_add(1, Ordering::Relaxed);
         } else if target == KERNELS
             && let Some(lines) = &mut *self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
@@ -96,14 +97,14 @@ impl Log for Silence {
     fn flush(&self) {}
 }
 
-/// The kernels that the runtime names while this is alive, in a process whose runtime was told to time each of them.
+/// Log of the kernels that run while it exists, in a process whose runtime times each kernel.
 pub struct HeardKernels(());
 
-/// Lines come from a thread of the runtime's own; when none has come for so long, none is on its way.
+/// Messages come from a thread of the runtime; after this time without one, none is pending.
 const QUIET: Duration = Duration::from_millis(100);
 
 impl HeardKernels {
-    /// Begins to listen, once the lines about everything before have come.
+    /// Starts the log after all pending messages have arrived.
     pub fn begin() -> Self {
         let begun = Self(());
         SILENCE.set_lines(Some(Vec::new()));
@@ -112,7 +113,7 @@ impl HeardKernels {
         begun
     }
 
-    /// The kernels since then in the order in which they ran, each with its nanoseconds.
+    /// Returns the kernels since the start in execution order, each with its nanoseconds.
     pub fn end(self) -> Vec<(String, u64)> {
         self.wait();
         let lines = SILENCE.set_lines(None).unwrap_or_default();
@@ -137,7 +138,7 @@ impl Silence {
     }
 }
 
-/// A line such as `| 12.3µs     | Matmul`.
+/// Parses a line such as `| 12.3µs     | Matmul`.
 fn kernel(line: &str) -> Option<(String, u64)> {
     let (time, name) = line.strip_prefix("| ")?.split_once(" | ")?;
     let time = time.trim();
@@ -175,11 +176,11 @@ mod tests {
     fn kernels_are_read_from_the_runtimes_lines_while_somebody_listens() {
         Silence::listen();
         log::info!(target: KERNELS, "| 1µs        | before");
-        let heard = HeardKernels::begin();
+        let kernel_log = HeardKernels::begin();
         log::info!(target: KERNELS, "| 12.5µs     | Matmul<f32>");
         log::info!(target: KERNELS, "| 1.25ms     | Reduce\n  cubes (1, 2, 3)");
         log::info!(target: KERNELS, "something else");
         let expected = [("Matmul<f32>".to_owned(), 12_500), ("Reduce".to_owned(), 1_250_000)];
-        assert_eq!(heard.end(), expected);
+        assert_eq!(kernel_log.end(), expected);
     }
 }

@@ -1,16 +1,16 @@
-//! When enough windows have been measured.
+//! Stop rule of a measurement.
 //!
-//! Looking after every window and stopping at the first pleasing one would bend the error rate; stopping on the width
-//! of the interval, looked at on a geometric schedule, leaves it near nominal. At the worst, where one arm decides alone
-//! after few windows, 94 % were covered in simulation, and 92.7 % on a stopwatch with a fixed cost per window.
+//! Stopping at the first favorable window would distort the error rate. Stopping on the width of the interval at
+//! checkpoints on a geometric schedule leaves it near nominal. In the worst case, one arm that decides after few
+//! windows, 94 % were covered in simulation, and 92.7 % on a stopwatch with a fixed cost per window.
 //!
-//! A verdict that is still open when the interval is narrow enough keeps an arm at work, until the interval is an eighth
-//! of the margin: a difference that lies closer to the margin than that is not worth the time.
+//! An arm whose verdict is unclear at the requested precision is measured further, until the half-width is an eighth of
+//! the margin: smaller differences from the margin are not worth the time.
 
 use crate::Options;
 use std::time::Duration;
 
-/// Decides after each round whether to look at the intervals, and when to give up.
+/// Decides after each round whether to evaluate the intervals, and when to give up.
 #[derive(Debug, Clone)]
 pub struct StopRule {
     next_look: u32,
@@ -22,14 +22,14 @@ pub struct StopRule {
     for_a_verdict: f64,
 }
 
-/// An open verdict is pursued until the interval's half-width is this share of the margin.
+/// Share of the margin to which the half-width is reduced for an unclear verdict.
 const OF_THE_MARGIN: f64 = 1.0 / 8.0;
 
-/// Fewer windows have no 95 % interval.
+/// Minimum number of windows for a 95 % interval.
 const FEWEST: u32 = 6;
 
 impl StopRule {
-    /// The rule for a group of arms measured together.
+    /// Creates the rule for a group of arms.
     pub fn new(options: &Options, arms: usize) -> Self {
         let arms = arms.max(1) as u32;
         Self {
@@ -39,12 +39,12 @@ impl StopRule {
             each: options.max_time,
             max_windows: options.max_windows,
             precision: options.precision,
-            // No width would be narrow enough for a margin of nothing.
+            // With a margin of zero no width would be narrow enough.
             for_a_verdict: if options.margin > 0.0 { options.margin * OF_THE_MARGIN } else { options.precision },
         }
     }
 
-    /// Whether this is a round after which the widths are looked at.
+    /// Returns true if the widths are evaluated after this round, and schedules the next checkpoint.
     pub fn looks(&mut self, rounds: u32, elapsed: Duration) -> bool {
         if rounds < self.next_look || elapsed < self.min_time {
             return false;
@@ -53,22 +53,22 @@ impl StopRule {
         true
     }
 
-    /// Whether an interval's relative half-width is narrow enough.
+    /// True if a relative half-width reaches the requested precision.
     pub fn narrow(&self, half_width: Option<f64>) -> bool {
         half_width.is_some_and(|width| width <= self.precision)
     }
 
-    /// Whether an interval's relative half-width is so narrow that an open verdict will stay open.
+    /// True if a relative half-width is so narrow that an unclear verdict is likely to remain unclear.
     pub fn narrow_for_a_verdict(&self, half_width: Option<f64>) -> bool {
         half_width.is_some_and(|width| width <= self.for_a_verdict)
     }
 
-    /// Whether an arm has had its share of the time.
+    /// True if an arm has used its share of the time.
     pub fn spent(&self, rounds: u32, spent: Duration) -> bool {
         rounds >= FEWEST && spent >= self.each
     }
 
-    /// Whether measuring must end whatever the widths. A few windows are always taken, unless they take very long.
+    /// True if measuring must end regardless of the widths. A few windows are always taken, unless they take very long.
     pub fn exhausted(&self, rounds: u32, elapsed: Duration) -> bool {
         rounds >= self.max_windows
             || (elapsed >= self.max_time && rounds >= FEWEST)

@@ -1,27 +1,27 @@
-//! Works and stopwatches.
+//! Traits of works and stopwatches.
 
 use crate::Failure;
 use std::time::{Duration, Instant};
 
-/// Something that can be launched many times in a row and then waited for.
+/// Work that can be launched repeatedly and then synchronized.
 pub trait Work: Send {
-    /// Enqueues one launch; on an asynchronous device it need not have run when this returns.
+    /// Enqueues one launch; on an asynchronous device it may still be pending on return.
     fn launch(&mut self) -> Result<(), Failure>;
-    /// Waits until everything launched has run.
+    /// Waits until all launches have completed.
     fn settle(&mut self) -> Result<(), Failure>;
 }
 
-/// A window's duration, known now or once the device has caught up.
+/// Duration of a window, available now or after synchronization.
 #[non_exhaustive]
 pub enum Reading {
-    /// The duration in nanoseconds.
+    /// Duration in nanoseconds.
     Now(u64),
-    /// A question to ask after the window, outside the timed path.
+    /// Query to be made after the window, outside the timed path.
     Later(Box<dyn FnOnce() -> Result<u64, Failure>>),
 }
 
 impl Reading {
-    /// The duration in nanoseconds, waiting for the device if need be.
+    /// Returns the duration in nanoseconds, waiting for the device if necessary.
     pub fn resolve(self) -> Result<u64, Failure> {
         match self {
             Self::Now(nanos) => Ok(nanos),
@@ -30,91 +30,91 @@ impl Reading {
     }
 }
 
-/// Whether a window's duration holds a fixed cost besides its launches.
+/// Fixed cost of windows besides their launches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overhead {
-    /// The window is bracketed on the device, or its own cost is far below its granularity.
+    /// No fixed cost: the window is bracketed on the device, or its cost is far below the resolution.
     Outside,
-    /// Every window pays for a synchronization: windows of several lengths are measured and the fixed part is removed.
+    /// Each window contains a synchronization: windows of several lengths are measured and the fixed part is removed.
     Inside,
 }
 
-/// Times windows of launches.
+/// Clock that times windows of launches.
 pub trait Stopwatch {
-    /// The name stored with every number read from it.
+    /// Name stored with every time read from it.
     fn name(&self) -> &'static str;
 
-    /// Whether windows carry a fixed cost.
+    /// Fixed cost of the windows.
     fn overhead(&self) -> Overhead;
 
-    /// Opens a window, enqueues the launches, closes it. What it took may be known only later.
+    /// Times a window: opens it, enqueues the launches, closes it. The duration may be available only later.
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure>;
 
-    /// Times windows of so many launches each, one straight after the other where the clock can do that, so that the device
-    /// has no rest between them.
+    /// Times windows with these numbers of launches, back to back if the clock supports it, so that the device does not
+    /// idle between them.
     fn windows(&mut self, work: &mut dyn Work, launches: &[u32]) -> Result<Vec<u64>, Failure> {
         launches.iter().map(|&launches| self.window(work, launches)?.resolve()).collect()
     }
 
-    /// Goes through so many launches at the pace of a window. What only times them may be left out.
+    /// Runs launches at the pace of a window; steps needed only for timing may be omitted.
     fn load(&mut self, work: &mut dyn Work, launches: u32) -> Result<(), Failure> {
         self.window(work, launches)?.resolve().map(|_| ())
     }
 
-    /// How long each of the windows that were asked for last took from its first work on the device to its last, with the gaps
-    /// in between that its own figure leaves out. Empty where that figure holds them.
+    /// Durations of the last windows from the first to the last work on the device, including gaps that the clock
+    /// excludes. Empty if its times include gaps.
     fn spans_of_windows(&self) -> &[u64] {
         &[]
     }
 
-    /// Whether its figure holds the gaps in which a device waits between one kernel and the next.
+    /// True if times include the gaps in which the device waits between kernels.
     fn holds_gaps(&self) -> bool {
         false
     }
 
-    /// The number of launches in a window is a multiple of this.
+    /// Unit of the number of launches: each window must hold a multiple of it.
     fn unit(&self) -> u32 {
         1
     }
 
-    /// A window lasts at least this long by the host's clock, where opening and closing one leaves the device idle for a while: clocks would
-    /// rise in the pauses, and work that is limited by power would seem faster than it is.
+    /// Minimum duration of a window by the host's clock, if opening and closing a window idles the device for a while.
+    /// Clocks would rise in the pauses, and power-limited work would seem faster than it is.
     fn least_window(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// What runs on the device in that many launches: names with the number of their calls, the longest first. `None`
-    /// where the clock does not see kernels.
+    /// Kernels run by a number of launches: names and calls, longest total first. `None` if the clock does not see
+    /// kernels.
     fn ran(&mut self, _work: &mut dyn Work, _launches: u32) -> Result<Option<Vec<(String, u64)>>, Failure> {
         Ok(None)
     }
 
-    /// When each of some launches was called, each waited for, and when it ran on the device if that is seen.
+    /// Call time of each of some synchronized launches, and its time on the device if available.
     fn spans(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<LaunchSpan>, Failure> {
         let called = called(work, launches)?;
         Ok(called.into_iter().map(|host| LaunchSpan { host, device: None }).collect())
     }
 
-    /// What the stopwatch can tell apart, measured.
+    /// Measures the resolution of the stopwatch.
     fn granularity(&mut self, work: &mut dyn Work) -> Result<Granularity, Failure> {
         const EMPTY_WINDOWS: usize = 64;
         let empty: Result<Vec<u64>, Failure> = (0..EMPTY_WINDOWS).map(|_| self.window(work, 0)?.resolve()).collect();
         Ok(Granularity::of(empty?))
     }
 
-    /// What a reader of its times should know, once windows have been measured.
+    /// Remark for readers of the times, available after windows have been measured.
     fn remark(&self) -> Option<String> {
         None
     }
 
-    /// Time since a fixed moment, for budgets: the host's clock, unless the stopwatch is scripted.
+    /// Time since a fixed moment, for time limits: the host's clock unless the stopwatch is scripted.
     fn now(&self) -> Duration {
         static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
         START.elapsed()
     }
 }
 
-/// When each launch was called and how long the call and the wait for its end took.
+/// Start of each launch call, and the duration of the call including synchronization.
 pub(crate) fn called(work: &mut dyn Work, launches: u32) -> Result<Vec<(u64, u64)>, Failure> {
     let begun = Instant::now();
     let mut spans = Vec::with_capacity(launches as usize);
@@ -127,36 +127,36 @@ pub(crate) fn called(work: &mut dyn Work, launches: u32) -> Result<Vec<(u64, u64
     Ok(spans)
 }
 
-/// One launch on the time axes of the host and the device: start and duration in nanoseconds. The two axes begin at the
-/// first launch, and need not be the same.
+/// Launch on the time axes of the host and the device: start and duration in nanoseconds. Both axes begin at the
+/// first launch, but may differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaunchSpan {
-    /// The call, and the wait for it if the device is not seen.
+    /// Call on the host, including synchronization if the device is not visible.
     pub host: (u64, u64),
-    /// The work.
+    /// Execution on the device.
     pub device: Option<(u64, u64)>,
 }
 
-/// What a stopwatch can tell apart, measured.
+/// Measured resolution of a stopwatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Granularity {
-    /// The smallest difference that is not zero between two empty windows, or between windows of at most one launch where
-    /// empty ones all read the same.
+    /// Smallest nonzero difference between two empty windows, or between windows of at most one launch if all empty
+    /// windows read the same.
     pub step_ns: u64,
-    /// The median duration of an empty window.
+    /// Median duration of an empty window.
     pub empty_ns: u64,
 }
 
 impl Granularity {
-    /// From the durations of empty windows.
+    /// Computes the resolution from the durations of empty windows.
     pub fn of(mut empty: Vec<u64>) -> Self {
         empty.sort_unstable();
         let step_ns = empty.windows(2).map(|pair| pair[1] - pair[0]).filter(|&step| step > 0).min().unwrap_or(1);
         Self { step_ns, empty_ns: empty.get(empty.len() / 2).copied().unwrap_or(0) }
     }
 
-    /// From windows of one launch besides empty ones, for a clock whose empty windows all read the same. Long launches
-    /// have no need of a fine clock: two windows of them do.
+    /// Measures the resolution with windows of one launch besides empty ones, for a clock whose empty windows all read
+    /// the same. Long launches do not need a fine clock; two windows suffice.
     #[cfg(any(test, feature = "cubecl", feature = "cuda"))]
     pub(crate) fn by_launches(mut window: impl FnMut(u32) -> Result<u64, Failure>) -> Result<Self, Failure> {
         const SINGLE_LAUNCHES: usize = 64;

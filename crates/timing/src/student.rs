@@ -1,25 +1,23 @@
-//! Student's distribution: what few samples allow one to say.
+//! Student's t distribution.
 
 use std::f64::consts::PI;
 
-/// The two-sided 95 % points for 1, 2, … degrees of freedom.
+/// Two-sided 95 % critical values for 1, 2, … degrees of freedom.
 const POINTS: [f64; 20] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
     2.110, 2.101, 2.093, 2.086,
 ];
 
-/// Beyond this, 5 % of the samples lie, on both sides together; with more degrees of freedom than the table has, a little
-/// less.
+/// Two-sided 95 % critical value; with more degrees of freedom than the table has, slightly conservative.
 pub(crate) fn point(degrees: usize) -> f64 {
     POINTS[(degrees.max(1) - 1).min(POINTS.len() - 1)]
 }
 
-/// The share of samples that lie beyond `t`, on both sides together. By the finite sums of Abramowitz and Stegun, 26.7.3 and
-/// 26.7.4.
+/// Probability beyond ±`t`, by the finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
 pub(crate) fn beyond(t: f64, degrees: usize) -> f64 {
     let angle = (t.abs() / (degrees as f64).sqrt()).atan();
     let (sin, cos) = angle.sin_cos();
-    // The powers of the cosine go up in steps of two, each with its fraction.
+    // Sums every second power of the cosine with its coefficient.
     let sum = |first: f64, start: usize| {
         let (mut term, mut sum) = (first, 0.0);
         for power in (start..degrees.saturating_sub(1)).step_by(2) {
@@ -42,7 +40,7 @@ mod tests {
             let share = beyond(point(degrees), degrees);
             assert!((share - 0.05).abs() < 1e-4, "{degrees}: {share}");
         }
-        // Tables give 3.365 and 3.169 for one and two in a hundred at these degrees.
+        // Tables give 3.365 and 3.169 for 2 % (5 degrees) and 1 % (10 degrees).
         assert!((beyond(3.169, 10) - 0.01).abs() < 1e-4 && (beyond(3.365, 5) - 0.02).abs() < 1e-4);
     }
 

@@ -1,9 +1,9 @@
-//! Many speed-ups together: their geometric mean with an interval, by the bootstrap or, of very many, by their scatter.
+//! Geometric mean of many speed-ups with an interval, by the bootstrap or, for very many, by a normal approximation.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// The geometric mean of positive ratios; `None` when there are none.
+/// Returns the geometric mean of positive ratios; `None` if there are none.
 pub fn geometric_mean(ratios: impl IntoIterator<Item = f64>) -> Option<f64> {
     let logs: Vec<f64> = ratios.into_iter().map(f64::ln).collect();
     mean(&logs).map(f64::exp)
@@ -13,28 +13,28 @@ fn mean(logs: &[f64]) -> Option<f64> {
     (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64)
 }
 
-/// The geometric mean of the speed-ups of several cases, with a 95 % interval over cases: how much it depends on which
-/// cases were chosen. With few cases the bootstrap is too narrow: of 5 normal ones it covers 84 %, of 20 it covers 93 %.
+/// Geometric mean of the speed-ups of several cases, with a 95 % interval over cases: its dependence on the choice of
+/// cases. For few cases the bootstrap is too narrow: it covers 84 % for 5 normal cases and 93 % for 20.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct SuiteMean {
-    /// The geometric mean.
+    /// Geometric mean.
     pub ratio: f64,
     /// Lower end of the interval, absent below five cases.
     pub lo: Option<f64>,
     /// Upper end of the interval.
     pub hi: Option<f64>,
-    /// How many cases there are.
+    /// Number of cases.
     pub cases: usize,
 }
 
 const RESAMPLES: usize = 10_000;
 const FEWEST: usize = 5;
-/// The bootstrap of more takes long, and finds what their scatter says.
+/// Maximum number of cases for the bootstrap; beyond it the bootstrap is slow and equals the normal approximation.
 const MANY: usize = 1000;
 
 impl SuiteMean {
-    /// The mean of positive ratios, one of each case; `None` when there are none.
+    /// Computes the mean of positive ratios, one per case; `None` if there are none.
     pub fn of(ratios: &[f64], seed: u64) -> Option<Self> {
         let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
         let ratio = mean(&logs)?.exp();
@@ -48,7 +48,7 @@ impl SuiteMean {
     }
 }
 
-/// The 2.5 % and 97.5 % points of the means of resampled logarithms.
+/// 2.5 % and 97.5 % quantiles of the means of resampled logarithms.
 fn bootstrap(logs: &[f64], resamples: usize, seed: u64) -> (f64, f64) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut resampled = || (0..logs.len()).map(|_| logs[rng.random_range(0..logs.len())]).sum::<f64>();
@@ -58,7 +58,7 @@ fn bootstrap(logs: &[f64], resamples: usize, seed: u64) -> (f64, f64) {
     (sums[tail] / logs.len() as f64, sums[resamples - 1 - tail] / logs.len() as f64)
 }
 
-/// The same points of a normal distribution around the mean of the logarithms.
+/// 2.5 % and 97.5 % quantiles of a normal distribution around the mean of the logarithms.
 fn by_scatter(logs: &[f64]) -> (f64, f64) {
     const NORMAL: f64 = 1.96;
     let n = logs.len() as f64;
@@ -97,23 +97,23 @@ mod tests {
     #[test]
     fn of_very_many_cases_the_scatter_says_what_the_bootstrap_finds() {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
-        // Skewed, as speed-ups are: most near 1 and a few far above.
+        // Skewed like speed-ups: most near 1 and a few far above.
         let logs: Vec<f64> = (0..=MANY).map(|_| rng.random_range(0.0f64..1.0).powi(6)).collect();
-        let (found, told) = (bootstrap(&logs, 4000, 5), by_scatter(&logs));
-        let width = told.1 - told.0;
+        let (bootstrapped, normal) = (bootstrap(&logs, 4000, 5), by_scatter(&logs));
+        let width = normal.1 - normal.0;
         assert!(
-            (found.0 - told.0).abs() < 0.05 * width && (found.1 - told.1).abs() < 0.05 * width,
-            "{found:?} {told:?}"
+            (bootstrapped.0 - normal.0).abs() < 0.05 * width && (bootstrapped.1 - normal.1).abs() < 0.05 * width,
+            "{bootstrapped:?} {normal:?}"
         );
         let ratios: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
-        assert_eq!(SuiteMean::of(&ratios, 1).unwrap().lo, Some(told.0.exp()));
+        assert_eq!(SuiteMean::of(&ratios, 1).unwrap().lo, Some(normal.0.exp()));
     }
 
     #[test]
     fn the_interval_over_twenty_cases_covers_the_mean_of_all() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let mut covers = || {
-            // A sum of four uniform numbers is near enough to normal; their mean is zero.
+            // The sum of four uniform samples is nearly normal; its mean is zero.
             let mut log = || (0..4).map(|_| rng.random_range(-0.3..0.3)).sum::<f64>();
             let logs: Vec<f64> = (0..20).map(|_| log()).collect();
             let (lo, hi) = bootstrap(&logs, 400, 2);

@@ -1,29 +1,29 @@
-//! The device's own timestamps around each launch, through CubeCL.
+//! Device timestamps around each launch, through CubeCL.
 
 use crate::{Failure, Granularity, LaunchSpan, Overhead, Reading, Stopwatch, Work, median};
 use cubecl::profile::{ProfileDuration, ProfileTicks, TimingMethod};
 use cubecl::{Runtime, client::ComputeClient, future};
 use std::time::Instant;
 
-/// Timestamp queries at the edges of each launch; a window is the sum over its launches, without the gaps between them.
+/// Clock of timestamp queries around each launch; a window is the sum over its launches, without the gaps between them.
 ///
-/// The queries bracket one compute pass, and the runtime begins another pass after some number of kernels: work that
-/// needs more of them for one launch is not [covered](Self::covers).
+/// The queries bracket one compute pass, and the runtime begins another pass after a number of kernels. Work with more
+/// kernels per launch is not [covered](Self::covers).
 pub struct Timestamps<R: Runtime> {
     client: ComputeClient<R>,
 }
 
-/// Queries that may wait to be read: Metal has room for 28.
+/// Maximum number of pending queries: Metal has space for 28.
 const IN_FLIGHT: usize = 16;
 
 impl<R: Runtime> Timestamps<R> {
-    /// The device's clock, or `None` where the runtime would answer with wall time.
+    /// Creates the clock, or returns `None` if the runtime only reports wall time.
     pub fn new(client: ComputeClient<R>) -> Option<Self> {
         let (_, probe) = client.profile(|| (), "probe").ok()?;
         (probe.timing_method() == TimingMethod::Device).then_some(Self { client })
     }
 
-    /// Whether one launch fits into one compute pass: if it did not, three would seem to take no longer than one.
+    /// True if one launch fits into one compute pass: otherwise three launches would seem to take no longer than one.
     pub fn covers(&self, work: &mut dyn Work) -> Result<bool, Failure> {
         let mut take = |launches| -> Result<f64, Failure> {
             let times: Result<Vec<f64>, Failure> =
@@ -75,20 +75,20 @@ impl<R: Runtime> Stopwatch for Timestamps<R> {
 
     fn spans(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<LaunchSpan>, Failure> {
         let begun = Instant::now();
-        let mut seen = Vec::with_capacity(launches as usize);
+        let mut profiled_launches = Vec::with_capacity(launches as usize);
         for _ in 0..launches {
             let start = begun.elapsed();
             let profiled = self.profile(work, 1)?;
             let host = (start.as_nanos() as u64, (begun.elapsed() - start).as_nanos() as u64);
-            seen.push((host, future::block_on(profiled.resolve())));
+            profiled_launches.push((host, future::block_on(profiled.resolve())));
         }
-        let Some(first) = seen.iter().map(|(_, ticks)| ticks.start_duration_since(begun)).min() else {
+        let Some(first) = profiled_launches.iter().map(|(_, ticks)| ticks.start_duration_since(begun)).min() else {
             return Ok(vec![]);
         };
         let device = |ticks: &ProfileTicks| {
             let start = ticks.start_duration_since(begun).saturating_sub(first);
             Some((start.as_nanos() as u64, ticks.duration().as_nanos() as u64))
         };
-        Ok(seen.iter().map(|(host, ticks)| LaunchSpan { host: *host, device: device(ticks) }).collect())
+        Ok(profiled_launches.iter().map(|(host, ticks)| LaunchSpan { host: *host, device: device(ticks) }).collect())
     }
 }

@@ -1,5 +1,5 @@
-//! A trace of one case: what the host and the device did and when, as a file for ui.perfetto.dev or chrome://tracing,
-//! and the table of its kernels.
+//! Trace of one case: host and device activities over time, as a file for ui.perfetto.dev or chrome://tracing, and the
+//! table of its kernels.
 //!
 //! ```
 //! use calorimeter_timing::trace::{Span, Trace, Track};
@@ -25,7 +25,7 @@ pub use kernels::KernelRow;
 
 use std::sync::Arc;
 
-/// What happened to one case, on one time axis.
+/// Events of one case on one time axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
     title: String,
@@ -34,30 +34,30 @@ pub struct Trace {
     samples: Vec<Sample>,
 }
 
-/// Something that took time.
+/// An activity with a duration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// Where it is shown.
+    /// Track on which it is shown.
     pub track: Track,
-    /// What it was.
+    /// Name.
     pub name: Arc<str>,
-    /// When it began.
+    /// Start in nanoseconds.
     pub start_ns: u64,
-    /// How long it took.
+    /// Duration in nanoseconds.
     pub nanos: u64,
-    /// An arrow leads from the span of the host to those of the device with the same number.
+    /// Correlation id: an arrow leads from the host span to the device spans with this id.
     pub correlation: Option<u32>,
-    /// What is shown when the span is selected.
+    /// Details shown when the span is selected.
     pub args: Vec<(String, String)>,
 }
 
-/// A line of spans.
+/// A row of spans.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Track {
-    /// A thread, by its name.
+    /// Host thread, by name.
     Host(Arc<str>),
-    /// A stream or queue of the device, by its name.
+    /// Stream or queue of the device, by name.
     Device(Arc<str>),
 }
 
@@ -76,12 +76,12 @@ struct Sample {
 }
 
 impl Trace {
-    /// An empty trace.
+    /// Creates an empty trace.
     pub fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), spans: vec![], marks: vec![], samples: vec![] }
     }
 
-    /// Adds a span; the order does not matter.
+    /// Adds a span, in any order.
     pub fn span(&mut self, span: Span) {
         self.spans.push(span);
     }
@@ -91,15 +91,15 @@ impl Trace {
         self.marks.push(Mark { name: name.into(), at_ns });
     }
 
-    /// Adds a value of the device's memory, power or the like, which holds until the counter's next one. Infinities and
-    /// NaN are left out: JSON has none.
+    /// Adds a value of a counter such as memory or power, valid until the next value. Infinities and NaN are omitted:
+    /// JSON has none.
     pub fn counter(&mut self, name: impl Into<Arc<str>>, unit: &'static str, at_ns: u64, value: f64) {
         if value.is_finite() {
             self.samples.push(Sample { name: name.into(), unit, at_ns, value });
         }
     }
 
-    /// When its last span ends.
+    /// End of the last span.
     pub fn ends_ns(&self) -> u64 {
         self.spans.iter().map(Span::end_ns).max().unwrap_or(0)
     }

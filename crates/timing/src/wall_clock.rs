@@ -1,21 +1,21 @@
-//! The wall clock.
+//! Wall clock.
 
 use crate::stopwatch::called;
 use crate::{Failure, LaunchSpan, Overhead, Reading, Stopwatch, Work};
 use std::time::Instant;
 
-/// The host's monotonic clock around a window that ends with a wait for the work.
+/// Monotonic host clock around a window that ends with a synchronization.
 pub struct WallClock {
     overhead: Overhead,
 }
 
 impl WallClock {
-    /// For work that has run when `launch` returns: a window costs nothing but its launches.
+    /// Clock for work that is complete when `launch` returns: windows have no fixed cost.
     pub fn synchronous() -> Self {
         Self { overhead: Overhead::Outside }
     }
 
-    /// For work on a device that must be waited for: the cost of waiting is removed by the slope over window lengths.
+    /// Clock for asynchronous work: the cost of synchronization is removed by the slope over window lengths.
     pub fn slope() -> Self {
         Self { overhead: Overhead::Inside }
     }
@@ -29,17 +29,17 @@ impl Stopwatch for WallClock {
         }
     }
 
-    /// Work that has run when `launch` returns ran where it was called.
+    /// Synchronous work runs on the calling thread, so host and device spans are equal.
     fn spans(&mut self, work: &mut dyn Work, launches: u32) -> Result<Vec<LaunchSpan>, Failure> {
-        let seen = |host| (self.overhead == Overhead::Outside).then_some(host);
-        Ok(called(work, launches)?.into_iter().map(|host| LaunchSpan { host, device: seen(host) }).collect())
+        let device = |host| (self.overhead == Overhead::Outside).then_some(host);
+        Ok(called(work, launches)?.into_iter().map(|host| LaunchSpan { host, device: device(host) }).collect())
     }
 
     fn overhead(&self) -> Overhead {
         self.overhead
     }
 
-    /// Where the device works beside the host, the host's clock goes on in its gaps.
+    /// The host's clock runs through the gaps of an asynchronous device.
     fn holds_gaps(&self) -> bool {
         self.overhead == Overhead::Inside
     }

@@ -1,28 +1,34 @@
-//! Launching until clocks, caches and allocators have settled.
+//! Warm-up until clocks, caches and allocators reach a plateau.
 
 use crate::calibrate::timed;
 use crate::{Arm, Failure, Options, median};
 use std::time::Duration;
 
-/// Windows whose medians are compared.
+/// Windows per group; the medians of groups are compared.
 const GROUP: usize = 5;
 /// Successive groups that must agree.
 const AGREEING: usize = 3;
-/// How closely they must agree.
+/// Maximum relative difference of agreeing groups.
 const WITHIN: f64 = 0.03;
 
-/// Runs windows for at least so long and until three successive groups agree, within the options' bounds; whether they agreed
-/// in the end. No other arm runs meanwhile. Windows of so many launches become shorter where the fewest would last longer than
-/// that, but no shorter than those that are measured.
-pub fn warm_up(arm: &mut Arm<'_>, mut launches: u32, least: Duration, options: &Options) -> Result<bool, Failure> {
+/// Runs windows for at least `min_duration` and until three successive groups agree, within the limits of the options.
+/// Returns whether they agreed. No other arm runs meanwhile. Windows are shortened if the minimum number of them would
+/// exceed that time, but not below the length of measured windows.
+pub fn warm_up(
+    arm: &mut Arm<'_>,
+    mut launches: u32,
+    min_duration: Duration,
+    options: &Options,
+) -> Result<bool, Failure> {
     let start = arm.stopwatch.now();
     let elapsed = |arm: &Arm<'_>| arm.stopwatch.now().saturating_sub(start);
     let mut medians: Vec<f64> = Vec::new();
     if options.max_warm_up == Duration::ZERO || options.warm_up == Duration::ZERO {
         return Ok(true);
     }
-    let part = |time: Duration| time / (GROUP * AGREEING) as u32;
-    let (share, unit) = (part(least).max(options.window.min(part(options.warm_up))), arm.stopwatch.unit().max(1));
+    let share_of = |time: Duration| time / (GROUP * AGREEING) as u32;
+    let (share, unit) =
+        (share_of(min_duration).max(options.window.min(share_of(options.warm_up))), arm.stopwatch.unit().max(1));
     loop {
         let mut group = [0.0; GROUP];
         for time in &mut group {
@@ -32,13 +38,13 @@ pub fn warm_up(arm: &mut Arm<'_>, mut launches: u32, least: Duration, options: &
             if ended >= options.max_warm_up {
                 return Ok(false);
             }
-            let fitting = share.as_secs_f64() / (ended - begun).as_secs_f64().max(1e-9);
-            if fitting < 1.0 {
-                launches = ((f64::from(launches) * fitting) as u32).max(1).next_multiple_of(unit).min(launches);
+            let fraction = share.as_secs_f64() / (ended - begun).as_secs_f64().max(1e-9);
+            if fraction < 1.0 {
+                launches = ((f64::from(launches) * fraction) as u32).max(1).next_multiple_of(unit).min(launches);
             }
         }
         medians.extend(median(&group));
-        if elapsed(arm) >= least && settled(&medians) {
+        if elapsed(arm) >= min_duration && settled(&medians) {
             return Ok(true);
         }
     }
@@ -63,11 +69,11 @@ mod tests {
             assert!(warm_up(&mut Arm::new(&mut work, &mut clock), launches, least, &Options::default()).unwrap());
             clock.now()
         };
-        // Fifteen windows of 20 ms, and fifteen launches of 20 ms, which cannot be cut.
+        // Fifteen windows of 20 ms, and fifteen launches of 20 ms, which cannot be shortened.
         let (cut, whole) = (lasted(2000, 10e3, millis(100)), lasted(1, 20e6, millis(100)));
         assert!(cut >= millis(100) && cut < millis(150), "{cut:?}");
         assert!(whole >= millis(300), "{whole:?}");
-        // Where nothing is left to warm up, fourteen of a millisecond follow the first: single launches would say little.
+        // Without a minimum, fourteen windows of a millisecond follow the first: single launches would be too noisy.
         let least = lasted(2000, 10e3, Duration::ZERO);
         assert!(least >= millis(33) && least < millis(50), "{least:?}");
     }

@@ -1,9 +1,9 @@
-//! How estimates and comparisons are written.
+//! Display of estimates and comparisons.
 
 use crate::{Comparison, Estimate};
 use std::fmt::{self, Display, Formatter};
 
-/// A time with four digits and half its interval in percent: `12.34 µs ±0.5%`, or `12.34 µs ±?` where there are too few
+/// Formats the time with four digits and the half-width in percent: `12.34 µs ±0.5%`, or `12.34 µs ±?` with too few
 /// windows for an interval.
 impl Display for Estimate {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -12,7 +12,7 @@ impl Display for Estimate {
     }
 }
 
-/// The ratio, its interval and what it allows one to say: `1.320x [1.302, 1.341] FASTER`.
+/// Formats ratio, interval and verdict: `1.320x [1.302, 1.341] FASTER`.
 impl Display for Comparison {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { ratio, verdict, .. } = self;

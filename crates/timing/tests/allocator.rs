@@ -1,7 +1,7 @@
-//! The counting allocator as the allocator of a real process.
+//! Counting allocator as the global allocator of a process.
 //!
-//! A recording sees every thread of its process, so each test runs in a process of its own, where only the test harness's
-//! main thread is besides, and waits. `--nocapture` shows what the allocator costs.
+//! A recording covers all threads of its process, so each test runs in its own process, in which only the test
+//! harness's main thread exists besides, and waits. `--nocapture` prints the overhead of the allocator.
 
 use calorimeter_timing::memory::{CountingAllocator, MemoryEvent, Quantity, Recording, RecordingError, Timeline};
 use calorimeter_timing::{Arm, Closure, Options, Quiet, WallClock, measure};
@@ -17,16 +17,16 @@ use std::time::{Duration, Instant};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator(System);
 
-/// Runs `body` in a process in which nothing else happens.
+/// Runs `body` in a separate process without other activity.
 fn alone(name: &str, body: fn()) {
-    const ALONE: &str = "CALORIMETER_TEST_ALONE";
-    if std::env::var_os(ALONE).is_some() {
+    const CHILD: &str = "CALORIMETER_TEST_ALONE";
+    if std::env::var_os(CHILD).is_some() {
         await_main_thread();
         return body();
     }
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--test-threads=1", "--nocapture"])
-        .env(ALONE, "1")
+        .env(CHILD, "1")
         .output()
         .unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -34,13 +34,13 @@ fn alone(name: &str, body: fn()) {
     assert!(output.status.success() && out.contains("1 passed"), "{out}{err}");
 }
 
-/// The harness's main thread allocates until it sleeps, which it does until the test is over.
+/// Waits until the harness's main thread sleeps: it allocates before, and sleeps until the test is over.
 fn await_main_thread() {
     let stat = format!("/proc/self/task/{}/stat", std::process::id());
     if !Path::new(&stat).exists() {
         return thread::sleep(Duration::from_millis(500)); // not Linux
     }
-    // The state stands behind the name, which is in parentheses.
+    // The state follows the name, which is in parentheses.
     while !fs::read_to_string(&stat).unwrap().rsplit(')').next().unwrap().starts_with(" S") {
         thread::yield_now();
     }
@@ -52,7 +52,7 @@ fn moves(timeline: &Timeline) -> Vec<(u64, bool)> {
 
 #[test]
 fn each_allocation_is_there_with_its_size_and_its_end() {
-    alone("each_allocation_is_there_with_its_size_and_its_end", || {
+    alone("allocations_are_recorded_with_size_and_free", || {
         let early = vec![1_u8; 1_009];
         let mut recording = Recording::start().unwrap();
         let kept = vec![1_u8; 4_001];
@@ -85,8 +85,8 @@ fn each_allocation_is_there_with_its_size_and_its_end() {
         assert_eq!((timeline.freed_from_before(), timeline.lost), (1_009, None));
         let totals = timeline.totals.unwrap();
         assert_eq!((totals.change_bytes, totals.peak_bytes), (4_001 - 1_009, 77_003));
-        let left = timeline.live_at(timeline.end_ns);
-        assert_eq!((left.len(), left[0].address), (1, kept.as_ptr().addr() as u64));
+        let live = timeline.live_at(timeline.end_ns);
+        assert_eq!((live.len(), live[0].address), (1, kept.as_ptr().addr() as u64));
     });
 }
 
@@ -94,7 +94,7 @@ fn each_allocation_is_there_with_its_size_and_its_end() {
 fn the_peak_and_the_rest_of_several_threads_are_exact() {
     const THREADS: u64 = 6;
     const ROUNDS: u64 = 200;
-    alone("the_peak_and_the_rest_of_several_threads_are_exact", || {
+    alone("peak_of_several_threads_is_exact", || {
         let gate = Barrier::new(THREADS as usize + 1);
         let timeline = thread::scope(|scope| {
             for thread in 1..=THREADS {
@@ -105,13 +105,13 @@ fn the_peak_and_the_rest_of_several_threads_are_exact() {
                     for _ in 0..ROUNDS {
                         drop(black_box(vec![1_u8; 64 * thread as usize]));
                     }
-                    let together = black_box(vec![1_u8; (100_000 * thread) as usize]);
+                    let concurrent = black_box(vec![1_u8; (100_000 * thread) as usize]);
                     gate.wait();
-                    drop(together);
-                    let left = black_box(vec![1_u8; thread as usize]);
+                    drop(concurrent);
+                    let remainder = black_box(vec![1_u8; thread as usize]);
                     gate.wait();
                     gate.wait();
-                    drop(left);
+                    drop(remainder);
                 });
             }
             gate.wait();
@@ -136,7 +136,7 @@ fn the_peak_and_the_rest_of_several_threads_are_exact() {
 
 #[test]
 fn threads_that_fight_over_addresses_leave_no_block_behind() {
-    alone("threads_that_fight_over_addresses_leave_no_block_behind", || {
+    alone("contended_addresses_leave_no_block", || {
         let gate = Barrier::new(5);
         let timeline = thread::scope(|scope| {
             for thread in 0..4_usize {
@@ -170,7 +170,7 @@ fn threads_that_fight_over_addresses_leave_no_block_behind() {
 
 #[test]
 fn there_is_one_recording_at_a_time_and_nothing_is_recorded_outside_it() {
-    alone("there_is_one_recording_at_a_time_and_nothing_is_recorded_outside_it", || {
+    alone("only_one_recording_at_a_time", || {
         let first = Recording::start().unwrap();
         assert_eq!(Recording::start().map(|_| ()), Err(RecordingError::Already));
         drop(first);
@@ -182,7 +182,7 @@ fn there_is_one_recording_at_a_time_and_nothing_is_recorded_outside_it() {
 
 #[test]
 fn a_full_buffer_is_stated_and_the_totals_stay_exact() {
-    alone("a_full_buffer_is_stated_and_the_totals_stay_exact", || {
+    alone("full_buffer_keeps_totals_exact", || {
         const PAIRS: u64 = 2_200_000;
         let recording = Recording::start().unwrap();
         (0..PAIRS).for_each(|_| drop(black_box(Box::new(1_u64))));
@@ -201,10 +201,10 @@ fn a_full_buffer_is_stated_and_the_totals_stay_exact() {
 
 #[test]
 fn the_cost_of_counting_is_measured_on_allocations_that_are_all_recorded() {
-    alone("the_cost_of_counting_is_measured_on_allocations_that_are_all_recorded", || {
+    alone("counting_overhead_is_printed", || {
         fn pair(allocator: &dyn GlobalAlloc) {
             let layout = Layout::new::<[u64; 8]>();
-            // SAFETY: the layout has a size, and the block is freed once, with the layout it was allocated with.
+            // SAFETY: the layout has a nonzero size, and the block is freed once with the layout of its allocation.
             unsafe {
                 let block = black_box(allocator.alloc(layout));
                 allocator.dealloc(block, layout);
@@ -217,12 +217,14 @@ fn the_cost_of_counting_is_measured_on_allocations_that_are_all_recorded() {
         let outcome = measure(&mut arms, &options, &mut Quiet);
         let [plain, idle] = [0, 1].map(|arm: usize| outcome[arm].as_ref().unwrap().time.median);
 
-        const PAIRS: u32 = 500_000; // what the buffer holds
+        const PAIRS: u32 = 500_000; // capacity of the buffer
         let recording = Recording::start().unwrap();
         let start = Instant::now();
         (0..PAIRS).for_each(|_| pair(&ALLOCATOR));
         let recorded = start.elapsed().as_nanos() as f64 / f64::from(PAIRS);
         assert_eq!(recording.finish().events.len() as u32, 2 * PAIRS);
-        println!("an allocation and its end: {plain:.1} ns, {idle:.1} ns counted but idle, {recorded:.1} ns recorded");
+        println!(
+            "allocation and free: {plain:.1} ns plain, {idle:.1} ns without a recording, {recorded:.1} ns recorded"
+        );
     });
 }

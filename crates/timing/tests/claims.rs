@@ -1,6 +1,6 @@
-//! What the clocks claim, tried from outside.
+//! Tests of the clocks through the public API.
 //!
-//! What needs a GPU runs with `CALORIMETER_TEST_DEVICE=cuda`; `--nocapture` shows the figures.
+//! GPU tests run with `CALORIMETER_TEST_DEVICE=cuda`; `--nocapture` prints the measurements.
 
 #[cfg(feature = "cuda")]
 #[path = "claims/cuda.rs"]

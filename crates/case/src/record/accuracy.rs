@@ -1,72 +1,72 @@
-//! How far outputs are from their references.
+//! Errors of outputs relative to their references.
 
 use super::column::{Column, Read};
-use super::number::no_number;
+use super::number::is_not_finite;
 use serde::{Deserialize, Serialize};
 
-/// How far the output is from the unquantized model, and the kernel from its own reference.
+/// Error of the output relative to the unquantized model, and of the kernel relative to its own reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Accuracy {
-    /// Signal to quantization noise in dB. Infinite, so left out, when the output is exact.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Signal to quantization noise ratio in dB. Infinite for an exact output, and then omitted.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub sqnr_db: Option<f64>,
-    /// L2 norm of the error over that of the reference.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// L2 norm of the error divided by the norm of the reference.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub rel_l2: Option<f64>,
-    /// The largest absolute error of one element.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Maximum absolute error of one element.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub max_abs: Option<f64>,
     /// Cosine of the angle between output and reference.
-    #[serde(default, skip_serializing_if = "no_number")]
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub cosine: Option<f64>,
-    /// Relative L2 error against the same quantized operands: the error of the kernel alone.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Relative L2 error with respect to a reference on the same quantized operands: the error of the kernel only.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub kernel_rel_l2: Option<f64>,
 }
 
 impl Accuracy {
-    /// The output equals the reference, which makes the SQNR infinite and hence absent.
+    /// True if the output equals the reference, in which case the SQNR is infinite and absent.
     pub fn is_exact(&self) -> bool {
         self.rel_l2 == Some(0.0)
     }
 }
 
 impl Accuracy {
-    /// Its columns in tables, in their order.
+    /// Columns in tables, in order.
     pub const COLUMNS: &'static [Column<Self>] = &[
         Column {
             name: "sqnr_db",
             field: "accuracy.sqnr_db",
             unit: "dB",
-            doc: "signal over the error against the unquantized model; absent for an exact output, whose error is zero",
+            doc: "signal to quantization noise ratio relative to the unquantized model; absent for an exact output",
             read: Read::Number(|accuracy| accuracy.sqnr_db),
         },
         Column {
             name: "rel_l2",
             field: "accuracy.rel_l2",
             unit: "",
-            doc: "L2 norm of the error over that of the reference",
+            doc: "L2 norm of the error divided by the norm of the reference",
             read: Read::Number(|accuracy| accuracy.rel_l2),
         },
         Column {
             name: "max_abs",
             field: "accuracy.max_abs",
             unit: "",
-            doc: "the largest error of one element",
+            doc: "maximum absolute error of one element",
             read: Read::Number(|accuracy| accuracy.max_abs),
         },
         Column {
             name: "cosine",
             field: "accuracy.cosine",
             unit: "",
-            doc: "of the angle between output and reference",
+            doc: "cosine of the angle between output and reference",
             read: Read::Number(|accuracy| accuracy.cosine),
         },
         Column {
             name: "kernel_rel_l2",
             field: "accuracy.kernel_rel_l2",
             unit: "",
-            doc: "as `rel_l2`, against the same quantized operands",
+            doc: "`rel_l2` relative to a reference on the same quantized operands",
             read: Read::Number(|accuracy| accuracy.kernel_rel_l2),
         },
     ];

@@ -1,53 +1,53 @@
-//! A column of a table: its name, what it means, and how it is read from the facet that it belongs to.
+//! Table columns: name, meaning, and how a cell is read from a facet.
 
 use super::number::finite;
 use std::borrow::Cow;
 
-/// A column that shows something of a facet `F`.
+/// A column of facet `F`.
 #[derive(Debug)]
 pub struct Column<F: 'static> {
-    /// Its head.
+    /// Column header.
     pub name: &'static str,
-    /// The field of the record's JSON that it is read from, with dots where that is inside another one.
+    /// Field of the record's JSON that the column is read from; dots separate nested fields.
     pub field: &'static str,
-    /// The unit of its numbers; empty where they have none.
+    /// Unit of the values; empty if they have none.
     pub unit: &'static str,
-    /// What stands in it, in Markdown.
+    /// Meaning, in Markdown.
     pub doc: &'static str,
-    /// How it is read from the facet.
+    /// Accessor.
     pub read: Read<F>,
 }
 
-/// How a cell is read, which says what kind of cells the column has. `None` was not measured.
+/// Accessor of a cell, which also determines the kind of the column. `None` means not measured.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Read<F: 'static> {
-    /// Text that stands in the facet.
+    /// Text stored in the facet.
     Text(for<'a> fn(&'a F) -> Option<&'a str>),
-    /// Text that is made from several values.
+    /// Text formatted from several values.
     Written(fn(&F) -> Option<String>),
-    /// A whole number.
+    /// Unsigned integer.
     Count(fn(&F) -> Option<u64>),
-    /// A number.
+    /// Floating-point value.
     Number(fn(&F) -> Option<f64>),
-    /// Yes or no.
+    /// Boolean.
     Flag(fn(&F) -> Option<bool>),
 }
 
-/// What stands in one cell.
+/// Value of one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell<'a> {
-    /// Text, which may be empty.
+    /// Text, possibly empty.
     Text(Cow<'a, str>),
-    /// A whole number.
+    /// Unsigned integer.
     Count(u64),
-    /// A number, which is finite.
+    /// Finite floating-point value.
     Number(f64),
-    /// Yes or no.
+    /// Boolean.
     Flag(bool),
 }
 
-/// What all cells of a column are.
+/// Kind of the cells of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// [`Cell::Text`]
@@ -61,7 +61,7 @@ pub enum Kind {
 }
 
 impl<F> Column<F> {
-    /// The cell of this facet, or `None` where that was not measured.
+    /// Cell of a facet, or `None` if it was not measured.
     pub fn cell<'a>(&self, facet: &'a F) -> Option<Cell<'a>> {
         match self.read {
             Read::Text(read) => read(facet).map(|text| Cell::Text(text.into())),
@@ -72,7 +72,7 @@ impl<F> Column<F> {
         }
     }
 
-    /// What its cells are.
+    /// Kind of the cells.
     pub fn kind(&self) -> Kind {
         match self.read {
             Read::Text(_) | Read::Written(_) => Kind::Text,
@@ -83,23 +83,23 @@ impl<F> Column<F> {
     }
 }
 
-/// A field of the record's JSON that no column shows.
+/// A field of the record's JSON without a column.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Where it stands, with dots where that is inside another one.
+    /// Path in the JSON; dots separate nested fields.
     pub name: &'static str,
-    /// Its kind in words, with the unit.
+    /// Type in words, with the unit.
     pub kind: &'static str,
-    /// What stands in it, in Markdown.
+    /// Meaning, in Markdown.
     pub doc: &'static str,
 }
 
-/// The list, if anything is in it.
+/// Returns the list, or `None` if it is empty.
 pub(super) fn some<T>(list: &[T]) -> Option<&[T]> {
     (!list.is_empty()).then_some(list)
 }
 
-/// The list as one text, or nothing where it is empty.
+/// Joins the list with `; `, or returns `None` if it is empty.
 pub(super) fn joined(list: &[String]) -> Option<String> {
     some(list).map(|list| list.join("; "))
 }

@@ -1,67 +1,67 @@
-//! Memory that a case takes.
+//! Memory use of a case.
 
 use super::column::{Column, Field, Read};
-use super::number::no_number;
+use super::number::is_not_finite;
 use serde::{Deserialize, Serialize};
 
-/// Memory that a case takes.
+/// Memory use of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Footprint {
     /// Peak of the device memory in use during the case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_bytes: Option<u64>,
-    /// Memory in use, where it was asked for.
+    /// Memory peaks, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Box<Memory>>,
-    /// The folder of its memory profile, below the run's directory.
+    /// Folder of the memory profile, relative to the run directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_profile: Option<String>,
 }
 
-/// Device memory of a case: what tensors use, what the pool has handed out, and what it holds of the device.
+/// Peaks of device memory at three levels: requested by tensors, handed out by the pool, reserved from the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
-    /// Peak of the bytes asked for.
+    /// Peak of the requested bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_allocated: Option<u64>,
-    /// Peak of the bytes handed out, padding included.
+    /// Peak of the bytes handed out by the pool, padding included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_active: Option<u64>,
-    /// Peak of the bytes held from the device.
+    /// Peak of the bytes reserved from the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_reserved: Option<u64>,
-    /// Peak of the bytes asked for, those of the inputs and weights left out.
+    /// Peak of the requested bytes, without inputs and weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_above_inputs: Option<u64>,
-    /// How far the peaks can be trusted.
+    /// Certainty of the peaks.
     #[serde(default)]
     pub bound: Bound,
-    /// The most that the peak in use can be, where it is a lower bound.
+    /// Upper bound of the peak in use, if the peak is a lower bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_at_most: Option<u64>,
-    /// The baseline's peak over this one.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Peak of the baseline divided by the peak of this case.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub saving: Option<f64>,
-    /// How far that can be trusted: of peaks that are bounds it is a bound itself.
+    /// Certainty of the saving: a bound if it is computed from peaks that are bounds.
     #[serde(default)]
     pub saving_bound: Bound,
 }
 
-/// What a peak is to the true one.
+/// Relation of a reported peak to the true one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// The same, to 1 %.
+    /// Equal, to 1 %.
     #[default]
     Exact,
-    /// At most it.
+    /// Lower bound of the true peak.
     AtLeast,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 
 impl Bound {
-    /// The word used in the JSON.
+    /// Name in the JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -70,7 +70,7 @@ impl Bound {
         }
     }
 
-    /// What stands before a figure.
+    /// Prefix of a displayed value.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Exact => "",
@@ -81,77 +81,77 @@ impl Bound {
 }
 
 impl Footprint {
-    /// Its columns in tables, in their order.
+    /// Columns in tables, in order.
     pub const COLUMNS: &'static [Column<Self>] = &[
         Column {
             name: "peak_bytes",
             field: "peak_bytes",
             unit: "bytes",
-            doc: "peak of the memory in use: `memory.peak_allocated`, or the next of the three that is known",
+            doc: "peak of the memory in use: the first known of `memory.peak_allocated`, `memory.peak_active` and `memory.peak_reserved`",
             read: Read::Count(|footprint| footprint.peak_bytes),
         },
         Column {
             name: "peak_active_bytes",
             field: "memory.peak_active",
             unit: "bytes",
-            doc: "peak of what the pool has handed out, padding included",
+            doc: "peak of the bytes handed out by the pool, padding included",
             read: Read::Count(|footprint| footprint.memory.as_ref()?.peak_active),
         },
         Column {
             name: "peak_reserved_bytes",
             field: "memory.peak_reserved",
             unit: "bytes",
-            doc: "peak of what is held from the device",
+            doc: "peak of the bytes reserved from the device",
             read: Read::Count(|footprint| footprint.memory.as_ref()?.peak_reserved),
         },
         Column {
             name: "peak_above_inputs",
             field: "memory.peak_above_inputs",
             unit: "bytes",
-            doc: "peak without inputs and weights; absent for copies and exchanges",
+            doc: "peak without inputs and weights; absent for copies and for exchanges between devices",
             read: Read::Count(|footprint| footprint.memory.as_ref()?.peak_above_inputs),
         },
         Column {
             name: "memory_bound",
             field: "memory.bound",
             unit: "",
-            doc: "how far the peaks, `peak_bytes` too, can be trusted: [`exact`, `at-least` or `unknown`](#memory)",
+            doc: "certainty of the peaks, including `peak_bytes`: [`exact`, `at-least` or `unknown`](#memory)",
             read: Read::Text(|footprint| Some(footprint.memory.as_ref()?.bound.as_str())),
         },
         Column {
             name: "memory_saving",
             field: "memory.saving",
             unit: "",
-            doc: "the baseline's peak over this one",
+            doc: "peak of the baseline divided by the peak of this case",
             read: Read::Number(|footprint| footprint.memory.as_ref()?.saving),
         },
         Column {
             name: "memory_saving_bound",
             field: "memory.saving_bound",
             unit: "",
-            doc: "`at-least` where the saving is the least that it may be",
+            doc: "`at-least` if the saving is a lower bound",
             read: Read::Text(|footprint| {
                 Some(footprint.memory.as_ref().filter(|memory| memory.saving.is_some())?.saving_bound.as_str())
             }),
         },
     ];
 
-    /// What stands in tables beside the trace.
+    /// Columns that stand next to the trace.
     pub const FILES: &'static [Column<Self>] = &[Column {
         name: "memory_profile",
         field: "memory_profile",
         unit: "",
-        doc: "the folder of the memory profile, below the run's",
+        doc: "folder of the memory profile, relative to the run directory",
         read: Read::Text(|footprint| footprint.memory_profile.as_deref()),
     }];
 
-    /// Its fields that no column shows.
+    /// Fields without a column.
     pub const JOURNAL_ONLY: &'static [Field] = &[
-        Field { name: "memory.peak_allocated", kind: "whole number, bytes", doc: "peak of what was asked for" },
+        Field { name: "memory.peak_allocated", kind: "whole number, bytes", doc: "peak of the requested bytes" },
         Field {
             name: "memory.peak_at_most",
             kind: "whole number, bytes",
-            doc: "the most that the peak can be, where it is a lower bound",
+            doc: "upper bound of the peak, if the peak is a lower bound",
         },
     ];
 }

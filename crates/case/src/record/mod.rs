@@ -1,9 +1,9 @@
-//! What became of a case: the case, and a facet for each kind of thing that is known of it afterwards.
+//! Records: the result of a case, as the case and one facet per topic.
 //!
-//! Three rules hold for every field. Absent means *not measured*: an `Option` that is `None` is left out of the JSON, and
-//! zero is never put in its place. JSON has no infinities and no NaN, so a float that is not finite is left out as well
-//! (see [`finite`]); the SQNR of an exact result is infinite, which reads as no `sqnr_db` beside a `rel_l2` of 0.
-//! Unknown fields are ignored on reading, so that a newer writer does not lock an older reader out.
+//! Three rules apply to every field. Absent means *not measured*: an `Option` that is `None` is omitted from the JSON
+//! and never replaced by zero. JSON has no infinities and no NaN, so a float that is not finite is omitted as well (see
+//! [`finite`]). An exact result has an infinite SQNR: `sqnr_db` is absent and `rel_l2` is 0. Unknown fields are ignored
+//! when reading, so that old readers accept the output of newer writers.
 
 mod accuracy;
 mod column;
@@ -40,53 +40,53 @@ pub use weights::Weights;
 use crate::Case;
 use serde::{Deserialize, Serialize};
 
-/// What became of a case: measured, or the reason why not. In JSON the fields of the case and of the facets stand side by
-/// side in one object.
+/// Result of a case: a measurement, or the reason why there is none. The JSON is one flat object with the fields of the
+/// case and of all facets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// The case.
+    /// Case.
     #[serde(flatten)]
     pub case: Case,
-    /// How it ended.
+    /// Status, reason and warnings.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// What ran.
+    /// Kernels and stopwatch.
     #[serde(flatten)]
     pub execution: Execution,
-    /// How long it took.
+    /// Times.
     #[serde(flatten)]
     pub time: Time,
-    /// The comparison with the baseline.
+    /// Comparison with the baseline.
     #[serde(default, skip_serializing_if = "Speedup::is_absent")]
     pub speedup: Option<Speedup>,
-    /// Rates and their share of the machine's peaks.
+    /// Throughput and its share of the measured peaks.
     #[serde(flatten)]
     pub rates: Rates,
-    /// How far the output is from the reference.
+    /// Error of the output relative to the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<Box<Accuracy>>,
-    /// Its weights.
+    /// Weight storage.
     #[serde(flatten)]
     pub weights: Weights,
-    /// The memory it took.
+    /// Memory use.
     #[serde(flatten)]
     pub footprint: Footprint,
-    /// What went to and from the device's memory, where its counters can be read and were asked.
+    /// Memory traffic, if the device has readable hardware counters and it was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
-    /// What the device reported while the case was measured.
+    /// Sensor readings of the device during the measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<Box<Telemetry>>,
-    /// What a trace shows.
+    /// Kernels of the trace.
     #[serde(flatten)]
     pub profile: Profile,
-    /// What came before the first window.
+    /// Priming and stopwatch resolution.
     #[serde(flatten)]
     pub preparation: Preparation,
 }
 
 impl Record {
-    /// A record of `case` with nothing measured yet.
+    /// Creates a record of `case` without measurements.
     pub fn new(case: Case, status: Status) -> Self {
         Self {
             case,
@@ -105,19 +105,19 @@ impl Record {
         }
     }
 
-    /// A record of a case that was not measured, and why.
+    /// Creates a record of a case that was not measured, with the reason.
     pub fn without_time(case: Case, status: Status, reason: impl Into<String>) -> Self {
         let mut record = Self::new(case, status);
         record.outcome.reason = Some(reason.into());
         record
     }
 
-    /// Whether it has figures that may be used.
+    /// True if the record has valid measurements.
     pub fn is_ok(&self) -> bool {
         self.outcome.status == Status::Ok
     }
 
-    /// Adds what a reader of the figures should know.
+    /// Adds a warning for readers of the record.
     pub fn warn(&mut self, warning: impl Into<String>) {
         self.outcome.warnings.push(warning.into());
     }

@@ -1,11 +1,12 @@
-//! What is left out of the JSON.
+//! Numeric values that are omitted from the JSON.
 
-/// The one place where infinities and NaN become absent.
+/// Returns `None` for infinities and NaN. All floats of a record pass through this function.
 pub fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-pub(super) fn no_number(value: &Option<f64>) -> bool {
+/// True for `None`, infinities and NaN.
+pub(super) fn is_not_finite(value: &Option<f64>) -> bool {
     value.and_then(finite).is_none()
 }
 

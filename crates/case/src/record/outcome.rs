@@ -1,27 +1,27 @@
-//! How a case ended, and what a reader should know.
+//! Status of a case, with its reason and warnings.
 
 use super::column::{Column, Field, Read, joined};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How a case ended.
+/// Status of a case with its reason and warnings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// How it ended.
+    /// Status.
     pub status: Status,
-    /// Why it is not `ok`, in a sentence.
+    /// Reason for a status other than `ok`, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When the turn of the case and of those measured beside it came, as RFC 3339.
+    /// Start time of the case's group, as RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<String>,
-    /// When it was recorded, as RFC 3339.
+    /// Time of the record, as RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// The last lines that the worker wrote to stderr.
+    /// Last lines of the worker's stderr.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr_tail: Option<String>,
-    /// What a reader of the figure should know.
+    /// Warnings for readers of the record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -32,28 +32,28 @@ impl From<Status> for Outcome {
     }
 }
 
-/// How a case ended. Only `ok` has a time that may be used.
+/// Status of a case. Only `ok` has a valid time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Measured, and the output was right.
+    /// Measured, with a correct output.
     Ok,
-    /// The output was wrong, so it was not timed.
+    /// The output was wrong, so the case was not timed.
     Mismatch,
-    /// The recipe or workload does not exist for this implementation or device.
+    /// Recipe or workload not supported by this implementation or device.
     Unsupported,
-    /// Not run, for a reason that lies outside the case.
+    /// Not run, for a reason outside the case.
     Skipped,
     /// Ended with an error.
     Failed,
-    /// Took longer than allowed.
+    /// Exceeded its time limit.
     Timeout,
-    /// Took its worker process with it.
+    /// Crashed its worker process.
     Crashed,
 }
 
 impl Status {
-    /// Every status, in the order in which summaries count them.
+    /// All statuses, in the order of summaries.
     pub const ALL: [Status; 7] = [
         Status::Ok,
         Status::Mismatch,
@@ -64,7 +64,7 @@ impl Status {
         Status::Skipped,
     ];
 
-    /// The word used in the JSON.
+    /// Name in the JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Ok => "ok",
@@ -85,49 +85,45 @@ impl fmt::Display for Status {
 }
 
 impl Outcome {
-    /// Its columns in tables, in their order.
+    /// Columns in tables, in order.
     pub const COLUMNS: &'static [Column<Self>] = &[
         Column {
             name: "status",
             field: "status",
             unit: "",
-            doc: "how the case ended: see [below](#statuses)",
+            doc: "status of the case: see [below](#statuses)",
             read: Read::Text(|outcome| Some(outcome.status.as_str())),
         },
         Column {
             name: "reason",
             field: "reason",
             unit: "",
-            doc: "why it is not `ok`",
+            doc: "reason for a status other than `ok`",
             read: Read::Text(|outcome| outcome.reason.as_deref()),
         },
     ];
 
-    /// What stands in tables last.
+    /// Last columns of tables.
     pub const REMARKS: &'static [Column<Self>] = &[
         Column {
             name: "stderr_tail",
             field: "stderr_tail",
             unit: "",
-            doc: "last 4 KiB of the worker that was lost",
+            doc: "last 4 KiB of stderr of the lost worker",
             read: Read::Text(|outcome| outcome.stderr_tail.as_deref()),
         },
         Column {
             name: "warnings",
             field: "warnings",
             unit: "",
-            doc: "what a reader of the figure should know; a list in the record, joined by `; ` in the column",
+            doc: "warnings for readers of the record; a list in the record, joined by `; ` in the column",
             read: Read::Written(|outcome| joined(&outcome.warnings)),
         },
     ];
 
-    /// Its fields that no column shows.
+    /// Fields without a column.
     pub const JOURNAL_ONLY: &'static [Field] = &[
-        Field {
-            name: "started",
-            kind: "RFC 3339",
-            doc: "when the turn of the case and of those measured beside it came",
-        },
-        Field { name: "ended", kind: "RFC 3339", doc: "when it was recorded" },
+        Field { name: "started", kind: "RFC 3339", doc: "start time of the case's group" },
+        Field { name: "ended", kind: "RFC 3339", doc: "time of the record" },
     ];
 }

@@ -1,51 +1,51 @@
-//! What a trace shows.
+//! Kernels of a trace.
 
 use super::column::{Column, Field, Read};
 use serde::{Deserialize, Serialize};
 
-/// What a trace shows.
+/// Kernels of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// What ran on the device, the longest first, where a trace was asked for.
+    /// Kernels that ran on the device, longest total first, if a trace was requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<KernelShare>,
-    /// The trace of the case, below the run's directory.
+    /// Path of the trace, relative to the run directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
 }
 
-/// A kernel's part of one run.
+/// Share of one kernel in a pass.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KernelShare {
-    /// Its name.
+    /// Kernel name.
     pub name: String,
-    /// How often it ran.
+    /// Calls per pass.
     pub calls: f64,
-    /// How long it ran in total, in nanoseconds.
+    /// Total time per pass, in nanoseconds.
     pub nanos: f64,
-    /// Its share of the time of all kernels.
+    /// Share of the time of all kernels.
     pub share: f64,
 }
 
 impl Profile {
-    /// Its columns in tables, in their order.
+    /// Columns in tables, in order.
     pub const COLUMNS: &'static [Column<Self>] = &[Column {
         name: "trace",
         field: "trace",
         unit: "",
-        doc: "the trace, below the run's folder",
+        doc: "path of the trace, relative to the run directory",
         read: Read::Text(|profile| profile.trace.as_deref()),
     }];
 
-    /// Its fields that no column shows.
+    /// Fields without a column.
     pub const JOURNAL_ONLY: &'static [Field] = &[
         Field {
             name: "kernels.name",
             kind: "text",
-            doc: "a kernel that ran on the device in the trace, the longest first",
+            doc: "kernel that ran on the device in the trace, longest total first",
         },
-        Field { name: "kernels.calls", kind: "number", doc: "how often it ran in one pass" },
-        Field { name: "kernels.nanos", kind: "number, ns", doc: "how long it ran in one pass" },
-        Field { name: "kernels.share", kind: "number", doc: "its share of the time of all kernels" },
+        Field { name: "kernels.calls", kind: "number", doc: "calls per pass" },
+        Field { name: "kernels.nanos", kind: "number, ns", doc: "time per pass" },
+        Field { name: "kernels.share", kind: "number", doc: "share of the time of all kernels" },
     ];
 }

@@ -1,67 +1,67 @@
-//! Rates, and where they stand against the machine's peaks.
+//! Throughput and the roofline.
 
 use super::column::{Column, Field, Read};
-use super::number::no_number;
+use super::number::is_not_finite;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Rates, and where they stand against the machine's peaks.
+/// Throughput and its share of the measured peaks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
-    /// Arithmetic rate in 10¹² operations per second.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Compute throughput in 10¹² operations per second.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub tflops: Option<f64>,
-    /// Memory rate in 10⁹ bytes per second.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Memory throughput in 10⁹ bytes per second.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub gbps: Option<f64>,
-    /// Where the case stands against the machine's measured peaks.
+    /// Position under the roofline of the measured peaks.
     #[serde(default, skip_serializing_if = "Roofline::is_absent")]
     pub roofline: Option<Box<Roofline>>,
 }
 
-/// Where a case stands against the machine's measured peaks.
+/// Position of a case under the roofline of the machine's measured peaks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Roofline {
-    /// What limits the case.
+    /// Peak that limits the case.
     pub bound: Roof,
-    /// Percent of that limit reached.
+    /// Percent of the limiting peak.
     pub percent: f64,
-    /// Which of its peaks that is.
+    /// Kind of the limiting peak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,
     /// Percent of the compute peak.
-    #[serde(default, skip_serializing_if = "no_number")]
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub compute_percent: Option<f64>,
     /// Percent of the bandwidth peak.
-    #[serde(default, skip_serializing_if = "no_number")]
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub memory_percent: Option<f64>,
-    /// The compute peak in 10¹² operations per second, under continuous load.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Compute peak in 10¹² operations per second, under continuous load.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub peak_tflops: Option<f64>,
-    /// The same for a moment: what no right kernel exceeds.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Short-term compute peak in 10¹² operations per second; no correct kernel exceeds it.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub burst_tflops: Option<f64>,
-    /// The bandwidth peak in 10⁹ bytes per second.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Bandwidth peak in 10⁹ bytes per second.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub peak_gbps: Option<f64>,
 }
 
-/// What of a machine limits a case.
+/// Resource that limits a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Roof {
-    /// The rate of its memory.
+    /// Memory bandwidth.
     #[default]
     Memory,
-    /// The rate of its last cache.
+    /// Bandwidth of the last-level cache.
     Cache,
-    /// The rate of its products.
+    /// Matmul throughput.
     Compute,
 }
 
 impl Roof {
-    /// The word used in the JSON.
+    /// Name in the JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -77,19 +77,19 @@ impl fmt::Display for Roof {
     }
 }
 
-/// How long a device kept up a peak.
+/// Duration for which a peak was sustained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Against {
-    /// For a moment: the fastest window.
+    /// Short-term: the fastest window.
     Burst,
-    /// For a second of continuous load: the middle window.
+    /// Continuous load for one second: the median window.
     Sustained,
 }
 
 impl Against {
-    /// The word used in the JSON.
+    /// Name in the JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Burst => "burst",
@@ -100,76 +100,76 @@ impl Against {
 
 impl Roofline {
     pub(super) fn is_absent(this: &Option<Box<Roofline>>) -> bool {
-        no_number(&this.as_ref().map(|roofline| roofline.percent))
+        is_not_finite(&this.as_ref().map(|roofline| roofline.percent))
     }
 }
 
 impl Rates {
-    /// Its columns in tables, in their order.
+    /// Columns in tables, in order.
     pub const COLUMNS: &'static [Column<Self>] = &[
         Column {
             name: "tflops",
             field: "tflops",
             unit: "10¹² operations/s",
-            doc: "`flops` over the median",
+            doc: "`flops` divided by the median time",
             read: Read::Number(|rates| rates.tflops),
         },
         Column {
             name: "gbps",
             field: "gbps",
             unit: "10⁹ bytes/s",
-            doc: "`bytes` over the median",
+            doc: "`bytes` divided by the median time",
             read: Read::Number(|rates| rates.gbps),
         },
         Column {
             name: "roofline_bound",
             field: "roofline.bound",
             unit: "",
-            doc: "the measured peak that the case is nearest to: `compute`, `memory`, or `cache` where operands may come from it. Absent in regimes of the host and for what travels between devices",
+            doc: "closest measured peak: `compute`, `memory`, or `cache` if operands may come from the cache. Absent in host regimes and for transfers between devices",
             read: Read::Text(|rates| rates.roofline.as_ref().map(|roof| roof.bound.as_str())),
         },
         Column {
             name: "roofline_percent",
             field: "roofline.percent",
             unit: "%",
-            doc: "its share of that peak",
+            doc: "percent of that peak",
             read: Read::Number(|rates| rates.roofline.as_ref().map(|roof| roof.percent)),
         },
         Column {
             name: "roofline_against",
             field: "roofline.against",
             unit: "",
-            doc: "which peak that is: `sustained`, reached by products under continuous load, or `burst`, reached by memory and cache for a moment",
+            doc: "kind of that peak: `sustained` (matmul under continuous load) or `burst` (short-term peak of memory and cache)",
             read: Read::Text(|rates| rates.roofline.as_ref()?.against.map(Against::as_str)),
         },
         Column {
             name: "compute_percent",
             field: "roofline.compute_percent",
             unit: "%",
-            doc: "its share of the compute peak under continuous load; more than 100 where the device was faster for a while",
+            doc: "percent of the compute peak under continuous load; more than 100 if the device was faster for a while",
             read: Read::Number(|rates| rates.roofline.as_ref()?.compute_percent),
         },
         Column {
             name: "memory_percent",
             field: "roofline.memory_percent",
             unit: "%",
-            doc: "its share of the peak of memory or cache",
+            doc: "percent of the peak of memory or cache",
             read: Read::Number(|rates| rates.roofline.as_ref()?.memory_percent),
         },
     ];
 
-    /// Its fields that no column shows.
+    /// Fields without a column.
     pub const JOURNAL_ONLY: &'static [Field] = &[
         Field {
             name: "roofline.peak_tflops",
             kind: "number, 10¹² operations/s",
-            doc: "the compute peak under continuous load",
+            doc: "compute peak under continuous load",
         },
         Field {
             name: "roofline.burst_tflops",
             kind: "number, 10¹² operations/s",
-            doc: "the compute peak for a moment, which no right kernel exceeds",
+            doc: "short-term compute peak, which no correct kernel exceeds",
         },
-        Field { name: "roofline.peak_gbps", kind: "number, 10⁹ bytes/s", doc: "the peak of memory or cache" },
+        Field { name: "roofline.peak_gbps", kind: "number, 10⁹ bytes/s", doc: "peak of memory or cache" },
     ];
 }

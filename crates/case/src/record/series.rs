@@ -1,8 +1,8 @@
-//! What of a record grows with the length of its measurement.
+//! Lists of a record whose length depends on the measurement.
 
 use super::{Record, TelemetrySample, Window};
 
-/// The lists of a record that grow with the length of its measurement. A long run leaves them on disk.
+/// Lists of a record that grow with the duration of its measurement. Long runs leave them on disk.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     windows: Vec<Window>,
@@ -11,7 +11,7 @@ pub struct Series {
 }
 
 impl Record {
-    /// Takes its series out.
+    /// Removes the lists from the record and returns them.
     pub fn take_series(&mut self) -> Series {
         Series {
             windows: std::mem::take(&mut self.time.windows),
@@ -24,7 +24,7 @@ impl Record {
         }
     }
 
-    /// Puts in what [`take_series`](Self::take_series) took out.
+    /// Restores the lists removed by [`take_series`](Self::take_series).
     pub fn put_series(&mut self, series: Series) {
         self.time.windows = series.windows;
         self.time.iterations_ns = series.iterations_ns;

@@ -2,103 +2,103 @@
 
 use super::Estimate;
 use super::column::{Column, Field, Read};
-use super::number::no_number;
+use super::number::is_not_finite;
 use crate::{CaseId, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// The comparison with another case, measured in alternation with it or, where power or heat held the device back, each alone.
+/// Comparison with another case: measured interleaved with it or, if the device was throttled, both in isolation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Speedup {
-    /// The id of the case compared with.
+    /// Id of the reference case.
     pub vs: CaseId,
-    /// How many times faster than that case; below 1 is slower.
+    /// Speed-up over the reference case; below 1 is slower.
     pub ratio: f64,
-    /// Lower end of the interval of the ratio.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Lower end of the 95 % interval of the ratio.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub lo: Option<f64>,
-    /// Upper end of the interval of the ratio.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Upper end of the 95 % interval of the ratio.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub hi: Option<f64>,
-    /// The ratio in alternation, at the clock that both cases leave each other, where `ratio` is of each alone.
+    /// Interleaved ratio, at the clock that results from both cases, if `ratio` is from isolated times.
     #[serde(default, skip_serializing_if = "Estimate::is_absent")]
     pub in_turns: Option<Box<Estimate>>,
     /// `FASTER`, `SLOWER`, `SAME` or `UNCLEAR`, which early journals call `INCONCLUSIVE`.
     pub verdict: Verdict,
-    /// A difference within this share of 1 is none.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Differences within this share of 1 are ignored.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub margin: Option<f64>,
-    /// How many rounds would likely decide, where it is inconclusive.
+    /// Estimated number of rounds for a decision, if the verdict is unclear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds_needed: Option<u32>,
 }
 
 impl Speedup {
     pub(super) fn is_absent(this: &Option<Speedup>) -> bool {
-        no_number(&this.as_ref().map(|speedup| speedup.ratio))
+        is_not_finite(&this.as_ref().map(|speedup| speedup.ratio))
     }
 }
 
-/// The speed-ups of one recipe in one implementation over all shapes, together.
+/// Mean speed-up of one recipe in one implementation over all shapes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SuiteSpeedup {
-    /// The recipe with its sparsity.
+    /// Recipe with its sparsity.
     pub recipe: String,
-    /// Whose kernels ran.
+    /// Implementation.
     pub implementation: String,
-    /// Where, in which type and in which regime.
+    /// Device.
     pub device: String,
-    /// The type.
+    /// Dtype.
     pub dtype: String,
-    /// What the times mean.
+    /// Timing mode.
     pub regime: String,
-    /// How many speed-ups these are.
+    /// Number of speed-ups.
     pub cases: u64,
-    /// Their geometric mean.
+    /// Geometric mean.
     pub ratio: f64,
-    /// Lower end of its 95 % interval, absent where the cases are too few for one.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Lower end of the 95 % interval, absent for too few cases.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub lo: Option<f64>,
-    /// Upper end.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Upper end of the interval.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub hi: Option<f64>,
 }
 
 impl Speedup {
-    /// Its columns in tables, in their order.
+    /// Columns in tables, in order.
     pub const COLUMNS: &'static [Column<Self>] = &[
         Column {
             name: "speedup_vs",
             field: "speedup.vs",
             unit: "",
-            doc: "the id of the case it was compared with",
+            doc: "id of the reference case",
             read: Read::Text(|speedup| Some(&*speedup.vs)),
         },
         Column {
             name: "speedup",
             field: "speedup.ratio",
             unit: "",
-            doc: "how many times faster; below 1 is slower",
+            doc: "speed-up; below 1 is slower",
             read: Read::Number(|speedup| Some(speedup.ratio)),
         },
         Column {
             name: "speedup_lo",
             field: "speedup.lo",
             unit: "",
-            doc: "lower end of its 95 % interval",
+            doc: "lower end of the 95 % interval of `speedup`",
             read: Read::Number(|speedup| speedup.lo),
         },
         Column {
             name: "speedup_hi",
             field: "speedup.hi",
             unit: "",
-            doc: "upper end",
+            doc: "upper end of the 95 % interval of `speedup`",
             read: Read::Number(|speedup| speedup.hi),
         },
         Column {
             name: "speedup_in_turns",
             field: "speedup.in_turns.median",
             unit: "",
-            doc: "the same in turns with that case, where `speedup` is of each alone: see [Power](method.md#power-and-heat)",
+            doc: "interleaved speed-up, if `speedup` is from isolated times: see [Power](method.md#power-and-heat)",
             read: Read::Number(|speedup| speedup.in_turns.as_ref().map(|ratio| ratio.median)),
         },
         Column {
@@ -110,15 +110,23 @@ impl Speedup {
         },
     ];
 
-    /// Its fields that no column shows.
+    /// Fields without a column.
     pub const JOURNAL_ONLY: &'static [Field] = &[
-        Field { name: "speedup.in_turns.lo", kind: "number", doc: "lower end of its 95 % interval" },
-        Field { name: "speedup.in_turns.hi", kind: "number", doc: "upper end" },
-        Field { name: "speedup.margin", kind: "number", doc: "a difference within this share of 1 is none" },
+        Field {
+            name: "speedup.in_turns.lo",
+            kind: "number",
+            doc: "lower end of the 95 % interval of the interleaved speed-up",
+        },
+        Field {
+            name: "speedup.in_turns.hi",
+            kind: "number",
+            doc: "upper end of the 95 % interval of the interleaved speed-up",
+        },
+        Field { name: "speedup.margin", kind: "number", doc: "differences within this share of 1 are ignored" },
         Field {
             name: "speedup.rounds_needed",
             kind: "whole number",
-            doc: "how many rounds would likely decide, where nothing could be said",
+            doc: "estimated number of rounds for a decision, if the verdict is unclear",
         },
     ];
 }

@@ -1,197 +1,197 @@
-//! What sensors said meanwhile.
+//! Sensor readings during a measurement.
 
 use super::column::{Column, Field, Read, some};
-use super::number::{is_zero, no_number};
+use super::number::{is_not_finite, is_zero};
 use serde::{Deserialize, Serialize};
 
-/// What the device reported while a case was measured.
+/// Sensor readings of the device during the measurement of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Telemetry {
-    /// Where the figures come from: `nvml`, `sysfs`, …
+    /// Source of the readings: `nvml`, `sysfs`, …
     pub source: String,
-    /// Each sample, in order.
+    /// Samples in order.
     pub samples: Vec<TelemetrySample>,
-    /// Energy of one run in joules.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Energy of one pass in joules.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub joules: Option<f64>,
-    /// Lower end of its 95 % interval.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Lower end of the 95 % interval of the energy.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub joules_lo: Option<f64>,
-    /// Upper end of it.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Upper end of the 95 % interval of the energy.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub joules_hi: Option<f64>,
-    /// Power in watts when the worker process began, before it used the device.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Power in watts at the start of the worker process, before it used the device.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub idle_power_w: Option<f64>,
-    /// Cycles of the processor's cores in one run.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// CPU core cycles of one pass.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub cycles: Option<f64>,
-    /// Instructions of one run.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Instructions of one pass.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub instructions: Option<f64>,
-    /// Misses of the processor's last cache in one run.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Last-level cache misses of the CPU in one pass.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub cache_misses: Option<f64>,
-    /// Rounds that were measured again because the device throttled in them.
+    /// Rounds that were repeated because the device was throttled.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeated_rounds: u32,
 }
 
-/// One look at a device's sensors.
+/// Sample of a device's sensors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TelemetrySample {
-    /// The round after which it was taken, counted from 1.
+    /// Round after which the sample was taken, counted from 1.
     pub round: u32,
-    /// Clock of the multiprocessors, or of the processor's cores, in MHz.
+    /// Clock of the multiprocessors, or of the CPU cores, in MHz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_mhz: Option<u32>,
     /// Clock of the memory in MHz.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_clock_mhz: Option<u32>,
     /// Power in watts.
-    #[serde(default, skip_serializing_if = "no_number")]
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub power_w: Option<f64>,
     /// Temperature in degrees Celsius.
-    #[serde(default, skip_serializing_if = "no_number")]
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub temperature_c: Option<f64>,
-    /// Why the clock was held back: `power-cap`, `thermal`, …
+    /// Throttle reasons: `power-cap`, `thermal`, …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub throttle: Vec<String>,
 }
 
 impl Telemetry {
-    /// Its columns in tables, in their order.
+    /// Columns in tables, in order.
     pub const COLUMNS: &'static [Column<Self>] = &[
         Column {
             name: "clock_mhz",
             field: "telemetry.samples.clock_mhz",
             unit: "MHz",
-            doc: "of the multiprocessors or cores, in the middle sample",
+            doc: "clock of the multiprocessors or cores, median of the samples",
             read: Read::Number(|telemetry| middle(telemetry, |sample| sample.clock_mhz.map(f64::from))),
         },
         Column {
             name: "memory_clock_mhz",
             field: "telemetry.samples.memory_clock_mhz",
             unit: "MHz",
-            doc: "of the memory, in the middle sample",
+            doc: "clock of the memory, median of the samples",
             read: Read::Number(|telemetry| middle(telemetry, |sample| sample.memory_clock_mhz.map(f64::from))),
         },
         Column {
             name: "power_w",
             field: "telemetry.samples.power_w",
             unit: "W",
-            doc: "in the middle sample",
+            doc: "power, median of the samples",
             read: Read::Number(|telemetry| middle(telemetry, |sample| sample.power_w)),
         },
         Column {
             name: "temperature_c",
             field: "telemetry.samples.temperature_c",
             unit: "°C",
-            doc: "in the middle sample",
+            doc: "temperature, median of the samples",
             read: Read::Number(|telemetry| middle(telemetry, |sample| sample.temperature_c)),
         },
         Column {
             name: "throttle",
             field: "telemetry.samples.throttle",
             unit: "",
-            doc: "why the clock was held back, each reason once: `power-cap`, `hardware-slowdown`, `thermal`, `power-brake`",
+            doc: "throttle reasons: `power-cap`, `hardware-slowdown`, `thermal`, `power-brake`",
             read: Read::Written(throttle),
         },
         Column {
             name: "joules",
             field: "telemetry.joules",
             unit: "J",
-            doc: "energy of one pass of the case alone, what the device draws without work included: see [Method](method.md#energy)",
+            doc: "energy of one pass in isolation, including the idle power of the device: see [Method](method.md#energy)",
             read: Read::Number(|telemetry| telemetry.joules),
         },
         Column {
             name: "joules_lo",
             field: "telemetry.joules_lo",
             unit: "J",
-            doc: "lower end of its 95 % interval",
+            doc: "lower end of the 95 % interval of `joules`",
             read: Read::Number(|telemetry| telemetry.joules_lo),
         },
         Column {
             name: "joules_hi",
             field: "telemetry.joules_hi",
             unit: "J",
-            doc: "upper end",
+            doc: "upper end of the 95 % interval of `joules`",
             read: Read::Number(|telemetry| telemetry.joules_hi),
         },
         Column {
             name: "idle_power_w",
             field: "telemetry.idle_power_w",
             unit: "W",
-            doc: "when the worker process began, before it used the device",
+            doc: "power at the start of the worker process, before it used the device",
             read: Read::Number(|telemetry| telemetry.idle_power_w),
         },
         Column {
             name: "cycles",
             field: "telemetry.cycles",
             unit: "",
-            doc: "of the cores in one pass, from the processor's counters, on the CPU",
+            doc: "core cycles of one pass, from hardware counters, on the CPU",
             read: Read::Number(|telemetry| telemetry.cycles),
         },
         Column {
             name: "instructions",
             field: "telemetry.instructions",
             unit: "",
-            doc: "of one pass, from the same counters",
+            doc: "instructions of one pass, from hardware counters",
             read: Read::Number(|telemetry| telemetry.instructions),
         },
         Column {
             name: "cache_misses",
             field: "telemetry.cache_misses",
             unit: "",
-            doc: "of the last cache in one pass, from the same counters",
+            doc: "last-level cache misses of one pass, from hardware counters",
             read: Read::Number(|telemetry| telemetry.cache_misses),
         },
     ];
 
-    /// Its fields that no column shows.
+    /// Fields without a column.
     pub const JOURNAL_ONLY: &'static [Field] = &[
-        Field { name: "telemetry.source", kind: "text", doc: "`nvml`, or `sysfs` for a processor" },
+        Field { name: "telemetry.source", kind: "text", doc: "`nvml`, or `sysfs` for a CPU" },
         Field {
             name: "telemetry.samples.round",
             kind: "whole number",
-            doc: "looks at the sensors, at most 64, the same for all arms of a group; this is how many rounds had ended, where 0 is the warm-up and the first round",
+            doc: "number of completed rounds at each sensor sample, where 0 is the warm-up and the first round; at most 64 samples, shared by all arms of a group",
         },
         Field {
             name: "telemetry.repeated_rounds",
             kind: "whole number, absent if 0",
-            doc: "rounds measured again because the device was held back in them",
+            doc: "rounds that were repeated because the device was throttled",
         },
     ];
 }
 
 impl Telemetry {
-    /// Puts its samples together into one, the middle of each figure with every reason: what its columns show.
+    /// Replaces the samples by one: the median of each reading and all throttle reasons, which the columns show.
     pub fn condense(&mut self) {
-        let whole = |figure: f64| figure.round() as u32;
+        let rounded = |value: f64| value.round() as u32;
         let mut throttle: Vec<String> = self.samples.iter_mut().flat_map(|sample| sample.throttle.drain(..)).collect();
         throttle.sort_unstable();
         throttle.dedup();
-        let together = TelemetrySample {
+        let condensed = TelemetrySample {
             round: 0,
-            clock_mhz: middle(self, |sample| sample.clock_mhz.map(f64::from)).map(whole),
-            memory_clock_mhz: middle(self, |sample| sample.memory_clock_mhz.map(f64::from)).map(whole),
+            clock_mhz: middle(self, |sample| sample.clock_mhz.map(f64::from)).map(rounded),
+            memory_clock_mhz: middle(self, |sample| sample.memory_clock_mhz.map(f64::from)).map(rounded),
             power_w: middle(self, |sample| sample.power_w),
             temperature_c: middle(self, |sample| sample.temperature_c),
             throttle,
         };
-        let some = !self.samples.is_empty();
-        self.samples = some.then_some(together).into_iter().collect();
+        let measured = !self.samples.is_empty();
+        self.samples = measured.then_some(condensed).into_iter().collect();
     }
 }
 
-/// The middle one of a case's samples.
-fn middle(telemetry: &Telemetry, of: impl Fn(&TelemetrySample) -> Option<f64>) -> Option<f64> {
-    let mut values: Vec<f64> = telemetry.samples.iter().filter_map(of).collect();
+/// Median of a reading over the samples; of an even number of samples the upper middle one.
+fn middle(telemetry: &Telemetry, value: impl Fn(&TelemetrySample) -> Option<f64>) -> Option<f64> {
+    let mut values: Vec<f64> = telemetry.samples.iter().filter_map(value).collect();
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
 }
 
-/// Every reason that was seen, once.
+/// All throttle reasons, without duplicates.
 fn throttle(telemetry: &Telemetry) -> Option<String> {
     let mut reasons: Vec<&str> = telemetry.samples.iter().flat_map(|s| s.throttle.iter().map(String::as_str)).collect();
     reasons.sort_unstable();
@@ -216,13 +216,13 @@ mod tests {
             sample(None, 700.5, &[]),
             sample(Some(1500), 690.0, &["thermal", "power-cap"]),
         ];
-        let whole = Telemetry { source: "nvml".into(), samples, joules: Some(0.5), ..Telemetry::default() };
-        let mut short = whole.clone();
+        let full = Telemetry { source: "nvml".into(), samples, joules: Some(0.5), ..Telemetry::default() };
+        let mut short = full.clone();
         short.condense();
         assert_eq!(short.samples.len(), 1);
         for column in Telemetry::COLUMNS {
-            let [one, other] = [&whole, &short].map(|telemetry| format!("{:?}", column.cell(telemetry)));
-            assert_eq!(one, other, "{}", column.name);
+            let [expected, found] = [&full, &short].map(|telemetry| format!("{:?}", column.cell(telemetry)));
+            assert_eq!(found, expected, "{}", column.name);
         }
         let mut none = Telemetry::default();
         none.condense();

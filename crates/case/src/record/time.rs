@@ -1,165 +1,164 @@
-//! How long a run took, and how its windows scatter.
+//! Times of a case and the scatter of its windows.
 
 use super::column::{Column, Field, Read, some};
-use super::number::no_number;
+use super::number::is_not_finite;
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 
-/// How long a run took.
+/// Times of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Time {
-    /// The time of one run in nanoseconds.
+    /// Time of one pass in nanoseconds.
     #[serde(default, skip_serializing_if = "Estimate::is_absent")]
     pub time_ns: Option<Estimate>,
-    /// What each process found, where several measured the case.
+    /// Time found by each process, if several measured the case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub of_processes_ns: Vec<f64>,
-    /// What was found in each place in memory, where one process measured the case in several.
+    /// Time for each placement of the buffers in memory, if one process measured several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub of_places_ns: Vec<f64>,
-    /// The time in turns with the cases beside it, where `time_ns` is of the case alone because power or heat held the device
-    /// back.
+    /// Interleaved time, if `time_ns` is the isolated time because the device was throttled.
     #[serde(default, skip_serializing_if = "Estimate::is_absent")]
     pub in_turns_ns: Option<Box<Estimate>>,
-    /// The time of one run with the gaps between kernels: `time_ns` itself where its clock counts them.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Time of one pass including the gaps between kernels; equal to `time_ns` if the stopwatch includes gaps.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub with_gaps_ns: Option<f64>,
-    /// The share of the time with gaps in which the device was busy.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Share of the time with gaps in which the device was busy.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub busy: Option<f64>,
-    /// The device's clock in MHz at which `time_ns` was taken: the median over its windows.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Device clock in MHz of `time_ns`: the median over its windows.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub clock_mhz: Option<f64>,
-    /// The share of these windows in which power or heat held the clock back.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Share of these windows in which the device was throttled.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub held_back: Option<f64>,
-    /// The raw measurements that `time_ns` was computed from.
+    /// Raw measurements from which `time_ns` was computed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Window>,
-    /// Times of single launches in nanoseconds, where another program's table wants their percentiles.
+    /// Times of single launches in nanoseconds, if the table of another benchmark needs their percentiles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub iterations_ns: Vec<u64>,
-    /// How long launches took one by one, where that was asked for.
+    /// Percentiles of single launches, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_ns: Option<Box<LaunchTimes>>,
-    /// Whether the interval became as narrow as asked before the time was up.
+    /// True if the interval reached the requested precision within the time limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub converged: Option<bool>,
-    /// How the windows scatter.
+    /// Scatter of the windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scatter: Option<Scatter>,
-    /// Host time of enqueuing one run, the queue not being full.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Host time to enqueue one pass while the queue is not full.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub enqueue_ns: Option<f64>,
-    /// Whether the host enqueues runs about as slowly as the device works, or more slowly.
+    /// True if the host takes about as long to launch as the device to execute, or longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_bound: Option<bool>,
 }
 
-/// A figure with its interval.
+/// Median with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The middle value.
+    /// Median.
     pub median: f64,
     /// Lower end of the 95 % interval.
-    #[serde(default, skip_serializing_if = "no_number")]
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub lo: Option<f64>,
     /// Upper end of the 95 % interval.
-    #[serde(default, skip_serializing_if = "no_number")]
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub hi: Option<f64>,
 }
 
 impl Estimate {
     pub(super) fn is_absent(this: &Option<impl Borrow<Estimate>>) -> bool {
-        no_number(&this.as_ref().map(|estimate| estimate.borrow().median))
+        is_not_finite(&this.as_ref().map(|estimate| estimate.borrow().median))
     }
 }
 
-/// One raw measurement: `launches` runs took `nanos` together.
+/// Raw measurement: a window of `launches` passes that took `nanos`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
-    /// Runs inside the window.
+    /// Passes in the window.
     pub launches: u32,
-    /// Nanoseconds from its opening to its closing.
+    /// Duration of the window in nanoseconds.
     pub nanos: u64,
-    /// The device's clock in MHz at its end.
+    /// Device clock in MHz at the end of the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_mhz: Option<u32>,
-    /// Whether power or heat held the clock back.
+    /// True if the device was throttled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held_back: bool,
 }
 
-/// How long launches took one by one, in nanoseconds.
+/// Percentiles of single launches, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LaunchTimes {
-    /// How many there were.
+    /// Number of launches.
     pub count: u32,
-    /// Half of them took longer.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Median.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub p50: Option<f64>,
-    /// One in twenty took longer; absent where there were fewer.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// 95th percentile; absent below twenty launches.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub p95: Option<f64>,
-    /// One in a hundred took longer; absent where there were fewer.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// 99th percentile; absent below a hundred launches.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub p99: Option<f64>,
 }
 
-/// How the windows of a case scatter, as times per run.
+/// Scatter of the windows of a case, as times per pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scatter {
-    /// The shortest.
+    /// Minimum.
     pub min: f64,
-    /// Below it are 5 % of the windows.
+    /// 5th percentile of the windows.
     pub p05: f64,
-    /// Below it are 95 % of the windows.
+    /// 95th percentile of the windows.
     pub p95: f64,
     /// Median absolute deviation from the median.
     pub mad: f64,
     /// Windows more than five scaled deviations from the median.
     pub outliers: u32,
-    /// Correlation of each window with the one before.
-    #[serde(default, skip_serializing_if = "no_number")]
+    /// Correlation of each window with its predecessor.
+    #[serde(default, skip_serializing_if = "is_not_finite")]
     pub autocorrelation: Option<f64>,
 }
 
 impl Time {
-    /// Its columns in tables, in their order.
+    /// Columns in tables, in order.
     pub const COLUMNS: &'static [Column<Self>] = &[
         Column {
             name: "time_ns",
             field: "time_ns.median",
             unit: "ns",
-            doc: "the median time of one pass",
+            doc: "median time of one pass",
             read: Read::Number(|time| time.time_ns.map(|time| time.median)),
         },
         Column {
             name: "time_ns_lo",
             field: "time_ns.lo",
             unit: "ns",
-            doc: "lower end of its 95 % interval",
+            doc: "lower end of the 95 % interval of `time_ns`",
             read: Read::Number(|time| time.time_ns?.lo),
         },
         Column {
             name: "time_ns_hi",
             field: "time_ns.hi",
             unit: "ns",
-            doc: "upper end",
+            doc: "upper end of the 95 % interval of `time_ns`",
             read: Read::Number(|time| time.time_ns?.hi),
         },
         Column {
             name: "n_windows",
             field: "windows",
             unit: "",
-            doc: "how many windows there are",
+            doc: "number of windows",
             read: Read::Count(|time| some(&time.windows).map(|windows| windows.len() as u64)),
         },
         Column {
             name: "launches",
             field: "windows",
             unit: "",
-            doc: "launches of all windows together",
+            doc: "launches in all windows",
             read: Read::Count(|time| {
                 some(&time.windows).map(|windows| windows.iter().map(|w| u64::from(w.launches)).sum())
             }),
@@ -168,56 +167,56 @@ impl Time {
             name: "time_in_turns_ns",
             field: "in_turns_ns.median",
             unit: "ns",
-            doc: "time of one pass in turns with the other cases of its group, where `time_ns` is of the case alone: see [Power](method.md#power-and-heat)",
+            doc: "interleaved time of one pass, if `time_ns` is the isolated time: see [Power](method.md#power-and-heat)",
             read: Read::Number(|time| time.in_turns_ns.as_ref().map(|time| time.median)),
         },
         Column {
             name: "time_with_gaps_ns",
             field: "with_gaps_ns",
             unit: "ns",
-            doc: "time of one pass with the gaps between kernels: another figure than `time_ns` on `cupti`, the same one on `cuda-events`, `cuda-graph` and `slope`, which count them",
+            doc: "time of one pass including the gaps between kernels: differs from `time_ns` on `cupti`, equals it on `cuda-events`, `cuda-graph` and `slope`, which include gaps",
             read: Read::Number(|time| time.with_gaps_ns),
         },
         Column {
             name: "busy",
             field: "busy",
             unit: "",
-            doc: "share of that time in which the device was busy, on `cupti`",
+            doc: "busy share of `time_with_gaps_ns`, on `cupti`",
             read: Read::Number(|time| time.busy),
         },
         Column {
             name: "time_clock_mhz",
             field: "clock_mhz",
             unit: "MHz",
-            doc: "the device's clock at which `time_ns` was taken: the median over its windows",
+            doc: "device clock of `time_ns`: the median over its windows",
             read: Read::Number(|time| time.clock_mhz),
         },
         Column {
             name: "held_back",
             field: "held_back",
             unit: "",
-            doc: "share of these windows in which power or heat held the clock back",
+            doc: "share of these windows in which the device was throttled",
             read: Read::Number(|time| time.held_back),
         },
         Column {
             name: "windows",
             field: "windows",
             unit: "",
-            doc: "as read from the clock, in the order of rounds; as a column, in Parquet alone, `launches:nanos;…`, in the record a list of `launches` and `nanos`",
+            doc: "raw windows in the order of rounds; as a column, in Parquet only, `launches:nanos;…`, in the record a list of `launches` and `nanos`",
             read: Read::Written(|time| written(&time.windows)),
         },
         Column {
             name: "of_processes_ns",
             field: "of_processes_ns",
             unit: "",
-            doc: "what each process found, in their order, where `--launches` asked for several; as a column, in Parquet alone, `nanos;…`, in the record a list",
+            doc: "time found by each process, in order, with `--launches`; as a column, in Parquet only, `nanos;…`, in the record a list",
             read: Read::Written(|time| listed(&time.of_processes_ns)),
         },
         Column {
             name: "of_places_ns",
             field: "of_places_ns",
             unit: "",
-            doc: "what was found in each place in memory, for operators on a processor or an imitated GPU, written the same way",
+            doc: "time for each placement of the buffers in memory, for operators on a CPU or an emulated GPU; formatted like `of_processes_ns`",
             read: Read::Written(|time| listed(&time.of_places_ns)),
         },
         // ANCHOR: column
@@ -225,7 +224,7 @@ impl Time {
             name: "converged",
             field: "converged",
             unit: "",
-            doc: "whether the intervals became as narrow as asked",
+            doc: "true if the intervals reached the requested precision",
             read: Read::Flag(|time| time.converged),
         },
         // ANCHOR_END: column
@@ -233,21 +232,21 @@ impl Time {
             name: "time_ns_min",
             field: "scatter.min",
             unit: "ns",
-            doc: "the shortest window, per pass",
+            doc: "shortest window, per pass",
             read: Read::Number(|time| time.scatter.map(|scatter| scatter.min)),
         },
         Column {
             name: "time_ns_p05",
             field: "scatter.p05",
             unit: "ns",
-            doc: "5 % of the windows are below it: see [Method](method.md#what-scatters)",
+            doc: "5th percentile of the windows: see [Method](method.md#what-scatters)",
             read: Read::Number(|time| time.scatter.map(|scatter| scatter.p05)),
         },
         Column {
             name: "time_ns_p95",
             field: "scatter.p95",
             unit: "ns",
-            doc: "95 % are below it",
+            doc: "95th percentile of the windows",
             read: Read::Number(|time| time.scatter.map(|scatter| scatter.p95)),
         },
         Column {
@@ -261,77 +260,85 @@ impl Time {
             name: "outliers",
             field: "scatter.outliers",
             unit: "",
-            doc: "windows far from the median, none of which is dropped",
+            doc: "windows far from the median; none is dropped",
             read: Read::Count(|time| time.scatter.map(|scatter| scatter.outliers.into())),
         },
         Column {
             name: "autocorrelation",
             field: "scatter.autocorrelation",
             unit: "",
-            doc: "of each window with the one before, by rank, from −1 to 1; absent below thirty windows",
+            doc: "rank correlation of each window with its predecessor, from −1 to 1; absent below thirty windows",
             read: Read::Number(|time| time.scatter?.autocorrelation),
         },
         Column {
             name: "launch_p50_ns",
             field: "launch_ns.p50",
             unit: "ns",
-            doc: "time that half of the single launches exceed, with `percentiles`: see [Method](method.md#single-launches)",
+            doc: "median of single launches, with `percentiles`: see [Method](method.md#single-launches)",
             read: Read::Number(|time| time.launch_ns.as_ref()?.p50),
         },
         Column {
             name: "launch_p95_ns",
             field: "launch_ns.p95",
             unit: "ns",
-            doc: "one in twenty exceeds it; absent where fewer were timed",
+            doc: "95th percentile of single launches; absent below twenty launches",
             read: Read::Number(|time| time.launch_ns.as_ref()?.p95),
         },
         Column {
             name: "launch_p99_ns",
             field: "launch_ns.p99",
             unit: "ns",
-            doc: "one in a hundred exceeds it; absent where fewer were timed",
+            doc: "99th percentile of single launches; absent below a hundred launches",
             read: Read::Number(|time| time.launch_ns.as_ref()?.p99),
         },
         Column {
             name: "enqueue_ns",
             field: "enqueue_ns",
             unit: "ns",
-            doc: "host time of enqueuing one pass; on GPUs, in `device-cold` and `device-hot`",
+            doc: "host time to enqueue one pass; on GPUs, in `device-cold` and `device-hot`",
             read: Read::Number(|time| time.enqueue_ns),
         },
         Column {
             name: "launch_bound",
             field: "launch_bound",
             unit: "",
-            doc: "whether the host launches about as slowly as the device works, or more slowly",
+            doc: "true if the host takes about as long to launch as the device to execute, or longer",
             read: Read::Flag(|time| time.launch_bound),
         },
     ];
 
-    /// Its fields that no column shows.
+    /// Fields without a column.
     pub const JOURNAL_ONLY: &'static [Field] = &[
         Field { name: "windows.launches", kind: "whole number", doc: "passes of one window" },
-        Field { name: "windows.nanos", kind: "whole number, ns", doc: "what the clock read for it" },
-        Field { name: "windows.clock_mhz", kind: "whole number, MHz", doc: "the device's clock at its end" },
-        Field { name: "windows.held_back", kind: "true or absent", doc: "whether power or heat held the clock back" },
+        Field { name: "windows.nanos", kind: "whole number, ns", doc: "duration of the window by the clock" },
+        Field { name: "windows.clock_mhz", kind: "whole number, MHz", doc: "device clock at the end of the window" },
+        Field { name: "windows.held_back", kind: "true or absent", doc: "true if the device was throttled" },
         Field {
             name: "iterations_ns",
             kind: "list of ns",
-            doc: "single launches, where `export` names a folder: see [below](#the-table-of-accelerator-microbenchmarks)",
+            doc: "times of single launches, if `export` names a folder: see [below](#the-table-of-accelerator-microbenchmarks)",
         },
-        Field { name: "launch_ns.count", kind: "whole number", doc: "how many single launches were timed" },
-        Field { name: "in_turns_ns.lo", kind: "number, ns", doc: "lower end of its 95 % interval" },
-        Field { name: "in_turns_ns.hi", kind: "number, ns", doc: "upper end" },
+        Field { name: "launch_ns.count", kind: "whole number", doc: "number of timed single launches" },
+        Field {
+            name: "in_turns_ns.lo",
+            kind: "number, ns",
+            doc: "lower end of the 95 % interval of the interleaved time",
+        },
+        Field {
+            name: "in_turns_ns.hi",
+            kind: "number, ns",
+            doc: "upper end of the 95 % interval of the interleaved time",
+        },
     ];
 }
 
-/// Windows as one text, or nothing where there are none.
+/// Formats windows as `launches:nanos;…`; `None` if there are none.
 fn written(windows: &[Window]) -> Option<String> {
-    let written = |window: &Window| format!("{}:{}", window.launches, window.nanos);
-    some(windows).map(|windows| windows.iter().map(written).collect::<Vec<_>>().join(";"))
+    let format = |window: &Window| format!("{}:{}", window.launches, window.nanos);
+    some(windows).map(|windows| windows.iter().map(format).collect::<Vec<_>>().join(";"))
 }
 
-/// Times as one text, each with the shortest digits that are read back as the same number.
+/// Formats times separated by `;`, each with the shortest digits that parse to the same value.
 fn listed(nanos: &[f64]) -> Option<String> {
     some(nanos).map(|nanos| nanos.iter().map(f64::to_string).collect::<Vec<_>>().join(";"))
 }

@@ -1,4 +1,4 @@
-//! `csv`: one shape per row of a file with the columns m, k and n in any order, and a name if there is a column for it.
+//! `csv`: one shape per row of a file with the columns m, k and n in any order, and optionally a name.
 
 use crate::parameter::{Kind, Parameter};
 use crate::{Generator, MAX_SHAPES, NamedShape, Shape, ShapeError};
@@ -12,7 +12,7 @@ const PATH: Parameter = Parameter {
     kind: Kind::Path,
 };
 
-/// A million shapes with names of forty letters.
+/// Enough for a million shapes with names of forty letters.
 const MOST_BYTES: u64 = 64 << 20;
 
 const COLUMNS: [&str; 4] = ["m", "k", "n", "name"];
@@ -27,12 +27,12 @@ pub(super) static CSV: Generator = Generator {
 
 fn read(path: &Path) -> Result<Vec<NamedShape>, ShapeError> {
     let unreadable = |cause: String| ShapeError::Unreadable { path: path.into(), cause };
-    let at = |line, cause| ShapeError::Line { path: path.into(), line, cause: Box::new(cause) };
+    let line_error = |line, cause| ShapeError::Line { path: path.into(), line, cause: Box::new(cause) };
     let text = read_text(path, MOST_BYTES).map_err(|error| unreadable(error.to_string()))?;
 
     let mut reader = ReaderBuilder::new().trim(Trim::All).flexible(true).from_reader(text.as_bytes());
     let columns = reader.headers().map_err(|error| unreadable(error.to_string()))?;
-    let columns = Columns::find(columns).map_err(|cause| at(1, cause))?;
+    let columns = Columns::find(columns).map_err(|cause| line_error(1, cause))?;
     let mut made: Vec<NamedShape> = Vec::new();
     let mut row = StringRecord::new();
     while reader.read_record(&mut row).map_err(|error| unreadable(error.to_string()))? {
@@ -41,16 +41,16 @@ fn read(path: &Path) -> Result<Vec<NamedShape>, ShapeError> {
             let narrow = "split the file".to_owned();
             return Err(ShapeError::TooMany { what: path.display().to_string(), count, narrow });
         }
-        let named = columns.read(&row, made.len()).map_err(|cause| at(line_of(&text, &row), cause))?;
+        let named = columns.read(&row, made.len()).map_err(|cause| line_error(line_of(&text, &row), cause))?;
         made.push(named);
     }
     if made.is_empty() {
-        return Err(at(1, ShapeError::Fields("a header and no rows: add a shape".into())));
+        return Err(line_error(1, ShapeError::Fields("a header and no rows: add a shape".into())));
     }
     Ok(made)
 }
 
-/// The line a row starts on. The reader's own count is taken before blank lines and before the second half of `\r\n`.
+/// Line number of a row. The reader's own position precedes blank lines and the second half of `\r\n`.
 fn line_of(text: &str, row: &StringRecord) -> u64 {
     let from = row.position().map_or(0, |position| position.byte() as usize);
     let bytes = text.as_bytes();
@@ -58,7 +58,7 @@ fn line_of(text: &str, row: &StringRecord) -> u64 {
     1 + bytes[..from + blank].iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
-/// Where in a row each column is.
+/// Positions of the columns in a row.
 struct Columns {
     len: usize,
     sizes: [usize; 3],
@@ -71,30 +71,30 @@ impl Columns {
         if let Some(found) = cells.find(|cell| !COLUMNS.contains(&cell.as_str())) {
             return Err(ShapeError::Unknown { what: "column", found, known: COLUMNS.to_vec() });
         }
-        // Of more than there are names for, one is among these twice.
+        // A header with more cells than valid names contains a duplicate among the first of them.
         let header: Vec<String> = header.iter().take(COLUMNS.len() + 1).map(str::to_lowercase).collect();
-        let place = |column: &str| {
-            let mut places = (0..header.len()).filter(|&i| header[i] == column);
-            match (places.next(), places.next()) {
+        let position = |column: &str| {
+            let mut positions = (0..header.len()).filter(|&i| header[i] == column);
+            match (positions.next(), positions.next()) {
                 (_, Some(_)) => Err(ShapeError::GivenTwice { name: column.to_owned() }),
-                (place, None) => Ok(place),
+                (position, None) => Ok(position),
             }
         };
         let size = |column: &str| {
-            place(column)?.ok_or_else(|| {
+            position(column)?.ok_or_else(|| {
                 ShapeError::Fields(format!("no column {column:?}: the header is m,k,n and optionally name"))
             })
         };
-        Ok(Self { len: header.len(), sizes: [size("m")?, size("k")?, size("n")?], name: place("name")? })
+        Ok(Self { len: header.len(), sizes: [size("m")?, size("k")?, size("n")?], name: position("name")? })
     }
 
     fn read(&self, row: &StringRecord, index: usize) -> Result<NamedShape, ShapeError> {
         if row.len() != self.len {
             return Err(ShapeError::Fields(format!("found {} fields where the header has {}", row.len(), self.len)));
         }
-        let [m, k, n] = self.sizes.map(|place| &row[place]);
+        let [m, k, n] = self.sizes.map(|position| &row[position]);
         let shape = Shape::new(size("m", m)?, size("k", k)?, size("n", n)?)?;
-        let name = self.name.map(|place| &row[place]).filter(|name| !name.is_empty());
+        let name = self.name.map(|position| &row[position]).filter(|name| !name.is_empty());
         Ok(NamedShape { name: name.map_or_else(|| format!("csv_{index}"), str::to_owned).into(), shape })
     }
 }
@@ -109,7 +109,7 @@ mod tests {
     use crate::ShapeSource;
     use std::fs;
 
-    /// The shapes of a file with that text, or the error without the folder it names.
+    /// Shapes of a file with this text, or the error without the folder.
     fn shapes_of(text: &str) -> Result<Vec<String>, String> {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("shapes.csv"), text).unwrap();
@@ -171,8 +171,8 @@ mod tests {
     fn a_file_without_end_is_refused() {
         let source: ShapeSource = serde_yaml::from_str("{name: csv, path: zero}").unwrap();
         let error = source.shapes_in(Path::new("/dev")).unwrap_err().to_string();
-        let says = "it is longer than 64 MiB, the most that is read of such a file; make it shorter";
-        assert_eq!(error, format!("cannot read /dev/zero: {says}"));
+        let reason = "exceeds 64 MiB, the size limit of such a file; shorten it";
+        assert_eq!(error, format!("cannot read /dev/zero: {reason}"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `custom`: the shapes as listed.
+//! `custom`: shapes listed explicitly.
 
 use crate::parameter::{Kind, Parameter};
 use crate::{Generator, NamedShape};

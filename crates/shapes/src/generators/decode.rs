@@ -1,11 +1,11 @@
-//! `decode`: the linear layers of today's models with the few rows they see while they generate text.
+//! `decode`: linear layers of current models at the small batch sizes of token generation.
 //!
-//! M is the number of sequences that are decoded together, one row each; a weight is [K, N]. The names in brackets are
-//! the keys of the models' published `config.json`:
+//! M is the number of sequences that are decoded in one batch, one row each; a weight is [K, N]. The names in brackets
+//! are the keys of the models' published `config.json`:
 //!
 //! | model | K and N come from |
 //! |---|---|
-//! | `llama3_8b` | Llama-3.1-8B: hidden 4096 (`hidden_size`), 32 heads (`num_attention_heads`) of 128, 8 key-value heads (`num_key_value_heads`), intermediate 14336 (`intermediate_size`). Mistral-7B has the same four. |
+//! | `llama3_8b` | Llama-3.1-8B: hidden 4096 (`hidden_size`), 32 heads (`num_attention_heads`) of 128, 8 key-value heads (`num_key_value_heads`), intermediate 14336 (`intermediate_size`). Mistral-7B has equal sizes. |
 //! | `llama3_70b` | Llama-3.1-70B: hidden 8192, 64 heads of 128, 8 key-value heads, intermediate 28672 |
 //! | `qwen3_32b` | Qwen3-32B: hidden 5120, 64 heads of 128 (`head_dim`, so queries are 8192 wide), 8 key-value heads, intermediate 25600 |
 //! | `gemma3_27b` | Gemma-3-27B: hidden 5376, 32 heads of 128 (so queries are 4096 wide), 16 key-value heads, intermediate 21504 |
@@ -23,7 +23,7 @@
 //! | `kv_a`, `kv_b` | hidden, `kv_lora_rank` | `kv_lora_rank` + `qk_rope_head_dim`, heads x (`qk_nope_head_dim` + `v_head_dim`) |
 //! | `expert_gate_up`, `expert_down` | hidden, `moe_intermediate_size` | 2 x `moe_intermediate_size`, hidden |
 //!
-//! An expert sees only the rows that are routed to it, so its M is smaller than the number of sequences.
+//! An expert receives only the rows routed to it, so its M is smaller than the number of sequences.
 
 use crate::parameter::{Kind, Parameter, Settings};
 use crate::{Generator, NamedShape};
@@ -79,13 +79,13 @@ const NAMES: [&str; MODELS.len()] = {
 
 const WHICH: Parameter = Parameter {
     name: "models",
-    about: "whose layers, in that order",
+    about: "models whose layers to include, in that order",
     kind: Kind::Names { what: "model of decode", known: &NAMES },
 };
 
 const ROWS: Parameter = Parameter {
     name: "m",
-    about: "sequences decoded together, made in ascending order",
+    about: "sequences per batch, in ascending order",
     kind: Kind::Sizes { default: &[1, 2, 4, 8, 16, 32, 64, 128] },
 };
 
@@ -112,7 +112,7 @@ pub(super) static DECODE: Generator = Generator {
     },
 };
 
-/// The chosen models, in the order in which they were named.
+/// Selected models, in the order of the parameter.
 fn models(settings: &Settings) -> impl Iterator<Item = &'static Model> {
     settings.names(&WHICH).into_iter().filter_map(|name| MODELS.iter().find(|model| model.name == name))
 }
@@ -122,7 +122,7 @@ mod tests {
     use super::super::listing;
     use super::*;
 
-    /// Hidden size, heads, key-value heads, head size and intermediate size, as in the published configurations.
+    /// Hidden size, heads, key-value heads, head size and intermediate size, from the published configurations.
     const DENSE: [(&str, u64, u64, u64, u64, u64); 4] = [
         ("llama3_8b", 4096, 32, 8, 128, 14336),
         ("llama3_70b", 8192, 64, 8, 128, 28672),

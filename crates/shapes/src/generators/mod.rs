@@ -1,4 +1,4 @@
-//! Our shape generators, one file each or one for a few that belong together.
+//! Built-in shape generators, one file each or one file per family.
 
 mod csv;
 mod custom;
@@ -10,7 +10,7 @@ mod sweep;
 
 use crate::Generator;
 
-/// One line for each generator, in the order in which they are listed.
+/// Built-in generators, in display order.
 pub(crate) const OURS: &[&Generator] = &[
     &custom::CUSTOM,
     &llama::LLAMA,
@@ -27,7 +27,7 @@ pub(crate) const OURS: &[&Generator] = &[
     &csv::CSV,
 ];
 
-/// For tests: `name m k n` of each shape of a source written in YAML.
+/// Test helper: `name m k n` of each shape of a source written in YAML.
 #[cfg(test)]
 pub(crate) fn listing(yaml: &str) -> Vec<String> {
     let source: crate::ShapeSource = serde_yaml::from_str(yaml).unwrap();

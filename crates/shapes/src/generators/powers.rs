@@ -1,4 +1,4 @@
-//! `pow2` and `pow2_extended`: cubes whose side is a power of two, with or without the sides halfway between.
+//! `pow2` and `pow2_extended`: cubes whose side is a power of two, without and with 1.5 times that side.
 //!
 //! The exponents are shared with the sweeps; see [`exponents`].
 
@@ -27,7 +27,7 @@ pub(super) static POW2_EXTENDED: Generator = Generator {
     shapes: |settings, _| {
         let sides = exponents("pow2_extended", settings, &MIN, &MAX)?.flat_map(|power| {
             let side = 1u64 << power;
-            // Between 1 and 2 there is no whole side: 1.5 becomes 1.
+            // At 2^0 the side of 1.5 is rounded down to 1.
             [side, side + side / 2]
         });
         cubes("pow2_extended", sides)
@@ -44,7 +44,7 @@ pub(super) const fn max_power(default: u64) -> Parameter {
     Parameter { name: "max_power", about: "the exponent of the largest side, included", kind: Kind::Power { default } }
 }
 
-/// The exponents from `min_power` to `max_power`, both included.
+/// Exponents from `min_power` to `max_power`, inclusive.
 pub(super) fn exponents(
     generator: &'static str,
     settings: &Settings,

@@ -1,14 +1,13 @@
-//! `llama4`, `deepseek_v3_236b`, `deepseek_v3_671b`, `qwen3_32b`, `gemma3_27b`: sets that published results were made
-//! with.
+//! `llama4`, `deepseek_v3_236b`, `deepseek_v3_671b`, `qwen3_32b`, `gemma3_27b`: shapes of published results.
 //!
-//! Names and values are kept as they were, so that old results can be compared, although some do not match the models
-//! they are named after: DeepSeek's 236B model is V2, whose hidden size is 5120 and not 7168; Qwen3-32B projects
-//! queries to 8192 and keys to 1024, not 5120 and 640; Gemma-3-27B has a hidden size of 5376, not 4096. The names
-//! repeat for the second M. For sizes that follow the published models, and for small M, use `decode`.
+//! Names and sizes are unchanged, so that results are comparable, although some do not match the models in their names.
+//! DeepSeek's 236B model is V2 and has hidden size 5120, not 7168. Qwen3-32B projects queries to 8192 and keys to 1024,
+//! not 5120 and 640. Gemma-3-27B has hidden size 5376, not 4096. Names repeat for the second M. `decode` has the sizes
+//! of the published models, at small M.
 
 use crate::{Generator, NamedShape, ShapeError};
 
-/// Long prompts: 16384 tokens, and 128000.
+/// Token counts of long prompts.
 const TOKENS: [u64; 2] = [16384, 128_000];
 
 type Layer = (&'static str, u64, u64);

@@ -1,4 +1,4 @@
-//! `small_sweep` and `sweep`: every combination of powers of two, N fastest.
+//! `small_sweep` and `sweep`: combinations of powers of two, N fastest.
 
 use super::powers::{exponents, max_power, min_power};
 use crate::parameter::{Parameter, Settings};
@@ -14,7 +14,7 @@ pub(super) static SMALL_SWEEP: Generator = Generator {
     about: "powers of two with M <= K <= N",
     parameters: &[SMALL_MIN, SMALL_MAX],
     count: |settings| {
-        // Multisets of three exponents.
+        // Number of multisets of three exponents.
         exponents("small_sweep", settings, &SMALL_MIN, &SMALL_MAX)
             .map(|powers| powers.count() as u64)
             .map(|n| Some(n * (n + 1) * (n + 2) / 6))
@@ -30,7 +30,7 @@ pub(super) static SWEEP: Generator = Generator {
     shapes: |settings, _| numbered("sweep", settings, &MIN, &MAX, |_| true),
 };
 
-/// The kept combinations, M outermost, numbered from zero.
+/// Combinations accepted by `keep`, M outermost, numbered from zero.
 fn numbered(
     name: &'static str,
     settings: &Settings,

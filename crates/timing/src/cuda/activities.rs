@@ -1,114 +1,114 @@
-//! What CUPTI saw, in nanoseconds on its own time axis.
+//! Activities recorded by CUPTI, in nanoseconds on its time axis.
 
 use super::busy::busy;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What happened while something was recorded.
+/// Activities during a recording.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Activities {
-    /// Kernels that ran on a device.
+    /// Kernels executed on a device.
     pub kernels: Vec<Kernel>,
-    /// Copies and fills that ran on a device.
+    /// Copies and memsets executed on a device.
     pub copies: Vec<Copy>,
-    /// Allocations and their ends.
+    /// Allocations and frees.
     pub memory: Vec<MemoryEvent>,
-    /// Calls into the driver.
+    /// Driver API calls.
     pub calls: Vec<Call>,
-    /// What is known to have happened and is missing above, or has no time: nothing may be timed from such records.
+    /// Activities that are known to be missing or have no time; such a recording must not be used for timing.
     pub dropped: u64,
 }
 
-/// A kernel that ran.
+/// Executed kernel.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Kernel {
-    /// As the compiler spelt it: C++ names are mangled.
+    /// Compiler name: C++ names are mangled.
     pub name: Arc<str>,
-    /// When it began to run.
+    /// Start of execution.
     pub start_ns: u64,
-    /// When it had run.
+    /// End of execution.
     pub end_ns: u64,
-    /// CUPTI's number of the stream.
+    /// CUPTI's stream id.
     pub stream: u32,
-    /// The number of the [`Call`] that launched it.
+    /// Correlation id of the [`Call`] that launched it.
     pub correlation: u32,
 }
 
-/// A copy or a fill that ran.
+/// Executed copy or memset.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Copy {
     /// `memcpy` with its direction, or `memset`.
     pub what: &'static str,
-    /// How much was copied or filled.
+    /// Size in bytes.
     pub bytes: u64,
-    /// When it began to run.
+    /// Start of execution.
     pub start_ns: u64,
-    /// When it had run.
+    /// End of execution.
     pub end_ns: u64,
-    /// CUPTI's number of the stream.
+    /// CUPTI's stream id.
     pub stream: u32,
 }
 
-/// Memory that was allocated or freed.
+/// Allocation or free.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryEvent {
-    /// Where it begins.
+    /// Start address.
     pub address: u64,
-    /// How much it is.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Whether it was freed; otherwise it was allocated.
+    /// True for a free, false for an allocation.
     pub freed: bool,
-    /// When the call was made.
+    /// Time of the call.
     pub at_ns: u64,
-    /// Where the memory lies: `device`, `pinned`, `managed`, …
+    /// Kind of memory: `device`, `pinned`, `managed`, …
     pub kind: &'static str,
 }
 
-/// A call into the driver.
+/// Driver API call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Call {
-    /// The function.
+    /// Function name.
     pub name: Arc<str>,
-    /// When it was called.
+    /// Time of the call.
     pub start_ns: u64,
-    /// When it returned.
+    /// Time of the return.
     pub end_ns: u64,
-    /// The operating system's number of the calling thread.
+    /// Operating system's id of the calling thread.
     pub thread: u32,
-    /// The number that kernels launched by it carry too.
+    /// Correlation id, shared with the kernels that it launched.
     pub correlation: u32,
 }
 
-/// All that one kernel, or one sort of copy, did.
+/// Totals of one kernel, or one kind of copy.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct KernelTotal {
-    /// The kernel's name, or what sort of copy it is.
+    /// Kernel name or kind of copy.
     pub name: Arc<str>,
-    /// How often it ran.
+    /// Number of executions.
     pub calls: u64,
-    /// How long it ran in total; kernels that overlap share no time here.
+    /// Total execution time; overlapping kernels count separately.
     pub nanos: u64,
 }
 
 impl Activities {
-    /// The time in which at least one kernel, copy or fill was running.
+    /// Time in which at least one kernel, copy or memset was running.
     pub fn busy_ns(&self) -> u64 {
         busy(self.intervals().collect())
     }
 
-    /// From the beginning of the first kernel, copy or fill to the end of the last, gaps included.
+    /// Time from the start of the first kernel, copy or memset to the end of the last, gaps included.
     pub fn span_ns(&self) -> u64 {
         let (start, end) =
             self.intervals().fold((u64::MAX, 0), |(start, end), (from, to)| (start.min(from), end.max(to)));
         end.saturating_sub(start)
     }
 
-    /// Cut into windows of so many launches each, one straight after the other: what runs for each launch is as much as for
-    /// any other. `None` where it is not. Only what ran on the device is kept.
+    /// Splits back-to-back windows with these numbers of launches; requires that every launch runs equally many
+    /// activities, otherwise `None`. Only device activities are retained.
     pub fn cut(&self, launches: &[u32]) -> Option<Vec<Self>> {
         let total = launches.iter().sum::<u32>() as usize;
         let ran = self.kernels.len() + self.copies.len();
@@ -119,7 +119,7 @@ impl Activities {
         kernels.sort_unstable_by_key(|kernel| kernel.start_ns);
         copies.sort_unstable_by_key(|copy| copy.start_ns);
         let (mut kernels, mut copies) = (kernels.into_iter().peekable(), copies.into_iter().peekable());
-        // What overlaps with the window before is that one's.
+        // Time that overlaps with the previous window belongs to that window.
         let mut covered = 0;
         let window = |&launches: &u32| {
             let mut window = Self::default();
@@ -144,13 +144,13 @@ impl Activities {
         Some(launches.iter().map(window).collect())
     }
 
-    /// When each kernel, copy and fill began and ended.
+    /// Start and end of each kernel, copy and memset.
     fn intervals(&self) -> impl Iterator<Item = (u64, u64)> {
         let kernels = self.kernels.iter().map(|kernel| (kernel.start_ns, kernel.end_ns));
         kernels.chain(self.copies.iter().map(|copy| (copy.start_ns, copy.end_ns)))
     }
 
-    /// What ran on the device by name, the longest total first.
+    /// Totals of device activities by name, longest first.
     pub fn totals(&self) -> Vec<KernelTotal> {
         let kernels = self.kernels.iter().map(|k| (&*k.name, k.end_ns.saturating_sub(k.start_ns)));
         let copies = self.copies.iter().map(|c| (c.what, c.end_ns.saturating_sub(c.start_ns)));
@@ -176,13 +176,13 @@ mod tests {
 
     #[test]
     fn one_recording_is_cut_into_windows_where_all_launches_are_alike() {
-        // Two kernels for each launch, gaps within launches, an overlap from the second window into the third.
+        // Two kernels per launch, gaps within launches, an overlap from the second window into the third.
         let starts = [0, 20, 40, 60, 80, 100, 115, 140];
         let kernels = starts.map(|start| kernel("gemm", start, start + if start == 100 { 20 } else { 10 }));
         let activities = Activities { kernels: kernels.to_vec(), ..Activities::default() };
         let windows = activities.cut(&[1, 2, 1]).unwrap();
-        let told: Vec<_> = windows.iter().map(|window| (window.busy_ns(), window.span_ns())).collect();
-        assert_eq!(told, [(20, 30), (50, 80), (15, 30)]);
+        let times: Vec<_> = windows.iter().map(|window| (window.busy_ns(), window.span_ns())).collect();
+        assert_eq!(times, [(20, 30), (50, 80), (15, 30)]);
         assert_eq!(activities.cut(&[1, 2]), None);
         assert_eq!(activities.cut(&[9]), None);
     }

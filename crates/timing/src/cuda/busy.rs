@@ -1,6 +1,6 @@
-//! Overlapping intervals, counted once.
+//! Total length of overlapping intervals.
 
-/// The total length of the union of intervals given as start and end.
+/// Length of the union of intervals, given as start and end.
 pub fn busy(mut intervals: Vec<(u64, u64)>) -> u64 {
     intervals.sort_unstable();
     let (mut total, mut covered) = (0, 0);

@@ -1,4 +1,4 @@
-//! CUDA events on a stream of our own.
+//! CUDA events on a dedicated stream.
 
 use super::plug::Plug;
 use crate::{Failure, Overhead, Reading, Stopwatch, Work};
@@ -6,18 +6,18 @@ use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, CudaStream};
 use std::sync::Arc;
 
-/// A pair of events around each window, read once the device has passed the second.
+/// Clock with a pair of events around each window, read after the device has passed the second.
 ///
-/// The device waits until the window is enqueued: otherwise short launches would be timed at the rate at which the host
-/// enqueues them. Windows without launches are treated alike, or they would time the host's way between two events.
+/// The device is blocked until the window is enqueued: otherwise short launches would be timed at the host's launch
+/// rate. Empty windows are treated alike, or they would time the host between two events.
 pub struct CudaEvents {
     stream: Arc<CudaStream>,
-    /// Windows that the device began before they were wholly enqueued.
+    /// Windows that the device began before they were fully enqueued.
     unplugged: u32,
 }
 
 impl CudaEvents {
-    /// Times what is enqueued on `stream`.
+    /// Creates a clock for work enqueued on `stream`.
     pub fn new(stream: Arc<CudaStream>) -> Self {
         Self { stream, unplugged: 0 }
     }
@@ -42,7 +42,7 @@ impl Stopwatch for CudaEvents {
         Ok(reading)
     }
 
-    /// Events between the windows, with no wait: the first of them alone is held until it is enqueued.
+    /// Events between the windows, without synchronization: only the first window is blocked until it is enqueued.
     fn windows(&mut self, work: &mut dyn Work, launches: &[u32]) -> Result<Vec<u64>, Failure> {
         let event = || self.stream.context().new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
         let mut events = vec![event()?];
@@ -66,14 +66,14 @@ impl Stopwatch for CudaEvents {
     }
 }
 
-/// What to say of windows that the device began too early, because enqueuing took longer than the device can be held or
-/// waited for it.
+/// Remark on windows that the device began early, because enqueuing took longer than the device can be blocked, or
+/// waited for the device.
 pub fn unplugged(windows: u32) -> Option<String> {
-    let begun = "windows were begun by the device before they were wholly enqueued: their times may be the host's";
-    (windows > 0).then(|| format!("{windows} {begun}"))
+    let remark = "windows were started by the device before they were fully enqueued: their times may be launch-bound";
+    (windows > 0).then(|| format!("{windows} {remark}"))
 }
 
-/// The time on the device of what `enqueue` puts on the stream, and whether the device waited for all of it.
+/// Times what `enqueue` adds to the stream; also returns whether the device was blocked until all of it was enqueued.
 pub fn bracket(stream: &CudaStream, enqueue: impl FnOnce() -> Result<(), Failure>) -> Result<(Reading, bool), Failure> {
     let event = || stream.context().new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
     let (start, end) = (event()?, event()?);

@@ -1,4 +1,4 @@
-//! Launches replayed from a graph: what is left when the host's cost of launching is gone.
+//! CUDA graph clock: launches without the host's launch cost.
 
 use super::events::{bracket, unplugged};
 use crate::{Failure, Overhead, Reading, Stopwatch, Work};
@@ -7,10 +7,10 @@ use cudarc::driver::{CudaGraph, CudaStream};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// A pair of events around replays of a graph that holds some number of launches, captured when first needed.
+/// Clock with a pair of events around replays of a graph of several launches, captured on first use.
 ///
-/// For work that enqueues on one given stream, waits for nothing and frees nothing while the clock is in use: a replay
-/// uses the memory that was used while capturing.
+/// The work must enqueue on the given stream, and must not wait or free memory while the clock is in use: a replay uses
+/// the memory addresses of the capture.
 pub struct GraphClock {
     stream: Arc<CudaStream>,
     unit: NonZeroU32,
@@ -20,13 +20,13 @@ pub struct GraphClock {
 
 struct Captured {
     graph: CudaGraph,
-    /// Where the work lies in memory: another work has another graph.
+    /// Address of the captured work: another work needs another graph.
     of: *const (),
 }
 
 impl GraphClock {
-    /// Replays `unit` launches at a time on `stream`: as many as there are buffer sets, so that a replay goes through all
-    /// of them, but not many more than 64.
+    /// Creates a clock that replays `unit` launches at a time on `stream`: one per buffer set, so that a replay rotates
+    /// through all of them, but not many more than 64.
     pub fn new(stream: Arc<CudaStream>, unit: NonZeroU32) -> Self {
         Self { stream, unit, captured: None, unplugged: 0 }
     }
@@ -41,27 +41,29 @@ impl GraphClock {
     }
 
     fn capture(&self, work: &mut dyn Work) -> Result<CudaGraph, Failure> {
-        // A kernel's first launch loads it, which cannot be captured.
+        // The first launch of a kernel loads it, which cannot be captured.
         work.launch()?;
         work.settle()?;
-        // Of this thread alone: what others do meanwhile, such as allocating, is no concern of the graph's.
+        // Thread-local capture: allocations and other calls of other threads do not affect the graph.
         self.stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)?;
         let enqueued = (0..self.unit.get()).try_for_each(|_| work.launch());
-        // An error that the context keeps from a drop would make it refuse the next call, and leave the stream capturing.
-        let kept = self.stream.context().check_err();
+        // A pending error of the context would fail the next call and leave the stream capturing.
+        let pending = self.stream.context().check_err();
         let ended = self.stream.end_capture(CUgraphInstantiate_flags(0));
         let refused = |error: Failure| -> Failure {
             format!(
-                "the work cannot be captured into a CUDA graph: {error}; a launch must enqueue everything on the stream \
-                 that is captured, and neither wait nor allocate"
+                "the work cannot be captured into a CUDA graph: {error}; a launch must enqueue everything on the \
+                 captured stream, and neither wait nor allocate"
             )
             .into()
         };
         enqueued.map_err(refused)?;
-        kept.map_err(|error| refused(error.into()))?;
-        let graph = ended.map_err(|error| refused(error.into()))?.ok_or_else(|| refused("there is no graph".into()))?;
+        pending.map_err(|error| refused(error.into()))?;
+        let graph = ended
+            .map_err(|error| refused(error.into()))?
+            .ok_or_else(|| refused("the capture returned no graph".into()))?;
         if nodes(&graph)? == 0 {
-            return Err(refused("it enqueued nothing there".into()));
+            return Err(refused("it enqueued nothing on the captured stream".into()));
         }
         graph.upload()?;
         self.stream.synchronize()?;
@@ -71,7 +73,7 @@ impl GraphClock {
 
 fn nodes(graph: &CudaGraph) -> Result<usize, Failure> {
     let mut count = 0;
-    // SAFETY: the graph is alive and used by this thread alone; without a place for nodes they are only counted.
+    // SAFETY: the graph is valid and used by this thread only; a null pointer requests the count of nodes.
     unsafe { sys::cuGraphGetNodes(graph.cu_graph(), std::ptr::null_mut(), &mut count) }.result()?;
     Ok(count)
 }
@@ -96,12 +98,12 @@ impl Stopwatch for GraphClock {
     fn window(&mut self, work: &mut dyn Work, launches: u32) -> Result<Reading, Failure> {
         let unit = self.unit.get();
         if !launches.is_multiple_of(unit) {
-            return Err(format!("{launches} launches cannot be made of replays of {unit}").into());
+            return Err(format!("{launches} launches are not a multiple of the {unit} launches of the graph").into());
         }
         let stream = self.stream.clone();
         let graph = self.captured(work)?;
         let replay = || (0..launches / unit).try_for_each(|_| graph.launch()).map_err(Failure::from);
-        // Replays are enqueued faster than they run, but the first begins while the host is still busy with the second.
+        // The first replay begins while the host still enqueues the second.
         let (reading, held) = bracket(&stream, replay)?;
         self.unplugged += u32::from(!held);
         Ok(reading)

@@ -1,15 +1,15 @@
-//! NVIDIA GPUs: CUPTI's records of kernels, events on a stream of our own, graphs of it.
+//! NVIDIA GPUs: CUPTI kernel records, events on a dedicated stream, and graphs of it.
 //!
-//! | clock | a window is | sees |
+//! | clock | a window is | covers |
 //! |---|---|---|
-//! | [`KernelClock`] | the time in which something of it ran on the device | every stream of the process |
+//! | [`KernelClock`] | the time in which any of its work ran on the device | every stream of the process |
 //! | [`CudaEvents`] | from the first launch to the end of the last, gaps on the device included | one stream |
-//! | [`GraphClock`] | the same for launches replayed from a graph | one stream |
+//! | [`GraphClock`] | from the first launch to the end of the last, replayed from a graph | one stream |
 //!
-//! [`TrafficMeter`] reads hardware counters instead of a clock: the bytes that went to and from a GPU's memory.
+//! [`TrafficMeter`] reads hardware counters instead of a clock: the bytes transferred to and from a GPU's memory.
 //!
-//! Nothing here needs CUDA to build. [`Cupti::load`] says why there are no records; events and graphs are given a stream,
-//! which cannot be had without the driver.
+//! This module builds without CUDA. [`Cupti::load`] reports why records are not available; events and graphs require a
+//! stream, which requires the driver.
 
 mod activities;
 mod busy;

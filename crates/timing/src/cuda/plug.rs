@@ -1,4 +1,4 @@
-//! A plug in a stream: the device waits until the host has enqueued a whole window, and then runs it without gaps.
+//! Blocker of a stream: the device waits until the host has enqueued a whole window, which then runs without gaps.
 
 use crate::Failure;
 use cudarc::driver::{CudaStream, result};
@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Holds a stream from where it was inserted until it is released or dropped, or for 20 ms.
+/// Blocks a stream from the point of insertion until it is released or dropped, or for 20 ms.
 ///
-/// The limit makes a deadlock impossible: a full queue (about 1000 entries) or a launch that waits for the device stops
-/// the host for no longer than that.
+/// The limit excludes deadlocks: a full queue (about 1000 entries) or a launch that waits for the device stops the host
+/// for no longer.
 pub struct Plug(Latch);
 
 type Latch = Arc<AtomicU8>;
@@ -23,24 +23,25 @@ const TIMED_OUT: u8 = 2;
 const LONGEST: Duration = Duration::from_millis(20);
 
 impl Plug {
-    /// Puts a plug behind everything enqueued so far.
+    /// Inserts a blocker after everything enqueued so far.
     pub fn insert(stream: &CudaStream) -> Result<Self, Failure> {
         stream.context().bind_to_thread()?;
         let latch = Latch::default();
-        let theirs = Arc::into_raw(latch.clone());
-        // SAFETY: the stream is alive and its context is current. The driver calls `hold` once with a share of the latch
-        // that nobody else drops; if the stream fails before that, the share leaks, which frees nothing early.
+        let shared = Arc::into_raw(latch.clone());
+        // SAFETY: the stream is valid and its context is current. The driver calls `hold` once with a reference to the
+        // latch that is not dropped elsewhere; if the stream fails before that, the reference leaks, and nothing is
+        // freed early.
         let enqueued =
-            unsafe { result::stream::launch_host_function(stream.cu_stream(), hold, theirs.cast_mut().cast()) };
+            unsafe { result::stream::launch_host_function(stream.cu_stream(), hold, shared.cast_mut().cast()) };
         if let Err(error) = enqueued {
-            // SAFETY: it was not enqueued, so the share is still ours.
-            drop(unsafe { Arc::from_raw(theirs) });
+            // SAFETY: it was not enqueued, so this function still owns the reference.
+            drop(unsafe { Arc::from_raw(shared) });
             return Err(error.into());
         }
         Ok(Self(latch))
     }
 
-    /// Lets the device go on; answers whether it had waited until now, and so whether nothing ran too early.
+    /// Unblocks the device; returns true if it was blocked until now, so that nothing ran too early.
     pub fn release(self) -> bool {
         pull(&self.0, RELEASED)
     }
@@ -52,21 +53,21 @@ impl Drop for Plug {
     }
 }
 
-/// Ends the holding, unless the other side already has.
+/// Ends the blocking, unless the other side already has.
 fn pull(latch: &AtomicU8, end: u8) -> bool {
     latch.compare_exchange(HOLDING, end, Ordering::AcqRel, Ordering::Acquire).is_ok()
 }
 
-/// Runs on a thread of the driver, where calling CUDA is forbidden.
+/// Runs on a thread of the driver, where CUDA calls are forbidden.
 unsafe extern "C" fn hold(latch: *mut c_void) {
-    // SAFETY: `insert` passed a share of a latch for this call alone.
+    // SAFETY: `insert` passed a reference to a latch for this call.
     let latch = unsafe { Arc::from_raw(latch.cast::<AtomicU8>()) };
     let begun = Instant::now();
     while latch.load(Ordering::Acquire) == HOLDING {
         if begun.elapsed() >= LONGEST {
             pull(&latch, TIMED_OUT);
         }
-        // Not a sleep: waking up late would leave the device idle. Not a spin: the host may have no other core.
+        // Yields: sleeping would wake up late and idle the device, and spinning could take the host's only core.
         thread::yield_now();
     }
 }
@@ -75,12 +76,12 @@ unsafe extern "C" fn hold(latch: *mut c_void) {
 mod tests {
     use super::*;
 
-    /// A plug, and what the driver does when a stream comes to it.
+    /// A blocker, and the driver's callback when a stream reaches it.
     fn inserted() -> (Plug, impl FnOnce()) {
         let latch = Latch::default();
-        let theirs = Arc::into_raw(latch.clone());
-        // SAFETY: a share of the latch for this call alone.
-        (Plug(latch), move || unsafe { hold(theirs.cast_mut().cast()) })
+        let shared = Arc::into_raw(latch.clone());
+        // SAFETY: a reference to the latch for this call.
+        (Plug(latch), move || unsafe { hold(shared.cast_mut().cast()) })
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Machines whose windows scatter in the ways that real ones do.
+//! Noise models of real machines.
 
 use crate::mock::normal;
 use crate::{Failure, Overhead, Reading, Stopwatch, Work, median};
@@ -7,29 +7,30 @@ use rand_chacha::ChaCha8Rng;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// How the logarithm of a window's time scatters.
+/// Distribution of the logarithm of a window's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Noise {
-    /// Normal, with this deviation.
+    /// Normal with this standard deviation.
     Normal(f64),
-    /// Each value half the one before and half new, 1 %: over all windows of the machine, besides 0.3 % of each.
+    /// Autoregression with coefficient 0.5 and deviation 1 % over all windows of the machine, plus 0.3 % of independent
+    /// noise.
     ResemblingOfMachine,
-    /// The same over the windows of each arm.
+    /// Autoregression with coefficient 0.5 and deviation 1 % over the windows of each arm.
     ResemblingOfArm,
-    /// A shared drift of 0.5 % over 500 windows, besides 0.5 % of each.
+    /// Shared drift of 0.5 % over 500 windows, plus 0.5 % of independent noise.
     Drift,
-    /// The machine changes between two clocks that are 4 % apart every 25 windows, besides 0.3 % of each.
+    /// Machine that switches between two clocks 4 % apart every 25 windows, plus 0.3 % of independent noise.
     TwoClocks,
-    /// Three windows in ten are 4 % longer, besides 0.3 % of each.
+    /// 30 % of the windows are 4 % longer, plus 0.3 % of independent noise.
     TwoKinds,
-    /// One window in twenty is longer, by 30 % on average; 1 %, even, of each.
+    /// 5 % of the windows are longer, by 30 % on average; plus 1 % of uniform noise.
     Spikes,
-    /// A long tail: 2 % of a Pareto variable of index 1.2.
+    /// Long tail: 2 % of a Pareto variable of index 1.2.
     LongTail,
 }
 
-/// What all arms of a machine share.
+/// State shared by all arms of a machine.
 #[derive(Debug)]
 pub struct Machine {
     nanos: u64,
@@ -38,7 +39,7 @@ pub struct Machine {
     rng: ChaCha8Rng,
 }
 
-/// A clock on such a machine; its work does nothing.
+/// Clock of a noisy machine; its work does nothing.
 pub struct NoisyClock {
     noise: Noise,
     nanos: f64,
@@ -47,7 +48,7 @@ pub struct NoisyClock {
     machine: Arc<Mutex<Machine>>,
 }
 
-/// Does nothing.
+/// Work that does nothing.
 pub struct Idle;
 
 impl Work for Idle {
@@ -60,7 +61,7 @@ impl Work for Idle {
 }
 
 impl Noise {
-    /// Clocks of arms whose launches take so many nanoseconds, on one machine.
+    /// Creates clocks of one machine, for arms with these times per launch in nanoseconds.
     pub fn clocks(self, nanos: &[f64], seed: u64) -> Vec<NoisyClock> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (level, slow) = (normal(&mut rng), rng.random_bool(0.5));
@@ -73,14 +74,14 @@ impl Noise {
         nanos.iter().enumerate().map(clock).collect()
     }
 
-    /// The median of a window's time in the long run, over the time of its launches.
+    /// Long-run median of a window's time, relative to the time of its launches.
     pub fn long_run(self) -> f64 {
         match self {
             Self::TwoKinds | Self::Spikes | Self::LongTail => {
                 let mut clock = self.clocks(&[1e9], u64::MAX).remove(0);
                 median(&(0..200_000).map(|_| clock.factor()).collect::<Vec<_>>()).unwrap()
             }
-            // Half of the time each: any value between the clocks is a median.
+            // Half of the time each: every value between the clocks is a median.
             Self::TwoClocks => f64::NAN,
             _ => 1.0,
         }
@@ -92,7 +93,7 @@ impl NoisyClock {
         self.machine.lock().unwrap()
     }
 
-    /// The next window's time over that of its launches.
+    /// Time of the next window, relative to the time of its launches.
     fn factor(&mut self) -> f64 {
         let own = normal(&mut self.rng);
         let exponent = match self.noise {
@@ -116,13 +117,13 @@ impl NoisyClock {
 }
 
 impl Machine {
-    /// The next value of a shared autoregression.
+    /// Next value of the shared autoregression.
     fn resembling(&mut self, kept: f64) -> f64 {
         self.level = kept * self.level + (1.0 - kept * kept).sqrt() * normal(&mut self.rng);
         self.level
     }
 
-    /// Whether the machine runs at its slower clock, which it changes every so many windows.
+    /// True if the machine runs at its slower clock; it switches every `dwells` windows on average.
     fn slow(&mut self, dwells: f64) -> bool {
         self.slow ^= self.rng.random_bool(1.0 / dwells);
         self.slow

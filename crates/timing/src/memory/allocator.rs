@@ -1,4 +1,4 @@
-//! The allocator that counts, and the one place that knows who listens.
+//! Counting allocator, and the ledger that it notifies.
 
 use super::ledger::Ledger;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -6,22 +6,22 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// An allocator that tells a [`Recording`](super::Recording) what passes through it to the one inside.
+/// Allocator that reports allocations of an inner allocator to a [`Recording`](super::Recording).
 ///
-/// While nothing records, a call costs one relaxed load more than the allocator inside. To be declared with
-/// `#[global_allocator]`: there is one recording per process, so two of these would be recorded together.
+/// Without a recording, a call costs one relaxed load more than the inner allocator. Declare it with
+/// `#[global_allocator]`: there is one recording per process, so two such allocators would be recorded together.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CountingAllocator<A = System>(
-    /// The allocator that does the work.
+    /// Inner allocator.
     pub A,
 );
 
-// SAFETY: every call goes to the allocator inside with the arguments it came with, and its answer comes back unchanged.
-// Telling the listener neither allocates, nor locks, nor panics.
+// SAFETY: every call is forwarded to the inner allocator with its arguments, and the result is returned unchanged. The
+// notification does not allocate, lock or panic.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are those asked for here.
+        // SAFETY: the caller's guarantees are those required here.
         let block = unsafe { self.0.alloc(layout) };
         tell_allocated(block, layout);
         block
@@ -37,7 +37,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // Told before: afterwards another thread may have got the address, and told so, already.
+        // Recorded before the call: afterwards another thread may already have reused and recorded the address.
         tell(|ledger| ledger.freed(address(block), layout.size()));
         // SAFETY: as above.
         unsafe { self.0.dealloc(block, layout) }
@@ -67,7 +67,7 @@ fn tell_allocated(block: *mut u8, layout: Layout) {
 }
 
 static LISTENER: AtomicPtr<Ledger> = AtomicPtr::new(ptr::null_mut());
-/// Threads that may be looking at the listener's ledger.
+/// Threads that may be using the listener's ledger.
 static WRITING: AtomicUsize = AtomicUsize::new(0);
 
 #[inline]
@@ -80,19 +80,19 @@ fn tell(what: impl FnOnce(&Ledger)) {
 #[cold]
 fn tell_listener(what: impl FnOnce(&Ledger)) {
     WRITING.fetch_add(1, Ordering::SeqCst);
-    // SAFETY: while `WRITING` counts this thread, `Listening` does not let go of a ledger that could be seen here: in the
-    // one order of these four operations, either it withdrew the ledger before this load, or it sees the count.
+    // SAFETY: `Listening` does not release a visible ledger while `WRITING` counts this thread. In the total order of
+    // these four operations, either it withdrew the ledger before this load, or it sees the count.
     if let Some(ledger) = unsafe { LISTENER.load(Ordering::SeqCst).as_ref() } {
         what(ledger);
     }
     WRITING.fetch_sub(1, Ordering::Release);
 }
 
-/// A ledger into which the allocator writes, until this is dropped.
+/// Ledger that receives the allocator's events, until this is dropped.
 pub struct Listening(Arc<Ledger>);
 
 impl Listening {
-    /// `None` where another ledger listens already.
+    /// Installs a ledger; `None` if another one is active.
     pub fn start(ledger: Arc<Ledger>) -> Option<Self> {
         let pointer = Arc::as_ptr(&ledger).cast_mut();
         LISTENER.compare_exchange(ptr::null_mut(), pointer, Ordering::SeqCst, Ordering::SeqCst).ok()?;
@@ -103,7 +103,7 @@ impl Listening {
         &self.0
     }
 
-    /// The ledger, when nobody writes into it any more.
+    /// Deactivates the ledger and returns it when no thread writes to it any more.
     pub fn stop(self) -> Arc<Ledger> {
         self.0.clone()
     }

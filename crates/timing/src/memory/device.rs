@@ -1,4 +1,4 @@
-//! What CUPTI saw of a device's memory.
+//! Timelines of device memory from CUPTI records.
 
 use super::event::{Lost, MemoryEvent};
 use super::source::Source;
@@ -6,8 +6,8 @@ use super::timeline::Timeline;
 use crate::cuda::Activities;
 
 impl Timeline {
-    /// The device memory that a process took and gave back, from a recording between two moments on CUPTI's time axis.
-    /// Memory of the host that the device can read is left out.
+    /// Creates a timeline of the device memory that a process allocated and freed, from a recording between two moments
+    /// on CUPTI's time axis. Host memory that the device can read is excluded.
     pub fn of_device(activities: &Activities, start_ns: u64, end_ns: u64) -> Self {
         let since_start = |at_ns: u64| at_ns.saturating_sub(start_ns);
         let on_device = |kind| !matches!(kind, "pageable" | "pinned");
@@ -21,9 +21,9 @@ impl Timeline {
                 what: Some(event.kind.into()),
             })
             .collect();
-        // Buffers of several threads come one after the other.
+        // Buffers of different threads follow each other.
         events.sort_by_key(|event| event.at_ns);
-        // CUPTI does not say of what kind the records are that it dropped.
+        // CUPTI does not report the kinds of dropped records.
         let lost = (activities.dropped > 0).then_some(Lost { events: activities.dropped, from_ns: None });
         Self { events, lost, ..Self::new(Source::Cupti, since_start(end_ns)) }
     }
@@ -52,8 +52,8 @@ mod tests {
         let peaks = timeline.peaks();
         assert_eq!(Peaks { reserved: Some(96), bound: peaks.bound, ..Peaks::default() }, peaks);
         assert_eq!((timeline.end_ns, timeline.peak_at_ns()), (400, Some(200)));
-        let left = timeline.live_at(400);
-        assert_eq!((left.len(), left[0].what.as_deref()), (1, Some("managed")));
+        let live = timeline.live_at(400);
+        assert_eq!((live.len(), live[0].what.as_deref()), (1, Some("managed")));
         assert_eq!(timeline.lost, Some(Lost { events: 3, from_ns: None }));
     }
 }

@@ -1,25 +1,25 @@
-//! What a timeline is made of.
+//! Events and samples of a timeline.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// A block that was allocated or freed.
+/// Allocation or free of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryEvent {
     /// Nanoseconds since the start of the timeline.
     pub at_ns: u64,
-    /// Where the block begins.
+    /// Start address of the block.
     pub address: u64,
-    /// How large it is.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Whether it was freed; otherwise it was allocated.
+    /// True for a free, false for an allocation.
     pub freed: bool,
-    /// What it is for, where the source tells.
+    /// Purpose of the block, if the source reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
 }
 
-/// A pool's statistics at one moment.
+/// Statistics of a pool at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolSample {
     /// Nanoseconds since the start of the timeline.
@@ -32,31 +32,31 @@ pub struct PoolSample {
     pub reserved: u64,
 }
 
-/// A moment with a name: `before inference`, `pass 1`, …
+/// Named moment: `before inference`, `pass 1`, …
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// Nanoseconds since the start of the timeline.
     pub at_ns: u64,
-    /// Its name.
+    /// Name.
     pub name: Cow<'static, str>,
 }
 
-/// Events that happened and are missing.
+/// Number of missing events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// How many, at most.
+    /// Maximum number of missing events.
     pub events: u64,
-    /// Up to this moment none is missing, and from then on all are; absent where nobody knows which are.
+    /// Time from which all events are missing and before which none is; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_ns: Option<u64>,
 }
 
-/// What a recording counted besides its events. It is exact, however many of those were lost.
+/// Totals of a recording, which are exact even if events were lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Totals {
-    /// Bytes at the end less those at the start. Below zero where more was freed than allocated.
+    /// Bytes in use at the end minus the start; negative if more was freed than allocated.
     pub change_bytes: i64,
-    /// The most that there ever was above the start.
+    /// Peak above the start.
     pub peak_bytes: u64,
 }

@@ -1,16 +1,16 @@
-//! Every allocation of a recording, in memory set aside before it began: writing neither allocates nor locks.
+//! Ledger of all allocations of a recording, in preallocated memory: recording neither allocates nor locks.
 
 use super::event::{Lost, MemoryEvent, Totals};
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// When, where, and twice the size, plus one if freed. A slot that was never written has no address.
+/// Words per slot: time, address, and twice the size plus one for a free. Unused slots have address zero.
 const WORDS: usize = 3;
 
 pub struct Ledger {
     start: Instant,
     words: Box<[AtomicU64]>,
-    /// Slots given out, or asked for in vain.
+    /// Slots assigned so far, including those beyond the capacity.
     slots: AtomicUsize,
     first_lost_ns: AtomicU64,
     change: AtomicI64,
@@ -48,7 +48,7 @@ impl Ledger {
         self.enter(-(bytes as i64), [Entry { address, bytes, freed: true }]);
     }
 
-    /// One step of the totals, so that a block that grows is never missing in between.
+    /// Records a reallocation as one step of the totals, so that a growing block is never missing in between.
     pub fn moved(&self, from: (u64, usize), to: (u64, usize)) {
         let change = to.1 as i64 - from.1 as i64;
         let entry = |(address, bytes), freed| Entry { address, bytes, freed };
@@ -85,13 +85,13 @@ impl Ledger {
         }
     }
 
-    /// The events in order of time, complete up to the first that found no room; how many are missing from there on.
+    /// Events in time order, complete up to the first that exceeded the capacity, and the number missing from there on.
     pub fn events(&self) -> (Vec<MemoryEvent>, Option<Lost>) {
         let slots = self.slots.load(Ordering::Relaxed);
         let from_ns = self.first_lost_ns.load(Ordering::Relaxed);
         let mut events: Vec<MemoryEvent> =
             self.words.chunks_exact(WORDS).take(slots).filter_map(read).filter(|event| event.at_ns < from_ns).collect();
-        // Stable: at the same nanosecond the order of the slots holds.
+        // Stable sort: events of one nanosecond retain the order of their slots.
         events.sort_by_key(|event| event.at_ns);
         let missing = (slots - events.len()) as u64;
         (events, (missing > 0).then_some(Lost { events: missing, from_ns: Some(from_ns) }))
@@ -104,11 +104,11 @@ fn read(slot: &[AtomicU64]) -> Option<MemoryEvent> {
     (address > 0).then_some(event)
 }
 
-/// Zeros that come from the system as such: a page of them exists once it is written to.
+/// Zeroed memory from the system, whose pages are materialized on first write.
 fn zeros(words: usize) -> Box<[AtomicU64]> {
     let zeros = Box::into_raw(vec![0_u64; words].into_boxed_slice());
     const { assert!(align_of::<u64>() == align_of::<AtomicU64>()) };
-    // SAFETY: an `AtomicU64` has the size and validity of a `u64`; both come from one allocation of this very box.
+    // SAFETY: an `AtomicU64` has the size and validity of a `u64`; both are parts of one boxed allocation.
     unsafe { Box::from_raw(zeros as *mut [AtomicU64]) }
 }
 
@@ -124,8 +124,8 @@ mod tests {
         ledger.allocated(0x10, 100);
         ledger.allocated(0x20, 50);
         ledger.freed(0x20, 50);
-        thread::sleep(Duration::from_millis(1)); // on a coarse clock the loss would share its moment with events
-        // Takes the last slot and one more, so it is lost as a whole.
+        thread::sleep(Duration::from_millis(1)); // on a coarse clock the loss would coincide with other events
+        // Needs two slots but only one is free, so the whole move is lost.
         ledger.moved((0x10, 100), (0x30, 400));
         ledger.allocated(0x40, 7);
         ledger.freed(0x30, 400);

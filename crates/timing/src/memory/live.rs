@@ -1,37 +1,37 @@
-//! Which blocks are there, one event after the other.
+//! Live blocks while events are replayed.
 
 use super::event::MemoryEvent;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Memory that was allocated and not freed.
+/// Block that was allocated and not freed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
-    /// Where it begins.
+    /// Start address.
     pub address: u64,
-    /// How large it is.
+    /// Size in bytes.
     pub bytes: u64,
-    /// When it was allocated.
+    /// Time of the allocation in nanoseconds.
     pub since_ns: u64,
-    /// What it is for, where the source tells.
+    /// Purpose of the block, if the source reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
 }
 
-/// The blocks that events have allocated and not freed.
+/// Blocks that were allocated and not freed.
 #[derive(Default)]
 pub struct Live<'a> {
-    /// In the order of their allocation. Two blocks share an address only for the moment in which one thread gets what
-    /// another has just given back by moving its block, and tells it first: the older one is then the next to go.
+    /// Blocks by address, in allocation order. Two blocks share an address only briefly, if a thread reuses an address
+    /// that another has just released by moving its block, and records it first. The older block is then freed first.
     by_address: HashMap<u64, Vec<&'a MemoryEvent>>,
-    /// Their sum.
+    /// Total size.
     pub bytes: u64,
-    /// Bytes freed that no event allocated: blocks from before the first event.
+    /// Bytes of freed blocks that were allocated before the first event.
     pub freed_from_before: u64,
 }
 
 impl<'a> Live<'a> {
-    /// After all of the events.
+    /// Replays all events.
     pub fn after(events: impl IntoIterator<Item = &'a MemoryEvent>) -> Self {
         let mut live = Self::default();
         events.into_iter().for_each(|event| live.apply(event));
@@ -54,7 +54,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// The largest first, the oldest of equals first.
+    /// Live blocks, the largest first, the oldest first among equal sizes.
     pub fn blocks(self) -> Vec<Block> {
         let mut blocks: Vec<Block> = self.by_address.into_values().flatten().map(block).collect();
         blocks.sort_unstable_by_key(|block| (std::cmp::Reverse(block.bytes), block.since_ns, block.address));

@@ -1,7 +1,7 @@
-//! Memory over time: what was allocated when, the peaks, and what lives at a moment.
+//! Memory over time: allocations, peaks, and live blocks at any moment.
 //!
-//! A [`Timeline`] comes from one [`Source`], and holds what that source can tell and nothing else. On the host it is a
-//! [`Recording`] of a [`CountingAllocator`]; for a device it is made from CUPTI's records or from samples of a pool.
+//! A [`Timeline`] comes from one [`Source`] and contains only what that source reports. On the host it is a
+//! [`Recording`] of a [`CountingAllocator`]; on a device it is built from CUPTI records or samples of a pool.
 //!
 //! ```standalone_crate
 //! use calorimeter_timing::memory::{CountingAllocator, Recording};

@@ -1,4 +1,4 @@
-//! What the process's allocator did between two moments.
+//! Recordings of the process's allocations.
 
 use super::allocator::Listening;
 use super::event::Mark;
@@ -9,35 +9,35 @@ use std::borrow::Cow;
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// How many events fit: 96 MiB, of which only what is written takes memory.
+/// Maximum number of events: 96 MiB, of which only written pages take memory.
 const EVENTS: usize = 1 << 22;
 
-/// How many marks fit before making one allocates, which would be recorded.
+/// Number of marks that can be set without an allocation, which would be recorded.
 const MARKS: usize = 256;
 
-/// Every allocation of every thread from its start on, until it is finished or dropped.
+/// Recording of all allocations of all threads, until it is finished or dropped.
 pub struct Recording {
     listening: Listening,
     marks: Vec<Mark>,
 }
 
-/// Why allocations cannot be recorded.
+/// Reason why allocations cannot be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
-    /// The allocator of the process does not tell anything.
+    /// The allocator of the process does not report allocations.
     #[error(
-        "allocations cannot be recorded: this program's allocator does not count; declare a CountingAllocator with \
-         #[global_allocator] in its main file"
+        "allocations cannot be recorded: the allocator of this program does not count them; declare a \
+         CountingAllocator with #[global_allocator] in its main file"
     )]
     NotCounting,
-    /// There is one recording per process.
+    /// Another recording of the process is active.
     #[error("allocations are being recorded already; finish that recording first")]
     Already,
 }
 
 impl Recording {
-    /// Records from now on.
+    /// Starts recording.
     pub fn start() -> Result<Self, RecordingError> {
         let probe = Listening::start(Arc::new(Ledger::with_room_for(0))).ok_or(RecordingError::Already)?;
         drop(black_box(Box::new(0_u8)));
@@ -49,12 +49,12 @@ impl Recording {
         Ok(Self { listening, marks })
     }
 
-    /// Gives this moment a name. One that had to be put together was allocated, and is in the recording as such.
+    /// Marks the current moment. A name that had to be allocated is part of the recording.
     pub fn mark(&mut self, name: impl Into<Cow<'static, str>>) {
         self.marks.push(Mark { at_ns: self.listening.ledger().now_ns(), name: name.into() });
     }
 
-    /// Ends the recording and says what happened in it.
+    /// Ends the recording and returns its timeline.
     pub fn finish(self) -> Timeline {
         let Self { listening, marks } = self;
         let ledger = listening.stop();
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn without_a_counting_allocator_there_is_no_recording_rather_than_an_empty_one() {
-        // This test's own process has the standard allocator.
+        // This test's process has the standard allocator.
         assert_eq!(Recording::start().map(|_| ()), Err(RecordingError::NotCounting));
         assert_eq!(Recording::start().map(|_| ()), Err(RecordingError::NotCounting));
     }

@@ -1,4 +1,4 @@
-//! Memory at one moment, to be written as JSON.
+//! Snapshots of memory at one moment, for JSON.
 
 use super::live::Block;
 use super::source::{Quantity, Source};
@@ -6,16 +6,16 @@ use super::timeline::Timeline;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How many blocks a snapshot lists.
+/// Maximum number of listed blocks.
 const LISTED: usize = 64;
 
-/// What is known of the memory at a moment. What the source does not tell, or lost, is absent.
+/// Memory at one moment. Values that the source does not report, or has lost, are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Snapshot {
     /// Nanoseconds since the start of the timeline.
     pub taken_at_ns: u64,
-    /// Who says so.
+    /// Source of the values.
     pub source: Source,
     /// See [`Quantity::Allocated`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,34 +26,34 @@ pub struct Snapshot {
     /// See [`Quantity::Reserved`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_bytes: Option<u64>,
-    /// How many blocks live; absent where blocks are not told.
+    /// Number of live blocks; absent if the source does not report blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_blocks: Option<u64>,
-    /// The largest of them, at most 64.
+    /// Largest live blocks, at most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub largest: Vec<Block>,
-    /// All of them by size, the smallest first.
+    /// Live blocks by size class, the smallest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size_classes: Vec<SizeClass>,
-    /// Events that the timeline misses. Where nobody knows when they happened, the figures above may be wrong by them.
+    /// Events missing in the timeline. If their time is unknown, the values above may be wrong by them.
     #[serde(default, skip_serializing_if = "no_events")]
     pub lost_events: u64,
 }
 
-/// Live blocks whose size is at most this and more than half of it.
+/// Live blocks with sizes above half of a power of two and up to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SizeClass {
-    /// A power of two.
+    /// Upper bound, a power of two.
     pub up_to_bytes: u64,
-    /// How many blocks.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Their sum.
+    /// Total size.
     pub bytes: u64,
 }
 
 impl Timeline {
-    /// The memory at a moment, such as that of a [`Mark`](super::Mark).
+    /// Memory at a moment, such as a [`Mark`](super::Mark).
     pub fn snapshot(&self, at_ns: u64) -> Snapshot {
         let mut largest = self.live_at(at_ns);
         let live_blocks = self.tells_blocks_at(at_ns).then_some(largest.len() as u64);

@@ -1,22 +1,22 @@
-//! Who tells of memory, and of what.
+//! Sources of memory values.
 
 use serde::{Deserialize, Serialize};
 
-/// Who says how much memory there is.
+/// Source of a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Source {
-    /// The process's own allocator: every block of every thread.
+    /// The allocator of this process: every block of every thread.
     HostAllocator,
-    /// NVIDIA's profiling interface: every block that the process takes of a device. A runtime with a pool takes pages.
+    /// CUPTI: every block that the process allocates on a device; pages, for a runtime with a pool.
     Cupti,
-    /// What a pool says of itself whenever it is asked.
+    /// Statistics of a pool, sampled on request.
     PoolStatistics,
 }
 
 impl Source {
-    /// The word used in the JSON.
+    /// Name in the JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::HostAllocator => "host-allocator",
@@ -25,7 +25,7 @@ impl Source {
         }
     }
 
-    /// What the sum of the source's blocks is.
+    /// Quantity that the events of this source add up to.
     pub(super) fn told_by_events(self) -> Option<Quantity> {
         match self {
             Self::HostAllocator => Some(Quantity::Allocated),
@@ -35,15 +35,15 @@ impl Source {
     }
 }
 
-/// What is counted, in bytes.
+/// Measured quantity, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Quantity {
-    /// What was asked for and is in use.
+    /// Bytes requested and in use.
     Allocated,
-    /// What a pool has handed out for it, padding included.
+    /// Bytes handed out by a pool, padding included.
     Active,
-    /// What is held of the device, handed out or not.
+    /// Bytes reserved from the device, handed out or not.
     Reserved,
 }
 

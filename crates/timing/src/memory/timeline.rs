@@ -1,11 +1,11 @@
-//! Memory over time, as one source tells it.
+//! Memory over time, from one source.
 
 use super::event::{Lost, Mark, MemoryEvent, PoolSample, Totals};
 use super::live::{Block, Live};
 use super::source::{Quantity, Source};
 use serde::{Deserialize, Serialize};
 
-/// The most that there ever was. What the source does not tell is absent.
+/// Peaks of a timeline. Values that the source does not report are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peaks {
     /// See [`Quantity::Allocated`].
@@ -17,56 +17,56 @@ pub struct Peaks {
     /// See [`Quantity::Reserved`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<u64>,
-    /// How far they can be trusted.
+    /// Certainty of the peaks.
     pub bound: Bound,
 }
 
-/// What a peak is to the true one.
+/// Relation of a reported peak to the true one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// The same: every event is there, or samples come within 1 % of the most that there can be.
+    /// Exact: no event is missing, or samples come within 1 % of the upper bound.
     #[default]
     Exact,
-    /// At most it: there were samples that may have missed it, or the last events are missing.
+    /// Lower bound: samples may have missed the peak, or the last events are missing.
     AtLeast,
-    /// Unknown: events are missing, and nobody knows which.
+    /// Unknown: an unknown set of events is missing.
     Unknown,
 }
 
 /// Memory from a start to an end.
 ///
-/// Blocks count from their allocation in the timeline on: what lived before its start is in no figure, also not as
-/// something negative when it is freed. So a figure is what has been added since the start, by anything in the process.
+/// Blocks count from their allocation in the timeline. Blocks allocated before the start are in no value, not even as a
+/// negative one when they are freed. A value is therefore the memory added since the start, by the whole process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// Who says so.
+    /// Source of the values.
     pub source: Source,
-    /// When it ended, in nanoseconds since its start.
+    /// Duration in nanoseconds.
     pub end_ns: u64,
-    /// Blocks allocated and freed, in order of time.
+    /// Allocations and frees in time order.
     pub events: Vec<MemoryEvent>,
-    /// What a pool said of all it holds, also from before the start, in order of time. It speaks where the events do
-    /// not.
+    /// Samples of a pool in time order, including memory from before the start. They supply the quantities that the
+    /// events do not.
     pub pools: Vec<PoolSample>,
-    /// What the pool can have handed out at most, where that was found out.
+    /// Upper bound of the bytes handed out by the pool, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<u64>,
     /// Named moments.
     pub marks: Vec<Mark>,
-    /// What is missing.
+    /// Missing events.
     pub lost: Option<Lost>,
-    /// What was counted besides the events.
+    /// Totals, independent of lost events.
     pub totals: Option<Totals>,
 }
 
 impl Timeline {
-    /// With nothing in it.
+    /// Creates an empty timeline.
     pub fn new(source: Source, end_ns: u64) -> Self {
         Self { source, end_ns, events: vec![], pools: vec![], ceiling: None, marks: vec![], lost: None, totals: None }
     }
 
-    /// The steps of one quantity: from each moment on it has the value beside it. Empty where the source tells nothing.
+    /// Steps of one quantity, as times and the values from there on. Empty if the source does not report it.
     pub fn steps(&self, quantity: Quantity) -> Vec<(u64, u64)> {
         if self.source.told_by_events() == Some(quantity) {
             return self.event_steps();
@@ -79,7 +79,8 @@ impl Timeline {
         self.pools.iter().map(|sample| (sample.at_ns, value(sample))).collect()
     }
 
-    /// One step per moment, two where it was higher in between: a block that is moved is freed and allocated at once.
+    /// Steps of the events, one per moment, or two if the value was higher in between: a moved block is freed and
+    /// allocated at one moment.
     fn event_steps(&self) -> Vec<(u64, u64)> {
         let mut live = Live::default();
         let mut steps = vec![(0, 0)];
@@ -98,7 +99,7 @@ impl Timeline {
         steps
     }
 
-    /// The highest values.
+    /// Peak of each quantity.
     pub fn peaks(&self) -> Peaks {
         let highest = |quantity| self.steps(quantity).into_iter().map(|(_, bytes)| bytes).max();
         let mut peaks = Peaks {
@@ -108,7 +109,7 @@ impl Timeline {
             bound: self.bound(),
         };
         if let (Some(_), Some(totals)) = (self.lost, self.totals) {
-            // What was above the start is at most what was allocated since.
+            // The peak above the start is a lower bound of the allocated bytes.
             peaks.allocated = peaks.allocated.max(Some(totals.peak_bytes));
         }
         peaks
@@ -130,14 +131,14 @@ impl Timeline {
             .is_some_and(|(highest, ceiling)| (ceiling - ceiling / 100..=ceiling).contains(&highest))
     }
 
-    /// When the blocks together were largest, for the first time; without blocks, what a pool had allocated.
+    /// Time of the first maximum of all blocks; without blocks, of the pool's allocated bytes.
     pub fn peak_at_ns(&self) -> Option<u64> {
         let steps = self.steps(self.source.told_by_events().unwrap_or(Quantity::Allocated));
         let highest = steps.iter().map(|&(_, bytes)| bytes).max()?;
         steps.into_iter().find(|&(_, bytes)| bytes == highest).map(|(at_ns, _)| at_ns)
     }
 
-    /// The blocks that live at a moment, the largest first. Empty where the source tells no blocks or has lost them.
+    /// Live blocks at a moment, the largest first. Empty if the source does not report blocks or has lost them.
     pub fn live_at(&self, at_ns: u64) -> Vec<Block> {
         if !self.tells_blocks_at(at_ns) {
             return Vec::new();
@@ -145,38 +146,40 @@ impl Timeline {
         Live::after(self.events.iter().take_while(|event| event.at_ns <= at_ns)).blocks()
     }
 
-    /// Bytes of blocks that were freed and had been allocated before the start: they are in no other figure.
+    /// Bytes of freed blocks that were allocated before the start; they are in no other value.
     pub fn freed_from_before(&self) -> u64 {
         Live::after(&self.events).freed_from_before
     }
 
-    /// What a reader must know to read the figures right.
+    /// Notes for readers of the values.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = vec![match self.source {
-            Source::HostAllocator => "What this process asked of its allocator since the start.".into(),
-            Source::Cupti => "What this process took of the device since the start: of a runtime with a pool, the \
-                              pool's pages and not the tensors in them."
+            Source::HostAllocator => "Memory requested by this process from its allocator since the start.".into(),
+            Source::Cupti => "Memory allocated by this process on the device since the start: for a runtime with a \
+                              pool, the pages of the pool, not the tensors in them."
                 .into(),
-            Source::PoolStatistics => "What the pool said of itself.".into(),
+            Source::PoolStatistics => "Statistics reported by the pool.".into(),
         }];
         if !self.pools.is_empty() {
             let samples = self.pools.len();
-            let seen = match self.ceiling {
-                _ if self.reaches_its_ceiling() => "the highest is within 1 % of the most there can have been.".into(),
+            let coverage = match self.ceiling {
+                _ if self.reaches_its_ceiling() => "the highest is within 1 % of the upper bound.".into(),
                 Some(ceiling) if self.peaks().active < Some(ceiling) => {
-                    format!("a peak in between is not seen, up to {ceiling} bytes handed out.")
+                    format!("peaks between samples are missed, up to {ceiling} bytes handed out.")
                 }
-                _ => "a peak in between is not seen.".into(),
+                _ => "peaks between samples are missed.".into(),
             };
-            notes.push(format!("There are {samples} samples of the pool: {seen}"));
+            notes.push(format!("{samples} samples of the pool: {coverage}"));
         }
         let before = self.freed_from_before();
         if before > 0 {
-            notes.push(format!("{before} bytes from before the start were freed; they are not in the figures."));
+            notes.push(format!("{before} bytes allocated before the start were freed; they are not included."));
         }
         notes.extend(self.lost.map(|Lost { events, from_ns }| match from_ns {
-            Some(_) => format!("The last {events} events found no room: the line ends early, peaks are lower bounds."),
-            None => format!("Up to {events} events are missing, nobody knows which: figures may be wrong by them."),
+            Some(_) => format!(
+                "The last {events} events exceeded the buffer: the timeline ends early, and peaks are lower bounds."
+            ),
+            None => format!("Up to {events} events are missing, at unknown times: values may be wrong by them."),
         }));
         notes
     }
@@ -190,8 +193,8 @@ impl Timeline {
             return None;
         }
         let steps = self.steps(quantity);
-        let after = steps.partition_point(|&(step_ns, _)| step_ns <= at_ns);
-        after.checked_sub(1).map(|last| steps[last].1)
+        let count = steps.partition_point(|&(step_ns, _)| step_ns <= at_ns);
+        count.checked_sub(1).map(|last| steps[last].1)
     }
 
     fn is_lost_at(&self, at_ns: u64) -> bool {
@@ -264,7 +267,7 @@ mod tests {
     fn an_address_taken_before_its_move_was_told_belongs_to_its_new_owner_afterwards() {
         let timeline = host(vec![
             allocation(10, 0xa, 100),
-            allocation(19, 0xa, 7), // what another thread got at once
+            allocation(19, 0xa, 7), // reused by another thread
             free(20, 0xa, 100),
             allocation(20, 0xb, 200),
         ]);
@@ -276,7 +279,7 @@ mod tests {
         let timeline = host(vec![free(10, 0xe, 5_000), allocation(20, 0xa, 100), free(30, 0xf, 70)]);
         assert_eq!(timeline.steps(Quantity::Allocated), [(0, 0), (10, 0), (20, 100), (30, 100)]);
         assert_eq!(timeline.freed_from_before(), 5_070);
-        assert!(timeline.notes()[1].starts_with("5070 bytes from before the start were freed"));
+        assert!(timeline.notes()[1].starts_with("5070 bytes allocated before the start were freed"));
     }
 
     #[test]
@@ -315,12 +318,12 @@ mod tests {
         let pools = vec![PoolSample { at_ns: 10, allocated: 700, active: 800, reserved: 6400 }];
         let sampled = Timeline { pools, ..Timeline::new(Source::PoolStatistics, 1_000) };
         for (ceiling, bound, note) in [
-            (None, Bound::AtLeast, "a peak in between is not seen."),
-            (Some(809), Bound::AtLeast, "a peak in between is not seen, up to 809 bytes handed out."),
-            (Some(808), Bound::Exact, "the highest is within 1 % of the most there can have been."),
-            (Some(800), Bound::Exact, "the highest is within 1 % of the most there can have been."),
-            // What was exceeded was no ceiling.
-            (Some(799), Bound::AtLeast, "a peak in between is not seen."),
+            (None, Bound::AtLeast, "peaks between samples are missed."),
+            (Some(809), Bound::AtLeast, "peaks between samples are missed, up to 809 bytes handed out."),
+            (Some(808), Bound::Exact, "the highest is within 1 % of the upper bound."),
+            (Some(800), Bound::Exact, "the highest is within 1 % of the upper bound."),
+            // An exceeded ceiling is no upper bound.
+            (Some(799), Bound::AtLeast, "peaks between samples are missed."),
         ] {
             let timeline = Timeline { ceiling, ..sampled.clone() };
             assert_eq!(timeline.peaks().bound, bound);
@@ -338,7 +341,7 @@ mod tests {
         assert_eq!((before.allocated_bytes, before.live_blocks), (Some(0), Some(0)));
         assert_eq!((after.allocated_bytes, after.live_blocks, after.lost_events), (None, None, 9));
         assert_eq!(timeline.live_at(25), []);
-        assert!(timeline.notes()[1].contains("The last 9 events found no room"), "{:?}", timeline.notes());
+        assert!(timeline.notes()[1].contains("The last 9 events"), "{:?}", timeline.notes());
 
         timeline.totals = Some(Totals { change_bytes: 0, peak_bytes: 60 });
         assert_eq!(timeline.peaks().allocated, Some(100));
@@ -347,7 +350,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_steps_are_the_sums_of_the_blocks(script in prop::collection::vec((0_u64..8, 1_u64..1_000), 0..60)) {
-            // Each line takes an address if it is free, and frees it if it is taken.
+            // Each entry allocates an address if it is free, and frees it otherwise.
             let mut held: Vec<(u64, u64)> = Vec::new();
             let (mut events, mut sums) = (Vec::new(), vec![(0, 0)]);
             for (at_ns, (address, bytes)) in (1..).zip(script) {

@@ -1,12 +1,12 @@
-//! The processor's last cache.
+//! Size of the CPU's last-level cache.
 
 use super::files::{number, numbered, text};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// Bytes of the processor's last cache level, where the system tells. A level that is divided among cores counts with
-/// all its parts: threads on all cores hold operands in all of them.
+/// Bytes of the CPU's last-level cache, if the system reports it. All slices are included: threads on all cores keep
+/// operands in all of them.
 pub fn last_level_cache() -> Option<u64> {
     if cfg!(target_os = "macos") { by_sysctl() } else { in_tree(Path::new("/")) }
 }
@@ -26,7 +26,7 @@ fn in_tree(root: &Path) -> Option<u64> {
     Some(parts.iter().filter(|((level, _), _)| *level == last).map(|(_, bytes)| bytes).sum())
 }
 
-/// Apple's processors have no third level, and the plain name of the second is that of the slow cores.
+/// Apple's CPUs have no third level, and the plain name of the second refers to the efficiency cores.
 fn by_sysctl() -> Option<u64> {
     ["hw.l3cachesize", "hw.perflevel0.l2cachesize", "hw.l2cachesize"].into_iter().find_map(|name| {
         let output = Command::new("sysctl").args(["-n", name]).output().ok()?;

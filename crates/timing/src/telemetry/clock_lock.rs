@@ -1,29 +1,29 @@
-//! Holding a device's clock still, so that it depends neither on heat nor on power.
+//! Clock locking: fixes a device's clock, independent of heat and power.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
-/// A clock that a device can be held at.
+/// Clock at which a device can be locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum LockedClock {
-    /// The one that its maker says it keeps up under any load.
+    /// Base clock, which the device sustains under any load according to its vendor.
     Base,
-    /// So many MHz.
+    /// Clock in MHz.
     Mhz(NonZeroU32),
 }
 
-/// The lock on one device's clock. Only who may change the device can use it.
+/// Lock of one device's clock; requires administrative permissions.
 pub trait ClockLock: Send {
-    /// Holds the clock from now on, whoever uses the device; an error says what is missing.
+    /// Locks the clock for all users of the device; an error names the missing requirement.
     fn lock(&mut self, clock: LockedClock) -> Result<(), String>;
 
-    /// Lets it go.
+    /// Unlocks the clock.
     fn unlock(&mut self) -> Result<(), String>;
 
-    /// The command by which a person lets it go.
+    /// Command with which a user can unlock the clock.
     fn by_hand(&self) -> String;
 }
 
@@ -44,7 +44,7 @@ impl FromStr for LockedClock {
             return Ok(Self::Base);
         }
         let number = text.strip_suffix("MHz").unwrap_or(text).trim();
-        number.parse().map(Self::Mhz).map_err(|_| format!("{text:?} is no clock in MHz, such as 1200, and not `base`"))
+        number.parse().map(Self::Mhz).map_err(|_| format!("invalid clock {text:?}: expected MHz, e.g. 1200, or `base`"))
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
         }
         assert_eq!("1200".parse::<LockedClock>(), "1200MHz".parse());
         for wrong in ["", "0", "-3", "fast", "1.2 GHz"] {
-            assert!(wrong.parse::<LockedClock>().unwrap_err().contains("is no clock in MHz"), "{wrong}");
+            assert!(wrong.parse::<LockedClock>().unwrap_err().contains("invalid clock"), "{wrong}");
         }
     }
 }

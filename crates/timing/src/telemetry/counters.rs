@@ -1,13 +1,13 @@
-//! Counters in the processor: cycles, instructions, cache misses of this process.
+//! CPU hardware counters of this process: cycles, instructions, cache misses.
 
-/// What the processor counted in user space, on all threads of this process together.
+/// User-space counts of all threads of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CounterValues {
-    /// Cycles.
+    /// CPU cycles.
     pub cycles: u64,
-    /// Instructions completed.
+    /// Completed instructions.
     pub instructions: u64,
-    /// Misses of the last cache that the processor has a counter for; absent where there is none.
+    /// Misses of the last cache level with a counter; absent if there is none.
     pub cache_misses: Option<u64>,
 }
 
@@ -26,7 +26,7 @@ mod linux {
     use std::io::{Error, ErrorKind, Result as IoResult};
     use std::time::Duration;
 
-    /// Counts from the moment it is opened, through Linux's perf events.
+    /// Hardware counters through Linux perf events.
     pub struct Counters {
         cycles: Tally,
         instructions: Tally,
@@ -34,7 +34,7 @@ mod linux {
     }
 
     impl Counters {
-        /// Counters for every thread there is and those that they will start, or why there are none.
+        /// Opens counters for all current threads and the threads they will start, or returns why there are none.
         pub fn open() -> Result<Self, String> {
             let open = |what, event| Tally::open(event).map_err(|error| refused(what, &error));
             Ok(Self {
@@ -44,36 +44,36 @@ mod linux {
             })
         }
 
-        /// Begins a span here.
+        /// Begins a span.
         pub fn start(&mut self) -> Result<(), String> {
             let Self { cycles, instructions, cache_misses } = self;
             let mut tallies = [Some(cycles), Some(instructions), cache_misses.as_mut()];
             tallies.iter_mut().flatten().try_for_each(|tally| tally.start()).map_err(unreadable)
         }
 
-        /// What was counted since the span began. Scaled up where the kernel let more events than the processor has
-        /// counters take turns.
+        /// Returns the counts since the span began, scaled if the kernel multiplexed the counters.
         pub fn read(&mut self) -> Result<CounterValues, String> {
-            let no_turn = |what| format!("the kernel never gave {what} a counter: other programs hold them all");
+            let never_ran =
+                |what| format!("the kernel never scheduled the counter of {what}: other programs use them all");
             let misses = self.cache_misses.as_mut().map(Tally::since_start).transpose().map_err(unreadable)?;
             Ok(CounterValues {
-                cycles: self.cycles.since_start().map_err(unreadable)?.ok_or_else(|| no_turn("cycles"))?,
+                cycles: self.cycles.since_start().map_err(unreadable)?.ok_or_else(|| never_ran("cycles"))?,
                 instructions: self
                     .instructions
                     .since_start()
                     .map_err(unreadable)?
-                    .ok_or_else(|| no_turn("instructions"))?,
+                    .ok_or_else(|| never_ran("instructions"))?,
                 cache_misses: misses.flatten(),
             })
         }
     }
 
-    /// One event on every thread, with what had been counted when the span began.
+    /// Counter of one event on every thread, with the readings at the start of the span.
     struct Tally {
         threads: Vec<(Counter, Reading)>,
     }
 
-    /// A count, the time it should have been counted for, and the time it was.
+    /// A count with the time it was enabled and the time it was running.
     #[derive(Clone, Copy, Default)]
     struct Reading {
         count: u64,
@@ -102,7 +102,7 @@ mod linux {
             Ok(())
         }
 
-        /// The sum over the threads, or nothing if one had no turn.
+        /// Sum over the threads, or `None` if a counter was never scheduled.
         fn since_start(&mut self) -> IoResult<Option<u64>> {
             let mut sum = Some(0);
             for (counter, begun) in &mut self.threads {
@@ -128,7 +128,7 @@ mod linux {
         (!running.is_zero()).then(|| (count as f64 * enabled.as_secs_f64() / running.as_secs_f64()).round() as u64)
     }
 
-    /// `ESRCH` and `ENODEV`, for which the standard library has no kinds.
+    /// `ESRCH` and `ENODEV`, for which the standard library has no error kinds.
     const NO_SUCH_PROCESS: i32 = 3;
     const NO_SUCH_DEVICE: i32 = 19;
 
@@ -176,14 +176,14 @@ mod linux {
                     println!("{before:?} {after:?}");
                     assert!(after.instructions > before.instructions + 1_000_000 && after.cycles > before.cycles);
                 }
-                Err(why) => {
-                    println!("{why}");
-                    assert!(why.starts_with("the kernel does not count cycles: "), "{why}");
+                Err(reason) => {
+                    println!("{reason}");
+                    assert!(reason.starts_with("the kernel does not count cycles: "), "{reason}");
                 }
             }
         }
 
-        /// Nanoseconds that the calling thread has run.
+        /// Nanoseconds of CPU time of the calling thread.
         fn thread_time() -> u64 {
             let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
             stat.split(' ').next().unwrap().parse().unwrap()
@@ -194,7 +194,7 @@ mod linux {
             while thread_time() - begun < nanos {}
         }
 
-        /// The time of threads is counted by the kernel, where there are no counters in the processor too.
+        /// Uses thread CPU time, which the kernel counts even without hardware counters.
         #[test]
         fn threads_there_are_and_threads_they_start_are_counted_together() {
             const BUSY: u64 = 20_000_000;
@@ -213,7 +213,7 @@ mod linux {
             go.send(()).unwrap();
             there.join().unwrap();
             let counted = tally.since_start().unwrap().unwrap();
-            // The clock of the kernel's scheduler and that of its counters differ a little.
+            // The clocks of the scheduler and of the counters differ slightly.
             assert!(counted > 2 * BUSY * 9 / 10, "{counted}");
         }
 
@@ -241,8 +241,8 @@ mod linux {
                 (38, "virtual"),
                 (95, "virtual"),
             ] {
-                let why = refused("cycles", &Error::from_raw_os_error(errno));
-                assert!(why.contains("cycles") && why.contains(hint), "{why}");
+                let message = refused("cycles", &Error::from_raw_os_error(errno));
+                assert!(message.contains("cycles") && message.contains(hint), "{message}");
             }
         }
     }
@@ -252,13 +252,13 @@ mod linux {
 mod elsewhere {
     use super::CounterValues;
 
-    /// Cannot be had on this system.
+    /// Placeholder on systems without perf events.
     pub struct Counters(std::convert::Infallible);
 
     impl Counters {
-        /// Why there are none.
+        /// Returns an error: this system has no perf events.
         pub fn open() -> Result<Self, String> {
-            Err("hardware counters are read through Linux's perf events, which this system does not have".into())
+            Err("hardware counters require Linux perf events, which this system does not have".into())
         }
 
         /// Never called.

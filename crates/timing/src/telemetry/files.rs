@@ -1,20 +1,20 @@
-//! The small files in which Linux reports.
+//! Files below `/sys` and `/proc`.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// What a file says, without the white space around it, if it can be read and says something.
+/// Trimmed content of a file, if it is readable and not empty.
 pub(super) fn text(path: impl AsRef<Path>) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?.trim().to_owned();
     (!text.is_empty()).then_some(text)
 }
 
-/// The number in a file.
+/// Number in a file.
 pub(super) fn number<T: FromStr>(path: impl AsRef<Path>) -> Option<T> {
     text(path)?.parse().ok()
 }
 
-/// The entries of a folder that are called `prefix` and a number, in the order of their numbers.
+/// Entries of a folder named `prefix` plus a number, in numeric order.
 pub(super) fn numbered(folder: impl AsRef<Path>, prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return vec![] };
     let number = |path: &Path| path.file_name()?.to_str()?.strip_prefix(prefix)?.parse::<u32>().ok();

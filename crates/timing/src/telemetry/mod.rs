@@ -1,7 +1,8 @@
-//! What a device reports while it is measured: clocks, power, temperature, throttling, energy, other processes.
+//! Telemetry of a device during measurements: clocks, power, temperature, throttling, energy, other processes.
 //!
-//! A [`Source`] reads the sensors of one device and sets nothing; a [`Sampler`] does so in the background. Whatever a
-//! device, a driver or a permission does not give is absent, never zero. A [`ClockLock`] is the one thing that sets something.
+//! A [`Source`] reads the sensors of one device without changing its settings; a [`Sampler`] samples it in the
+//! background. Values that a device, driver or permission does not provide are absent, never zero. Only a [`ClockLock`]
+//! changes a setting.
 //!
 //! ```
 //! use calorimeter_timing::telemetry::{Sampler, Throttle, now, processor};

@@ -1,4 +1,4 @@
-//! NVIDIA's sensors through NVML, which is loaded at run time.
+//! NVIDIA sensors through NVML, loaded at run time.
 
 mod lock;
 
@@ -16,15 +16,15 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::sync::OnceLock;
 
-/// The sensors of the GPU with a UUID as CUDA and `nvidia-smi -L` write it, or why they cannot be had.
+/// Sensors of the GPU with this UUID, in the format of CUDA and `nvidia-smi -L`, or why they are not available.
 pub fn nvml(uuid: &str) -> Result<Box<dyn Source>, String> {
     Ok(Box::new(Gpu::find(uuid)?))
 }
 
-/// Distributions name it with its version, toolkits and some containers without.
+/// Library names: distributions include the version, toolkits and some containers do not.
 const NAMES: &[&str] = if cfg!(windows) { &["nvml.dll"] } else { &["libnvidia-ml.so.1", "libnvidia-ml.so"] };
 
-/// Loaded once, because that takes a while, and kept until the process ends, because devices borrow from it.
+/// Loads the library once, which takes a while, for the rest of the process, because devices borrow from it.
 fn library() -> Result<&'static Nvml, String> {
     static LIBRARY: OnceLock<Result<Nvml, String>> = OnceLock::new();
     LIBRARY.get_or_init(load).as_ref().map_err(Clone::clone)
@@ -35,24 +35,24 @@ fn load() -> Result<Nvml, String> {
     for name in NAMES {
         match Nvml::builder().lib_path(OsStr::new(name)).init() {
             Ok(library) => return Ok(library),
-            Err(NvmlError::LibloadingError(why)) => missing.push(why.to_string()),
-            Err(why) => return Err(format!("NVML ({name}) does not start: {why}")),
+            Err(NvmlError::LibloadingError(error)) => missing.push(error.to_string()),
+            Err(error) => return Err(format!("cannot initialize NVML ({name}): {error}")),
         }
     }
-    Err(format!("NVML, which comes with NVIDIA's driver, cannot be loaded: {}", missing.join("; ")))
+    Err(format!("cannot load NVML, which is part of NVIDIA's driver: {}", missing.join("; ")))
 }
 
 struct Gpu {
     device: Device<'static>,
-    /// The GPU that the device is a slice of, if it is one (MIG): slices share clock, cooling and power.
+    /// Parent GPU of a MIG slice; slices share clock, cooling and power.
     parent: Option<Device<'static>>,
-    /// Power and energy of a divided GPU are nobody's own.
+    /// True for a GPU in MIG mode, whose power and energy cannot be attributed to a slice.
     divided: bool,
-    /// What was counted until the last sample.
+    /// Throttle times at the last sample.
     counted: [Option<u64>; COUNTERS.len()],
 }
 
-/// How long each reason has held the clock back, so that what happens between two samples is not missed.
+/// Counters of the time throttled for each reason, which catch throttling between two samples.
 const COUNTERS: [(u32, Throttle); 4] = [
     (field::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP, Throttle::PowerCap),
     (field::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN, Throttle::Thermal),
@@ -63,10 +63,10 @@ const COUNTERS: [(u32, Throttle); 4] = [
 impl Gpu {
     fn find(uuid: &str) -> Result<Self, String> {
         let library = library()?;
-        // CUDA gives the UUID of a slice without saying that it is one.
+        // CUDA reports the UUID of a slice without the MIG prefix.
         let slice = format!("MIG-{}", uuid.trim_start_matches("GPU-"));
-        let device = library.device_by_uuid(uuid).or_else(|why| library.device_by_uuid(slice).map_err(|_| why));
-        let device = device.map_err(|why| format!("NVML does not give the GPU {uuid}: {why}"))?;
+        let device = library.device_by_uuid(uuid).or_else(|error| library.device_by_uuid(slice).map_err(|_| error));
+        let device = device.map_err(|error| format!("NVML cannot open the GPU {uuid}: {error}"))?;
         let parent = device.mig_parent_device().ok();
         let divided = parent.is_some() || device.mig_mode().is_ok_and(|mode| mode.current == 1);
         let mut gpu = Self { device, parent, divided, counted: [None; COUNTERS.len()] };
@@ -96,7 +96,7 @@ impl Gpu {
         self.whole().clock_info(clock).ok()
     }
 
-    /// Of this moment; the plain query of GPUs since Ampere gives the mean of a second.
+    /// Instantaneous power; the plain query of GPUs since Ampere returns the mean of a second.
     fn power_w(&self) -> Option<f64> {
         let [instant] = self.fields([field::NVML_FI_DEV_POWER_INSTANT]);
         let milliwatts = instant.or_else(|| self.whole().power_usage().ok().map(u64::from));
@@ -123,9 +123,9 @@ impl Gpu {
         reasons
     }
 
-    /// The graphics and the memory clock as `of` gives them, if it gives both.
-    fn clocks(&self, of: impl Fn(Clock) -> Result<u32, NvmlError>) -> Option<String> {
-        Some(format!("{}/{} MHz", of(Clock::Graphics).ok()?, of(Clock::Memory).ok()?))
+    /// Graphics and memory clock, if both are available.
+    fn clocks(&self, read: impl Fn(Clock) -> Result<u32, NvmlError>) -> Option<String> {
+        Some(format!("{}/{} MHz", read(Clock::Graphics).ok()?, read(Clock::Memory).ok()?))
     }
 
     fn application_clocks(&self) -> Option<String> {
@@ -146,7 +146,7 @@ impl Gpu {
     }
 }
 
-/// The reasons whose counters have risen.
+/// Reasons whose counters have increased.
 fn risen(before: [Option<u64>; COUNTERS.len()], now: [Option<u64>; COUNTERS.len()]) -> impl Iterator<Item = Throttle> {
     let pairs = before.into_iter().zip(now).zip(COUNTERS);
     pairs.filter(|((before, now), _)| before.is_some() && now > before).map(|(_, (_, reason))| reason)
@@ -175,18 +175,18 @@ impl Source for Gpu {
     fn others(&mut self, ours: &[u32]) -> Result<Vec<String>, String> {
         let device = &self.device;
         let computing = device.running_compute_processes();
-        let computing = computing.map_err(|why| format!("NVML does not list the processes on it: {why}"))?;
+        let computing = computing.map_err(|error| format!("NVML cannot list its processes: {error}"))?;
         let lists = [Ok(computing), device.running_graphics_processes(), device.mps_running_compute_processes()];
         // One process may be in several lists.
         let all: BTreeMap<u32, UsedGpuMemory> =
             lists.into_iter().flatten().flatten().map(|process| (process.pid, process.used_gpu_memory)).collect();
-        let strangers = all.into_iter().filter(|(pid, _)| *pid != std::process::id() && !ours.contains(pid));
-        let told = strangers.filter_map(|(pid, memory)| match device.nvml().sys_process_name(pid, 256) {
-            // In a container NVML may number processes as the machine outside does: it may be one of ours.
+        let foreign = all.into_iter().filter(|(pid, _)| *pid != std::process::id() && !ours.contains(pid));
+        let lines = foreign.filter_map(|(pid, memory)| match device.nvml().sys_process_name(pid, 256) {
+            // In a container NVML may use process ids of the host: the process may be one of this container.
             Err(NvmlError::NotFound) if !ours.is_empty() => None,
             name => Some(line(pid, name.ok().as_deref(), &memory)),
         });
-        Ok(told.collect())
+        Ok(lines.collect())
     }
 
     fn facts(&self) -> Value {
@@ -242,14 +242,17 @@ impl Source for Gpu {
     }
 }
 
-/// One process on the device. Only the file's name is told: its folder may hold a user's.
+/// Formats one process on the device. Folders are omitted: they may contain a user name.
 fn line(pid: u32, name: Option<&str>, memory: &UsedGpuMemory) -> String {
     let program = name.and_then(|name| name.split_whitespace().next()).and_then(|path| path.rsplit(['/', '\\']).next());
-    // In a container NVML may number processes as the machine outside does.
-    let who = program.map_or_else(|| "not visible from here, perhaps this one by another number".into(), str::to_owned);
+    // In a container NVML may use process ids of the host.
+    let program_name =
+        program.map_or_else(|| "not visible here; possibly this process under another id".into(), str::to_owned);
     match memory {
-        UsedGpuMemory::Used(bytes) => format!("process {pid} ({who}) holds {} MiB of the device's memory", bytes >> 20),
-        UsedGpuMemory::Unavailable => format!("process {pid} ({who}) uses the device"),
+        UsedGpuMemory::Used(bytes) => {
+            format!("process {pid} ({program_name}) uses {} MiB of device memory", bytes >> 20)
+        }
+        UsedGpuMemory::Unavailable => format!("process {pid} ({program_name}) uses the device"),
     }
 }
 
@@ -260,11 +263,11 @@ mod tests {
 
     #[test]
     fn a_missing_library_or_device_is_a_reason() {
-        let nobody = "GPU-00000000-0000-0000-0000-000000000000";
-        let why = nvml(nobody).err().unwrap();
-        println!("{why}");
-        let names = if library().is_ok() { &[nobody] } else { NAMES };
-        assert!(names.iter().any(|name| why.contains(name)), "{why}");
+        let unknown = "GPU-00000000-0000-0000-0000-000000000000";
+        let error = nvml(unknown).err().unwrap();
+        println!("{error}");
+        let names = if library().is_ok() { &[unknown] } else { NAMES };
+        assert!(names.iter().any(|name| error.contains(name)), "{error}");
     }
 
     #[test]
@@ -279,9 +282,9 @@ mod tests {
     #[test]
     fn processes_are_named_without_their_folders() {
         for (name, memory, expected) in [
-            (Some("/home/ann/bin/train --fast"), UsedGpuMemory::Used(3 << 20), "(train) holds 3 MiB of the device's"),
+            (Some("/home/ann/bin/train --fast"), UsedGpuMemory::Used(3 << 20), "(train) uses 3 MiB of device memory"),
             (Some("C:\\tools\\game.exe"), UsedGpuMemory::Unavailable, "(game.exe) uses the device"),
-            (None, UsedGpuMemory::Unavailable, "(not visible from here"),
+            (None, UsedGpuMemory::Unavailable, "(not visible here"),
         ] {
             let line = line(812, name, &memory);
             assert!(line.contains(expected) && line.starts_with("process 812") && !line.contains("ann"), "{line}");

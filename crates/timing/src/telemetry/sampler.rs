@@ -1,4 +1,4 @@
-//! A thread that looks at a source again and again.
+//! Background sampling of a source.
 
 use super::{Sample, Source, now};
 use std::collections::VecDeque;
@@ -7,31 +7,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Samples kept: those of the last minutes.
+/// Maximum number of retained samples: several minutes.
 const KEPT: usize = 4096;
 
-/// Looks at a source in the background, once in every period, until it is dropped.
+/// Samples a source periodically in the background, until it is dropped.
 pub struct Sampler {
     name: &'static str,
     shared: Arc<Shared>,
-    /// The thread waits for this to be dropped.
+    /// Dropping this ends the thread.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 struct Shared {
     source: Mutex<Box<dyn Source>>,
-    /// Locked for moments only, so that whoever reads samples never waits for a sensor.
+    /// Locked only briefly, so that readers of samples never wait for a sensor.
     samples: Mutex<VecDeque<Sample>>,
 }
 
 impl Shared {
     fn sample(&self) -> Sample {
-        // Held until the sample is stored: samples stay in order.
+        // Held until the sample is stored, so that samples remain in order.
         let mut source = lock(&self.source);
         let mut sample = source.sample();
         let mut samples = lock(&self.samples);
-        // Sensors take milliseconds: stamped before, it could be older than a look that did not find it.
+        // Sensors take milliseconds: with an earlier timestamp, the sample could precede a query that did not return
+        // it.
         sample.at = now();
         if samples.len() == KEPT {
             samples.pop_front();
@@ -41,56 +42,57 @@ impl Shared {
     }
 }
 
-/// A source that panicked in one thread is still worth asking in another.
+/// Locks a mutex, ignoring poison: after a panic in one thread the source remains usable in another.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Sampler {
-    /// Takes a first sample, then one after every `period`, on a thread of its own, if one can be had.
+    /// Takes a first sample, then one after every `period`, on its own thread.
     pub fn start(source: Box<dyn Source>, period: Duration) -> std::io::Result<Self> {
         let name = source.name();
         let shared = Arc::new(Shared { source: Mutex::new(source), samples: Mutex::default() });
         shared.sample();
         let (end, ended) = channel::<()>();
         let watched = shared.clone();
-        let look = move || {
+        let sample = move || {
             while ended.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
                 watched.sample();
             }
         };
-        let thread = thread::Builder::new().spawn(look)?;
+        let thread = thread::Builder::new().spawn(sample)?;
         Ok(Self { name, shared, end: Some(end), thread: Some(thread) })
     }
 
-    /// The source's name.
+    /// Name of the source.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The last sample.
+    /// Latest sample.
     pub fn latest(&self) -> Sample {
         let last = lock(&self.shared.samples).back().cloned();
-        last.expect("the first sample was taken at the start, and only others make room")
+        last.expect("a sample is taken at the start, and only newer ones replace it")
     }
 
-    /// The samples taken at or after a moment of [`now`](super::now), as far as they are kept.
+    /// Retained samples taken at or after a moment of [`now`](super::now).
     pub fn since(&self, at: Duration) -> Vec<Sample> {
         let samples = lock(&self.shared.samples);
         samples.range(samples.partition_point(|sample| sample.at < at)..).cloned().collect()
     }
 
-    /// Looks now, from this thread, which may take milliseconds: for the end of a round that is shorter than the period.
+    /// Samples now, on the calling thread, which may take milliseconds: for the end of a round that is shorter than the
+    /// period.
     pub fn sample(&self) -> Sample {
         self.shared.sample()
     }
 
-    /// Energy used so far; the source is asked now, from this thread. See [`Source::joules`].
+    /// Energy used so far, queried now on the calling thread. See [`Source::joules`].
     pub fn joules(&self) -> Option<f64> {
         lock(&self.shared.source).joules()
     }
 
-    /// Who else uses the device; the source is asked now, from this thread. See [`Source::others`].
+    /// Other users of the device, queried now on the calling thread. See [`Source::others`].
     pub fn others(&self, ours: &[u32]) -> Result<Vec<String>, String> {
         lock(&self.shared.source).others(ours)
     }
@@ -100,7 +102,7 @@ impl Drop for Sampler {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // A source's panic has been printed, and it must not become one of the measurement.
+            // A panic of the source has been printed and must not fail the measurement.
             let _ = thread.join();
         }
     }
@@ -111,14 +113,14 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    const NEVER: Duration = Duration::from_secs(3600);
+    const LONG_PERIOD: Duration = Duration::from_secs(3600);
 
-    /// Counts its samples in `clock_mhz`.
+    /// Source that counts its samples in `clock_mhz`.
     #[derive(Default)]
     struct Scripted {
         taken: u32,
         panics_at: Option<u32>,
-        /// Shared with a test that wants to know whether this still exists.
+        /// Shared with a test that checks when the source is dropped.
         alive: Arc<()>,
     }
 
@@ -129,7 +131,7 @@ mod tests {
         fn sample(&mut self) -> Sample {
             self.taken += 1;
             assert_ne!(self.panics_at, Some(self.taken), "the script says so");
-            // As if reading the sensors had taken since the process began.
+            // A timestamp from before the sensors were read.
             Sample { at: Duration::ZERO, clock_mhz: Some(self.taken), ..Sample::default() }
         }
         fn joules(&mut self) -> Option<f64> {
@@ -165,19 +167,19 @@ mod tests {
 
     #[test]
     fn a_round_finds_the_samples_taken_in_it() {
-        let sampler = start(Scripted::default(), NEVER);
+        let sampler = start(Scripted::default(), LONG_PERIOD);
         let round = now();
         sampler.sample();
         sampler.sample();
         assert_eq!(clocks(&sampler.since(round)), [2, 3]);
         assert_eq!(clocks(&sampler.since(Duration::ZERO)), [1, 2, 3]);
-        assert!(sampler.since(NEVER).is_empty());
+        assert!(sampler.since(LONG_PERIOD).is_empty());
         assert_eq!(sampler.latest().clock_mhz, Some(3));
     }
 
     #[test]
     fn questions_reach_the_source() {
-        let sampler = start(Scripted::default(), NEVER);
+        let sampler = start(Scripted::default(), LONG_PERIOD);
         assert_eq!(sampler.name(), "scripted");
         assert_eq!(sampler.joules(), Some(0.5));
         assert_eq!(sampler.others(&[7]).unwrap(), ["not [7]"]);
@@ -185,17 +187,17 @@ mod tests {
 
     #[test]
     fn old_samples_make_room() {
-        let sampler = start(Scripted::default(), NEVER);
+        let sampler = start(Scripted::default(), LONG_PERIOD);
         (0..KEPT + 9).for_each(|_| drop(sampler.sample()));
-        let kept = clocks(&sampler.since(Duration::ZERO));
-        assert_eq!((kept.len(), kept[0], kept[KEPT - 1]), (KEPT, 11, KEPT as u32 + 10));
+        let samples = clocks(&sampler.since(Duration::ZERO));
+        assert_eq!((samples.len(), samples[0], samples[KEPT - 1]), (KEPT, 11, KEPT as u32 + 10));
     }
 
     #[test]
     fn dropping_it_ends_the_thread_at_once() {
         let source = Scripted::default();
         let alive = source.alive.clone();
-        drop(start(source, NEVER));
+        drop(start(source, LONG_PERIOD));
         assert_eq!(Arc::strong_count(&alive), 1);
     }
 

@@ -1,29 +1,29 @@
-//! Why a device ran slower than it could.
+//! Throttle reasons.
 
 use std::fmt;
 
-/// What held a device's clock back. Idling and clocks that somebody has set are no reasons: they are as intended.
+/// Throttle reason. Idling and clocks set by a user do not count as throttling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Throttle {
-    /// It would have used more power than its limit.
+    /// The power limit was reached.
     PowerCap,
-    /// The hardware cut the clock in half or more, to protect itself.
+    /// The hardware at least halved the clock to protect itself.
     HardwareSlowdown,
-    /// It was too hot.
+    /// The temperature limit was reached.
     Thermal,
-    /// The power supply asked for less.
+    /// The power supply requested a reduction.
     PowerBrake,
 }
 
 impl Throttle {
-    /// Whether a round in which this happened is measured again. Large matrix products reach the power cap of
-    /// data-center GPUs all the time: if that spoilt a round, nothing would ever be finished.
+    /// True if a round with this reason is repeated. Large matmuls permanently reach the power cap of data-center GPUs,
+    /// so that reason cannot require a repeat.
     pub fn spoils(self) -> bool {
         self != Self::PowerCap
     }
 
-    /// The reasons in NVML's bits, in order, each once.
+    /// Reasons in NVML's bits, in order, without duplicates.
     #[cfg(feature = "nvml")]
     pub(super) fn in_bits(bits: u64) -> Vec<Self> {
         const BITS: [(u64, Throttle); 4] = [

@@ -1,30 +1,30 @@
-//! What ran on the device, by name.
+//! Device kernels by name.
 
 use super::{Trace, Track};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// All spans of the device that have one name.
+/// All spans of the device with one name.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct KernelRow {
-    /// The name.
+    /// Kernel name.
     pub name: Arc<str>,
-    /// How many spans there were.
+    /// Number of spans.
     pub calls: u64,
-    /// How long they took together; what overlaps counts twice.
+    /// Total duration; overlaps count twice.
     pub total_ns: u64,
-    /// The share of all the device's spans.
+    /// Share of all device spans.
     pub share: f64,
 }
 
-/// Columns of the table besides the name.
+/// Width of the columns besides the name.
 const FIGURES: usize = 41;
 const SHORTEST_NAME: usize = 8;
 
 impl Trace {
-    /// The device's spans by name, the longest total first.
+    /// Device spans by name, longest total first.
     pub fn kernel_table(&self) -> Vec<KernelRow> {
         let mut by_name: HashMap<&Arc<str>, (u64, u64)> = HashMap::new();
         for span in self.spans.iter().filter(|span| matches!(span.track, Track::Device(_))) {
@@ -36,7 +36,7 @@ impl Trace {
         let mut rows: Vec<KernelRow> = by_name
             .into_iter()
             .map(|(name, (calls, total_ns))| {
-                // Spans of no length at all have no shares either.
+                // Spans of zero length have no share.
                 let share = if all == 0 { 0.0 } else { total_ns as f64 / all as f64 };
                 KernelRow { name: name.clone(), calls, total_ns, share }
             })
@@ -45,8 +45,8 @@ impl Trace {
         rows
     }
 
-    /// The same for a terminal so many characters wide; names that are too long lose their middle. No line feed at the
-    /// end.
+    /// Formats the kernel table for a terminal of `width` characters, without a final line feed; long names lose their
+    /// middle.
     pub fn table_text(&self, width: usize) -> String {
         let rows = self.kernel_table();
         let longest = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);

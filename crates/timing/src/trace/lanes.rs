@@ -1,25 +1,25 @@
-//! Spans side by side: a viewer drops a span that begins inside another one and ends after it.
+//! Assignment of spans to rows of threads: viewers drop a span that begins inside another one and ends after it.
 
 use super::{Span, Track};
 use std::collections::HashMap;
 
-/// One thread of the file.
+/// Thread in the trace file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thread {
     pub pid: u32,
     pub tid: u32,
-    /// How many threads of the same track there were before this one.
+    /// Index among the threads of one track.
     pub index: usize,
 }
 
-/// The process of the host's tracks.
+/// Process id of the host's tracks.
 pub const HOST: u32 = 1;
-/// The process of the device's tracks.
+/// Process id of the device's tracks.
 pub const DEVICE: u32 = 2;
-/// Threads have numbers that no process has: a thread of that number would be taken for the process's main one.
+/// First thread id. Thread ids must differ from process ids, or a thread would be taken for the process's main thread.
 const FIRST_TID: u32 = 10;
 
-/// Distributes spans, which must come in order of their beginnings and longer ones first, over threads.
+/// Distributes spans over threads; spans must be sorted by start, longer ones first.
 #[derive(Default)]
 pub struct Lanes<'a> {
     tracks: HashMap<&'a Track, Vec<Lane>>,
@@ -28,14 +28,14 @@ pub struct Lanes<'a> {
 
 struct Lane {
     tid: u32,
-    /// The ends of the spans that the present moment lies in, the innermost last.
+    /// Ends of the spans open at the current time, the innermost last.
     open: Vec<u64>,
 }
 
 impl<'a> Lanes<'a> {
-    /// The thread for a span, and whether it is a new one.
+    /// Assigns a thread to a span; also returns whether the thread is new.
     pub fn place(&mut self, span: &'a Span) -> (Thread, bool) {
-        // On a device what overlaps runs at the same time; only on the host does a span inside another belong to it.
+        // Overlapping device spans run concurrently; only host spans may be nested.
         let (pid, nests) = match span.track {
             Track::Host(_) => (HOST, true),
             Track::Device(_) => (DEVICE, false),

@@ -1,4 +1,4 @@
-//! The Trace Event Format: JSON with times in microseconds, event by event, so that a long trace is held once.
+//! Trace Event Format: JSON with times in microseconds, written event by event to save memory.
 
 use super::lanes::{DEVICE, HOST, Lanes, Thread};
 use super::{Span, Trace, Track};
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// A span as a complete event.
+/// Span as a complete event.
 #[derive(Serialize)]
 struct Complete<'a> {
     ph: char,
@@ -37,7 +37,7 @@ fn args<S: Serializer>(args: &&[(String, String)], serializer: S) -> Result<S::O
     serializer.collect_map(args.iter().map(|(key, value)| (key, value)))
 }
 
-/// The array of events.
+/// Writer of the array of events.
 struct Events<W> {
     out: W,
     separator: &'static str,
@@ -56,7 +56,7 @@ impl<W: Write> Events<W> {
 }
 
 impl Trace {
-    /// Writes the trace to a file that is there whole or not at all.
+    /// Writes the trace to a file atomically.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         durable::replace(path, |file| self.write_to(file))
     }
@@ -64,7 +64,7 @@ impl Trace {
     /// Writes the trace as JSON. Time begins with the first event.
     pub fn write_to(&self, out: impl Write) -> io::Result<()> {
         let mut out = BufWriter::new(out);
-        // Without a `displayTimeUnit`: older versions of Perfetto took it for the unit of the times.
+        // `displayTimeUnit` is omitted: older versions of Perfetto took it for the unit of the times.
         writeln!(out, "{{\"otherData\":{},\"traceEvents\":[", json!({"title": self.title}))?;
         let mut events = Events { out, separator: "" };
         for (pid, name) in [(HOST, "host"), (DEVICE, "device")] {
@@ -127,7 +127,7 @@ impl Trace {
         Ok(())
     }
 
-    /// The correlations of which both ends are here: an arrow needs both.
+    /// Correlation ids with spans on both sides, as an arrow requires.
     fn linked(&self) -> HashSet<u32> {
         let (mut launched, mut ran) = (HashSet::new(), HashSet::new());
         for span in &self.spans {
@@ -164,7 +164,7 @@ mod tests {
         Track::Device(format!("stream {stream}").into())
     }
 
-    /// The events of the written file, strictly parsed.
+    /// Events of the written file, strictly parsed.
     fn events(trace: &Trace) -> Vec<Value> {
         let mut text = Vec::new();
         trace.write_to(&mut text).unwrap();

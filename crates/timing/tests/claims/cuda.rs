@@ -1,4 +1,4 @@
-//! Kernel records, events and graphs on an NVIDIA GPU. These claims are about time: a GPU that others use fails them.
+//! Kernel records, events and graphs on an NVIDIA GPU. The tests depend on times and fail if the GPU has other users.
 
 use crate::spin::{Trouble, alone, gpu};
 use calorimeter_timing::cuda::{CudaEvents, Cupti, GraphClock, KernelClock, Kinds, TrafficMeter};
@@ -7,7 +7,7 @@ use cudarc::driver::sys::CUevent_flags;
 use std::num::NonZeroU32;
 use std::time::Instant;
 
-/// Windows of each clock, taken in turns.
+/// Interleaved windows of each clock.
 const TURNS: usize = 15;
 
 fn cupti() -> &'static Cupti {
@@ -22,7 +22,7 @@ fn middle(samples: impl IntoIterator<Item = f64>) -> f64 {
     median(&samples.into_iter().collect::<Vec<_>>()).unwrap()
 }
 
-/// How long launching so often and waiting takes on the host's clock.
+/// Host time of a number of launches including synchronization.
 fn wall(work: &mut dyn Work, launches: u32) -> Result<f64, Failure> {
     let begun = Instant::now();
     (0..launches).try_for_each(|_| work.launch())?;
@@ -72,7 +72,7 @@ fn cupti_sees_exactly_what_was_launched() {
     for kernel in &seen.kernels {
         let call = seen.calls.iter().find(|call| call.correlation == kernel.correlation).expect("the launching call");
         assert!(call.name.starts_with("cuLaunchKernel"), "{call:?} {kernel:?}");
-        // A millisecond, because the clocks of host and device are only aligned so well.
+        // The clocks of host and device are aligned to about a millisecond.
         assert!(
             before < kernel.start_ns + 1_000_000 && kernel.end_ns < after + 1_000_000,
             "{before} {kernel:?} {after}"
@@ -174,8 +174,8 @@ fn work_that_cannot_be_captured_is_an_error_that_leaves_the_stream_usable() {
     assert!(window(&mut CudaEvents::new(gpu.stream.clone()), &mut gpu.spins(5.0), 2) > 0.0);
 }
 
-/// Recording writes a timestamp before and after each kernel, half a microsecond that the wall clock sees and that no
-/// window of the kernel clock holds: what it reports must be no longer than what is measured without records.
+/// Recording writes a timestamp before and after each kernel. The half microsecond is included in wall time but not in
+/// windows of the kernel clock, which must not exceed times without records.
 #[test]
 fn records_add_less_than_3_percent_to_the_time_of_kernels_of_10_us() {
     let Some((gpu, _turn)) = gpu("that records cost little") else { return };
@@ -223,11 +223,11 @@ fn counters_see_what_a_copy_reads_and_writes_on_whatever_thread() {
     copies(2)().unwrap();
     let mut meter = TrafficMeter::open(0).unwrap_or_else(|reason| panic!("{reason}"));
     let idle = meter.measure(|| gpu.idles().settle()).unwrap();
-    let here = meter.measure(copies(8)).unwrap();
-    let elsewhere = meter.measure(|| std::thread::scope(|scope| scope.spawn(copies(8)).join().unwrap())).unwrap();
-    println!("nothing: {idle:?}; 4 GiB copied: {here:?}; by another thread: {elsewhere:?}");
+    let same_thread = meter.measure(copies(8)).unwrap();
+    let other_thread = meter.measure(|| std::thread::scope(|scope| scope.spawn(copies(8)).join().unwrap())).unwrap();
+    println!("nothing: {idle:?}; 4 GiB copied: {same_thread:?}; by another thread: {other_thread:?}");
     assert!(idle.read + idle.written < BYTES / 100, "{idle:?}");
-    for bytes in [here.read, here.written, elsewhere.read, elsewhere.written] {
+    for bytes in [same_thread.read, same_thread.written, other_thread.read, other_thread.written] {
         let ratio = bytes as f64 / (8 * BYTES) as f64;
         assert!((ratio - 1.0).abs() < 0.03, "{ratio} of what was copied");
     }

@@ -1,4 +1,4 @@
-//! A kernel of known length on a stream of its own.
+//! Kernels of known duration on a dedicated stream.
 
 use calorimeter_timing::{Failure, Work};
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKernelArg, result, sys::CUevent_flags};
@@ -6,7 +6,7 @@ use cudarc::nvrtc::compile_ptx;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Dependent steps that no compiler can shorten, and whose result somebody might read.
+/// Dependent steps that compilers cannot shorten, with a result that is stored.
 const SOURCE: &str = r#"
 extern "C" __global__ void spin(unsigned steps, unsigned* out) {
     unsigned x = steps;
@@ -25,13 +25,13 @@ pub struct Gpu {
     steps_per_us: f64,
 }
 
-/// One test at a time: they all time the one GPU, and CUPTI makes one recording at a time.
+/// Serializes the tests: they share one GPU, and CUPTI makes one recording at a time.
 pub fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The GPU, for as long as the test keeps its turn; `None` where the tests were not asked to use one.
+/// Returns the GPU with a lock on it; `None` if GPU tests are disabled.
 pub fn gpu(claim: &str) -> Option<(&'static Gpu, MutexGuard<'static, ()>)> {
     static GPU: LazyLock<Gpu> = LazyLock::new(Gpu::open);
     if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
@@ -48,14 +48,14 @@ impl Gpu {
         let stream = context.new_stream().unwrap();
         let module = context.load_module(compile_ptx(SOURCE).unwrap()).unwrap();
         let [spin, idle] = ["spin", "idle"].map(|name| module.load_function(name).unwrap());
-        // SAFETY: a context is current on this thread; the word lives as long as the process.
+        // SAFETY: a context is current on this thread; the allocation lives as long as the process.
         let out = unsafe { result::malloc_sync(4) }.unwrap();
         let mut gpu = Self { stream, spin, idle, out, steps_per_us: 100.0 };
         gpu.calibrate();
         gpu
     }
 
-    /// Warms the GPU up and finds out how fast it steps.
+    /// Warms the GPU up and measures its step rate.
     fn calibrate(&mut self) {
         const STEPS: u32 = 500_000;
         let begun = Instant::now();
@@ -71,7 +71,7 @@ impl Gpu {
         println!("one step takes {:.3} ns", 1e3 / self.steps_per_us);
     }
 
-    /// Launches that spin for about so long.
+    /// Launches that spin for about `micros` microseconds.
     pub fn spins(&self, micros: f64) -> Launches<'_> {
         self.steps((micros * self.steps_per_us) as u32)
     }
@@ -85,7 +85,7 @@ impl Gpu {
         Launches { gpu: self, kernel: &self.idle, steps: 0, trouble: Trouble::None }
     }
 
-    /// A fill and an allocation of so many bytes, freed again.
+    /// Allocates, fills and frees `bytes` bytes.
     pub fn touch_memory(&self, bytes: usize) -> Result<(), Failure> {
         self.stream.context().bind_to_thread()?;
         // SAFETY: a context is current; the memory is freed once, after the only work that uses it.
@@ -98,18 +98,18 @@ impl Gpu {
         Ok(())
     }
 
-    /// Two blocks of device memory that live as long as the process.
+    /// Two blocks of device memory with the lifetime of the process.
     pub fn two_blocks(&self, bytes: usize) -> Result<[u64; 2], Failure> {
         self.stream.context().bind_to_thread()?;
-        // SAFETY: a context is current; nothing frees the blocks.
+        // SAFETY: a context is current; the blocks are never freed.
         unsafe { Ok([result::malloc_sync(bytes)?, result::malloc_sync(bytes)?]) }
     }
 
-    /// Copies so many bytes from one block to the other, so often.
+    /// Copies `bytes` bytes `count` times from one block to the other.
     pub fn copy_memory(&self, [from, to]: [u64; 2], bytes: usize, count: usize) -> Result<(), Failure> {
         self.stream.context().bind_to_thread()?;
         for _ in 0..count {
-            // SAFETY: both blocks are of this size and live as long as the process.
+            // SAFETY: both blocks have this size and live as long as the process.
             unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream.cu_stream())? };
         }
         Ok(self.stream.synchronize()?)
@@ -119,18 +119,18 @@ impl Gpu {
         let mut launch = self.stream.launch_builder(kernel);
         launch.arg(&steps).arg(&self.out);
         let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
-        // SAFETY: the arguments are those of both kernels, and `out` is a word of device memory.
+        // SAFETY: the arguments match both kernels, and `out` is a word of device memory.
         unsafe { launch.launch(one) }?;
         Ok(())
     }
 }
 
-/// What goes wrong in a launch.
+/// Fault injected into launches.
 pub enum Trouble {
     None,
-    /// It waits for the device after launching.
+    /// Waits for the device after launching.
     Waits,
-    /// It fails once there have been so many.
+    /// Fails after this number of launches.
     FailsAfter(u32),
 }
 

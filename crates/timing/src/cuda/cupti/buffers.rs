@@ -1,4 +1,4 @@
-//! The memory that CUPTI fills with records, reused so that none is allocated while something is timed.
+//! Buffers for CUPTI's records, reused so that none is allocated during a measurement.
 
 use cudarc::cupti::result::{CuptiError, activity};
 use cudarc::cupti::sys::{CUpti_Activity, CUpti_ActivityAttribute, CUptiResult};
@@ -7,11 +7,11 @@ use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// NVIDIA's samples use 8 MiB, which is some 35 000 kernels.
+/// Buffer size of NVIDIA's samples, 8 MiB: about 35 000 kernels.
 const BYTES: usize = 8 << 20;
-/// Records are aligned to 8 bytes, as these words are.
+/// Buffer size in words: records are aligned to 8 bytes.
 const WORDS: usize = BYTES / size_of::<u64>();
-/// CUPTI fills one while another is on its way back.
+/// Initial number of buffers: CUPTI fills one while another is being returned.
 const AT_FIRST: usize = 2;
 
 type Buffer = Box<[u64]>;
@@ -23,30 +23,30 @@ struct Pool {
 
 static POOL: Mutex<Pool> = Mutex::new(Pool { free: Vec::new(), filled: Vec::new() });
 
-/// A buffer with records in it; goes back to the pool when dropped.
+/// Buffer with records; returns to the pool when dropped.
 pub struct Filled {
     buffer: Buffer,
     bytes: usize,
 }
 
-/// Tells CUPTI to take its buffers from here.
+/// Registers the buffer callbacks with CUPTI.
 pub fn register() -> Result<(), CuptiError> {
     let first: Vec<Buffer> = (0..AT_FIRST).map(|_| zeroed()).collect();
     locked(&POOL).free.extend(first);
-    let (mut yes, mut size) = (1u8, size_of::<u8>());
-    // SAFETY: the attribute is one byte, and both places are valid.
-    // A CUPTI too old to know it clears every buffer itself, at the caller's cost: right, only slower.
+    let (mut enabled, mut size) = (1u8, size_of::<u8>());
+    // SAFETY: the attribute is one byte, and both pointers are valid. Older versions of CUPTI do not know it and clear
+    // every buffer themselves, which is correct but slower.
     let _ = unsafe {
         activity::set_attribute(
             CUpti_ActivityAttribute::CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER,
             &mut size,
-            ptr::from_mut(&mut yes).cast::<c_void>(),
+            ptr::from_mut(&mut enabled).cast::<c_void>(),
         )
     };
     activity::register_callbacks(Some(requested), Some(completed))
 }
 
-/// The buffers that came back since the last call.
+/// Buffers returned since the last call.
 pub fn take_filled() -> Vec<Filled> {
     locked(&POOL).filled.drain(..).collect()
 }
@@ -55,42 +55,43 @@ fn zeroed() -> Buffer {
     vec![0; WORDS].into_boxed_slice()
 }
 
-/// Called by CUPTI, on whichever thread happens to need room.
-unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
+/// Called by CUPTI on any thread that needs a buffer.
+unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
     let reused = locked(&POOL).free.pop();
     let owned = Box::into_raw(reused.unwrap_or_else(zeroed));
-    // SAFETY: CUPTI passes three valid places. It owns the buffer until it hands it to `completed`.
+    // SAFETY: CUPTI passes three valid pointers. It owns the buffer until it passes it to `completed`.
     unsafe {
         *buffer = owned.cast();
         *size = BYTES;
-        // As many as there is room for.
-        *most_records = 0;
+        // Unlimited.
+        *max_records = 0;
     }
 }
 
-/// Called by CUPTI when a buffer is full or flushed; nothing is read here, on what may be the thread that is timed.
+/// Called by CUPTI when a buffer is full or flushed. Records are not read here, possibly on the measured thread.
 unsafe extern "C" fn completed(_: CUcontext, _: u32, buffer: *mut u8, _: usize, bytes: usize) {
     let words = ptr::slice_from_raw_parts_mut(buffer.cast::<u64>(), WORDS);
-    // SAFETY: CUPTI returns each buffer that `requested` gave it once, and gives up its ownership.
+    // SAFETY: CUPTI returns each buffer of `requested` once and releases its ownership.
     let buffer = unsafe { Box::from_raw(words) };
     locked(&POOL).filled.push(Filled { buffer, bytes: bytes.min(BYTES) });
 }
 
-/// Mutexes here guard lists that are whole between any two statements.
+/// Locks a mutex, ignoring poison: the guarded lists are consistent between any two statements.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Filled {
-    /// Shows every record; answers whether it came to the end, and not to a record that CUPTI had not completed.
+    /// Calls `show` for each record. Returns true at the end of the buffer, false at a record that CUPTI has not
+    /// completed.
     pub fn each(&self, mut show: impl FnMut(NonNull<CUpti_Activity>)) -> Result<bool, CuptiError> {
         let start = self.buffer.as_ptr().cast::<u8>().cast_mut();
         let mut record = ptr::null_mut();
         loop {
-            // SAFETY: CUPTI wrote the first `bytes` bytes, `record` is null or what the last call answered, and the call
-            // only reads the buffer, though its type says otherwise.
+            // SAFETY: CUPTI wrote the first `bytes` bytes, and `record` is null or the last result. The call only reads
+            // the buffer, although its type is mutable.
             match unsafe { activity::get_next_record(start, self.bytes, &mut record) } {
-                Ok(()) => show(NonNull::new(record).expect("CUPTI said that there is a record")),
+                Ok(()) => show(NonNull::new(record).expect("CUPTI returned a record")),
                 Err(CuptiError(CUptiResult::CUPTI_ERROR_MAX_LIMIT_REACHED)) => return Ok(true),
                 Err(CuptiError(CUptiResult::CUPTI_ERROR_INVALID_KIND)) => return Ok(false),
                 Err(error) => return Err(error),
@@ -101,7 +102,7 @@ impl Filled {
 
 impl Drop for Filled {
     fn drop(&mut self) {
-        // CUPTI was promised zeros, and wrote nothing beyond its records.
+        // CUPTI requires zeroed buffers and writes only its records.
         self.buffer[..self.bytes.div_ceil(size_of::<u64>())].fill(0);
         locked(&POOL).free.push(std::mem::take(&mut self.buffer));
     }
@@ -112,19 +113,19 @@ mod tests {
     use super::*;
 
     fn request() -> *mut u8 {
-        let (mut buffer, mut size, mut most) = (ptr::null_mut(), 0, 1);
-        // SAFETY: three valid places.
-        unsafe { requested(&mut buffer, &mut size, &mut most) };
-        assert!(!buffer.is_null() && buffer.is_aligned() && (size, most) == (BYTES, 0));
+        let (mut buffer, mut size, mut max_records) = (ptr::null_mut(), 0, 1);
+        // SAFETY: three valid pointers.
+        unsafe { requested(&mut buffer, &mut size, &mut max_records) };
+        assert!(!buffer.is_null() && buffer.is_aligned() && (size, max_records) == (BYTES, 0));
         buffer
     }
 
     #[test]
     fn a_buffer_that_came_back_is_handed_out_again_clean() {
         let first = request();
-        // SAFETY: the buffer is at least this long and ours until it is completed.
+        // SAFETY: the buffer is at least this long and owned here until it is completed.
         unsafe { ptr::write_bytes(first, 0xAB, 1001) };
-        // SAFETY: this is the buffer that was requested, and it is not used after this.
+        // SAFETY: this is the requested buffer, which is not used afterwards.
         unsafe { completed(ptr::null_mut(), 0, first, BYTES, 1001) };
         let filled = take_filled();
         assert_eq!(filled.iter().map(|f| f.bytes).collect::<Vec<_>>(), [1001]);

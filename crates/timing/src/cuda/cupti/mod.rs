@@ -1,4 +1,4 @@
-//! NVIDIA's profiling interface: its records of activity, and the counters of a GPU's memory.
+//! Bindings to CUPTI: activity records and memory counters.
 
 mod buffers;
 mod records;
@@ -13,29 +13,29 @@ use cudarc::cupti::sys::{self, CUpti_ActivityKind as Kind, CUptiResult as Status
 use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock, TryLockError};
 
-/// CUPTI, ready to record. There is one per process.
+/// Initialized CUPTI; one per process.
 #[derive(Debug)]
 pub struct Cupti {
     turn: Mutex<()>,
 }
 
-/// What to record. Every kind costs the process something while it is on, so switch on what is asked for.
+/// Kinds of records. Each enabled kind costs the process time, so enable only those that are needed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Kinds {
-    /// Kernels, without keeping them from overlapping.
+    /// Kernels, which may still run concurrently.
     pub kernels: bool,
-    /// Copies within a device and to and from it, and fills.
+    /// Copies within a device and between host and device, and memsets.
     pub copies: bool,
-    /// Allocations and their ends.
+    /// Allocations and frees.
     pub memory: bool,
-    /// Calls into the driver.
+    /// Driver API calls.
     pub calls: bool,
 }
 
 impl Kinds {
-    /// What runs on a device.
+    /// Device activities.
     pub const DEVICE: Self = Self { kernels: true, copies: true, memory: false, calls: false };
-    /// Everything.
+    /// All kinds.
     pub const ALL: Self = Self { memory: true, calls: true, ..Self::DEVICE };
 
     fn iter(self) -> impl Iterator<Item = Kind> {
@@ -47,21 +47,21 @@ impl Kinds {
             (self.calls, Kind::CUPTI_ACTIVITY_KIND_DRIVER),
         ]
         .into_iter()
-        .filter_map(|(wanted, kind)| wanted.then_some(kind))
+        .filter_map(|(enabled, kind)| enabled.then_some(kind))
     }
 }
 
 impl Cupti {
-    /// CUPTI, loaded and told where to put records; or why there are none to be had. Asked once per process.
+    /// Loads and initializes CUPTI, once per process, or returns why it is not available.
     pub fn load() -> Result<&'static Self, String> {
         static CUPTI: OnceLock<Result<Cupti, String>> = OnceLock::new();
         CUPTI.get_or_init(start).as_ref().map_err(Clone::clone)
     }
 
-    /// Records what happens in the process while `body` runs.
+    /// Records activities of the process while `body` runs.
     ///
-    /// `body` waits for whatever it launches, also when it fails: what is still running when it returns counts as
-    /// dropped, or may turn up in the next recording.
+    /// `body` must synchronize everything it launches, even on failure: activities that are still running afterwards
+    /// count as dropped, or appear in the next recording.
     pub fn record<T>(
         &self,
         kinds: Kinds,
@@ -71,24 +71,24 @@ impl Cupti {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                return Err("CUPTI is recording already: one recording of a process at a time".into());
+                return Err("CUPTI is already recording: a process can have one recording at a time".into());
             }
         };
         let recording = Recording::start(kinds)?;
-        let answer = body()?;
-        Ok((answer, recording.finish()?))
+        let result = body()?;
+        Ok((result, recording.finish()?))
     }
 
-    /// Now, on the time axis of the records.
+    /// Current time on the axis of the records.
     pub fn now(&self) -> u64 {
         let mut now = 0;
-        // SAFETY: writes one integer through a valid pointer. It answered once in `start`, and has no way to fail later.
+        // SAFETY: writes one integer through a valid pointer. The call succeeded once in `start` and cannot fail later.
         let _ = unsafe { result::get_timestamp(&mut now) };
         now
     }
 }
 
-/// Kinds that are switched on; off again when dropped, whatever happened in between.
+/// Enabled record kinds; disabled when dropped.
 struct Recording {
     kinds: Kinds,
     finished: bool,
@@ -98,7 +98,7 @@ impl Recording {
     fn start(kinds: Kinds) -> Result<Self, String> {
         let recording = Self { kinds, finished: false };
         for kind in kinds.iter() {
-            activity::enable(kind).map_err(|error| explain("switching on records", error))?;
+            activity::enable(kind).map_err(|error| explain("enabling records", error))?;
         }
         Ok(recording)
     }
@@ -113,19 +113,19 @@ impl Recording {
         Ok(activities)
     }
 
-    /// Collects every record and switches off; answers how many CUPTI had no room for.
+    /// Collects all records and disables the kinds; returns the number of records that CUPTI had to drop.
     fn close(&self) -> Result<u64, String> {
-        // Forced, because otherwise CUPTI would keep back a whole buffer for one record that is not complete, and its
-        // records would turn up in the next recording. So nothing is ever left over, and nothing needs to be told apart
-        // by its time. An incomplete record is counted as dropped instead.
+        // Without this flag CUPTI would retain a whole buffer for one incomplete record, and its records would appear
+        // in the next recording. With it, recordings need no separation by time; an incomplete record counts as
+        // dropped.
         const FORCED: u32 = sys::CUpti_ActivityFlag::CUPTI_ACTIVITY_FLAG_FLUSH_FORCED as u32;
         let flushed = activity::flush_all(FORCED);
         for kind in self.kinds.iter() {
-            activity::disable(kind).map_err(|error| explain("switching off records", error))?;
+            activity::disable(kind).map_err(|error| explain("disabling records", error))?;
         }
         flushed.map_err(|error| explain("collecting records", error))?;
         let mut lost = 0;
-        // SAFETY: writes one integer through a valid pointer; no context means all of them.
+        // SAFETY: writes one integer through a valid pointer; a null context selects all contexts.
         unsafe { activity::get_num_dropped_records(std::ptr::null_mut(), 0, &mut lost) }
             .map_err(|error| explain("counting dropped records", error))?;
         Ok(lost as u64)
@@ -135,17 +135,17 @@ impl Recording {
 impl Drop for Recording {
     fn drop(&mut self) {
         if !self.finished {
-            // The body's own error is the one to tell.
+            // The error of the body takes precedence.
             let _ = self.close();
             drop(buffers::take_filled());
         }
     }
 }
 
-/// Whether the libraries can be loaded, or which cannot.
+/// Checks that the libraries can be loaded; the error names the missing one.
 fn present() -> Result<(), String> {
-    // SAFETY: opening a library runs its initializers; these are NVIDIA's own, meant to be opened this way, and the
-    // bindings open the same files on their first call, which would panic without them.
+    // SAFETY: opening a library runs its initializers. These libraries are NVIDIA's and intended for this; the bindings
+    // open the same files on their first call, and would panic without them.
     if !unsafe { cudarc::driver::sys::is_culib_present() } {
         return Err("CUPTI needs the NVIDIA driver, and libcuda.so was not found".to_owned());
     }
@@ -160,41 +160,41 @@ fn present() -> Result<(), String> {
 
 fn start() -> Result<Cupti, String> {
     present()?;
-    // Only one tool of a process can subscribe, and two would take each other's records: subscribing asks for the place,
-    // and the handle is never given back. No callback is switched on, so it costs nothing.
+    // Subscribing detects other tools: a process can have one subscriber, and two tools would take each other's
+    // records. The handle is never released, and no callback is enabled, so it costs nothing.
     let mut subscriber = std::ptr::null_mut();
-    // SAFETY: `subscriber` is a valid place, the callback ignores its arguments, and no user data is passed.
+    // SAFETY: `subscriber` is a valid pointer, the callback ignores its arguments, and no user data is passed.
     unsafe { result::subscribe(&mut subscriber, Some(unused), std::ptr::null_mut()) }
         .map_err(|error| explain("subscribing", error))?;
     result::set_thread_id_type(sys::CUpti_ActivityThreadIdType::CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM)
-        .map_err(|error| explain("choosing numbers of threads", error))?;
+        .map_err(|error| explain("setting the type of thread ids", error))?;
     buffers::register().map_err(|error| explain("registering buffers", error))?;
     let mut now = 0;
     // SAFETY: writes one integer through a valid pointer.
-    unsafe { result::get_timestamp(&mut now) }.map_err(|error| explain("asking for the time", error))?;
-    // What would refuse the first window refuses here, and what is slow once is slow here.
+    unsafe { result::get_timestamp(&mut now) }.map_err(|error| explain("reading the timestamp", error))?;
+    // A first recording, so that errors and one-time costs occur here.
     Recording::start(Kinds::DEVICE)?.finish()?;
     Ok(Cupti { turn: Mutex::new(()) })
 }
 
 unsafe extern "C" fn unused(_: *mut c_void, _: sys::CUpti_CallbackDomain, _: sys::CUpti_CallbackId, _: *const c_void) {}
 
-/// A sentence for the person who can act.
+/// Formats an error with a remedy, if there is one.
 fn explain(doing: &str, error: CuptiError) -> String {
-    let why = match error.0 {
+    let reason = match error.0 {
         Status::CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED | Status::CUPTI_ERROR_DISABLED => {
-            "another tool holds it, such as Nsight or cuda-gdb, and it serves one at a time; run without that tool"
+            "another tool uses it, such as Nsight or cuda-gdb, and it supports one at a time; run without that tool"
         }
         Status::CUPTI_ERROR_INSUFFICIENT_PRIVILEGES
         | Status::CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES => {
-            "the driver keeps profiling to administrators; https://developer.nvidia.com/ERR_NVGPUCTRPERM says how to \
-             allow it"
+            "the driver restricts profiling to administrators; https://developer.nvidia.com/ERR_NVGPUCTRPERM explains \
+             how to allow it"
         }
-        Status::CUPTI_ERROR_NOT_INITIALIZED => "it found no driver that it can work with",
-        Status::CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED => "it does not work under confidential computing",
+        Status::CUPTI_ERROR_NOT_INITIALIZED => "no compatible driver was found",
+        Status::CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED => "it is not supported under confidential computing",
         _ => return format!("CUPTI failed while {doing}: {}", name(error)),
     };
-    format!("CUPTI failed while {doing}: {why} ({})", name(error))
+    format!("CUPTI failed while {doing}: {reason} ({})", name(error))
 }
 
 fn name(error: CuptiError) -> String {

@@ -1,4 +1,4 @@
-//! CUPTI's records, read into our own types.
+//! Conversion of CUPTI's records.
 
 use super::buffers::Filled;
 use crate::cuda::{Activities, Call, Copy, Kernel, MemoryEvent};
@@ -12,25 +12,25 @@ use std::ffi::{CStr, c_char};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-/// Reads one field and nothing else of a record.
+/// Reads a single field of a record.
 ///
-/// The layouts are those of CUDA 13.0. A library of another version writes another one, but NVIDIA only ever appends
-/// fields: those read here lie at the same place in every layout from CUDA 11 (`Kernel5`, `Memcpy4`, `Memset3`,
-/// `Memory2`) to 13.4, and each library writes at least them. A reference to the whole structure would claim more than
-/// an older library wrote.
+/// The layouts are from CUDA 13.0. Libraries of other versions write other layouts, but NVIDIA only appends fields:
+/// those read here have equal offsets in every layout from CUDA 11 (`Kernel5`, `Memcpy4`, `Memset3`, `Memory2`) to
+/// 13.4, and each library writes at least them. A reference to the whole structure would claim more than an older
+/// library wrote.
 macro_rules! field {
     ($record:expr, $layout:ty, $name:ident) => {
-        // SAFETY: the caller checked that the record is of the kind that has this layout; see above for its version.
+        // SAFETY: the caller checked that the record is of the kind with this layout; see above for its version.
         unsafe { (&raw const (*$record.as_ptr().cast::<$layout>()).$name).read_unaligned() }
     };
-    // Enumerations are read as the numbers that they are: a newer library may know more of them.
+    // Enumerations are read as integers: a newer library may have more variants.
     ($record:expr, $layout:ty, $name:ident as $number:ty) => {
         // SAFETY: as above.
         unsafe { (&raw const (*$record.as_ptr().cast::<$layout>()).$name).cast::<$number>().read_unaligned() }
     };
 }
 
-/// Everything in the buffers. Records without a time and buffers that end too early count as dropped.
+/// Reads all records of the buffers. Records without a time and incomplete buffers count as dropped.
 pub fn read(buffers: &[Filled]) -> Result<Activities, CuptiError> {
     let mut reader = Reader::default();
     for buffer in buffers {
@@ -44,14 +44,14 @@ pub fn read(buffers: &[Filled]) -> Result<Activities, CuptiError> {
 #[derive(Default)]
 struct Reader {
     activities: Activities,
-    /// A kernel's name is the same string in all its records: thousands of records, a handful of names.
+    /// Kernel names by pointer: all records of a kernel share one string.
     names: HashMap<*const c_char, Arc<str>>,
     functions: HashMap<u32, Arc<str>>,
 }
 
 impl Reader {
     fn add(&mut self, record: NonNull<CUpti_Activity>) {
-        // Not read as an enumeration, for the reason given above.
+        // Not read as an enumeration; see `field!`.
         let kind = field!(record, CUpti_Activity, kind as u32);
         const KERNEL: u32 = Kind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL as u32;
         const MEMCPY: u32 = Kind::CUPTI_ACTIVITY_KIND_MEMCPY as u32;
@@ -64,7 +64,7 @@ impl Reader {
             MEMSET => self.memset(record),
             MEMORY => self.memory(record),
             DRIVER => self.call(record),
-            // Some kinds bring others along, such as CUPTI's account of its own overhead.
+            // Some kinds enable others, such as CUPTI's own overhead.
             _ => {}
         }
     }
@@ -135,7 +135,8 @@ impl Reader {
         });
     }
 
-    /// CUPTI leaves a time at zero when it ran out of device memory for it, or the end has not come yet.
+    /// Checks the times of a record. CUPTI leaves a time at zero if it had no device memory for it, or if the activity
+    /// has not ended.
     fn timed(&mut self, start_ns: u64, end_ns: u64) -> bool {
         let timed = start_ns > 0 && end_ns >= start_ns;
         self.activities.dropped += u64::from(!timed);
@@ -146,7 +147,7 @@ impl Reader {
         if name.is_null() {
             return "unnamed".into();
         }
-        // SAFETY: CUPTI keeps the names of kernels, terminated, for as long as it may show them.
+        // SAFETY: CUPTI retains kernel names, null-terminated, as long as it may show them.
         let text = || unsafe { CStr::from_ptr(name) }.to_string_lossy().into();
         self.names.entry(name).or_insert_with(text).clone()
     }
@@ -154,15 +155,15 @@ impl Reader {
 
 fn function(id: u32) -> Arc<str> {
     let mut name = ptr::null();
-    // SAFETY: writes one pointer through a valid place.
+    // SAFETY: writes one pointer through a valid pointer.
     match unsafe { get_callback_name(CUpti_CallbackDomain::CUPTI_CB_DOMAIN_DRIVER_API, id, &mut name) } {
-        // SAFETY: the name is one of CUPTI's own constants.
+        // SAFETY: the name is a constant of CUPTI.
         Ok(()) if !name.is_null() => unsafe { CStr::from_ptr(name) }.to_string_lossy().into(),
         _ => format!("driver call {id}").into(),
     }
 }
 
-/// The values of `CUpti_ActivityMemcpyKind`.
+/// Names the values of `CUpti_ActivityMemcpyKind`.
 fn direction(kind: u8) -> &'static str {
     match kind {
         1 => "memcpy host to device",
@@ -175,7 +176,7 @@ fn direction(kind: u8) -> &'static str {
     }
 }
 
-/// The values of `CUpti_ActivityMemoryKind`.
+/// Names the values of `CUpti_ActivityMemoryKind`.
 fn place(kind: u32) -> &'static str {
     match kind {
         1 => "pageable",
@@ -200,7 +201,7 @@ mod tests {
     }
 
     fn kernel(start: u64, end: u64) -> CUpti_ActivityKernel10 {
-        // SAFETY: numbers, null pointers and enumerations that have a zero.
+        // SAFETY: integers, null pointers and enumerations with a zero variant.
         let mut record: CUpti_ActivityKernel10 = unsafe { zeroed() };
         (record.kind, record.name) = (Kind::CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, c"spin".as_ptr());
         (record.start, record.end, record.streamId, record.correlationId) = (start, end, 7, 42);

@@ -1,5 +1,5 @@
-//! The lock on the clock of NVIDIA's GPUs. It holds for every program that uses the GPU, until it is undone or the driver is
-//! loaded anew.
+//! Clock lock of NVIDIA GPUs. It affects every program that uses the GPU, until it is unlocked or the driver is
+//! reloaded.
 
 use super::Gpu;
 use crate::telemetry::{ClockLock, LockedClock};
@@ -8,11 +8,11 @@ use nvml_wrapper::enum_wrappers::device::ClockLimitId;
 use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use nvml_wrapper::error::NvmlError;
 
-/// The lock on the clock of the GPU with this UUID, or why it has none.
+/// Clock lock of the GPU with this UUID, or why it has none.
 pub fn nvml_lock(uuid: &str) -> Result<Box<dyn ClockLock>, String> {
     let Gpu { device, parent, .. } = Gpu::find(uuid)?;
     if parent.is_some() {
-        return Err("it is a slice of a GPU (MIG), whose clock belongs to the other slices, too".into());
+        return Err("it is a MIG slice, which shares its clock with the other slices".into());
     }
     Ok(Box::new(Lock { device, uuid: uuid.to_owned() }))
 }
@@ -24,11 +24,11 @@ struct Lock {
 
 impl ClockLock for Lock {
     fn lock(&mut self, clock: LockedClock) -> Result<(), String> {
-        self.device.set_gpu_locked_clocks(setting(clock)).map_err(|why| refusal(why, clock))
+        self.device.set_gpu_locked_clocks(setting(clock)).map_err(|error| refusal(error, clock))
     }
 
     fn unlock(&mut self) -> Result<(), String> {
-        self.device.reset_gpu_locked_clocks().map_err(|why| format!("NVML does not unlock it: {why}"))
+        self.device.reset_gpu_locked_clocks().map_err(|error| format!("NVML cannot unlock it: {error}"))
     }
 
     fn by_hand(&self) -> String {
@@ -38,7 +38,7 @@ impl ClockLock for Lock {
 
 fn setting(clock: LockedClock) -> GpuLockedClocksSetting {
     match clock {
-        // The clock at which no load exceeds the power that the GPU is made for.
+        // Clock at which no load exceeds the GPU's thermal design power.
         LockedClock::Base => {
             GpuLockedClocksSetting::Symbolic { lower_bound: ClockLimitId::Tdp, upper_bound: ClockLimitId::Tdp }
         }
@@ -46,20 +46,18 @@ fn setting(clock: LockedClock) -> GpuLockedClocksSetting {
     }
 }
 
-/// What is missing, for the person who can give it.
-fn refusal(why: NvmlError, clock: LockedClock) -> String {
-    match why {
-        NvmlError::NoPermission => {
-            "whoever runs this may not lock its clock: that takes root, and in a container CAP_SYS_ADMIN as well".into()
-        }
+/// Formats an error with the missing requirement.
+fn refusal(error: NvmlError, clock: LockedClock) -> String {
+    match error {
+        NvmlError::NoPermission => "locking its clock requires root, and in a container also CAP_SYS_ADMIN".into(),
         NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_) => {
-            "its clock cannot be locked: that takes a GPU since Volta, and a driver that knows of it".into()
+            "its clock cannot be locked: this requires Volta or newer, and a driver with support for it".into()
         }
         NvmlError::InvalidArg => format!(
-            "its clock cannot be locked at {clock}; `nvidia-smi --query-supported-clocks=graphics --format=csv` lists the \
-             clocks that it has"
+            "its clock cannot be locked at {clock}; `nvidia-smi --query-supported-clocks=graphics --format=csv` lists \
+             the supported clocks"
         ),
-        other => format!("NVML does not lock its clock: {other}"),
+        other => format!("NVML cannot lock its clock: {other}"),
     }
 }
 
@@ -70,21 +68,21 @@ mod tests {
     #[test]
     fn a_refusal_names_the_right_that_is_missing() {
         let clock = "1".parse().unwrap();
-        for (why, said) in [
-            (NvmlError::NoPermission, "takes root"),
-            (NvmlError::NotSupported, "since Volta"),
+        for (error, expected) in [
+            (NvmlError::NoPermission, "requires root"),
+            (NvmlError::NotSupported, "Volta"),
             (NvmlError::InvalidArg, "at 1 MHz; `nvidia-smi"),
-            (NvmlError::GpuLost, "NVML does not lock its clock"),
+            (NvmlError::GpuLost, "NVML cannot lock its clock"),
         ] {
-            let told = refusal(why, clock);
-            assert!(told.contains(said), "{told}");
+            let message = refusal(error, clock);
+            assert!(message.contains(expected), "{message}");
         }
     }
 
     #[test]
     fn a_clock_in_megahertz_is_both_bounds() {
         assert_eq!(setting("1200".parse().unwrap()).into_min_and_max_clocks(), (1200, 1200));
-        let (least, most) = setting(LockedClock::Base).into_min_and_max_clocks();
-        assert!(least == most && least > 1_000_000, "{least} {most}");
+        let (min, max) = setting(LockedClock::Base).into_min_and_max_clocks();
+        assert!(min == max && min > 1_000_000, "{min} {max}");
     }
 }

@@ -1,23 +1,24 @@
-//! Energy counters of the processor's packages (RAPL).
+//! CPU package energy counters (RAPL).
 
 use crate::telemetry::files::{number, numbered, text};
 use std::path::{Path, PathBuf};
 
-/// All packages together.
+/// Energy counters of all packages.
 pub(super) struct Energy {
     packages: Vec<Package>,
 }
 
 struct Package {
     counter: PathBuf,
-    /// The counter starts at zero again when it would exceed this.
+    /// Value at which the counter wraps to zero.
     range: u64,
     last: u64,
     microjoules: u64,
 }
 
 impl Energy {
-    /// The counters below `root`. Only root may read them on most systems; if one cannot be read there is no sum.
+    /// Opens the counters below `root`. On most systems only root may read them; if one is unreadable, there is no
+    /// total.
     pub(super) fn at(root: &Path) -> Self {
         let zones = numbered(root.join("sys/class/powercap"), "intel-rapl:");
         let is_package = |zone: &PathBuf| text(zone.join("name")).is_some_and(|name| name.starts_with("package"));
@@ -25,7 +26,7 @@ impl Energy {
         Self { packages: packages.unwrap_or_default() }
     }
 
-    /// Joules since the counters were found.
+    /// Joules since the counters were opened.
     pub(super) fn joules(&mut self) -> Option<f64> {
         let total: Option<u64> = self.packages.iter_mut().map(Package::microjoules).sum();
         total.filter(|_| self.is_known()).map(|microjoules| microjoules as f64 / 1e6)
@@ -44,7 +45,7 @@ impl Package {
 
     fn microjoules(&mut self) -> Option<u64> {
         let now: u64 = number(&self.counter)?;
-        // A counter wraps after minutes at full power: it is looked at far more often.
+        // A counter wraps after minutes at full power; it is read far more often.
         self.microjoules += if now >= self.last { now - self.last } else { self.range.saturating_sub(self.last) + now };
         self.last = now;
         Some(self.microjoules)

@@ -1,4 +1,4 @@
-//! What a reader must know of the processor, and how its clocks are set.
+//! Facts and clock policy of the CPU.
 
 use crate::telemetry::files::{number, numbered, text};
 use crate::telemetry::source;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 const CPU: &str = "sys/devices/system/cpu";
 
-pub(super) fn facts(root: &Path, given: [(&str, bool); 5], refused: Option<&str>) -> Value {
+pub(super) fn facts(root: &Path, available: [(&str, bool); 5], counter_error: Option<&str>) -> Value {
     let info = text(root.join("proc/cpuinfo")).unwrap_or_default();
     let first = |field| values(&info, field).next().map(str::to_owned);
     let nominal = first("cpu MHz").filter(|_| !has_flag(&info, "aperfmperf"));
@@ -29,8 +29,8 @@ pub(super) fn facts(root: &Path, given: [(&str, bool); 5], refused: Option<&str>
         ("lowest_mhz", limit_mhz(root, "scaling_min_freq").map(Value::from)),
         ("highest_mhz", limit_mhz(root, "scaling_max_freq").map(Value::from)),
         ("load", load.map(Value::from)),
-        ("not_reported", source::not_reported(given)),
-        ("event_counters_refused", refused.map(Value::from)),
+        ("not_reported", source::not_reported(available)),
+        ("event_counters_refused", counter_error.map(Value::from)),
     ])
 }
 
@@ -44,13 +44,13 @@ pub(super) fn policy(root: &Path) -> String {
     ])
 }
 
-/// The clocks in `/proc/cpuinfo`, if the processor counts them: without that the figure is a nominal one.
+/// Clocks in `/proc/cpuinfo`, if the CPU counts them; otherwise they are nominal values.
 pub(super) fn counted_clocks(root: &Path) -> Vec<f64> {
     let info = text(root.join("proc/cpuinfo")).filter(|info| has_flag(info, "aperfmperf")).unwrap_or_default();
     values(&info, "cpu MHz").filter_map(|clock| clock.parse().ok()).collect()
 }
 
-/// What `/proc/cpuinfo` says of a field, for every core.
+/// Values of a field of `/proc/cpuinfo`, one per core.
 fn values<'a>(info: &'a str, field: &str) -> impl Iterator<Item = &'a str> {
     info.lines()
         .filter_map(|line| line.split_once(':'))
@@ -62,7 +62,7 @@ fn has_flag(info: &str, flag: &str) -> bool {
     values(info, "flags").next().is_some_and(|flags| flags.split_whitespace().any(|word| word == flag))
 }
 
-/// A setting of all cores; several values where they differ.
+/// Setting of all cores, separated by `/` if they differ.
 fn everywhere(root: &Path, setting: &str) -> Option<String> {
     let cores = numbered(root.join(CPU), "cpu");
     let found: BTreeSet<String> = cores.iter().filter_map(|core| text(core.join("cpufreq").join(setting))).collect();

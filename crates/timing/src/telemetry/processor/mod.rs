@@ -1,4 +1,4 @@
-//! The processor, as Linux reports it below `/sys` and `/proc`.
+//! CPU sensors of Linux below `/sys` and `/proc`.
 
 mod energy;
 mod facts;
@@ -12,34 +12,34 @@ use share::Share;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The sensors of this machine's processor. There may be few of them: a virtual machine shows none, and only root may
-/// read the energy counters of most.
+/// Sensors of this host's CPU. A virtual machine shows none of them, and on most systems only root may read the energy
+/// counters.
 pub fn processor() -> Box<dyn Source> {
     Box::new(Processor { refused: Counters::open().err(), ..Processor::at(Path::new("/")) })
 }
 
-/// Reading the clocks of more cores would itself take time from what is measured.
+/// Maximum number of clocks read per sample: reading more takes time from the measurement.
 const MOST_CLOCKS: usize = 16;
-/// Energy counters move every millisecond or so: over shorter spans they give no power.
+/// Minimum span for power: energy counters are updated about every millisecond.
 const SHORTEST_SPAN: Duration = Duration::from_millis(10);
 
-/// A package's thermometer is among the first of its chip.
+/// Maximum sensor index per chip: the package's thermometer is among the first.
 const PER_CHIP: u32 = 4;
 
 struct Processor {
     root: PathBuf,
     clocks: Vec<PathBuf>,
-    /// Whether `/proc/cpuinfo` has clocks where no other file has.
+    /// True if `/proc/cpuinfo` has clocks and no other file has.
     info_has_clocks: bool,
     temperatures: Vec<PathBuf>,
     throttles: Vec<PathBuf>,
-    /// Throttling counted until the last sample.
+    /// Throttle counts at the last sample.
     throttled: Option<u64>,
     energy: Energy,
-    /// When the energy was last looked at, and how much it was.
+    /// Time and value of the last energy reading.
     spent: Option<(Duration, f64)>,
     share: Share,
-    /// Why its event counters cannot be had, if they cannot.
+    /// Reason why hardware counters are not available.
     refused: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl Processor {
         (!megahertz.is_empty()).then(|| mean.round() as u32)
     }
 
-    /// Of the hottest package.
+    /// Temperature of the hottest package.
     fn temperature_c(&self) -> Option<f64> {
         let millidegrees = self.temperatures.iter().filter_map(number::<i64>).max();
         millidegrees.map(|millidegrees| millidegrees as f64 / 1e3)
@@ -127,14 +127,14 @@ impl Source for Processor {
     }
 
     fn facts(&self) -> Value {
-        let given = [
+        let available = [
             ("clock", self.clock_mhz().is_some()),
             ("temperature", !self.temperatures.is_empty()),
             ("energy", self.energy.is_known()),
             ("throttling", !self.throttles.is_empty()),
             ("event counters", self.refused.is_none()),
         ];
-        facts::facts(&self.root, given, self.refused.as_deref())
+        facts::facts(&self.root, available, self.refused.as_deref())
     }
 
     fn policy(&self) -> String {
@@ -142,12 +142,12 @@ impl Source for Processor {
     }
 }
 
-/// The sum of counters; absent without any.
+/// Sum of the counters; `None` if there are none.
 fn total(counters: &[PathBuf]) -> Option<u64> {
     (!counters.is_empty()).then(|| counters.iter().filter_map(number::<u64>).sum())
 }
 
-/// The thermometers of whole packages: those of the processor's own driver, else the system's zones for it.
+/// Thermometers of whole packages: those of the CPU's driver, otherwise the system's thermal zones.
 fn thermometers(root: &Path) -> Vec<PathBuf> {
     let chips = numbered(root.join("sys/class/hwmon"), "hwmon");
     let labeled = |label: &str| -> Vec<PathBuf> {
@@ -175,7 +175,7 @@ pub(super) mod tests {
     use super::*;
     use tempfile::TempDir;
 
-    /// A folder that stands for the root of a file system.
+    /// Folder that acts as the root of a file system.
     pub struct Tree(TempDir);
 
     impl Tree {

@@ -1,15 +1,15 @@
-//! Who else used the processor's time.
+//! CPU usage by other processes.
 
 use crate::telemetry::files::text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A smaller share of the processor is not worth a line.
+/// Minimum share of the CPU that is reported.
 const WORTH_TELLING: f64 = 0.1;
-/// Ticks of every core that a share must be taken over: shorter spans are too coarse.
+/// Minimum ticks per core of a span: shorter spans are too coarse.
 const FEWEST_TICKS: u64 = 10;
 
-/// Compares one look at the processor's time with the one before.
+/// Compares successive snapshots of the CPU time.
 pub(super) struct Share {
     proc: PathBuf,
     last: Option<Look>,
@@ -18,12 +18,12 @@ pub(super) struct Share {
 /// Ticks since the system started.
 struct Look {
     cores: u64,
-    /// Of all cores together, idle or not.
+    /// Ticks of all cores, idle or not.
     passed: u64,
     busy: u64,
-    /// Taken by the host of a virtual machine.
+    /// Ticks taken by the host of a virtual machine.
     stolen: u64,
-    /// Used by processes that are ours, and by children they have waited for.
+    /// Ticks of this and the listed processes, including children they have waited for.
     ours: BTreeMap<u32, u64>,
 }
 
@@ -34,7 +34,7 @@ impl Share {
         Self { proc, last }
     }
 
-    /// What others used since the look before.
+    /// Returns the usage by other processes since the last snapshot.
     pub(super) fn others(&mut self, ours: &[u32]) -> Result<Vec<String>, String> {
         let known = self.last.iter().flat_map(|last| last.ours.keys()).chain(ours).copied().collect();
         let proc = self.proc.display();
@@ -50,7 +50,7 @@ impl Share {
             }
             return Ok(vec![]);
         }
-        // One that was not known before cannot be told apart yet. One that has ended is in its parent's time now.
+        // A newly listed process cannot be excluded yet. The time of an ended process is included in its parent's.
         let before: u64 = last.ours.values().sum();
         let after: u64 = now.ours.iter().filter(|(pid, _)| last.ours.contains_key(pid)).map(|(_, ticks)| ticks).sum();
         let busy = now.busy.saturating_sub(last.busy).saturating_sub(after.saturating_sub(before));
@@ -69,27 +69,28 @@ impl Share {
 fn look(proc: &Path, ours: BTreeSet<u32>) -> Option<Look> {
     let stat = text(proc.join("stat"))?;
     let mut lines = stat.lines().take_while(|line| line.starts_with("cpu"));
-    let all: Vec<u64> = lines.next()?.split_whitespace().skip(1).map_while(|ticks| ticks.parse().ok()).collect();
-    // Two more follow on newer kernels, guests' time, which the first two hold already.
-    let [user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen, ..] = all[..] else { return None };
+    let fields: Vec<u64> = lines.next()?.split_whitespace().skip(1).map_while(|ticks| ticks.parse().ok()).collect();
+    // Newer kernels append two fields, guests' time, which is included in the first two.
+    let [user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen, ..] = fields[..] else { return None };
     let busy = user + nice + system + interrupts + soft_interrupts;
-    let myself = std::process::id();
-    let own = std::iter::once((myself, ticks_used(&proc.join("self/stat"))?));
-    let named = ours.into_iter().filter(|&pid| pid != myself);
-    let others = named.filter_map(|pid| Some((pid, ticks_used(&proc.join(format!("{pid}/stat")))?)));
+    let this_id = std::process::id();
+    let this = std::iter::once((this_id, ticks_used(&proc.join("self/stat"))?));
+    let other_ids = ours.into_iter().filter(|&pid| pid != this_id);
+    let listed = other_ids.filter_map(|pid| Some((pid, ticks_used(&proc.join(format!("{pid}/stat")))?)));
     Some(Look {
         cores: lines.count() as u64,
         passed: busy + idle + waiting + stolen,
         busy,
         stolen,
-        ours: own.chain(others).collect(),
+        ours: this.chain(listed).collect(),
     })
 }
 
-/// Ticks that a process and the children it has waited for have used.
+/// Ticks used by a process and the children it has waited for.
 fn ticks_used(stat: &Path) -> Option<u64> {
     let stat = text(stat)?;
-    // The name stands in brackets and may hold anything; user, system, and the same of the children are fields 14 to 17.
+    // The name is in parentheses and may contain anything. Fields 14 to 17 are user and system time, of the process and
+    // of its children.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     fields.get(11..15)?.iter().map(|ticks| ticks.parse::<u64>().ok()).sum()
 }
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
     use crate::telemetry::processor::tests::Tree;
 
-    /// Two cores; `[user, idle, stolen]` of both together, and the time of processes.
+    /// Writes `[user, idle, stolen]` ticks of two cores, and the times of processes.
     fn set(tree: &Tree, [user, idle, stolen]: [u64; 3], processes: &[(&str, u64, u64)]) {
         tree.write("proc/stat", &format!("cpu {user} 0 0 {idle} 0 0 0 {stolen} 0 0\ncpu0 0 0\ncpu1 0 0\nintr 5\n"));
         for (pid, own, children) in processes {
@@ -182,7 +183,7 @@ mod tests {
     #[test]
     fn without_files_nothing_is_claimed() {
         let tree = Tree::new();
-        let why = Share::at(tree.root()).others(&[1]).unwrap_err();
-        assert!(why.ends_with("/proc/self/stat cannot be read"), "{why}");
+        let error = Share::at(tree.root()).others(&[1]).unwrap_err();
+        assert!(error.ends_with("/proc/self/stat cannot be read"), "{error}");
     }
 }

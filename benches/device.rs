@@ -1,7 +1,7 @@
-//! The device that benchmarks run on, and what runs there.
+//! Device, clocks and cases of the benchmarks.
 
-// Each benchmark is a program of its own and uses its part of this.
-#![allow(dead_code, reason = "each bench uses a part of it")]
+// Each benchmark is a separate program and uses a part of this module.
+#![allow(dead_code, reason = "each benchmark uses a part of this module")]
 
 use calorimeter_recipes::Variant;
 use calorimeter_shapes::Axes;
@@ -11,13 +11,13 @@ use criterion::Criterion;
 use criterion::measurement::{Measurement, WallTime};
 use std::time::Duration;
 
-/// The one that `CALORIMETER_BENCH_DEVICE` names (`cpu`, `cuda`, `vulkan:1`, …), or the CPU.
+/// Device from `CALORIMETER_BENCH_DEVICE` (`cpu`, `cuda`, `vulkan:1`, …); default is the CPU.
 pub fn device() -> Device {
     let name = std::env::var("CALORIMETER_BENCH_DEVICE").unwrap_or_else(|_| "cpu".into());
     name.parse().unwrap_or_else(|error| panic!("CALORIMETER_BENCH_DEVICE: {error}"))
 }
 
-/// Short measurements: all benchmarks together take less than ten minutes.
+/// Configures short measurements, so that all benchmarks together take less than ten minutes.
 pub fn quickly<M: Measurement + 'static>(criterion: Criterion<M>) -> Criterion<M> {
     criterion
         .warm_up_time(Duration::from_millis(300))
@@ -26,22 +26,23 @@ pub fn quickly<M: Measurement + 'static>(criterion: Criterion<M>) -> Criterion<M
         .configure_from_args()
 }
 
-/// Criterion with the clocks of devices.
+/// Criterion with device times.
 pub fn on_devices() -> Criterion<DeviceTime> {
     quickly(Criterion::default().with_measurement(DeviceTime))
 }
 
-/// Criterion with the host's clock.
+/// Criterion with wall-clock times.
 pub fn on_the_host() -> Criterion<WallTime> {
     quickly(Criterion::default())
 }
 
-/// A clock for any device: work on a CPU has been done when a launch returns, elsewhere the cost of waiting is removed.
+/// Stopwatch for a device: launches on the CPU are synchronous; on other devices the slope method removes the cost of
+/// synchronization.
 pub fn clock(device: Device) -> Box<dyn Stopwatch> {
     if device == Device::Cpu { Box::new(WallClock::synchronous()) } else { Box::new(WallClock::slope()) }
 }
 
-/// A case as the timing crate takes it.
+/// Adapter from a workload of the zoo to the timing crate.
 pub struct Job(Box<dyn Workload>);
 
 impl Work for Job {
@@ -54,14 +55,15 @@ impl Work for Job {
     }
 }
 
-/// A model or an operator at a size.
+/// Creates the task of a model or operator at a size.
 pub fn task(name: &str, axes: &Axes, dtype: &str) -> Task {
     let subject: Subject = name.parse().unwrap_or_else(|error| panic!("{error}"));
     let element = dtype.parse().unwrap_or_else(|error| panic!("{error}"));
     Task::new(subject, axes, element, None, 42).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The case on a device with buffers that no cache keeps, or why it does not exist there.
+/// Opens a case with enough buffer sets that operands are not cached, or returns the reason why the device does not
+/// support it.
 pub fn opened(
     task: &Task,
     variant: Variant,
@@ -69,10 +71,10 @@ pub fn opened(
     machines: &mut Machines,
 ) -> Result<Job, String> {
     let device = device();
-    let treatment = task.support(variant, implementation, device).map_err(|error| error.to_string())?;
+    let config = task.support(variant, implementation, device).map_err(|error| error.to_string())?;
     let setup = Setup { implementation, device, sets: 4 };
-    let mut job = task.open(&task.inputs(), &treatment, setup, machines).map(Job).map_err(|error| error.to_string())?;
-    // What is compiled or tuned is so before the clock runs.
+    let mut job = task.open(&task.inputs(), &config, setup, machines).map(Job).map_err(|error| error.to_string())?;
+    // Compilation and autotuning happen before timing.
     job.launch().and_then(|()| job.settle()).map_err(|error| error.to_string())?;
     Ok(job)
 }

@@ -1,6 +1,5 @@
-//! What does a kernel of one's own take on the device, in criterion's hands? A harness as another project would write
-//! it: saxpy as a CubeCL kernel, timed by the adapter's clock, or on the CPU by the wall clock where no graphics driver
-//! offers an adapter.
+//! Device time of a custom CubeCL kernel in criterion, as another project would write it: saxpy, timed by timestamp
+//! queries, or by the wall clock on the CPU if no graphics driver offers an adapter.
 
 use calorimeter_timing::{Closure, DeviceTime, Failure, Stopwatch, Timestamps, WallClock, Work, bench_work};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -22,14 +21,14 @@ fn saxpy<N: Size>(factor: f32, x: &Array<Vector<f32, N>>, y: &Array<Vector<f32, 
 
 struct Saxpy {
     client: ComputeClient<WgpuRuntime>,
-    floats_at_once: usize,
+    vector_width: usize,
     arrays: [Handle; 3],
 }
 
 impl Saxpy {
     fn is_right(&mut self) -> bool {
-        self.launch().expect("the adapter runs it");
-        let sum = self.client.read_one(self.arrays[2].clone()).expect("the adapter answers");
+        self.launch().expect("the adapter launches the kernel");
+        let sum = self.client.read_one(self.arrays[2].clone()).expect("the output is readable");
         f32::from_bytes(&sum).iter().enumerate().all(|(i, &sum)| sum == 3.0 * value(i))
     }
 }
@@ -40,10 +39,10 @@ fn value(index: usize) -> f32 {
 
 impl Work for Saxpy {
     fn launch(&mut self) -> Result<(), Failure> {
-        // SAFETY: each array holds so many floats, which CubeCL counts one by one for vectors too.
+        // SAFETY: each array holds FLOATS floats; CubeCL counts scalars for vectors too.
         let [x, y, sum] = self.arrays.clone().map(|array| unsafe { ArrayArg::from_raw_parts(array, FLOATS) });
-        let cubes = CubeCount::Static((FLOATS / self.floats_at_once) as u32 / UNITS, 1, 1);
-        saxpy::launch(&self.client, cubes, CubeDim::new_1d(UNITS), self.floats_at_once, 2.0, x, y, sum);
+        let cubes = CubeCount::Static((FLOATS / self.vector_width) as u32 / UNITS, 1, 1);
+        saxpy::launch(&self.client, cubes, CubeDim::new_1d(UNITS), self.vector_width, 2.0, x, y, sum);
         Ok(())
     }
 
@@ -64,11 +63,11 @@ fn device_clock(criterion: &mut Criterion<DeviceTime>) {
     };
     let mut group = criterion.benchmark_group(format!("saxpy on wgpu by {}", stopwatch.name()));
     group.throughput(Throughput::BytesDecimal(3 * size_of_val(&values[..]) as u64));
-    for floats_at_once in [1, 4] {
+    for vector_width in [1, 4] {
         let arrays = [(); 3].map(|()| client.create_from_slice(f32::as_bytes(&values)));
-        let mut work = Saxpy { client: client.clone(), floats_at_once, arrays };
-        assert!(work.is_right(), "a fast wrong answer is worth nothing");
-        group.bench_function(BenchmarkId::new("floats at once", floats_at_once), |bencher| {
+        let mut work = Saxpy { client: client.clone(), vector_width, arrays };
+        assert!(work.is_right(), "wrong output");
+        group.bench_function(BenchmarkId::new("vector width", vector_width), |bencher| {
             bench_work(bencher, &mut *stopwatch, &mut work);
         });
     }

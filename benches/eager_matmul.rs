@@ -1,9 +1,8 @@
-//! What does an eager matmul on the CPU cost besides the product itself? It must stay within 10 % of `gemm`, the crate
-//! that burn-flex calls.
+//! Overhead of an eager matmul on the CPU relative to `gemm`, the crate that burn-flex calls; the limit is 10 %.
 //!
-//! All arms read the same values the same way, the weight as `[n, k]`, with the same threads. A launch makes a new
-//! output, as a forward pass must, so the arm that does so too is the one to compare with; the one that writes into
-//! the same output again shows what that costs.
+//! All arms read identical values in an identical layout, the weight as `[n, k]`, with the same number of threads. A
+//! launch allocates its output, as a forward pass must, so the baseline is the arm that allocates too. The arm that
+//! reuses its output shows the cost of the allocation.
 
 mod device;
 
@@ -30,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Setup { implementation: Implementation::Eager, device: Device::Cpu, sets: 1 },
         &mut Machines::default(),
     )?;
-    assert_eq!(eager.output()?.values, product(&tensors, Vec::new()), "the arms compute the same");
+    assert_eq!(eager.output()?.values, product(&tensors, Vec::new()), "all arms compute equal outputs");
 
     let mut criterion = device::on_the_host();
     one_by_one(&mut criterion, &mut *eager, &tensors, problem.flops());
@@ -47,19 +46,19 @@ fn one_by_one(criterion: &mut Criterion, eager: &mut dyn Workload, tensors: &Ten
     group.bench_function("eager", |bencher| bencher.iter(|| pass(eager)));
     group.bench_function("gemm, new output", |bencher| bencher.iter(|| product(tensors, Vec::new())));
     let mut output = Vec::new();
-    group.bench_function("gemm, same output", |bencher| {
+    group.bench_function("gemm, reused output", |bencher| {
         bencher.iter(|| output = product(tensors, std::mem::take(&mut output)));
     });
     group.finish();
 }
 
-/// A machine that others use drifts by more than the bar between one arm and the next; in turns both meet the same.
+/// Interleaved measurement: on a shared machine, drift between two arms exceeds the limit.
 fn in_turns(eager: &mut dyn Workload, tensors: &Tensors) -> Result<(), Box<dyn Error>> {
     let options = Options { margin: BAR, max_time: Duration::from_secs(3), ..Options::default() };
     let compared = compare(|| product(tensors, Vec::new()), || pass(eager), &options)?;
-    println!("in turns: gemm  {}", compared.baseline.time);
-    println!("in turns: eager {}", compared.candidate.time);
-    println!("in turns: eager beside gemm: {} within {} %", compared.comparison, BAR * 100.0);
+    println!("interleaved: gemm  {}", compared.baseline.time);
+    println!("interleaved: eager {}", compared.candidate.time);
+    println!("interleaved: eager relative to gemm: {}, limit {} %", compared.comparison, BAR * 100.0);
     Ok(())
 }
 
@@ -67,14 +66,14 @@ fn pass(eager: &mut dyn Workload) {
     eager.launch().and_then(|()| eager.settle()).expect("a matmul in f32 runs on every CPU");
 }
 
-/// Input times transposed weight, into the memory of `output` if it suffices.
+/// Multiplies the input by the transposed weight into the memory of `output`, if its capacity suffices.
 fn product(tensors: &Tensors, mut output: Vec<f32>) -> Vec<f32> {
     let (input, weight) = (&tensors.input.values, tensors.weights[0].values());
     assert!(input.len() == SIDE * SIDE && weight.len() == SIDE * SIDE);
     output.clear();
     output.reserve_exact(SIDE * SIDE);
     let row = SIDE as isize;
-    // SAFETY: all three matrices have SIDE rows of SIDE values, and the product writes every value of the output.
+    // SAFETY: all three matrices have SIDE rows of SIDE values, and the matmul writes every value of the output.
     unsafe {
         let (out, input, weight) = (output.as_mut_ptr(), input.as_ptr(), weight.as_ptr());
         let threads = Parallelism::Rayon(0);

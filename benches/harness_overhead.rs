@@ -1,6 +1,6 @@
-//! What does measuring add to the host's work for one launch? It must stay below 2 us.
+//! Overhead of the measurement per launch on the host; the limit is 2 µs.
 //!
-//! All arms do the same one addition; the figure is the time per launch, the window's own costs included.
+//! All arms do one addition. The result is the time per launch, including the overhead of the window.
 
 use calorimeter_runner::mock::{MockWorkload, Rule};
 use calorimeter_timing::{Closure, Failure, Stopwatch, WallClock, Work};
@@ -9,10 +9,10 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Launches of one window.
+/// Launches per window.
 const LAUNCHES: u32 = 10_000;
 
-/// The way from a stopwatch to a workload inside a worker.
+/// Adapter between stopwatch and workload, as in a worker.
 struct Job(Box<dyn Workload>);
 
 impl Work for Job {
@@ -26,9 +26,9 @@ impl Work for Job {
 }
 
 fn overhead(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("per launch");
+    let mut group = criterion.benchmark_group("overhead per launch");
     let mut count = 0u64;
-    group.bench_function("a bare loop", |bencher| {
+    group.bench_function("plain loop", |bencher| {
         bencher.iter_custom(|launches| {
             per_launch(launches, || {
                 for _ in 0..LAUNCHES {
@@ -41,11 +41,11 @@ fn overhead(criterion: &mut Criterion) {
         count = black_box(count.wrapping_add(1));
         count
     });
-    group.bench_function("a closure in windows", |bencher| {
+    group.bench_function("closure in windows", |bencher| {
         bencher.iter_custom(|launches| per_launch(launches, || window(&mut closure)));
     });
     let mut job = Job(Box::new(MockWorkload::new(Rule::default())));
-    group.bench_function("a workload in windows", |bencher| {
+    group.bench_function("workload in windows", |bencher| {
         bencher.iter_custom(|launches| per_launch(launches, || window(&mut job)));
     });
     group.finish();
@@ -53,10 +53,10 @@ fn overhead(criterion: &mut Criterion) {
 
 fn window(work: &mut dyn Work) {
     let reading = WallClock::synchronous().window(work, LAUNCHES).and_then(|reading| reading.resolve());
-    black_box(reading.expect("nothing here can fail"));
+    black_box(reading.expect("counting cannot fail"));
 }
 
-/// Whole windows for at least so many launches, scaled to just as many.
+/// Time of `launches` launches, scaled from whole windows.
 fn per_launch(launches: u64, mut window: impl FnMut()) -> Duration {
     let windows = launches.div_ceil(u64::from(LAUNCHES));
     let start = Instant::now();

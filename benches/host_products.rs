@@ -1,5 +1,5 @@
-//! What do the processor's own products cost, for a token and for a batch? Rows of floats times a weight in f32, in codes
-//! of eight bits and of four, and rows of codes times a weight of codes.
+//! GEMMs on the CPU for one row and for a batch: f32 inputs with f32, int8 and int4 weights, and int8 inputs with int8
+//! weights.
 
 mod device;
 
@@ -8,7 +8,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 
 /// Rows and columns of the weight.
 const SIDE: usize = 2048;
-/// Numbers that share a scale in codes of four bits.
+/// Values that share a scale in int4 weights.
 const GROUP: usize = 128;
 
 fn products(criterion: &mut Criterion) {
@@ -22,7 +22,7 @@ fn products(criterion: &mut Criterion) {
     let by_floats = weights.map(|(name, weights)| (name, FloatProduct::new(weights, SIDE, SIDE)));
     let by_codes = Int8Product::new(&codes(8), ones(SIDE));
 
-    let mut group = criterion.benchmark_group(format!("products with a weight of {SIDE} x {SIDE}"));
+    let mut group = criterion.benchmark_group(format!("GEMM with a weight of {SIDE} x {SIDE}"));
     for rows in [1, 64] {
         group.throughput(Throughput::Elements((2 * rows * SIDE * SIDE) as u64));
         let mut y = vec![0.0; rows * SIDE];

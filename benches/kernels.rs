@@ -1,5 +1,5 @@
-//! What do the probes reach that peaks are measured by? Copies and reads of memory, beyond the cache and within, and a
-//! chain of dependent steps, on the device that `CALORIMETER_BENCH_DEVICE` names.
+//! Rates of the probes that measure peaks: copies and reads of memory, within and beyond the cache, and a chain of
+//! dependent steps, on the device of `CALORIMETER_BENCH_DEVICE`.
 
 mod device;
 

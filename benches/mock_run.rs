@@ -1,5 +1,5 @@
-//! What does the runner cost besides the measuring? 1,000 cases of the mock device, whose time is scripted, through
-//! a worker process, the journal and the derived files must stay below 5 s.
+//! Overhead of the runner: 1,000 cases of the mock device with scripted times, through a worker process, the journal
+//! and all result files; the limit is 5 s.
 
 use calorimeter_runner::dialects::Source;
 use calorimeter_runner::run::{Event, Listener, Place, Prepared, Request, RunError};
@@ -38,13 +38,14 @@ fn mock_run(criterion: &mut Criterion) -> Result<(), RunError> {
 
 fn run(prepared: &Prepared, folder: &TempDir) {
     let place = Place { dir: folder.path().to_owned(), output_dir: folder.path().to_owned() };
-    let outcome =
-        prepared.start(&place, &mut Subprocess::new(Kept::default()), &mut Silent).expect("the mock device is here");
+    let outcome = prepared
+        .start(&place, &mut Subprocess::new(Kept::default()), &mut Silent)
+        .expect("the mock device is always available");
     assert!(outcome.records.len() as u64 == CASES && outcome.errors.is_empty(), "{:?}", outcome.errors);
 }
 
 fn main() -> Result<(), RunError> {
-    // The runner starts this program again as its worker, so the macro's main will not do.
+    // The runner starts this program again as its worker, which rules out criterion's main macro.
     serve_if_worker();
     let mut criterion = Criterion::default().configure_from_args();
     mock_run(&mut criterion)?;

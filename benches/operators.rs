@@ -1,4 +1,4 @@
-//! How fast is one operator of each kind in each implementation, on the device that `CALORIMETER_BENCH_DEVICE` names?
+//! Throughput of one operator of each kind in each implementation, on the device of `CALORIMETER_BENCH_DEVICE`.
 
 mod device;
 
@@ -7,7 +7,7 @@ use calorimeter_timing::{DeviceTime, bench_work};
 use calorimeter_zoo::{Implementation, Machines};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
-/// An operator with its axes: small enough for a processor.
+/// Operators with axes small enough for a CPU.
 const OPERATORS: [(&str, &[(&str, u64)]); 8] = [
     ("stream_triad", &[("elements", 1 << 20)]),
     ("layer_norm", &[("batch", 4), ("sequence", 128), ("dimension", 512)]),
@@ -25,7 +25,7 @@ fn operators(criterion: &mut Criterion<DeviceTime>) {
     for (name, axes) in OPERATORS {
         let task = device::task(name, &axes.iter().copied().collect(), "f32");
         let mut group = criterion.benchmark_group(format!("{name} on {device}"));
-        group.throughput(Throughput::Elements(task.flops().expect("what an operator computes is counted")));
+        group.throughput(Throughput::Elements(task.flops().expect("operators declare their flops")));
         for implementation in Implementation::ALL {
             match device::opened(&task, Variant::BASELINE, implementation, &mut machines) {
                 Ok(mut job) => {
@@ -33,7 +33,7 @@ fn operators(criterion: &mut Criterion<DeviceTime>) {
                         bench_work(bencher, &mut *clock, &mut job);
                     });
                 }
-                Err(why) => println!("{name} has no {implementation} on {device}: {why}"),
+                Err(why) => println!("{name}: {implementation} is not supported on {device}: {why}"),
             }
         }
         group.finish();

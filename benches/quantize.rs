@@ -1,8 +1,8 @@
-//! How long does quantizing a weight on the host take, next to copying it? Both pass over its 64 MiB with the same
-//! threads; the copy goes into memory that is there already, the quantized weight into its own.
+//! Time to quantize a weight on the host, relative to copying it. Both process its 64 MiB with an equal number of
+//! threads; the copy writes to existing memory, the quantization allocates its output.
 //!
-//! A recipe may take so many copies, see [`BARS`]. Half-quadratic quantization is measured on normally distributed
-//! numbers too: at their size it meets outliers, and needs a power of each number in each of its iterations.
+//! [`BARS`] lists the limits of the recipes in copies. Half-quadratic quantization is also measured on normally
+//! distributed values: at their magnitude it has outliers, and computes a power of each value in each iteration.
 
 mod device;
 
@@ -20,12 +20,12 @@ use std::time::Duration;
 
 const SIDE: usize = 4096;
 
-/// Copies of an f32 weight that quantizing it may take.
+/// Limits of quantizing an f32 weight, in copies of it.
 const BARS: [(&str, f64); 6] =
     [("int8wo", 2.0), ("float8wo", 2.0), ("int4wo-128", 3.0), ("mxfp8", 4.0), ("nvfp4", 4.0), (HQQ, 120.0)];
 const HQQ: &str = "int4wo-128-hqq";
 
-/// A way to quantize some numbers.
+/// Values and a format to quantize them to.
 struct Case<'a> {
     name: String,
     values: &'a [f32],
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         cases.push(case(name, Dtype::F32, full.weights[0].values(), Some(bar))?);
     }
     cases.push(Case { name: format!("{HQQ}, normal"), ..case(HQQ, Dtype::F32, &full.input.values, Some(120.0))? });
-    // The others' formats do not depend on the dtype.
+    // The formats of the other recipes do not depend on the dtype.
     for name in ["int8wo", "float8wo", "int4wo-128"] {
         let case = case(name, Dtype::Bf16, half.weights[0].values(), None)?;
         cases.push(Case { name: format!("{name}, bf16"), ..case });
@@ -59,8 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn case<'a>(recipe: &str, dtype: Dtype, values: &'a [f32], bar: Option<f64>) -> Result<Case<'a>, Box<dyn Error>> {
-    let treatment = recipe.parse::<Recipe>()?.treatment(dtype, None)?;
-    let format = treatment.weight.expect("these recipes quantize weights");
+    let config = recipe.parse::<Recipe>()?.treatment(dtype, None)?;
+    let format = config.weight.expect("these recipes quantize weights");
     Ok(Case { name: recipe.to_owned(), values, format, bar })
 }
 
@@ -75,17 +75,17 @@ fn one_by_one(criterion: &mut Criterion, weight: &[f32], cases: &[Case]) {
     group.finish();
 }
 
-/// A machine that others use drifts between one arm and the next; in turns with the copy both meet the same.
+/// Interleaved measurement with the copy: on a shared machine times drift between two arms.
 fn in_turns(cases: &[Case]) -> Result<(), Box<dyn Error>> {
     let mut memory = vec![0.0; SIDE * SIDE];
-    let (most, warm_up) = (Duration::from_secs(2), Duration::from_millis(500));
-    let options = Options { max_time: most, max_warm_up: warm_up, ..Options::default() };
+    let (max_time, max_warm_up) = (Duration::from_secs(2), Duration::from_millis(500));
+    let options = Options { max_time, max_warm_up, ..Options::default() };
     for Case { name, values, format, bar } in cases {
         let compared = compare(|| copy(values, &mut memory), || quantize(values, SIDE, *format), &options)?;
         let (copied, quantized, times) =
             (compared.baseline.time, compared.candidate.time, 1.0 / compared.comparison.ratio);
         let bar = bar.map_or_else(String::new, |bar| format!(", at most {bar:.0}"));
-        println!("in turns: {name:22} {quantized}, {times:.2} copies of {copied}{bar}");
+        println!("interleaved: {name:22} {quantized}, {times:.2} copies of {copied}{bar}");
     }
     Ok(())
 }

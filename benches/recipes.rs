@@ -1,5 +1,5 @@
-//! How fast is a linear layer under one recipe of each family, for a token and for a batch, on the device that
-//! `CALORIMETER_BENCH_DEVICE` names?
+//! Throughput of a linear layer with one recipe of each family, for one row and for a batch, on the device of
+//! `CALORIMETER_BENCH_DEVICE`.
 
 mod device;
 
@@ -19,7 +19,7 @@ fn recipes(criterion: &mut Criterion<DeviceTime>) {
         let shape = Shape::new(m, k, n).expect("no size is zero");
         let task = device::task("linear", &shape.into(), "f32");
         let mut group = criterion.benchmark_group(format!("linear {shape} on {device}"));
-        group.throughput(Throughput::Elements(task.flops().expect("what a model computes is counted")));
+        group.throughput(Throughput::Elements(task.flops().expect("models declare their flops")));
         for name in RECIPES {
             let recipe: Recipe = name.parse().expect("a known recipe");
             match device::opened(&task, recipe.into(), Implementation::Eager, &mut machines) {
@@ -28,7 +28,7 @@ fn recipes(criterion: &mut Criterion<DeviceTime>) {
                         bench_work(bencher, &mut *clock, &mut job);
                     });
                 }
-                Err(why) => println!("{name} does not exist on {device}: {why}"),
+                Err(why) => println!("{name} is not supported on {device}: {why}"),
             }
         }
         group.finish();

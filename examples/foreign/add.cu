@@ -1,4 +1,4 @@
-// y = a + b, one number for each thread:
+// y = a + b, one value per thread:
 //
 //   calorimeter time add.cu --entry 'add<float>' --axis n=1048576 --arg f32:n:in --arg f32:n:in --arg f32:n:out \
 //       --arg u64=n --grid '(n+255)/256' --block 256 --bytes '12*n'

@@ -1,5 +1,4 @@
-//! `calorimeter-recipes` alone: the linear layers of a burn module of one's own are quantized where they are, and its
-//! answers compared with those before.
+//! Quantizes the linear layers of a burn module in place and compares the outputs before and after.
 //!
 //! `cargo run -p calorimeter-recipes --example quantize_a_module [-- int8wo float8dq]`
 
@@ -19,7 +18,7 @@ struct Block<B: Backend> {
 #[derive(Module, Debug)]
 struct Mlp<B: Backend> {
     blocks: Vec<Block<B>>,
-    // A layer of burn's own type cannot be exchanged; the report says so.
+    // A layer of burn's own type cannot be replaced; the report lists it.
     head: Linear<B>,
 }
 
@@ -47,7 +46,7 @@ fn main() -> Result<(), RecipeError> {
     Flex::seed(&device, 1);
     let mlp = Mlp::<Flex>::new(&device);
     let input = Tensor::random([4, 16, 256], Distribution::Normal(0.0, 1.0), &device);
-    // This also draws the weights: burn does so when they are first needed, and each clone would draw its own.
+    // Also initializes the weights: burn does so on first use, separately in every clone.
     let exact = mlp.forward(input.clone());
 
     let mut names: Vec<String> = std::env::args().skip(1).collect();

@@ -1,8 +1,8 @@
-//! Device times of layers under recipes, by CubeCL's kernels on CUDA.
+//! Times layers on CUDA with CubeCL's kernels.
 //!
 //! `cargo run --release -p calorimeter-recipes --features cube --example time_products -- [recipes] [rows] [n,k]`
 //!
-//! Each is also held against its numbers in double precision, for a part of the output.
+//! A part of each output is also compared with an f64 reference.
 
 use burn::tensor::{Tensor, TensorData, backend::Backend};
 use burn_cubecl::CubeBackend;
@@ -13,7 +13,7 @@ use calorimeter_timing::{Failure, Stopwatch, Work};
 type Cuda = CubeBackend<cubecl::cuda::CudaRuntime, f32, i32, u8>;
 type Device = burn_cuda::CudaDevice;
 
-/// More bytes than a cache holds.
+/// Bytes that exceed every cache.
 const BEYOND_CACHES: u64 = 256 << 20;
 
 struct Layers {
@@ -40,10 +40,10 @@ fn numbers(count: usize, dtype: Dtype) -> Vec<f32> {
     (0..count).map(|i| dtype.round((mix(i) >> 40) as f32 / (1u32 << 23) as f32 - 1.0)).collect()
 }
 
-/// The largest error of some outputs, in roundings of the largest of them.
+/// Maximum error over sampled outputs, in units of roundoff of the largest of them.
 fn error(output: Tensor<Cuda, 2>, input: &[f32], weight: &Weight, dtype: Dtype) -> f64 {
     let [m, n] = output.dims();
-    let output = output.into_data().convert::<f32>().to_vec::<f32>().expect("it was just converted to f32");
+    let output = output.into_data().convert::<f32>().to_vec::<f32>().expect("the output was converted to f32");
     let places = (0..512).map(|i| (i * 7919 % m, i * 104_729 % n));
     let exact = |(row, col): (usize, usize)| -> f64 {
         let terms = input[row * weight.k()..].iter().zip(weight.row(col));
@@ -51,7 +51,7 @@ fn error(output: Tensor<Cuda, 2>, input: &[f32], weight: &Weight, dtype: Dtype) 
     };
     let errors = places.map(|place| (exact(place), f64::from(output[place.0 * n + place.1])));
     let (error, largest) = errors.fold((0f64, 0f64), |(error, largest), (exact, found)| {
-        // NaN is an error without bounds.
+        // NaN counts as an infinite error.
         let off = (exact - found).abs();
         (if off.is_nan() { f64::INFINITY } else { error.max(off) }, largest.max(exact.abs()))
     });
@@ -73,12 +73,12 @@ fn main() -> Result<(), Failure> {
     let mut clock = KernelClock::new(Cupti::load()?);
     let weight = Weight::new(n, k, numbers(n * k, dtype), dtype);
     for name in recipes {
-        let treatment = name.parse::<Recipe>()?.treatment(dtype, None)?;
-        let prepared = treatment.prepare(&weight)?;
-        let effective = treatment.effective_weight(&weight)?;
-        let copies = BEYOND_CACHES.div_ceil(treatment.weight_bytes(n, k)).clamp(2, 64);
+        let config = name.parse::<Recipe>()?.treatment(dtype, None)?;
+        let prepared = config.prepare(&weight)?;
+        let effective = config.effective_weight(&weight)?;
+        let copies = BEYOND_CACHES.div_ceil(config.weight_bytes(n, k)).clamp(2, 64);
         let layers: Vec<_> =
-            (0..copies).map(|_| treatment.upload_for_product::<Cuda>(prepared.clone(), &device)).collect();
+            (0..copies).map(|_| config.upload_for_product::<Cuda>(prepared.clone(), &device)).collect();
         let mut work = Layers { layers, input: Tensor::zeros([1, 1], &device), next: 0, device: device.clone() };
         for m in &rows {
             let m: usize = m.parse().expect("a number");
@@ -87,7 +87,7 @@ fn main() -> Result<(), Failure> {
             work.input = Tensor::from_data(data, (&device, burn::tensor::DType::BF16));
             let error = error(
                 work.layers[0].forward(work.input.clone()),
-                &treatment.effective_input(&x, k).unwrap_or(x),
+                &config.effective_input(&x, k).unwrap_or(x),
                 &effective,
                 dtype,
             );

@@ -1,4 +1,4 @@
-//! `calorimeter-recipes` alone: a small model is trained without float8 and with it, and the losses are shown side by side.
+//! Trains a small model with and without float8 and prints the losses in columns.
 //!
 //! `cargo run --release -p calorimeter-recipes --example train_in_float8 [-- baseline rowwise mxfp8 curves.svg]`
 
@@ -43,23 +43,23 @@ impl<B: Backend> Mlp<B> {
     }
 }
 
-/// Points of ten clouds that overlap.
+/// Batch of points from ten overlapping clusters.
 fn batch<B: AutodiffBackend>(centers: &Tensor<B, 2>) -> (Tensor<B, 2>, Tensor<B, 2>) {
     let device = centers.device();
     let classes = Tensor::<B, 1>::random([128], Distribution::Uniform(0.0, CLASSES as f64), &device).int();
     let noise = Tensor::random([128, FEATURES], Distribution::Normal(0.0, 2.5), &device);
-    let wanted: Tensor<B, 2, Int> = classes.clone().one_hot(CLASSES);
-    (centers.clone().select(0, classes) + noise, wanted.float())
+    let labels: Tensor<B, 2, Int> = classes.clone().one_hot(CLASSES);
+    (centers.clone().select(0, classes) + noise, labels.float())
 }
 
-/// The loss of each step.
+/// Trains a model and returns the loss of each step.
 fn losses(recipe: Option<TrainingRecipe>) -> Result<Vec<f32>, RecipeError> {
     let device = Default::default();
-    // Every model begins with the same numbers and sees the same points.
+    // All models start with identical parameters and see identical points.
     B::seed(&device, 1);
     let centers = Tensor::<B, 2>::random([CLASSES, FEATURES], Distribution::Normal(0.0, 1.0), &device);
     let mut model = Mlp::<B>::new(&device);
-    // burn draws weights when they are first needed.
+    // burn initializes weights on first use.
     model.forward(centers.clone());
     if let Some(recipe) = recipe {
         let (converted, report) = convert_to_float8_training(model, recipe, |path, _| path != "head")?;
@@ -69,8 +69,8 @@ fn losses(recipe: Option<TrainingRecipe>) -> Result<Vec<f32>, RecipeError> {
     let mut optimizer = AdamConfig::new().init();
     let mut losses = Vec::new();
     for _ in 0..STEPS {
-        let (points, wanted) = batch(&centers);
-        let loss = (log_softmax(model.forward(points), 1) * wanted).sum_dim(1).mean().neg();
+        let (points, labels) = batch(&centers);
+        let loss = (log_softmax(model.forward(points), 1) * labels).sum_dim(1).mean().neg();
         let grads = GradientsParams::from_grads(loss.backward(), &model);
         model = optimizer.step(1e-3, model, grads);
         losses.push(loss.into_scalar());
@@ -78,12 +78,13 @@ fn losses(recipe: Option<TrainingRecipe>) -> Result<Vec<f32>, RecipeError> {
     Ok(losses)
 }
 
-/// Means of so many steps.
+/// Means over groups of `steps` steps.
 fn means(losses: &[f32], steps: usize) -> Vec<f32> {
     losses.chunks(steps).map(|part| part.iter().sum::<f32>() / part.len() as f32).collect()
 }
 
-/// The losses as curves, means of five steps, on a logarithmic scale from 0.2 to 4. Later curves are thinner, and hide no other.
+/// SVG plot of the losses, averaged over five steps, on a logarithmic scale from 0.2 to 4. Later curves are thinner, so
+/// that none is hidden.
 fn curves(columns: &[(String, Vec<f32>)]) -> String {
     let x = |step: usize| 50.0 + 600.0 * step as f32 / STEPS as f32;
     let y = |loss: f32| 310.0 - 290.0 * (loss / 0.2).log2() / 20f32.log2();

@@ -1,44 +1,44 @@
-//! How far an approximation is from what it approximates.
+//! Error metrics of an approximation: SQNR, relative L2 error, maximum error and cosine.
 
 use rayon::prelude::*;
 
-/// How far numbers are from those that they stand for.
+/// Error of an approximation relative to the exact signal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Accuracy {
-    /// Signal over noise in decibels; infinite where there is no noise.
+    /// Signal to quantization noise ratio in dB; infinite if there is no noise.
     pub sqnr_db: f64,
-    /// Relative error in the Euclidean norm.
+    /// Relative L2 error.
     pub rel_l2: f64,
-    /// The largest error of one element.
+    /// Largest absolute error of an element.
     pub max_abs: f64,
-    /// Cosine of the angle between the two.
+    /// Cosine similarity of signal and approximation.
     pub cosine: f64,
 }
 
 impl Accuracy {
-    /// Compares an approximation with the signal, number by number.
+    /// Compares an approximation with the signal element by element.
     ///
     /// # Panics
-    /// If one has more numbers than the other.
+    /// If the lengths differ.
     pub fn of<T: Copy + Into<f64> + Sync, U: Copy + Into<f64> + Sync>(signal: &[T], approximation: &[U]) -> Self {
-        let (numbers, others) = (signal.len(), approximation.len());
-        assert_eq!(numbers, others, "{others} numbers cannot stand for {numbers}");
+        let (expected, found) = (signal.len(), approximation.len());
+        assert_eq!(expected, found, "the signal has {expected} values, the approximation {found}");
         let parts = signal.par_chunks(PART).zip(approximation.par_chunks(PART));
         let parts: Vec<Sums> = parts.map(|(signal, other)| Sums::of(signal, other)).collect();
-        // One part after the other, so that every run gives the same bits.
+        // Sequential reduction, so that every run gives identical bits.
         let Sums { noise, power, other_power, dot, max_abs } = parts.into_iter().fold(Sums::default(), Sums::and);
-        // Where nothing is expected and nothing came, there is no error.
+        // Without noise the error is zero, even if the signal is zero too.
         let ratio = if noise == 0.0 { 0.0 } else { (noise / power).sqrt() };
         let cosine = if noise == 0.0 { 1.0 } else { dot / (power * other_power).sqrt() };
         Self { sqnr_db: -20.0 * ratio.log10(), rel_l2: ratio, max_abs, cosine }
     }
 }
 
-/// Numbers that are added up together before the sums of all are.
+/// Elements that one task reduces before the partial sums are merged.
 const PART: usize = 1 << 16;
 
-/// What is added up over numbers and what stands for them.
+/// Partial sums of the error metrics.
 #[derive(Default)]
 struct Sums {
     noise: f64,
@@ -74,14 +74,14 @@ impl Sums {
     }
 }
 
-/// The ratio of a signal to the noise that quantizing it adds, in decibels; infinite where there is none. 6 dB are one bit.
+/// Signal to quantization noise ratio in dB; infinite if there is no noise. 6 dB correspond to one bit.
 ///
 /// ```
 /// use calorimeter_recipes::{Dtype, Recipe, Weight, sqnr};
 ///
 /// let weight = Weight::new(8, 256, (0..8 * 256).map(|i| (i as f32 * 0.37).sin()).collect(), Dtype::F32);
 /// for name in ["int8wo", "int4wo-128", "mxfp4"] {
-///     let quantized = name.parse::<Recipe>()?.treatment(Dtype::F32, None)?.effective_weight(&weight)?;
+///     let quantized = name.parse::<Recipe>()?.quant_config(Dtype::F32, None)?.effective_weight(&weight)?;
 ///     println!("{name}: {:.1} dB", sqnr(weight.values(), quantized.values()));
 /// }
 /// assert_eq!(sqnr(&[1.0, -1.0], &[1.0, -1.0]), f64::INFINITY);
@@ -90,7 +90,7 @@ impl Sums {
 /// ```
 ///
 /// # Panics
-/// If one has more numbers than the other.
+/// If the lengths differ.
 pub fn sqnr<T: Copy + Into<f64> + Sync, U: Copy + Into<f64> + Sync>(signal: &[T], approximation: &[U]) -> f64 {
     Accuracy::of(signal, approximation).sqnr_db
 }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic = "1 numbers cannot stand for 2"]
+    #[should_panic = "the signal has 2 values, the approximation 1"]
     fn what_is_missing_is_no_approximation() {
         sqnr(&[1.0, 2.0], &[1.0]);
     }

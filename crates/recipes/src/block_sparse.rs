@@ -1,25 +1,25 @@
-//! A linear layer whose weight keeps some of its blocks: only they are stored and multiplied.
+//! Linear layer with a block-sparse weight: only the nonzero blocks are stored and multiplied.
 
 use crate::prune::kept_of;
 use crate::{Dtype, FloatType, Linear, Sparsity, Weight};
 use burn::tensor::{DType, Int, Tensor, TensorData, backend::Backend};
 
-/// The blocks of a weight that are kept, as many in each row of blocks.
+/// Nonzero blocks of a weight; every row of blocks holds an equal number of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlockSparse {
     /// Rows and columns of a block.
     side: usize,
     /// Rows of blocks.
     rows: usize,
-    /// Columns of blocks that are kept, for each row of blocks.
+    /// Column indices of the nonzero blocks, for each row of blocks.
     kept: Vec<u32>,
-    /// For each row of blocks its rows, made of the kept blocks alone.
+    /// Rows of the weight with the zero blocks removed.
     values: Vec<f32>,
     dtype: Dtype,
 }
 
 impl BlockSparse {
-    /// Takes the kept blocks out of a weight whose size [`Sparsity::check`] has allowed.
+    /// Extracts the nonzero blocks of a weight whose size [`Sparsity::check`] accepts.
     pub fn new(weight: &Weight, sparsity: Sparsity, side: usize) -> Self {
         let (mut kept, mut values) = (Vec::new(), Vec::new());
         for rows in weight.values().chunks(side * weight.k()) {
@@ -32,7 +32,7 @@ impl BlockSparse {
         Self { side, rows: weight.n() / side, kept, values, dtype: weight.dtype() }
     }
 
-    /// Bytes of the kept blocks of a weight of this size, and of their places.
+    /// Bytes of the nonzero blocks and their column indices.
     pub fn bytes(n: usize, k: usize, percent: u8, side: u16, dtype: Dtype) -> u64 {
         let side = usize::from(side);
         let kept = (n / side) * kept_of(k / side, percent);
@@ -44,22 +44,22 @@ impl BlockSparse {
         self.side
     }
 
-    /// The type of its numbers.
+    /// Dtype of the values.
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }
 
-    /// The columns of blocks that are kept, ascending, for each row of blocks.
+    /// Column indices of the nonzero blocks in ascending order, for each row of blocks.
     pub fn kept(&self) -> &[u32] {
         &self.kept
     }
 
-    /// For each row of blocks its rows, made of the kept blocks alone.
+    /// Rows of the weight with the zero blocks removed.
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// The layer on a device.
+    /// Uploads the layer to a device.
     pub fn upload<B: Backend>(&self, device: &B::Device) -> Box<dyn Linear<B>> {
         let places: Vec<i32> = self.kept.iter().map(|&column| column as i32).collect();
         let shape = [self.rows, self.side, self.values.len() / (self.rows * self.side)];
@@ -72,7 +72,7 @@ impl BlockSparse {
     }
 }
 
-/// The kept blocks on a device.
+/// Nonzero blocks on a device.
 struct BlockSparseLinear<B: Backend> {
     side: usize,
     places: Tensor<B, 1, Int>,
@@ -83,7 +83,7 @@ struct BlockSparseLinear<B: Backend> {
 impl<B: Backend> Linear<B> for BlockSparseLinear<B> {
     fn forward(&self, input: Tensor<B, 2>) -> Tensor<B, 2> {
         let ([m, k], [rows, side, width]) = (input.dims(), self.values.dims());
-        // For each row of blocks the columns of the input that meet its kept blocks: one batch of products.
+        // Gathers the input columns of the nonzero blocks of each row of blocks, then runs one batched matmul.
         let columns = input.reshape([m, k / side, side]).select(1, self.places.clone());
         let columns = columns.reshape([m, rows, width]).swap_dims(0, 1);
         let product = columns.matmul(self.values.clone().swap_dims(1, 2));

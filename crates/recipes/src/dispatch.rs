@@ -1,6 +1,6 @@
-//! From a format to the type of its rule.
+//! Static dispatch from a tensor format to the type of its quantization rule.
 
-/// Names the rule of a format for an expression.
+/// Evaluates an expression with the quantization rule of a format as a type.
 macro_rules! with_rule {
     ($format:expr, $rule:ident => $body:expr) => {{
         use $crate::dispatch::with_steps;
@@ -28,12 +28,12 @@ macro_rules! with_rule {
                 (_, MxScaling::Ceil) => { type $rule = rules::MxCeil<E4m3>; $body }
             },
             Method::Nvfp4 => { type $rule = rules::Nvfp4; $body }
-            Method::Plain | Method::Hqq(_) | Method::Qqq => unreachable!("has no rule that looks at one group alone"),
+            Method::Plain | Method::Hqq(_) | Method::Qqq => unreachable!("this method has no per-group rule"),
         }
     }};
 }
 
-/// Names the rounding of a dtype for an expression.
+/// Evaluates an expression with the rounding of a dtype as a type.
 macro_rules! with_steps {
     ($dtype:expr, $steps:ident => $body:block) => {
         match $dtype {

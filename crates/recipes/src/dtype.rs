@@ -1,15 +1,15 @@
-//! What the float types of models mean on a host and to burn.
+//! Rounding and burn dtype of the float types of models.
 
 use burn::tensor::DType;
 use calorimeter_case::Dtype;
 use half::{bf16, f16};
 
-/// The arithmetic of a [`Dtype`].
+/// Arithmetic of a [`Dtype`].
 pub trait FloatType: Copy {
-    /// The nearest value of this type, ties to even.
+    /// Rounds to the nearest value of this dtype, ties to even.
     fn round(self, value: f32) -> f32;
 
-    /// The same type in burn.
+    /// Returns the dtype of burn.
     fn burn(self) -> DType;
 }
 

@@ -1,19 +1,19 @@
-//! What the bits of a stored number stand for.
+//! Encoding and decoding of element types.
 
 use crate::scalar::minifloat::{E2m1, E3m2, E4m3, E5m2, Minifloat};
 use crate::scalar::rules::power_of_two;
 use calorimeter_case::{Dtype, Element};
 use half::{bf16, f16};
 
-/// Numbers and their codes in an [`Element`] type.
+/// Conversion between values and quantized values of an [`Element`] type.
 pub trait Codes: Copy {
-    /// The largest number.
+    /// Largest finite value.
     fn largest(self) -> f32;
 
-    /// The number that a code stands for.
+    /// Returns the value of a quantized value.
     fn decode(self, code: u32) -> f32;
 
-    /// The code of a number that the type holds exactly; anything else is rounded or saturates.
+    /// Encodes a value that the type represents exactly; other values are rounded or saturate.
     fn encode(self, number: f32) -> u32;
 }
 

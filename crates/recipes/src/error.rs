@@ -1,56 +1,56 @@
-//! What can be wrong with a recipe.
+//! Errors of recipes.
 
 use crate::names::{number, spelled_out};
 use calorimeter_case::{UnknownName, nearest};
 
-/// Errors of this crate.
+/// Error of this crate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecipeError {
-    /// No recipe, sparsity or dtype has this name.
+    /// Unknown name of a recipe, sparsity or dtype.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
-    /// A recipe is to be registered under a name that stands for another.
+    /// A recipe is registered under a name that another recipe reads.
     #[error("the recipe {name:?} is registered already; choose another name")]
     Taken {
-        /// The name.
+        /// Conflicting name.
         name: String,
     },
-    /// A recipe is to be registered under a name that it does not read itself.
-    #[error("a recipe lists the name {name:?} and does not read it")]
+    /// A recipe is registered under a name that its own parser rejects.
+    #[error("invalid recipe name {name:?}: listed by a family whose parser rejects it")]
     Unreadable {
-        /// The name.
+        /// Rejected name.
         name: String,
     },
-    /// The recipe cannot be run this way; the text says what would make it run.
+    /// Unsupported combination; the text says what is supported.
     #[error("{0}")]
     Unsupported(String),
-    /// No finite scale or zero covers some of the weight.
+    /// A group of the weight has no finite scale or zero point.
     #[error(
         "the weight cannot be quantized: group {group} of row {row} holds an infinity or a NaN, \
-         or numbers too large for a scale or zero in its dtype"
+         or values whose scale or zero point overflows its dtype"
     )]
     NotFinite {
-        /// The row, which is an output channel.
+        /// Row, which is an output channel.
         row: usize,
-        /// The group of numbers that share a scale, counted in the row.
+        /// Index of the scale group within the row.
         group: usize,
     },
     /// A layer of a module cannot be quantized.
     #[error("{path}: {cause}")]
     Layer {
-        /// Where in the module the layer is.
+        /// Path of the layer in the module.
         path: String,
-        /// Why not.
+        /// Underlying error.
         cause: Box<Self>,
     },
 }
 
-/// No pattern has as many; each is tried in every place of each.
+/// Cap on the numbers that are substituted into every placeholder of every pattern; no pattern has more placeholders.
 const MOST_NUMBERS: usize = 4;
 
 impl RecipeError {
-    /// The error for a name that is not among the known ones; patterns are filled with the numbers of the name.
+    /// Creates the error for an unknown name, with a suggestion; numbers in the name are substituted into the patterns.
     pub fn unknown(what: &'static str, name: &str, known: impl IntoIterator<Item = String>) -> Self {
         let known: Vec<String> = known.into_iter().collect();
         let written = name.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.trim_start_matches('0'));

@@ -1,9 +1,9 @@
-//! The range of some numbers.
+//! Minimum and maximum of a slice.
 
-/// The least and greatest of some numbers; none if one of them is not finite.
+/// Returns minimum and maximum; `None` if a value is not finite.
 #[inline(always)]
 pub(crate) fn extremes(values: &[f32]) -> Option<(f32, f32)> {
-    // Integers that are ordered as the floats are: comparisons of floats, with their NaNs, are not vectorized.
+    // Maps floats to integers of equal order: comparisons of floats, which handle NaN, are not vectorized.
     let key = |x: f32| (x.to_bits() as i32) ^ (((x.to_bits() as i32) >> 31) & i32::MAX);
     let number = |key: i32| f32::from_bits((key ^ ((key >> 31) & i32::MAX)) as u32);
     let (mut low, mut high) = (i32::MAX, i32::MIN);
@@ -12,6 +12,6 @@ pub(crate) fn extremes(values: &[f32]) -> Option<(f32, f32)> {
         high = high.max(key(x));
     }
     let (low, high) = (number(low), number(high));
-    // Infinities and NaNs of either sign lie beyond the finite numbers in this order.
+    // In this order infinities and NaNs of either sign lie outside the range of finite values.
     (low.is_finite() && high.is_finite()).then_some((low, high))
 }

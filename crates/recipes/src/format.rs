@@ -1,94 +1,94 @@
-//! How a tensor is stored small: what a code stands for, which numbers share a scale, and how both are found.
+//! Tensor formats: element type, granularity of scales, and quantization method.
 
 use crate::scalar::rules::Terms;
 use crate::{Codes, Dtype, Element, packing};
 
-/// The numbers that share a scale.
+/// Granularity of scales: the values that share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Grouping {
-    /// All of the tensor's.
+    /// All values of the tensor.
     Tensor,
-    /// A row's: an output channel of a weight, a token of an activation.
+    /// A row: an output channel of a weight, a token of an activation.
     Row,
-    /// So many in a row of each row; the last group of a row is filled up with zeros.
+    /// Groups of this many consecutive values of a row; the last group of a row is padded with zeros.
     Block(u32),
 }
 
-/// How the exponent of a microscaling block's scale is rounded.
+/// Rounding of the exponent of a microscaling block's scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MxScaling {
     /// Down: the largest magnitudes may saturate.
     Floor,
-    /// Up: none does.
+    /// Up: no value saturates.
     Ceil,
 }
 
-/// Which iteration of HQQ is kept.
+/// HQQ iterate whose zero points are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum HqqIterate {
-    /// The one after which the error stopped falling, as torchao does.
+    /// Iterate after which the error stopped falling, as in torchao.
     #[default]
     Last,
-    /// The one with the least error.
+    /// Iterate with the smallest error.
     Best,
 }
 
-/// How a group's scale, its zero and its codes are found.
+/// Quantization method: how scale, zero point and quantized values of a group are computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Method {
-    /// The numbers as they are, without scales.
+    /// Not quantized; no scales.
     Plain,
-    /// Integers around zero: the largest magnitude over half the range.
+    /// Symmetric integers: scale = amax / half the range.
     Symmetric {
-        /// The smallest code.
+        /// Smallest quantized value.
         least: i16,
-        /// The largest code.
+        /// Largest quantized value.
         most: i16,
-        /// The smallest scale.
+        /// Smallest scale.
         epsilon: f32,
     },
-    /// Integers around an integer zero point; the range always takes in zero.
+    /// Asymmetric integers with an integer zero point; the range always includes zero.
     Asymmetric {
-        /// The smallest scale.
+        /// Smallest scale.
         epsilon: f32,
     },
-    /// Unsigned integers around the middle of their range, with a zero in units of the tensor.
+    /// Unsigned integers centered on the middle of their range; the zero point is added after scaling.
     Tinygemm {
-        /// The smallest scale.
+        /// Smallest scale.
         epsilon: f32,
     },
-    /// Half-quadratic quantization: a zero that is optimized for a sparse error, under a scale from the range.
+    /// Half-quadratic quantization: zero points optimized for a sparse error, scales from the range.
     Hqq(HqqIterate),
-    /// Small floats: the largest magnitude, at least this, over the format's largest number.
+    /// Small floats: scale = max(amax, epsilon) / largest value of the format.
     Floats {
-        /// The smallest of the largest magnitudes.
+        /// Lower bound of amax.
         epsilon: f32,
     },
-    /// OCP microscaling: small floats under powers of two.
+    /// OCP microscaling: small floats with power-of-two scales.
     Mx(MxScaling),
-    /// e2m1 under e4m3 under one f32 scale.
+    /// e2m1 values with e4m3 block scales and one f32 tensor scale.
     Nvfp4,
-    /// 4-bit integers whose group scales are relative to a row's scale of 8-bit integers.
+    /// 4-bit integers whose group scales are relative to an int8 scale per row.
     Qqq,
 }
 
-/// What a group's zero means.
+/// Role and element type of a group's zero point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Zero {
-    /// There is none: a number is its code times the scale.
+    /// No zero point: value = q * scale.
     None,
-    /// In steps: (code - zero) times the scale.
+    /// Subtracted before scaling: value = (q - zero) * scale.
     InSteps(Element),
-    /// In units of the tensor: (code - middle of the range) times the scale, plus the zero.
+    /// Added after scaling: value = (q - midpoint) * scale + zero.
     InUnits(Element),
 }
 
 impl Zero {
-    /// How it is stored.
+    /// Element type of the stored zero point.
     pub fn element(self) -> Option<Element> {
         match self {
             Self::None => None,
@@ -97,35 +97,35 @@ impl Zero {
     }
 }
 
-/// Words that so many numbers of a type are packed into.
+/// Words that hold `count` packed values of an element type.
 pub fn stored_words(count: usize, element: Element) -> usize {
     (count * element.bits() as usize).div_ceil(32)
 }
 
-/// A way to store a tensor.
+/// Storage format of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Format {
-    /// What a code stands for.
+    /// Element type of the quantized values.
     pub element: Element,
-    /// Which numbers share a scale.
+    /// Granularity of scales.
     pub grouping: Grouping,
-    /// How scale, zero and codes are found.
+    /// Quantization method.
     pub method: Method,
-    /// The type that every step is rounded to: the tensor's own.
+    /// Dtype of the source tensor; every step of the method is rounded to it.
     pub steps: Dtype,
-    /// How a scale is stored.
+    /// Element type of stored scales.
     pub scale: Element,
-    /// How a zero is stored and used.
+    /// Role and element type of zero points.
     pub zero: Zero,
-    /// Of every four numbers of a row only two are stored; the others are zero.
+    /// 2:4 sparsity: of four consecutive values of a row two are stored, the others are zero.
     pub two_of_four: bool,
 }
 
-/// The smallest scale of most recipes: f32's machine epsilon.
+/// Smallest scale of most recipes: the machine epsilon of f32.
 pub const EPSILON: f32 = f32::EPSILON;
 
 impl Format {
-    /// The numbers as they are.
+    /// Unquantized values.
     pub fn plain(dtype: Dtype) -> Self {
         let (element, grouping) = (Element::Float(dtype), Grouping::Row);
         let scale = Element::Float(Dtype::F32);
@@ -140,7 +140,7 @@ impl Format {
         Self { element, grouping, method, steps, scale, zero: Zero::None, two_of_four: false }
     }
 
-    /// The same with another smallest code or smallest scale.
+    /// Replaces the method, for another range or smallest scale.
     pub fn with_method(self, method: Method) -> Self {
         Self { method, ..self }
     }
@@ -148,11 +148,11 @@ impl Format {
     /// Integers with an integer zero point.
     pub fn asymmetric(element: Element, grouping: Grouping, steps: Dtype) -> Self {
         let (method, scale) = (Method::Asymmetric { epsilon: EPSILON }, Element::Float(steps));
-        // A zero point is one of the codes.
+        // The zero point is itself a quantized value.
         Self { element, grouping, method, steps, scale, zero: Zero::InSteps(element), two_of_four: false }
     }
 
-    /// Tinygemm's 4-bit integers, scales and zeros in the tensor's type.
+    /// 4-bit integers of tinygemm; scales and zero points in the dtype of the tensor.
     pub fn tinygemm(grouping: Grouping, steps: Dtype) -> Self {
         let (method, scale) = (Method::Tinygemm { epsilon: 1e-6 }, Element::Float(steps));
         Self {
@@ -172,13 +172,13 @@ impl Format {
         Self { element, grouping, method, steps, scale: Element::Float(scale), zero, two_of_four: false }
     }
 
-    /// QQQ's 4-bit integers.
+    /// 4-bit integers of QQQ.
     pub fn qqq(grouping: Grouping, steps: Dtype) -> Self {
         let (element, scale) = (Element::Signed(4), Element::Float(steps));
         Self { element, grouping, method: Method::Qqq, steps, scale, zero: Zero::None, two_of_four: false }
     }
 
-    /// 8-bit floats, the scale rounded to the tensor's type and kept in f32.
+    /// 8-bit floats; the scale is rounded to the dtype of the tensor and stored in f32.
     pub fn float8(element: Element, grouping: Grouping, steps: Dtype) -> Self {
         let method = Method::Floats { epsilon: 0.0 };
         Self {
@@ -192,7 +192,7 @@ impl Format {
         }
     }
 
-    /// OCP microscaling over blocks of 32.
+    /// OCP microscaling with blocks of 32.
     pub fn mx(element: Element, scaling: MxScaling) -> Self {
         let grouping = Grouping::Block(32);
         let method = Method::Mx(scaling);
@@ -207,7 +207,7 @@ impl Format {
         }
     }
 
-    /// NVFP4 over blocks of 16 with a scale of the tensor.
+    /// NVFP4 with blocks of 16 and a tensor scale.
     pub fn nvfp4() -> Self {
         let (element, grouping) = (Element::E2m1, Grouping::Block(16));
         Self {
@@ -221,7 +221,7 @@ impl Format {
         }
     }
 
-    /// The same with scales and zeros stored in f32, as kernels write them.
+    /// Replaces the element type of scales and zero points by f32, as kernels write them.
     pub fn unpacked(self) -> Self {
         let full = Element::Float(Dtype::F32);
         let zero = match self.zero {
@@ -232,26 +232,27 @@ impl Format {
         Self { scale: full, zero, ..self }
     }
 
-    /// Whether a code times its scale is rounded to an integer of the second level's scale.
+    /// True if the quantized value times its group scale is rounded to int8 before the row scale is applied.
     pub fn rounds_to_integers(&self) -> bool {
         self.method == Method::Qqq
     }
 
-    /// Whether a number's code depends on all others of the tensor.
+    /// True if a quantized value depends on amax of the whole tensor.
     pub fn looks_at_the_whole_tensor(&self) -> bool {
         self.grouping == Grouping::Tensor || self.method == Method::Nvfp4
     }
 
-    /// Whether the largest magnitude lies on the border between two codes, where its number is negative: a rounding before
-    /// that decides which of them it gets.
+    /// True if a negative amax lies halfway between two quantized values, so that an earlier rounding decides which of
+    /// them it becomes.
     pub fn splits_its_largest(&self) -> bool {
         matches!(self.method, Method::Symmetric { least, most, .. } if least == -most - 1)
     }
 
-    /// The distance of neighboring codes relative to the root mean square of normal numbers, roughly.
+    /// Approximate distance of neighboring quantized values relative to the root mean square of normally distributed
+    /// values.
     pub fn typical_step(&self) -> f64 {
         match self.element {
-            // The range holds about four standard deviations to each side.
+            // The range covers about four standard deviations on each side.
             Element::Signed(bits) | Element::Unsigned(bits) => 8.0 / f64::from((1u32 << bits) - 1),
             Element::E4m3 => 1.0 / 8.0,
             Element::E5m2 | Element::E3m2 => 1.0 / 4.0,
@@ -260,39 +261,39 @@ impl Format {
         }
     }
 
-    /// Bits of one code.
+    /// Bits of a quantized value.
     pub fn bits(&self) -> u32 {
         self.element.bits()
     }
 
-    /// The numbers its rule is given.
+    /// Parameters of the quantization rule.
     pub(crate) fn terms(&self) -> Terms {
-        let (least, most) = match (self.method, self.element) {
-            (Method::Symmetric { least, most, .. }, _) => (i32::from(least), i32::from(most)),
-            // Of a small float the exponent of its largest number.
+        let (min, max) = match (self.method, self.element) {
+            (Method::Symmetric { least: min, most: max, .. }, _) => (i32::from(min), i32::from(max)),
+            // For small floats: the exponent of the largest value.
             (Method::Mx(_), Element::E2m1) => (0, 2),
             (Method::Mx(_), _) => (0, 8),
             (_, Element::Signed(bits)) => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
             (_, element) => (0, (1 << element.bits().min(8)) - 1),
         };
-        let range = (most - least) as f32;
+        let range = (max - min) as f32;
         let (divisor, epsilon) = match self.method {
             Method::Symmetric { epsilon, .. } => (range / 2.0, epsilon),
             Method::Asymmetric { epsilon } | Method::Tinygemm { epsilon } => (range, epsilon),
             Method::Floats { epsilon } => (self.element.largest(), epsilon),
-            // The smallest scale is the smallest normal number of e4m3.
+            // The smallest block scale is the smallest normal value of e4m3.
             Method::Nvfp4 => (self.element.largest(), 1.0 / 64.0),
             Method::Mx(_) | Method::Hqq(_) | Method::Qqq | Method::Plain => (self.element.largest(), 0.0),
         };
-        Terms { divisor, epsilon, least, most, mask: u32::MAX >> (32 - self.bits()), blank: 0 }
+        Terms { divisor, epsilon, least: min, most: max, mask: u32::MAX >> (32 - self.bits()), blank: 0 }
     }
 
-    /// The middle of the range of unsigned codes.
+    /// Midpoint of the range of unsigned quantized values.
     pub fn middle(&self) -> f32 {
         (1u32 << (self.bits() - 1)) as f32
     }
 
-    /// Numbers that share a scale in rows of `cols`; the whole row where the whole tensor does.
+    /// Consecutive values of a row that share a scale; the whole row for row and tensor granularity.
     pub fn group(&self, cols: usize) -> usize {
         match self.grouping {
             Grouping::Tensor | Grouping::Row => cols.max(1),
@@ -300,7 +301,7 @@ impl Format {
         }
     }
 
-    /// Scales of a tensor of this size.
+    /// Number of scales of a tensor.
     pub fn scales(&self, rows: usize, cols: usize) -> usize {
         match self.grouping {
             _ if self.method == Method::Plain => 0,
@@ -309,7 +310,7 @@ impl Format {
         }
     }
 
-    /// Scales of the second level: NVFP4 has one for the tensor, QQQ one for each row.
+    /// Number of second-level scales: one per tensor for NVFP4, one per row for QQQ.
     pub fn outer_scales(&self, rows: usize) -> usize {
         match self.method {
             Method::Nvfp4 => 1,
@@ -318,12 +319,12 @@ impl Format {
         }
     }
 
-    /// Words that say which numbers of a row are stored: four bits for every four numbers.
+    /// Words of 2:4 metadata per row: four bits for every four values.
     pub fn kept_words_per_row(&self, cols: usize) -> usize {
         if self.two_of_four { cols.div_ceil(32) } else { 0 }
     }
 
-    /// Words that the codes of a row take: whole groups, and whole blocks of packing.
+    /// Words of quantized values per row: whole groups, padded to whole packing blocks.
     pub fn words_per_row(&self, cols: usize) -> usize {
         let padded = cols.next_multiple_of(self.group(cols));
         packing::words(if self.two_of_four { padded / 2 } else { padded }, self.bits())
@@ -341,7 +342,7 @@ mod tests {
         assert_eq!(int8.bytes(4096, 4096), 4096 * 4096 + 4096 * 2);
         let int4 = Format::symmetric(4, Block(128), Dtype::Bf16, Dtype::F32);
         assert_eq!(int4.bytes(64, 256), 64 * 256 / 2 + 64 * 2 * 4);
-        // Two blocks of 32 are begun, each with its scale.
+        // Two blocks of 32 per row, each with a scale.
         assert_eq!(Format::mx(Element::E2m1, MxScaling::Ceil).bytes(2, 33), 2 * 64 / 2 + 4);
         assert_eq!(Format::nvfp4().bytes(1, 16), 16 + 4 + 4);
         assert_eq!(Format::asymmetric(Element::Unsigned(3), Block(64), Dtype::F32).bytes(1, 64), 64 * 3 / 8 + 4 + 4);

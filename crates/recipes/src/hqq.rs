@@ -1,7 +1,7 @@
-//! Half-quadratic quantization: each group's zero is moved, with the scale held, to where the error is sparse.
+//! Half-quadratic quantization: optimizes the zero point of each group for a sparse error at a fixed scale.
 //!
-//! The loop stops for the whole tensor together, when its mean error no longer falls; so each group goes through all its
-//! iterations while it is in cache, and the one where the tensor stops is picked afterwards. All steps are in f32.
+//! The loop stops for the whole tensor at once, when its mean error no longer falls. Each group therefore runs all
+//! iterations while it is in cache, and the stopping iteration is selected afterwards. All steps are in f32.
 
 use crate::Dtype;
 use crate::extremes::extremes;
@@ -12,13 +12,13 @@ use crate::{Element, FloatType, packing};
 use pulp::NullaryFnOnce;
 use rayon::prelude::*;
 
-/// Partial sums of a group: lane `i` takes every sixteenth number, and kernels add in the same order.
+/// Accumulators per group: lane `i` takes every sixteenth value. Device kernels add in this order too.
 pub(crate) const LANES: usize = 16;
 
-/// The errors below which no number has an outlier, whatever the iteration: there |e|^-0.3 / beta exceeds e.
+/// Smallest error that can have an outlier; below it |e|^-0.3 / beta exceeds |e| in every iteration.
 const NO_OUTLIER: f32 = 0.125;
 
-/// The inverse weights of the iterations: beta is 10 and grows by a hundredth.
+/// Inverse weights 1 / beta of the iterations: beta starts at 10 and grows by 1 % per iteration.
 pub(crate) fn inverse_betas() -> [f32; ITERATIONS] {
     let mut beta = 10.0f64;
     std::array::from_fn(|_| {
@@ -28,51 +28,60 @@ pub(crate) fn inverse_betas() -> [f32; ITERATIONS] {
     })
 }
 
-/// One group's way through the iterations.
+/// Inverse scale and zero points of a group over all iterations.
 #[derive(Clone, Copy)]
 struct Course {
     stretch: f32,
-    /// Before the first iteration and after each.
+    /// Zero point before the first iteration and after each.
     zeros: [f32; ITERATIONS + 1],
 }
 
 pub(crate) fn quantize(values: &[f32], cols: usize, format: Format, iterate: HqqIterate) -> Quantized {
     let (rows, group) = (values.len() / cols, format.group(cols));
     let per_row = cols.div_ceil(group);
-    let most = format.terms().most;
+    let max_value = format.terms().most;
     let (betas, arch) = (inverse_betas(), pulp::Arch::new());
-    let mut courses = vec![None; rows * per_row];
-    let errors: Vec<[f64; ITERATIONS]> = courses
+    let mut traces = vec![None; rows * per_row];
+    let errors: Vec<[f64; ITERATIONS]> = traces
         .par_chunks_mut(per_row)
         .zip(values.par_chunks(cols))
         .map_init(
             || vec![0.0; group.next_multiple_of(LANES)],
-            |padded, (courses, values)| {
+            |padded, (traces, values)| {
                 let mut errors = [0.0; ITERATIONS];
-                for (course, values) in courses.iter_mut().zip(values.chunks(group)) {
+                for (trace, values) in traces.iter_mut().zip(values.chunks(group)) {
                     padded[..values.len()].copy_from_slice(values);
                     padded[values.len()..].fill(0.0);
                     let (values, betas, errors) = (&padded[..group], &betas, &mut errors);
-                    *course = arch.dispatch(Iterations { values, most, betas, errors });
+                    *trace = arch.dispatch(Iterations { values, most: max_value, betas, errors });
                 }
                 errors
             },
         )
         .collect();
-    let kept = kept_iterate(&errors, iterate);
+    let iteration = kept_iterate(&errors, iterate);
     let mut codes = vec![0; rows * format.words_per_row(cols)];
     let bytes = || vec![0; format.words_per_row(cols) * 32 / format.bits() as usize];
-    let outputs = codes.par_chunks_mut(format.words_per_row(cols)).zip(courses.par_chunks(per_row));
-    outputs.zip(values.par_chunks(cols)).for_each_init(bytes, |bytes, ((codes, courses), values)| {
-        arch.dispatch(Codes { values, group, most, courses, kept, bytes, bits: format.bits(), codes });
+    let outputs = codes.par_chunks_mut(format.words_per_row(cols)).zip(traces.par_chunks(per_row));
+    outputs.zip(values.par_chunks(cols)).for_each_init(bytes, |bytes, ((codes, traces), values)| {
+        arch.dispatch(Codes {
+            values,
+            group,
+            most: max_value,
+            courses: traces,
+            kept: iteration,
+            bytes,
+            bits: format.bits(),
+            codes,
+        });
     });
-    let scales = courses.iter().map(|course| course.map_or(f32::NAN, |c| stored(format.scale, 1.0 / c.stretch)));
-    let zeros = courses.iter().map(|course| course.map_or(0.0, |c| stored_zero(&format, c.zeros[kept], c.stretch)));
+    let scales = traces.iter().map(|trace| trace.map_or(f32::NAN, |c| stored(format.scale, 1.0 / c.stretch)));
+    let zeros = traces.iter().map(|trace| trace.map_or(0.0, |c| stored_zero(&format, c.zeros[iteration], c.stretch)));
     let (scales, zeros) = (scales.collect(), zeros.collect());
     Quantized { format, rows, cols, codes, scales, zeros, outer: Vec::new() }
 }
 
-/// Takes a group through its iterations and adds its errors to the tensor's; none if a number is not finite.
+/// Runs all iterations of a group and adds its errors to the sums of its row; `None` if a value is not finite.
 struct Iterations<'a> {
     values: &'a [f32],
     most: i32,
@@ -85,46 +94,46 @@ impl NullaryFnOnce for Iterations<'_> {
 
     #[inline(always)]
     fn call(self) -> Option<Course> {
-        let Self { values, most, betas, errors } = self;
+        let Self { values, most: max_value, betas, errors } = self;
         let (low, high) = extremes(values)?;
-        // Numbers so far apart that their distance is infinite share no scale.
-        let stretch = Some(stretch(low, high, most)).filter(|&stretch| stretch > 0.0)?;
-        let mut zero = first_zero(low, stretch, most, 0);
+        // A range that overflows f32 has no scale.
+        let inverse_scale = Some(stretch(low, high, max_value)).filter(|&inverse_scale| inverse_scale > 0.0)?;
+        let mut zero = first_zero(low, inverse_scale, max_value, 0);
         let mut zeros = [zero; ITERATIONS + 1];
         for (iteration, &inverse_beta) in betas.iter().enumerate() {
-            let (mut wished, mut missed, mut farthest) = ([0.0f32; LANES], [0.0f32; LANES], [0u32; LANES]);
+            let (mut zero_sums, mut error_sums, mut max_errors) = ([0.0f32; LANES], [0.0f32; LANES], [0u32; LANES]);
             let chunks = values.as_chunks::<LANES>().0;
             for chunk in chunks {
                 for lane in 0..LANES {
                     let x = chunk[lane];
-                    let code = code(x, stretch, zero, most, 0);
-                    let error = error(x, code, stretch, zero);
+                    let code = code(x, inverse_scale, zero, max_value, 0);
+                    let error = error(x, code, inverse_scale, zero);
                     let magnitude = error.to_bits() & 0x7FFF_FFFF;
-                    missed[lane] += f32::from_bits(magnitude);
-                    farthest[lane] = farthest[lane].max(magnitude);
-                    wished[lane] += wished_zero(x, code, 0.0, stretch, 0);
+                    error_sums[lane] += f32::from_bits(magnitude);
+                    max_errors[lane] = max_errors[lane].max(magnitude);
+                    zero_sums[lane] += wished_zero(x, code, 0.0, inverse_scale, 0);
                 }
             }
-            if farthest.into_iter().max() > Some(NO_OUTLIER.to_bits()) {
-                wished = [0.0; LANES];
+            if max_errors.into_iter().max() > Some(NO_OUTLIER.to_bits()) {
+                zero_sums = [0.0; LANES];
                 for chunk in chunks {
                     for lane in 0..LANES {
                         let x = chunk[lane];
-                        let code = code(x, stretch, zero, most, 0);
-                        let outlier = outlier(error(x, code, stretch, zero), inverse_beta, 0);
-                        wished[lane] += wished_zero(x, code, outlier, stretch, 0);
+                        let code = code(x, inverse_scale, zero, max_value, 0);
+                        let outlier = outlier(error(x, code, inverse_scale, zero), inverse_beta, 0);
+                        zero_sums[lane] += wished_zero(x, code, outlier, inverse_scale, 0);
                     }
                 }
             }
-            errors[iteration] += f64::from(missed.into_iter().sum::<f32>());
-            zero = wished.into_iter().sum::<f32>() / values.len() as f32;
+            errors[iteration] += f64::from(error_sums.into_iter().sum::<f32>());
+            zero = zero_sums.into_iter().sum::<f32>() / values.len() as f32;
             zeros[iteration + 1] = zero;
         }
-        Some(Course { stretch, zeros })
+        Some(Course { stretch: inverse_scale, zeros })
     }
 }
 
-/// Finds the codes of a row under the zeros that are kept, and packs them.
+/// Quantizes a row with the zero points of the selected iteration and packs it.
 struct Codes<'a> {
     values: &'a [f32],
     group: usize,
@@ -141,26 +150,27 @@ impl NullaryFnOnce for Codes<'_> {
 
     #[inline(always)]
     fn call(self) {
-        let Self { values, group, most, courses, kept, bytes, bits, codes } = self;
-        for ((course, values), bytes) in courses.iter().zip(values.chunks(group)).zip(bytes.chunks_mut(group)) {
-            let Some(Course { stretch, zeros }) = course else {
+        let Self { values, group, most: max_value, courses: traces, kept: selected, bytes, bits, codes } = self;
+        for ((trace, values), bytes) in traces.iter().zip(values.chunks(group)).zip(bytes.chunks_mut(group)) {
+            let Some(Course { stretch: inverse_scale, zeros }) = trace else {
                 bytes.fill(0);
                 continue;
             };
-            let zero = zeros[kept];
+            let zero = zeros[selected];
             for (byte, &x) in bytes.iter_mut().zip(values) {
-                *byte = code(x, *stretch, zero, most, 0) as u8;
+                *byte = code(x, *inverse_scale, zero, max_value, 0) as u8;
             }
-            bytes[values.len().min(group)..].fill(code(0.0, *stretch, zero, most, 0) as u8);
+            bytes[values.len().min(group)..].fill(code(0.0, *inverse_scale, zero, max_value, 0) as u8);
         }
         packing::pack(bytes, bits, codes);
     }
 }
 
-/// Which of the zeros is kept: the one after the first iteration that did not lower the tensor's error, or the best.
+/// Returns the index of the selected zero point: after the first iteration that did not lower the tensor's error, or
+/// the best.
 pub(crate) fn kept_iterate(errors: &[[f64; ITERATIONS]], iterate: HqqIterate) -> usize {
     let total: [f64; ITERATIONS] = std::array::from_fn(|i| errors.iter().map(|row| row[i]).sum());
-    // An iteration's error is that of the zero before it.
+    // The error of an iteration belongs to the zero point before it.
     let stopped = (1..ITERATIONS).find(|&i| total[i] >= total[i - 1]).unwrap_or(ITERATIONS - 1);
     match iterate {
         HqqIterate::Last => stopped + 1,
@@ -168,18 +178,18 @@ pub(crate) fn kept_iterate(errors: &[[f64; ITERATIONS]], iterate: HqqIterate) ->
     }
 }
 
-/// A scale or zero rounded to the type that it is stored in.
-pub(crate) fn stored(element: Element, number: f32) -> f32 {
+/// Rounds a scale or zero point to the dtype that stores it.
+pub(crate) fn stored(element: Element, value: f32) -> f32 {
     match element {
-        Element::Float(dtype) => dtype.round(number),
-        _ => Dtype::F32.round(number),
+        Element::Float(dtype) => dtype.round(value),
+        _ => Dtype::F32.round(value),
     }
 }
 
-/// A zero in the units that the format stores it in.
-pub(crate) fn stored_zero(format: &Format, zero: f32, stretch: f32) -> f32 {
+/// Converts a zero point to the units and dtype of the format.
+pub(crate) fn stored_zero(format: &Format, zero: f32, inverse_scale: f32) -> f32 {
     match format.zero {
-        Zero::InUnits(element) => stored(element, (format.middle() - zero) * (1.0 / stretch)),
+        Zero::InUnits(element) => stored(element, (format.middle() - zero) * (1.0 / inverse_scale)),
         Zero::InSteps(element) => stored(element, zero),
         Zero::None => 0.0,
     }
@@ -190,24 +200,24 @@ mod tests {
     use super::*;
     use crate::format::Grouping;
 
-    /// A group's zeros and errors, one number after the other, each with its outlier.
-    fn plainly(values: &[f32], most: i32) -> (Course, [f64; ITERATIONS]) {
+    /// Scalar reference: zero points and errors of a group, with the outlier step for every value.
+    fn plainly(values: &[f32], max_value: i32) -> (Course, [f64; ITERATIONS]) {
         let (low, high) = extremes(values).unwrap();
-        let stretch = stretch(low, high, most);
-        let mut zeros = [first_zero(low, stretch, most, 0); ITERATIONS + 1];
+        let inverse_scale = stretch(low, high, max_value);
+        let mut zeros = [first_zero(low, inverse_scale, max_value, 0); ITERATIONS + 1];
         let errors = std::array::from_fn(|iteration| {
-            let (mut wished, mut missed) = ([0.0f32; LANES], [0.0f32; LANES]);
+            let (mut zero_sums, mut error_sums) = ([0.0f32; LANES], [0.0f32; LANES]);
             for (i, &x) in values.iter().enumerate() {
-                let code = code(x, stretch, zeros[iteration], most, 0);
-                let error = error(x, code, stretch, zeros[iteration]);
-                missed[i % LANES] += error.abs();
+                let code = code(x, inverse_scale, zeros[iteration], max_value, 0);
+                let error = error(x, code, inverse_scale, zeros[iteration]);
+                error_sums[i % LANES] += error.abs();
                 let outlier = outlier(error, inverse_betas()[iteration], 0);
-                wished[i % LANES] += wished_zero(x, code, outlier, stretch, 0);
+                zero_sums[i % LANES] += wished_zero(x, code, outlier, inverse_scale, 0);
             }
-            zeros[iteration + 1] = wished.into_iter().sum::<f32>() / values.len() as f32;
-            f64::from(missed.into_iter().sum::<f32>())
+            zeros[iteration + 1] = zero_sums.into_iter().sum::<f32>() / values.len() as f32;
+            f64::from(error_sums.into_iter().sum::<f32>())
         });
-        (Course { stretch, zeros }, errors)
+        (Course { stretch: inverse_scale, zeros }, errors)
     }
 
     #[test]
@@ -216,29 +226,33 @@ mod tests {
         for (bits, group, cols, size) in [(4, 64, 192, 0.02), (4, 32, 77, 4.0), (2, 64, 128, 1.0), (8, 32, 64, 900.0)] {
             let element = Element::Float(Dtype::F32);
             let format = Format::hqq(bits, Grouping::Block(group), Dtype::F32, Dtype::F32, Zero::InUnits(element));
-            let (most, group) = (format.terms().most, group as usize);
+            let (max_value, group) = (format.terms().most, group as usize);
             let values: Vec<f32> = (0..cols * 8).map(|i| (uniform(i) + uniform(i * 7 + 3).powi(9)) * size).collect();
-            let mut rows_of_courses = Vec::new();
+            let mut group_traces = Vec::new();
             let mut errors = Vec::new();
             for row in values.chunks(cols) {
-                let mut of_row = [0.0; ITERATIONS];
+                let mut row_errors = [0.0; ITERATIONS];
                 for values in row.chunks(group) {
-                    let mut filled_up = values.to_vec();
-                    filled_up.resize(group, 0.0);
-                    let (course, missed) = plainly(&filled_up, most);
-                    of_row.iter_mut().zip(missed).for_each(|(sum, missed)| *sum += missed);
-                    rows_of_courses.push((course, values));
+                    let mut padded_group = values.to_vec();
+                    padded_group.resize(group, 0.0);
+                    let (trace, error_sums) = plainly(&padded_group, max_value);
+                    row_errors.iter_mut().zip(error_sums).for_each(|(sum, error_sums)| *sum += error_sums);
+                    group_traces.push((trace, values));
                 }
-                errors.push(of_row);
+                errors.push(row_errors);
             }
             for iterate in [HqqIterate::Last, HqqIterate::Best] {
                 let quantized = quantize(&values, cols, format, iterate);
-                let kept = kept_iterate(&errors, iterate);
+                let iteration = kept_iterate(&errors, iterate);
                 let mut codes = Vec::new();
-                for (at, (Course { stretch, zeros }, values)) in rows_of_courses.iter().enumerate() {
-                    codes.extend(values.iter().map(|&x| code(x, *stretch, zeros[kept], most, 0) as u8));
-                    assert_eq!(quantized.scales[at].to_bits(), (1.0 / stretch).to_bits());
-                    assert_eq!(quantized.zeros[at].to_bits(), stored_zero(&format, zeros[kept], *stretch).to_bits());
+                for (group_index, (Course { stretch: inverse_scale, zeros }, values)) in group_traces.iter().enumerate()
+                {
+                    codes.extend(values.iter().map(|&x| code(x, *inverse_scale, zeros[iteration], max_value, 0) as u8));
+                    assert_eq!(quantized.scales[group_index].to_bits(), (1.0 / inverse_scale).to_bits());
+                    assert_eq!(
+                        quantized.zeros[group_index].to_bits(),
+                        stored_zero(&format, zeros[iteration], *inverse_scale).to_bits()
+                    );
                 }
                 assert_eq!(quantized.codes(), codes);
             }

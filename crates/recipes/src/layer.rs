@@ -1,4 +1,4 @@
-//! The linear layer that every recipe makes.
+//! Linear layers: unquantized, dequantized with burn's operations, or computed by fused kernels.
 
 use crate::device::{DeviceTensor, QuantBackend};
 use crate::stored::Reading;
@@ -8,8 +8,8 @@ use burn::tensor::{Tensor, TensorData, backend::Backend};
 use std::ops::Range;
 
 impl Treatment {
-    /// The layer with its weight on a device, by kernels of ours where [`Treatment::has_product`] knows one and the
-    /// backend has it.
+    /// Uploads the layer; a fused kernel computes it if [`Treatment::has_product`] accepts the input and the backend
+    /// has a kernel.
     pub fn linear<B: QuantBackend>(
         &self,
         weight: &Weight,
@@ -18,8 +18,7 @@ impl Treatment {
         Ok(self.upload_for_product(self.prepare(weight)?, device))
     }
 
-    /// The layer with a weight that [`Treatment::prepare`] has made ready, by burn's operations: each pass reads the weight
-    /// back.
+    /// Uploads a layer that uses only burn's operations: each forward pass dequantizes the weight.
     pub fn upload<B: QuantBackend>(&self, weight: Prepared, device: &B::Device) -> Box<dyn Linear<B>> {
         match weight {
             Prepared::Dense(weight) => {
@@ -34,7 +33,7 @@ impl Treatment {
 }
 
 impl Treatment {
-    /// The same by a kernel of ours for inputs that have one.
+    /// Uploads a layer that uses fused kernels where they exist, and burn's operations otherwise.
     pub fn upload_for_product<B: QuantBackend>(&self, weight: Prepared, device: &B::Device) -> Box<dyn Linear<B>> {
         match weight {
             Prepared::Stored(stored) => {
@@ -45,23 +44,23 @@ impl Treatment {
     }
 }
 
-/// A weight in codes, which become numbers where they are multiplied.
+/// Packed weight that kernels dequantize in registers; falls back to [`StoredLinear`].
 struct Multiplied<B: QuantBackend>(StoredLinear<B>);
 
 impl<B: QuantBackend> Linear<B> for Multiplied<B> {
     fn forward(&self, input: Tensor<B, 2>) -> Tensor<B, 2> {
-        let Self(stored) = self;
+        let Self(layer) = self;
         let rows = input.dims()[0];
-        if stored.treatment.has_product(rows).is_err() {
-            return stored.forward(input);
+        if layer.treatment.has_product(rows).is_err() {
+            return layer.forward(input);
         }
-        match (stored.treatment.input(rows), stored.treatment.products) {
+        match (layer.treatment.input(rows), layer.treatment.products) {
             (Some(format), Products::Codes(steps)) => {
                 let input = DeviceTensor::quantize(input, format);
-                let product = stored.weight.product_of_codes(&input, steps, stored.treatment.dtype);
-                product.unwrap_or_else(|| stored.forward_quantized(input))
+                let output = layer.weight.product_of_codes(&input, steps, layer.treatment.dtype);
+                output.unwrap_or_else(|| layer.forward_quantized(input))
             }
-            _ => stored.weight.product(input.clone()).unwrap_or_else(|| stored.forward(input)),
+            _ => layer.weight.product(input.clone()).unwrap_or_else(|| layer.forward(input)),
         }
     }
 
@@ -70,7 +69,7 @@ impl<B: QuantBackend> Linear<B> for Multiplied<B> {
     }
 }
 
-/// A plain linear layer; the weight is kept as `[n, k]`, like everybody's checkpoints.
+/// Unquantized linear layer; the weight is stored as `[n, k]`, as in checkpoints.
 struct Dense<B: Backend> {
     weight: Tensor<B, 2>,
     bytes: u64,
@@ -86,40 +85,41 @@ impl<B: Backend> Linear<B> for Dense<B> {
     }
 }
 
-/// A weight in codes, which are read back part by part in each pass.
+/// Packed weight that each forward pass dequantizes part by part.
 struct StoredLinear<B: QuantBackend> {
     treatment: Treatment,
     weight: DeviceTensor<B>,
-    /// Rows of the weight that are read back together.
+    /// Rows of the weight that are dequantized at once.
     part: usize,
-    /// The scales that the product is multiplied with at the end, one for each output.
+    /// Scales applied to the output, one per output channel.
     scales: Option<Tensor<B, 2>>,
 }
 
 impl<B: QuantBackend> StoredLinear<B> {
-    fn new(treatment: Treatment, weight: DeviceTensor<B>) -> Self {
+    fn new(config: Treatment, weight: DeviceTensor<B>) -> Self {
         let (rows, cols) = weight.size();
-        let part = treatment.rows_at_once(rows, cols);
-        let scales = match treatment.products {
+        let rows_per_part = config.rows_at_once(rows, cols);
+        let scales = match config.products {
             _ if !weight.has_scales() => None,
             _ if weight.has_outer_scales() => Some(Reading::Outer),
             Products::Codes(_) => Some(Reading::Scales),
             Products::Numbers => None,
         };
         let scales = scales.map(|reading| weight.read(0..rows, reading, Dtype::F32).transpose());
-        Self { treatment, weight, part, scales }
+        Self { treatment: config, weight, part: rows_per_part, scales }
     }
 
-    /// The product of an operand with the weight, read in the operand's type.
+    /// Multiplies an operand with the weight, read in `dtype`.
     fn product(&self, operand: Tensor<B, 2>, reading: Reading, dtype: Dtype) -> Tensor<B, 2> {
         let (rows, _) = self.weight.size();
-        // Codes of the second level are integers only after their first scale.
+        // QQQ weights become int8 values only after their group scale.
         let reading = if self.weight.rounds_to_integers() { Reading::Numbers } else { reading };
-        let times = |rows: Range<usize>| operand.clone().matmul(self.weight.read(rows, reading, dtype).transpose());
+        let multiply_rows =
+            |rows: Range<usize>| operand.clone().matmul(self.weight.read(rows, reading, dtype).transpose());
         if self.part == rows {
-            return times(0..rows);
+            return multiply_rows(0..rows);
         }
-        let parts = (0..rows).step_by(self.part).map(|start| times(start..(start + self.part).min(rows)));
+        let parts = (0..rows).step_by(self.part).map(|start| multiply_rows(start..(start + self.part).min(rows)));
         Tensor::cat(parts.collect(), 1)
     }
 }
@@ -146,11 +146,11 @@ impl<B: QuantBackend> Linear<B> for StoredLinear<B> {
 }
 
 impl<B: QuantBackend> StoredLinear<B> {
-    /// The layer of an input that is quantized already.
+    /// Applies the layer to a quantized input.
     fn forward_quantized(&self, input: DeviceTensor<B>) -> Tensor<B, 2> {
         let Treatment { dtype, products, .. } = self.treatment;
         let (rows, _) = input.size();
-        // Codes, and the numbers of formats whose scales are powers of two, are exact in f32, also on tensor cores.
+        // Quantized values, and values with power-of-two scales, are exact in f32 and on tensor cores.
         let (reading, steps, scales) = match products {
             Products::Codes(steps) => (Reading::Codes, steps, Some(Reading::Scales)),
             Products::Numbers => (Reading::Numbers, dtype, input.has_outer_scales().then_some(Reading::Outer)),
@@ -163,7 +163,7 @@ impl<B: QuantBackend> StoredLinear<B> {
             }
             Products::Numbers => match (scales, self.scales.clone()) {
                 (Some(a), Some(b)) => {
-                    // Before its scale a product may exceed the range of f16.
+                    // Before scaling, the result may exceed the range of f16.
                     let steps = if dtype == Dtype::F16 { Dtype::F32 } else { dtype };
                     scaled(product.cast(steps.burn()), Some(a * b), steps).cast(dtype.burn())
                 }
@@ -173,7 +173,7 @@ impl<B: QuantBackend> StoredLinear<B> {
     }
 }
 
-/// A product times scales in a type.
+/// Multiplies a matmul result by scales in a dtype.
 fn scaled<B: Backend>(product: Tensor<B, 2>, scales: Option<Tensor<B, 2>>, dtype: Dtype) -> Tensor<B, 2> {
     match scales {
         Some(scales) => product * scales.cast(dtype.burn()),

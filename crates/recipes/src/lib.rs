@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-// What is written in another crate may move into this one, and back: it has the same name in both.
+// CubeCL macros and doctests refer to the crate by its external name.
 extern crate self as calorimeter_recipes;
 
 #[cfg_attr(feature = "cube", allow(missing_docs, reason = "CubeCL adds an undocumented twin to each function"))]
@@ -40,7 +40,7 @@ mod sparsity;
 mod treatment;
 mod weight;
 
-// Tensors and backends are in signatures.
+// Tensors and backends appear in public signatures.
 pub use ::burn;
 pub use accuracy::{Accuracy, sqnr};
 pub use calorimeter_case::{Dtype, Element, Name, UnknownName};

@@ -1,11 +1,11 @@
-//! The layer that every recipe makes.
+//! Interface of the linear layers of all recipes.
 
 use burn::tensor::{Tensor, backend::Backend};
 
-/// A linear layer without bias, `[tokens, k] -> [tokens, n]`.
+/// Linear layer without bias, `[tokens, k] -> [tokens, n]`.
 pub trait Linear<B: Backend>: Send + Sync {
-    /// Applies the layer; the output has the input's dtype.
+    /// Applies the layer; the output has the dtype of the input.
     fn forward(&self, input: Tensor<B, 2>) -> Tensor<B, 2>;
-    /// Bytes its weight takes on the device, scales included.
+    /// Bytes of the weight on the device, including scales.
     fn weight_bytes(&self) -> u64;
 }

@@ -1,7 +1,7 @@
-//! Quantizing the linear layers of a burn module of one's own.
+//! Quantization of the linear layers of a burn module.
 //!
-//! The type of a field cannot change, so a layer that is to be quantized is declared as a [`QuantLinear`]. It is made of
-//! a [`burn::nn::Linear`], behaves and is saved like one, and [`quantize`] exchanges its weight where it is.
+//! The type of a field is fixed, so a layer to be quantized is declared as a [`QuantLinear`]. It is built from a
+//! [`burn::nn::Linear`], behaves and is saved like one, and [`quantize`] replaces its weight in place.
 //!
 //! ```
 //! use burn::module::Module;
@@ -29,7 +29,7 @@
 //! fn small<B: QuantBackend>(device: &B::Device) -> Result<Mlp<B>, RecipeError> {
 //!     let recipe: Recipe = "int8wo".parse()?;
 //!     let (mlp, report) = quantize(Mlp::<B>::new(device), &recipe, |path, [n, k]| path != "head" && n * k > 1024)?;
-//!     eprintln!("{report}"); // what was quantized, what was left and why, bytes before and after
+//!     eprintln!("{report}"); // outcome of every linear layer, with bytes before and after
 //!     Ok(mlp)
 //! }
 //! ```

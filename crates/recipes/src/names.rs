@@ -1,12 +1,12 @@
-//! Reading names exactly, and what the patterns of names stand for.
+//! Exact parsing of numbers in names, and expansion of name patterns.
 
-/// A whole number from 1 in the one way it is written: no sign, no leading zeros.
+/// Parses a positive integer in canonical spelling: no sign, no leading zeros.
 pub(crate) fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number: &u32| *number > 0 && number.to_string() == text)
 }
 
-/// The names that a pattern stands for: `{a|b}` is one of these, `[a|b]` one of these or nothing, `{group}` one of the
-/// groups.
+/// Expands a pattern into names: `{a|b}` is one of the alternatives, `[a|b]` an alternative or nothing, `{group}` one
+/// of `groups`.
 pub(crate) fn spelled_out(pattern: &str, groups: &[String]) -> Vec<String> {
     let (Some(start), Some(end)) = (pattern.find(['{', '[']), pattern.find(['}', ']'])) else {
         return vec![pattern.to_owned()];

@@ -1,16 +1,17 @@
-//! Codes of 1 to 8 bits, packed densely into words, the first code in the lowest bits.
+//! Dense packing of values of 1 to 8 bits into 32-bit words, first value in the lowest bits.
 //!
-//! Thirty-two codes of `b` bits fill `b` words exactly, so every multiple of 32 codes starts at a word.
+//! Thirty-two values of `b` bits fill `b` words exactly, so every multiple of 32 values starts at a word.
 
-/// Codes that are packed together: every row of codes is padded to a multiple.
+/// Values of a packing block; every row is padded to a multiple of it.
 pub const BLOCK: usize = 32;
 
-/// Words that a row of `count` codes takes.
+/// Words of a row of `count` values.
 pub fn words(count: usize, bits: u32) -> usize {
     count.div_ceil(BLOCK) * bits as usize
 }
 
-/// Packs one code per byte into words; `codes` are a multiple of [`BLOCK`] and use no more than `bits`.
+/// Packs one value per byte into words; the length of `codes` is a multiple of [`BLOCK`], and each value has at most
+/// `bits` bits.
 #[inline(always)]
 pub fn pack(codes: &[u8], bits: u32, words: &mut [u32]) {
     match bits {
@@ -26,7 +27,7 @@ pub fn pack(codes: &[u8], bits: u32, words: &mut [u32]) {
         }
         _ => {
             for (words, codes) in words.chunks_exact_mut(bits as usize).zip(codes.as_chunks::<BLOCK>().0) {
-                // Eight codes fill `bits` bytes; what is written beyond them is written over.
+                // Eight values fill `bits` bytes; the excess bytes are overwritten by the next store.
                 let mut bytes = [0; BLOCK + 4];
                 for (at, codes) in codes.as_chunks::<8>().0.iter().enumerate() {
                     bytes[at * bits as usize..][..8].copy_from_slice(&together(*codes, bits).to_le_bytes());
@@ -39,7 +40,7 @@ pub fn pack(codes: &[u8], bits: u32, words: &mut [u32]) {
     }
 }
 
-/// Eight codes moved next to each other: first two and two, then fours.
+/// Compacts eight values into adjacent bits: first pairs, then groups of four.
 #[inline(always)]
 fn together(codes: [u8; 8], bits: u32) -> u64 {
     let apart = u64::from_le_bytes(codes);
@@ -48,7 +49,7 @@ fn together(codes: [u8; 8], bits: u32) -> u64 {
     fours & 0xFFFF_FFFF | fours >> 32 << (4 * bits)
 }
 
-/// The code at `index` of a row.
+/// Returns the value at `index` of a row.
 #[inline(always)]
 pub fn unpack(words: &[u32], index: usize, bits: u32) -> u32 {
     let at = index * bits as usize;
@@ -58,7 +59,7 @@ pub fn unpack(words: &[u32], index: usize, bits: u32) -> u32 {
     (low | high) & (u32::MAX >> (32 - bits))
 }
 
-/// Puts a code at `index` of a row whose words are still zero there.
+/// Stores a value at `index` of a row whose bits are still zero there.
 #[inline(always)]
 pub fn put(words: &mut [u32], index: usize, bits: u32, code: u32) {
     let at = index * bits as usize;

@@ -1,20 +1,20 @@
-//! Which recipes go with which sparsities.
+//! Combinations of recipes and sparsities.
 
 use crate::{Dtype, Recipe, RecipeError, Sparsity, Treatment};
 use std::collections::HashSet;
 use std::fmt;
 
-/// A recipe, and the sparsity laid over it.
+/// Recipe with an optional sparsity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Variant {
-    /// How weights and inputs are stored.
+    /// Quantization of weights and inputs.
     pub recipe: Recipe,
-    /// How weights are pruned before that.
+    /// Pruning of weights before they are quantized.
     pub sparsity: Option<Sparsity>,
 }
 
 impl Variant {
-    /// What all others are compared with.
+    /// Baseline of all speed-ups.
     pub const BASELINE: Self = Self { recipe: Recipe::BASELINE, sparsity: None };
 
     /// See [`Recipe::treatment`].
@@ -22,10 +22,10 @@ impl Variant {
         self.recipe.treatment(dtype, self.sparsity)
     }
 
-    /// The same for a layer that is trained: see [`Recipe::training`].
+    /// Returns the configuration of a layer that is trained; see [`Recipe::training`].
     pub fn in_training(&self, dtype: Dtype) -> Result<Treatment, RecipeError> {
         match self.sparsity {
-            Some(sparsity) => Err(RecipeError::Unsupported(format!("{sparsity}: what is trained is not pruned"))),
+            Some(sparsity) => Err(RecipeError::Unsupported(format!("{sparsity}: training does not support sparsity"))),
             None => Ok(Treatment { training: self.recipe.training()?, ..Treatment::none(dtype) }),
         }
     }
@@ -46,12 +46,13 @@ impl fmt::Display for Variant {
     }
 }
 
-/// Every recipe alone; semi-structured sparsity with the recipes whose kernels know it; block sparsity with the baseline.
+/// Pairs every recipe with no sparsity, semi-structured sparsity with the recipes that support it, and block sparsity
+/// with the baseline.
 pub fn pair(recipes: &[Recipe], sparsities: &[Sparsity]) -> Vec<Variant> {
-    let (mut pairs, mut known) = (Vec::new(), HashSet::new());
+    let (mut pairs, mut unique) = (Vec::new(), HashSet::new());
     let mut push = |recipe, sparsity| {
         let variant = Variant { recipe, sparsity };
-        if known.insert(variant) {
+        if unique.insert(variant) {
             pairs.push(variant);
         }
     };

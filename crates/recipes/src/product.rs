@@ -1,12 +1,12 @@
-//! Which stored weights a kernel of ours multiplies as they are, on GPUs.
+//! Formats for which GPUs have GEMM kernels on packed weights.
 
 use crate::format::{Format, Grouping, Method, Zero};
 use crate::packing::BLOCK;
 use crate::{Element, Products, RecipeError, Treatment};
 
 impl Format {
-    /// Whether there is a kernel for products with weights that are stored so: a number for each code, groups that begin
-    /// where words do, and a single level of scales.
+    /// True if a GEMM kernel dequantizes weights of this format: no 2:4 sparsity, word-aligned groups, and a single
+    /// level of scales.
     pub fn has_product(&self) -> bool {
         let groups = match self.grouping {
             Grouping::Row => true,
@@ -17,7 +17,7 @@ impl Format {
         groups && levels && !self.two_of_four && !self.rounds_to_integers()
     }
 
-    /// Whether there is a kernel for products of two tensors whose codes are such: signed bytes under a scale for each row.
+    /// True if an int8 GEMM kernel multiplies tensors of this format: int8 values with one scale per row.
     pub fn has_code_product(&self) -> bool {
         self.element == Element::Signed(8)
             && self.grouping == Grouping::Row
@@ -28,14 +28,14 @@ impl Format {
 }
 
 impl Treatment {
-    /// The most rows of an input that a kernel takes on a device without matrix instructions; for more, unpacking the weight
-    /// once is less work.
+    /// Maximum input rows of a kernel on devices without matrix instructions; for more rows, dequantizing the weight
+    /// once is cheaper.
     pub const MOST_PRODUCT_ROWS: usize = 64;
 
-    /// Whether a kernel of ours multiplies the weight as it is stored with an input of so many rows; the error says what it
-    /// does.
+    /// Checks that a GEMM kernel takes the packed weight with an input of `rows` rows; the error lists what is
+    /// supported.
     pub fn has_product(&self, rows: usize) -> Result<(), RecipeError> {
-        let taken = match (self.weight, self.input(rows)) {
+        let supported = match (self.weight, self.input(rows)) {
             (Some(weight), None) => weight.has_product(),
             (Some(weight), Some(input)) => {
                 let both = weight.has_code_product() && input.has_code_product();
@@ -43,12 +43,11 @@ impl Treatment {
             }
             (None, _) => false,
         };
-        if taken && self.sparsity.is_none() {
+        if supported && self.sparsity.is_none() {
             return Ok(());
         }
         Err(RecipeError::Unsupported(
-            "CubeCL kernels of stored weights take quantized ones, not pruned, whose input is left as it is or both in codes of \
-             8-bit integers"
+            "no CubeCL GEMM kernel: expected a quantized, dense weight, with an unquantized input or with weight and input in int8"
                 .into(),
         ))
     }

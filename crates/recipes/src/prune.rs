@@ -1,24 +1,24 @@
-//! Weights made sparse by magnitude.
+//! Magnitude pruning of weights.
 
 use crate::{RecipeError, Sparsity, Weight};
 use rayon::prelude::*;
 
 impl Sparsity {
-    /// Whether a weight of this size can be pruned; the error says which size would do.
+    /// Checks that a weight of this size can be pruned; the error names a supported size.
     pub fn check(self, n: usize, k: usize) -> Result<(), RecipeError> {
-        let refuse = |text: String| Err(RecipeError::Unsupported(text));
+        let unsupported = |text: String| Err(RecipeError::Unsupported(text));
         match self {
             Self::SemiStructured if !k.is_multiple_of(4) => {
-                refuse(format!("{self} takes two of every four values along k; k is {k}, a multiple of 4 would do"))
+                unsupported(format!("{self} needs k to be a multiple of 4; it is {k}"))
             }
             Self::Block { side, .. } if !(n.is_multiple_of(side.into()) && k.is_multiple_of(side.into())) => {
-                refuse(format!("{self} needs n and k to be multiples of {side}; they are {n} and {k}"))
+                unsupported(format!("{self} needs n and k to be multiples of {side}; they are {n} and {k}"))
             }
             _ => Ok(()),
         }
     }
 
-    /// The weight with its smallest values, or the blocks with the smallest sums, set to zero.
+    /// Sets the smallest values to zero, or the blocks with the smallest sums of magnitudes.
     pub fn prune(self, weight: &Weight) -> Weight {
         let k = weight.k();
         let mut values = weight.values().to_vec();
@@ -38,7 +38,7 @@ impl Sparsity {
         Weight::new(weight.n(), k, values, weight.dtype())
     }
 
-    /// How many blocks are kept in a row of blocks of rows so long, if it is blocks that are left out.
+    /// Nonzero blocks per row of blocks in rows of `k` values; `None` without block sparsity.
     pub fn kept_in_row(self, k: usize) -> Option<usize> {
         match self {
             Self::Block { percent, side } => Some(kept_of(k / usize::from(side), percent)),
@@ -46,8 +46,8 @@ impl Sparsity {
         }
     }
 
-    /// The blocks of one row of blocks that are kept, ascending: as many in each row, so that rows of blocks are computed
-    /// together.
+    /// Returns the ascending indices of the nonzero blocks of a row of blocks. Every row of blocks has an equal number,
+    /// so that rows of blocks form one batch.
     pub(crate) fn kept_blocks(self, rows: &[f32], k: usize) -> Vec<usize> {
         let Self::Block { percent, side } = self else { return Vec::new() };
         let side = usize::from(side);
@@ -64,12 +64,12 @@ impl Sparsity {
     }
 }
 
-/// Blocks that are kept of so many.
+/// Nonzero blocks among `blocks` at a sparsity of `percent`.
 pub(crate) fn kept_of(blocks: usize, percent: u8) -> usize {
     (blocks * (100 - usize::from(percent))).div_ceil(100)
 }
 
-/// Sets the two smallest of four values to zero; of equal ones the first.
+/// Sets the two smallest of four values to zero; among equal values the first.
 fn prune_four(values: &mut [f32]) {
     let mut order = [0, 1, 2, 3];
     order.sort_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs()));

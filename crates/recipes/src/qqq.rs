@@ -1,4 +1,4 @@
-//! QQQ on a tensor: 4-bit codes in groups, whose scales turn them into 8-bit integers of a row's scale.
+//! QQQ quantization of a tensor: 4-bit values whose group scales map them to int8 values with a row scale.
 
 use crate::dispatch::with_steps;
 use crate::extremes::extremes;
@@ -30,7 +30,7 @@ fn by_steps<S: Steps>(values: &[f32], cols: usize, format: Format) -> Quantized 
     Quantized { format, rows, cols, codes, scales, zeros: Vec::new(), outer }
 }
 
-/// Fills a row's codes and group scales, and answers its own scale.
+/// Writes the values and group scales of a row, and returns the row scale.
 fn quantize_row<S: Steps>(values: &[f32], group: usize, scales: &mut [f32], bytes: &mut [u8]) -> f32 {
     bytes.fill(0);
     let Some((low, high)) = extremes(values) else {
@@ -38,7 +38,7 @@ fn quantize_row<S: Steps>(values: &[f32], group: usize, scales: &mut [f32], byte
         return f32::NAN;
     };
     if values.len() == group {
-        // One group is one scale: the codes stand in the upper halves of 8-bit integers.
+        // A single group has a single scale: the 4-bit values are the upper halves of int8 values.
         let scale = S::round(high.max(-low) / 7.0);
         for (byte, &x) in bytes.iter_mut().zip(values) {
             *byte = code::<S>(x, scale, -7) as u8 & 0xF;
@@ -46,16 +46,16 @@ fn quantize_row<S: Steps>(values: &[f32], group: usize, scales: &mut [f32], byte
         scales.fill(16.0);
         return S::round(scale / 16.0);
     }
-    let mut largest = 0.0f32;
+    let mut row_amax = 0.0f32;
     for ((values, bytes), scale) in values.chunks(group).zip(bytes.chunks_mut(group)).zip(&mut *scales) {
         *scale = group_scale::<S>(values.iter().fold(0.0f32, |amax, x| amax.max(x.abs())));
         for (byte, &x) in bytes.iter_mut().zip(values) {
             let code = code::<S>(x, *scale, -8);
-            largest = largest.max(S::round(code as f32 * *scale).abs());
+            row_amax = row_amax.max(S::round(code as f32 * *scale).abs());
             *byte = code as u8 & 0xF;
         }
     }
-    let outer = S::round(largest / 127.0);
+    let outer = S::round(row_amax / 127.0);
     scales.iter_mut().for_each(|scale| *scale = related::<S>(*scale, outer));
     outer
 }

@@ -1,4 +1,4 @@
-//! Tensors on the host quantized into small codes and back.
+//! Quantization of tensors on the host.
 
 use crate::dispatch::with_rule;
 use crate::extremes::extremes;
@@ -19,18 +19,18 @@ pub fn quantize(values: &[f32], cols: usize, format: Format) -> Quantized {
     match format.method {
         Method::Hqq(iterate) => hqq::quantize(values, cols, format, iterate),
         Method::Qqq => qqq::quantize(values, cols, format),
-        Method::Plain => unreachable!("numbers as they are need no quantizing"),
+        Method::Plain => unreachable!("unquantized formats are not quantized"),
         _ => {
-            let largest = match (format.grouping, format.method) {
+            let amax = match (format.grouping, format.method) {
                 (Grouping::Tensor, _) | (_, Method::Nvfp4) => largest(values, cols),
                 _ => 0.0,
             };
-            with_rule!(format, R => by_rule::<R>(values, cols, format, largest))
+            with_rule!(format, R => by_rule::<R>(values, cols, format, amax))
         }
     }
 }
 
-/// The largest magnitude of a tensor; NaN if a number is not finite.
+/// Returns amax of a tensor; NaN if a value is not finite.
 fn largest(values: &[f32], cols: usize) -> f32 {
     let arch = pulp::Arch::new();
     let of_row = |row: &[f32]| arch.dispatch(Extremes(row)).map_or(f32::NAN, |(low, high)| high.max(-low));
@@ -40,7 +40,8 @@ fn largest(values: &[f32], cols: usize) -> f32 {
         .reduce(|| 0.0, |a, b| if a.is_nan() || b.is_nan() { f32::NAN } else { a.max(b) })
 }
 
-/// [`extremes`] with the machine's vectors. What is to use them is a type: a closure is not inlined where they are known.
+/// Runs [`extremes`] with the widest vector instructions. A struct instead of a closure, because closures are not
+/// inlined where the target features are known.
 struct Extremes<'a>(&'a [f32]);
 
 impl NullaryFnOnce for Extremes<'_> {
@@ -52,7 +53,7 @@ impl NullaryFnOnce for Extremes<'_> {
     }
 }
 
-/// One row, where it is worked on, and where its results go.
+/// Task that quantizes a row: its values, scratch memory and outputs.
 struct Row<'a, R> {
     values: &'a [f32],
     format: &'a Format,
@@ -64,22 +65,22 @@ struct Row<'a, R> {
     rule: PhantomData<R>,
 }
 
-/// What a row needs until its codes are packed.
+/// Temporary buffers of a row until its values are packed.
 struct Scratch {
-    /// A row whose last group is filled up.
+    /// Row padded to whole groups.
     values: Vec<f32>,
     zeros: Vec<f32>,
     codes: Vec<u8>,
 }
 
-fn by_rule<R: Rule>(values: &[f32], cols: usize, format: Format, largest: f32) -> Quantized {
+fn by_rule<R: Rule>(values: &[f32], cols: usize, format: Format, amax: f32) -> Quantized {
     let (rows, words) = (values.len() / cols, format.words_per_row(cols));
     let per_row = cols.div_ceil(format.group(cols));
     let mut codes = vec![0; rows * words];
     let mut scales = vec![0.0; rows * per_row];
     let mut zeros = vec![0.0; if format.zero == Zero::None { 0 } else { rows * per_row }];
-    let mut zeros_of_rows: Vec<&mut [f32]> = zeros.chunks_mut(per_row).collect();
-    zeros_of_rows.resize_with(rows, Default::default);
+    let mut row_zeros: Vec<&mut [f32]> = zeros.chunks_mut(per_row).collect();
+    row_zeros.resize_with(rows, Default::default);
     let padded = cols.next_multiple_of(format.group(cols));
     let scratch = || Scratch {
         values: vec![0.0; padded],
@@ -87,16 +88,16 @@ fn by_rule<R: Rule>(values: &[f32], cols: usize, format: Format, largest: f32) -
         codes: vec![0; padded.next_multiple_of(packing::BLOCK)],
     };
     let arch = pulp::Arch::new();
-    (values.par_chunks(cols), codes.par_chunks_mut(words), scales.par_chunks_mut(per_row), zeros_of_rows)
+    (values.par_chunks(cols), codes.par_chunks_mut(words), scales.par_chunks_mut(per_row), row_zeros)
         .into_par_iter()
         .for_each_init(scratch, |scratch, (values, codes, scales, zeros)| {
             let (format, rule) = (&format, PhantomData::<R>);
-            arch.dispatch(Row { values, format, largest, scratch, codes, scales, zeros, rule });
+            arch.dispatch(Row { values, format, largest: amax, scratch, codes, scales, zeros, rule });
         });
     if format.grouping == Grouping::Tensor {
         scales.truncate(1);
     }
-    let outer = if format.method == Method::Nvfp4 { vec![nvfp4_tensor_scale(largest)] } else { Vec::new() };
+    let outer = if format.method == Method::Nvfp4 { vec![nvfp4_tensor_scale(amax)] } else { Vec::new() };
     Quantized { format, rows, cols, codes, scales, zeros, outer }
 }
 
@@ -105,7 +106,7 @@ impl<R: Rule> NullaryFnOnce for Row<'_, R> {
 
     #[inline(always)]
     fn call(self) {
-        // Small groups fill vectors only where the compiler knows their size.
+        // Small groups are vectorized only if their size is known at compile time.
         match self.format.group(self.values.len()) {
             16 => self.quantize(16),
             32 => self.quantize(32),
@@ -117,37 +118,38 @@ impl<R: Rule> NullaryFnOnce for Row<'_, R> {
 impl<R: Rule> Row<'_, R> {
     #[inline(always)]
     fn quantize(self, group: usize) {
-        let Self { mut values, format, largest, scratch, codes, scales, zeros, .. } = self;
-        let terms = format.terms();
-        // The zeros that fill the last group up belong to it.
+        let Self { mut values, format, largest: amax, scratch, codes, scales, zeros, .. } = self;
+        let params = format.terms();
+        // The padding zeros are part of the last group.
         if values.len() < scratch.values.len() {
             scratch.values[..values.len()].copy_from_slice(values);
             values = &scratch.values;
         }
-        // Each pass uses vectors; between the first two, each group's extremes stand where its scale and zero will.
+        // Each pass is vectorized. Between the first two passes minimum and maximum are stored in place of scale and
+        // zero point.
         for ((low, high), values) in scales.iter_mut().zip(&mut scratch.zeros).zip(values.chunks_exact(group)) {
             (*low, *high) = match format.grouping {
-                Grouping::Tensor => (-largest, largest),
+                Grouping::Tensor => (-amax, amax),
                 _ => extremes(values).unwrap_or((f32::NAN, f32::NAN)),
             };
         }
         for (scale, zero) in scales.iter_mut().zip(&mut scratch.zeros) {
             let (low, high) = (*scale, *zero);
-            let found = R::scale(low, high, largest, terms);
-            // Numbers so far apart that their distance is infinite share no scale.
-            let finite = !low.is_nan() & !largest.is_nan() & found.is_finite();
-            *scale = if finite { found } else { f32::NAN };
-            *zero = if finite { R::zero(low, found, terms) } else { 0.0 };
+            let computed = R::scale(low, high, amax, params);
+            // A range that overflows f32 has no scale.
+            let finite = !low.is_nan() & !amax.is_nan() & computed.is_finite();
+            *scale = if finite { computed } else { f32::NAN };
+            *zero = if finite { R::zero(low, computed, params) } else { 0.0 };
         }
-        let found = scales.iter().zip(&scratch.zeros);
-        let numbers = values.chunks_exact(group).zip(scratch.codes.chunks_exact_mut(group));
-        for ((&scale, &zero), (values, codes)) in found.zip(numbers) {
+        let parameters = scales.iter().zip(&scratch.zeros);
+        let groups = values.chunks_exact(group).zip(scratch.codes.chunks_exact_mut(group));
+        for ((&scale, &zero), (values, codes)) in parameters.zip(groups) {
             if scale.is_nan() {
                 codes.fill(0);
                 continue;
             }
             for (code, &x) in codes.iter_mut().zip(values) {
-                *code = R::code(x, scale, zero, largest, terms) as u8;
+                *code = R::code(x, scale, zero, amax, params) as u8;
             }
         }
         packing::pack(&scratch.codes, format.bits(), codes);
@@ -161,31 +163,31 @@ mod tests {
     use crate::format::MxScaling;
     use crate::{Dtype, Element};
 
-    /// Codes, scales and zeros, one number after the other.
+    /// Scalar reference: quantized values, scales and zero points.
     fn plainly<R: Rule>(values: &[f32], cols: usize, format: Format) -> (Vec<u8>, Vec<f32>, Vec<f32>) {
-        let (group, terms) = (format.group(cols), format.terms());
+        let (group, params) = (format.group(cols), format.terms());
         let finite = |values: &[f32]| values.iter().all(|x| x.is_finite());
         let extremes = |values: &[f32]| {
             let by_size = |a: &&f32, b: &&f32| a.total_cmp(b);
             (*values.iter().min_by(by_size).unwrap(), *values.iter().max_by(by_size).unwrap())
         };
         let (low, high) = extremes(values);
-        let largest = high.max(-low);
+        let amax = high.max(-low);
         let (mut codes, mut scales, mut zeros) = (Vec::new(), Vec::new(), Vec::new());
-        for numbers in values.chunks(cols).flat_map(|row| row.chunks(group)) {
-            let mut filled_up = numbers.to_vec();
-            filled_up.resize(group, 0.0);
-            let whole = format.grouping == Grouping::Tensor;
-            let (low, high) = if whole { (-largest, largest) } else { extremes(&filled_up) };
-            let looked_at = if whole || format.method == Method::Nvfp4 { values } else { numbers };
-            let scale = R::scale(low, high, largest, terms);
-            let zero = R::zero(low, scale, terms);
-            if finite(looked_at) && scale.is_finite() {
-                codes.extend(numbers.iter().map(|&x| R::code(x, scale, zero, largest, terms) as u8));
+        for group_values in values.chunks(cols).flat_map(|row| row.chunks(group)) {
+            let mut padded = group_values.to_vec();
+            padded.resize(group, 0.0);
+            let per_tensor = format.grouping == Grouping::Tensor;
+            let (low, high) = if per_tensor { (-amax, amax) } else { extremes(&padded) };
+            let dependencies = if per_tensor || format.method == Method::Nvfp4 { values } else { group_values };
+            let scale = R::scale(low, high, amax, params);
+            let zero = R::zero(low, scale, params);
+            if finite(dependencies) && scale.is_finite() {
+                codes.extend(group_values.iter().map(|&x| R::code(x, scale, zero, amax, params) as u8));
                 scales.push(scale);
                 zeros.push(zero);
             } else {
-                codes.extend(numbers.iter().map(|_| 0));
+                codes.extend(group_values.iter().map(|_| 0));
                 scales.push(f32::NAN);
                 zeros.push(0.0);
             }

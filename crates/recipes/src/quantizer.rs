@@ -1,15 +1,14 @@
-//! What a module can be quantized by.
+//! Interface of everything that configures the quantization of a module.
 
 use crate::{Dtype, Recipe, RecipeError, Treatment, Variant};
 use calorimeter_case::Name;
 
-/// What says how the linear layers of a module are quantized: a [`Recipe`], with or without a sparsity, or a [`Treatment`]
-/// of one's own, which needs no recipe.
+/// Source of the configuration of linear layers: a [`Recipe`], a recipe with a sparsity, or a custom [`Treatment`].
 pub trait Quantizer {
-    /// What reports call it.
+    /// Name in reports.
     fn name(&self) -> Name;
 
-    /// What it does to a layer whose weight is in `dtype`; the error says what would make it run.
+    /// Returns the configuration of a layer whose weight is in `dtype`; the error says what is supported.
     fn treatment(&self, dtype: Dtype) -> Result<Treatment, RecipeError>;
 }
 
@@ -35,7 +34,7 @@ impl Quantizer for Variant {
 
 impl Quantizer for Treatment {
     fn name(&self) -> Name {
-        Name::new("a treatment of its own")
+        Name::new("custom configuration")
     }
 
     fn treatment(&self, dtype: Dtype) -> Result<Treatment, RecipeError> {
@@ -44,7 +43,7 @@ impl Quantizer for Treatment {
         }
         let other = self.dtype;
         Err(RecipeError::Unsupported(format!(
-            "the treatment is for weights in {other}, not in {dtype}; cast the layer"
+            "the configuration is for weights in {other}, not {dtype}; cast the layer"
         )))
     }
 }

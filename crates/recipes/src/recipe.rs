@@ -1,4 +1,4 @@
-//! Recipes by their names.
+//! Recipes, identified by name.
 
 use crate::schemes::baseline::Baseline;
 use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment, registry};
@@ -7,43 +7,43 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::{fmt, str::FromStr};
 
-/// A way to quantize a model's linear layers, ours or that of another crate; two of one name are the same.
+/// Quantization scheme for the linear layers of a model, built in or registered; equality is by name.
 #[derive(Clone, Copy)]
 pub struct Recipe {
     name: Name,
     scheme: &'static dyn Scheme,
 }
 
-/// What `list` shows of a recipe.
+/// Entry of the recipe list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecipeInfo {
-    /// Its name, or the pattern of its names.
+    /// Name, or pattern of names.
     pub name: String,
-    /// What it does, in one line.
+    /// Single-line description.
     pub about: &'static str,
 }
 
 impl Recipe {
-    /// The recipe that all others are compared with.
+    /// Baseline of all speed-ups.
     pub const BASELINE: Self = Self { name: Name::new("baseline"), scheme: &Baseline };
 
-    /// Makes a family of recipes known by its names, for the rest of the process. It is an error if one of its names is
-    /// taken, or if it does not read a name that it lists.
+    /// Registers a family of recipes for the rest of the process. Returns an error if one of its names is already in
+    /// use, or if its parser rejects a name that it lists.
     ///
     /// ```
-    /// use calorimeter_recipes::{Dtype, Family, Recipe, RecipeError, Scheme, Sparsity, Treatment};
-    /// use calorimeter_recipes::{Element, format::{Format, Grouping}};
+    /// use calorimeter_recipes::{Dtype, QuantConfig, Recipe, RecipeError, RecipeFamily, Scheme, Sparsity};
+    /// use calorimeter_recipes::{Element, format::{Grouping, TensorFormat}};
     /// use std::fmt;
     ///
-    /// /// 2-bit weights in groups of 32, activations untouched.
+    /// /// 2-bit weights in groups of 32, unquantized activations.
     /// #[derive(Debug)]
     /// struct TwoBits;
     ///
-    /// static FAMILY: Family = Family {
+    /// static FAMILY: RecipeFamily = RecipeFamily {
     ///     spellings: &["two-bits"],
     ///     about: "2-bit weights in groups of 32 along K",
-    ///     typical: &["two-bits"],
+    ///     examples: &["two-bits"],
     ///     parse: |name| (name == "two-bits").then(|| Box::new(TwoBits) as Box<dyn Scheme>),
     /// };
     ///
@@ -54,42 +54,42 @@ impl Recipe {
     /// }
     ///
     /// impl Scheme for TwoBits {
-    ///     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
-    ///         let weight = Format::asymmetric(Element::Unsigned(2), Grouping::Block(32), dtype);
-    ///         Ok(Treatment::weight_only(dtype, weight))
+    ///     fn quant_config(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<QuantConfig, RecipeError> {
+    ///         let weight = TensorFormat::asymmetric(Element::Unsigned(2), Grouping::Block(32), dtype);
+    ///         Ok(QuantConfig::weight_only(dtype, weight))
     ///     }
     /// }
     ///
     /// Recipe::register(&FAMILY)?;
     /// assert!("two-bit".parse::<Recipe>().unwrap_err().to_string().contains("did you mean \"two-bits\"?"));
-    /// let treatment = "two-bits".parse::<Recipe>()?.treatment(Dtype::F32, None)?;
-    /// // Codes, a scale in f32 and a zero point for each group.
-    /// assert_eq!(treatment.weight_bytes(64, 64), 64 * 64 / 4 + 128 * 4 + 128 / 4);
+    /// let config = "two-bits".parse::<Recipe>()?.quant_config(Dtype::F32, None)?;
+    /// // Quantized values, an f32 scale and a zero point for each group.
+    /// assert_eq!(config.weight_bytes(64, 64), 64 * 64 / 4 + 128 * 4 + 128 / 4);
     /// # Ok::<(), RecipeError>(())
     /// ```
     pub fn register(family: &'static Family) -> Result<(), RecipeError> {
         registry::register(family)
     }
 
-    /// Every recipe, for `list`.
+    /// Lists all recipes.
     pub fn known() -> Vec<RecipeInfo> {
         let info = |family: &Family, name: &str| RecipeInfo { name: name.to_owned(), about: family.about };
         registry::families().iter().flat_map(|family| family.spellings.iter().map(|name| info(family, name))).collect()
     }
 
-    /// A few of each family, for an overview.
+    /// Example recipes of each family, for an overview.
     pub fn typical() -> Vec<Self> {
         let names = registry::families().into_iter().flat_map(|family| family.typical);
-        // A test reads each of ours.
+        // A test parses the examples of all built-in families.
         names.filter_map(|name| name.parse().ok()).collect()
     }
 
-    /// Its name, as it is written.
+    /// Canonical name.
     pub fn name(&self) -> Name {
         self.name
     }
 
-    /// The arithmetic behind it. What type it is can be asked of it as [`Any`](std::any::Any).
+    /// Quantization scheme; its type can be queried through [`Any`](std::any::Any).
     pub fn scheme(&self) -> &'static dyn Scheme {
         self.scheme
     }
@@ -101,11 +101,12 @@ impl Recipe {
 
     /// See [`Scheme::treatment`].
     pub fn treatment(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<Treatment, RecipeError> {
-        let treatment = self.scheme.treatment(dtype, sparsity)?;
-        Ok(Treatment { sparsity, ..treatment })
+        let config = self.scheme.treatment(dtype, sparsity)?;
+        Ok(Treatment { sparsity, ..config })
     }
 
-    /// How layers are trained under it, if not in the model's own type; the error says what would train.
+    /// Returns the float8 training recipe, `None` for training in the dtype of the model. The error lists the recipes
+    /// that train.
     pub fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
         self.scheme.training().map_err(|error| match error {
             RecipeError::Unsupported(why) => RecipeError::Unsupported(format!("{}: {why}", self.name)),
@@ -155,7 +156,7 @@ impl PartialOrd for Recipe {
     }
 }
 
-/// By name.
+/// Orders by name.
 impl Ord for Recipe {
     fn cmp(&self, other: &Self) -> Ordering {
         self.name.cmp(&other.name)

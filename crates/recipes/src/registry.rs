@@ -1,4 +1,4 @@
-//! The recipes that can be named: ours, and those that other crates register.
+//! Registry of built-in recipes and recipes of other crates.
 
 use crate::names::spelled_out;
 use crate::{Family, RecipeError, Scheme, schemes};
@@ -9,15 +9,15 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 static FAMILIES: LazyLock<Registry<Family>> = LazyLock::new(|| {
     let families = Registry::new("recipe");
     for &family in schemes::OURS {
-        add(&families, family).expect("no two recipes of ours have one name");
+        add(&families, family).expect("built-in recipe names are unique");
     }
     families
 });
 
-/// Adds a family after ours.
+/// Registers a family behind the built-in ones.
 pub(crate) fn register(family: &'static Family) -> Result<(), RecipeError> {
-    static ONE_BY_ONE: Mutex<()> = Mutex::new(());
-    let _turn = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    static REGISTRATION: Mutex<()> = Mutex::new(());
+    let _guard = REGISTRATION.lock().unwrap_or_else(PoisonError::into_inner);
     add(&FAMILIES, family)
 }
 
@@ -27,9 +27,9 @@ fn add(families: &Registry<Family>, family: &'static Family) -> Result<(), Recip
     };
     let known = families.all();
     for name in names(family) {
-        let shown = (family.parse)(&name).ok_or(RecipeError::Unreadable { name: name.clone() })?.to_string();
-        if (family.parse)(&shown).is_none() {
-            return Err(RecipeError::Unreadable { name: shown });
+        let canonical = (family.parse)(&name).ok_or(RecipeError::Unreadable { name: name.clone() })?.to_string();
+        if (family.parse)(&canonical).is_none() {
+            return Err(RecipeError::Unreadable { name: canonical });
         }
         if known.iter().any(|known| (known.parse)(&name).is_some()) {
             return Err(RecipeError::Taken { name });
@@ -41,28 +41,28 @@ fn add(families: &Registry<Family>, family: &'static Family) -> Result<(), Recip
     families.add(*first, family).map_err(|taken| RecipeError::Taken { name: taken.name.to_string() })
 }
 
-/// The names that a family lists, each pattern with one group.
+/// Names that a family lists; each pattern is expanded with one group size.
 fn names(family: &Family) -> Vec<String> {
     family.spellings.iter().flat_map(|pattern| spelled_out(pattern, &["64".into()])).collect()
 }
 
-/// Every family, in the order of registration.
+/// All families in order of registration.
 pub(crate) fn families() -> Vec<&'static Family> {
     FAMILIES.all()
 }
 
-/// The scheme that has this name; each is made once.
+/// Finds the scheme of a name; each scheme is created once.
 pub(crate) fn find(name: &str) -> Option<(Name, &'static dyn Scheme)> {
-    static MADE: LazyLock<Mutex<HashMap<&'static str, &'static dyn Scheme>>> = LazyLock::new(Mutex::default);
-    let made = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((name, scheme)) = made().get_key_value(name) {
+    static SCHEMES: LazyLock<Mutex<HashMap<&'static str, &'static dyn Scheme>>> = LazyLock::new(Mutex::default);
+    let schemes = || SCHEMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((name, scheme)) = schemes().get_key_value(name) {
         return Some((Name::new(name), *scheme));
     }
     let scheme = families().iter().find_map(|family| (family.parse)(name))?;
     let name = Name::from(scheme.to_string());
-    // Another spelling may have made it.
-    let kept = *made().entry(name.as_str()).or_insert_with(|| Box::leak(scheme));
-    Some((name, kept))
+    // An alias may have created it.
+    let scheme = *schemes().entry(name.as_str()).or_insert_with(|| Box::leak(scheme));
+    Some((name, scheme))
 }
 
 #[cfg(test)]
@@ -81,9 +81,9 @@ mod tests {
         let everything = |_: &str| Some(Box::new(Baseline) as Box<dyn Scheme>);
         for (family, taken) in [
             (family("baseline", everything), "baseline"),
-            // Listed by none and read by one of ours.
+            // Not listed, but parsed by a built-in family.
             (family("float8_rowwise", everything), "float8_rowwise"),
-            // A name of its own, and one of ours that it does not list.
+            // A new name, and a built-in one that the family parses without listing it.
             (family("mine", everything), "baseline"),
         ] {
             let error = Recipe::register(family).unwrap_err();

@@ -1,40 +1,41 @@
-//! What a recipe must be able to do, and how it is found by its name.
+//! Interface of quantization schemes, and recipe families that parse their names.
 
 use crate::{Dtype, RecipeError, Sparsity, TrainingRecipe, Treatment};
 use std::any::Any;
 use std::fmt::{Debug, Display};
 
-/// The arithmetic behind one recipe; it is displayed as the recipe's name.
+/// Quantization scheme of a recipe; displayed as the name of the recipe.
 pub trait Scheme: Any + Debug + Display + Send + Sync {
-    /// Whether its kernels know weights of which two of every four are zero.
+    /// True if the kernels of the scheme support weights with 2:4 sparsity.
     fn takes_semi_structured(&self) -> bool {
         false
     }
 
-    /// What it does to the linear layers of a model in `dtype`, pruned or not; the error says what would make it run.
+    /// Returns the configuration of the linear layers of a model in `dtype`; the error says what is supported.
     fn treatment(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<Treatment, RecipeError>;
 
-    /// How layers are trained under it; the error says what would train.
+    /// Returns the float8 training recipe, `None` for training in the dtype of the model. The error lists the recipes
+    /// that train.
     fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
         Err(RecipeError::Unsupported(
-            "it is for models that were trained before; baseline, tensorwise, rowwise, rowwise_with_gw_hp, float8dq-tensor, \
-             float8dq-row and mxfp8 train"
+            "does not support training; use baseline, tensorwise, rowwise, rowwise_with_gw_hp, float8dq-tensor, float8dq-row \
+             or mxfp8"
                 .into(),
         ))
     }
 }
 
-/// One recipe, or recipes that differ in parameters, by their names. A crate that has one of its own registers it with
+/// Family of recipes that differ in parameters. Other crates register theirs with
 /// [`Recipe::register`](crate::Recipe::register).
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
-    /// Every name, or the patterns of the names: `{a|b}` stands for one of these, `[a|b]` for one of these or nothing,
-    /// `{group}` for a number. Other names may be read, but are not listed.
+    /// Names or patterns of names: `{a|b}` is one of the alternatives, `[a|b]` an alternative or nothing, `{group}` a
+    /// number. The parser may accept further names that are not listed.
     pub spellings: &'static [&'static str],
-    /// What it does, in one line.
+    /// Single-line description.
     pub about: &'static str,
-    /// The names that stand for it in an overview.
+    /// Example names for an overview.
     pub typical: &'static [&'static str],
-    /// Reads a name, exactly and never by substring.
+    /// Parses a name exactly, never by substring.
     pub parse: fn(&str) -> Option<Box<dyn Scheme>>,
 }

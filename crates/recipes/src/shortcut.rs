@@ -1,11 +1,11 @@
-//! What a layer's products may be coarser in than their numbers are.
+//! Reduced precision that the kernels of a layer are allowed to use.
 
-/// What a kernel of products may do more coarsely than the numbers it is given ask for, and is then judged by.
+/// Reduced precision that GEMM kernels are allowed to use; the gate adjusts its tolerance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Shortcut {
-    /// Products of float8 codes may be added up in the registers of tensor cores, which on Hopper keep about 14 bits.
+    /// Float8 products may stay in the accumulators of tensor cores, which hold about 14 bits on Hopper.
     FastSums,
-    /// Factors in f32 may be cut to TF32, 10 bits behind the leading one, which tensor cores multiply.
+    /// f32 operands may be rounded to TF32, which has 10 mantissa bits, for tensor cores.
     Tf32,
 }

@@ -1,17 +1,17 @@
-//! Sparsity of weights, by the names torchao's configuration files use.
+//! Sparsity of weights, with the names of torchao's configuration files.
 
 use crate::RecipeError;
 use std::{fmt, str::FromStr};
 
-/// How a weight is made sparse.
+/// Sparsity pattern of a weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Sparsity {
-    /// Two of every four values along K are zero.
+    /// 2:4 sparsity: two of every four values along K are zero.
     SemiStructured,
-    /// Whole square blocks are zero: so many hundredths of them, blocks of this side.
+    /// Block sparsity: square blocks are zero.
     Block {
-        /// Hundredths of the blocks of each row of blocks that are zero.
+        /// Percentage of zero blocks in each row of blocks.
         percent: u8,
         /// Rows and columns of a block.
         side: u16,
@@ -19,10 +19,10 @@ pub enum Sparsity {
 }
 
 impl Sparsity {
-    /// What `block` alone stands for.
+    /// Default parameters, for the plain name `block`.
     pub const BLOCK: Self = Self::Block { percent: 90, side: 64 };
 
-    /// Every name, or the pattern of its names.
+    /// All names and patterns of names.
     fn spellings() -> Vec<String> {
         ["semi-sparse", "2:4", "block", "block-{0.01..0.99}-{side}", "bsr-{0.01..0.99}-{side}"]
             .map(str::to_owned)
@@ -55,7 +55,7 @@ impl FromStr for Sparsity {
     }
 }
 
-/// Reads `block-0.9-64`, which torchao's generation script calls `bsr-0.9-64`.
+/// Parses `block-0.9-64`, which torchao's generation script calls `bsr-0.9-64`.
 fn block(name: &str) -> Option<Sparsity> {
     let parameters = name.strip_prefix("block-").or_else(|| name.strip_prefix("bsr-"))?;
     let (level, side) = parameters.split_once('-')?;

@@ -1,4 +1,4 @@
-//! A quantized tensor as it is kept: packed words, on the host or on a device.
+//! Packed tensor: words of quantized values, scales and zero points on the host or on a device.
 
 use crate::element::Codes;
 use crate::format::{Format, Grouping, Method, Zero, stored_words};
@@ -9,69 +9,70 @@ use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The words of a quantized tensor; `W` is where they are.
+/// Words of a quantized tensor; `W` is the storage: a vector, a slice or a device tensor.
 #[derive(Debug, Clone)]
 pub struct Stored<W> {
-    /// How the tensor is stored.
+    /// Storage format.
     pub format: Format,
     /// Number of rows.
     pub rows: usize,
-    /// Numbers in a row.
+    /// Values per row.
     pub cols: usize,
-    /// The codes of each row in whole words.
+    /// Quantized values, each row in whole words.
     pub codes: W,
-    /// The scales, packed without gaps.
+    /// Scales, packed without gaps.
     pub scales: W,
-    /// The zeros, packed without gaps.
+    /// Zero points, packed without gaps.
     pub zeros: Option<W>,
-    /// The scales of the second level in f32.
+    /// Second-level scales in f32.
     pub outer: Option<W>,
-    /// Which two of every four numbers are stored, two bits each, where not all are.
+    /// 2:4 metadata: positions of the two stored values of every four, two bits each.
     pub kept: Option<W>,
 }
 
-/// What is read out of a stored tensor.
+/// Part of a packed tensor to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reading {
-    /// What the codes stand for, without scales.
+    /// Quantized values without scales.
     Codes,
-    /// What the codes and scales stand for, the second level of scales left out.
+    /// Values with group scales and zero points applied, without second-level scales.
     Numbers,
-    /// The scales, one row of them for each row.
+    /// Scales of each row.
     Scales,
-    /// The scales of the second level.
+    /// Second-level scales.
     Outer,
 }
 
 impl<W> Stored<W> {
-    /// The same with its words somewhere else.
+    /// Moves the words to another storage.
     pub fn map<V>(self, mut move_words: impl FnMut(W) -> V) -> Stored<V> {
-        let Self { format, rows, cols, codes, scales, zeros, outer, kept } = self;
+        let Self { format, rows, cols, codes, scales, zeros, outer: outer_scales, kept: positions } = self;
         let (codes, scales) = (move_words(codes), move_words(scales));
-        let (zeros, outer, kept) = (zeros.map(&mut move_words), outer.map(&mut move_words), kept.map(move_words));
-        Stored { format, rows, cols, codes, scales, zeros, outer, kept }
+        let (zeros, outer_scales) = (zeros.map(&mut move_words), outer_scales.map(&mut move_words));
+        let positions = positions.map(move_words);
+        Stored { format, rows, cols, codes, scales, zeros, outer: outer_scales, kept: positions }
     }
 
-    /// The same, borrowed.
+    /// Borrows the words.
     pub fn as_parts(&self) -> Stored<&W> {
-        let Self { format, rows, cols, codes, scales, zeros, outer, kept } = self;
+        let Self { format, rows, cols, codes, scales, zeros, outer: outer_scales, kept: positions } = self;
         let (format, rows, cols) = (*format, *rows, *cols);
-        let (zeros, outer, kept) = (zeros.as_ref(), outer.as_ref(), kept.as_ref());
-        Stored { format, rows, cols, codes, scales, zeros, outer, kept }
+        let (zeros, outer_scales, positions) = (zeros.as_ref(), outer_scales.as_ref(), positions.as_ref());
+        Stored { format, rows, cols, codes, scales, zeros, outer: outer_scales, kept: positions }
     }
 
-    /// Its words in a fixed order, those it has.
+    /// Storage of all parts that exist, in a fixed order.
     pub fn into_parts(self) -> Vec<W> {
         [Some(self.codes), Some(self.scales), self.zeros, self.outer, self.kept].into_iter().flatten().collect()
     }
 
-    /// Scales of a row.
+    /// Scales per row.
     pub fn scales_per_row(&self) -> usize {
         self.format.scales(1, self.cols)
     }
 
-    /// The shape of what is read from some of its rows.
+    /// Shape of a part read for some rows.
     pub fn shape(&self, rows: &Range<usize>, reading: Reading) -> [usize; 2] {
         match reading {
             Reading::Codes | Reading::Numbers => [rows.len(), self.cols],
@@ -83,7 +84,7 @@ impl<W> Stored<W> {
 }
 
 impl Stored<usize> {
-    /// How many words each part of a tensor of this size takes.
+    /// Words of each part of a tensor.
     pub fn sizes(format: Format, rows: usize, cols: usize) -> Self {
         let scales = format.scales(rows, cols);
         let outer = format.outer_scales(rows);
@@ -101,19 +102,19 @@ impl Stored<usize> {
 }
 
 impl Format {
-    /// Bytes of a stored tensor: codes, scales of both levels, zeros, each in whole words.
+    /// Bytes of a packed tensor: quantized values, zero points and scales of both levels, each in whole words.
     pub fn bytes(&self, rows: usize, cols: usize) -> u64 {
         4 * Stored::sizes(*self, rows, cols).into_parts().into_iter().sum::<usize>() as u64
     }
 }
 
 impl Quantized {
-    /// The same with scales and zeros that are to be stored in f32, as devices give them.
+    /// Declares scales and zero points to be stored in f32, as devices return them.
     pub fn unpacked(self) -> Self {
         Self { format: self.format.unpacked(), ..self }
     }
 
-    /// All numbers that the codes and the scales of both levels stand for, row by row.
+    /// Values of all elements, row by row, with the scales of both levels applied.
     pub fn dequantize(&self) -> Vec<f32> {
         let words = self.words();
         let mut values = words.as_parts().map(|words| &**words).read(0..self.rows, Reading::Numbers);
@@ -125,7 +126,7 @@ impl Quantized {
         values
     }
 
-    /// The words to be kept, scales and zeros in the types that the format stores them in.
+    /// Packs scales and zero points in the element types of the format.
     pub fn stored(&self) -> Stored<Vec<u32>> {
         self.words().map(Cow::into_owned)
     }
@@ -146,22 +147,22 @@ impl Quantized {
     }
 }
 
-/// Numbers as the words of an element type.
-fn packed(numbers: &[f32], element: Element) -> Vec<u32> {
-    in_words(numbers, element, stored_words(numbers.len(), element))
+/// Packs values as an element type.
+fn packed(values: &[f32], element: Element) -> Vec<u32> {
+    in_words(values, element, stored_words(values.len(), element))
 }
 
-/// Numbers at the beginning of so many words.
-fn in_words(numbers: &[f32], element: Element, count: usize) -> Vec<u32> {
+/// Packs values into the first bits of `count` words.
+fn in_words(values: &[f32], element: Element, count: usize) -> Vec<u32> {
     let mut words = vec![0; count];
-    for (i, &number) in numbers.iter().enumerate() {
-        packing::put(&mut words, i, element.bits(), element.encode(number));
+    for (i, &value) in values.iter().enumerate() {
+        packing::put(&mut words, i, element.bits(), element.encode(value));
     }
     words
 }
 
 impl Stored<Vec<u32>> {
-    /// A weight as it is.
+    /// Unquantized weight.
     pub fn plain(weight: &Weight) -> Self {
         let format = Format::plain(weight.dtype());
         let mut codes = vec![0; weight.n() * format.words_per_row(weight.k())];
@@ -171,29 +172,29 @@ impl Stored<Vec<u32>> {
         Self { format, rows, cols, codes, scales, zeros: None, outer: None, kept: None }
     }
 
-    /// Keeps only two of every four numbers: those that are not zero in the pruned weight.
+    /// Compresses to 2:4: stores two of every four values, those that are nonzero in the pruned weight.
     pub fn two_of_four(self, pruned: &Weight) -> Self {
         let (dense, format) = (&self.format, Format { two_of_four: true, ..self.format });
         let (words, bits) = (format.words_per_row(self.cols), format.bits());
         let mut codes = vec![0; self.rows * words];
-        let mut kept = vec![0; self.rows * format.kept_words_per_row(self.cols)];
-        let rows = codes.par_chunks_mut(words).zip(kept.par_chunks_mut(format.kept_words_per_row(self.cols)));
+        let mut positions = vec![0; self.rows * format.kept_words_per_row(self.cols)];
+        let rows = codes.par_chunks_mut(words).zip(positions.par_chunks_mut(format.kept_words_per_row(self.cols)));
         let dense = self.codes.par_chunks(dense.words_per_row(self.cols)).zip(pruned.values().par_chunks(self.cols));
-        rows.zip(dense).for_each(|((codes, kept), (dense, values))| {
-            for (four, values) in values.chunks(4).enumerate() {
+        rows.zip(dense).for_each(|((codes, positions), (dense, values))| {
+            for (group, values) in values.chunks(4).enumerate() {
                 let [first, second] = kept_of_four(values);
-                packing::put(kept, four, 4, (first | second << 2) as u32);
+                packing::put(positions, group, 4, (first | second << 2) as u32);
                 for (at, position) in [first, second].into_iter().enumerate() {
-                    let code = packing::unpack(dense, four * 4 + position, bits);
-                    packing::put(codes, four * 2 + at, bits, code);
+                    let code = packing::unpack(dense, group * 4 + position, bits);
+                    packing::put(codes, group * 2 + at, bits, code);
                 }
             }
         });
-        Self { format, codes, kept: Some(kept), ..self }
+        Self { format, codes, kept: Some(positions), ..self }
     }
 }
 
-/// The positions of the numbers that are not zero, filled up with others, in ascending order.
+/// Ascending positions of the nonzero values of four, padded to two positions with zeros.
 fn kept_of_four(values: &[f32]) -> [usize; 2] {
     let mut order: [usize; 4] = std::array::from_fn(|i| i);
     order.sort_by_key(|&i| values[i] == 0.0);
@@ -201,47 +202,47 @@ fn kept_of_four(values: &[f32]) -> [usize; 2] {
 }
 
 impl Stored<&[u32]> {
-    /// Reads some rows.
+    /// Reads a part for some rows.
     pub fn read(&self, rows: Range<usize>, reading: Reading) -> Vec<f32> {
         let [count, width] = self.shape(&rows, reading);
-        let mut numbers = vec![0.0; count * width];
+        let mut values = vec![0.0; count * width];
         let first = if count == rows.len() { rows.start } else { 0 };
         let element = self.format.element;
-        // Looking up what small codes stand for takes less than finding it out.
-        let small: Vec<f32> = match element.bits() {
+        // A lookup table is faster than decoding small element types.
+        let table: Vec<f32> = match element.bits() {
             bits @ ..=8 => (0..1 << bits).map(|code| element.decode(code)).collect(),
             _ => Vec::new(),
         };
-        let numbers_of = |(row, numbers): (usize, &mut [f32])| match &small[..] {
-            [] => self.read_row(first + row, reading, numbers, |code| element.decode(code)),
-            small => self.read_row(first + row, reading, numbers, |code| small[code as usize]),
+        let fill_row = |(row, values): (usize, &mut [f32])| match &table[..] {
+            [] => self.read_row(first + row, reading, values, |code| element.decode(code)),
+            table => self.read_row(first + row, reading, values, |code| table[code as usize]),
         };
-        numbers.par_chunks_mut(width.max(1)).enumerate().for_each(numbers_of);
-        numbers
+        values.par_chunks_mut(width.max(1)).enumerate().for_each(fill_row);
+        values
     }
 
-    fn read_row(&self, row: usize, reading: Reading, numbers: &mut [f32], decode: impl Fn(u32) -> f32) {
+    fn read_row(&self, row: usize, reading: Reading, values: &mut [f32], decode: impl Fn(u32) -> f32) {
         let format = &self.format;
         let words = format.words_per_row(self.cols);
         let codes = || &self.codes[row * words..][..words];
-        let kept_words = format.kept_words_per_row(self.cols);
-        let kept = self.kept.map(|kept| &kept[row * kept_words..][..kept_words]);
-        let number_at = |codes: &[u32], col: usize| match kept {
+        let position_words = format.kept_words_per_row(self.cols);
+        let positions = self.kept.map(|positions| &positions[row * position_words..][..position_words]);
+        let decode_at = |codes: &[u32], col: usize| match positions {
             None => decode(packing::unpack(codes, col, format.bits())),
-            Some(kept) => match place_of_kept(packing::unpack(kept, col / 4, 4), col) {
-                Some(place) => decode(packing::unpack(codes, place, format.bits())),
+            Some(positions) => match place_of_kept(packing::unpack(positions, col / 4, 4), col) {
+                Some(index) => decode(packing::unpack(codes, index, format.bits())),
                 None => 0.0,
             },
         };
         match reading {
             Reading::Numbers if format.method != Method::Plain => {
                 let (codes, group) = (codes(), format.group(self.cols));
-                for (at, numbers) in numbers.chunks_mut(group).enumerate() {
+                for (at, values) in values.chunks_mut(group).enumerate() {
                     let scale_at = self.scale_index(row, at);
                     let (scale, zero) = (self.scale(scale_at), self.zero(scale_at));
-                    for (i, number) in numbers.iter_mut().enumerate() {
-                        let code = number_at(codes, at * group + i);
-                        *number = match format.zero {
+                    for (i, value) in values.iter_mut().enumerate() {
+                        let code = decode_at(codes, at * group + i);
+                        *value = match format.zero {
                             Zero::None if format.rounds_to_integers() => byte(code * scale) as f32,
                             Zero::None => code * scale,
                             Zero::InSteps(_) => (code - zero) * scale,
@@ -252,14 +253,14 @@ impl Stored<&[u32]> {
             }
             Reading::Codes | Reading::Numbers => {
                 let codes = codes();
-                numbers.iter_mut().enumerate().for_each(|(col, number)| *number = number_at(codes, col));
+                values.iter_mut().enumerate().for_each(|(col, value)| *value = decode_at(codes, col));
             }
             Reading::Scales => {
-                numbers.iter_mut().enumerate().for_each(|(at, n)| *n = self.scale(self.scale_index(row, at)));
+                values.iter_mut().enumerate().for_each(|(at, n)| *n = self.scale(self.scale_index(row, at)));
             }
             Reading::Outer => {
                 let outer = self.outer.map_or(1.0, |outer| f32::from_bits(outer[row.min(outer.len() - 1)]));
-                numbers.fill(outer);
+                values.fill(outer);
             }
         }
     }
@@ -279,7 +280,7 @@ impl Stored<&[u32]> {
     }
 }
 
-/// Where among the stored numbers of a row one is, if it is stored.
+/// Index of a column among the stored values of a row; `None` if it is not stored.
 fn place_of_kept(positions: u32, col: usize) -> Option<usize> {
     let at = [positions & 3, positions >> 2].into_iter().position(|position| position as usize == col % 4)?;
     Some(col / 4 * 2 + at)

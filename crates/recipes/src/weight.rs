@@ -1,11 +1,11 @@
-//! A weight on the host, as every recipe takes it.
+//! Weight on the host, the input of every recipe.
 
 use crate::Dtype;
 use crate::FloatType;
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// The weight of a linear layer: one row of `k` values for each of `n` output channels.
+/// Weight of a linear layer: one row of `k` values for each of `n` output channels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weight {
     n: usize,
@@ -15,7 +15,7 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// A weight from row-major values, rounded to `dtype`.
+    /// Creates a weight from row-major values, rounded to `dtype`.
     ///
     /// # Panics
     /// If there are not `n * k` values.
@@ -35,7 +35,7 @@ impl Weight {
         self.k
     }
 
-    /// The type its values are exact in.
+    /// Dtype in which the values are exact.
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }
@@ -45,7 +45,7 @@ impl Weight {
         &self.values
     }
 
-    /// The values of one output channel.
+    /// Values of an output channel.
     pub fn row(&self, channel: usize) -> &[f32] {
         &self.values[channel * self.k..(channel + 1) * self.k]
     }

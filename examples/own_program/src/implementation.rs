@@ -1,9 +1,9 @@
-//! Softmax over rows, written out in plain Rust.
+//! Softmax over rows in plain Rust.
 
 use calorimeter_recipes::{Dtype, Element, Treatment};
 use calorimeter_zoo::{Opener, Opening, Output, Task, Workload, ZooError};
 
-/// Opens `softmax` on the processor.
+/// Opens `softmax` on the CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct ByHand;
 
@@ -11,7 +11,7 @@ impl Opener for ByHand {
     fn accepts(&self, task: &Task, _: &Treatment) -> Result<(), String> {
         match task.element() {
             Element::Float(Dtype::F32) => Ok(()),
-            other => Err(format!("softmax by hand is written for f32, not {other}")),
+            other => Err(format!("softmax by hand supports f32, not {other}")),
         }
     }
 
@@ -19,20 +19,20 @@ impl Opener for ByHand {
         let (_, inputs) = opening.operator()?;
         let set = |set: u32| -> Result<Set, ZooError> {
             let logits = opening.inputs_of_set(set)?[0].values.to_vec();
-            Ok(Set { shares: vec![f32::NAN; logits.len()], logits })
+            Ok(Set { probabilities: vec![f32::NAN; logits.len()], logits })
         };
         let sets = (0..opening.setup.sets.max(1)).map(set).collect::<Result<_, _>>()?;
         Ok(Box::new(Softmax { cols: inputs[0].cols, sets, next: 0 }))
     }
 }
 
-/// What one pass reads and writes.
+/// Inputs and outputs of one launch.
 struct Set {
     logits: Vec<f32>,
-    shares: Vec<f32>,
+    probabilities: Vec<f32>,
 }
 
-/// Passes go through the sets in turn.
+/// Workload that rotates through its buffer sets.
 struct Softmax {
     cols: usize,
     sets: Vec<Set>,
@@ -43,12 +43,12 @@ impl Workload for Softmax {
     fn launch(&mut self) -> Result<(), ZooError> {
         let set = self.next;
         self.next = (set + 1) % self.sets.len();
-        let Set { logits, shares } = &mut self.sets[set];
-        for (logits, shares) in logits.chunks(self.cols).zip(shares.chunks_mut(self.cols)) {
-            let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            shares.iter_mut().zip(logits).for_each(|(share, x)| *share = (x - largest).exp());
-            let sum: f32 = shares.iter().sum();
-            shares.iter_mut().for_each(|share| *share /= sum);
+        let Set { logits, probabilities } = &mut self.sets[set];
+        for (logits, probabilities) in logits.chunks(self.cols).zip(probabilities.chunks_mut(self.cols)) {
+            let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            probabilities.iter_mut().zip(logits).for_each(|(probability, x)| *probability = (x - max).exp());
+            let sum: f32 = probabilities.iter().sum();
+            probabilities.iter_mut().for_each(|probability| *probability /= sum);
         }
         Ok(())
     }
@@ -59,9 +59,9 @@ impl Workload for Softmax {
 
     fn outputs(&mut self) -> Result<Vec<Output>, ZooError> {
         let set = self.next;
-        self.sets[set].shares.fill(f32::NAN);
+        self.sets[set].probabilities.fill(f32::NAN);
         self.launch()?;
-        let values = self.sets[set].shares.clone();
+        let values = self.sets[set].probabilities.clone();
         Ok(vec![Output { rows: values.len() / self.cols, cols: self.cols, values }])
     }
 

@@ -1,5 +1,5 @@
-//! The whole program `calorimeter` with one of each thing that another crate can add: each has a name in YAML files, stands
-//! in `list`, and runs with gate, workers and tables like ours.
+//! The program `calorimeter` with one addition of each kind that another crate can make. Each has a name in YAML files,
+//! appears in `list`, and runs with gate, workers and tables like the built-in ones.
 
 mod implementation;
 mod model;
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
         .recipe(&recipe::FAMILY)
         .model(model::Perceptron, |ways| ways.burn())
         .operator(operator::Negation, |ways| ways.burn())
-        .implementation("by_hand", "written out in plain Rust")
+        .implementation("by_hand", "plain Rust")
         .way("softmax", "by_hand", DeviceKind::Cpu, implementation::ByHand)
         .shapes(&shapes::TALL)
         .sink(&sink::Slowest)

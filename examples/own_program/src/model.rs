@@ -5,7 +5,7 @@ use calorimeter_shapes::Shape;
 use calorimeter_zoo::burn::tensor::{Tensor, activation::relu, backend::Backend};
 use calorimeter_zoo::{BurnModel, Definition, ExactLinear, Forward, Layout, Matrix, Sample};
 
-/// Two linear layers.
+/// Two linear layers with a ReLU.
 #[derive(Debug)]
 pub struct Perceptron;
 

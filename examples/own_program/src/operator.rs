@@ -1,10 +1,10 @@
-//! `negation`: numbers with their sign turned.
+//! `negation`: element-wise negation.
 
 use calorimeter_zoo::burn::tensor::backend::Backend;
 use calorimeter_zoo::gate::Tolerance;
 use calorimeter_zoo::{BurnPass, Cost, Exact, Matrix, Operand, Operation, Pass, Sample, Signature, Slot, Spec, Value};
 
-/// Turns signs.
+/// Negates every element.
 #[derive(Debug)]
 pub struct Negation;
 
@@ -14,7 +14,7 @@ impl Signature for Negation {
     }
 
     fn about(&self) -> &'static str {
-        "numbers with their sign turned"
+        "element-wise negation"
     }
 
     fn axes(&self) -> &'static [&'static str] {

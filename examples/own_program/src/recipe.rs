@@ -4,7 +4,7 @@ use calorimeter_recipes::format::{EPSILON, Format, Grouping, Method};
 use calorimeter_recipes::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
-/// Its names.
+/// Registration of the recipe.
 pub static FAMILY: Family = Family {
     spellings: &["int8wo-tensor"],
     about: "8-bit weights, one scale for the whole weight",
@@ -12,7 +12,7 @@ pub static FAMILY: Family = Family {
     parse: |name| (name == "int8wo-tensor").then_some(Box::new(Int8Tensor) as Box<dyn Scheme>),
 };
 
-/// Int8 weight-only quantization with one scale.
+/// Int8 weight-only quantization with a tensor scale.
 #[derive(Debug)]
 pub struct Int8Tensor;
 

@@ -1,8 +1,8 @@
-//! `tall`: many rows against a small weight.
+//! `tall`: many rows with a small weight.
 
 use calorimeter_shapes::{Generator, Kind, NamedShape, Parameter};
 
-/// `m` rows against a weight of 64 x 64.
+/// `m` rows with a weight of 64 x 64.
 pub static TALL: Generator = Generator {
     name: "tall",
     about: "many rows against a weight of 64 x 64",

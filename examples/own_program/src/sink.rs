@@ -1,4 +1,4 @@
-//! `slowest.txt`: the id of the case that took longest.
+//! `slowest.txt`: id of the slowest case.
 
 use calorimeter_sinks::{Run, Sink, SinkError, atomic};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! How kernels of products reach memory, and what they are launched with.
+//! Memory access and launch sizes of GEMM kernels.
 
 use super::kernels::ZeroKind;
 use crate::format::{Format, Zero};
@@ -6,7 +6,7 @@ use burn_cubecl::CubeRuntime;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
-/// Rows of an input and of a weight, and numbers in each.
+/// Input rows (m), weight rows (n) and columns of both (k).
 #[derive(Debug, Clone, Copy)]
 pub struct Sizes {
     pub inputs: usize,
@@ -14,7 +14,7 @@ pub struct Sizes {
     pub cols: usize,
 }
 
-/// How the zeros of a format are used.
+/// Returns the dequantization formula of a format.
 pub fn zero_kind(format: &Format) -> ZeroKind {
     match format.zero {
         Zero::None => ZeroKind::None,
@@ -23,25 +23,25 @@ pub fn zero_kind(format: &Format) -> ZeroKind {
     }
 }
 
-/// Bytes of the widest access, to which memory must then be aligned.
+/// Bytes of the widest memory access, which must be aligned to its size.
 pub const WIDEST: u64 = 16;
 
-/// Elements in the widest access that divides a run of them.
+/// Widest vector, in elements, that divides a run of `run` elements.
 pub fn widest<R: CubeRuntime>(client: &ComputeClient<R>, bytes: usize, run: usize) -> usize {
     client.io_optimized_vector_sizes(bytes).find(|&width| run.is_multiple_of(width)).unwrap_or(1)
 }
 
-/// A tensor as whole accesses.
+/// Kernel argument for a tensor that is accessed in vectors of `width` elements.
 pub fn accesses<R: CubeRuntime>(tensor: &CubeTensor<R>, width: usize) -> ArrayArg<R> {
     let elements: usize = tensor.meta.shape().iter().product();
-    // SAFETY: the tensor is contiguous and holds so many elements.
+    // SAFETY: the tensor is contiguous and holds `elements` elements.
     unsafe { ArrayArg::from_raw_parts(tensor.handle.clone(), elements / width) }
 }
 
-/// Cubes in one dimension of a launch, at most.
+/// Maximum cubes in one dimension of a launch.
 pub const CUBES: usize = 65_535;
 
-/// Cubes that give at least so many units, in a shape that every device takes.
+/// Number of cubes for at least `units` units, in a shape that every device supports.
 pub fn cubes(units: usize, per_cube: usize) -> CubeCount {
     let cubes = units.div_ceil(per_cube).max(1);
     CubeCount::Static(cubes.min(CUBES) as u32, cubes.div_ceil(CUBES) as u32, 1)

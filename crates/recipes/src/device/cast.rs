@@ -1,5 +1,6 @@
-//! Matrices cast to 8-bit floats and back in as few readings as their grouping allows, on GPUs through CubeCL. What comes out
-//! are the numbers that [`quantize`](super::QuantBackend::quantize) and [`read`](super::QuantBackend::read) give.
+//! Fused casts of matrices to 8-bit floats and back to f32, on GPUs through CubeCL, with the minimum number of passes
+//! for each granularity. Results equal [`quantize`](super::QuantBackend::quantize) followed by
+//! [`read`](super::QuantBackend::read).
 
 use super::cast_kernels::{self as kernels, BLOCK, CastForm, PARTS, UNITS};
 use super::cube::launch_terms;
@@ -16,15 +17,15 @@ use burn_cubecl::ops::permute;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
-/// A matrix after a cast.
+/// Result of a cast.
 pub struct Cast<R: CubeRuntime> {
-    /// What codes stand for, or codes and scales, in f32.
+    /// Values in f32, with or without scales applied.
     pub numbers: CubeTensor<R>,
-    /// The scales of its rows, or the one of all, where they are not in the numbers.
+    /// Row scales or the tensor scale, if they are not applied to the values.
     pub scales: Option<CubeTensor<R>>,
 }
 
-/// Whether there are kernels for a format.
+/// True if cast kernels exist for a format.
 pub fn is_castable(format: &Format) -> bool {
     let floats = matches!((format.element, format.method), (Element::E4m3 | Element::E5m2, Method::Floats { .. }))
         || matches!((format.element, format.method), (Element::E4m3, Method::Mx(_)));
@@ -35,8 +36,8 @@ pub fn is_castable(format: &Format) -> bool {
     floats && grouped && format.zero == Zero::None && !format.two_of_four
 }
 
-/// A matrix cast to a format that [is castable](is_castable): codes alone, with scales that belong to rows or to all, or all
-/// that they stand for.
+/// Casts a matrix to a format that [is castable](is_castable): to quantized values with separate row or tensor scales,
+/// or to dequantized values.
 pub fn cast<R: CubeRuntime>(tensor: CubeTensor<R>, format: Format, reading: Reading) -> Cast<R> {
     with_rule!(format, T => cast_by::<R, T>(&Lines::of(tensor), format, reading))
 }
@@ -50,20 +51,20 @@ fn cast_by<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format, reading: R
         Grouping::Block(_) if lines.columns => cast_blocks_across::<R, T>(lines, format, form),
         Grouping::Block(_) => cast_blocks_along::<R, T>(lines, format, form),
     };
-    let numbers = if lines.columns { permute(cast.numbers, &[1, 0]) } else { cast.numbers };
-    Cast { numbers, scales: cast.scales.filter(|_| reading == Reading::Codes) }
+    let values = if lines.columns { permute(cast.numbers, &[1, 0]) } else { cast.numbers };
+    Cast { numbers: values, scales: cast.scales.filter(|_| reading == Reading::Codes) }
 }
 
-/// All numbers share a scale: their largest is found part by part before any can be rounded.
+/// Casts with a tensor scale: the first kernel computes partial amax, the second reduces them and casts.
 fn cast_whole<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format, form: CastForm) -> Cast<R> {
-    let (numbers, scales, width) = (lines.numbers(), lines.floats(1), lines.width());
+    let (values, scales, width) = (lines.numbers(), lines.floats(1), lines.width());
     let (pieces, stride) = (lines.len / width, lines.stride / width);
     let client = &lines.tensor.client;
     let cubes_of = |per_unit: usize| (lines.count * pieces).div_ceil(UNITS * per_unit).max(1);
     let parts = cubes_of(TURNS).min(PARTS);
-    let largest = lines.floats(parts);
-    // SAFETY: both kernels check positions against lines and their lengths; each cube of the first writes its own part, and
-    // the second reads as many as there are.
+    let partial_amax = lines.floats(parts);
+    // SAFETY: both kernels check positions against the number and length of lines. Each cube of the first writes its
+    // own partial amax, and the second reads `parts` of them.
     unsafe {
         kernels::largest_of_parts::launch_unchecked::<R>(
             client,
@@ -71,7 +72,7 @@ fn cast_whole<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format, form: C
             CubeDim::new_1d(UNITS as u32),
             width,
             lines.arg(width),
-            accesses(&largest, 1),
+            accesses(&partial_amax, 1),
             lines.count,
             pieces,
             stride,
@@ -83,8 +84,8 @@ fn cast_whole<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format, form: C
             CubeDim::new_1d(UNITS as u32),
             width,
             lines.arg(width),
-            accesses(&largest, 1),
-            accesses(&numbers, width),
+            accesses(&partial_amax, 1),
+            accesses(&values, width),
             accesses(&scales, 1),
             launch_terms(format.terms()),
             parts,
@@ -95,16 +96,16 @@ fn cast_whole<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format, form: C
             lines.dtype(),
         );
     }
-    Cast { numbers, scales: Some(scales) }
+    Cast { numbers: values, scales: Some(scales) }
 }
 
-/// A cube for each row, which lies in one line.
+/// Casts with row scales, one cube per contiguous row.
 fn cast_along<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format, form: CastForm) -> Cast<R> {
-    let (numbers, scales, width) = (lines.numbers(), lines.floats(lines.count), lines.width());
+    let (values, scales, width) = (lines.numbers(), lines.floats(lines.count), lines.width());
     let (pieces, stride) = (lines.len / width, lines.stride / width);
     let units = pieces.div_ceil(TURNS).next_power_of_two().clamp(32, lines.most_units());
-    let turns = pieces.div_ceil(units);
-    // SAFETY: the kernel checks its line and its position in it, and scales are as many as lines.
+    let accesses_per_unit = pieces.div_ceil(units);
+    // SAFETY: the kernel checks line and position, and there is one scale per line.
     unsafe {
         kernels::cast_along::launch_unchecked::<T, R>(
             &lines.tensor.client,
@@ -112,58 +113,58 @@ fn cast_along<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format, form: C
             CubeDim::new_1d(units as u32),
             width,
             lines.arg(width),
-            accesses(&numbers, width),
+            accesses(&values, width),
             accesses(&scales, 1),
             launch_terms(format.terms()),
             lines.count,
             pieces,
             stride,
             units,
-            kept(turns, width),
+            kept(accesses_per_unit, width),
             form,
             lines.dtype(),
         );
     }
-    Cast { numbers, scales: Some(scales) }
+    Cast { numbers: values, scales: Some(scales) }
 }
 
-/// A cube for some rows that lie beside each other, each across all lines.
+/// Casts with row scales of a column-major matrix: one cube for several adjacent rows.
 fn cast_across<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format, form: CastForm) -> Cast<R> {
-    let (numbers, scales, width) = (lines.numbers(), lines.floats(lines.len), lines.width());
+    let (values, scales, width) = (lines.numbers(), lines.floats(lines.len), lines.width());
     let (pieces, stride) = (lines.len / width, lines.stride / width);
-    let beside = BESIDE / width;
-    let most = (lines.most_units() / beside).max(1);
-    let high = lines.count.div_ceil(TURNS).next_power_of_two().min(most);
-    let turns = lines.count.div_ceil(high);
-    // SAFETY: the kernel checks its position in a line and each line, and scales are as many as a line has numbers.
+    let units_x = BESIDE / width;
+    let max_units_y = (lines.most_units() / units_x).max(1);
+    let units_y = lines.count.div_ceil(TURNS).next_power_of_two().min(max_units_y);
+    let accesses_per_unit = lines.count.div_ceil(units_y);
+    // SAFETY: the kernel checks line and position, and there is one scale per position of a line.
     unsafe {
         kernels::cast_across::launch_unchecked::<T, R>(
             &lines.tensor.client,
-            cubes(pieces.div_ceil(beside)),
-            CubeDim::new_2d(beside as u32, high as u32),
+            cubes(pieces.div_ceil(units_x)),
+            CubeDim::new_2d(units_x as u32, units_y as u32),
             width,
             lines.arg(width),
-            accesses(&numbers, width),
+            accesses(&values, width),
             accesses(&scales, 1),
             launch_terms(format.terms()),
             lines.count,
             pieces,
             stride,
-            beside,
-            high,
-            kept(turns, width),
+            units_x,
+            units_y,
+            kept(accesses_per_unit, width),
             form,
             lines.dtype(),
         );
     }
-    Cast { numbers, scales: Some(scales) }
+    Cast { numbers: values, scales: Some(scales) }
 }
 
-/// Some neighboring units for each block, which lies in one line.
+/// Casts with block scales: several adjacent units per contiguous block.
 fn cast_blocks_along<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format, form: CastForm) -> Cast<R> {
-    let (numbers, width) = (lines.numbers(), lines.width());
+    let (values, width) = (lines.numbers(), lines.width());
     let (pieces, stride, padded) = (lines.len / width, lines.stride / width, lines.len.div_ceil(BLOCK) * BLOCK / width);
-    // SAFETY: the kernel checks its line and its position in it.
+    // SAFETY: the kernel checks line and position.
     unsafe {
         kernels::cast_blocks_along::launch_unchecked::<T, R>(
             &lines.tensor.client,
@@ -171,7 +172,7 @@ fn cast_blocks_along<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format, 
             CubeDim::new_1d(UNITS as u32),
             width,
             lines.arg(width),
-            accesses(&numbers, width),
+            accesses(&values, width),
             launch_terms(format.terms()),
             lines.count,
             pieces,
@@ -181,20 +182,20 @@ fn cast_blocks_along<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format, 
             lines.dtype(),
         );
     }
-    Cast { numbers, scales: None }
+    Cast { numbers: values, scales: None }
 }
 
-/// A unit for each block, which lies across lines.
+/// Casts with block scales of a column-major matrix: one unit per strided block.
 fn cast_blocks_across<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format, form: CastForm) -> Cast<R> {
-    let numbers = lines.numbers();
-    // SAFETY: the kernel checks its position in a line and each line.
+    let values = lines.numbers();
+    // SAFETY: the kernel checks line and position.
     unsafe {
         kernels::cast_blocks_across::launch_unchecked::<T, R>(
             &lines.tensor.client,
             cubes((lines.count.div_ceil(BLOCK) * lines.len).div_ceil(UNITS)),
             CubeDim::new_1d(UNITS as u32),
             lines.arg(1),
-            accesses(&numbers, 1),
+            accesses(&values, 1),
             launch_terms(format.terms()),
             lines.count,
             lines.len,
@@ -203,15 +204,15 @@ fn cast_blocks_across<R: CubeRuntime, T: Rule>(lines: &Lines<R>, format: Format,
             lines.dtype(),
         );
     }
-    Cast { numbers, scales: None }
+    Cast { numbers: values, scales: None }
 }
 
-/// Accesses that a unit keeps in registers: all, or none, and they are read again.
-fn kept(turns: usize, width: usize) -> Option<usize> {
-    (turns * width <= KEPT).then_some(turns)
+/// Accesses of a unit if all their values fit its registers; otherwise `None`, and memory is read twice.
+fn kept(accesses_per_unit: usize, width: usize) -> Option<usize> {
+    (accesses_per_unit * width <= KEPT).then_some(accesses_per_unit)
 }
 
-/// A product of codes times the scales of its rows and of its columns, each as many as there are, or one; rounded once.
+/// Multiplies a matmul result by row and column scales, each per row or column or a single one, and rounds once.
 pub fn scaled<R: CubeRuntime>(product: CubeTensor<R>, scales: [CubeTensor<R>; 2], dtype: DType) -> CubeTensor<R> {
     let lines = match Lines::of(product) {
         Lines { tensor, columns: true, .. } => Lines::of(into_contiguous(tensor)),
@@ -220,9 +221,10 @@ pub fn scaled<R: CubeRuntime>(product: CubeTensor<R>, scales: [CubeTensor<R>; 2]
     let output = floats(&lines.tensor, Shape::new([lines.count, lines.len]), dtype);
     let width = lines.width();
     let (pieces, stride) = (lines.len / width, lines.stride / width);
-    let [by_row, by_col] = &scales;
-    let each = [by_row, by_col].map(|scales| scales.meta.shape()[0] > 1);
-    // SAFETY: the kernel checks its position, and there are as many scales as rows and columns, or one, which is then asked for.
+    let [row_scales, col_scales] = &scales;
+    let is_per_row = [row_scales, col_scales].map(|scales| scales.meta.shape()[0] > 1);
+    // SAFETY: the kernel checks its position, and each operand has one scale per row or a single one, as the flags
+    // state.
     unsafe {
         kernels::scaled::launch_unchecked::<R>(
             &lines.tensor.client,
@@ -230,59 +232,59 @@ pub fn scaled<R: CubeRuntime>(product: CubeTensor<R>, scales: [CubeTensor<R>; 2]
             CubeDim::new_1d(UNITS as u32),
             width,
             lines.arg(width),
-            accesses(by_row, 1),
-            accesses(by_col, 1),
+            accesses(row_scales, 1),
+            accesses(col_scales, 1),
             accesses(&output, width),
             lines.count,
             pieces,
             stride,
-            each[0],
-            each[1],
+            is_per_row[0],
+            is_per_row[1],
             output.dtype.into(),
         );
     }
     output
 }
 
-/// Bytes of the widest access, to which memory must then be aligned.
+/// Bytes of the widest memory access, which must be aligned to its size.
 const WIDEST: u64 = 16;
-/// Cubes in one dimension of a launch, at most.
+/// Maximum cubes in one dimension of a launch.
 const CUBES: usize = 65_535;
-/// Accesses of a unit where rows are long enough.
+/// Accesses per unit, if rows are long enough; also the widest vector in elements.
 const TURNS: usize = 4;
-/// Numbers that a unit keeps in registers, at most.
+/// Maximum values that a unit holds in registers.
 const KEPT: usize = 32;
-/// Rows that a cube takes where they lie beside each other.
+/// Adjacent rows per cube for column-major matrices.
 const BESIDE: usize = 32;
 
-/// A matrix as it lies in memory: rows or columns, whichever are contiguous.
+/// Memory layout of a matrix as contiguous lines: rows, or columns if these are contiguous.
 struct Lines<R: CubeRuntime> {
     tensor: CubeTensor<R>,
-    /// How many there are.
+    /// Number of lines.
     count: usize,
-    /// Numbers in each.
+    /// Values per line.
     len: usize,
-    /// From one to the next.
+    /// Distance between lines.
     stride: usize,
-    /// Whether they are columns.
+    /// True if lines are columns.
     columns: bool,
 }
 
 impl<R: CubeRuntime> Lines<R> {
     fn of(tensor: CubeTensor<R>) -> Self {
         let (shape, strides) = (tensor.meta.shape(), tensor.meta.strides());
-        let ([rows, cols], [of_row, of_col]) = ([shape[0], shape[1]], [strides[0], strides[1]]);
-        if of_col == 1 {
-            return Self { tensor, count: rows, len: cols, stride: of_row, columns: false };
+        let ([rows, cols], [row_stride, col_stride]) = ([shape[0], shape[1]], [strides[0], strides[1]]);
+        if col_stride == 1 {
+            return Self { tensor, count: rows, len: cols, stride: row_stride, columns: false };
         }
-        if of_row == 1 {
-            return Self { tensor, count: cols, len: rows, stride: of_col, columns: true };
+        if row_stride == 1 {
+            return Self { tensor, count: cols, len: rows, stride: col_stride, columns: true };
         }
         let tensor = into_contiguous(tensor);
         Self { tensor, count: rows, len: cols, stride: cols, columns: false }
     }
 
-    /// Numbers in one access, which lie in one line.
+    /// Vector width, in values, that never crosses the end of a line.
     fn width(&self) -> usize {
         let offset = self.tensor.handle.offset_start.unwrap_or(0);
         let fits = |&width: &usize| {
@@ -292,30 +294,30 @@ impl<R: CubeRuntime> Lines<R> {
     }
 
     fn arg(&self, width: usize) -> ArrayArg<R> {
-        let reach = (self.count.max(1) - 1) * self.stride + self.len;
-        // SAFETY: a tensor's last line ends within its memory.
-        unsafe { ArrayArg::from_raw_parts(self.tensor.handle.clone(), reach / width) }
+        let extent = (self.count.max(1) - 1) * self.stride + self.len;
+        // SAFETY: the last line ends within the memory of the tensor.
+        unsafe { ArrayArg::from_raw_parts(self.tensor.handle.clone(), extent / width) }
     }
 
     fn dtype(&self) -> StorageType {
         self.tensor.dtype.into()
     }
 
-    /// Memory for as many numbers in f32, line by line.
+    /// Allocates an f32 value for each value of the matrix, line by line.
     fn numbers(&self) -> CubeTensor<R> {
         floats(&self.tensor, Shape::new([self.count, self.len]), DType::F32)
     }
 
-    /// Memory for so many numbers.
+    /// Allocates `count` f32 values.
     fn floats(&self, count: usize) -> CubeTensor<R> {
         floats(&self.tensor, Shape::new([count]), DType::F32)
     }
 
-    /// Units of a cube, at most.
+    /// Maximum units of a cube, rounded down to a power of two.
     fn most_units(&self) -> usize {
-        // Powers of two halve down to one.
-        let most = self.tensor.client.properties().hardware.max_units_per_cube as usize;
-        1 << most.clamp(UNITS, 1024).ilog2()
+        // Tree reductions need a power of two.
+        let limit = self.tensor.client.properties().hardware.max_units_per_cube as usize;
+        1 << limit.clamp(UNITS, 1024).ilog2()
     }
 }
 
@@ -323,14 +325,14 @@ fn floats<R: CubeRuntime>(like: &CubeTensor<R>, shape: Shape, dtype: DType) -> C
     empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), shape, dtype)
 }
 
-/// A contiguous tensor as whole accesses.
+/// Kernel argument for a contiguous tensor that is accessed in vectors of `width` elements.
 fn accesses<R: CubeRuntime>(tensor: &CubeTensor<R>, width: usize) -> ArrayArg<R> {
     let elements: usize = tensor.meta.shape().iter().product();
-    // SAFETY: the tensor is contiguous and holds so many elements.
+    // SAFETY: the tensor is contiguous and holds `elements` elements.
     unsafe { ArrayArg::from_raw_parts(tensor.handle.clone(), elements / width) }
 }
 
-/// At least so many cubes, in a shape that every device takes.
+/// At least `count` cubes, in a shape that every device supports.
 fn cubes(count: usize) -> CubeCount {
     let layers = count.div_ceil(CUBES).max(1);
     CubeCount::Static(count.div_ceil(layers).max(1) as u32, layers as u32, 1)

@@ -1,9 +1,10 @@
-//! Kernels that cast matrices to 8-bit floats and back, by the arithmetic in [`crate::scalar`]. A matrix is lines of contiguous
-//! numbers, rows or columns; positions in a line are counted in accesses.
+//! Cast kernels: matrices to 8-bit floats and back to f32, with the arithmetic of [`crate::scalar`]. A matrix consists
+//! of lines of contiguous values, rows or columns; positions in a line are counted in vector accesses. CubeCL's units,
+//! planes and cubes are CUDA's threads, warps and blocks.
 //!
-//! Data flow: cubes that share one scale find the largest magnitudes of their parts first, which another kernel puts together
-//! while it casts; where a line has its own, a cube keeps it in registers, if it fits, finds the largest and casts. Traffic: the
-//! matrix once, or twice under one scale and where a line does not fit, and the numbers once, in f32. Roofline: the memory's.
+//! Data flow: for a tensor scale, cubes first compute partial amax, which the casting kernel reduces. For row scales, a
+//! cube loads its line into registers if it fits, reduces amax and casts. Traffic: the matrix once, or twice for a
+//! tensor scale and for lines that exceed the registers; f32 results once. Roofline: memory bandwidth.
 
 use super::kernels::decode;
 use crate::Element;
@@ -11,35 +12,35 @@ use crate::scalar::rounding::either;
 use crate::scalar::rules::{Rule, Terms};
 use cubecl::prelude::*;
 
-/// Numbers that share a scale where blocks do.
+/// Values per block of block scales.
 pub const BLOCK: usize = 32;
-/// Units of a cube whose number does not depend on the matrix.
+/// Units of a cube in kernels with a fixed cube size.
 pub const UNITS: usize = 256;
-/// Parts that the largest magnitude of all is found in, at most.
+/// Maximum number of partial amax.
 pub const PARTS: usize = 512;
 
-/// What is written.
+/// Compile-time parameters of a cast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CastForm {
-    /// What a code stands for.
+    /// Element type of the quantized values.
     pub element: Element,
-    /// Whether numbers are under their scales.
+    /// Applies scales to the values.
     pub scaled: bool,
 }
 
-/// The scale of numbers that share one.
+/// Scale of a group.
 #[derive(CubeType, Clone, Copy)]
 struct Shared {
-    /// Their largest magnitude.
+    /// Largest magnitude of the group.
     largest: f32,
-    /// As it is computed.
+    /// Scale as computed.
     scale: f32,
-    /// As it is given: NaN where something is not finite.
+    /// Scale as stored: NaN if a value or the scale is not finite.
     given: f32,
     finite: bool,
 }
 
-/// Magnitudes are ordered as their bits are, and what is not finite comes last.
+/// Bit pattern of |x|: ordered like magnitudes, with infinities and NaN last.
 #[cube]
 fn magnitude(x: f32) -> u32 {
     x.to_bits() & 0x7FFF_FFFF
@@ -47,20 +48,20 @@ fn magnitude(x: f32) -> u32 {
 
 #[cube]
 fn largest_within<N: Size>(values: Vector<f32, N>) -> u32 {
-    let mut most = 0u32.runtime();
+    let mut amax_bits = 0u32.runtime();
     #[unroll]
     for at in 0..N::value() {
-        most = max(most, magnitude(values[at]));
+        amax_bits = max(amax_bits, magnitude(values[at]));
     }
-    most
+    amax_bits
 }
 
-/// The largest of what all units of a cube have; there are a power of two of them.
+/// Reduces amax over all units of a cube; `units` is a power of two.
 #[cube]
-fn largest_of_units(own: u32, #[comptime] units: usize) -> u32 {
+fn largest_of_units(bits: u32, #[comptime] units: usize) -> u32 {
     let lane = UNIT_POS as usize;
     let mut shared = SharedMemory::<u32>::new(units);
-    shared[lane] = own;
+    shared[lane] = bits;
     sync_cube();
     let mut width = comptime!(units / 2).runtime();
     while width > 0 {
@@ -73,19 +74,19 @@ fn largest_of_units(own: u32, #[comptime] units: usize) -> u32 {
     shared[0]
 }
 
-/// What numbers share of whose magnitudes the largest has these bits.
+/// Computes the scale of a group from the bit pattern of its amax.
 #[cube]
-fn share<R: Rule>(most: u32, terms: Terms) -> Shared {
-    let largest = f32::from_bits(most);
-    let scale = R::scale(-largest, largest, largest, terms);
-    let finite = most < 0x7F80_0000 && magnitude(scale) < 0x7F80_0000;
+fn share<R: Rule>(amax_bits: u32, params: Terms) -> Shared {
+    let largest = f32::from_bits(amax_bits);
+    let scale = R::scale(-largest, largest, largest, params);
+    let finite = amax_bits < 0x7F80_0000 && magnitude(scale) < 0x7F80_0000;
     let given = f32::from_bits(either(finite, scale.to_bits(), 0x7FC0_0000u32));
     Shared { largest, scale, given, finite }
 }
 
 #[cube]
-fn number<R: Rule>(x: f32, shared: Shared, terms: Terms, #[comptime] form: CastForm) -> f32 {
-    let code = R::code(x, shared.scale, 0.0f32.runtime(), shared.largest, terms);
+fn number<R: Rule>(x: f32, shared: Shared, params: Terms, #[comptime] form: CastForm) -> f32 {
+    let code = R::code(x, shared.scale, 0.0f32.runtime(), shared.largest, params);
     let number = decode(either(shared.finite, code, 0u32), comptime!(form.element));
     if comptime!(form.scaled) { number * shared.given } else { number }
 }
@@ -94,18 +95,18 @@ fn number<R: Rule>(x: f32, shared: Shared, terms: Terms, #[comptime] form: CastF
 fn numbers<R: Rule, N: Size>(
     values: Vector<f32, N>,
     shared: Shared,
-    terms: Terms,
+    params: Terms,
     #[comptime] form: CastForm,
 ) -> Vector<f32, N> {
     let mut numbers = Vector::<f32, N>::empty();
     #[unroll]
     for at in 0..N::value() {
-        numbers[at] = number::<R>(values[at], shared, terms, form);
+        numbers[at] = number::<R>(values[at], shared, params, form);
     }
     numbers
 }
 
-/// The largest magnitude that each cube finds among its accesses.
+/// Computes a partial amax per cube.
 #[cube(launch_unchecked)]
 pub fn largest_of_parts<F: Float, N: Size>(
     input: &Array<Vector<F, N>>,
@@ -115,20 +116,20 @@ pub fn largest_of_parts<F: Float, N: Size>(
     stride: usize,
     #[define(F)] _dtype: StorageType,
 ) {
-    let mut most = 0u32.runtime();
+    let mut amax_bits = 0u32.runtime();
     let mut at = ABSOLUTE_POS;
     while at < lines * pieces {
         let values = Vector::<f32, N>::cast_from(input[at / pieces * stride + at % pieces]);
-        most = max(most, largest_within::<N>(values));
+        amax_bits = max(amax_bits, largest_within::<N>(values));
         at += CUBE_COUNT * UNITS;
     }
-    let most = largest_of_units(most, UNITS);
+    let amax_bits = largest_of_units(amax_bits, UNITS);
     if UNIT_POS == 0 {
-        parts[CUBE_POS] = f32::from_bits(most);
+        parts[CUBE_POS] = f32::from_bits(amax_bits);
     }
 }
 
-/// Casts under one scale for all.
+/// Casts with a tensor scale.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn cast_whole<F: Float, N: Size, R: Rule>(
@@ -136,7 +137,7 @@ pub fn cast_whole<F: Float, N: Size, R: Rule>(
     parts: &Array<f32>,
     output: &mut Array<Vector<f32, N>>,
     scales: &mut Array<f32>,
-    terms: Terms,
+    params: Terms,
     count: usize,
     lines: usize,
     pieces: usize,
@@ -144,119 +145,119 @@ pub fn cast_whole<F: Float, N: Size, R: Rule>(
     #[comptime] form: CastForm,
     #[define(F)] _dtype: StorageType,
 ) {
-    let mut most = 0u32.runtime();
+    let mut amax_bits = 0u32.runtime();
     let mut part = UNIT_POS as usize;
     while part < count {
-        most = max(most, parts[part].to_bits());
+        amax_bits = max(amax_bits, parts[part].to_bits());
         part += UNITS;
     }
-    let shared = share::<R>(largest_of_units(most, UNITS), terms);
+    let shared = share::<R>(largest_of_units(amax_bits, UNITS), params);
     if ABSOLUTE_POS == 0 {
         scales[0] = shared.given;
     }
     let mut at = ABSOLUTE_POS;
     while at < lines * pieces {
         let values = Vector::<f32, N>::cast_from(input[at / pieces * stride + at % pieces]);
-        output[at] = numbers::<R, N>(values, shared, terms, form);
+        output[at] = numbers::<R, N>(values, shared, params, form);
         at += CUBE_COUNT * UNITS;
     }
 }
 
-/// Casts lines under a scale each, one by each cube.
+/// Casts lines with a scale each, one line per cube.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn cast_along<F: Float, N: Size, R: Rule>(
     input: &Array<Vector<F, N>>,
     output: &mut Array<Vector<f32, N>>,
     scales: &mut Array<f32>,
-    terms: Terms,
+    params: Terms,
     lines: usize,
     pieces: usize,
     stride: usize,
     #[comptime] units: usize,
-    #[comptime] kept: Option<usize>,
+    #[comptime] register_accesses: Option<usize>,
     #[comptime] form: CastForm,
     #[define(F)] _dtype: StorageType,
 ) {
     let (line, lane) = (CUBE_POS, UNIT_POS as usize);
     if line < lines {
-        let mut held = Array::<Vector<f32, N>>::new(comptime!(kept.unwrap_or(1)));
-        let mut most = 0u32.runtime();
-        if comptime!(kept.is_some()) {
+        let mut cached = Array::<Vector<f32, N>>::new(comptime!(register_accesses.unwrap_or(1)));
+        let mut amax_bits = 0u32.runtime();
+        if comptime!(register_accesses.is_some()) {
             #[unroll]
-            for turn in 0..comptime!(kept.unwrap_or(1)) {
-                let at = lane + turn * units;
+            for access in 0..comptime!(register_accesses.unwrap_or(1)) {
+                let at = lane + access * units;
                 if at < pieces {
-                    held[turn] = Vector::cast_from(input[line * stride + at]);
-                    most = max(most, largest_within::<N>(held[turn]));
+                    cached[access] = Vector::cast_from(input[line * stride + at]);
+                    amax_bits = max(amax_bits, largest_within::<N>(cached[access]));
                 }
             }
         } else {
             let mut at = lane;
             while at < pieces {
-                most = max(most, largest_within::<N>(Vector::cast_from(input[line * stride + at])));
+                amax_bits = max(amax_bits, largest_within::<N>(Vector::cast_from(input[line * stride + at])));
                 at += units;
             }
         }
-        let shared = share::<R>(largest_of_units(most, units), terms);
+        let shared = share::<R>(largest_of_units(amax_bits, units), params);
         if lane == 0 {
             scales[line] = shared.given;
         }
-        if comptime!(kept.is_some()) {
+        if comptime!(register_accesses.is_some()) {
             #[unroll]
-            for turn in 0..comptime!(kept.unwrap_or(1)) {
-                let at = lane + turn * units;
+            for access in 0..comptime!(register_accesses.unwrap_or(1)) {
+                let at = lane + access * units;
                 if at < pieces {
-                    output[line * pieces + at] = numbers::<R, N>(held[turn], shared, terms, form);
+                    output[line * pieces + at] = numbers::<R, N>(cached[access], shared, params, form);
                 }
             }
         } else {
             let mut at = lane;
             while at < pieces {
                 let values = Vector::cast_from(input[line * stride + at]);
-                output[line * pieces + at] = numbers::<R, N>(values, shared, terms, form);
+                output[line * pieces + at] = numbers::<R, N>(values, shared, params, form);
                 at += units;
             }
         }
     }
 }
 
-/// Casts what stands at one position in all lines under a scale each, some positions beside each other by each cube.
+/// Casts with a scale per position across all lines; each cube processes several adjacent positions.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn cast_across<F: Float, N: Size, R: Rule>(
     input: &Array<Vector<F, N>>,
     output: &mut Array<Vector<f32, N>>,
     scales: &mut Array<f32>,
-    terms: Terms,
+    params: Terms,
     lines: usize,
     pieces: usize,
     stride: usize,
-    #[comptime] beside: usize,
-    #[comptime] high: usize,
-    #[comptime] kept: Option<usize>,
+    #[comptime] units_x: usize,
+    #[comptime] units_y: usize,
+    #[comptime] register_accesses: Option<usize>,
     #[comptime] form: CastForm,
     #[define(F)] _dtype: StorageType,
 ) {
     let (lane, first) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
-    let at = CUBE_POS * beside + lane;
-    // Units behind the end of a line meet the barriers, and read and write nothing.
+    let at = CUBE_POS * units_x + lane;
+    // Units beyond the end of a line only take part in the barriers.
     let end = if at < pieces { lines } else { 0usize.runtime() };
-    let mut held = Array::<Vector<f32, N>>::new(comptime!(kept.unwrap_or(1)));
-    let mut most = Array::<u32>::new(N::value());
+    let mut cached = Array::<Vector<f32, N>>::new(comptime!(register_accesses.unwrap_or(1)));
+    let mut amax_bits = Array::<u32>::new(N::value());
     #[unroll]
-    for of in 0..N::value() {
-        most[of] = 0u32.runtime();
+    for i in 0..N::value() {
+        amax_bits[i] = 0u32.runtime();
     }
-    if comptime!(kept.is_some()) {
+    if comptime!(register_accesses.is_some()) {
         #[unroll]
-        for turn in 0..comptime!(kept.unwrap_or(1)) {
-            let line = first + turn * high;
+        for access in 0..comptime!(register_accesses.unwrap_or(1)) {
+            let line = first + access * units_y;
             if line < end {
-                held[turn] = Vector::cast_from(input[line * stride + at]);
+                cached[access] = Vector::cast_from(input[line * stride + at]);
                 #[unroll]
-                for of in 0..N::value() {
-                    most[of] = max(most[of], magnitude(held[turn][of]));
+                for i in 0..N::value() {
+                    amax_bits[i] = max(amax_bits[i], magnitude(cached[access][i]));
                 }
             }
         }
@@ -265,80 +266,80 @@ pub fn cast_across<F: Float, N: Size, R: Rule>(
         while line < end {
             let values = Vector::<f32, N>::cast_from(input[line * stride + at]);
             #[unroll]
-            for of in 0..N::value() {
-                most[of] = max(most[of], magnitude(values[of]));
+            for i in 0..N::value() {
+                amax_bits[i] = max(amax_bits[i], magnitude(values[i]));
             }
-            line += high;
+            line += units_y;
         }
     }
     let each = N::value();
-    let width = comptime!(beside * each);
-    let mut together = SharedMemory::<u32>::new(comptime!(width * high));
+    let width = comptime!(units_x * each);
+    let mut smem = SharedMemory::<u32>::new(comptime!(width * units_y));
     #[unroll]
-    for of in 0..N::value() {
-        together[first * width + lane * N::value() + of] = most[of];
+    for i in 0..N::value() {
+        smem[first * width + lane * N::value() + i] = amax_bits[i];
     }
     sync_cube();
-    let mut half = comptime!(high / 2).runtime();
+    let mut half = comptime!(units_y / 2).runtime();
     while half > 0 {
         if first < half {
             #[unroll]
-            for of in 0..N::value() {
-                let own = first * width + lane * N::value() + of;
-                together[own] = max(together[own], together[own + half * width]);
+            for i in 0..N::value() {
+                let index = first * width + lane * N::value() + i;
+                smem[index] = max(smem[index], smem[index + half * width]);
             }
         }
         sync_cube();
         half /= 2;
     }
     #[unroll]
-    for of in 0..N::value() {
-        most[of] = together[lane * N::value() + of];
+    for i in 0..N::value() {
+        amax_bits[i] = smem[lane * N::value() + i];
         if first == 0 && at < pieces {
-            scales[at * N::value() + of] = share::<R>(most[of], terms).given;
+            scales[at * N::value() + i] = share::<R>(amax_bits[i], params).given;
         }
     }
-    if comptime!(kept.is_some()) {
+    if comptime!(register_accesses.is_some()) {
         #[unroll]
-        for turn in 0..comptime!(kept.unwrap_or(1)) {
-            let line = first + turn * high;
+        for access in 0..comptime!(register_accesses.unwrap_or(1)) {
+            let line = first + access * units_y;
             if line < end {
-                output[line * pieces + at] = beside_numbers::<R, N>(held[turn], &most, terms, form);
+                output[line * pieces + at] = beside_numbers::<R, N>(cached[access], &amax_bits, params, form);
             }
         }
     } else {
         let mut line = first;
         while line < end {
             let values = Vector::cast_from(input[line * stride + at]);
-            output[line * pieces + at] = beside_numbers::<R, N>(values, &most, terms, form);
-            line += high;
+            output[line * pieces + at] = beside_numbers::<R, N>(values, &amax_bits, params, form);
+            line += units_y;
         }
     }
 }
 
-/// Numbers of one access that each have a scale of their own.
+/// Casts a vector whose values have separate scales.
 #[cube]
 fn beside_numbers<R: Rule, N: Size>(
     values: Vector<f32, N>,
-    most: &Array<u32>,
-    terms: Terms,
+    amax_bits: &Array<u32>,
+    params: Terms,
     #[comptime] form: CastForm,
 ) -> Vector<f32, N> {
     let mut numbers = Vector::<f32, N>::empty();
     #[unroll]
-    for of in 0..N::value() {
-        numbers[of] = number::<R>(values[of], share::<R>(most[of], terms), terms, form);
+    for i in 0..N::value() {
+        numbers[i] = number::<R>(values[i], share::<R>(amax_bits[i], params), params, form);
     }
     numbers
 }
 
-/// Casts blocks of lines, one access by each unit; the last block of a line may have fewer numbers.
+/// Casts contiguous blocks, one access per unit; the last block of a line may be partial.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn cast_blocks_along<F: Float, N: Size, R: Rule>(
     input: &Array<Vector<F, N>>,
     output: &mut Array<Vector<f32, N>>,
-    terms: Terms,
+    params: Terms,
     lines: usize,
     pieces: usize,
     padded: usize,
@@ -352,28 +353,28 @@ pub fn cast_blocks_along<F: Float, N: Size, R: Rule>(
     if inside {
         values = Vector::cast_from(input[line * stride + at]);
     }
-    let mut together = SharedMemory::<u32>::new(UNITS);
-    together[unit] = largest_within::<N>(values);
+    let mut smem = SharedMemory::<u32>::new(UNITS);
+    smem[unit] = largest_within::<N>(values);
     sync_cube();
     let width = N::value();
     let group = comptime!(BLOCK / width);
     let first = unit / group * group;
-    let mut most = 0u32.runtime();
+    let mut amax_bits = 0u32.runtime();
     #[unroll]
-    for other in 0..group {
-        most = max(most, together[first + other]);
+    for neighbor in 0..group {
+        amax_bits = max(amax_bits, smem[first + neighbor]);
     }
     if inside {
-        output[line * pieces + at] = numbers::<R, N>(values, share::<R>(most, terms), terms, form);
+        output[line * pieces + at] = numbers::<R, N>(values, share::<R>(amax_bits, params), params, form);
     }
 }
 
-/// Casts blocks that lie across lines, one by each unit; the last of them may have fewer numbers.
+/// Casts blocks across lines, one block per unit; the last block may be partial.
 #[cube(launch_unchecked)]
 pub fn cast_blocks_across<F: Float, R: Rule>(
     input: &Array<F>,
     output: &mut Array<f32>,
-    terms: Terms,
+    params: Terms,
     lines: usize,
     len: usize,
     stride: usize,
@@ -382,32 +383,33 @@ pub fn cast_blocks_across<F: Float, R: Rule>(
 ) {
     let (first, at) = (ABSOLUTE_POS / len * BLOCK, ABSOLUTE_POS % len);
     if first < lines {
-        let mut held = Array::<f32>::new(BLOCK);
-        let mut most = 0u32.runtime();
+        let mut cached = Array::<f32>::new(BLOCK);
+        let mut amax_bits = 0u32.runtime();
         #[unroll]
         for line in 0..BLOCK {
             if first + line < lines {
-                held[line] = f32::cast_from(input[(first + line) * stride + at]);
-                most = max(most, magnitude(held[line]));
+                cached[line] = f32::cast_from(input[(first + line) * stride + at]);
+                amax_bits = max(amax_bits, magnitude(cached[line]));
             }
         }
-        let shared = share::<R>(most, terms);
+        let shared = share::<R>(amax_bits, params);
         #[unroll]
         for line in 0..BLOCK {
             if first + line < lines {
-                output[(first + line) * len + at] = number::<R>(held[line], shared, terms, form);
+                output[(first + line) * len + at] = number::<R>(cached[line], shared, params, form);
             }
         }
     }
 }
 
-/// A product of codes under the scales of its rows and columns, `each` its own or one for all.
+/// Multiplies a matmul result by row and column scales; `each_row` and `each_col` select a scale per row or column
+/// instead of a single one.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn scaled<F: Float, N: Size>(
     product: &Array<Vector<f32, N>>,
-    by_row: &Array<f32>,
-    by_col: &Array<f32>,
+    row_scales: &Array<f32>,
+    column_scales: &Array<f32>,
     output: &mut Array<Vector<F, N>>,
     rows: usize,
     pieces: usize,
@@ -418,13 +420,13 @@ pub fn scaled<F: Float, N: Size>(
 ) {
     let (row, at) = (ABSOLUTE_POS / pieces, ABSOLUTE_POS % pieces);
     if row < rows {
-        let of_row = by_row[if comptime!(each_row) { row } else { 0usize.runtime() }];
-        let mut of_cols = Vector::<f32, N>::empty();
+        let row_scale = row_scales[if comptime!(each_row) { row } else { 0usize.runtime() }];
+        let mut col_scales = Vector::<f32, N>::empty();
         #[unroll]
-        for of in 0..N::value() {
-            of_cols[of] = by_col[if comptime!(each_col) { at * N::value() + of } else { 0usize.runtime() }];
+        for i in 0..N::value() {
+            col_scales[i] = column_scales[if comptime!(each_col) { at * N::value() + i } else { 0usize.runtime() }];
         }
-        // One after the other: their product alone may be too small for a float.
-        output[ABSOLUTE_POS] = Vector::cast_from(product[row * stride + at] * Vector::new(of_row) * of_cols);
+        // Sequentially, because the product of both scales may underflow.
+        output[ABSOLUTE_POS] = Vector::cast_from(product[row * stride + at] * Vector::new(row_scale) * col_scales);
     }
 }

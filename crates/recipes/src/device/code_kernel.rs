@@ -1,14 +1,16 @@
-//! The product of two tensors of 8-bit integer codes on matrix instructions, with the scales of both in the same kernel.
+//! Int8 GEMM Y = X Wᵀ on matrix instructions (m16n8k32), with the scales of both operands in the epilogue. X is
+//! `[inputs, k]`, W is `[outputs, k]`, both row-major int8 in 32-bit words. CubeCL's units, planes and cubes are CUDA's
+//! threads, warps and blocks.
 //!
-//! Data flow: a plane makes `16 * form.rows` columns of the output for `8 * form.inputs` rows of the input. In a chunk of 64
-//! codes the unit `4 g + t` reads 16 codes beside each other of the rows g of each eight, and gives them to whatever place of
-//! the instructions is its own: a sum does not depend on the order of its terms. Sums are integers; those of planes that
-//! share columns meet in shared memory. Then each is multiplied with the scale of its row of the input and with that of its
-//! column, and rounded after each.
+//! Data flow: a plane computes a tile of `16 * form.n_tiles` columns and `8 * form.m_tiles` rows of Y. In a chunk of 64
+//! values along k, unit `4 g + t` loads 16 consecutive values of row g of each eight rows. k is permuted identically in
+//! both operands, so the words go straight into mma fragments. Accumulators are integers; planes that split k reduce
+//! theirs in shared memory. Each accumulator is multiplied by its input scale, then by its weight scale, and rounded
+//! after each.
 //!
-//! Traffic: the weight once for each `8 * form.inputs * form.across` rows of the input, the input once for each
-//! `16 * form.rows * form.beside` columns, from a cache after the first time. Roofline: the bytes of the weight over the
-//! memory's rate for few rows, the matrix instructions for many.
+//! Traffic: W once for each `8 * form.m_tiles * form.m_planes` rows of X; X once for each `16 * form.n_tiles *
+//! form.n_planes` columns of Y, from cache after the first time. Roofline: memory bandwidth for W with few rows of X,
+//! matrix instructions with many.
 
 use super::kernels::{decode, unpack};
 use super::matrix_kernel::add_planes;
@@ -17,41 +19,41 @@ use crate::Element;
 use cubecl::cmma::MmaDefinition;
 use cubecl::prelude::*;
 
-/// Rows of the weight, rows of the input and codes along them in an instruction.
+/// Weight rows, input rows and values along k of a matrix instruction.
 pub const INSTRUCTION: (usize, usize, usize) = (16, 8, 32);
 
-/// Units that read codes beside each other, and the words of each.
+/// Units that share a row of a chunk, and words that each of them loads.
 const ABREAST: usize = 4;
 const WORDS: usize = 4;
 
-/// What is known of a product when its kernel is compiled.
+/// Compile-time parameters of the GEMM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CodeForm {
-    /// Words in a row of either operand.
+    /// Words per row of either operand.
     pub words_per_row: usize,
-    /// How scales of columns are stored.
+    /// Element type of the weight scales.
     pub scale: Element,
-    /// Planes of a cube that share columns.
+    /// Planes of a cube that split k.
     pub planes: usize,
-    /// Planes of a cube that have rows of the weight of their own.
+    /// Planes of a cube along n (weight rows).
     pub beside: usize,
-    /// Planes of a cube that have rows of the input of their own.
+    /// Planes of a cube along m (input rows).
     pub across: usize,
-    /// Times 16 rows of the weight in a plane.
+    /// Instruction tiles of a plane along n, 16 weight rows each.
     pub rows: usize,
-    /// Times 8 rows of the input in a plane.
+    /// Instruction tiles of a plane along m, 8 input rows each.
     pub inputs: usize,
-    /// Chunks that a unit waits for at once.
+    /// Chunks that a unit loads before it computes.
     pub flight: usize,
 }
 
 impl CodeForm {
-    /// Rows of the weight in a cube.
+    /// Weight rows per cube.
     pub fn rows_of_cube(&self) -> usize {
         INSTRUCTION.0 * self.rows * self.beside
     }
 
-    /// Rows of the input in a cube.
+    /// Input rows per cube.
     pub fn inputs_of_cube(&self) -> usize {
         INSTRUCTION.1 * self.inputs * self.across
     }
@@ -60,7 +62,7 @@ impl CodeForm {
         self.words_per_row / WORDS
     }
 
-    /// Pieces that units beside each other read together.
+    /// Chunks per row; a chunk is one piece for each of [`ABREAST`] units.
     pub fn chunks(&self) -> usize {
         self.pieces().div_ceil(ABREAST)
     }
@@ -69,19 +71,19 @@ impl CodeForm {
         self.chunks().div_ceil(self.planes * self.flight)
     }
 
-    /// Whether no unit comes to a code behind the end of a row.
+    /// True if no unit reads beyond the end of a row.
     fn whole(&self) -> bool {
         self.pieces() == self.turns() * self.planes * self.flight * ABREAST
     }
 }
 
-/// y = x wᵀ of codes under the scales of their rows, which were rounded to S as every step is.
+/// Computes y = x wᵀ with row scales of both operands; accumulators and scales are rounded to S at every step.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn code_product<S: Float, Y: Float, W: Size>(
     input: &Array<Vector<u32, W>>,
     codes: &Array<Vector<u32, W>>,
-    by_input: &Array<f32>,
+    input_scales: &Array<f32>,
     scales: &Array<u32>,
     y: &mut Array<Y>,
     inputs: usize,
@@ -89,56 +91,57 @@ pub fn code_product<S: Float, Y: Float, W: Size>(
     #[comptime] form: CodeForm,
     #[define(S, Y)] _dtypes: [StorageType; 2],
 ) {
-    let (lane, plane, own) = (UNIT_POS_X as usize, UNIT_POS_Y as usize, UNIT_POS_Z as usize);
+    let (lane, plane, team) = (UNIT_POS_X as usize, UNIT_POS_Y as usize, UNIT_POS_Z as usize);
     let (g, t) = (lane / ABREAST, lane % ABREAST);
     let block = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize;
-    let beside = own % comptime!(form.beside);
-    let first_row = block * comptime!(form.rows_of_cube()) + beside * comptime!(INSTRUCTION.0 * form.rows);
+    let n_plane = team % comptime!(form.beside);
+    let first_row = block * comptime!(form.rows_of_cube()) + n_plane * comptime!(INSTRUCTION.0 * form.rows);
     let first_input = CUBE_POS_Z as usize * comptime!(form.inputs_of_cube())
-        + own / comptime!(form.beside) * comptime!(INSTRUCTION.1 * form.inputs);
+        + team / comptime!(form.beside) * comptime!(INSTRUCTION.1 * form.inputs);
     let rows = comptime!(2 * form.rows);
 
     let mut sums = Sequence::<Array<Vector<i32, Const<2>>>>::new();
     #[unroll]
     for _ in 0..comptime!(form.rows * form.inputs) {
-        let mut of_tile = Array::<Vector<i32, Const<2>>>::new(2usize);
-        of_tile[0] = Vector::new(0i32);
-        of_tile[1] = Vector::new(0i32);
-        sums.push(of_tile);
+        let mut tile_sums = Array::<Vector<i32, Const<2>>>::new(2usize);
+        tile_sums[0] = Vector::new(0i32);
+        tile_sums[1] = Vector::new(0i32);
+        sums.push(tile_sums);
     }
-    // Beyond the last row the last one is read again, and what comes of it is not written.
-    let mut of_weight = Array::<usize>::new(rows);
+    // Rows beyond the last one repeat it; their results are not stored.
+    let mut weight_rows = Array::<usize>::new(rows);
     #[unroll]
-    for of in 0..rows {
-        of_weight[of] = min(first_row + comptime!(8 * of) + g, outputs - 1) * comptime!(form.pieces());
+    for index in 0..rows {
+        weight_rows[index] = min(first_row + comptime!(8 * index) + g, outputs - 1) * comptime!(form.pieces());
     }
-    let mut of_input = Array::<usize>::new(form.inputs);
+    let mut input_rows = Array::<usize>::new(form.inputs);
     #[unroll]
-    for of in 0..comptime!(form.inputs) {
-        of_input[of] = min(first_input + comptime!(8 * of) + g, inputs - 1) * comptime!(form.pieces());
+    for index in 0..comptime!(form.inputs) {
+        input_rows[index] = min(first_input + comptime!(8 * index) + g, inputs - 1) * comptime!(form.pieces());
     }
 
-    for turn in 0..comptime!(form.turns()) {
+    for iteration in 0..comptime!(form.turns()) {
         let mut left = Array::<u32>::new(comptime!(form.flight * rows * WORDS));
         let mut right = Array::<u32>::new(comptime!(form.flight * form.inputs * WORDS));
         #[unroll]
-        for ahead in 0..comptime!(form.flight) {
-            let sought = (plane + (turn * comptime!(form.flight) + ahead) * comptime!(form.planes)) * ABREAST + t;
-            let mut piece = sought;
+        for chunk in 0..comptime!(form.flight) {
+            let unclamped =
+                (plane + (iteration * comptime!(form.flight) + chunk) * comptime!(form.planes)) * ABREAST + t;
+            let mut piece = unclamped;
             if comptime!(!form.whole()) {
-                piece = min(sought, comptime!(form.pieces() - 1));
+                piece = min(unclamped, comptime!(form.pieces() - 1));
             }
             #[unroll]
-            for of in 0..rows {
-                read_piece::<W>(codes, &mut left, of_weight[of] + piece, comptime!(ahead * rows + of));
+            for index in 0..rows {
+                read_piece::<W>(codes, &mut left, weight_rows[index] + piece, comptime!(chunk * rows + index));
             }
             #[unroll]
-            for of in 0..comptime!(form.inputs) {
-                let at = comptime!(ahead * form.inputs + of);
-                read_piece::<W>(input, &mut right, of_input[of] + piece, at);
-                // What is behind the end must add nothing.
+            for index in 0..comptime!(form.inputs) {
+                let at = comptime!(chunk * form.inputs + index);
+                read_piece::<W>(input, &mut right, input_rows[index] + piece, at);
+                // Pieces beyond the end of a row must contribute zero.
                 if comptime!(!form.whole()) {
-                    if sought >= comptime!(form.pieces()) {
+                    if unclamped >= comptime!(form.pieces()) {
                         #[unroll]
                         for i in 0..WORDS {
                             right[comptime!(at * WORDS + i)] = 0u32;
@@ -148,27 +151,31 @@ pub fn code_product<S: Float, Y: Float, W: Size>(
             }
         }
         #[unroll]
-        for ahead in 0..comptime!(form.flight) {
+        for chunk in 0..comptime!(form.flight) {
             #[unroll]
             for step in 0..2usize {
                 #[unroll]
-                for of in 0..comptime!(form.rows) {
-                    let mut of_left = Array::<Vector<i8, Const<4>>>::new(4usize);
+                for index in 0..comptime!(form.rows) {
+                    let mut a_fragment = Array::<Vector<i8, Const<4>>>::new(4usize);
                     #[unroll]
                     for i in 0..4usize {
-                        let word = comptime!((ahead * rows + 2 * of + i % 2) * WORDS + 2 * step + i / 2);
-                        of_left[i] = Vector::<i8, Const<4>>::reinterpret(left[word]);
+                        let word = comptime!((chunk * rows + 2 * index + i % 2) * WORDS + 2 * step + i / 2);
+                        a_fragment[i] = Vector::<i8, Const<4>>::reinterpret(left[word]);
                     }
                     #[unroll]
                     for tile in 0..comptime!(form.inputs) {
-                        let mut of_right = Array::<Vector<i8, Const<4>>>::new(2usize);
+                        let mut b_fragment = Array::<Vector<i8, Const<4>>>::new(2usize);
                         #[unroll]
                         for i in 0..2usize {
-                            let word = comptime!((ahead * form.inputs + tile) * WORDS + 2 * step + i);
-                            of_right[i] = Vector::<i8, Const<4>>::reinterpret(right[word]);
+                            let word = comptime!((chunk * form.inputs + tile) * WORDS + 2 * step + i);
+                            b_fragment[i] = Vector::<i8, Const<4>>::reinterpret(right[word]);
                         }
                         let def = MmaDefinition::<i8, i8, i32>::new(16usize, 8usize, 32usize);
-                        def.execute_inplace(&of_left, &of_right, sums.index_mut(comptime!(of * form.inputs + tile)));
+                        def.execute_inplace(
+                            &a_fragment,
+                            &b_fragment,
+                            sums.index_mut(comptime!(index * form.inputs + tile)),
+                        );
                     }
                 }
             }
@@ -188,17 +195,18 @@ pub fn code_product<S: Float, Y: Float, W: Size>(
         for tile in 0..comptime!(form.inputs) {
             #[unroll]
             for i in 0..2usize {
-                let at_input = first_input + comptime!(8 * tile + i) + 2 * t;
-                if at_input < inputs {
-                    let of_row = by_input[at_input];
+                let input_row = first_input + comptime!(8 * tile + i) + 2 * t;
+                if input_row < inputs {
+                    let row_scale = input_scales[input_row];
                     #[unroll]
                     for half in 0..rows {
                         let row = first_row + comptime!(8 * half) + g;
                         if row < outputs {
-                            let of_col = unpack(scales, 0, row, comptime!(form.scale.bits()));
-                            let of_col = decode(of_col, comptime!(form.scale));
+                            let col_scale = unpack(scales, 0, row, comptime!(form.scale.bits()));
+                            let col_scale = decode(col_scale, comptime!(form.scale));
                             let sum = sums.index(comptime!(half / 2 * form.inputs + tile))[comptime!(half % 2)][i];
-                            y[at_input * outputs + row] = Y::cast_from(scaled_code_sum::<S>(sum, of_row, of_col));
+                            y[input_row * outputs + row] =
+                                Y::cast_from(scaled_code_sum::<S>(sum, row_scale, col_scale));
                         }
                     }
                 }

@@ -1,4 +1,4 @@
-//! Products of integer codes with integer codes, on matrix instructions where a device has them.
+//! Int8 GEMM, on matrix instructions where the device has them.
 
 use super::access::CUBES;
 use super::access::{accesses, widest};
@@ -17,13 +17,13 @@ use cubecl::ir::features::MmaConfig;
 use cubecl::ir::{ElemType, IntKind};
 use cubecl::prelude::*;
 
-/// Whether there are kernels for two tensors that are stored so.
+/// True if kernels exist for these two formats.
 pub fn takes(input: &Format, weight: &Format) -> bool {
     let unpacked = input.scale == Element::Float(Dtype::F32);
     unpacked && input.has_code_product() && weight.has_code_product()
 }
 
-/// y = x wᵀ under the scales of both, for formats that have such a product.
+/// Computes y = x wᵀ with the scales of both operands; `None` for formats without a kernel.
 pub fn product<R: CubeRuntime>(
     input: &Stored<CubeTensor<R>>,
     weight: &Stored<CubeTensor<R>>,
@@ -33,20 +33,21 @@ pub fn product<R: CubeRuntime>(
     if !takes(&input.format, &weight.format) {
         return None;
     }
-    assert_eq!(input.cols, weight.cols, "an input has as many columns as the weight");
+    assert_eq!(input.cols, weight.cols, "input and weight need an equal number of columns");
     let (inputs, outputs) = (input.rows, weight.rows);
     let (client, device) = (&weight.codes.client, &weight.codes.device);
     let output =
         empty_device_contiguous_dtype(client.clone(), device.clone(), Shape::new([inputs, outputs]), dtype.burn());
     let dtypes = [steps.burn().into(), dtype.burn().into()];
-    let grid = |rows: usize, of_inputs: usize| {
-        let by_rows = outputs.div_ceil(rows);
-        let layers = by_rows.div_ceil(CUBES);
-        CubeCount::Static(by_rows.div_ceil(layers) as u32, layers as u32, inputs.div_ceil(of_inputs) as u32)
+    let grid = |rows: usize, input_rows: usize| {
+        let row_cubes = outputs.div_ceil(rows);
+        let layers = row_cubes.div_ceil(CUBES);
+        CubeCount::Static(row_cubes.div_ceil(layers) as u32, layers as u32, inputs.div_ceil(input_rows) as u32)
     };
     if multiplies(client) {
         let form = form(input, weight);
-        // SAFETY: rows are checked against their number, both operands have as many words in each, and every row has a scale.
+        // SAFETY: rows are checked against their number, the rows of both operands have equal lengths, and every row
+        // has a scale.
         unsafe {
             kernel::code_product::launch_unchecked(
                 client,
@@ -73,7 +74,8 @@ pub fn product<R: CubeRuntime>(
             scale: weight.format.scale,
             zero: ZeroKind::None,
         };
-        // SAFETY: as above.
+        // SAFETY: rows are checked against their number, the rows of both operands have equal lengths, and every row
+        // has a scale.
         unsafe {
             tile_kernel::tile_code_product::launch_unchecked(
                 client,
@@ -94,44 +96,44 @@ pub fn product<R: CubeRuntime>(
     Some(output)
 }
 
-/// Whether the device has instructions that multiply signed bytes, and accesses of four words.
+/// True if the device has int8 matrix instructions and accesses of four words.
 fn multiplies<R: CubeRuntime>(client: &ComputeClient<R>) -> bool {
     let (m, n, k) = INSTRUCTION;
-    let byte = ElemType::Int(IntKind::I8);
+    let int8 = ElemType::Int(IntKind::I8);
     let config = MmaConfig {
-        a_type: byte.into(),
-        b_type: byte.into(),
+        a_type: int8.into(),
+        b_type: int8.into(),
         cd_type: ElemType::Int(IntKind::I32).into(),
         m: m as u32,
         n: n as u32,
         k: k as u32,
     };
     let properties = client.properties();
-    let (least, most) = (properties.hardware.plane_size_min, properties.hardware.plane_size_max);
-    let lanes = [least, most] == [LANES as u32; 2];
+    let (min, max) = (properties.hardware.plane_size_min, properties.hardware.plane_size_max);
+    let lanes = [min, max] == [LANES as u32; 2];
     lanes && properties.features.matmul.mma.contains(&config) && widest(client, 4, 4) == 4
 }
 
 fn form<R: CubeRuntime>(input: &Stored<CubeTensor<R>>, weight: &Stored<CubeTensor<R>>) -> CodeForm {
     let tiles = input.rows.div_ceil(INSTRUCTION.1);
-    // As for products with numbers: few rows of the input need many planes that read the weight, many rows large cubes.
-    let (planes, beside, across, rows, flight) = match tiles {
+    // With few input rows many planes split k to load the weight; with many rows cubes are large.
+    let (k_planes, n_planes, m_planes, n_tiles, chunks_in_flight) = match tiles {
         1 => (8, 1, 1, 1, 4),
         2..=4 => (8, 2, 1, 1, 2),
         5..=8 => (8, 2, 1, 1, 2),
-        // As many rows of the input as there are tiles for all processors.
+        // Few output tiles per multiprocessor: more planes per cube with fewer tiles each.
         9..=128 => (1, 2, 4, 4, 1),
         _ => (1, 2, 2, 4, 1),
     };
     let mut form = CodeForm {
         words_per_row: weight.format.words_per_row(weight.cols),
         scale: weight.format.scale,
-        planes,
-        beside,
-        across,
-        rows,
+        planes: k_planes,
+        beside: n_planes,
+        across: m_planes,
+        rows: n_tiles,
         inputs: if (9..=128).contains(&tiles) { 4 } else { tiles.min(8) },
-        flight,
+        flight: chunks_in_flight,
     };
     while form.planes > 1 && form.chunks() < 2 * form.planes {
         form.planes /= 2;

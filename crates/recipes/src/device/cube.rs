@@ -1,4 +1,4 @@
-//! GPUs, through CubeCL.
+//! Quantization on GPUs through CubeCL.
 
 use super::QuantBackend;
 use super::access::cubes;
@@ -21,7 +21,7 @@ use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElemen
 use cubecl::prelude::*;
 use std::ops::Range;
 
-/// Units of a cube whose units work each on their own.
+/// Units of a cube in kernels without cooperation between units.
 const UNITS: usize = 64;
 
 impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> QuantBackend for CubeBackend<R, F, I, BT> {
@@ -29,7 +29,7 @@ impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> QuantBacke
         let tensor = Input::of(tensor);
         match format.method {
             Method::Hqq(iterate) => hqq(&tensor, format, iterate),
-            Method::Plain => unreachable!("numbers as they are need no quantizing"),
+            Method::Plain => unreachable!("unquantized formats are not quantized"),
             Method::Qqq => with_steps!(format.steps, S => { qqq::<R, S>(&tensor, format) }),
             _ => with_rule!(format, T => groups::<R, T>(&tensor, format)),
         }
@@ -61,7 +61,7 @@ impl<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement> QuantBacke
     }
 }
 
-/// A matrix whose rows are contiguous.
+/// Matrix with contiguous rows.
 struct Input<R: CubeRuntime> {
     tensor: CubeTensor<R>,
     rows: usize,
@@ -71,7 +71,7 @@ struct Input<R: CubeRuntime> {
 impl<R: CubeRuntime> Input<R> {
     fn of(tensor: CubeTensor<R>) -> Self {
         let strides = tensor.meta.strides();
-        // Rows may lie apart, as CUDA's pitched tensors do.
+        // Rows may be padded, as in pitched CUDA tensors.
         let tensor = if strides[1] == 1 { tensor } else { into_contiguous(tensor) };
         let shape = tensor.meta.shape();
         let (rows, cols) = (shape[0], shape[1]);
@@ -86,36 +86,36 @@ impl<R: CubeRuntime> Input<R> {
         self.tensor.dtype.into()
     }
 
-    /// Memory for so many words.
+    /// Allocates `count` uninitialized words.
     fn words(&self, count: usize) -> CubeTensor<R> {
         let (client, device) = (self.tensor.client.clone(), self.tensor.device.clone());
         empty_device_contiguous_dtype(client, device, Shape::new([count.max(1)]), DType::U32)
     }
 
-    /// Memory for so many words, all zero.
+    /// Allocates `count` zeroed words.
     fn zero_words(&self, count: usize) -> CubeTensor<R> {
         let (client, device) = (self.tensor.client.clone(), self.tensor.device.clone());
         zeros_client(client, device, Shape::new([count.max(1)]), DType::U32)
     }
 }
 
-pub(super) fn launch_terms<R: CubeRuntime>(terms: Terms) -> TermsLaunch<R> {
-    let Terms { divisor, epsilon, least, most, mask, blank } = terms;
-    TermsLaunch::new(divisor, epsilon, least, most, mask, blank)
+pub(super) fn launch_terms<R: CubeRuntime>(params: Terms) -> TermsLaunch<R> {
+    let Terms { divisor, epsilon, least: min, most: max, mask, blank: opaque_zero } = params;
+    TermsLaunch::new(divisor, epsilon, min, max, mask, opaque_zero)
 }
 
-/// The largest magnitude of the whole tensor, as one word.
+/// Computes amax of the whole tensor, as one word.
 fn largest<R: CubeRuntime>(input: &Input<R>) -> CubeTensor<R> {
-    let (of_rows, of_all) = (input.words(input.rows), input.words(1));
+    let (row_amax, amax) = (input.words(input.rows), input.words(1));
     let (client, units) = (&input.tensor.client, CubeDim::new_1d(UNITS_PER_ROW as u32));
-    // SAFETY: the first kernel checks its row, the second reads `rows` words; both write only what was allocated for them.
+    // SAFETY: the first kernel checks its row, the second reads `rows` words; both write only their own output.
     unsafe {
         kernels::largest_of_rows::launch_unchecked(
             client,
             cubes(input.rows, 1),
             units,
             input.arg(),
-            of_rows.clone().into_array_arg(),
+            row_amax.clone().into_array_arg(),
             input.rows,
             input.cols,
             input.dtype(),
@@ -124,35 +124,35 @@ fn largest<R: CubeRuntime>(input: &Input<R>) -> CubeTensor<R> {
             client,
             CubeCount::Static(1, 1, 1),
             units,
-            of_rows.into_array_arg(),
-            of_all.clone().into_array_arg(),
+            row_amax.into_array_arg(),
+            amax.clone().into_array_arg(),
             input.rows,
         );
     }
-    of_all
+    amax
 }
 
 fn groups<R: CubeRuntime, T: Rule>(input: &Input<R>, format: Format) -> Stored<CubeTensor<R>> {
     let (rows, cols) = (input.rows, input.cols);
-    let (whole, blocks) = (format.grouping == Grouping::Tensor, matches!(format.grouping, Grouping::Block(_)));
-    let looks_at_all = format.looks_at_the_whole_tensor();
-    let largest = if looks_at_all { largest(input) } else { input.words(1) };
+    let (per_tensor, blocks) = (format.grouping == Grouping::Tensor, matches!(format.grouping, Grouping::Block(_)));
+    let needs_amax = format.looks_at_the_whole_tensor();
+    let amax = if needs_amax { largest(input) } else { input.words(1) };
     let words = format.words_per_row(cols);
-    // Small groups that do not end where rows do leave words that nobody writes.
-    let filled = !blocks || cols.next_multiple_of(format.group(cols)).is_multiple_of(packing::BLOCK);
-    let codes = if filled { input.words(rows * words) } else { input.zero_words(rows * words) };
+    // If groups do not end at packing blocks, the last words of a row are never written.
+    let writes_all_words = !blocks || cols.next_multiple_of(format.group(cols)).is_multiple_of(packing::BLOCK);
+    let codes = if writes_all_words { input.words(rows * words) } else { input.zero_words(rows * words) };
     let groups = rows * cols.div_ceil(format.group(cols));
     let (scales, zeros) = (input.words(format.scales(rows, cols)), input.words(groups));
     let (units, per_cube) = if blocks { (1, UNITS) } else { (UNITS_PER_ROW, 1) };
     let cube_dim = CubeDim::new_1d(if blocks { UNITS } else { UNITS_PER_ROW } as u32);
-    // SAFETY: the kernel checks its group against `rows` and `cols`, and every word it writes belongs to that group.
+    // SAFETY: the kernel checks its group against `rows` and `cols`, and writes only words of that group.
     unsafe {
         kernels::quantize_groups::launch_unchecked::<T, R>(
             &input.tensor.client,
             cubes(groups, per_cube),
             cube_dim,
             input.arg(),
-            largest.clone().into_array_arg(),
+            amax.clone().into_array_arg(),
             codes.clone().into_array_arg(),
             scales.clone().into_array_arg(),
             zeros.clone().into_array_arg(),
@@ -164,17 +164,17 @@ fn groups<R: CubeRuntime, T: Rule>(input: &Input<R>, format: Format) -> Stored<C
             format.bits(),
             units,
             blocks,
-            whole,
-            looks_at_all,
+            per_tensor,
+            needs_amax,
             input.dtype(),
         );
     }
     let zeros = (format.zero != Zero::None).then_some(zeros);
-    let outer = (format.method == Method::Nvfp4).then(|| tensor_scale(input, largest));
+    let outer = (format.method == Method::Nvfp4).then(|| tensor_scale(input, amax));
     Stored { format: format.unpacked(), rows, cols, codes, scales, zeros, outer, kept: None }
 }
 
-fn tensor_scale<R: CubeRuntime>(input: &Input<R>, largest: CubeTensor<R>) -> CubeTensor<R> {
+fn tensor_scale<R: CubeRuntime>(input: &Input<R>, amax: CubeTensor<R>) -> CubeTensor<R> {
     let outer = input.words(1);
     // SAFETY: one unit reads one word and writes one.
     unsafe {
@@ -182,14 +182,14 @@ fn tensor_scale<R: CubeRuntime>(input: &Input<R>, largest: CubeTensor<R>) -> Cub
             &input.tensor.client,
             CubeCount::Static(1, 1, 1),
             CubeDim::new_1d(1),
-            largest.into_array_arg(),
+            amax.into_array_arg(),
             outer.clone().into_array_arg(),
         );
     }
     outer
 }
 
-/// Where the loop stops is decided on the host, for the whole tensor: a weight is quantized once.
+/// The stopping iteration is selected on the host, for the whole tensor; a weight is quantized only once.
 fn hqq<R: CubeRuntime>(input: &Input<R>, format: Format, iterate: HqqIterate) -> Stored<CubeTensor<R>> {
     let (rows, cols, group) = (input.rows, input.cols, format.group(input.cols));
     let groups = rows * cols.div_ceil(group);
@@ -198,9 +198,9 @@ fn hqq<R: CubeRuntime>(input: &Input<R>, format: Format, iterate: HqqIterate) ->
         let handle = client.create_from_slice(f32::as_bytes(values));
         CubeTensor::new_contiguous(client.clone(), device.clone(), Shape::new([values.len()]), handle, DType::F32)
     };
-    let (stretches, courses) = (input.words(groups), input.words(groups * (ITERATIONS + 1)));
+    let (inverse_scales, zeros_by_iteration) = (input.words(groups), input.words(groups * (ITERATIONS + 1)));
     let errors = input.words(groups * ITERATIONS);
-    // SAFETY: the kernel checks its group; each group has its own stretch, errors and course.
+    // SAFETY: the kernel checks its group, and each group has its own scale, errors and zero points.
     unsafe {
         kernels::hqq_courses::launch_unchecked(
             client,
@@ -208,8 +208,8 @@ fn hqq<R: CubeRuntime>(input: &Input<R>, format: Format, iterate: HqqIterate) ->
             CubeDim::new_1d(UNITS as u32),
             input.arg(),
             upload(&inverse_betas()).into_array_arg(),
-            stretches.clone().into_array_arg(),
-            courses.clone().into_array_arg(),
+            inverse_scales.clone().into_array_arg(),
+            zeros_by_iteration.clone().into_array_arg(),
             errors.clone().into_array_arg(),
             launch_terms(format.terms()),
             rows,
@@ -223,44 +223,47 @@ fn hqq<R: CubeRuntime>(input: &Input<R>, format: Format, iterate: HqqIterate) ->
         let bytes = client.read_one_unchecked(tensor.handle.clone());
         f32::from_bytes(&bytes)[..count].to_vec()
     };
-    let (host_stretches, host_courses) = (download(&stretches, groups), download(&courses, groups * (ITERATIONS + 1)));
+    let (host_inverse_scales, host_zeros) =
+        (download(&inverse_scales, groups), download(&zeros_by_iteration, groups * (ITERATIONS + 1)));
     let host_errors = download(&errors, groups * ITERATIONS);
-    let of_rows: Vec<[f64; ITERATIONS]> = host_errors
+    let row_errors: Vec<[f64; ITERATIONS]> = host_errors
         .chunks(ITERATIONS * cols.div_ceil(group))
-        .zip(host_stretches.chunks(cols.div_ceil(group)))
-        .map(|(errors, stretches)| {
-            let finite = errors.chunks(ITERATIONS).zip(stretches).filter(|(_, stretch)| stretch.is_finite());
+        .zip(host_inverse_scales.chunks(cols.div_ceil(group)))
+        .map(|(errors, inverse_scales)| {
+            let finite =
+                errors.chunks(ITERATIONS).zip(inverse_scales).filter(|(_, inverse_scale)| inverse_scale.is_finite());
             finite.fold([0.0; ITERATIONS], |sum, (errors, _)| std::array::from_fn(|i| sum[i] + f64::from(errors[i])))
         })
         .collect();
-    let kept = kept_iterate(&of_rows, iterate);
+    let iteration = kept_iterate(&row_errors, iterate);
     let words = format.words_per_row(cols);
     let codes = input.zero_words(rows * words);
-    // SAFETY: the kernel checks its group, and every word it writes belongs to that group.
+    // SAFETY: the kernel checks its group, and writes only words of that group.
     unsafe {
         kernels::hqq_codes::launch_unchecked(
             client,
             cubes(groups, UNITS),
             CubeDim::new_1d(UNITS as u32),
             input.arg(),
-            stretches.into_array_arg(),
-            courses.into_array_arg(),
+            inverse_scales.into_array_arg(),
+            zeros_by_iteration.into_array_arg(),
             codes.clone().into_array_arg(),
             launch_terms(format.terms()),
             rows,
             cols,
             group,
             words,
-            kept,
+            iteration,
             format.bits(),
             input.dtype(),
         );
     }
-    let scale = |stretch: &f32| if stretch.is_nan() { f32::NAN } else { stored(format.scale, 1.0 / stretch) };
-    let scales: Vec<f32> = host_stretches.iter().map(scale).collect();
-    let zeros = host_courses.chunks(ITERATIONS + 1).zip(&host_stretches);
-    let zero = |(course, stretch): (&[f32], &f32)| {
-        if stretch.is_nan() { 0.0 } else { stored_zero(&format, course[kept], *stretch) }
+    let scale =
+        |inverse_scale: &f32| if inverse_scale.is_nan() { f32::NAN } else { stored(format.scale, 1.0 / inverse_scale) };
+    let scales: Vec<f32> = host_inverse_scales.iter().map(scale).collect();
+    let zeros = host_zeros.chunks(ITERATIONS + 1).zip(&host_inverse_scales);
+    let zero = |(zeros_of_group, inverse_scale): (&[f32], &f32)| {
+        if inverse_scale.is_nan() { 0.0 } else { stored_zero(&format, zeros_of_group[iteration], *inverse_scale) }
     };
     let zeros: Vec<f32> = zeros.map(zero).collect();
     let as_words = |tensor: CubeTensor<R>| CubeTensor { dtype: DType::U32, ..tensor };
@@ -273,8 +276,8 @@ fn qqq<R: CubeRuntime, S: crate::scalar::rounding::Steps>(input: &Input<R>, form
     let words = format.words_per_row(cols);
     let codes = input.zero_words(rows * words);
     let (scales, outer) = (input.words(rows * cols.div_ceil(group)), input.words(rows));
-    let one = cols == group;
-    // SAFETY: the kernel checks its row, and everything it writes belongs to that row.
+    let single_group = cols == group;
+    // SAFETY: the kernel checks its row, and writes only words of that row.
     unsafe {
         kernels::qqq_rows::launch_unchecked::<S, R>(
             &input.tensor.client,
@@ -288,9 +291,9 @@ fn qqq<R: CubeRuntime, S: crate::scalar::rounding::Steps>(input: &Input<R>, form
             cols,
             group,
             words,
-            if one { -7 } else { -8 },
+            if single_group { -7 } else { -8 },
             0,
-            one,
+            single_group,
             input.dtype(),
         );
     }
@@ -310,7 +313,7 @@ fn read<R: CubeRuntime>(
         empty_device_contiguous_dtype(client.clone(), stored.codes.device.clone(), Shape::new(shape), dtype.burn());
     let (cubes, cube_dim) = (cubes(count, 256), CubeDim::new_1d(256));
     let elements = |words: &CubeTensor<R>, first: usize, element: Element| {
-        // SAFETY: the kernel checks its index against `count`, and so many elements are stored from `first` on.
+        // SAFETY: the kernel checks its index against `count`, and `count` elements are stored from `first` on.
         unsafe {
             kernels::read_elements::launch_unchecked(
                 client,
@@ -327,8 +330,8 @@ fn read<R: CubeRuntime>(
     };
     match (reading, &stored.outer) {
         (Reading::Scales, _) => {
-            let whole = format.grouping == Grouping::Tensor;
-            elements(&stored.scales, if whole { 0 } else { rows.start * stored.scales_per_row() }, format.scale);
+            let per_tensor = format.grouping == Grouping::Tensor;
+            elements(&stored.scales, if per_tensor { 0 } else { rows.start * stored.scales_per_row() }, format.scale);
         }
         (Reading::Outer, Some(outer)) => {
             let first = if format.outer_scales(stored.rows) == 1 { 0 } else { rows.start };
@@ -341,7 +344,7 @@ fn read<R: CubeRuntime>(
                 Zero::InSteps(element) => ZeroKind::InSteps(element),
                 Zero::InUnits(element) => ZeroKind::InUnits(element),
             };
-            // SAFETY: the kernel checks its index, and the rows asked for are rows of the stored tensor.
+            // SAFETY: the kernel checks its index, and the requested rows are rows of the packed tensor.
             unsafe {
                 kernels::read_numbers::launch_unchecked(
                     client,

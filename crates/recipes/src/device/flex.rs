@@ -1,4 +1,4 @@
-//! The CPU: a tensor's memory is the host's.
+//! Quantization on the CPU, through burn's Flex backend.
 
 use super::QuantBackend;
 use crate::Dtype;
@@ -25,26 +25,26 @@ impl QuantBackend for Flex {
 
     fn read(stored: &Stored<IntTensor<Self>>, rows: Range<usize>, reading: Reading, dtype: Dtype) -> FloatTensor<Self> {
         let words = |tensor: &FlexTensor| tensor.to_contiguous();
-        let held = stored.as_parts().map(words);
+        let contiguous = stored.as_parts().map(words);
         let shape = stored.shape(&rows, reading);
-        let numbers = held
+        let values = contiguous
             .as_parts()
             .map(|tensor| tensor.as_slice::<u32>().expect("words are contiguous u32"))
             .read(rows, reading);
         FlexTensor::from_data(match dtype {
-            Dtype::F32 => TensorData::new(numbers, shape),
-            Dtype::F16 => TensorData::new(numbers.into_iter().map(f16::from_f32).collect::<Vec<_>>(), shape),
-            Dtype::Bf16 => TensorData::new(numbers.into_iter().map(bf16::from_f32).collect::<Vec<_>>(), shape),
+            Dtype::F32 => TensorData::new(values, shape),
+            Dtype::F16 => TensorData::new(values.into_iter().map(f16::from_f32).collect::<Vec<_>>(), shape),
+            Dtype::Bf16 => TensorData::new(values.into_iter().map(bf16::from_f32).collect::<Vec<_>>(), shape),
         })
     }
 }
 
-/// A contiguous tensor's numbers in f32.
+/// Converts a contiguous tensor to f32.
 fn floats(tensor: &FlexTensor) -> Cow<'_, [f32]> {
-    let held = "a contiguous tensor has a slice of its own type";
+    let is_slice = "a contiguous tensor is a slice of its dtype";
     match tensor.dtype() {
-        DType::F16 => tensor.as_slice::<f16>().expect(held).iter().map(|x| x.to_f32()).collect(),
-        DType::BF16 => tensor.as_slice::<bf16>().expect(held).iter().map(|x| x.to_f32()).collect(),
-        _ => tensor.as_slice::<f32>().expect(held).into(),
+        DType::F16 => tensor.as_slice::<f16>().expect(is_slice).iter().map(|x| x.to_f32()).collect(),
+        DType::BF16 => tensor.as_slice::<bf16>().expect(is_slice).iter().map(|x| x.to_f32()).collect(),
+        _ => tensor.as_slice::<f32>().expect(is_slice).into(),
     }
 }

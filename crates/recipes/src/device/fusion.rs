@@ -1,4 +1,4 @@
-//! Backends that fuse: each of the operations is one that fusion passes on as it is.
+//! Quantization on fusing backends: each operation is a custom operation, which fusion executes unfused.
 
 use super::QuantBackend;
 use crate::Dtype;
@@ -22,9 +22,9 @@ impl<B: FusionBackend + QuantBackend> QuantBackend for Fusion<B> {
         let streams = OperationStreams::with_inputs([&tensor]);
         let ir = CustomOpIr::new("quantize", &[tensor.into_ir()], &outputs.as_parts().map(Clone::clone).into_parts());
         let operation =
-            Quantize::<B> { input: ir.inputs[0].clone(), outputs: outputs.clone(), format, of: PhantomData };
+            Quantize::<B> { input: ir.inputs[0].clone(), outputs: outputs.clone(), format, backend: PhantomData };
         let mut made = client.register(streams, OperationIr::Custom(ir), operation).into_iter();
-        outputs.map(|_| made.next().expect("an output for each that was declared"))
+        outputs.map(|_| made.next().expect("one output per declaration"))
     }
 
     fn read(stored: &Stored<IntTensor<Self>>, rows: Range<usize>, reading: Reading, dtype: Dtype) -> FloatTensor<Self> {
@@ -35,7 +35,7 @@ impl<B: FusionBackend + QuantBackend> QuantBackend for Fusion<B> {
         let inputs = stored.as_parts().map(|tensor| tensor.clone().into_ir());
         let ir =
             CustomOpIr::new("read", &inputs.as_parts().map(Clone::clone).into_parts(), std::slice::from_ref(&output));
-        let operation = Read::<B> { inputs, output, rows, reading, dtype, of: PhantomData };
+        let operation = Read::<B> { inputs, output, rows, reading, dtype, backend: PhantomData };
         let mut made = client.register(streams, OperationIr::Custom(ir), operation);
         made.pop().expect("one output was declared")
     }
@@ -60,7 +60,7 @@ impl<B: FusionBackend + QuantBackend> QuantBackend for Fusion<B> {
         let (input, weight) = (input.into_ir(), weight.as_parts().map(|tensor| tensor.clone().into_ir()));
         let read: Vec<_> = std::iter::once(&input).chain(weight.as_parts().into_parts()).cloned().collect();
         let ir = CustomOpIr::new("product", &read, std::slice::from_ref(&output));
-        let operation = Product::<B> { input, weight, output, of: PhantomData };
+        let operation = Product::<B> { input, weight, output, backend: PhantomData };
         client.register(streams, OperationIr::Custom(ir), operation).pop()
     }
 
@@ -82,7 +82,7 @@ impl<B: FusionBackend + QuantBackend> QuantBackend for Fusion<B> {
         let parts = [&input, &weight].into_iter().flat_map(|stored| stored.as_parts().into_parts());
         let read: Vec<_> = parts.cloned().collect();
         let ir = CustomOpIr::new("product_of_codes", &read, std::slice::from_ref(&output));
-        let operation = ProductOfCodes::<B> { input, weight, output, steps, dtype, of: PhantomData };
+        let operation = ProductOfCodes::<B> { input, weight, output, steps, dtype, backend: PhantomData };
         client.register(streams, OperationIr::Custom(ir), operation).pop()
     }
 }
@@ -92,14 +92,14 @@ struct Product<B> {
     input: TensorIr,
     weight: Stored<TensorIr>,
     output: TensorIr,
-    of: PhantomData<B>,
+    backend: PhantomData<B>,
 }
 
 impl<B: FusionBackend + QuantBackend> Operation<B::FusionRuntime> for Product<B> {
     fn execute(&self, handles: &mut HandleContainer<B::Handle>) {
         let weight = self.weight.as_parts().map(|ir| handles.get_int_tensor::<B>(ir));
         let product = B::product(handles.get_float_tensor::<B>(&self.input), &weight);
-        handles.register_float_tensor::<B>(&self.output.id, product.expect("that there is a kernel was asked"));
+        handles.register_float_tensor::<B>(&self.output.id, product.expect("kernel support was checked"));
     }
 }
 
@@ -110,7 +110,7 @@ struct ProductOfCodes<B> {
     output: TensorIr,
     steps: Dtype,
     dtype: Dtype,
-    of: PhantomData<B>,
+    backend: PhantomData<B>,
 }
 
 impl<B: FusionBackend + QuantBackend> Operation<B::FusionRuntime> for ProductOfCodes<B> {
@@ -118,7 +118,7 @@ impl<B: FusionBackend + QuantBackend> Operation<B::FusionRuntime> for ProductOfC
         let [input, weight] =
             [&self.input, &self.weight].map(|stored| stored.as_parts().map(|ir| handles.get_int_tensor::<B>(ir)));
         let product = B::product_of_codes(&input, &weight, self.steps, self.dtype);
-        handles.register_float_tensor::<B>(&self.output.id, product.expect("that there are kernels was asked"));
+        handles.register_float_tensor::<B>(&self.output.id, product.expect("kernel support was checked"));
     }
 }
 
@@ -127,7 +127,7 @@ struct Quantize<B> {
     input: TensorIr,
     outputs: Stored<TensorIr>,
     format: Format,
-    of: PhantomData<B>,
+    backend: PhantomData<B>,
 }
 
 impl<B: FusionBackend + QuantBackend> Operation<B::FusionRuntime> for Quantize<B> {
@@ -146,7 +146,7 @@ struct Read<B> {
     rows: Range<usize>,
     reading: Reading,
     dtype: Dtype,
-    of: PhantomData<B>,
+    backend: PhantomData<B>,
 }
 
 impl<B: FusionBackend + QuantBackend> Operation<B::FusionRuntime> for Read<B> {

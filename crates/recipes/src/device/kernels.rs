@@ -1,8 +1,10 @@
-//! Kernels around the arithmetic in [`crate::scalar`]: finding groups, reducing them, packing codes.
+//! Quantization kernels with the arithmetic of [`crate::scalar`]: reduction of groups, packing and dequantization.
+//! CubeCL's units, planes and cubes are CUDA's threads, warps and blocks.
 //!
-//! Data flow: a cube for a row, or a unit for a block, looks through its numbers for the scale, and again for the codes, which it
-//! packs into whole words. Traffic: the numbers twice, the second time mostly from a cache, and codes and scales once; what is
-//! read back, the codes once and the numbers once. Roofline: the memory's for rows; a unit for a block reads scattered words.
+//! Data flow: a cube per row, or a unit per block, reads its values to compute the scale, and again to quantize and
+//! pack them into whole words. Traffic: values twice, the second time mostly from cache, packed words and scales once;
+//! for dequantization packed words and values once. Roofline: memory bandwidth for rows; per-block accesses are not
+//! coalesced.
 
 use crate::scalar::hqq::{self, ITERATIONS};
 use crate::scalar::minifloat::{E2m1, E3m2, E4m3, E5m2, Minifloat};
@@ -12,10 +14,10 @@ use crate::scalar::rules::{Rule, Terms, power_of_two};
 use crate::{Dtype, Element};
 use cubecl::prelude::*;
 
-/// Units that look at one group together, where it is a whole row.
+/// Units that reduce a row.
 pub const UNITS_PER_ROW: usize = 128;
 
-/// The least and greatest number that some units of a cube have seen, and whether all were finite.
+/// Minimum and maximum of a group, and a flag that is 1 if all values are finite.
 #[derive(CubeType)]
 struct Extremes {
     low: f32,
@@ -23,7 +25,7 @@ struct Extremes {
     finite: u32,
 }
 
-/// Looks at numbers `start..end` of a row, every `units`-th from this unit's, and shares what the units found.
+/// Reduces values `start..end` of a row over `units` units; unit `lane` reads every `units`-th value.
 #[cube]
 fn extremes<F: Float>(
     input: &Tensor<F>,
@@ -69,80 +71,80 @@ fn extremes<F: Float>(
     Extremes { low, high, finite }
 }
 
-/// The largest magnitude of each row; NaN where a number is not finite.
+/// Computes amax of each row; NaN if a value is not finite.
 #[cube(launch_unchecked)]
 pub fn largest_of_rows<F: Float>(
     input: &Tensor<F>,
-    largest: &mut Array<f32>,
+    row_amax: &mut Array<f32>,
     rows: usize,
     cols: usize,
     #[define(F)] _dtype: StorageType,
 ) {
     if CUBE_POS < rows {
-        let found = extremes::<F>(input, CUBE_POS, 0, cols, UNIT_POS as usize, UNITS_PER_ROW);
+        let range = extremes::<F>(input, CUBE_POS, 0, cols, UNIT_POS as usize, UNITS_PER_ROW);
         if UNIT_POS == 0 {
-            let amax = greater(greater(-found.low, found.high), 0.0);
-            largest[CUBE_POS] = f32::from_bits(either(found.finite == 1, amax.to_bits(), 0x7FC0_0000u32));
+            let amax = greater(greater(-range.low, range.high), 0.0);
+            row_amax[CUBE_POS] = f32::from_bits(either(range.finite == 1, amax.to_bits(), 0x7FC0_0000u32));
         }
     }
 }
 
-/// The largest of the rows' largest magnitudes, by one cube.
+/// Reduces the amax of all rows in one cube.
 #[cube(launch_unchecked)]
-pub fn largest_of_all(of_rows: &Array<f32>, largest: &mut Array<f32>, rows: usize) {
+pub fn largest_of_all(row_amax: &Array<f32>, tensor_amax: &mut Array<f32>, rows: usize) {
     let lane = UNIT_POS as usize;
     let mut shared = SharedMemory::<u32>::new(UNITS_PER_ROW);
-    // Magnitudes are ordered as their bits are, and NaN comes last.
-    let mut most = 0u32.runtime();
+    // Bit patterns of magnitudes are ordered like the magnitudes, with NaN last.
+    let mut amax_bits = 0u32.runtime();
     let mut row = lane;
     while row < rows {
-        let bits = of_rows[row].to_bits();
-        most = either(most < bits, bits, most);
+        let bits = row_amax[row].to_bits();
+        amax_bits = either(amax_bits < bits, bits, amax_bits);
         row += UNITS_PER_ROW;
     }
-    shared[lane] = most;
+    shared[lane] = amax_bits;
     sync_cube();
     if lane == 0 {
         for other in 0..UNITS_PER_ROW {
-            most = either(most < shared[other], shared[other], most);
+            amax_bits = either(amax_bits < shared[other], shared[other], amax_bits);
         }
-        largest[0] = f32::from_bits(most);
+        tensor_amax[0] = f32::from_bits(amax_bits);
     }
 }
 
-/// Packs the codes of `start..start + count` of a row that `code` gives, from this unit's word on.
+/// Packs `per` values into whole words, the first of which is `word`.
 #[cube]
 fn pack_word(codes: &mut Array<u32>, word: usize, values: &Array<u32>, #[comptime] bits: u32, #[comptime] per: usize) {
     let words = comptime!(per * bits as usize / 32);
-    let mut held = Array::<u32>::new(words);
+    let mut packed = Array::<u32>::new(words);
     #[unroll]
     for i in 0..words {
-        held[i] = 0u32;
+        packed[i] = 0u32;
     }
     #[unroll]
     for i in 0..per {
         let (at, shift) = comptime!((i * bits as usize / 32, (i as u32 * bits) % 32));
-        held[at] |= values[i] << shift;
+        packed[at] |= values[i] << shift;
         if comptime!(shift + bits > 32) {
-            held[at + 1] |= values[i] >> comptime!(32 - shift);
+            packed[at + 1] |= values[i] >> comptime!(32 - shift);
         }
     }
     #[unroll]
     for i in 0..words {
-        codes[word + i] = held[i];
+        codes[word + i] = packed[i];
     }
 }
 
-/// Quantizes groups, each by `units` units: a whole cube for a row, one unit for a block.
+/// Quantizes groups with `units` units each: a cube per row or a unit per block.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn quantize_groups<F: Float, R: Rule>(
     input: &Tensor<F>,
-    largest: &Array<f32>,
+    tensor_amax: &Array<f32>,
     codes: &mut Array<u32>,
     scales: &mut Array<u32>,
     zeros: &mut Array<u32>,
-    terms: Terms,
+    params: Terms,
     rows: usize,
     cols: usize,
     group: usize,
@@ -150,8 +152,8 @@ pub fn quantize_groups<F: Float, R: Rule>(
     #[comptime] bits: u32,
     #[comptime] units: usize,
     #[comptime] blocks: bool,
-    #[comptime] whole: bool,
-    #[comptime] looks_at_all: bool,
+    #[comptime] per_tensor: bool,
+    #[comptime] needs_amax: bool,
     #[define(F)] _dtype: StorageType,
 ) {
     let groups = cols.div_ceil(group);
@@ -161,32 +163,32 @@ pub fn quantize_groups<F: Float, R: Rule>(
         let row = index / groups;
         let start = (index % groups) * group;
         let end = if start + group < cols { start + group } else { cols };
-        let found = extremes::<F>(input, row, start, end, lane, units);
-        let mut low = found.low;
-        let mut high = found.high;
+        let range = extremes::<F>(input, row, start, end, lane, units);
+        let mut low = range.low;
+        let mut high = range.high;
         let mut amax = 0.0f32.runtime();
-        let mut finite = found.finite;
-        if comptime!(looks_at_all) {
-            amax = largest[0];
+        let mut finite = range.finite;
+        if comptime!(needs_amax) {
+            amax = tensor_amax[0];
             finite = either((amax.to_bits() & 0x7FFF_FFFF) < 0x7F80_0000, finite, 0u32);
         }
         if comptime!(blocks) {
-            // The zeros that fill the last group up belong to it.
+            // The padding zeros are part of the last group.
             if start + group > cols {
                 low = lesser(low, 0.0);
                 high = greater(high, 0.0);
             }
         }
-        if comptime!(whole) {
+        if comptime!(per_tensor) {
             low = -amax;
             high = amax;
         }
-        let scale = R::scale(low, high, amax, terms);
-        let zero = R::zero(low, scale, terms);
-        // Numbers so far apart that their distance is infinite share no scale.
+        let scale = R::scale(low, high, amax, params);
+        let zero = R::zero(low, scale, params);
+        // A range that overflows f32 has no scale.
         finite = either((scale.to_bits() & 0x7FFF_FFFF) < 0x7F80_0000, finite, 0u32);
         if lane == 0 {
-            if comptime!(whole) {
+            if comptime!(per_tensor) {
                 if index == 0 {
                     scales[0] = either(finite == 1, scale.to_bits(), 0x7FC0_0000u32);
                 }
@@ -195,7 +197,7 @@ pub fn quantize_groups<F: Float, R: Rule>(
                 zeros[index] = either(finite == 1, zero.to_bits(), 0u32);
             }
         }
-        // Numbers that fill whole words.
+        // Values that fill whole words.
         let per = comptime!(if 32 % bits == 0 { (32 / bits) as usize } else { 32 });
         let words = comptime!(per * bits as usize / 32);
         let last = if comptime!(blocks) { start + group } else { words_per_row * 32 / comptime!(bits as usize) };
@@ -205,13 +207,13 @@ pub fn quantize_groups<F: Float, R: Rule>(
             #[unroll]
             for i in 0..per {
                 let mut x = 0.0f32.runtime();
-                let mut counts = finite == 1;
+                let mut is_stored = finite == 1;
                 if at + i < cols {
                     x = f32::cast_from(input[row * input.stride(0) + at + i]);
                 } else if comptime!(!blocks) {
-                    counts = false;
+                    is_stored = false;
                 }
-                values[i] = either(counts, R::code(x, scale, zero, amax, terms), 0u32);
+                values[i] = either(is_stored, R::code(x, scale, zero, amax, params), 0u32);
             }
             pack_word(codes, row * words_per_row + at / per * words, &values, bits, per);
             at += per * units;
@@ -219,7 +221,7 @@ pub fn quantize_groups<F: Float, R: Rule>(
     }
 }
 
-/// A code out of words; it may stand in two of them.
+/// Extracts a value, which may span two words.
 #[cube]
 pub fn unpack(words: &Array<u32>, first: usize, index: usize, #[comptime] bits: u32) -> u32 {
     let at = index * comptime!(bits as usize);
@@ -233,7 +235,7 @@ pub fn unpack(words: &Array<u32>, first: usize, index: usize, #[comptime] bits: 
     code & comptime!(u32::MAX >> (32 - bits))
 }
 
-/// What a code stands for.
+/// Decodes a quantized value.
 #[cube]
 pub fn decode(code: u32, #[comptime] element: Element) -> f32 {
     match comptime!(element) {
@@ -253,7 +255,7 @@ pub fn decode(code: u32, #[comptime] element: Element) -> f32 {
     }
 }
 
-/// The number that the bits of an IEEE half stand for.
+/// Decodes the bit pattern of an f16.
 #[cube]
 fn half(code: u32) -> f32 {
     let magnitude = code & 0x7FFF;
@@ -262,34 +264,34 @@ fn half(code: u32) -> f32 {
     f32::from_bits(either(magnitude < 0x7C00, finite, special) | ((code & 0x8000) << 16))
 }
 
-/// The number at a column of a row: its code, or zero if only two of every four are stored and it is not one of them.
+/// Returns the decoded value at a row and column; zero if 2:4 sparsity does not store it.
 #[cube]
 fn number_at(
     codes: &Array<u32>,
-    kept: &Array<u32>,
+    sparse_positions: &Array<u32>,
     row: usize,
     col: usize,
     words_per_row: usize,
-    kept_words_per_row: usize,
+    position_words_per_row: usize,
     #[comptime] element: Element,
-    #[comptime] two_of_four: bool,
+    #[comptime] sparse_2to4: bool,
 ) -> f32 {
     let bits = comptime!(element.bits());
-    let mut number = 0.0f32.runtime();
-    if comptime!(two_of_four) {
-        let positions = unpack(kept, row * kept_words_per_row, col / 4, 4u32);
-        let (first, second, own) = (positions & 3, positions >> 2, (col % 4) as u32);
-        if own == first || own == second {
-            let place = col / 4 * 2 + (own != first) as usize;
-            number = decode(unpack(codes, row * words_per_row, place, bits), element);
+    let mut value = 0.0f32.runtime();
+    if comptime!(sparse_2to4) {
+        let positions = unpack(sparse_positions, row * position_words_per_row, col / 4, 4u32);
+        let (first, second, position) = (positions & 3, positions >> 2, (col % 4) as u32);
+        if position == first || position == second {
+            let index = col / 4 * 2 + (position != first) as usize;
+            value = decode(unpack(codes, row * words_per_row, index, bits), element);
         }
     } else {
-        number = decode(unpack(codes, row * words_per_row, col, bits), element);
+        value = decode(unpack(codes, row * words_per_row, col, bits), element);
     }
-    number
+    value
 }
 
-/// How the zeros of a stored tensor are used.
+/// Dequantization formula of a packed tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ZeroKind {
     None,
@@ -299,7 +301,7 @@ pub enum ZeroKind {
 }
 
 impl ZeroKind {
-    /// Bits of a zero, where numbers need one.
+    /// Bits of a zero point; 0 without zero points.
     pub fn bits(self) -> u32 {
         match self {
             Self::InSteps(element) | Self::InUnits(element) => element.bits(),
@@ -308,56 +310,57 @@ impl ZeroKind {
     }
 }
 
-/// Reads numbers, or codes alone, one by each unit.
+/// Dequantizes, or only decodes, one value per unit.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn read_numbers<F: Float>(
     codes: &Array<u32>,
     scales: &Array<u32>,
     zeros: &Array<u32>,
-    kept: &Array<u32>,
+    sparse_positions: &Array<u32>,
     output: &mut Array<F>,
     first_row: usize,
     rows: usize,
     cols: usize,
     group: usize,
     words_per_row: usize,
-    kept_words_per_row: usize,
-    blank: u32,
+    position_words_per_row: usize,
+    opaque_zero: u32,
     #[comptime] element: Element,
-    #[comptime] two_of_four: bool,
+    #[comptime] sparse_2to4: bool,
     #[comptime] scale: Option<Element>,
-    #[comptime] whole: bool,
+    #[comptime] per_tensor: bool,
     #[comptime] zero: ZeroKind,
     #[define(F)] _dtype: StorageType,
 ) {
     if ABSOLUTE_POS < rows * cols {
         let (row, col) = (first_row + ABSOLUTE_POS / cols, ABSOLUTE_POS % cols);
         let bits = comptime!(element.bits());
-        let mut number = number_at(codes, kept, row, col, words_per_row, kept_words_per_row, element, two_of_four);
+        let mut value =
+            number_at(codes, sparse_positions, row, col, words_per_row, position_words_per_row, element, sparse_2to4);
         if comptime!(scale.is_some()) {
-            let scale = comptime!(scale.expect("it was just seen to be some"));
+            let scale = comptime!(scale.expect("scale.is_some() was checked"));
             let groups = cols.div_ceil(group);
-            let index = if comptime!(whole) { 0usize.runtime() } else { row * groups + col / group };
+            let index = if comptime!(per_tensor) { 0usize.runtime() } else { row * groups + col / group };
             let factor = decode(unpack(scales, 0, index, comptime!(scale.bits())), scale);
-            number = match comptime!(zero) {
-                ZeroKind::None => number * factor,
-                ZeroKind::RoundedToIntegers => qqq::byte(apart(number * factor, blank)) as f32,
+            value = match comptime!(zero) {
+                ZeroKind::None => value * factor,
+                ZeroKind::RoundedToIntegers => qqq::byte(apart(value * factor, opaque_zero)) as f32,
                 ZeroKind::InSteps(element) => {
-                    (number - decode(unpack(zeros, 0, index, comptime!(element.bits())), element)) * factor
+                    (value - decode(unpack(zeros, 0, index, comptime!(element.bits())), element)) * factor
                 }
                 ZeroKind::InUnits(element) => {
                     let middle = comptime!((1u32 << (bits - 1)) as f32);
-                    let shift = decode(unpack(zeros, 0, index, comptime!(element.bits())), element);
-                    apart((number - middle) * factor, blank) + shift
+                    let zero_point = decode(unpack(zeros, 0, index, comptime!(element.bits())), element);
+                    apart((value - middle) * factor, opaque_zero) + zero_point
                 }
             };
         }
-        output[ABSOLUTE_POS] = F::cast_from(number);
+        output[ABSOLUTE_POS] = F::cast_from(value);
     }
 }
 
-/// Reads stored numbers of one type, such as scales, from the `first` on.
+/// Decodes consecutive packed elements, such as scales, from index `first` on.
 #[cube(launch_unchecked)]
 pub fn read_elements<F: Float>(
     words: &Array<u32>,
@@ -373,17 +376,17 @@ pub fn read_elements<F: Float>(
     }
 }
 
-/// Takes groups through all iterations of half-quadratic quantization, one by each unit: its stretch, its zero before the
-/// first iteration and after each, and its error in each.
+/// Runs all iterations of half-quadratic quantization, one group per unit. Writes the inverse scale of the group, its
+/// zero point before the first iteration and after each, and the error of each iteration.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn hqq_courses<F: Float>(
     input: &Tensor<F>,
     inverse_betas: &Array<f32>,
-    stretches: &mut Array<f32>,
+    inverse_scales: &mut Array<f32>,
     zeros: &mut Array<f32>,
     errors: &mut Array<f32>,
-    terms: Terms,
+    params: Terms,
     rows: usize,
     cols: usize,
     group: usize,
@@ -394,25 +397,25 @@ pub fn hqq_courses<F: Float>(
     if ABSOLUTE_POS < rows * groups {
         let (row, start) = (ABSOLUTE_POS / groups, (ABSOLUTE_POS % groups) * group);
         let end = if start + group < cols { start + group } else { cols };
-        let found = extremes::<F>(input, row, start, end, 0usize, 1usize);
-        let mut low = found.low;
-        let mut high = found.high;
+        let range = extremes::<F>(input, row, start, end, 0usize, 1usize);
+        let mut low = range.low;
+        let mut high = range.high;
         if start + group > cols {
             low = lesser(low, 0.0);
             high = greater(high, 0.0);
         }
-        let stretch = hqq::stretch(low, high, terms.most);
-        let mut zero = hqq::first_zero(low, stretch, terms.most, terms.blank);
-        let finite = found.finite == 1 && stretch > 0.0;
-        stretches[ABSOLUTE_POS] = f32::from_bits(either(finite, stretch.to_bits(), 0x7FC0_0000u32));
+        let inverse_scale = hqq::stretch(low, high, params.most);
+        let mut zero = hqq::first_zero(low, inverse_scale, params.most, params.blank);
+        let finite = range.finite == 1 && inverse_scale > 0.0;
+        inverse_scales[ABSOLUTE_POS] = f32::from_bits(either(finite, inverse_scale.to_bits(), 0x7FC0_0000u32));
         zeros[ABSOLUTE_POS * comptime!(ITERATIONS + 1)] = zero;
         for iteration in 0..ITERATIONS {
-            let mut wished = Array::<f32>::new(lanes);
-            let mut missed = Array::<f32>::new(lanes);
+            let mut zero_sums = Array::<f32>::new(lanes);
+            let mut error_sums = Array::<f32>::new(lanes);
             #[unroll]
             for lane in 0..lanes {
-                wished[lane] = 0.0f32.runtime();
-                missed[lane] = 0.0f32.runtime();
+                zero_sums[lane] = 0.0f32.runtime();
+                error_sums[lane] = 0.0f32.runtime();
             }
             let mut at = 0usize.runtime();
             while at < group {
@@ -423,51 +426,51 @@ pub fn hqq_courses<F: Float>(
                     if col < cols {
                         x = f32::cast_from(input[row * input.stride(0) + col]);
                     }
-                    let code = hqq::code(x, stretch, zero, terms.most, terms.blank);
-                    let error = hqq::error(x, code, stretch, zero);
-                    missed[lane] += f32::from_bits(error.to_bits() & 0x7FFF_FFFF);
-                    let outlier = hqq::outlier(error, inverse_betas[iteration], terms.blank);
-                    wished[lane] += hqq::wished_zero(x, code, outlier, stretch, terms.blank);
+                    let code = hqq::code(x, inverse_scale, zero, params.most, params.blank);
+                    let error = hqq::error(x, code, inverse_scale, zero);
+                    error_sums[lane] += f32::from_bits(error.to_bits() & 0x7FFF_FFFF);
+                    let outlier = hqq::outlier(error, inverse_betas[iteration], params.blank);
+                    zero_sums[lane] += hqq::wished_zero(x, code, outlier, inverse_scale, params.blank);
                 }
                 at += lanes;
             }
-            let mut wish = 0.0f32.runtime();
-            let mut miss = 0.0f32.runtime();
+            let mut zero_sum = 0.0f32.runtime();
+            let mut error_sum = 0.0f32.runtime();
             #[unroll]
             for lane in 0..lanes {
-                wish += wished[lane];
-                miss += missed[lane];
+                zero_sum += zero_sums[lane];
+                error_sum += error_sums[lane];
             }
-            errors[ABSOLUTE_POS * ITERATIONS + iteration] = miss;
-            zero = wish / group as f32;
+            errors[ABSOLUTE_POS * ITERATIONS + iteration] = error_sum;
+            zero = zero_sum / group as f32;
             zeros[ABSOLUTE_POS * comptime!(ITERATIONS + 1) + iteration + 1] = zero;
         }
     }
 }
 
-/// Writes the codes of groups under the zeros after `kept` iterations, one group by each unit.
+/// Quantizes groups with the zero points of iteration `selected`, one group per unit.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn hqq_codes<F: Float>(
     input: &Tensor<F>,
-    stretches: &Array<f32>,
-    courses: &Array<f32>,
+    inverse_scales: &Array<f32>,
+    zeros: &Array<f32>,
     codes: &mut Array<u32>,
-    terms: Terms,
+    params: Terms,
     rows: usize,
     cols: usize,
     group: usize,
     words_per_row: usize,
-    kept: usize,
+    selected: usize,
     #[comptime] bits: u32,
     #[define(F)] _dtype: StorageType,
 ) {
     let groups = cols.div_ceil(group);
     if ABSOLUTE_POS < rows * groups {
         let (row, start) = (ABSOLUTE_POS / groups, (ABSOLUTE_POS % groups) * group);
-        let stretch = stretches[ABSOLUTE_POS];
-        let finite = (stretch.to_bits() & 0x7FFF_FFFF) < 0x7F80_0000;
-        let zero = courses[ABSOLUTE_POS * comptime!(ITERATIONS + 1) + kept];
+        let inverse_scale = inverse_scales[ABSOLUTE_POS];
+        let finite = (inverse_scale.to_bits() & 0x7FFF_FFFF) < 0x7F80_0000;
+        let zero = zeros[ABSOLUTE_POS * comptime!(ITERATIONS + 1) + selected];
         let per = comptime!(if 32 % bits == 0 { (32 / bits) as usize } else { 32 });
         let words = comptime!(per * bits as usize / 32);
         let mut at = start;
@@ -479,7 +482,7 @@ pub fn hqq_codes<F: Float>(
                 if at + i < cols {
                     x = f32::cast_from(input[row * input.stride(0) + at + i]);
                 }
-                let code = hqq::code(x, stretch, zero, terms.most, terms.blank) as u32;
+                let code = hqq::code(x, inverse_scale, zero, params.most, params.blank) as u32;
                 values[i] = either(finite, code, 0u32);
             }
             pack_word(codes, row * words_per_row + at / per * words, &values, bits, per);
@@ -488,7 +491,7 @@ pub fn hqq_codes<F: Float>(
     }
 }
 
-/// Quantizes rows by QQQ, one by each unit.
+/// Quantizes rows by QQQ, one row per unit.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn qqq_rows<F: Float, S: Steps>(
@@ -500,22 +503,22 @@ pub fn qqq_rows<F: Float, S: Steps>(
     cols: usize,
     group: usize,
     words_per_row: usize,
-    least: i32,
-    blank: u32,
-    #[comptime] one: bool,
+    min_value: i32,
+    opaque_zero: u32,
+    #[comptime] single_group: bool,
     #[define(F)] _dtype: StorageType,
 ) {
     if ABSOLUTE_POS < rows {
         let row = ABSOLUTE_POS;
         let groups = cols.div_ceil(group);
-        let whole = extremes::<F>(input, row, 0usize, cols, 0usize, 1usize);
-        let mut largest = 0.0f32.runtime();
+        let row_range = extremes::<F>(input, row, 0usize, cols, 0usize, 1usize);
+        let mut row_amax = 0.0f32.runtime();
         for index in 0..groups {
             let start = index * group;
             let end = if start + group < cols { start + group } else { cols };
-            let found = extremes::<F>(input, row, start, end, 0usize, 1usize);
-            let amax = greater(greater(-found.low, found.high), 0.0);
-            let scale = if comptime!(one) { S::round(amax / 7.0) } else { qqq::group_scale::<S>(amax) };
+            let range = extremes::<F>(input, row, start, end, 0usize, 1usize);
+            let amax = greater(greater(-range.low, range.high), 0.0);
+            let scale = if comptime!(single_group) { S::round(amax / 7.0) } else { qqq::group_scale::<S>(amax) };
             scales[row * groups + index] = scale.to_bits();
             let mut at = start;
             while at < start + group {
@@ -523,37 +526,38 @@ pub fn qqq_rows<F: Float, S: Steps>(
                 #[unroll]
                 for i in 0..8usize {
                     if at + i < cols {
-                        let code = qqq::code::<S>(f32::cast_from(input[row * input.stride(0) + at + i]), scale, least);
-                        let number = S::round(code as f32 * scale);
-                        largest = greater(largest, f32::from_bits(number.to_bits() & 0x7FFF_FFFF));
+                        let code =
+                            qqq::code::<S>(f32::cast_from(input[row * input.stride(0) + at + i]), scale, min_value);
+                        let value = S::round(code as f32 * scale);
+                        row_amax = greater(row_amax, f32::from_bits(value.to_bits() & 0x7FFF_FFFF));
                         word |= (code as u32 & 0xF) << comptime!(i as u32 * 4);
                     }
                 }
-                codes[row * words_per_row + at / 8] = either(whole.finite == 1, word, 0u32);
+                codes[row * words_per_row + at / 8] = either(row_range.finite == 1, word, 0u32);
                 at += 8usize;
             }
         }
-        let mut own = S::round(apart(largest, blank) / 127.0);
-        if comptime!(one) {
-            own = S::round(f32::from_bits(scales[row]) / 16.0);
+        let mut row_scale = S::round(apart(row_amax, opaque_zero) / 127.0);
+        if comptime!(single_group) {
+            row_scale = S::round(f32::from_bits(scales[row]) / 16.0);
         }
         for index in 0..groups {
             let at = row * groups + index;
-            let mut related = qqq::related::<S>(f32::from_bits(scales[at]), own);
-            if comptime!(one) {
-                // One group is one scale: the codes stand in the upper halves of 8-bit integers.
+            let mut related = qqq::related::<S>(f32::from_bits(scales[at]), row_scale);
+            if comptime!(single_group) {
+                // A single group has a single scale: the 4-bit values are the upper halves of int8 values.
                 related = 16.0f32.runtime();
             }
-            scales[at] = either(whole.finite == 1, related.to_bits(), 0x7FC0_0000u32);
+            scales[at] = either(row_range.finite == 1, related.to_bits(), 0x7FC0_0000u32);
         }
-        outer[row] = either(whole.finite == 1, own.to_bits(), 0x7FC0_0000u32);
+        outer[row] = either(row_range.finite == 1, row_scale.to_bits(), 0x7FC0_0000u32);
     }
 }
 
-/// The scale of a tensor in NVFP4 from its largest magnitude.
+/// Computes the NVFP4 tensor scale from amax.
 #[cube(launch_unchecked)]
-pub fn nvfp4_outer(largest: &Array<f32>, outer: &mut Array<u32>) {
+pub fn nvfp4_outer(amax: &Array<f32>, outer: &mut Array<u32>) {
     if ABSOLUTE_POS == 0 {
-        outer[0] = crate::scalar::rules::nvfp4_tensor_scale(largest[0]).to_bits();
+        outer[0] = crate::scalar::rules::nvfp4_tensor_scale(amax[0]).to_bits();
     }
 }

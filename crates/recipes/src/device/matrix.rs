@@ -1,4 +1,4 @@
-//! Products with stored weights on matrix instructions, where a device has them.
+//! Dequantizing GEMM on matrix instructions: device support and tile configuration.
 
 use super::access::{Sizes, WIDEST, accesses, widest, zero_kind};
 use super::matrix_kernel::{self as kernel, INSTRUCTION, LANES, MatrixForm};
@@ -14,12 +14,12 @@ use cubecl::ir::features::MmaConfig;
 use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::*;
 
-/// Numbers of the input in an access: 16 bytes of them.
+/// Input values per access of 16 bytes.
 const INPUT_WIDTH: usize = 8;
 
-/// The input's type, if the device has instructions that multiply it, with sums in f32.
+/// Returns the dtype of the input if the device has matrix instructions for it with f32 accumulators.
 pub fn multiplied<R: CubeRuntime>(client: &ComputeClient<R>, dtype: DType) -> Option<Dtype> {
-    let (own, kind) = match dtype {
+    let (input_dtype, kind) = match dtype {
         DType::F16 => (Dtype::F16, FloatKind::F16),
         DType::BF16 => (Dtype::Bf16, FloatKind::BF16),
         _ => return None,
@@ -36,10 +36,10 @@ pub fn multiplied<R: CubeRuntime>(client: &ComputeClient<R>, dtype: DType) -> Op
     let properties = client.properties();
     let lanes =
         properties.hardware.plane_size_min == LANES as u32 && properties.hardware.plane_size_max == LANES as u32;
-    (lanes && properties.features.matmul.mma.contains(&config)).then_some(own)
+    (lanes && properties.features.matmul.mma.contains(&config)).then_some(input_dtype)
 }
 
-/// y = x wᵀ for an input of a type that is multiplied.
+/// Computes y = x wᵀ for an input dtype with matrix instructions.
 pub fn product<R: CubeRuntime>(
     input: &CubeTensor<R>,
     weight: &Stored<CubeTensor<R>>,
@@ -48,16 +48,16 @@ pub fn product<R: CubeRuntime>(
 ) -> CubeTensor<R> {
     let Sizes { inputs, outputs, .. } = sizes;
     let client = &input.client;
-    let empty = |shape: Vec<usize>, dtype| {
+    let allocate = |shape: Vec<usize>, dtype| {
         empty_device_contiguous_dtype(client.clone(), input.device.clone(), Shape::from(shape), dtype)
     };
     let (form, staged) = form(input, &weight.format, dtype, sizes);
-    let output = empty(vec![inputs, outputs], input.dtype);
-    let parts = (form.splits > 1).then(|| empty(vec![form.splits, inputs, outputs], DType::F32));
-    let written = parts.as_ref().unwrap_or(&output);
-    let (by_rows, by_inputs) = (outputs.div_ceil(form.rows_of_cube()), inputs.div_ceil(form.inputs_of_cube()));
+    let output = allocate(vec![inputs, outputs], input.dtype);
+    let parts = (form.splits > 1).then(|| allocate(vec![form.splits, inputs, outputs], DType::F32));
+    let target = parts.as_ref().unwrap_or(&output);
+    let (row_cubes, input_cubes) = (outputs.div_ceil(form.rows_of_cube()), inputs.div_ceil(form.inputs_of_cube()));
     let (count, dim) = (
-        CubeCount::Static((by_rows * form.splits) as u32, 1, by_inputs as u32),
+        CubeCount::Static((row_cubes * form.splits) as u32, 1, input_cubes as u32),
         CubeDim::new_3d(LANES as u32, form.planes as u32, (form.beside * form.across) as u32),
     );
     macro_rules! launch {
@@ -72,17 +72,17 @@ pub fn product<R: CubeRuntime>(
                 accesses(&weight.codes, form.word_width),
                 weight.scales.clone().into_array_arg(),
                 weight.zeros.as_ref().unwrap_or(&weight.scales).clone().into_array_arg(),
-                written.clone().into_array_arg(),
+                target.clone().into_array_arg(),
                 inputs,
                 outputs,
                 form.power(),
                 form,
-                [input.dtype.into(), written.dtype.into()],
+                [input.dtype.into(), target.dtype.into()],
             )
         };
     }
-    // SAFETY: rows and inputs are checked against their number, columns are those of both operands, and codes, scales
-    // and zeros are as many as a format that has a product has for them.
+    // SAFETY: rows and inputs are checked against their number, both operands have `cols` columns, and the format
+    // determines the number of quantized values, scales and zero points.
     unsafe {
         if staged {
             launch!(staged_kernel::staged_product::launch_unchecked, 4);
@@ -92,7 +92,7 @@ pub fn product<R: CubeRuntime>(
     }
     if let Some(parts) = parts {
         let (count, units) = (inputs * outputs, 256);
-        // SAFETY: numbers are checked against their count, of which there are as many as there are splits.
+        // SAFETY: the kernel checks its index against `count`, and there are `k_splits` partial sums for each index.
         unsafe {
             kernel::add_splits::launch_unchecked(
                 client,
@@ -111,11 +111,11 @@ pub fn product<R: CubeRuntime>(
     output
 }
 
-/// How a kernel multiplies, and whether rows of the input come to it through shared memory.
+/// Selects the tile configuration; the flag is true if the input is staged in shared memory.
 fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, dtype: Dtype, sizes: Sizes) -> (MatrixForm, bool) {
     let Sizes { inputs, outputs, cols } = sizes;
     let tiles = inputs.div_ceil(INSTRUCTION.1);
-    // Rows that do not begin at whole accesses are read number by number, as they are in a view that begins anywhere.
+    // Unaligned rows and unaligned views are read value by value.
     let whole = cols.is_multiple_of(INPUT_WIDTH) && input.handle.offset_start.unwrap_or(0).is_multiple_of(WIDEST);
     let hardware = &input.client.properties().hardware;
     let processors = hardware.num_streaming_multiprocessors.unwrap_or(1) as usize;
@@ -143,35 +143,36 @@ fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, dtype: Dtype, si
         let blocks = outputs.div_ceil(form.rows_of_cube()) * inputs.div_ceil(form.inputs_of_cube());
         (cubes / blocks).clamp(1, (form.chunks() / (4 * form.planes * form.flight)).max(1))
     };
-    // Found by trying on an H200, as everything below.
+    // All sizes below were tuned on an H200.
     if tiles > 4 && whole && form.can_be_staged() {
-        let room = hardware.max_shared_memory_size;
+        let smem_limit = hardware.max_shared_memory_size;
         match (tiles, form.in_pairs()) {
             (5..=8, _) => form.rows = 1,
-            // Codes that are decoded without scales leave registers for more sums; others are decoded for more rows at once.
+            // Formats without group scales need fewer registers, which allows more accumulators; other formats
+            // dequantize more weight rows at once.
             (9.., true) => {
                 (form.inputs, form.flight) = (tiles.min(16), 1);
                 form.parts = if form.element == Element::E4m3 { 1 } else { form.steps() };
             }
             (128.., false) => {
                 form.inputs = 16;
-                if form.staged_bytes() > room {
+                if form.staged_bytes() > smem_limit {
                     form.flight = 1;
                 }
             }
             _ => form.parts = form.steps(),
         }
-        if form.staged_bytes() <= room {
-            // So few sums leave registers for two cubes.
-            let of_each = if tiles <= 6 && form.in_pairs() { 2 } else { 1 };
-            form.splits = splits(&form, of_each * processors);
+        if form.staged_bytes() <= smem_limit {
+            // Few accumulators leave registers for two cubes per multiprocessor.
+            let cubes_per_processor = if tiles <= 6 && form.in_pairs() { 2 } else { 1 };
+            form.splits = splits(&form, cubes_per_processor * processors);
             return (form, true);
         }
     }
-    // Few rows of the input need many planes that read the weight; with more each cube reads all of the input, so that cubes
-    // must be larger.
-    let most_in_flight;
-    (form.planes, form.beside, form.across, form.rows, most_in_flight) = match tiles {
+    // With few input rows many planes split k to load the weight. With more rows every cube reads the whole input, so
+    // cubes must be larger.
+    let max_in_flight;
+    (form.planes, form.beside, form.across, form.rows, max_in_flight) = match tiles {
         1 => (16, 1, 1, 1, 2),
         2..=4 => (8, 1, 1, 1, 4),
         5..=8 => (8, 2, 1, 1, 2),
@@ -179,15 +180,15 @@ fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, dtype: Dtype, si
     };
     (form.inputs, form.flight) = (tiles.min(8), 1);
     if !whole {
-        // Each number is a branch: with many of them CubeCL's compiler runs out of stack.
+        // Each value is a branch; with many of them CubeCL's compiler overflows its stack.
         (form.rows, form.inputs) = (1, tiles.min(2));
     }
     let chunks = form.chunks();
-    // Each plane keeps two chunks at least, or adding up costs more than it saves.
+    // At least two chunks per plane, or the reduction costs more than it saves.
     while form.planes > 1 && chunks < 2 * form.planes {
         form.planes /= 2;
     }
     form.splits = splits(&form, processors);
-    form.flight = chunks.div_ceil(form.planes * form.splits).min(if whole { most_in_flight } else { 1 });
+    form.flight = chunks.div_ceil(form.planes * form.splits).min(if whole { max_in_flight } else { 1 });
     (form, false)
 }

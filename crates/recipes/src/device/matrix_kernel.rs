@@ -1,16 +1,18 @@
-//! The product of rows with a stored weight on matrix instructions, whose numbers are made where they are used.
+//! Dequantizing GEMM Y = X Wᵀ on matrix instructions (m16n8k16); weights are dequantized in registers. X is `[inputs,
+//! k]` in f16 or bf16, W is `[outputs, k]` in packed words. CubeCL's units, planes and cubes are CUDA's threads, warps
+//! and blocks.
 //!
-//! Data flow: a plane makes `16 * form.rows` columns of the output for `8 * form.inputs` rows of the input, over every
-//! `form.planes`-th chunk of their numbers. In a chunk the unit `4 g + t` reads a piece, 16 or 32 codes beside each other,
-//! of the rows g and g + 8 of each sixteen, with `form.flight` chunks on their way at once, and the numbers of the input
-//! that meet them, which all cubes but the first find in a cache. Codes become pairs of the input's type in registers, and
-//! matrix instructions multiply them: a unit gives the numbers that it has to whatever place of the instruction is its own,
-//! since it has the same of the input. Sums of planes that share columns meet in shared memory, those of cubes that do
-//! (`form.splits`) in memory, where another kernel adds them up; always in the same order.
+//! Data flow: a plane computes a tile of `16 * form.n_tiles` columns and `8 * form.m_tiles` rows of Y, over every
+//! `form.k_planes`-th chunk of k. In a chunk, unit `4 g + t` loads a piece, 16 or 32 consecutive values, of rows g and
+//! g + 8 of each sixteen weight rows, with `form.chunks_in_flight` chunks in flight, and the matching input values,
+//! which all cubes but the first find in cache. The piece is dequantized to pairs of the input dtype and goes straight
+//! into mma fragments: k is permuted identically in both operands. Planes that split k reduce their accumulators in
+//! shared memory; cubes that split k (`form.k_splits`) write partial sums that another kernel reduces. The order of
+//! additions is fixed.
 //!
-//! Traffic: the weight once for each `8 * form.inputs` rows of the input, the input once for each cube. Roofline: the bytes
-//! of the weight over the memory's rate for few rows, as long as unpacking keeps up: 2 instructions for each code of 8 bits,
-//! 4 to 6 where groups have scales. For many rows the matrix instructions.
+//! Traffic: W once for each `8 * form.m_tiles` rows of X, X once per cube. Roofline: memory bandwidth for W with few
+//! rows of X, as long as dequantization keeps up: 2 instructions per 8-bit value, 4 to 6 with group scales. Matrix
+//! instructions with many rows.
 
 use super::kernels::{ZeroKind, decode, unpack};
 use super::product_kernel::number;
@@ -18,68 +20,68 @@ use crate::{Dtype, Element};
 use cubecl::cmma::MmaDefinition;
 use cubecl::prelude::*;
 
-/// Units of a plane, and of a matrix instruction.
+/// Units of a plane, as matrix instructions require.
 pub const LANES: usize = 32;
 
-/// Rows of the weight, rows of the input and numbers along them in an instruction.
+/// Weight rows, input rows and values along k of a matrix instruction.
 pub const INSTRUCTION: (usize, usize, usize) = (16, 8, 16);
 
-/// Units that read pieces beside each other.
+/// Units that share a row of a chunk.
 pub const ABREAST: usize = 4;
 
-/// What is known of a product when its kernel is compiled.
+/// Compile-time parameters of the GEMM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MatrixForm {
-    /// Numbers in a row of the weight, and of the input.
+    /// Values per row of both operands (k).
     pub cols: usize,
-    /// Words that the codes of a row take.
+    /// Words of quantized values per weight row.
     pub words_per_row: usize,
-    /// Codes of a row that share a scale.
+    /// Values of a row that share a scale.
     pub group: usize,
     pub element: Element,
-    /// The type of the input.
+    /// Dtype of the input.
     pub dtype: Dtype,
     pub scale: Element,
     pub zero: ZeroKind,
-    /// Planes of a cube that share columns.
+    /// Planes of a cube that split k.
     pub planes: usize,
-    /// Planes of a cube that have rows of the weight of their own.
+    /// Planes of a cube along n (weight rows).
     pub beside: usize,
-    /// Planes of a cube that have rows of the input of their own.
+    /// Planes of a cube along m (input rows).
     pub across: usize,
-    /// Times 16 rows of the weight in a plane.
+    /// Instruction tiles of a plane along n, 16 weight rows each.
     pub rows: usize,
-    /// Times 8 rows of the input in a plane.
+    /// Instruction tiles of a plane along m, 8 input rows each.
     pub inputs: usize,
-    /// Cubes that share columns.
+    /// Cubes that split k.
     pub splits: usize,
-    /// Chunks that a unit waits for at once.
+    /// Chunks that a unit loads before it computes; in the staged kernel, chunks of a pipeline stage.
     pub flight: usize,
-    /// Parts in which units of a cube bring a stage of the input into shared memory, where it goes through that.
+    /// Parts in which the staged kernel loads the next pipeline stage of the input.
     pub parts: usize,
-    /// Numbers of the input in an access.
+    /// Input values per access.
     pub input_width: usize,
-    /// Words of the weight in an access.
+    /// Weight words per access.
     pub word_width: usize,
 }
 
 impl MatrixForm {
-    /// Rows of the weight in a cube.
+    /// Weight rows per cube.
     pub fn rows_of_cube(&self) -> usize {
         INSTRUCTION.0 * self.rows * self.beside
     }
 
-    /// Rows of the input in a cube.
+    /// Input rows per cube.
     pub fn inputs_of_cube(&self) -> usize {
         INSTRUCTION.1 * self.inputs * self.across
     }
 
-    /// Codes that a unit reads beside each other.
+    /// Consecutive values that a unit loads (a piece).
     pub fn piece(&self) -> usize {
         if self.element.bits() == 8 { 16 } else { 32 }
     }
 
-    /// Pieces that units beside each other read together.
+    /// Chunks per row; a chunk is one piece for each of [`ABREAST`] units.
     pub fn chunks(&self) -> usize {
         self.pieces().div_ceil(ABREAST)
     }
@@ -88,7 +90,7 @@ impl MatrixForm {
         self.cols.div_ceil(self.piece())
     }
 
-    /// Words of a piece.
+    /// Words per piece.
     pub fn words(&self) -> usize {
         self.piece() * self.element.bits() as usize / 32
     }
@@ -101,29 +103,29 @@ impl MatrixForm {
         self.cols.div_ceil(self.group)
     }
 
-    /// Codes of a piece that share a scale.
+    /// Values of a piece that share a scale.
     pub fn part(&self) -> usize {
         if self.groups() == 1 { self.piece() } else { self.group.min(self.piece()) }
     }
 
-    /// Whether one scale is that of a whole row, and can wait for the end.
+    /// True if each row has a single scale without zero point, which is applied in the epilogue.
     pub fn scale_is_last(&self) -> bool {
         self.groups() == 1 && self.zero == ZeroKind::None
     }
 
-    /// Whether codes are made numbers of the input's type two at a time, all of them exact.
+    /// True if values are converted to the input dtype in pairs, exactly.
     pub fn in_pairs(&self) -> bool {
         self.scale_is_last() && matches!(self.element, Element::Signed(8) | Element::E4m3)
     }
 
-    /// Whether codes of 4 bits become numbers under a scale and a zero two at a time: all three are numbers of the input's type.
-    /// A compiler may round the product before the sum.
+    /// True if 4-bit values are dequantized in pairs in the input dtype, with scale and zero point in this dtype. The
+    /// compiler may round the product before the addition.
     fn in_scaled_pairs(&self) -> bool {
         let own = Element::Float(self.dtype);
         self.apart() == 4 && self.scale == own && self.zero == ZeroKind::InUnits(own) && !self.scale_is_last()
     }
 
-    /// How far the two codes of a pair are apart: those are chosen that are cheapest to bring into both halves of a word.
+    /// Distance of the two values of a pair: the one that is cheapest to move into both halves of a word.
     fn apart(&self) -> usize {
         match self.element {
             Element::Unsigned(4) => 4,
@@ -132,8 +134,8 @@ impl MatrixForm {
         }
     }
 
-    /// The bits of the power of two whose lowest bits codes become. A kernel is told them when it runs: an instruction that
-    /// masks and adds bits takes one constant alone.
+    /// Bit pattern of the power of two into whose low mantissa bits values are inserted. Passed at run time, because an
+    /// instruction that masks and ORs accepts a single immediate.
     pub fn power(&self) -> u32 {
         match (self.in_pairs() || self.in_scaled_pairs(), self.dtype) {
             (true, Dtype::F16) => 0x6400_6400,
@@ -142,7 +144,7 @@ impl MatrixForm {
         }
     }
 
-    /// The first code of a pair.
+    /// Index of the first value of a pair.
     fn first_of(&self, pair: usize) -> usize {
         let apart = self.apart();
         pair / apart * 2 * apart + pair % apart
@@ -152,13 +154,13 @@ impl MatrixForm {
         self.chunks().div_ceil(self.planes * self.splits * self.flight)
     }
 
-    /// Whether no unit comes to a number behind the end of a row.
+    /// True if no unit reads beyond the end of a row.
     pub fn whole(&self) -> bool {
         self.cols == self.turns() * self.planes * self.splits * self.flight * ABREAST * self.piece()
     }
 }
 
-/// y = x wᵀ, or where cubes share columns their parts of it, by `form.splits`.
+/// Computes y = x wᵀ, or partial sums of it with `form.k_splits`.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn matrix_product<F: Float, Y: Float, X: Size, W: Size>(
@@ -173,81 +175,93 @@ pub fn matrix_product<F: Float, Y: Float, X: Size, W: Size>(
     #[comptime] form: MatrixForm,
     #[define(F, Y)] _dtypes: [StorageType; 2],
 ) {
-    let (lane, plane, own) = (UNIT_POS_X as usize, UNIT_POS_Y as usize, UNIT_POS_Z as usize);
+    let (lane, plane, team) = (UNIT_POS_X as usize, UNIT_POS_Y as usize, UNIT_POS_Z as usize);
     let (g, t) = (lane / ABREAST, lane % ABREAST);
     let split = CUBE_POS_X as usize % comptime!(form.splits);
     let block = CUBE_POS_Y as usize * (CUBE_COUNT_X as usize / comptime!(form.splits))
         + CUBE_POS_X as usize / comptime!(form.splits);
     let first_row =
-        block * comptime!(form.rows_of_cube()) + own % comptime!(form.beside) * comptime!(INSTRUCTION.0 * form.rows);
+        block * comptime!(form.rows_of_cube()) + team % comptime!(form.beside) * comptime!(INSTRUCTION.0 * form.rows);
     let first_input = CUBE_POS_Z as usize * comptime!(form.inputs_of_cube())
-        + own / comptime!(form.beside) * comptime!(INSTRUCTION.1 * form.inputs);
+        + team / comptime!(form.beside) * comptime!(INSTRUCTION.1 * form.inputs);
     let (rows, words, pairs) = comptime!((2 * form.rows, form.words(), form.pairs()));
 
     let mut sums = Sequence::<Array<Vector<f32, Const<2>>>>::new();
     #[unroll]
     for _ in 0..comptime!(form.rows * form.inputs) {
-        let mut of_tile = Array::<Vector<f32, Const<2>>>::new(2usize);
-        of_tile[0] = Vector::new(0.0f32);
-        of_tile[1] = Vector::new(0.0f32);
-        sums.push(of_tile);
+        let mut tile_sums = Array::<Vector<f32, Const<2>>>::new(2usize);
+        tile_sums[0] = Vector::new(0.0f32);
+        tile_sums[1] = Vector::new(0.0f32);
+        sums.push(tile_sums);
     }
-    // Where the codes of each row begin, in accesses. Beyond the last row the last one is read again, and what comes of it
-    // is not written.
-    let mut read = Array::<usize>::new(rows);
+    // Weight rows of the unit. Rows beyond the last one repeat it; their results are not stored.
+    let mut weight_rows = Array::<usize>::new(rows);
     #[unroll]
-    for of in 0..rows {
-        read[of] = min(first_row + comptime!(8 * of) + g, outputs - 1);
+    for row_index in 0..rows {
+        weight_rows[row_index] = min(first_row + comptime!(8 * row_index) + g, outputs - 1);
     }
 
     let first_chunk = split * comptime!(form.planes) + plane;
-    for turn in 0..comptime!(form.turns()) {
-        // All loads before any use. What is behind the end meets zeros of the input.
+    for iteration in 0..comptime!(form.turns()) {
+        // All loads precede their use. Pieces beyond the end of a row are multiplied by zeros of the input.
         let mut loaded = Array::<u32>::new(comptime!(form.flight * rows * words));
         #[unroll]
-        for ahead in 0..comptime!(form.flight) {
-            let piece = piece_of(first_chunk, turn, ahead, t, form);
+        for chunk in 0..comptime!(form.flight) {
+            let piece = piece_of(first_chunk, iteration, chunk, t, form);
             #[unroll]
-            for of in 0..rows {
-                let from = (read[of] * comptime!(form.words_per_row) + piece * words) / comptime!(form.word_width);
+            for row_index in 0..rows {
+                let from = (weight_rows[row_index] * comptime!(form.words_per_row) + piece * words)
+                    / comptime!(form.word_width);
                 #[unroll]
                 for access in 0..comptime!(words / form.word_width) {
                     let vector = codes[from + access];
                     #[unroll]
                     for i in 0..comptime!(form.word_width) {
-                        loaded[comptime!((ahead * rows + of) * words + access * form.word_width + i)] = vector[i];
+                        loaded[comptime!((chunk * rows + row_index) * words + access * form.word_width + i)] =
+                            vector[i];
                     }
                 }
             }
         }
         #[unroll]
-        for ahead in 0..comptime!(form.flight) {
-            let piece = piece_of(first_chunk, turn, ahead, t, form);
-            let mut numbers = Array::<Vector<F, Const<2>>>::new(comptime!(rows * pairs));
+        for chunk in 0..comptime!(form.flight) {
+            let piece = piece_of(first_chunk, iteration, chunk, t, form);
+            let mut weight_pairs = Array::<Vector<F, Const<2>>>::new(comptime!(rows * pairs));
             #[unroll]
-            for of in 0..rows {
-                unpack_piece::<F>(&loaded, scales, zeros, &mut numbers, read[of], piece, power, ahead, of, form);
+            for row_index in 0..rows {
+                unpack_piece::<F>(
+                    &loaded,
+                    scales,
+                    zeros,
+                    &mut weight_pairs,
+                    weight_rows[row_index],
+                    piece,
+                    power,
+                    chunk,
+                    row_index,
+                    form,
+                );
             }
-            let behind = sought(first_chunk, turn, ahead, t, form) * comptime!(form.piece());
+            let first_col = sought(first_chunk, iteration, chunk, t, form) * comptime!(form.piece());
             #[unroll]
             for tile in 0..comptime!(form.inputs) {
                 let row = min(first_input + comptime!(8 * tile) + g, inputs - 1);
-                let met = input_words::<F, X>(input, row, behind, form);
+                let input_pairs = input_words::<F, X>(input, row, first_col, form);
                 #[unroll]
                 for step in 0..comptime!(pairs / 2) {
-                    let mut right = Array::<Vector<F, Const<2>>>::new(2usize);
-                    right[0] = met_pair::<F>(&met, comptime!(2 * step), form);
-                    right[1] = met_pair::<F>(&met, comptime!(2 * step + 1), form);
+                    let mut b_fragment = Array::<Vector<F, Const<2>>>::new(2usize);
+                    b_fragment[0] = met_pair::<F>(&input_pairs, comptime!(2 * step), form);
+                    b_fragment[1] = met_pair::<F>(&input_pairs, comptime!(2 * step + 1), form);
                     #[unroll]
-                    for of in 0..comptime!(form.rows) {
-                        let mut left = Array::<Vector<F, Const<2>>>::new(4usize);
+                    for row_index in 0..comptime!(form.rows) {
+                        let mut a_fragment = Array::<Vector<F, Const<2>>>::new(4usize);
                         #[unroll]
                         for i in 0..4usize {
-                            left[i] = numbers[comptime!((2 * of + i % 2) * pairs + 2 * step + i / 2)];
+                            a_fragment[i] = weight_pairs[comptime!((2 * row_index + i % 2) * pairs + 2 * step + i / 2)];
                         }
                         let def = MmaDefinition::<F, F, f32>::new(16usize, 8usize, 16usize);
-                        let at = comptime!(of * form.inputs + tile);
-                        def.execute_inplace(&left, &right, sums.index_mut(at));
+                        let at = comptime!(row_index * form.inputs + tile);
+                        def.execute_inplace(&a_fragment, &b_fragment, sums.index_mut(at));
                     }
                 }
             }
@@ -267,7 +281,7 @@ pub fn matrix_product<F: Float, Y: Float, X: Size, W: Size>(
     }
 }
 
-/// Writes the sums of a plane, under the scales of its columns where they are last.
+/// Stores the accumulators of a plane, with the scales of the epilogue.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn write_tiles<Y: Float>(
@@ -284,10 +298,10 @@ pub fn write_tiles<Y: Float>(
     let lane = UNIT_POS_X as usize;
     let (g, t) = (lane / ABREAST, lane % ABREAST);
     #[unroll]
-    for of in 0..comptime!(form.rows) {
+    for row_tile in 0..comptime!(form.rows) {
         #[unroll]
         for half in 0..2usize {
-            let row = first_row + comptime!(16 * of + 8 * half) + g;
+            let row = first_row + comptime!(16 * row_tile + 8 * half) + g;
             if row < outputs {
                 let mut scale = 1.0f32.runtime();
                 if comptime!(form.scale_is_last() && form.splits == 1) {
@@ -297,10 +311,10 @@ pub fn write_tiles<Y: Float>(
                 for tile in 0..comptime!(form.inputs) {
                     #[unroll]
                     for i in 0..2usize {
-                        let of_input = first_input + comptime!(8 * tile + i) + 2 * t;
-                        if of_input < inputs {
-                            let sum = sums.index(comptime!(of * form.inputs + tile))[half][i];
-                            y[(split * inputs + of_input) * outputs + row] = Y::cast_from(sum * scale);
+                        let input_row = first_input + comptime!(8 * tile + i) + 2 * t;
+                        if input_row < inputs {
+                            let sum = sums.index(comptime!(row_tile * form.inputs + tile))[half][i];
+                            y[(split * inputs + input_row) * outputs + row] = Y::cast_from(sum * scale);
                         }
                     }
                 }
@@ -309,7 +323,7 @@ pub fn write_tiles<Y: Float>(
     }
 }
 
-/// Adds the parts of a product up, under the scales of its columns where they are last.
+/// Reduces the partial sums of split-K, with the scales of the epilogue.
 #[cube(launch_unchecked)]
 pub fn add_splits<F: Float>(
     parts: &Array<f32>,
@@ -334,41 +348,41 @@ pub fn add_splits<F: Float>(
     }
 }
 
-/// The piece that a unit comes to, which may be behind the end of a row.
+/// Index of the piece of a unit; may lie beyond the end of a row.
 #[cube]
-fn sought(first: usize, turn: usize, #[comptime] ahead: usize, t: usize, #[comptime] form: MatrixForm) -> usize {
+fn sought(first: usize, iteration: usize, #[comptime] chunk: usize, t: usize, #[comptime] form: MatrixForm) -> usize {
     let stride = comptime!(form.planes * form.splits);
-    (first + turn * comptime!(stride * form.flight) + comptime!(ahead * stride)) * ABREAST + t
+    (first + iteration * comptime!(stride * form.flight) + comptime!(chunk * stride)) * ABREAST + t
 }
 
-/// The piece whose codes a unit reads.
+/// Index of the piece that a unit loads.
 #[cube]
-fn piece_of(first: usize, turn: usize, #[comptime] ahead: usize, t: usize, #[comptime] form: MatrixForm) -> usize {
-    let piece = sought(first, turn, ahead, t, form);
+fn piece_of(first: usize, iteration: usize, #[comptime] chunk: usize, t: usize, #[comptime] form: MatrixForm) -> usize {
+    let piece = sought(first, iteration, chunk, t, form);
     if comptime!(form.whole()) { piece } else { min(piece, comptime!(form.pieces() - 1)) }
 }
 
-/// The numbers of a row's piece, two by two.
+/// Dequantizes a piece of a row to pairs.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 fn unpack_piece<F: Float>(
     loaded: &Array<u32>,
     scales: &Array<u32>,
     zeros: &Array<u32>,
-    numbers: &mut Array<Vector<F, Const<2>>>,
+    weight_pairs: &mut Array<Vector<F, Const<2>>>,
     row: usize,
     piece: usize,
     power: u32,
-    #[comptime] ahead: usize,
-    #[comptime] of: usize,
+    #[comptime] chunk: usize,
+    #[comptime] row_index: usize,
     #[comptime] form: MatrixForm,
 ) {
     let (words, pairs) = comptime!((form.words(), form.pairs()));
-    let first_word = comptime!((ahead * 2 * form.rows + of) * words);
+    let first_word = comptime!((chunk * 2 * form.rows + row_index) * words);
     #[unroll]
     for part in 0..comptime!(form.piece() / form.part()) {
         let mut scale = 1.0f32.runtime();
-        let mut shift = 0.0f32.runtime();
+        let mut offset = 0.0f32.runtime();
         if comptime!(!form.scale_is_last()) {
             let group = group_of(row, piece, part, form);
             scale = decode(unpack(scales, 0, group, comptime!(form.scale.bits())), comptime!(form.scale));
@@ -376,48 +390,48 @@ fn unpack_piece<F: Float>(
             if comptime!(form.zero.bits() > 0) {
                 zero = unpack(zeros, 0, group, comptime!(form.zero.bits()));
             }
-            shift = shift_of(zero, scale, form);
+            offset = shift_of(zero, scale, form);
         }
         #[unroll]
-        for own in 0..comptime!(form.part() / 2) {
-            let pair = comptime!(part * form.part() / 2 + own);
-            numbers[comptime!(of * pairs + pair)] =
-                number_pair::<F>(loaded, scale, shift, power, first_word, pair, form);
+        for local_pair in 0..comptime!(form.part() / 2) {
+            let pair = comptime!(part * form.part() / 2 + local_pair);
+            weight_pairs[comptime!(row_index * pairs + pair)] =
+                number_pair::<F>(loaded, scale, offset, power, first_word, pair, form);
         }
     }
 }
 
-/// Which scale is that of a part of a piece. The last piece of a row may be longer than its groups.
+/// Index of the scale of a part of a piece. The last piece of a row may extend beyond its groups.
 #[cube]
 pub fn group_of(row: usize, piece: usize, #[comptime] part: usize, #[comptime] form: MatrixForm) -> usize {
-    let own = (piece * comptime!(form.piece()) + comptime!(part * form.part())) / comptime!(form.group);
-    row * comptime!(form.groups()) + min(own, comptime!(form.groups() - 1))
+    let group = (piece * comptime!(form.piece()) + comptime!(part * form.part())) / comptime!(form.group);
+    row * comptime!(form.groups()) + min(group, comptime!(form.groups() - 1))
 }
 
-/// What is added to codes under a scale.
+/// Offset added to scaled values.
 #[cube]
 pub fn shift_of(zero: u32, scale: f32, #[comptime] form: MatrixForm) -> f32 {
-    let mut shift = match comptime!(form.zero) {
+    let mut offset = match comptime!(form.zero) {
         ZeroKind::InSteps(element) => -decode(zero, element) * scale,
         ZeroKind::InUnits(element) => {
-            let middle =
+            let midpoint =
                 comptime!(if form.in_scaled_pairs() { 0.0 } else { (1u32 << (form.element.bits() - 1)) as f32 });
-            decode(zero, element) - middle * scale
+            decode(zero, element) - midpoint * scale
         }
         _ => 0.0f32.runtime(),
     };
     if comptime!(form.apart() == 4 && !form.in_scaled_pairs()) {
-        shift -= 128.0 * scale;
+        offset -= 128.0 * scale;
     }
-    shift
+    offset
 }
 
-/// The numbers of a pair of codes.
+/// Dequantizes a pair of values.
 #[cube]
 pub fn number_pair<F: Float>(
     loaded: &Array<u32>,
     scale: f32,
-    shift: f32,
+    offset: f32,
     power: u32,
     #[comptime] first_word: usize,
     #[comptime] pair: usize,
@@ -426,18 +440,18 @@ pub fn number_pair<F: Float>(
     if comptime!(form.in_pairs()) {
         exact_pair::<F>(loaded[comptime!(first_word + pair / 2)], power, comptime!(pair % 2), form)
     } else if comptime!(form.in_scaled_pairs()) {
-        // The lowest bits of a power of two whose steps are 1; less that and the middle of the codes it is exact.
-        let both = (loaded[comptime!(first_word + pair / 4)] >> comptime!(4 * (pair % 4) as u32)) & 0x000F_000F;
-        let above = comptime!(if form.dtype == Dtype::F16 { 1032.0 } else { 136.0 });
-        let code = pair_of::<F>(both | power) - Vector::new(F::new(above));
-        code * Vector::new(F::cast_from(scale)) + Vector::new(F::cast_from(shift))
+        // Inserted into the low bits of a power of two with spacing 1; subtracting that and the midpoint is exact.
+        let inserted = (loaded[comptime!(first_word + pair / 4)] >> comptime!(4 * (pair % 4) as u32)) & 0x000F_000F;
+        let bias = comptime!(if form.dtype == Dtype::F16 { 1032.0 } else { 136.0 });
+        let code = pair_of::<F>(inserted | power) - Vector::new(F::new(bias));
+        code * Vector::new(F::cast_from(scale)) + Vector::new(F::cast_from(offset))
     } else {
-        scaled_pair::<F>(loaded, scale, shift, power, first_word, pair, form)
+        scaled_pair::<F>(loaded, scale, offset, power, first_word, pair, form)
     }
 }
 
-/// The numbers of the codes `at` and `at + 2` of a word, without scales. An integer becomes the lowest bits of a power of
-/// two whose steps are 1, which is then taken away: 2^7 in bf16, 2^10 in f16.
+/// Converts the values `at` and `at + 2` of a word, without scales. An integer is inserted into the low bits of a power
+/// of two with spacing 1, which is then subtracted: 2^7 in bf16, 2^10 in f16.
 #[cube]
 fn exact_pair<F: Float>(
     word: u32,
@@ -445,20 +459,20 @@ fn exact_pair<F: Float>(
     #[comptime] at: usize,
     #[comptime] form: MatrixForm,
 ) -> Vector<F, Const<2>> {
-    let wide = comptime!(form.dtype == Dtype::Bf16);
+    let is_bf16 = comptime!(form.dtype == Dtype::Bf16);
     if comptime!(form.element == Element::E4m3) {
-        // In the upper bytes; then the exponent's bias is made that of the wider type.
+        // Moved to the upper bytes, then multiplied to correct the exponent bias for the wider dtype.
         let upper = if comptime!(at == 0) { word << 8 } else { word };
         let sign = upper & 0x8000_8000u32;
-        if comptime!(wide) {
+        if comptime!(is_bf16) {
             pair_of::<F>(sign | ((upper >> 4) & 0x07F0_07F0)) * Vector::new(F::new(comptime!(2f32.powi(120))))
         } else {
             pair_of::<F>(sign | ((upper >> 1) & 0x3F80_3F80)) * Vector::new(F::new(256.0))
         }
     } else {
         let lower = if comptime!(at == 0) { word } else { word >> 8 };
-        if comptime!(wide) {
-            // Only seven bits fit: the sign chooses whether 128 or 256 is taken away.
+        if comptime!(is_bf16) {
+            // Only seven bits fit: the sign bit selects whether 128 or 256 is subtracted.
             pair_of::<F>((lower & 0x007F_007F) | power) - pair_of::<F>((lower & 0x0080_0080) | power)
         } else {
             pair_of::<F>(((lower ^ 0x0080_0080) & 0x00FF_00FF) | power) - Vector::new(F::new(1152.0))
@@ -466,54 +480,54 @@ fn exact_pair<F: Float>(
     }
 }
 
-/// Two numbers out of their bits.
+/// Reinterprets a word as a pair of values.
 #[cube]
 pub fn pair_of<F: Float>(bits: u32) -> Vector<F, Const<2>> {
     Vector::<F, Const<2>>::reinterpret(bits)
 }
 
-/// The numbers of a pair of codes under a scale, rounded once.
+/// Dequantizes a pair of values in f32 and rounds once.
 #[cube]
 fn scaled_pair<F: Float>(
     loaded: &Array<u32>,
     scale: f32,
-    shift: f32,
+    offset: f32,
     power: u32,
     #[comptime] first_word: usize,
     #[comptime] pair: usize,
     #[comptime] form: MatrixForm,
 ) -> Vector<F, Const<2>> {
-    let mut both = Vector::<f32, Const<2>>::empty();
+    let mut values = Vector::<f32, Const<2>>::empty();
     #[unroll]
     for i in 0..2usize {
         let code = comptime!(form.first_of(pair) + i * form.apart());
         let bits = comptime!(form.element.bits());
         let (word, at) = comptime!((first_word + code * bits as usize / 32, (code * bits as usize % 32) as u32));
-        let plain = if comptime!(form.apart() == 4) {
-            // In the lowest bits of 2^7 as a bf16, so that neither a shift nor a mask is needed for itself.
-            let placed = if comptime!(at < 16) {
+        let decoded = if comptime!(form.apart() == 4) {
+            // Inserted into the low bits of 2^7 as a bf16, which saves a shift and a mask.
+            let shifted = if comptime!(at < 16) {
                 loaded[word] << comptime!(16 - at)
             } else {
                 loaded[word] >> comptime!(at - 16)
             };
-            f32::from_bits((placed & 0x000F_0000) | power)
+            f32::from_bits((shifted & 0x000F_0000) | power)
         } else {
-            let mut found = loaded[word] >> at;
+            let mut extracted = loaded[word] >> at;
             if comptime!(at + bits > 32) {
-                found |= loaded[comptime!(word + 1)] << comptime!(32 - at);
+                extracted |= loaded[comptime!(word + 1)] << comptime!(32 - at);
             }
-            number(found & comptime!(u32::MAX >> (32 - bits)), form.element)
+            number(extracted & comptime!(u32::MAX >> (32 - bits)), form.element)
         };
-        both[i] = if comptime!(form.scale_is_last()) {
-            if comptime!(form.apart() == 4) { plain - 128.0 } else { plain }
+        values[i] = if comptime!(form.scale_is_last()) {
+            if comptime!(form.apart() == 4) { decoded - 128.0 } else { decoded }
         } else {
-            fma(plain, scale, shift)
+            fma(decoded, scale, offset)
         };
     }
-    Vector::cast_from(both)
+    Vector::cast_from(values)
 }
 
-/// The numbers of a row of the input that meet a piece, two in a word; zero behind the end.
+/// Loads the input values that are multiplied with a piece, two per word; zero beyond the end of a row.
 #[cube]
 fn input_words<F: Float, X: Size>(
     input: &Array<Vector<F, X>>,
@@ -526,36 +540,36 @@ fn input_words<F: Float, X: Size>(
         #[unroll]
         for access in 0..comptime!(form.piece() / 8) {
             let col = first + comptime!(8 * access);
-            let mut read = Vector::<F, X>::new(F::new(0.0));
+            let mut loaded = Vector::<F, X>::new(F::new(0.0));
             if comptime!(form.whole()) {
-                read = input[(row * comptime!(form.cols) + col) / 8];
+                loaded = input[(row * comptime!(form.cols) + col) / 8];
             } else if col < comptime!(form.cols) {
-                read = input[(row * comptime!(form.cols) + col) / 8];
+                loaded = input[(row * comptime!(form.cols) + col) / 8];
             }
-            let four = Vector::<u32, Const<4>>::reinterpret(read);
+            let vector = Vector::<u32, Const<4>>::reinterpret(loaded);
             #[unroll]
             for i in 0..4usize {
-                words[comptime!(4 * access + i)] = four[i];
+                words[comptime!(4 * access + i)] = vector[i];
             }
         }
     } else {
         #[unroll]
         for pair in 0..comptime!(form.pairs()) {
-            let mut both = Vector::<F, Const<2>>::new(F::new(0.0));
+            let mut values = Vector::<F, Const<2>>::new(F::new(0.0));
             #[unroll]
             for i in 0..2usize {
                 let col = first + comptime!(2 * pair + i);
                 if col < comptime!(form.cols) {
-                    both[i] = input[row * comptime!(form.cols) + col][0];
+                    values[i] = input[row * comptime!(form.cols) + col][0];
                 }
             }
-            words[pair] = u32::reinterpret(both);
+            words[pair] = u32::reinterpret(values);
         }
     }
     words
 }
 
-/// Two numbers of the input in the order of a pair of codes.
+/// Input pair in the order of a pair of weight values.
 #[cube]
 pub fn met_pair<F: Float>(
     words: &Array<u32>,
@@ -575,8 +589,8 @@ pub fn met_pair<F: Float>(
     }
 }
 
-/// Adds the sums of `planes` that share columns up, into those of the first: the upper half to the lower, again and again.
-/// `teams` of such planes are in a cube.
+/// Tree reduction of the accumulators of `planes` planes that split k, into those of the first plane; a cube holds
+/// `teams` groups of such planes.
 #[cube]
 pub fn add_planes<A: Numeric>(
     sums: &mut Sequence<Array<Vector<A, Const<2>>>>,
@@ -584,13 +598,13 @@ pub fn add_planes<A: Numeric>(
     #[comptime] planes: usize,
     #[comptime] teams: usize,
 ) {
-    let (lane, plane, own) = (UNIT_POS_X as usize, UNIT_POS_Y as usize, UNIT_POS_Z as usize);
-    let each = comptime!(4 * tiles * LANES);
-    let mut shared = SharedMemory::<A>::new(comptime!(planes / 2 * teams * each));
+    let (lane, plane, team) = (UNIT_POS_X as usize, UNIT_POS_Y as usize, UNIT_POS_Z as usize);
+    let values_per_plane = comptime!(4 * tiles * LANES);
+    let mut shared = SharedMemory::<A>::new(comptime!(planes / 2 * teams * values_per_plane));
     #[unroll]
     for level in 0..comptime!(planes.ilog2()) {
         let width = comptime!(planes >> (level + 1));
-        let slot = ((plane % width) * teams + own) * each + lane;
+        let slot = ((plane % width) * teams + team) * values_per_plane + lane;
         if plane >= width && plane < comptime!(2 * width) {
             #[unroll]
             for tile in 0..tiles {
@@ -605,13 +619,13 @@ pub fn add_planes<A: Numeric>(
         if plane < width {
             #[unroll]
             for tile in 0..tiles {
-                let of_tile = sums.index_mut(tile);
+                let tile_sums = sums.index_mut(tile);
                 #[unroll]
                 for half in 0..2usize {
-                    let mut other = Vector::<A, Const<2>>::empty();
-                    other[0] = shared[slot + comptime!((4 * tile + 2 * half) * LANES)];
-                    other[1] = shared[slot + comptime!((4 * tile + 2 * half + 1) * LANES)];
-                    of_tile[half] = of_tile[half] + other;
+                    let mut partner = Vector::<A, Const<2>>::empty();
+                    partner[0] = shared[slot + comptime!((4 * tile + 2 * half) * LANES)];
+                    partner[1] = shared[slot + comptime!((4 * tile + 2 * half + 1) * LANES)];
+                    tile_sums[half] = tile_sums[half] + partner;
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Quantizing and reading back on devices, with the bits that the slice implementation gives.
+//! Quantization on devices, bit for bit equal to the host implementation, and GEMMs on packed weights.
 
 #[cfg(feature = "cube")]
 mod access;
@@ -8,14 +8,14 @@ pub(crate) mod cast;
 #[allow(
     missing_docs,
     clippy::collapsible_if,
-    reason = "CubeCL adds undocumented items, and tells what is known at compile time by nesting"
+    reason = "CubeCL adds undocumented items, and compile-time conditions need nesting"
 )]
 mod cast_kernels;
 #[cfg(feature = "cube")]
 #[allow(
     missing_docs,
     clippy::collapsible_if,
-    reason = "CubeCL adds undocumented items, and tells what is known at compile time by nesting"
+    reason = "CubeCL adds undocumented items, and compile-time conditions need nesting"
 )]
 mod code_kernel;
 #[cfg(feature = "cube")]
@@ -30,7 +30,7 @@ mod fusion;
 #[allow(
     missing_docs,
     clippy::collapsible_if,
-    reason = "CubeCL adds undocumented items, and tells what is known at compile time by nesting"
+    reason = "CubeCL adds undocumented items, and compile-time conditions need nesting"
 )]
 mod kernels;
 #[cfg(feature = "cube")]
@@ -40,7 +40,7 @@ mod matrix;
     missing_docs,
     clippy::collapsible_if,
     clippy::if_same_then_else,
-    reason = "CubeCL adds undocumented items, and tells what is known at compile time by nesting"
+    reason = "CubeCL adds undocumented items, and compile-time conditions need nesting"
 )]
 mod matrix_kernel;
 #[cfg(feature = "cube")]
@@ -49,7 +49,7 @@ mod product;
 #[allow(
     missing_docs,
     clippy::if_same_then_else,
-    reason = "CubeCL adds undocumented items; what is known at compile time is told apart from what is not"
+    reason = "CubeCL adds undocumented items, and compile-time branches look alike"
 )]
 mod product_kernel;
 #[cfg(feature = "cube")]
@@ -66,33 +66,33 @@ use burn::tensor::ops::{FloatTensor, IntTensor};
 use burn::tensor::{DType, Int, Tensor, TensorData, TensorPrimitive};
 use std::ops::Range;
 
-/// A burn backend on which tensors can be quantized.
+/// burn backend with quantization.
 pub trait QuantBackend: Backend {
-    /// Quantizes the rows of a float tensor. Scales and zeros come back in f32, see [`Format::unpacked`]. A group that
-    /// holds an infinity or a NaN gets the scale NaN.
+    /// Quantizes the rows of a float tensor. Scales and zero points are returned in f32, see [`Format::unpacked`]. A
+    /// group that holds an infinity or a NaN has scale NaN.
     fn quantize_codes(tensor: FloatTensor<Self>, format: Format) -> Stored<IntTensor<Self>>;
 
-    /// Reads some rows of a stored tensor as floats.
+    /// Reads a part of a packed tensor for some rows, as floats.
     fn read(stored: &Stored<IntTensor<Self>>, rows: Range<usize>, reading: Reading, dtype: Dtype) -> FloatTensor<Self>;
 
-    /// Whether a device has a kernel for [`QuantBackend::product`] with an input of a type and so many rows.
+    /// True if the device has a kernel for [`QuantBackend::product`] with this input dtype and number of rows.
     fn has_product(_device: &Self::Device, _weight: &Format, _input: DType, _rows: usize) -> bool {
         false
     }
 
-    /// Whether there are kernels for [`QuantBackend::product_of_codes`].
+    /// True if kernels for [`QuantBackend::product_of_codes`] exist.
     fn has_code_product(_input: &Format, _weight: &Format) -> bool {
         false
     }
 
-    /// `input · weightᵀ` in the input's type, rounded once, by a kernel that takes the weight as it is stored, where there
-    /// is one; see [`Format::has_product`].
+    /// Dequantizing GEMM: returns `input · weightᵀ` in the dtype of the input, rounded once; `None` without a kernel.
+    /// See [`Format::has_product`].
     fn product(_input: FloatTensor<Self>, _weight: &Stored<IntTensor<Self>>) -> Option<FloatTensor<Self>> {
         None
     }
 
-    /// `input · weightᵀ` of codes with codes, under the scales of both: rounded to `steps` before and after each of them, the
-    /// input's first. By a kernel, where there is one; see [`Format::has_code_product`].
+    /// Int8 GEMM: returns `input · weightᵀ`, rounded to `steps` before and after each scale, input scale first; `None`
+    /// without a kernel. See [`Format::has_code_product`].
     fn product_of_codes(
         _input: &Stored<IntTensor<Self>>,
         _weight: &Stored<IntTensor<Self>>,
@@ -103,17 +103,17 @@ pub trait QuantBackend: Backend {
     }
 }
 
-/// A quantized tensor on a device.
+/// Packed tensor on a device.
 #[derive(Debug, Clone)]
 pub struct DeviceTensor<B: Backend>(Stored<IntTensor<B>>);
 
 impl<B: QuantBackend> DeviceTensor<B> {
-    /// Quantizes a tensor where it is.
+    /// Quantizes a tensor on its device.
     pub fn quantize(tensor: Tensor<B, 2>, format: Format) -> Self {
         Self(B::quantize_codes(tensor.into_primitive().tensor(), format))
     }
 
-    /// Takes a tensor that was stored on the host to a device.
+    /// Uploads a packed tensor from the host.
     pub fn upload(stored: Stored<Vec<u32>>, device: &B::Device) -> Self {
         let upload = |words: Vec<u32>| {
             let shape = [words.len()];
@@ -134,12 +134,12 @@ impl<B: QuantBackend> DeviceTensor<B> {
         Some(Tensor::from_primitive(TensorPrimitive::Float(product)))
     }
 
-    /// Whether there are scales.
+    /// True if the tensor has scales.
     pub fn has_scales(&self) -> bool {
         self.0.format.scales(self.0.rows, self.0.cols) > 0
     }
 
-    /// Whether there is a second level of scales.
+    /// True if the tensor has second-level scales.
     pub fn has_outer_scales(&self) -> bool {
         self.0.outer.is_some()
     }
@@ -154,12 +154,12 @@ impl<B: QuantBackend> DeviceTensor<B> {
         (self.0.rows, self.0.cols)
     }
 
-    /// Reads some rows as floats.
+    /// Reads a part of the tensor for some rows, as floats.
     pub fn read(&self, rows: Range<usize>, reading: Reading, dtype: Dtype) -> Tensor<B, 2> {
         Tensor::from_primitive(TensorPrimitive::Float(B::read(&self.0, rows, reading, dtype)))
     }
 
-    /// The stored words, read back to the host.
+    /// Downloads the packed words to the host.
     pub fn download(self) -> Stored<Vec<u32>> {
         self.0.map(|words| {
             let words = Tensor::<B, 1, Int>::from_primitive(words).into_data();

@@ -1,4 +1,4 @@
-//! Products with stored weights by a kernel of ours, on GPUs through CubeCL.
+//! Dequantizing GEMM on GPUs through CubeCL: selects a kernel and launches it.
 
 use super::access::{Sizes, WIDEST, accesses, widest, zero_kind};
 use super::matrix;
@@ -16,26 +16,26 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::ir::features::Plane;
 use cubecl::prelude::*;
 
-/// Rows of an input that a cube takes, at most: more would not fit its registers.
+/// Maximum input rows per cube, limited by registers.
 const MOST_INPUTS: usize = 8;
 
-/// Cubes in one dimension of a launch, at most.
+/// Maximum cubes in one dimension of a launch.
 const CUBES: usize = 65_535;
 
-/// Whether there is a kernel for an input of a type and so many rows.
+/// True if a kernel exists for this format, input dtype and number of rows.
 pub fn takes<R: CubeRuntime>(client: &ComputeClient<R>, weight: &Format, input: DType, rows: usize) -> bool {
-    let multiplied = || matrix::multiplied(client, input).is_some();
-    weight.has_product() && (rows <= Treatment::MOST_PRODUCT_ROWS || multiplied())
+    let has_mma = || matrix::multiplied(client, input).is_some();
+    weight.has_product() && (rows <= Treatment::MOST_PRODUCT_ROWS || has_mma())
 }
 
-/// y = x wᵀ, for formats that have a product.
+/// Computes y = x wᵀ; `None` without a kernel.
 pub fn product<R: CubeRuntime>(input: CubeTensor<R>, weight: &Stored<CubeTensor<R>>) -> Option<CubeTensor<R>> {
     if !takes(&input.client, &weight.format, input.dtype, input.meta.shape()[0]) {
         return None;
     }
     let input = into_contiguous(input);
     let (inputs, outputs, cols) = (input.meta.shape()[0], weight.rows, weight.cols);
-    assert_eq!(input.meta.shape()[1], cols, "an input has as many columns as the weight");
+    assert_eq!(input.meta.shape()[1], cols, "input and weight need an equal number of columns");
     if let Some(dtype) = matrix::multiplied(&input.client, input.dtype) {
         return Some(matrix::product(&input, weight, dtype, Sizes { inputs, outputs, cols }));
     }
@@ -51,14 +51,14 @@ pub fn product<R: CubeRuntime>(input: CubeTensor<R>, weight: &Stored<CubeTensor<
             scale: weight.format.scale,
             zero: zero_kind(&weight.format),
         };
-        let by_rows = outputs.div_ceil(TILE);
-        let layers = by_rows.div_ceil(CUBES);
-        // SAFETY: rows, inputs and columns are checked against their number, and codes, scales and zeros are as many as a
-        // format that has a product has for them.
+        let row_cubes = outputs.div_ceil(TILE);
+        let layers = row_cubes.div_ceil(CUBES);
+        // SAFETY: rows, inputs and columns are checked against their number, and the format determines the number of
+        // quantized values, scales and zero points.
         unsafe {
             tile_kernel::tile_product::launch_unchecked(
                 &client,
-                CubeCount::Static(by_rows.div_ceil(layers) as u32, layers as u32, inputs.div_ceil(TILE) as u32),
+                CubeCount::Static(row_cubes.div_ceil(layers) as u32, layers as u32, inputs.div_ceil(TILE) as u32),
                 CubeDim::new_2d(SIDE as u32, SIDE as u32),
                 input.clone().into_array_arg(),
                 weight.codes.clone().into_array_arg(),
@@ -74,14 +74,14 @@ pub fn product<R: CubeRuntime>(input: CubeTensor<R>, weight: &Stored<CubeTensor<
         return Some(output);
     }
     let form = form(&input, &weight.format, cols);
-    let (by_rows, by_inputs) = (outputs.div_ceil(form.rows), inputs.div_ceil(form.inputs));
-    let layers = by_rows.div_ceil(CUBES);
-    // SAFETY: rows and inputs are checked against their number, columns are those of both operands, and codes, scales
-    // and zeros are as many as a format that has a product has for them.
+    let (row_cubes, input_cubes) = (outputs.div_ceil(form.rows), inputs.div_ceil(form.inputs));
+    let layers = row_cubes.div_ceil(CUBES);
+    // SAFETY: rows and inputs are checked against their number, both operands have `cols` columns, and the format
+    // determines the number of quantized values, scales and zero points.
     unsafe {
         kernel::product::launch_unchecked(
             &client,
-            CubeCount::Static(by_rows.div_ceil(layers) as u32, layers as u32, by_inputs as u32),
+            CubeCount::Static(row_cubes.div_ceil(layers) as u32, layers as u32, input_cubes as u32),
             CubeDim::new_1d(UNITS as u32),
             form.input_width,
             form.word_width,
@@ -103,8 +103,8 @@ fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, cols: usize) -> 
     let client = &input.client;
     let properties = client.properties();
     let (hardware, planes) = (&properties.hardware, &properties.features.plane);
-    let known = hardware.plane_size_min == hardware.plane_size_max && planes.contains(Plane::Ops);
-    // Where a row is not whole blocks every number is looked at by itself, and so it is in a view that begins anywhere.
+    let has_plane_ops = hardware.plane_size_min == hardware.plane_size_max && planes.contains(Plane::Ops);
+    // Rows that are not whole blocks, and unaligned views, are read value by value.
     let whole = cols.is_multiple_of(BLOCK) && input.handle.offset_start.unwrap_or(0).is_multiple_of(WIDEST);
     ProductForm {
         cols,
@@ -113,10 +113,10 @@ fn form<R: CubeRuntime>(input: &CubeTensor<R>, format: &Format, cols: usize) -> 
         element: format.element,
         scale: format.scale,
         zero: zero_kind(format),
-        // So many loads are in flight; with many inputs a unit has no registers for more.
+        // Number of loads in flight; with many inputs a unit has no registers for more.
         rows: if format.bits() > 4 { 2 } else { 4 },
         inputs: input.meta.shape()[0].min(MOST_INPUTS),
-        plane: if known { (hardware.plane_size_max as usize).min(UNITS) } else { 1 },
+        plane: if has_plane_ops { (hardware.plane_size_max as usize).min(UNITS) } else { 1 },
         input_width: if whole { widest(client, input.dtype.size(), BLOCK) } else { 1 },
         word_width: widest(client, 4, format.bits() as usize),
     }

@@ -1,12 +1,14 @@
-//! The product of a few rows with a stored weight, whose numbers are made where they are used.
+//! Dequantizing GEMM Y = X Wᵀ for few rows of X, without matrix instructions; weights are dequantized in registers. X
+//! is `[inputs, k]` in a float dtype, W is `[outputs, k]` in packed words. CubeCL's units, planes and cubes are CUDA's
+//! threads, warps and blocks.
 //!
-//! Data flow: a cube makes a few columns of the output, one for each of `form.rows` rows of the weight, and for up to
-//! `form.inputs` rows of the input. Its units go along the rows, a block of 32 codes each: they load the block's words and
-//! the numbers of the input that meet them, turn codes into numbers in registers, add up, and apply the scale and the zero
-//! of the block's group to the sum. Parts of units are added up by planes where the device has them, and in shared memory.
+//! Data flow: a cube computes `form.weight_rows` columns and up to `form.input_rows` rows of Y. Its units stride along
+//! k, a block of 32 values each: they load the words of the block and the matching input values, dequantize in
+//! registers, accumulate, and apply scale and zero point of the group to the partial sum. Units are reduced by plane
+//! operations where the device has them, and in shared memory.
 //!
-//! Traffic: the weight once for each `form.inputs` rows of the input, which comes from a cache for all cubes but the first.
-//! Roofline: the bytes of the weight over the memory's rate, as long as some four instructions for each code keep up.
+//! Traffic: W once for each `form.input_rows` rows of X; X from cache for all cubes but the first. Roofline: memory
+//! bandwidth for W, as long as about four instructions per value keep up.
 
 use super::kernels::{ZeroKind, decode, unpack};
 use crate::Element;
@@ -16,27 +18,27 @@ use cubecl::prelude::*;
 /// Units of a cube.
 pub const UNITS: usize = 128;
 
-/// What is known of a product when its kernel is compiled.
+/// Compile-time parameters of the GEMM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ProductForm {
-    /// Numbers in a row of the weight, and of the input.
+    /// Values per row of both operands (k).
     pub cols: usize,
-    /// Words that the codes of a row take.
+    /// Words of quantized values per weight row.
     pub words_per_row: usize,
-    /// Codes of a row that share a scale.
+    /// Values of a row that share a scale.
     pub group: usize,
     pub element: Element,
     pub scale: Element,
     pub zero: ZeroKind,
-    /// Rows of the weight in a cube.
+    /// Weight rows per cube.
     pub rows: usize,
-    /// Rows of the input in a cube.
+    /// Input rows per cube.
     pub inputs: usize,
-    /// Units that add up without shared memory; 1 where they cannot.
+    /// Units that are reduced by plane operations; 1 without plane operations.
     pub plane: usize,
-    /// Numbers of the input in an access.
+    /// Input values per access.
     pub input_width: usize,
-    /// Words of the weight in an access.
+    /// Weight words per access.
     pub word_width: usize,
 }
 
@@ -45,7 +47,7 @@ impl ProductForm {
         self.cols.div_ceil(self.group)
     }
 
-    /// Codes of a block that share a scale.
+    /// Values of a block that share a scale.
     fn part(&self) -> usize {
         if self.groups() == 1 { BLOCK } else { self.group.min(BLOCK) }
     }
@@ -54,19 +56,19 @@ impl ProductForm {
         self.cols.div_ceil(BLOCK)
     }
 
-    /// Whether one scale is that of a whole row, and can wait for the end.
+    /// True if each row has a single scale without zero point, which is applied in the epilogue.
     fn scale_is_last(&self) -> bool {
         self.groups() == 1 && self.zero == ZeroKind::None
     }
 
-    /// Parts of a sum that meet in shared memory.
+    /// Partial sums that are reduced in shared memory.
     fn shares(&self) -> usize {
         UNITS / self.plane
     }
 }
 
-/// What an integer code of at most 8 bits stands for: it becomes the lowest bits of 2^23, which is then taken away, since
-/// conversions run at a fraction of the rate of additions.
+/// Decodes an element. Integers of at most 8 bits are inserted into the low bits of 2^23, which is then subtracted,
+/// because conversions run at a fraction of the rate of additions.
 #[cube]
 pub fn number(code: u32, #[comptime] element: Element) -> f32 {
     match comptime!(element) {
@@ -79,7 +81,7 @@ pub fn number(code: u32, #[comptime] element: Element) -> f32 {
     }
 }
 
-/// y = x wᵀ.
+/// Computes y = x wᵀ.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn product<F: Float, X: Size, W: Size>(
@@ -101,8 +103,8 @@ pub fn product<F: Float, X: Size, W: Size>(
     for at in 0..comptime!(form.rows * form.inputs) {
         sums[at] = 0.0f32.runtime();
     }
-    for turn in 0..comptime!(form.blocks().div_ceil(UNITS)) {
-        let block = turn * UNITS + unit;
+    for iteration in 0..comptime!(form.blocks().div_ceil(UNITS)) {
+        let block = iteration * UNITS + unit;
         if block < comptime!(form.blocks()) {
             add_block::<F, X, W>(
                 input,
@@ -122,29 +124,29 @@ pub fn product<F: Float, X: Size, W: Size>(
     let mut shared = SharedMemory::<f32>::new(comptime!(form.rows * form.inputs * form.shares()));
     #[unroll]
     for at in 0..comptime!(form.rows * form.inputs) {
-        let own = if comptime!(form.plane > 1) { plane_sum(sums[at]) } else { sums[at] };
+        let partial = if comptime!(form.plane > 1) { plane_sum(sums[at]) } else { sums[at] };
         if unit.is_multiple_of(comptime!(form.plane)) {
-            shared[at * comptime!(form.shares()) + unit / comptime!(form.plane)] = own;
+            shared[at * comptime!(form.shares()) + unit / comptime!(form.plane)] = partial;
         }
     }
     sync_cube();
     if unit < comptime!(form.rows * form.inputs) {
-        let (row, of) = (first_row + unit / comptime!(form.inputs), first_input + unit % comptime!(form.inputs));
-        if row < outputs && of < inputs {
+        let (row, input_row) = (first_row + unit / comptime!(form.inputs), first_input + unit % comptime!(form.inputs));
+        if row < outputs && input_row < inputs {
             let mut sum = 0.0f32.runtime();
-            for share in 0..comptime!(form.shares()) {
-                sum += shared[unit * comptime!(form.shares()) + share];
+            for partial_index in 0..comptime!(form.shares()) {
+                sum += shared[unit * comptime!(form.shares()) + partial_index];
             }
             if comptime!(form.scale_is_last()) {
                 sum *= decode(unpack(scales, 0, row, comptime!(form.scale.bits())), comptime!(form.scale));
             }
-            y[of * outputs + row] = F::cast_from(sum);
+            y[input_row * outputs + row] = F::cast_from(sum);
         }
     }
 }
 
-/// Adds what a block of codes of each row of the weight gives with the same numbers of each row of the input. Beyond the
-/// last row the last one is read again, and what comes of it is not written.
+/// Accumulates a block of every weight row of the cube times the matching values of every input row. Rows beyond the
+/// last one repeat it; their results are not stored.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 fn add_block<F: Float, X: Size, W: Size>(
@@ -161,42 +163,42 @@ fn add_block<F: Float, X: Size, W: Size>(
     #[comptime] form: ProductForm,
 ) {
     let bits = comptime!(form.element.bits() as usize);
-    let (rows, own_inputs, width) = comptime!((form.rows, form.inputs, form.input_width));
+    let (rows, input_rows, width) = comptime!((form.rows, form.inputs, form.input_width));
     let mut words = Array::<u32>::new(comptime!(rows * bits));
     #[unroll]
-    for of in 0..rows {
-        let row = min(first_row + of, outputs - 1);
+    for row_index in 0..rows {
+        let row = min(first_row + row_index, outputs - 1);
         #[unroll]
         for access in 0..comptime!(bits / form.word_width) {
             let at = row * comptime!(form.words_per_row) + block * bits + comptime!(access * form.word_width);
             let read = codes[at / comptime!(form.word_width)];
             #[unroll]
             for i in 0..comptime!(form.word_width) {
-                words[comptime!(of * bits + access * form.word_width + i)] = read[i];
+                words[comptime!(row_index * bits + access * form.word_width + i)] = read[i];
             }
         }
     }
     #[unroll]
     for part in 0..comptime!(BLOCK / form.part()) {
-        let mut partial = Array::<f32>::new(comptime!(rows * own_inputs));
+        let mut partial = Array::<f32>::new(comptime!(rows * input_rows));
         #[unroll]
-        for at in 0..comptime!(rows * own_inputs) {
+        for at in 0..comptime!(rows * input_rows) {
             partial[at] = 0.0f32.runtime();
         }
-        // What a zero is multiplied with.
-        let mut totals = Array::<f32>::new(own_inputs);
+        // Sums of the input values, which the zero point is multiplied with.
+        let mut input_sums = Array::<f32>::new(input_rows);
         #[unroll]
-        for own in 0..own_inputs {
-            totals[own] = 0.0f32.runtime();
+        for input_index in 0..input_rows {
+            input_sums[input_index] = 0.0f32.runtime();
         }
         #[unroll]
         for access in 0..comptime!(form.part() / width) {
             let first = comptime!(part * form.part() + access * width);
             let col = block * BLOCK + first;
-            let mut numbers = Array::<f32>::new(comptime!(own_inputs * width));
+            let mut input_values = Array::<f32>::new(comptime!(input_rows * width));
             #[unroll]
-            for own in 0..own_inputs {
-                let at = (min(first_input + own, inputs - 1) * comptime!(form.cols) + col) / width;
+            for input_index in 0..input_rows {
+                let at = (min(first_input + input_index, inputs - 1) * comptime!(form.cols) + col) / width;
                 let mut read = Vector::<f32, X>::new(0.0);
                 if comptime!(form.cols.is_multiple_of(BLOCK)) {
                     read = Vector::cast_from(input[at]);
@@ -205,53 +207,53 @@ fn add_block<F: Float, X: Size, W: Size>(
                 }
                 #[unroll]
                 for i in 0..width {
-                    numbers[comptime!(own * width + i)] = read[i];
+                    input_values[comptime!(input_index * width + i)] = read[i];
                     if comptime!(form.zero != ZeroKind::None) {
-                        totals[own] += read[i];
+                        input_sums[input_index] += read[i];
                     }
                 }
             }
             #[unroll]
-            for of in 0..rows {
+            for row_index in 0..rows {
                 #[unroll]
                 for i in 0..width {
                     let at = comptime!((first + i) * bits);
-                    let (word, shift) = comptime!((of * bits + at / 32, (at % 32) as u32));
+                    let (word, shift) = comptime!((row_index * bits + at / 32, (at % 32) as u32));
                     let mut code = words[word] >> shift;
                     if comptime!(shift + bits as u32 > 32) {
                         code |= words[comptime!(word + 1)] << comptime!(32 - shift);
                     }
-                    let number = number(code & comptime!(u32::MAX >> (32 - bits as u32)), form.element);
+                    let weight = number(code & comptime!(u32::MAX >> (32 - bits as u32)), form.element);
                     #[unroll]
-                    for own in 0..own_inputs {
-                        let sum = comptime!(of * own_inputs + own);
-                        partial[sum] = fma(number, numbers[comptime!(own * width + i)], partial[sum]);
+                    for input_index in 0..input_rows {
+                        let sum = comptime!(row_index * input_rows + input_index);
+                        partial[sum] = fma(weight, input_values[comptime!(input_index * width + i)], partial[sum]);
                     }
                 }
             }
         }
         #[unroll]
-        for of in 0..rows {
-            let row = min(first_row + of, outputs - 1);
-            // The last block of a row may be longer than its groups.
-            let own_group = (block * BLOCK + comptime!(part * form.part())) / comptime!(form.group);
-            let group = row * comptime!(form.groups()) + min(own_group, comptime!(form.groups() - 1));
+        for row_index in 0..rows {
+            let row = min(first_row + row_index, outputs - 1);
+            // The last block of a row may extend beyond its groups.
+            let group_in_row = (block * BLOCK + comptime!(part * form.part())) / comptime!(form.group);
+            let group = row * comptime!(form.groups()) + min(group_in_row, comptime!(form.groups() - 1));
             let mut scale = 1.0f32.runtime();
             if comptime!(!form.scale_is_last()) {
                 scale = decode(unpack(scales, 0, group, comptime!(form.scale.bits())), comptime!(form.scale));
             }
             #[unroll]
-            for own in 0..own_inputs {
-                let sum = comptime!(of * own_inputs + own);
+            for input_index in 0..input_rows {
+                let sum = comptime!(row_index * input_rows + input_index);
                 let scaled = match comptime!(form.zero) {
                     ZeroKind::InSteps(element) => {
                         let zero = decode(unpack(zeros, 0, group, comptime!(element.bits())), element);
-                        (partial[sum] - zero * totals[own]) * scale
+                        (partial[sum] - zero * input_sums[input_index]) * scale
                     }
                     ZeroKind::InUnits(element) => {
                         let zero = decode(unpack(zeros, 0, group, comptime!(element.bits())), element);
-                        let middle = comptime!((1u32 << (bits - 1)) as f32);
-                        (partial[sum] - middle * totals[own]) * scale + zero * totals[own]
+                        let midpoint = comptime!((1u32 << (bits - 1)) as f32);
+                        (partial[sum] - midpoint * input_sums[input_index]) * scale + zero * input_sums[input_index]
                     }
                     _ => partial[sum] * scale,
                 };

@@ -1,12 +1,13 @@
-//! The product of many rows with a stored weight on matrix instructions: rows of the input come through shared memory.
+//! Dequantizing GEMM Y = X Wᵀ on matrix instructions for many rows of X, which are staged in shared memory with double
+//! buffering. Operands, fragments and dequantization are those of `mma_gemm_kernel`.
 //!
-//! Data flow: a plane makes `16 * form.rows` columns of the output for `8 * form.inputs` rows of the input, the same rows as
-//! every plane of its cube, over the chunks of its split. While a cube multiplies one stage, `form.flight` chunks, the codes
-//! of the next are on their way into registers, and its numbers, part by part, through registers into the other of two halves
-//! of shared memory, where units find what meets their codes. Codes become numbers, and meet, as in `matrix_kernel`.
+//! Data flow: a plane computes a tile of `16 * form.n_tiles` columns and `8 * form.m_tiles` rows of Y over the chunks
+//! of its split; all planes of a cube share the rows of X. While a cube computes a pipeline stage of
+//! `form.chunks_in_flight` chunks, the quantized values of the next stage are loaded into registers, and its input
+//! values, in `form.stage_parts` parts, through registers into the other shared-memory buffer.
 //!
-//! Traffic: the weight once for each `8 * form.inputs` rows of the input, the input once for each cube. Roofline: the matrix
-//! instructions, or for fewer rows the bytes of the weight over the memory's rate.
+//! Traffic: W once for each `8 * form.m_tiles` rows of X, X once per cube. Roofline: matrix instructions, or memory
+//! bandwidth for W with fewer rows.
 
 use super::kernels::decode;
 use super::matrix_kernel::{
@@ -15,34 +16,34 @@ use super::matrix_kernel::{
 use cubecl::cmma::MmaDefinition;
 use cubecl::prelude::*;
 
-/// Numbers of the input in an access.
+/// Input values per access.
 pub const ACCESS: usize = 8;
 
 impl MatrixForm {
-    /// Accesses in a row of the input in a stage.
+    /// Accesses per input row of a pipeline stage.
     fn accesses(&self) -> usize {
         self.flight * ABREAST * self.piece() / ACCESS
     }
 
-    /// What lies between one row in shared memory and the next, in accesses: eight units beside each other, which read of two
-    /// rows, then do so from different banks.
+    /// Distance of rows in shared memory, in accesses. Padded so that eight adjacent units, which read two rows, access
+    /// different banks.
     fn stride(&self) -> usize {
         self.accesses() + 4
     }
 
-    /// A half of the shared memory, in accesses.
+    /// Size of a shared-memory buffer, in accesses.
     fn half(&self) -> usize {
         INSTRUCTION.1 * self.inputs * self.stride()
     }
 
-    /// Whether a word has whole scales and zeros, and an access of the input meets codes of one scale.
+    /// True if scales and zero points do not span words, and all values of an input access share a scale.
     pub fn can_be_staged(&self) -> bool {
         let whole = |bits: u32| bits == 0 || 32 % bits == 0;
         self.scale_is_last()
             || self.part().is_multiple_of(ACCESS) && whole(self.scale.bits()) && whole(self.zero.bits())
     }
 
-    /// Bytes of shared memory that it takes.
+    /// Bytes of shared memory of both buffers.
     pub fn staged_bytes(&self) -> usize {
         2 * self.half() * 2 * ACCESS
     }
@@ -52,39 +53,39 @@ impl MatrixForm {
         LANES * self.beside
     }
 
-    /// Accesses of a stage for each unit.
+    /// Accesses per unit and pipeline stage.
     fn share(&self) -> usize {
         (INSTRUCTION.1 * self.inputs * self.accesses()).div_ceil(self.units())
     }
 
-    /// Steps of a stage, in each of which units multiply what meets an access of theirs.
+    /// Steps of a pipeline stage; each multiplies the values of one input access.
     pub fn steps(&self) -> usize {
         self.flight * self.accesses_of_piece()
     }
 
-    /// Steps while one of the parts of the next stage comes.
+    /// Steps during which one part of the next pipeline stage is loaded.
     fn steps_of_part(&self) -> usize {
         self.steps() / self.parts
     }
 
-    /// Whether the next stage comes behind the last one too, where nobody reads it: a branch would part what is in flight.
-    /// With few stages it would cost more.
+    /// True if a stage is also loaded behind the last one, where it is not used: a branch would split the loads in
+    /// flight. With few stages the extra load would cost more.
     fn comes_again(&self) -> bool {
         self.rows > 1
     }
 
-    /// Accesses of one of so many parts of a unit's share.
+    /// Accesses of a unit in one of `parts` parts of a pipeline stage.
     fn accesses_of_part(&self, part: usize, parts: usize) -> std::ops::Range<usize> {
         let each = self.share().div_ceil(parts);
         (each * part).min(self.share())..(each * (part + 1)).min(self.share())
     }
 
-    /// Accesses of the input that meet a piece.
+    /// Input accesses per piece.
     fn accesses_of_piece(&self) -> usize {
         self.piece() / ACCESS
     }
 
-    /// Scales of a piece.
+    /// Scales per piece.
     fn scales_of_piece(&self) -> usize {
         if self.scale_is_last() { 0 } else { self.piece() / self.part() }
     }
@@ -94,7 +95,7 @@ impl MatrixForm {
     }
 }
 
-/// y = x wᵀ, or where cubes share columns their parts of it, by `form.splits`.
+/// Computes y = x wᵀ, or partial sums of it with `form.k_splits`.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 pub fn staged_product<F: Float, Y: Float, X: Size, W: Size>(
@@ -109,11 +110,11 @@ pub fn staged_product<F: Float, Y: Float, X: Size, W: Size>(
     #[comptime] form: MatrixForm,
     #[define(F, Y)] _dtypes: [StorageType; 2],
 ) {
-    let (lane, own) = (UNIT_POS_X as usize, UNIT_POS_Z as usize);
+    let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Z as usize);
     let (g, t) = (lane / ABREAST, lane % ABREAST);
     let split = CUBE_POS_X as usize % comptime!(form.splits);
     let block = CUBE_POS_X as usize / comptime!(form.splits);
-    let first_row = block * comptime!(form.rows_of_cube()) + own * comptime!(INSTRUCTION.0 * form.rows);
+    let first_row = block * comptime!(form.rows_of_cube()) + plane * comptime!(INSTRUCTION.0 * form.rows);
     let first_input = CUBE_POS_Z as usize * comptime!(form.inputs_of_cube());
     let first_chunk = split * comptime!(form.stages() * form.flight);
     let (rows, words) = comptime!((2 * form.rows, form.words()));
@@ -121,81 +122,117 @@ pub fn staged_product<F: Float, Y: Float, X: Size, W: Size>(
     let mut sums = Sequence::<Array<Vector<f32, Const<2>>>>::new();
     #[unroll]
     for _ in 0..comptime!(form.rows * form.inputs) {
-        let mut of_tile = Array::<Vector<f32, Const<2>>>::new(2usize);
-        of_tile[0] = Vector::new(0.0f32);
-        of_tile[1] = Vector::new(0.0f32);
-        sums.push(of_tile);
+        let mut tile_sums = Array::<Vector<f32, Const<2>>>::new(2usize);
+        tile_sums[0] = Vector::new(0.0f32);
+        tile_sums[1] = Vector::new(0.0f32);
+        sums.push(tile_sums);
     }
-    // Beyond the last row the last one is read again, and what comes of it is not written.
-    let mut read = Array::<usize>::new(rows);
+    // Rows beyond the last one repeat it; their results are not stored.
+    let mut weight_rows = Array::<usize>::new(rows);
     #[unroll]
-    for of in 0..rows {
-        read[of] = min(first_row + comptime!(8 * of) + g, outputs - 1);
+    for row_index in 0..rows {
+        weight_rows[row_index] = min(first_row + comptime!(8 * row_index) + g, outputs - 1);
     }
 
     let mut staged = SharedMemory::<Vector<u32, Const<4>>>::new(comptime!(2 * form.half()));
     let mut loaded = Array::<u32>::new(comptime!(form.flight * rows * words));
     let mut scaled = Array::<u32>::new(comptime!(2 * (form.flight * rows * form.scales_of_piece()).max(1)));
-    let mut first = Array::<Vector<u32, X>>::new(comptime!(form.share()));
-    fetch::<X>(input, &mut first, first_input, first_chunk, inputs, 0usize, 1usize, form);
+    let mut initial = Array::<Vector<u32, X>>::new(comptime!(form.share()));
+    fetch::<X>(input, &mut initial, first_input, first_chunk, inputs, 0usize, 1usize, form);
     #[unroll]
-    for ahead in 0..comptime!(form.flight) {
-        load::<W>(codes, scales, zeros, &mut loaded, &mut scaled, &read, first_chunk + ahead, ahead, form);
+    for chunk_in_stage in 0..comptime!(form.flight) {
+        load::<W>(
+            codes,
+            scales,
+            zeros,
+            &mut loaded,
+            &mut scaled,
+            &weight_rows,
+            first_chunk + chunk_in_stage,
+            chunk_in_stage,
+            form,
+        );
     }
-    put::<F, X>(&first, &mut staged, 0usize, first_chunk, 0usize, 1usize, form);
+    put::<F, X>(&initial, &mut staged, 0usize, first_chunk, 0usize, 1usize, form);
     let last_chunk = first_chunk + comptime!((form.stages() - 1) * form.flight);
-    let mut coming = Array::<Vector<u32, X>>::new(comptime!(form.accesses_of_part(0, form.parts).len()));
+    let mut incoming = Array::<Vector<u32, X>>::new(comptime!(form.accesses_of_part(0, form.parts).len()));
     for stage in 0..comptime!(form.stages()) {
-        let half = stage % 2 * comptime!(form.half());
+        let buffer = stage % 2 * comptime!(form.half());
         let chunk = first_chunk + stage * comptime!(form.flight);
-        let brings = comptime!(form.comes_again()) || stage + 1 < comptime!(form.stages());
+        let loads_next = comptime!(form.comes_again()) || stage + 1 < comptime!(form.stages());
         let next = min(chunk + comptime!(form.flight), last_chunk);
-        // Who writes the other half has been here since everybody read it.
+        // After this barrier all units have finished reading the buffer that is written next.
         sync_cube();
-        let from = half + g * comptime!(form.stride()) + t;
+        let from = buffer + g * comptime!(form.stride()) + t;
         #[unroll]
-        for ahead in 0..comptime!(form.flight) {
-            let piece = min((chunk + ahead) * ABREAST + t, comptime!(form.pieces() - 1));
+        for chunk_in_stage in 0..comptime!(form.flight) {
+            let piece = min((chunk + chunk_in_stage) * ABREAST + t, comptime!(form.pieces() - 1));
             #[unroll]
             for access in 0..comptime!(form.accesses_of_piece()) {
-                let step = comptime!(ahead * form.accesses_of_piece() + access);
+                let step = comptime!(chunk_in_stage * form.accesses_of_piece() + access);
                 let part = comptime!(step / form.steps_of_part());
-                if comptime!(step.is_multiple_of(form.steps_of_part())) && brings {
-                    fetch::<X>(input, &mut coming, first_input, next, inputs, part, form.parts, form);
+                if comptime!(step.is_multiple_of(form.steps_of_part())) && loads_next {
+                    fetch::<X>(input, &mut incoming, first_input, next, inputs, part, form.parts, form);
                 }
-                let mut numbers = Array::<Vector<F, Const<2>>>::new(comptime!(rows * ACCESS / 2));
+                let mut weight_pairs = Array::<Vector<F, Const<2>>>::new(comptime!(rows * ACCESS / 2));
                 #[unroll]
-                for of in 0..rows {
-                    unpack_access::<F>(&loaded, &scaled, &mut numbers, read[of], piece, power, ahead, access, of, form);
+                for row_index in 0..rows {
+                    unpack_access::<F>(
+                        &loaded,
+                        &scaled,
+                        &mut weight_pairs,
+                        weight_rows[row_index],
+                        piece,
+                        power,
+                        chunk_in_stage,
+                        access,
+                        row_index,
+                        form,
+                    );
                 }
                 if comptime!(access + 1 == form.accesses_of_piece()) {
-                    // All of the piece is in use: the same registers wait for that of the next stage.
-                    let of_codes = chunk + comptime!(form.flight + ahead);
-                    load::<W>(codes, scales, zeros, &mut loaded, &mut scaled, &read, of_codes, ahead, form);
+                    // The piece is consumed; its registers receive the piece of the next stage.
+                    let next_chunk = chunk + comptime!(form.flight + chunk_in_stage);
+                    load::<W>(
+                        codes,
+                        scales,
+                        zeros,
+                        &mut loaded,
+                        &mut scaled,
+                        &weight_rows,
+                        next_chunk,
+                        chunk_in_stage,
+                        form,
+                    );
                 }
                 #[unroll]
                 for tile in 0..comptime!(form.inputs) {
-                    let met = staged[from + comptime!(8 * tile * form.stride() + step * ABREAST)];
+                    let input_pairs = staged[from + comptime!(8 * tile * form.stride() + step * ABREAST)];
                     #[unroll]
                     for instruction in 0..2usize {
-                        let mut right = Array::<Vector<F, Const<2>>>::new(2usize);
-                        right[0] = pair_of::<F>(met[comptime!(2 * instruction)]);
-                        right[1] = pair_of::<F>(met[comptime!(2 * instruction + 1)]);
+                        let mut b_fragment = Array::<Vector<F, Const<2>>>::new(2usize);
+                        b_fragment[0] = pair_of::<F>(input_pairs[comptime!(2 * instruction)]);
+                        b_fragment[1] = pair_of::<F>(input_pairs[comptime!(2 * instruction + 1)]);
                         #[unroll]
-                        for of in 0..comptime!(form.rows) {
-                            let mut left = Array::<Vector<F, Const<2>>>::new(4usize);
+                        for row_index in 0..comptime!(form.rows) {
+                            let mut a_fragment = Array::<Vector<F, Const<2>>>::new(4usize);
                             #[unroll]
                             for i in 0..4usize {
-                                left[i] = numbers[comptime!((2 * of + i % 2) * ACCESS / 2 + 2 * instruction + i / 2)];
+                                a_fragment[i] = weight_pairs
+                                    [comptime!((2 * row_index + i % 2) * ACCESS / 2 + 2 * instruction + i / 2)];
                             }
                             let def = MmaDefinition::<F, F, f32>::new(16usize, 8usize, 16usize);
-                            def.execute_inplace(&left, &right, sums.index_mut(comptime!(of * form.inputs + tile)));
+                            def.execute_inplace(
+                                &a_fragment,
+                                &b_fragment,
+                                sums.index_mut(comptime!(row_index * form.inputs + tile)),
+                            );
                         }
                     }
                 }
-                if comptime!((step + 1).is_multiple_of(form.steps_of_part())) && brings {
-                    let other = comptime!(form.half()) - half;
-                    put::<F, X>(&coming, &mut staged, other, next, part, form.parts, form);
+                if comptime!((step + 1).is_multiple_of(form.steps_of_part())) && loads_next {
+                    let next_buffer = comptime!(form.half()) - buffer;
+                    put::<F, X>(&incoming, &mut staged, next_buffer, next, part, form.parts, form);
                 }
             }
         }
@@ -203,51 +240,52 @@ pub fn staged_product<F: Float, Y: Float, X: Size, W: Size>(
     write_tiles::<Y>(&sums, scales, y, first_row, first_input, split, inputs, outputs, form);
 }
 
-/// The numbers of a row that meet an access of the input, two by two.
+/// Dequantizes the weight values of an input access to pairs.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 fn unpack_access<F: Float>(
     loaded: &Array<u32>,
     scaled: &Array<u32>,
-    numbers: &mut Array<Vector<F, Const<2>>>,
+    weight_pairs: &mut Array<Vector<F, Const<2>>>,
     row: usize,
     piece: usize,
     power: u32,
-    #[comptime] ahead: usize,
+    #[comptime] chunk_in_stage: usize,
     #[comptime] access: usize,
-    #[comptime] of: usize,
+    #[comptime] row_index: usize,
     #[comptime] form: MatrixForm,
 ) {
-    let first_word = comptime!((ahead * 2 * form.rows + of) * form.words());
+    let first_word = comptime!((chunk_in_stage * 2 * form.rows + row_index) * form.words());
     let mut scale = 1.0f32.runtime();
-    let mut shift = 0.0f32.runtime();
+    let mut offset = 0.0f32.runtime();
     if comptime!(!form.scale_is_last()) {
         let part = comptime!(access * ACCESS / form.part());
-        let at = comptime!(2 * ((ahead * 2 * form.rows + of) * form.scales_of_piece() + part));
+        let at = comptime!(2 * ((chunk_in_stage * 2 * form.rows + row_index) * form.scales_of_piece() + part));
         let group = group_of(row, piece, part, form);
         scale = decode(bits_of(scaled[at], group, comptime!(form.scale.bits())), comptime!(form.scale));
         let mut zero = 0u32.runtime();
         if comptime!(form.zero.bits() > 0) {
             zero = bits_of(scaled[comptime!(at + 1)], group, comptime!(form.zero.bits()));
         }
-        shift = shift_of(zero, scale, form);
+        offset = shift_of(zero, scale, form);
     }
     #[unroll]
-    for own in 0..comptime!(ACCESS / 2) {
-        let pair = comptime!(access * ACCESS / 2 + own);
-        numbers[comptime!(of * ACCESS / 2 + own)] =
-            number_pair::<F>(loaded, scale, shift, power, first_word, pair, form);
+    for local_pair in 0..comptime!(ACCESS / 2) {
+        let pair = comptime!(access * ACCESS / 2 + local_pair);
+        weight_pairs[comptime!(row_index * ACCESS / 2 + local_pair)] =
+            number_pair::<F>(loaded, scale, offset, power, first_word, pair, form);
     }
 }
 
-/// The bits of a number out of the word that has them.
+/// Extracts a packed element from its word.
 #[cube]
 fn bits_of(word: u32, index: usize, #[comptime] bits: u32) -> u32 {
     let shift = (index % comptime!(32 / bits as usize)) as u32 * bits;
     (word >> shift) & comptime!(u32::MAX >> (32 - bits))
 }
 
-/// Sets out to read the codes of a chunk, with the words of their scales and zeros. Those behind the end meet zeros.
+/// Starts loading the quantized values of a chunk, with the words of their scales and zero points. Pieces beyond the
+/// end of a row are multiplied by zeros.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 fn load<W: Size>(
@@ -256,28 +294,30 @@ fn load<W: Size>(
     zeros: &Array<u32>,
     loaded: &mut Array<u32>,
     scaled: &mut Array<u32>,
-    read: &Array<usize>,
+    weight_rows: &Array<usize>,
     chunk: usize,
-    #[comptime] ahead: usize,
+    #[comptime] chunk_in_stage: usize,
     #[comptime] form: MatrixForm,
 ) {
     let (rows, words, t) = (comptime!(2 * form.rows), comptime!(form.words()), UNIT_POS_X as usize % ABREAST);
     let piece = min(chunk * ABREAST + t, comptime!(form.pieces() - 1));
     #[unroll]
-    for of in 0..rows {
-        let from = (read[of] * comptime!(form.words_per_row) + piece * words) / comptime!(form.word_width);
+    for row_index in 0..rows {
+        let from =
+            (weight_rows[row_index] * comptime!(form.words_per_row) + piece * words) / comptime!(form.word_width);
         #[unroll]
         for access in 0..comptime!(words / form.word_width) {
             let vector = codes[from + access];
             #[unroll]
             for i in 0..comptime!(form.word_width) {
-                loaded[comptime!((ahead * rows + of) * words + access * form.word_width + i)] = vector[i];
+                loaded[comptime!((chunk_in_stage * rows + row_index) * words + access * form.word_width + i)] =
+                    vector[i];
             }
         }
         #[unroll]
         for part in 0..comptime!(form.scales_of_piece()) {
-            let group = group_of(read[of], piece, part, form);
-            let at = comptime!(2 * ((ahead * rows + of) * form.scales_of_piece() + part));
+            let group = group_of(weight_rows[row_index], piece, part, form);
+            let at = comptime!(2 * ((chunk_in_stage * rows + row_index) * form.scales_of_piece() + part));
             scaled[at] = scales[group / comptime!(32 / form.scale.bits() as usize)];
             if comptime!(form.zero.bits() > 0) {
                 scaled[comptime!(at + 1)] = zeros[group / comptime!(32 / form.zero.bits() as usize)];
@@ -286,12 +326,12 @@ fn load<W: Size>(
     }
 }
 
-/// Sets out to read a part of a unit's share of the input in a stage.
+/// Starts loading a part of the next pipeline stage of the input.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "a kernel takes what it needs one by one")]
 fn fetch<X: Size>(
     input: &Array<Vector<u32, X>>,
-    coming: &mut Array<Vector<u32, X>>,
+    incoming: &mut Array<Vector<u32, X>>,
     first_input: usize,
     chunk: usize,
     inputs: usize,
@@ -306,51 +346,51 @@ fn fetch<X: Size>(
         let at = comptime!((accesses.start + i) * form.units()) + unit;
         let row = min(first_input + at / comptime!(form.accesses()), inputs - 1);
         let access = chunk * comptime!(ABREAST * form.piece() / ACCESS) + at % comptime!(form.accesses());
-        // What is behind the end becomes zero when it is put down: a load that is looked at is waited for.
+        // Values beyond the end are zeroed when they are stored: using a load here would wait for it.
         let last = comptime!(form.cols / ACCESS - 1);
         let access = if comptime!(form.whole()) { access } else { min(access, last) };
-        coming[i] = input[row * comptime!(form.cols / ACCESS) + access];
+        incoming[i] = input[row * comptime!(form.cols / ACCESS) + access];
     }
 }
 
-/// Puts it where all units of the cube find it, in the order of codes: what units beside each other read at once lies beside
-/// each other.
+/// Stores a part of a pipeline stage in shared memory, in the order of the weight values, so that adjacent units read
+/// adjacent accesses.
 #[cube]
 fn put<F: Float, X: Size>(
-    coming: &Array<Vector<u32, X>>,
+    incoming: &Array<Vector<u32, X>>,
     staged: &mut SharedMemory<Vector<u32, Const<4>>>,
-    half: usize,
+    buffer: usize,
     chunk: usize,
     #[comptime] part: usize,
     #[comptime] parts: usize,
     #[comptime] form: MatrixForm,
 ) {
     let unit = UNIT_POS as usize;
-    let of_piece = comptime!(form.piece() / ACCESS);
+    let accesses_per_piece = comptime!(form.piece() / ACCESS);
     let accesses = comptime!(form.accesses_of_part(part, parts));
     #[unroll]
     for i in 0..comptime!(accesses.len()) {
         let at = comptime!((accesses.start + i) * form.units()) + unit;
         let (row, access) = (at / comptime!(form.accesses()), at % comptime!(form.accesses()));
-        let (piece, own) = (access / of_piece, access % of_piece);
-        let place = (piece / ABREAST * of_piece + own) * ABREAST + piece % ABREAST;
-        let all = comptime!(INSTRUCTION.1 * form.inputs * form.accesses());
-        if comptime!(all.is_multiple_of(form.units())) || at < all {
-            let read = coming[i];
+        let (piece, access_in_piece) = (access / accesses_per_piece, access % accesses_per_piece);
+        let slot = (piece / ABREAST * accesses_per_piece + access_in_piece) * ABREAST + piece % ABREAST;
+        let total_accesses = comptime!(INSTRUCTION.1 * form.inputs * form.accesses());
+        if comptime!(total_accesses.is_multiple_of(form.units())) || at < total_accesses {
+            let loaded = incoming[i];
             let mut words = Array::<u32>::new(4usize);
             #[unroll]
             for pair in 0..4usize {
-                words[pair] = read[pair];
+                words[pair] = loaded[pair];
             }
             let mut ordered = Vector::<u32, Const<4>>::empty();
             #[unroll]
             for pair in 0..4usize {
                 let word = u32::reinterpret(met_pair::<F>(&words, pair, form));
-                let is_behind =
+                let is_past_end =
                     chunk * comptime!(ABREAST * form.piece() / ACCESS) + access >= comptime!(form.cols / ACCESS);
-                ordered[pair] = if comptime!(form.whole()) { word } else { select(is_behind, 0, word) };
+                ordered[pair] = if comptime!(form.whole()) { word } else { select(is_past_end, 0, word) };
             }
-            staged[half + row * comptime!(form.stride()) + place] = ordered;
+            staged[buffer + row * comptime!(form.stride()) + slot] = ordered;
         }
     }
 }

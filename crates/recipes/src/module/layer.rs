@@ -1,4 +1,4 @@
-//! The layer that can be exchanged where it is.
+//! Linear layer that can be quantized in place.
 
 use crate::training::{Float8Backend, Float8Training};
 use crate::{Linear, Name};
@@ -15,20 +15,20 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A linear layer that [`quantize`](super::quantize) and
-/// [`convert_to_float8_training`](super::convert_to_float8_training) can exchange in place, to be used instead of
+/// Linear layer that [`quantize`](super::quantize) and
+/// [`convert_to_float8_training`](super::convert_to_float8_training) can convert in place; a drop-in replacement for
 /// [`nn::Linear`].
 ///
-/// Until then it is an [`nn::Linear`]: records, paths of parameters and autodiff are the same, so that checkpoints of
-/// either load into the other. Once quantized, its bias is still a parameter, and its weight is none any more: visitors
-/// and mappers do not meet it. Clones share it.
+/// Before conversion it behaves like [`nn::Linear`]: records, parameter paths and autodiff are identical, so that
+/// checkpoints of either type load into the other. After quantization the bias is still a parameter, but the weight is
+/// not: visitors and mappers skip it, and clones share it.
 ///
-/// Converted for training, it keeps its parameters and everything else; only its products change. `valid()` takes the
-/// conversion off it, since its inner backend may have no float8: what is evaluated is the weight itself.
+/// Conversion for training changes only the matmuls; the parameters stay. `valid()` removes the conversion, because the
+/// inner backend may not support float8: evaluation uses the unquantized weight.
 ///
 /// # Panics
-/// burn's traits leave no room for errors: once quantized, it panics when it is saved, loaded into, moved to another
-/// device or trained. All of that has to come first.
+/// burn's traits cannot return errors: a quantized layer panics when it is saved, loaded into, moved to another device
+/// or trained. All of these must precede quantization.
 #[derive(Debug, Clone)]
 #[doc(alias = "Float8Linear")]
 pub struct QuantLinear<B: Backend>(State<B>);
@@ -39,16 +39,16 @@ enum State<B: Backend> {
     Quantized(QuantWeight<B>, Option<Param<Tensor<B, 1>>>),
 }
 
-/// What a layer can be exchanged for.
+/// Replacement of an unquantized layer.
 pub enum Change<B: Backend> {
     Quantized(QuantWeight<B>),
     Float8(Arc<Float8<B>>),
 }
 
-/// Products in float8.
+/// Matmuls in float8.
 pub struct Float8<B: Backend> {
     training: Float8Training,
-    /// That of the backend, which the layer itself need not know.
+    /// Backend-specific function, so that the layer itself needs no bound on the backend.
     product: fn(Tensor<B, 2>, Tensor<B, 2>, Float8Training) -> Tensor<B, 2>,
 }
 
@@ -102,8 +102,8 @@ impl<B: Backend> From<nn::Linear<B>> for QuantLinear<B> {
 }
 
 impl<B: Backend> QuantLinear<B> {
-    /// Applies the layer to the last dimension, `[..., k] -> [..., n]`. Recipes that look at the number of tokens are
-    /// given the product of all other dimensions.
+    /// Applies the layer to the last dimension, `[..., k] -> [..., n]`. The number of tokens is the product of all
+    /// other dimensions.
     pub fn forward<const D: usize>(&self, input: Tensor<B, D>) -> Tensor<B, D> {
         match &self.0 {
             State::Float(linear, None) => linear.forward(input),
@@ -115,7 +115,7 @@ impl<B: Backend> QuantLinear<B> {
         }
     }
 
-    /// The layer before it is quantized.
+    /// Returns the layer if it is not quantized.
     pub fn float(&self) -> Option<&nn::Linear<B>> {
         match &self.0 {
             State::Float(linear, _) => Some(linear),
@@ -123,7 +123,7 @@ impl<B: Backend> QuantLinear<B> {
         }
     }
 
-    /// How it is trained, if it was converted.
+    /// Returns the float8 training configuration of a converted layer.
     pub fn float8(&self) -> Option<Float8Training> {
         match &self.0 {
             State::Float(_, Some(float8)) => Some(float8.training),
@@ -131,7 +131,7 @@ impl<B: Backend> QuantLinear<B> {
         }
     }
 
-    /// The name of what it is quantized with, such as `int8wo`.
+    /// Name of the recipe that quantized the layer, such as `int8wo`.
     pub fn recipe(&self) -> Option<Name> {
         match &self.0 {
             State::Float(..) => None,
@@ -140,7 +140,7 @@ impl<B: Backend> QuantLinear<B> {
     }
 }
 
-/// A layer of matrices applied to the last dimension, and its bias added.
+/// Applies a layer of two-dimensional tensors to the last dimension and adds the bias.
 fn by_rows<B: Backend, const D: usize>(
     input: Tensor<B, D>,
     bias: Option<&Param<Tensor<B, 1>>>,
@@ -157,8 +157,8 @@ fn by_rows<B: Backend, const D: usize>(
     output.reshape(dims)
 }
 
-/// What the derived implementation of [`nn::Linear`] calls itself and its weight. Readers of foreign checkpoints know
-/// both, so a [`QuantLinear`] must not have names of its own.
+/// Names that the derived implementation of [`nn::Linear`] reports for itself and its weight. Importers of foreign
+/// checkpoints match on them, so [`QuantLinear`] must report identical names.
 pub const LINEAR: &str = "Struct:Linear";
 pub const WEIGHT: &str = "weight";
 const BIAS: &str = "bias";
@@ -166,9 +166,8 @@ const BIAS: &str = "bias";
 pub type Slot<B> = OnceCell<Change<B>>;
 
 thread_local! {
-    /// The slot of the [`QuantLinear`] that is being mapped: burn gives a mapper a tensor and no way to say what else
-    /// shall become of the module around it. Only a walk that exchanges layers looks here, and a slot that it does not fill
-    /// changes nothing.
+    /// Slot of the [`QuantLinear`] that is being mapped. burn passes a mapper only a tensor, so a mapper that replaces
+    /// the enclosing layer fills this slot. A slot that stays empty changes nothing.
     pub static LENT: Cell<Option<Rc<dyn Any>>> = const { Cell::new(None) };
 }
 
@@ -261,7 +260,7 @@ impl<B: Backend> Module<B> for QuantLinear<B> {
     fn into_record(self) -> Self::Record {
         match self.0 {
             State::Float(linear, _) => linear.into_record(),
-            // Here, before a recorder makes way for the new file.
+            // Panics here, before a recorder overwrites the previous file.
             State::Quantized(weight, _) => weight.refuse("saved"),
         }
     }

@@ -1,66 +1,66 @@
-//! What was done to the linear layers of a module.
+//! Report of a conversion.
 
 use crate::Name;
 use std::fmt;
 
-/// What became of the layers.
+/// Outcome for all linear layers of a module.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
-    /// The name of the recipe, or of the way to train.
+    /// Name of the recipe or training recipe.
     pub recipe: Name,
     /// All linear layers in the order of the module's fields.
     pub layers: Vec<Layer>,
 }
 
-/// What became of a linear layer.
+/// Outcome for a linear layer.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Layer {
-    /// Where it is, such as `blocks.0.up`.
+    /// Path in the module, such as `blocks.0.up`.
     pub path: String,
-    /// Its outputs.
+    /// Output channels.
     pub n: usize,
-    /// Its inputs.
+    /// Input features.
     pub k: usize,
-    /// Bytes of its weight before.
+    /// Bytes of the weight before conversion.
     pub bytes_before: u64,
-    /// Bytes of its weight now, scales and zeros included.
+    /// Bytes of the weight after conversion, including scales and zero points.
     pub bytes_after: u64,
-    /// What was done.
+    /// Outcome of the conversion.
     pub outcome: Outcome,
 }
 
-/// What was done with a linear layer.
+/// Outcome of a conversion for a linear layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Its weight was quantized.
+    /// The weight was quantized.
     Quantized,
-    /// Its products are in float8.
+    /// The layer was converted to float8 training.
     InFloat8,
-    /// The filter left it as it is.
+    /// Excluded by the filter.
     Excluded,
-    /// The filter left it as it is: quantized before, with the recipe of this name.
+    /// Excluded by the filter; already quantized with the named recipe.
     QuantizedBefore(Name),
     /// The recipe does not quantize weights.
     LeftByRecipe,
-    /// It is an [`burn::nn::Linear`] and no [`QuantLinear`](super::QuantLinear).
+    /// The layer is a [`burn::nn::Linear`], not a [`QuantLinear`](super::QuantLinear).
     NotExchangeable,
 }
 
 impl Report {
-    /// The layers that were not exchanged.
+    /// Layers that were not converted.
     pub fn left(&self) -> impl Iterator<Item = &Layer> {
         self.layers.iter().filter(|layer| !matches!(layer.outcome, Outcome::Quantized | Outcome::InFloat8))
     }
 
-    /// Bytes of all weights of linear layers before.
+    /// Bytes of all linear weights before conversion.
     pub fn bytes_before(&self) -> u64 {
         self.layers.iter().map(|layer| layer.bytes_before).sum()
     }
 
-    /// Bytes of all weights of linear layers now.
+    /// Bytes of all linear weights after conversion.
     pub fn bytes_after(&self) -> u64 {
         self.layers.iter().map(|layer| layer.bytes_after).sum()
     }
@@ -70,11 +70,11 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Quantized => f.write_str("was quantized"),
-            Self::InFloat8 => f.write_str("multiplies in float8"),
+            Self::InFloat8 => f.write_str("was converted to float8 training"),
             Self::Excluded => f.write_str("is excluded by the filter"),
-            Self::QuantizedBefore(recipe) => write!(f, "was quantized with {recipe} before"),
-            Self::LeftByRecipe => f.write_str("is left as it is by the recipe"),
-            Self::NotExchangeable => f.write_str("is a burn::nn::Linear and no QuantLinear"),
+            Self::QuantizedBefore(recipe) => write!(f, "is already quantized with {recipe}"),
+            Self::LeftByRecipe => f.write_str("is not quantized by the recipe"),
+            Self::NotExchangeable => f.write_str("is a burn::nn::Linear, not a QuantLinear"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The way through a module whose linear layers are exchanged.
+//! Traversal of a module that converts its linear layers.
 
 use super::layer::{Change, Float8, LENT, LINEAR, QuantWeight, Slot, WEIGHT};
 use super::report::{Layer, Outcome, Report};
@@ -12,15 +12,16 @@ use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Quantizes the [`QuantLinear`](super::QuantLinear) layers of a module that the filter accepts by a recipe, or by any
-/// treatment, and reports on all linear layers.
+/// Quantizes the [`QuantLinear`](super::QuantLinear) layers that the filter accepts, and reports on all linear layers
+/// of the module.
 ///
-/// The filter is given a layer's path, such as `blocks.0.up`, and its size `[n, k]`. Weights are quantized one by one on
-/// the host, in their own type, and the parameter is dropped. A module on an autodiff backend is taken off it first, with
-/// `valid()`. Other parameters, those of embeddings and convolutions too, are neither touched nor reported.
+/// The filter receives the path of a layer, such as `blocks.0.up`, and its size `[n, k]`. Weights are quantized one by
+/// one on the host in their own dtype, and the parameter is dropped. Call `valid()` first for a module on an autodiff
+/// backend. Other parameters, including embeddings and convolutions, are neither changed nor reported.
 ///
-/// It is an error if nothing is quantized, if a layer is quantized already, or if the recipe cannot treat one of the
-/// layers; the filter can exclude it. The module is gone then; a clone made before costs no memory.
+/// Returns an error if no layer is quantized, if an accepted layer is already quantized, or if the recipe does not
+/// support an accepted layer; the filter can exclude it. An error drops the module; a clone made before costs no
+/// memory.
 pub fn quantize<B: QuantBackend, M: Module<B>>(
     module: M,
     by: &dyn Quantizer,
@@ -29,11 +30,12 @@ pub fn quantize<B: QuantBackend, M: Module<B>>(
     exchange(module, by.name(), Quantizing(by), filter)
 }
 
-/// From now on the [`QuantLinear`](super::QuantLinear) layers of a module that the filter accepts multiply in float8, and on
-/// an autodiff backend so do their gradients, as `training` says, which may be a [`TrainingRecipe`](crate::TrainingRecipe); reports on all linear layers. The weights stay
-/// parameters, in their own type. A layer that was converted before is converted anew.
+/// Converts the [`QuantLinear`](super::QuantLinear) layers that the filter accepts to float8 training, and reports on
+/// all linear layers of the module. Their matmuls run in float8 as `training` specifies, which may be a
+/// [`TrainingRecipe`](crate::TrainingRecipe); on an autodiff backend this includes the gradients. Weights stay
+/// parameters in their own dtype. A layer that was converted before is converted again.
 ///
-/// It is an error if nothing is converted, or if a layer that the filter accepts is quantized.
+/// Returns an error if no layer is converted, or if an accepted layer is quantized.
 pub fn convert_to_float8_training<B: Float8Backend, M: Module<B>>(
     module: M,
     training: impl Into<Float8Training>,
@@ -43,9 +45,9 @@ pub fn convert_to_float8_training<B: Float8Backend, M: Module<B>>(
     exchange(module, training.to_string().into(), Converting(Float8::new(training).into()), filter)
 }
 
-/// What a layer is exchanged for.
+/// Creates the replacement of a layer.
 trait Exchange<B: Backend> {
-    /// For one with this weight, which burn keeps as `[k, n]`; none if it is left as it is.
+    /// Returns the replacement for a weight, which burn stores as `[k, n]`; `None` leaves the layer unchanged.
     fn of<const D: usize>(&self, weight: Tensor<B, D>) -> Result<Option<Change<B>>, RecipeError>;
 }
 
@@ -55,43 +57,44 @@ fn exchange<B: Backend, M: Module<B>>(
     by: impl Exchange<B>,
     filter: impl FnMut(&str, [usize; 2]) -> bool,
 ) -> Result<(M, Report), RecipeError> {
-    // What a mapper that panicked may have left.
+    // A mapper that panicked may have left a slot behind.
     LENT.take();
     let report = Report { recipe: name, layers: Vec::new() };
     let mut walk = Walk { filter, by, place: Vec::new(), slot: None::<Rc<Slot<B>>>, report, result: Ok(()) };
     let module = module.map(&mut walk);
     walk.result?;
-    let done = |layer: &Layer| matches!(layer.outcome, Outcome::Quantized | Outcome::LeftByRecipe | Outcome::InFloat8);
-    if walk.report.layers.iter().any(done) {
+    let is_converted =
+        |layer: &Layer| matches!(layer.outcome, Outcome::Quantized | Outcome::LeftByRecipe | Outcome::InFloat8);
+    if walk.report.layers.iter().any(is_converted) {
         Ok((module, walk.report))
     } else if walk.report.layers.is_empty() {
-        Err(RecipeError::Unsupported("the module has no linear layer; declare those to change as QuantLinear".into()))
+        Err(RecipeError::Unsupported("the module has no linear layer; declare layers to convert as QuantLinear".into()))
     } else {
-        let why = |layer: &Layer| format!("{} {}", layer.path, layer.outcome);
-        let layers: Vec<_> = walk.report.layers.iter().map(why).collect();
-        Err(RecipeError::Unsupported(format!("no layer would be changed: {}", layers.join(", "))))
+        let describe = |layer: &Layer| format!("{} {}", layer.path, layer.outcome);
+        let layers: Vec<_> = walk.report.layers.iter().map(describe).collect();
+        Err(RecipeError::Unsupported(format!("no layer was converted: {}", layers.join(", "))))
     }
 }
 
-/// For a quantized weight.
+/// Replaces weights by quantized ones.
 struct Quantizing<'a>(&'a dyn Quantizer);
 
 impl<B: QuantBackend> Exchange<B> for Quantizing<'_> {
     fn of<const D: usize>(&self, weight: Tensor<B, D>) -> Result<Option<Change<B>>, RecipeError> {
-        let treatment = self.0.treatment(dtype(weight.dtype())?)?;
-        if treatment.is_plain() {
+        let config = self.0.treatment(dtype(weight.dtype())?)?;
+        if config.is_plain() {
             return Ok(None);
         }
         let (device, weight) = (weight.device(), weight.transpose());
         let [n, k] = weight.shape().dims();
         let values = weight.into_data().convert::<f32>().into_vec().expect("the values were just converted to f32");
-        let layer = treatment.linear::<B>(&Weight::new(n, k, values, treatment.dtype), &device)?;
+        let layer = config.linear::<B>(&Weight::new(n, k, values, config.dtype), &device)?;
         let recipe = self.0.name();
         Ok(Some(Change::Quantized(QuantWeight { layer: layer.into(), recipe, n, k, device })))
     }
 }
 
-/// For products in float8.
+/// Replaces matmuls by float8 ones.
 struct Converting<B: Backend>(Arc<Float8<B>>);
 
 impl<B: Backend> Exchange<B> for Converting<B> {
@@ -100,25 +103,25 @@ impl<B: Backend> Exchange<B> for Converting<B> {
     }
 }
 
-/// The way through a module.
+/// State of the traversal.
 struct Walk<B: Backend, F, E> {
     filter: F,
     by: E,
-    /// Names and kinds of the modules on the way to the current one.
+    /// Names and kinds of the enclosing modules, outermost first.
     place: Vec<(String, String)>,
-    /// Where what the current layer is exchanged for goes.
+    /// Slot for the replacement of the current layer.
     slot: Option<Rc<Slot<B>>>,
     report: Report,
     result: Result<(), RecipeError>,
 }
 
 impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E> Walk<B, F, E> {
-    /// Whether this is the weight of a linear layer.
+    /// True at the weight of a linear layer.
     fn at_weight(&self) -> bool {
         self.place.last().is_some_and(|(name, kind)| name == WEIGHT && kind == LINEAR)
     }
 
-    /// The path of the layer whose weight this is.
+    /// Path of the layer that owns the current weight.
     fn path(&self) -> String {
         let names: Vec<_> = self.place[..self.place.len() - 1].iter().map(|(name, _)| name.as_str()).collect();
         names.join(".")
@@ -141,7 +144,7 @@ impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E> Walk<B, F, E> {
     fn find_quantized(&mut self, weight: &QuantWeight<B>) {
         let size = [weight.n, weight.k];
         if self.accepts(size) {
-            let already = format!("the layer is quantized with {} already; exclude it by the filter", weight.recipe);
+            let already = format!("the layer is already quantized with {}; exclude it with the filter", weight.recipe);
             self.fail(RecipeError::Unsupported(already));
         } else {
             let bytes = weight.layer.weight_bytes();
@@ -198,8 +201,8 @@ impl<B: Backend, F: FnMut(&str, [usize; 2]) -> bool, E: Exchange<B>> ModuleMappe
                     }
                     Change::Float8(_) => self.note([n, k], bytes, bytes, Outcome::InFloat8),
                 }
-                // The parameter goes back; that of a quantized layer is dropped there. The slot is this layer's own and was
-                // empty.
+                // The parameter is returned; a layer that becomes quantized drops it. The slot belongs to this layer
+                // and was empty.
                 let _ = slot.set(change);
             }
             Ok(None) => self.note([n, k], bytes, bytes, Outcome::LeftByRecipe),

@@ -1,53 +1,54 @@
-//! Floats of 8 bits and less: nearest code, ties to even, what is too large saturates; and back.
+//! Conversion to and from floats of at most 8 bits: nearest value, ties to even, saturating.
 
 use super::rounding::either;
 #[cfg(feature = "cube")]
 use cubecl::prelude::*;
 
-/// The code without its sign: `mantissa` explicit bits under an exponent with `bias`, at most `largest`. Adding `rounder`
-/// to a number below the normal ones leaves no more of it than the format holds.
+/// Encodes a magnitude with `mantissa` explicit bits and exponent bias `bias`, saturating at `max_magnitude`. Adding
+/// `rounder` to a subnormal rounds it to the precision of the format.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
-pub fn encode_magnitude(x: f32, mantissa: u32, bias: u32, largest: u32, rounder: f32) -> u32 {
+pub fn encode_magnitude(x: f32, mantissa: u32, bias: u32, max_magnitude: u32, rounder: f32) -> u32 {
     let magnitude = x.to_bits() & 0x7FFF_FFFF;
-    let least_normal = (128 - bias) << 23;
-    let normal = either(magnitude < least_normal, least_normal, magnitude);
+    let min_normal = (128 - bias) << 23;
+    let normal = either(magnitude < min_normal, min_normal, magnitude);
     let dropped = 23 - mantissa;
     let even = (normal >> dropped) & 1;
     let rounded = (normal + ((1u32 << (dropped - 1)) - 1) + even) >> dropped;
     let rounded = rounded - ((127 - bias) << mantissa);
-    let tiny = either(magnitude < least_normal, magnitude, least_normal);
-    // The bits of `rounder` itself.
-    let nothing = (151 - bias - mantissa) << 23;
-    let subnormal = (f32::from_bits(tiny) + rounder).to_bits() - nothing;
-    let code = either(magnitude < least_normal, subnormal, rounded);
-    either(code < largest, code, largest)
+    let tiny = either(magnitude < min_normal, magnitude, min_normal);
+    // Bit pattern of `rounder`.
+    let rounder_bits = (151 - bias - mantissa) << 23;
+    let subnormal = (f32::from_bits(tiny) + rounder).to_bits() - rounder_bits;
+    let code = either(magnitude < min_normal, subnormal, rounded);
+    either(code < max_magnitude, code, max_magnitude)
 }
 
-/// The number that a code without its sign stands for; `least` is the least normal number.
+/// Decodes a magnitude; `min_normal` is the smallest normal value.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
-pub fn decode_magnitude(code: u32, mantissa: u32, bias: u32, least: f32) -> f32 {
+pub fn decode_magnitude(code: u32, mantissa: u32, bias: u32, min_normal: f32) -> f32 {
     let exponent = (128 - bias) << 23;
     let normal = (code << (23 - mantissa)) + ((127 - bias) << 23);
-    // With the exponent of the least normal number for all: what its leading one adds too much is taken off exactly.
-    let subnormal = f32::from_bits(exponent | (code << (23 - mantissa))) - least;
+    // Decodes subnormals with the exponent of the smallest normal value, then subtracts the implicit leading one
+    // exactly.
+    let subnormal = f32::from_bits(exponent | (code << (23 - mantissa))) - min_normal;
     f32::from_bits(either(code < (1u32 << mantissa), subnormal.to_bits(), normal))
 }
 
-/// A sign and a magnitude of `bits - 1` bits put together.
+/// Combines the sign of `x` with a magnitude of `bits - 1` bits.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
 pub fn with_sign(x: f32, magnitude: u32, bits: u32) -> u32 {
     magnitude | ((x.to_bits() >> 31) << (bits - 1))
 }
 
-/// A float of 8 bits or less.
+/// Float of at most 8 bits.
 #[cfg_attr(feature = "cube", cube)]
 pub trait Minifloat: Send + Sync + 'static {
-    /// The nearest code; an infinity saturates, a NaN has no meaning.
+    /// Encodes to the nearest value. Infinities saturate; the result for NaN is unspecified.
     fn encode(x: f32) -> u32;
-    /// The number that a code stands for.
+    /// Decodes a quantized value.
     fn decode(code: u32) -> f32;
 }
 
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
     use half::f16;
 
-    /// Every finite number of a format with its code, from the definition.
+    /// All finite magnitudes of a format with their encodings, from the definition of the format.
     fn table(exponent_bits: u32, mantissa_bits: u32, largest: u32) -> Vec<(f64, u32)> {
         let bias = (1 << (exponent_bits - 1)) - 1;
         (0..=largest)
@@ -145,7 +146,7 @@ mod tests {
             .collect()
     }
 
-    /// The nearest entry, ties to the even code.
+    /// Nearest entry, ties to the even encoding.
     fn nearest(table: &[(f64, u32)], x: f64) -> u32 {
         let distance = |entry: &(f64, u32)| (entry.0 - x.abs()).abs();
         let closest = table.iter().map(distance).fold(f64::INFINITY, f64::min);

@@ -1,8 +1,8 @@
-//! Arithmetic on single numbers, written once: the same functions run on the host and, through CubeCL, in kernels.
+//! Scalar arithmetic shared by host and device: the functions run on the host and, through CubeCL, in kernels.
 //!
-//! To give the same bits everywhere they keep to what every device does alike: integer operations, comparisons, and
-//! single additions, multiplications and divisions. Compilers for GPUs may contract a product and the sum that takes it
-//! into one rounding; [`rounding::apart()`] keeps them apart.
+//! For bit-exact results on all devices they use only integer operations, comparisons, and single additions,
+//! multiplications and divisions. GPU compilers may contract a multiplication and an addition into a fused
+//! multiply-add, which rounds once; [`rounding::apart()`] prevents that.
 
 pub mod hqq;
 pub mod minifloat;

@@ -1,49 +1,51 @@
-//! Rounding to integers and to the 16-bit floats, ties to even.
+//! Rounding to integers, f16 and bf16, ties to even.
 
 #[cfg(feature = "cube")]
 use cubecl::prelude::*;
 
-/// The bits of 1.5 times 2^23, or 12582912: a float of this size has no fraction, so adding it rounds.
+/// Bit pattern of 12582912 = 1.5 * 2^23; adding it to a float rounds away the fraction.
 const ROUNDER: u32 = 0x4B40_0000;
-/// Integers up to this size are rounded; all ranges of codes are far smaller.
+/// Upper bound of magnitudes that are rounded; every integer format has a far smaller range.
 const FARTHEST: f32 = 4_194_304.0;
 
-/// A product that is rounded before anything is added to it. `blank` is a zero that no compiler can see through.
+/// Prevents contraction of a product into a fused multiply-add. `opaque_zero` is a zero that the compiler cannot
+/// constant-fold.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
-pub fn apart(product: f32, blank: u32) -> f32 {
-    f32::from_bits(product.to_bits() ^ blank)
+pub fn apart(product: f32, opaque_zero: u32) -> f32 {
+    f32::from_bits(product.to_bits() ^ opaque_zero)
 }
 
-/// One of two words.
+/// Selects one of two words.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
-pub fn either(condition: bool, this: u32, that: u32) -> u32 {
-    if condition { this } else { that }
+pub fn either(condition: bool, if_true: u32, if_false: u32) -> u32 {
+    if condition { if_true } else { if_false }
 }
 
-/// The lesser of two numbers.
+/// Returns the smaller value.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
 pub fn lesser(a: f32, b: f32) -> f32 {
     if a < b { a } else { b }
 }
 
-/// The greater of two numbers.
+/// Returns the larger value.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
 pub fn greater(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }
 }
 
-/// Whether it is not a number; a comparison with itself may be optimized away.
+/// True for NaN, by bit pattern: `x != x` may be optimized away.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
 pub fn is_nan(x: f32) -> bool {
     (x.to_bits() & 0x7FFF_FFFF) > 0x7F80_0000
 }
 
-/// The nearest integer, ties to even; numbers beyond 2^22 stop there. What is given must not be a bare product.
+/// Rounds to the nearest integer, ties to even; magnitudes above 2^22 saturate. The argument must not be a bare
+/// product, see [`apart()`].
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
 pub fn to_integer(x: f32) -> i32 {
@@ -52,15 +54,15 @@ pub fn to_integer(x: f32) -> i32 {
     shifted.to_bits() as i32 - ROUNDER as i32
 }
 
-/// An integer within bounds.
+/// Clamps an integer.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
-pub fn bounded(x: i32, least: i32, most: i32) -> i32 {
-    let x = if x < least { least } else { x };
-    if x > most { most } else { x }
+pub fn bounded(x: i32, min: i32, max: i32) -> i32 {
+    let x = if x < min { min } else { x };
+    if x > max { max } else { x }
 }
 
-/// The nearest bfloat16; an infinity or NaN passes.
+/// Rounds to bf16; infinities and NaN pass through.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
 pub fn to_bf16(x: f32) -> f32 {
@@ -71,7 +73,7 @@ pub fn to_bf16(x: f32) -> f32 {
     f32::from_bits(either(finite, rounded, bits))
 }
 
-/// The nearest IEEE half; an infinity or NaN passes.
+/// Rounds to f16; infinities and NaN pass through.
 #[cfg_attr(feature = "cube", cube)]
 #[inline(always)]
 pub fn to_f16(x: f32) -> f32 {
@@ -80,7 +82,8 @@ pub fn to_f16(x: f32) -> f32 {
     let even = (magnitude >> 13) & 1;
     let normal = (magnitude + 0xFFF + even) & 0xFFFF_E000u32;
     let normal = either(normal < 0x4780_0000, normal, 0x7F80_0000u32);
-    // Below 2^-14 the step is 2^-24: that of a float near 0.5, which cancels exactly.
+    // Below 2^-14 the spacing of f16 is 2^-24. Adding and subtracting 0.5, where f32 has this spacing, rounds to it
+    // exactly.
     let shifted = f32::from_bits(magnitude) + 0.5;
     let subnormal = (shifted.to_bits() - 0x3F00_0000) as f32 * 5.960_464_5e-8;
     let subnormal = subnormal.to_bits();
@@ -89,20 +92,20 @@ pub fn to_f16(x: f32) -> f32 {
     f32::from_bits(rounded | (bits & 0x8000_0000u32))
 }
 
-/// The float type that each step of a computation is rounded to.
+/// Dtype to which each step of a computation is rounded.
 #[cfg_attr(feature = "cube", cube)]
 pub trait Steps: Send + Sync + 'static {
-    /// The nearest number of the type.
+    /// Rounds to the nearest value of the dtype.
     fn round(x: f32) -> f32;
 }
 
-/// Steps in f32: nothing more to round.
+/// f32: no further rounding.
 #[derive(Debug, Clone, Copy)]
 pub struct InF32;
-/// Steps in f16.
+/// Rounding to f16.
 #[derive(Debug, Clone, Copy)]
 pub struct InF16;
-/// Steps in bf16.
+/// Rounding to bf16.
 #[derive(Debug, Clone, Copy)]
 pub struct InBf16;
 

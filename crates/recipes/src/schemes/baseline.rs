@@ -1,9 +1,9 @@
-//! `baseline`: the model as it is.
+//! `baseline`: the unmodified model.
 
 use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment};
 use std::fmt;
 
-/// Nothing quantized.
+/// No quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Baseline;
 
@@ -13,16 +13,16 @@ impl fmt::Display for Baseline {
     }
 }
 
-/// Its names.
+/// Registration of the recipe.
 pub static FAMILY: Family = Family {
     spellings: &["baseline"],
-    about: "the model as it is, in its own dtype",
+    about: "the unmodified model in its own dtype",
     typical: &["baseline"],
     parse: |name| Some(Box::new(Baseline::parse(name)?)),
 };
 
 impl Baseline {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipe.
     pub fn parse(name: &str) -> Option<Self> {
         (name == "baseline").then_some(Self)
     }

@@ -1,9 +1,9 @@
-//! `baseline-tf32`: the model as it is, in f32, with products on tensor cores.
+//! `baseline-tf32`: the unmodified model in f32, with matmuls on tensor cores.
 
 use crate::{Dtype, Family, RecipeError, Scheme, Shortcut, Sparsity, TrainingRecipe, Treatment};
 use std::fmt;
 
-/// Nothing quantized; factors of products may be cut to TF32.
+/// No quantization; operands of matmuls may be rounded to TF32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BaselineTf32;
 
@@ -13,10 +13,10 @@ impl fmt::Display for BaselineTf32 {
     }
 }
 
-/// Its names.
+/// Registration of the recipe.
 pub static FAMILY: Family = Family {
     spellings: &["baseline-tf32"],
-    about: "the model as it is, in f32, with factors of products cut to TF32 for tensor cores",
+    about: "the unmodified model in f32, with operands of matmuls rounded to TF32 for tensor cores",
     typical: &[],
     parse: |name| (name == "baseline-tf32").then(|| Box::new(BaselineTf32) as Box<dyn Scheme>),
 };
@@ -25,14 +25,14 @@ impl Scheme for BaselineTf32 {
     fn treatment(&self, dtype: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         if dtype != Dtype::F32 {
             return Err(RecipeError::Unsupported(format!(
-                "TF32 is what tensor cores make of f32, and the model is in {dtype}: `baseline` multiplies that as it is"
+                "TF32 rounds f32 operands, but the model is in {dtype}; use `baseline`"
             )));
         }
         Ok(Treatment { shortcut: Some(Shortcut::Tf32), ..Treatment::none(dtype) })
     }
 
     fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
-        Err(RecipeError::Unsupported("no layer is trained in TF32 here; `baseline` trains in f32".into()))
+        Err(RecipeError::Unsupported("TF32 training is not supported; use `baseline`, which trains in f32".into()))
     }
 }
 
@@ -42,8 +42,8 @@ mod tests {
 
     #[test]
     fn there_is_tf32_of_f32_alone() {
-        let treatment = BaselineTf32.treatment(Dtype::F32, None).unwrap();
-        assert_eq!(Treatment { shortcut: None, ..treatment }, Treatment::none(Dtype::F32));
+        let config = BaselineTf32.treatment(Dtype::F32, None).unwrap();
+        assert_eq!(Treatment { shortcut: None, ..config }, Treatment::none(Dtype::F32));
         assert!(BaselineTf32.treatment(Dtype::Bf16, None).unwrap_err().to_string().contains("`baseline`"));
     }
 }

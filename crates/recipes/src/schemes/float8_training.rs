@@ -1,15 +1,15 @@
-//! `tensorwise`, `rowwise`, `rowwise_with_gw_hp`: torchao's names for ways to train in float8. Trained models are not
-//! quantized by them. Behind each may stand that sums may be fast, `rowwise-fast`, and which operands stay as they are:
+//! `tensorwise`, `rowwise`, `rowwise_with_gw_hp`: torchao's names of float8 training recipes, which do not quantize
+//! trained models. A suffix allows fast accumulation, `rowwise-fast`, or excludes operands from float8,
 //! `rowwise-without-input`.
 
 use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment};
 use std::fmt;
 
-/// A way to train that is no way to quantize.
+/// Training recipe that does not quantize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TrainingAlone(TrainingRecipe);
 
-/// Its names.
+/// Registration of the recipes.
 pub static FAMILY: Family = Family {
     spellings: &[
         "tensorwise",
@@ -25,9 +25,9 @@ pub static FAMILY: Family = Family {
 };
 
 impl TrainingAlone {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipes.
     pub fn parse(name: &str) -> Option<Self> {
-        // `mxfp8` alone quantizes as well.
+        // Plain `mxfp8` belongs to the recipe that also quantizes.
         TrainingRecipe::parse(name).filter(|recipe| *recipe != TrainingRecipe::MXFP8).map(Self)
     }
 }
@@ -41,7 +41,7 @@ impl fmt::Display for TrainingAlone {
 impl Scheme for TrainingAlone {
     fn treatment(&self, _: Dtype, _: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         Err(RecipeError::Unsupported(format!(
-            "{self} is a way to train, which `benchmark_mode: training` measures; float8dq-tensor and float8dq-row quantize"
+            "{self} is a training recipe for `benchmark_mode: training`; to quantize, use float8dq-tensor or float8dq-row"
         )))
     }
 

@@ -1,10 +1,11 @@
-//! `float8dq[-tensor|-row][-fast]`: 8-bit float weights and activations, scales of the activations found as they come.
+//! `float8dq[-tensor|-row][-fast]`: 8-bit float weights and activations; scales of activations are computed at run
+//! time.
 //!
-//! Bare it is `-tensor`: one scale for the whole weight and one for the whole activation; `-row` has one for each output
-//! channel and each token. Every scale is amax over the format's largest number, as in `float8wo`. Both are e4m3; with
-//! semi-structured sparsity the weight is e4m3 and the activation e5m2, always by rows. The product of the codes is
-//! multiplied with the activation's scale, then with the weight's, in f32, and rounded once. With `-fast`, which is torch's
-//! usual way, products of codes may be added up in the registers of tensor cores instead of in f32.
+//! The default is `-tensor`: one scale for the weight and one for the activation. `-row` has a scale per output channel
+//! and per token. Every scale is amax over the largest value of the format, as in `float8wo`. Weights and activations
+//! are e4m3; with semi-structured sparsity the activation is e5m2 and scales are always per row. The matmul of the
+//! quantized values is multiplied by the activation scale, then by the weight scale, in f32, and rounded once. `-fast`
+//! allows fast accumulation, the default of torch: sums may stay in the accumulators of tensor cores instead of f32.
 
 use crate::format::{Format, Grouping};
 use crate::{Dtype, Element, Family, Products, RecipeError, Scheme, Shortcut, Sparsity, TrainingRecipe, Treatment};
@@ -13,23 +14,23 @@ use std::fmt;
 /// Float8 dynamic quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Float8Dynamic {
-    /// What shares a scale.
+    /// Granularity of scales.
     pub scaling: Float8Scaling,
-    /// Whether sums may stay in the registers of tensor cores.
+    /// Allows sums to stay in the accumulators of tensor cores.
     pub fast: bool,
 }
 
-/// What shares a scale of float8.
+/// Granularity of float8 scales.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Float8Scaling {
-    /// A tensor.
+    /// Per tensor.
     Tensor,
-    /// A row.
+    /// Per row.
     Row,
 }
 
-/// Behind the name of a recipe whose sums may be fast.
+/// Suffix of recipe names that allow fast accumulation.
 const FAST: &str = "-fast";
 
 impl fmt::Display for Float8Dynamic {
@@ -43,22 +44,22 @@ impl fmt::Display for Float8Dynamic {
     }
 }
 
-/// Its names.
+/// Registration of the recipes.
 pub static FAMILY: Family = Family {
     spellings: &["float8dq[-tensor|-row][-fast]"],
-    about: "8-bit float weights and activations, a scale per tensor (bare: this) or per row; fast: coarser sums",
+    about: "8-bit float weights and activations, a scale per tensor (default) or per row; fast: sums in tensor-core accumulators",
     typical: &["float8dq-tensor", "float8dq-row"],
     parse: |name| Some(Box::new(Float8Dynamic::parse(name)?)),
 };
 
 impl Float8Dynamic {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipes.
     pub fn parse(name: &str) -> Option<Self> {
         let (scaled, fast) = name.strip_suffix(FAST).map_or((name, false), |scaled| (scaled, true));
         let scaling = match scaled {
             "float8dq" | "float8dq-tensor" => Float8Scaling::Tensor,
             "float8dq-row" => Float8Scaling::Row,
-            // Its name in torchao's accuracy tables.
+            // Alias from torchao's accuracy tables.
             "float8_rowwise" if !fast => Float8Scaling::Row,
             _ => return None,
         };
@@ -74,7 +75,7 @@ impl Scheme for Float8Dynamic {
     fn treatment(&self, dtype: Dtype, sparsity: Option<Sparsity>) -> Result<Treatment, RecipeError> {
         if let (Some(sparsity), true) = (sparsity, self.fast) {
             return Err(RecipeError::Unsupported(format!(
-                "{self} with {sparsity}: sums in the registers of tensor cores are for dense weights; without {FAST} it runs"
+                "{self} with {sparsity}: fast accumulation needs a dense weight; remove {FAST} from the name"
             )));
         }
         let (input, grouping) = match (sparsity, self.scaling) {
@@ -83,8 +84,8 @@ impl Scheme for Float8Dynamic {
             (_, Float8Scaling::Row) => (Element::E4m3, Grouping::Row),
         };
         let format = |element| Format::float8(element, grouping, dtype);
-        let treatment = Treatment::dynamic(dtype, format(Element::E4m3), format(input), Products::Codes(Dtype::F32));
-        Ok(Treatment { shortcut: self.fast.then_some(Shortcut::FastSums), ..treatment })
+        let config = Treatment::dynamic(dtype, format(Element::E4m3), format(input), Products::Codes(Dtype::F32));
+        Ok(Treatment { shortcut: self.fast.then_some(Shortcut::FastSums), ..config })
     }
 
     fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
@@ -103,8 +104,8 @@ mod tests {
     #[test]
     fn sparsity_makes_it_go_by_rows_with_wider_activations() {
         let recipe = Float8Dynamic::parse("float8dq").unwrap();
-        let treatment = recipe.treatment(Dtype::Bf16, Some(Sparsity::SemiStructured)).unwrap();
-        let (weight, input) = (treatment.weight.unwrap(), treatment.input.unwrap());
+        let config = recipe.treatment(Dtype::Bf16, Some(Sparsity::SemiStructured)).unwrap();
+        let (weight, input) = (config.weight.unwrap(), config.input.unwrap());
         assert_eq!((weight.element, weight.grouping), (Element::E4m3, Grouping::Row));
         assert_eq!((input.element, input.grouping), (Element::E5m2, Grouping::Row));
     }
@@ -112,12 +113,12 @@ mod tests {
     #[test]
     fn fast_sums_are_of_the_same_codes_and_a_name_of_their_own() {
         for name in ["float8dq-tensor", "float8dq-row"] {
-            let treatment = |name: &str| {
+            let configs = |name: &str| {
                 let recipe = Float8Dynamic::parse(name).unwrap();
                 assert_eq!(recipe.to_string(), name);
                 (recipe.treatment(Dtype::Bf16, None).unwrap(), recipe.training().unwrap().unwrap())
             };
-            let ((promoted, trained), (fast, trained_fast)) = (treatment(name), treatment(&format!("{name}-fast")));
+            let ((promoted, trained), (fast, trained_fast)) = (configs(name), configs(&format!("{name}-fast")));
             assert_eq!((promoted.shortcut, fast.shortcut), (None, Some(Shortcut::FastSums)));
             assert_eq!(Treatment { shortcut: None, ..fast }, promoted);
             assert_eq!(trained_fast, trained.fast().unwrap());

@@ -1,8 +1,8 @@
-//! `float8wo`: 8-bit float weights (e4m3), one scale per output channel, activations untouched.
+//! `float8wo`: 8-bit float weights (e4m3), one scale per output channel, unquantized activations.
 //!
-//! The scale is amax / 448, rounded to the weight's dtype and kept in f32; what it divides is rounded to the nearest of
-//! the format's numbers. There is no smallest scale: a row of zeros has the scale zero and becomes zero, where torchao
-//! has a NaN. The layer multiplies with the numbers.
+//! The scale is amax / 448, rounded to the dtype of the weight and stored in f32; quotients are rounded to the nearest
+//! e4m3 value. There is no smallest scale: a row of zeros has scale zero and becomes zero, where torchao has a NaN. The
+//! layer multiplies dequantized values.
 
 use crate::format::{Format, Grouping};
 use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
@@ -18,16 +18,16 @@ impl fmt::Display for Float8WeightOnly {
     }
 }
 
-/// Its names.
+/// Registration of the recipe.
 pub static FAMILY: Family = Family {
     spellings: &["float8wo"],
-    about: "8-bit float weights (e4m3), one scale per output channel; activations untouched",
+    about: "8-bit float weights (e4m3), one scale per output channel; unquantized activations",
     typical: &["float8wo"],
     parse: |name| Some(Box::new(Float8WeightOnly::parse(name)?)),
 };
 
 impl Float8WeightOnly {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipe.
     pub fn parse(name: &str) -> Option<Self> {
         (name == "float8wo").then_some(Self)
     }

@@ -1,14 +1,14 @@
-//! `fp6`: weights of 3 exponent and 2 mantissa bits, one scale per output channel, activations untouched.
+//! `fp6`: weights with 3 exponent and 2 mantissa bits, one scale per output channel, unquantized activations.
 //!
-//! The scale is amax / 28 in f32, amax taken as at least 1e-12, and then rounded to the weight's dtype; what it divides is
-//! rounded to the nearest of the format's numbers and saturates at 28. A row whose scale vanishes in the dtype becomes
-//! zero where torchao has a NaN. The layer multiplies with the numbers.
+//! The scale is max(amax, 1e-12) / 28 in f32, then rounded to the dtype of the weight; quotients are rounded to the
+//! nearest e3m2 value and saturate at 28. A row whose scale underflows in the dtype becomes zero, where torchao has a
+//! NaN. The layer multiplies dequantized values.
 
 use crate::format::{Format, Grouping, Method};
 use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
-/// 6-bit floats.
+/// 6-bit float weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fp6;
 
@@ -18,16 +18,16 @@ impl fmt::Display for Fp6 {
     }
 }
 
-/// Its names.
+/// Registration of the recipe.
 pub static FAMILY: Family = Family {
     spellings: &["fp6"],
-    about: "6-bit float weights (e3m2), one scale per output channel; activations untouched",
+    about: "6-bit float weights (e3m2), one scale per output channel; unquantized activations",
     typical: &["fp6"],
     parse: |name| Some(Box::new(Fp6::parse(name)?)),
 };
 
 impl Fp6 {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipe.
     pub fn parse(name: &str) -> Option<Self> {
         (name == "fp6").then_some(Self)
     }

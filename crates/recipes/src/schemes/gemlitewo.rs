@@ -1,25 +1,25 @@
-//! `gemlitewo-4[-{group}]` and `gemlitewo-8[-{group}]`: weights for gemlite's kernels, activations untouched.
+//! `gemlitewo-4[-{group}]` and `gemlitewo-8[-{group}]`: weight formats of gemlite, unquantized activations.
 //!
-//! 4 bits: half-quadratic quantization in groups of 64 where no other size is given, the zero kept in steps, so that a
-//! number is (code - zero) scale. 8 bits: symmetric over -128..=127, one scale for each output channel, at least 1e-5;
-//! the group is read and means nothing, as in torchao. Scales and zeros are in the weight's dtype. What gemlite itself
-//! computes is its own; here the layer multiplies with the numbers.
+//! 4 bits: half-quadratic quantization in groups of 64 by default; the zero point is subtracted before scaling: value =
+//! (q - zero) * scale. 8 bits: symmetric over -128..=127, one scale per output channel, at least 1e-5; the group is
+//! parsed and ignored, as in torchao. Scales and zero points are in the dtype of the weight. The layer multiplies
+//! dequantized values; gemlite's own kernels may compute differently.
 
 use crate::format::{Format, Grouping, Method, Zero};
 use crate::names::number;
 use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
-/// Gemlite's weight-only quantization.
+/// Gemlite weight-only quantization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Gemlite {
-    /// 4 bits.
+    /// 4-bit weights.
     Four {
-        /// Numbers that share a scale.
+        /// Values that share a scale.
         group: u32,
     },
-    /// 8 bits.
+    /// 8-bit weights.
     Eight,
 }
 
@@ -32,17 +32,17 @@ impl fmt::Display for Gemlite {
     }
 }
 
-/// Its names.
+/// Registration of the recipes.
 pub static FAMILY: Family = Family {
     spellings: &["gemlitewo-{4|8}", "gemlitewo-{4|8}-{group}"],
-    about: "4-bit weights by hqq in groups of 64 or as given, or 8-bit weights with a scale for \
+    about: "4-bit weights by hqq in groups of 64 or {group}, or 8-bit weights with a scale for \
             each output channel",
     typical: &["gemlitewo-4-64", "gemlitewo-8"],
     parse: |name| Some(Box::new(Gemlite::parse(name)?)),
 };
 
 impl Gemlite {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipes.
     pub fn parse(name: &str) -> Option<Self> {
         let rest = name.strip_prefix("gemlitewo-")?;
         let (bits, group) = rest.split_once('-').map_or((rest, Some(64)), |(bits, group)| (bits, number(group)));

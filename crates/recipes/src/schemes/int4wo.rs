@@ -1,15 +1,15 @@
-//! `int4wo-{group}[-hqq]`: 4-bit weights in groups along K, activations untouched.
+//! `int4wo-{group}[-hqq]`: 4-bit weights in groups along K, unquantized activations.
 //!
-//! Without `-hqq` a group of numbers from min to max has the scale (max - min) / 15, at least 1e-6, and the zero
-//! min + 8 scale, every step rounded to the weight's dtype; zero itself need not be among the sixteen numbers. A number
-//! is (code - 8) scale + zero. With `-hqq` the zero is moved to where the error is sparse, and scale and zero are kept in
-//! bf16 whatever the dtype. The layer multiplies with the numbers. K that does not fill a group is filled up with zeros.
+//! Without `-hqq`, a group with range min to max has scale = (max - min) / 15, at least 1e-6, and zero = min + 8 *
+//! scale, every step rounded to the dtype of the weight; 0 itself need not be representable. A value is (q - 8) * scale
+//! + zero. With `-hqq` the zero point is optimized for a sparse error, and scale and zero point are stored in bf16 for
+//! every dtype. The layer multiplies dequantized values. K is padded with zeros to whole groups.
 
 use crate::format::{Format, Grouping, Zero};
 use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
-/// The groups that tinygemm's kernel knows.
+/// Group sizes of tinygemm's kernel.
 const GROUPS: [u32; 4] = [32, 64, 128, 256];
 
 /// Int4 weight-only quantization.
@@ -25,7 +25,7 @@ impl fmt::Display for Int4WeightOnly {
     }
 }
 
-/// Its names.
+/// Registration of the recipes.
 pub static FAMILY: Family = Family {
     spellings: &["int4wo-{32|64|128|256}[-hqq]"],
     about: "4-bit weights, a scale and a zero for each group along K; hqq optimizes the zeros",
@@ -34,9 +34,9 @@ pub static FAMILY: Family = Family {
 };
 
 impl Int4WeightOnly {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipes.
     pub fn parse(name: &str) -> Option<Self> {
-        // Its name in torchao's accuracy tables.
+        // Alias from torchao's accuracy tables.
         if name == "int4_groupwise_hqq_weight_only" {
             return Some(Self { group: 32, hqq: true });
         }
@@ -67,9 +67,9 @@ mod tests {
     #[test]
     fn sixteen_numbers_from_least_to_most_are_exact() {
         let values: Vec<f32> = (0..32).map(|i| 3.0 + (i % 16) as f32).collect();
-        let treatment = Int4WeightOnly::parse("int4wo-32").unwrap().treatment(Dtype::F32, None).unwrap();
+        let config = Int4WeightOnly::parse("int4wo-32").unwrap().treatment(Dtype::F32, None).unwrap();
         let weight = Weight::new(1, 32, values.clone(), Dtype::F32);
-        let quantized = treatment.quantize(&weight).unwrap().unwrap();
+        let quantized = config.quantize(&weight).unwrap().unwrap();
         assert_eq!((quantized.scales[0], quantized.zeros[0]), (1.0, 11.0));
         assert_eq!(quantized.dequantize(), values);
     }

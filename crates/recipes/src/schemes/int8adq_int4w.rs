@@ -1,14 +1,14 @@
 //! `int8adq-int4w-symm`: 4-bit weights, one scale per output channel, and 8-bit activations, one scale per token.
 //!
-//! Both symmetric over their whole ranges: amax / 7.5 and amax / 127.5. The scales are found in the tensor's dtype and
-//! kept in f32, in which the codes are found too. The integer product is multiplied with the token's scale, then with the
-//! channel's, in f32, and rounded once.
+//! Both are symmetric over their full ranges: scales amax / 7.5 and amax / 127.5. Scales are computed in the dtype of
+//! the tensor and stored in f32; quantized values are computed in f32. The integer matmul is multiplied by the token
+//! scale, then by the channel scale, in f32, and rounded once.
 
 use crate::format::{Format, Grouping};
 use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
-/// 4-bit weights under 8-bit activations.
+/// 4-bit weights with 8-bit activations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Int8Int4;
 
@@ -18,7 +18,7 @@ impl fmt::Display for Int8Int4 {
     }
 }
 
-/// Its names.
+/// Registration of the recipe.
 pub static FAMILY: Family = Family {
     spellings: &["int8adq-int4w-symm"],
     about: "4-bit weights and 8-bit activations, a scale per output channel and per token",
@@ -27,7 +27,7 @@ pub static FAMILY: Family = Family {
 };
 
 impl Int8Int4 {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipe.
     pub fn parse(name: &str) -> Option<Self> {
         (name == "int8adq-int4w-symm").then_some(Self)
     }

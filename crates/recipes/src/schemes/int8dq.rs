@@ -1,9 +1,10 @@
-//! `int8dq`: 8-bit weights, one scale per output channel, and 8-bit activations, one scale per token found as they come.
+//! `int8dq`: 8-bit weights, one scale per output channel, and 8-bit activations, one scale per token, computed at run
+//! time.
 //!
-//! The activation's range is -127..=127 and its smallest scale 1e-5; in f16 its scale is kept in f32. The integer product
-//! is multiplied with the token's scale, then with the channel's, rounded after each to the type of the token's scale.
-//! torchao's kernel for semi-structured weights takes the channel's first and rounds that product to bf16; here the order
-//! stays.
+//! The range of activations is -127..=127 and their smallest scale 1e-5; for f16 their scale is stored in f32. The
+//! integer matmul is multiplied by the token scale, then by the channel scale, and rounded to the dtype of the token
+//! scale after each. torchao's kernel for semi-structured weights applies the channel scale first and rounds to bf16;
+//! here the order does not change.
 
 use super::int8wo::Int8WeightOnly;
 use crate::format::{Format, Grouping, Method};
@@ -16,7 +17,7 @@ use std::fmt;
 pub enum Int8Dynamic {
     /// Activations are always quantized.
     Always,
-    /// An activation of a single token is left as it is: decoding is bound by the weights alone.
+    /// Activations of a single token are not quantized, because decoding is bound by loading weights.
     Prefill,
 }
 
@@ -29,20 +30,20 @@ impl fmt::Display for Int8Dynamic {
     }
 }
 
-/// Its names.
+/// Registration of the recipes.
 pub static FAMILY: Family = Family {
     spellings: &["int8dq", "int8dq_prefill_wo_decode"],
     about: "8-bit weights and activations, a scale per output channel and per token; \
-            prefill_wo_decode leaves the activation of a single token as it is",
+            prefill_wo_decode does not quantize the activation of a single token",
     typical: &["int8dq", "int8dq_prefill_wo_decode"],
     parse: |name| Some(Box::new(Int8Dynamic::parse(name)?)),
 };
 
 impl Int8Dynamic {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipes.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
-            // The second is its name in torchao's accuracy tables.
+            // `int8_rowwise` is the alias from torchao's accuracy tables.
             "int8dq" | "int8_rowwise" => Some(Self::Always),
             "int8dq_prefill_wo_decode" => Some(Self::Prefill),
             _ => None,

@@ -1,8 +1,8 @@
-//! `int8wo`: 8-bit weights, one scale per output channel, activations untouched.
+//! `int8wo`: 8-bit weights, one scale per output channel, unquantized activations.
 //!
-//! Symmetric over -128..=127, so the scale is amax / 127.5 and the positive maximum clamps to 127. Every step is rounded
-//! to the weight's dtype, as torchao does. The layer multiplies with the integers cast to the activation's dtype and
-//! applies the scale to the rounded product.
+//! Symmetric over -128..=127: the scale is amax / 127.5 and the positive maximum clamps to 127. Every step is rounded
+//! to the dtype of the weight, as in torchao. The layer multiplies integers cast to the dtype of the activation and
+//! applies the scale to the rounded result.
 
 use crate::format::{Format, Grouping};
 use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
@@ -13,7 +13,7 @@ use std::fmt;
 pub struct Int8WeightOnly;
 
 impl Int8WeightOnly {
-    /// How the weight is stored.
+    /// Format of the weight.
     pub fn weight(dtype: Dtype) -> Format {
         Format::symmetric(8, Grouping::Row, dtype, dtype)
     }
@@ -25,18 +25,18 @@ impl fmt::Display for Int8WeightOnly {
     }
 }
 
-/// Its names.
+/// Registration of the recipe.
 pub static FAMILY: Family = Family {
     spellings: &["int8wo"],
-    about: "8-bit weights, one scale per output channel; activations untouched",
+    about: "8-bit weights, one scale per output channel; unquantized activations",
     typical: &["int8wo"],
     parse: |name| Some(Box::new(Int8WeightOnly::parse(name)?)),
 };
 
 impl Int8WeightOnly {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipe.
     pub fn parse(name: &str) -> Option<Self> {
-        // The second is its name in torchao's accuracy tables.
+        // `int8_rowwise_weight_only` is the alias from torchao's accuracy tables.
         ["int8wo", "int8_rowwise_weight_only"].contains(&name).then_some(Self)
     }
 }

@@ -1,9 +1,9 @@
-//! `int8_dynamic_activation_intx_weight-{bits}-{group}-{true|false}`: weights of 1 to 8 bits in groups along K and 8-bit
-//! activations, both read as numbers again before they are multiplied.
+//! `int8_dynamic_activation_intx_weight-{bits}-{group}-{true|false}`: weights of 1 to 8 bits in groups along K and
+//! 8-bit activations, both dequantized before the matmul.
 //!
-//! `true`: a group's range is widened to take in zero and has a zero point, itself a code, so that zero stays zero;
-//! `false`: the codes lie around zero. Scales are in the weight's dtype. The activation always has a zero point, one for
-//! each token. torchao's benchmarks read `false` as true as well, and run in f32 only.
+//! `true`: the range of a group is widened to include zero and has a zero point, itself a quantized value, so that zero
+//! is exact. `false`: symmetric. Scales are in the dtype of the weight. The activation always has one zero point per
+//! token. torchao's benchmarks treat `false` as true, and run in f32 only.
 
 use crate::format::{Format, Grouping};
 use crate::names::number;
@@ -12,7 +12,7 @@ use std::fmt;
 
 const PREFIX: &str = "int8_dynamic_activation_intx_weight-";
 
-/// Int8 activations with weights of few bits.
+/// Int8 activations with weights of 1 to 8 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IntxDynamic {
     bits: u8,
@@ -26,7 +26,7 @@ impl fmt::Display for IntxDynamic {
     }
 }
 
-/// Its names.
+/// Registration of the recipes.
 pub static FAMILY: Family = Family {
     spellings: &["int8_dynamic_activation_intx_weight-{1|2|3|4|5|6|7|8}-{group}-{true|false}"],
     about: "weights of 1 to 8 bits in groups along K, asymmetric or not, and asymmetric 8-bit \
@@ -36,7 +36,7 @@ pub static FAMILY: Family = Family {
 };
 
 impl IntxDynamic {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipes.
     pub fn parse(name: &str) -> Option<Self> {
         let (bits, rest) = name.strip_prefix(PREFIX)?.split_once('-')?;
         let (group, asymmetric) = rest.split_once('-')?;
@@ -68,8 +68,8 @@ mod tests {
     fn one_signed_weights_take_the_whole_range_only_with_a_zero_point() {
         let codes = |name: &str| {
             let weight = Weight::new(1, 32, (0..32).map(|i| i as f32).collect(), Dtype::F32);
-            let treatment = IntxDynamic::parse(name).unwrap().treatment(Dtype::F32, None).unwrap();
-            let quantized = treatment.quantize(&weight).unwrap().unwrap();
+            let config = IntxDynamic::parse(name).unwrap().treatment(Dtype::F32, None).unwrap();
+            let quantized = config.quantize(&weight).unwrap().unwrap();
             let numbers: Vec<f32> =
                 quantized.codes().iter().map(|&c| quantized.format.element.decode(c.into())).collect();
             (numbers[0], numbers[31])

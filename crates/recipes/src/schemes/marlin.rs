@@ -1,7 +1,7 @@
-//! `marlin` with semi-structured sparsity: 4-bit weights in groups of 128 along K of which two of every four are zero.
+//! `marlin` with semi-structured sparsity: 4-bit weights in groups of 128 along K, two of every four of them zero.
 //!
-//! Symmetric: the scale is amax / 7.5, at least 1e-6, each step rounded to the weight's dtype. torchao keeps the codes as
-//! 0..=15 with 8 for zero; here they are -8..=7. The layer multiplies with the numbers.
+//! Symmetric: the scale is amax / 7.5, at least 1e-6, each step rounded to the dtype of the weight. torchao stores
+//! values 0..=15 with 8 for zero; here they are -8..=7. The layer multiplies dequantized values.
 
 use crate::format::{Format, Grouping, Method};
 use crate::{Dtype, Family, RecipeError, Scheme, Sparsity, Treatment};
@@ -17,7 +17,7 @@ impl fmt::Display for Marlin {
     }
 }
 
-/// Its names.
+/// Registration of the recipe.
 pub static FAMILY: Family = Family {
     spellings: &["marlin"],
     about: "4-bit weights in groups of 128 along K; runs with semi-structured sparsity only",
@@ -26,7 +26,7 @@ pub static FAMILY: Family = Family {
 };
 
 impl Marlin {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipe.
     pub fn parse(name: &str) -> Option<Self> {
         (name == "marlin").then_some(Self)
     }

@@ -1,10 +1,10 @@
 //! `marlin-qqq`: 4-bit weights in groups of 128 along K and 8-bit activations, one scale per token.
 //!
-//! A group's scale is amax 2/15; a row's scale takes the largest number that its codes stand for to 127, and the group's
-//! scale is kept relative to it, so that a code times its group's scale, rounded, is an 8-bit integer. Where K is a single
-//! group, the row's scale is amax / 7 and a code counts as sixteen 8-bit steps. Each step is rounded to the weight's
-//! dtype. The activation is symmetric over -127..=127 with a scale of at least 1e-5 kept in f32. The integer product is
-//! multiplied with the token's scale, then with the row's, in f32, and rounded once.
+//! The scale of a group is amax * 2/15. The scale of a row maps its largest dequantized value to 127, and group scales
+//! are stored relative to it, so that a 4-bit value times its group scale rounds to an int8 value. If K is a single
+//! group, the row scale is amax / 7 / 16 and the group scale 16. Each step is rounded to the dtype of the weight. The
+//! activation is symmetric over -127..=127 with a scale of at least 1e-5, stored in f32. The integer matmul is
+//! multiplied by the token scale, then by the row scale, in f32, and rounded once.
 
 use crate::format::{Format, Grouping, Method};
 use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
@@ -20,7 +20,7 @@ impl fmt::Display for MarlinQqq {
     }
 }
 
-/// Its names.
+/// Registration of the recipe.
 pub static FAMILY: Family = Family {
     spellings: &["marlin-qqq"],
     about: "4-bit weights in groups of 128 along K and 8-bit activations, multiplied as 8-bit integers",
@@ -29,7 +29,7 @@ pub static FAMILY: Family = Family {
 };
 
 impl MarlinQqq {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipe.
     pub fn parse(name: &str) -> Option<Self> {
         (name == "marlin-qqq").then_some(Self)
     }

@@ -1,4 +1,4 @@
-//! One file for each recipe or family of recipes.
+//! Built-in recipes: one file per recipe or family.
 
 pub mod baseline;
 pub mod baseline_tf32;
@@ -20,7 +20,7 @@ pub mod uintx;
 
 use crate::Family;
 
-/// One line for each recipe; names are asked in this order.
+/// Built-in families, in the order in which their parsers are tried.
 pub(crate) const OURS: &[&Family] = &[
     &baseline::FAMILY,
     &baseline_tf32::FAMILY,

@@ -1,9 +1,9 @@
-//! `mxfp8` and `mxfp4`: OCP microscaling of weights and activations, a power of two for each block of 32 along K.
+//! `mxfp8` and `mxfp4`: OCP microscaling of weights and activations, a power-of-two scale for each block of 32 along K.
 //!
-//! 8 bits are e4m3, 4 bits e2m1. The exponent is that of amax over the format's largest number, rounded up, so that
-//! nothing saturates; torchao 0.14.1 rounds down in its inference recipe, which [`MxScaling::Floor`] does, and finds the
-//! rounded-up exponent by a logarithm in f32, which misses ratios a few units above a power of two. The layer multiplies
-//! the numbers, which are exact in f32, and rounds once.
+//! 8-bit values are e4m3, 4-bit values e2m1. The scale is amax over the largest value of the format, rounded up to a
+//! power of two, so that no value saturates. torchao 0.14.1 rounds down in its inference recipe, see
+//! [`MxScaling::Floor`], and computes the rounded-up exponent by a logarithm in f32, which misses ratios a few ULP
+//! above a power of two. The layer multiplies dequantized values, which are exact in f32, and rounds once.
 
 use crate::format::{Format, MxScaling};
 use crate::{Dtype, Element, Family, Products, RecipeError, Scheme, Sparsity, TrainingRecipe, Treatment};
@@ -13,9 +13,9 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Mx {
-    /// 8 bits.
+    /// 8-bit values.
     Fp8,
-    /// 4 bits.
+    /// 4-bit values.
     Fp4,
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for Mx {
     }
 }
 
-/// Its names.
+/// Registration of the recipes.
 pub static FAMILY: Family = Family {
     spellings: &["mxfp8", "mxfp4"],
     about: "8-bit (e4m3) or 4-bit (e2m1) float weights and activations, a power of two for each \
@@ -38,7 +38,7 @@ pub static FAMILY: Family = Family {
 };
 
 impl Mx {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipes.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "mxfp8" => Some(Self::Fp8),
@@ -61,7 +61,7 @@ impl Scheme for Mx {
     fn training(&self) -> Result<Option<TrainingRecipe>, RecipeError> {
         match self {
             Self::Fp8 => Ok(Some(TrainingRecipe::MXFP8)),
-            Self::Fp4 => Err(RecipeError::Unsupported("four bits are not trained in; mxfp8 is".into())),
+            Self::Fp4 => Err(RecipeError::Unsupported("4-bit training is not supported; use mxfp8".into())),
         }
     }
 }

@@ -1,15 +1,15 @@
-//! `nvfp4`: 4-bit floats (e2m1) for weights and activations, an e4m3 scale for each block of 16 along K, and an f32 scale
-//! for each of the two tensors.
+//! `nvfp4`: 4-bit floats (e2m1) for weights and activations, an e4m3 scale for each block of 16 along K, and an f32
+//! scale for each of the two tensors.
 //!
-//! The tensor's scale takes its amax to 448 times 6; a block's scale is amax / 6 over the tensor's, at least the smallest
-//! normal number of e4m3. A number is divided by the product of both scales. The layer multiplies codes times block
-//! scales, rounds to the dtype, and then multiplies with the product of the tensors' scales.
+//! The tensor scale maps amax to 448 * 6. A block scale is amax / 6 over the tensor scale, at least the smallest normal
+//! value of e4m3. Values are divided by the product of both scales. The layer multiplies quantized values with block
+//! scales applied, rounds to the dtype, and then multiplies by the product of the tensor scales.
 
 use crate::format::Format;
 use crate::{Dtype, Family, Products, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
-/// NVIDIA's 4-bit floats.
+/// 4-bit floats of NVIDIA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Nvfp4;
 
@@ -19,7 +19,7 @@ impl fmt::Display for Nvfp4 {
     }
 }
 
-/// Its names.
+/// Registration of the recipe.
 pub static FAMILY: Family = Family {
     spellings: &["nvfp4"],
     about: "4-bit float weights and activations (e2m1), an e4m3 scale for each block of 16, an f32 \
@@ -29,7 +29,7 @@ pub static FAMILY: Family = Family {
 };
 
 impl Nvfp4 {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipe.
     pub fn parse(name: &str) -> Option<Self> {
         (name == "nvfp4").then_some(Self)
     }

@@ -1,16 +1,17 @@
-//! `uintx-{bits}-{group}[-hqq]`: weights of 1 to 8 bits in groups along K, activations untouched.
+//! `uintx-{bits}-{group}[-hqq]`: weights of 1 to 8 bits in groups along K, unquantized activations.
 //!
-//! Without `-hqq` a group's range is widened to take in zero; the scale is the range over the largest code and the zero
-//! point the code of zero, so that zero stays zero. A number is (code - zero point) scale. With `-hqq` scale and zero are
-//! those of half-quadratic quantization, kept in the weight's dtype; 4-bit codes alone begin with an integer zero. The
-//! layer multiplies with the numbers. torchao has no 8 bits without `-hqq`; here they follow the same rule.
+//! Without `-hqq` the range of a group is widened to include zero. The scale is the range over the largest quantized
+//! value, and the zero point is the quantized zero, so that zero is exact: value = (q - zero point) * scale. With
+//! `-hqq` scale and zero point are computed by half-quadratic quantization and stored in the dtype of the weight; only
+//! 4-bit values start from an integer zero point. The layer multiplies dequantized values. torchao has no 8-bit variant
+//! without `-hqq`; here it follows the general rule.
 
 use crate::format::{Format, Grouping, Zero};
 use crate::names::number;
 use crate::{Dtype, Element, Family, RecipeError, Scheme, Sparsity, Treatment};
 use std::fmt;
 
-/// Weight-only quantization to few bits.
+/// Weight-only quantization to 1 to 8 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uintx {
     bits: u8,
@@ -24,7 +25,7 @@ impl fmt::Display for Uintx {
     }
 }
 
-/// Its names.
+/// Registration of the recipes.
 pub static FAMILY: Family = Family {
     spellings: &["uintx-{1|2|3|4|5|6|7|8}-{group}[-hqq]"],
     about: "weights of 1 to 8 bits, a scale and a zero for each group along K; hqq optimizes the zeros",
@@ -33,7 +34,7 @@ pub static FAMILY: Family = Family {
 };
 
 impl Uintx {
-    /// Reads exactly one of its names.
+    /// Parses a name of the recipes.
     pub fn parse(name: &str) -> Option<Self> {
         let rest = name.strip_prefix("uintx-")?;
         let (rest, hqq) = rest.strip_suffix("-hqq").map_or((rest, false), |rest| (rest, true));
@@ -77,7 +78,7 @@ mod tests {
         let check = |name: &str, k| Uintx::parse(name).unwrap().treatment(Dtype::F32, None).unwrap().check(32, k);
         assert_eq!(check("uintx-3-32", 64), Ok(()));
         let error = check("uintx-3-40", 80).unwrap_err().to_string();
-        assert!(error.contains("a multiple of 32 would"), "{error}");
+        assert!(error.contains("a multiple of 32"), "{error}");
         assert!(check("uintx-4-4294967264", 4096).is_err());
         assert!(check("uintx-8-20", 80).is_ok() && check("uintx-8-20-hqq", 80).is_err());
     }

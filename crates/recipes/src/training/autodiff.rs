@@ -1,4 +1,4 @@
-//! The product with its gradients, for backends that differentiate.
+//! Float8 linear layer with gradients, for autodiff backends.
 
 use super::backend::Float8Backend;
 use super::float8::Float8Training;
@@ -36,11 +36,11 @@ impl<B: QuantBackend + Float8Backend, C: CheckpointStrategy> Float8Backend for A
     }
 }
 
-/// The way back.
+/// Backward pass of the layer.
 #[derive(Debug)]
 struct Product(Float8Training);
 
-/// What the gradients need: each operand for that of the other.
+/// Operands saved for the backward pass; each is needed for the gradient of the other.
 #[derive(Debug, Clone)]
 struct Kept {
     input: Option<NodeId>,
@@ -54,13 +54,13 @@ impl<B: QuantBackend + Float8Backend> Backward<B, 2> for Product {
         let Kept { input, weight } = ops.state;
         let mut kept = |node| tensor::<B>(checkpointer.retrieve_node_output(node));
         let (input, weight) = (input.map(&mut kept), weight.map(&mut kept));
-        let needed = "what a gradient needs is kept where it is asked for";
+        let saved = "operands are saved for tracked gradients";
         binary::<B, _, _>(
             ops.parents,
             ops.node,
             grads,
-            |grad| primitive(products::grad_input(tensor::<B>(grad), weight.expect(needed), self.0)),
-            |grad| primitive(products::grad_weight(tensor::<B>(grad), input.expect(needed), self.0)),
+            |grad| primitive(products::grad_input(tensor::<B>(grad), weight.expect(saved), self.0)),
+            |grad| primitive(products::grad_weight(tensor::<B>(grad), input.expect(saved), self.0)),
         );
     }
 }

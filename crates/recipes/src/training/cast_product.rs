@@ -1,4 +1,4 @@
-//! A product in float8 on GPUs through CubeCL, each operand cast by kernels of its own.
+//! Float8 matmul on GPUs through CubeCL, with operands cast by fused kernels.
 
 use super::float8::Operands;
 use crate::device::cast::{Cast, cast, is_castable, scaled};
@@ -9,7 +9,7 @@ use burn::tensor::{Tensor, TensorPrimitive};
 use burn_cubecl::tensor::CubeTensor;
 use burn_cubecl::{BoolElement, CubeBackend, CubeRuntime, FloatElement, IntElement};
 
-/// `left · rightᵀ` in the type of `left`, rounded once; nothing for formats that are cast otherwise.
+/// Returns `left · rightᵀ` in the dtype of `left`, rounded once; `None` for formats without fused cast kernels.
 pub fn product<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement>(
     left: CubeTensor<R>,
     right: CubeTensor<R>,
@@ -20,7 +20,7 @@ pub fn product<R: CubeRuntime, F: FloatElement, I: IntElement, BT: BoolElement>(
     }
     let dtype = left.dtype;
     let both = operands.left.is_some() && operands.right.is_some();
-    // Codes are exact in f32, also on tensor cores.
+    // Quantized values are exact in f32 and on tensor cores.
     let reading = if both && !operands.has_blocks() { Reading::Codes } else { Reading::Numbers };
     let [left, right] = [(left, operands.left), (right, operands.right)].map(|(operand, format)| match format {
         Some(format) => cast(operand, format, reading),

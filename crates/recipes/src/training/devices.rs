@@ -1,4 +1,4 @@
-//! Float8 on each backend that multiplies and does not differentiate.
+//! Implementations of [`Float8Backend`] for backends without autodiff.
 
 use super::backend::Float8Backend;
 use super::float8::Float8Training;
@@ -9,7 +9,7 @@ use crate::device::QuantBackend;
 use burn::tensor::ops::FloatTensor;
 use burn::tensor::{Tensor, TensorPrimitive};
 
-/// The product where nothing is differentiated.
+/// Forward pass without gradients.
 #[cfg_attr(not(any(feature = "cpu", feature = "cube")), expect(dead_code, reason = "no backend is built in"))]
 fn forward<B: QuantBackend + Float8Backend>(
     input: FloatTensor<B>,

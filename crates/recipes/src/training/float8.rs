@@ -1,30 +1,30 @@
-//! How the operands of a layer's three products are stored.
+//! Formats of the operands of the three GEMMs of a linear layer in training.
 
 use crate::format::{Format, Grouping, Method, MxScaling};
 use crate::{Dtype, Element};
 
-/// How the two operands of a product are stored; rows of either are summed up. One without a format stays in the model's own
-/// type, and is multiplied with the numbers that the other's codes stand for.
+/// Formats of the two operands of a GEMM, which reduces along the rows of both. An operand without a format stays in
+/// the dtype of the model and is multiplied with the dequantized values of the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Operands {
-    /// The rows of the product.
+    /// Left operand: rows of the result.
     pub left: Option<Format>,
-    /// Its columns.
+    /// Right operand: columns of the result.
     pub right: Option<Format>,
 }
 
 impl Operands {
-    /// Both in codes.
+    /// Both operands quantized.
     fn both(left: Format, right: Format) -> Option<Self> {
         Some(Self { left: Some(left), right: Some(right) })
     }
 
-    /// Whether scales change along what is summed up, so that they cannot be laid over the product.
+    /// True if scales vary along the reduction dimension, so that they cannot be applied to the result.
     pub(super) fn has_blocks(self) -> bool {
         [self.left, self.right].iter().flatten().any(|format| matches!(format.grouping, Grouping::Block(_)))
     }
 
-    /// The same with one side, or both, in the model's own type; nothing is left of two of these.
+    /// Leaves one operand, or both, unquantized; `None` if neither is quantized.
     fn without(self, left: bool, right: bool) -> Option<Self> {
         let Self { left: of_left, right: of_right } = self;
         let operands = Self { left: of_left.filter(|_| !left), right: of_right.filter(|_| !right) };
@@ -32,22 +32,22 @@ impl Operands {
     }
 }
 
-/// What is multiplied while a linear layer is trained.
+/// Operand of the GEMMs of a linear layer in training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operand {
-    /// What the layer is given.
+    /// Input of the layer.
     Input,
-    /// Its parameter.
+    /// Weight of the layer.
     Weight,
-    /// What comes back from the layers behind it.
+    /// Gradient of the output.
     GradOutput,
 }
 
 impl Operand {
-    /// Every one.
+    /// All operands.
     pub const ALL: [Self; 3] = [Self::Input, Self::Weight, Self::GradOutput];
 
-    /// Its name, as torchao's files have it.
+    /// Name in torchao's configuration files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Input => "input",
@@ -57,46 +57,47 @@ impl Operand {
     }
 }
 
-/// Whose kernels make an operand's numbers; the numbers are the same.
+/// Kernels that cast operands to float8; the results are identical.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Casting {
-    /// Those of quantization: codes are packed and read back, and scales laid over the product one after the other.
+    /// Operands are quantized to packed words and read back; scales are applied to the result one after the other.
     #[default]
     Stored,
-    /// One that reads an operand, rounds it and writes what its codes stand for, two where the whole tensor shares a scale,
-    /// and one for the scales of both operands. Where a backend or a format has none, it is as [`Self::Stored`].
+    /// A single kernel reads an operand, rounds it and writes its float8 values in f32; two kernels for tensor scales.
+    /// Another kernel applies the scales of both operands. Falls back to [`Self::Stored`] for backends and formats
+    /// without such kernels.
     AtOnce,
 }
 
-/// The three products of a linear layer; one without formats is multiplied in the model's own type.
+/// Formats of the three GEMMs of a linear layer; a GEMM without formats runs in the dtype of the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Float8Training {
     /// Input times weight.
     pub output: Option<Operands>,
-    /// Gradient of the output times weight: what goes back to the layers before it.
+    /// Gradient of the output times weight.
     pub grad_input: Option<Operands>,
-    /// Gradient of the output times input: what the weight is changed by.
+    /// Gradient of the output times input.
     pub grad_weight: Option<Operands>,
-    /// How operands are cast.
+    /// Kernels that cast the operands.
     pub casting: Casting,
 }
 
-/// The smallest of the largest magnitudes: a tensor of zeros has a scale.
+/// Lower bound of amax, so that a tensor of zeros has a nonzero scale.
 const EPSILON: f32 = 1e-12;
 
 impl Float8Training {
-    /// Nothing in float8.
+    /// All GEMMs in the dtype of the model.
     pub fn none() -> Self {
         Self { output: None, grad_input: None, grad_weight: None, casting: Casting::Stored }
     }
 
-    /// The same by other kernels.
+    /// Selects the kernels that cast operands.
     pub fn with_casting(self, casting: Casting) -> Self {
         Self { casting, ..self }
     }
 
-    /// One scale for each operand; gradients have the wider range of e5m2.
+    /// A single scale per operand; gradients use the wider range of e5m2.
     pub fn tensorwise() -> Self {
         let format = |element| {
             Format::float8(element, Grouping::Tensor, Dtype::F32).with_method(Method::Floats { epsilon: EPSILON })
@@ -106,19 +107,19 @@ impl Float8Training {
         Self { output: Operands::both(forward, forward), grad_input: backward, grad_weight: backward, ..Self::none() }
     }
 
-    /// A scale for each row of each operand, a power of two; everything is e4m3.
+    /// e4m3 with a power-of-two scale for each row of each operand.
     pub fn rowwise() -> Self {
         Self::alike(power(Grouping::Row))
     }
 
-    /// The same, but for the gradient of the weight, which is multiplied in the model's own type; the weight has one scale
-    /// where it is multiplied with gradients.
+    /// Like [`Self::rowwise`], but the weight gradient is computed in the dtype of the model, and the weight has a
+    /// single scale in the GEMM of the input gradient.
     pub fn rowwise_with_gw_hp() -> Self {
         let grad_input = Operands::both(power(Grouping::Row), power(Grouping::Tensor));
         Self { grad_input, grad_weight: None, ..Self::rowwise() }
     }
 
-    /// OCP microscaling: a power of two for each block of 32.
+    /// OCP microscaling: a power-of-two scale for each block of 32.
     pub fn mxfp8() -> Self {
         Self::alike(Format::mx(Element::E4m3, MxScaling::Ceil))
     }
@@ -128,8 +129,8 @@ impl Float8Training {
         Self { output: operands, grad_input: operands, grad_weight: operands, ..Self::none() }
     }
 
-    /// With an operand that stays in the model's own type in both products that it is part of; the other operand of each is in
-    /// float8 as before. This is what `disabled` means in torchao's configurations.
+    /// Leaves an operand in the dtype of the model in both of its GEMMs; the other operands stay in float8. Equivalent
+    /// to `disabled` in torchao's configurations.
     pub fn without(self, operand: Operand) -> Self {
         let is = |other| operand == other;
         let kept = |operands: Option<Operands>, left, right| operands?.without(is(left), is(right));
@@ -142,7 +143,7 @@ impl Float8Training {
     }
 }
 
-/// e4m3 under powers of two, rounded so that nothing saturates.
+/// e4m3 with power-of-two scales, rounded up so that no value saturates.
 fn power(grouping: Grouping) -> Format {
     Format { grouping, ..Format::mx(Element::E4m3, MxScaling::Ceil) }
 }

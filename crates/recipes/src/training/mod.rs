@@ -1,9 +1,9 @@
-//! Training linear layers in float8: each of the three products of a layer multiplies 8-bit floats, while the weight that
-//! the optimizer keeps stays in the model's own type.
+//! Float8 training of linear layers: each of the three GEMMs of a layer multiplies 8-bit floats, while the weight of
+//! the optimizer stays in the dtype of the model.
 //!
-//! With x the input, w the weight and g the gradient of the output, a layer multiplies x·w in its forward pass, and g·wᵀ
-//! and gᵀ·x in its backward pass. The numbers that share a scale lie along what is summed up, so that an operand of two
-//! products is quantized twice, each time along another side.
+//! With input x, weight w and gradient g of the output, a layer computes x·w in its forward pass, and g·wᵀ and gᵀ·x in
+//! its backward pass. Values that share a scale are consecutive along the reduction dimension, so an operand of two
+//! GEMMs is quantized twice, along different dimensions.
 
 #[cfg(feature = "training")]
 mod autodiff;

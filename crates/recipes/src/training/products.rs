@@ -1,4 +1,4 @@
-//! The three products, on any backend that quantizes.
+//! The three GEMMs of a linear layer, for any backend with quantization.
 
 use super::backend::Float8Backend;
 use super::float8::{Casting, Float8Training, Operands};
@@ -7,7 +7,7 @@ use crate::stored::Reading;
 use crate::{Dtype, FloatType};
 use burn::tensor::{Tensor, TensorPrimitive};
 
-/// `input · weight`, the weight as burn keeps it, `[k, n]`.
+/// Returns `input · weight`; burn stores the weight as `[k, n]`.
 pub fn output<B: QuantBackend + Float8Backend>(
     input: Tensor<B, 2>,
     weight: Tensor<B, 2>,
@@ -16,7 +16,7 @@ pub fn output<B: QuantBackend + Float8Backend>(
     product(input, weight.transpose(), training.output, training.casting)
 }
 
-/// The gradient of the input.
+/// Returns the gradient of the input.
 pub fn grad_input<B: QuantBackend + Float8Backend>(
     grad_output: Tensor<B, 2>,
     weight: Tensor<B, 2>,
@@ -25,8 +25,8 @@ pub fn grad_input<B: QuantBackend + Float8Backend>(
     product(grad_output, weight, training.grad_input, training.casting)
 }
 
-/// The gradient of the weight, `[k, n]` like it: the operands are those of its transpose, so that the gradient is always on
-/// the left.
+/// Returns the gradient of the weight, `[k, n]`. The transpose is computed, so that the output gradient is always the
+/// left operand.
 pub fn grad_weight<B: QuantBackend + Float8Backend>(
     grad_output: Tensor<B, 2>,
     input: Tensor<B, 2>,
@@ -35,7 +35,7 @@ pub fn grad_weight<B: QuantBackend + Float8Backend>(
     product(grad_output.transpose(), input.transpose(), training.grad_weight, training.casting).transpose()
 }
 
-/// `left · rightᵀ` in the type of `left`, rounded once.
+/// Returns `left · rightᵀ` in the dtype of `left`, rounded once.
 fn product<B: QuantBackend + Float8Backend>(
     left: Tensor<B, 2>,
     right: Tensor<B, 2>,
@@ -52,7 +52,7 @@ fn product<B: QuantBackend + Float8Backend>(
     stored(left, right, operands)
 }
 
-/// The same by way of packed codes.
+/// Computes the matmul with operands quantized to packed words.
 fn stored<B: QuantBackend>(left: Tensor<B, 2>, right: Tensor<B, 2>, operands: Operands) -> Tensor<B, 2> {
     let dtype = left.dtype();
     let (Some(of_left), Some(of_right)) = (operands.left, operands.right) else {
@@ -66,12 +66,12 @@ fn stored<B: QuantBackend>(left: Tensor<B, 2>, right: Tensor<B, 2>, operands: Op
     if operands.has_blocks() {
         return read(&left, Reading::Numbers).matmul(read(&right, Reading::Numbers).transpose()).cast(dtype);
     }
-    // Codes are exact in f32, also on tensor cores.
+    // Quantized values are exact in f32 and on tensor cores.
     let product = read(&left, Reading::Codes).matmul(read(&right, Reading::Codes).transpose());
     (product * read(&left, Reading::Scales) * read(&right, Reading::Scales).transpose()).cast(dtype)
 }
 
-/// All of an operand, in f32.
+/// Reads a whole operand in f32.
 fn read<B: QuantBackend>(operand: &DeviceTensor<B>, reading: Reading) -> Tensor<B, 2> {
     operand.read(0..operand.size().0, reading, Dtype::F32)
 }

@@ -1,19 +1,19 @@
-//! The names of ways to train in float8.
+//! Named float8 training recipes.
 
 use super::float8::{Float8Training, Operand};
 use std::fmt;
 
-/// A way to train in float8 that has a name; [`Recipe::training`](crate::Recipe::training) has it for a recipe.
+/// Named float8 training recipe; see [`Recipe::training`](crate::Recipe::training).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TrainingRecipe {
     scaling: Scaling,
-    /// Whether sums of the output may stay in the registers of tensor cores.
+    /// Allows output sums to stay in the accumulators of tensor cores.
     fast: bool,
-    /// Whether each of [`Operand::ALL`] stays as it is.
+    /// Operands of [`Operand::ALL`] that are not cast to float8.
     kept: [bool; 3],
 }
 
-/// What shares a scale.
+/// Granularity and format of scales.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Scaling {
     Tensorwise,
@@ -22,10 +22,10 @@ enum Scaling {
     Mxfp8,
 }
 
-/// Behind the name of a recipe whose sums may be fast.
+/// Suffix of recipe names that allow fast accumulation.
 const FAST: &str = "-fast";
 
-/// Between the name of a recipe and those of the operands that it leaves as they are.
+/// Marker between the name of a recipe and the operands that it leaves unquantized.
 const WITHOUT: &str = "-without";
 
 impl TrainingRecipe {
@@ -38,37 +38,37 @@ impl TrainingRecipe {
     /// See [`Float8Training::mxfp8`].
     pub const MXFP8: Self = Self::of_all(Scaling::Mxfp8);
 
-    /// Every one that has all operands in float8.
+    /// Recipes with all operands in float8.
     pub const ALL: [Self; 4] = [Self::TENSORWISE, Self::ROWWISE, Self::ROWWISE_WITH_GW_HP, Self::MXFP8];
 
     const fn of_all(scaling: Scaling) -> Self {
         Self { scaling, fast: false, kept: [false; 3] }
     }
 
-    /// The same with an operand that stays in the model's own type: `rowwise-without-input`. Nothing, where no operand would
-    /// be left in float8.
+    /// Leaves an operand in the dtype of the model: `rowwise-without-input`. Returns `None` if no operand would remain
+    /// in float8.
     pub fn without(mut self, operand: Operand) -> Option<Self> {
         self.kept[operand as usize] = true;
         self.kept.contains(&false).then_some(self)
     }
 
-    /// The same whose sums of the output may stay in the registers of tensor cores, where a kernel has that, as torchao's do:
-    /// `tensorwise-fast`. Nothing for microscaling, whose sums no device has in two ways.
+    /// Allows output sums to stay in the accumulators of tensor cores, as torchao's kernels do: `tensorwise-fast`.
+    /// Returns `None` for microscaling, which has a single accumulation mode on every device.
     pub fn fast(self) -> Option<Self> {
         (self.scaling != Scaling::Mxfp8).then_some(Self { fast: true, ..self })
     }
 
-    /// The same with sums in f32.
+    /// Accumulates output sums in f32.
     pub fn promoted(self) -> Self {
         Self { fast: false, ..self }
     }
 
-    /// Whether sums of the output may stay in the registers of tensor cores.
+    /// True if output sums may stay in the accumulators of tensor cores.
     pub fn is_fast(self) -> bool {
         self.fast
     }
 
-    /// Reads exactly one of its names.
+    /// Parses a name exactly.
     pub fn parse(text: &str) -> Option<Self> {
         let (name, without) = text.split_once(WITHOUT).map_or((text, None), |(name, rest)| (name, Some(rest)));
         let (scaling, fast) = name.strip_suffix(FAST).map_or((name, false), |name| (name, true));
@@ -76,14 +76,14 @@ impl TrainingRecipe {
         let all = if fast { all.fast()? } else { all };
         let Some(without) = without else { return Some(all) };
         let mut recipe = all;
-        for named in without.strip_prefix('-')?.split('-') {
-            recipe = recipe.without(Operand::ALL.into_iter().find(|operand| operand.name() == named)?)?;
+        for name in without.strip_prefix('-')?.split('-') {
+            recipe = recipe.without(Operand::ALL.into_iter().find(|operand| operand.name() == name)?)?;
         }
-        // In one order, each once.
+        // Operands are listed in canonical order without repetition.
         recipe.to_string().strip_prefix(name)?.strip_prefix(WITHOUT).filter(|rest| *rest == without).map(|_| recipe)
     }
 
-    /// What it does to a layer.
+    /// Configuration of a layer.
     pub fn training(self) -> Float8Training {
         let all = match self.scaling {
             Scaling::Tensorwise => Float8Training::tensorwise(),
@@ -94,7 +94,7 @@ impl TrainingRecipe {
         self.kept().fold(all, Float8Training::without)
     }
 
-    /// What shares a scale, and what has none, for records.
+    /// Description of the scaling and of unquantized operands, for records.
     pub fn scaling(self) -> String {
         let scaling = match self.scaling {
             Scaling::Tensorwise => "e4m3 per tensor; gradients e5m2",
@@ -135,12 +135,12 @@ impl From<TrainingRecipe> for Float8Training {
     }
 }
 
-/// By the name of its recipe, where it has one.
+/// Displays the name of the recipe, if there is one.
 impl fmt::Display for Float8Training {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match TrainingRecipe::ALL.into_iter().find(|recipe| recipe.training().with_casting(self.casting) == *self) {
             Some(recipe) => recipe.fmt(f),
-            None => f.pad("a training of its own"),
+            None => f.pad("custom float8 training"),
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Casts to small floats against ml_dtypes, on the numbers of `tools/float8_casts.py`, which wrote the codes.
+//! Casts to small floats, compared with ml_dtypes. `tools/float8_casts.py` wrote the expected values for the same
+//! inputs.
 
 use calorimeter_recipes::Codes;
 use calorimeter_recipes::Element;
 use std::path::Path;
 
-/// The `i`th output of splitmix64 from zero.
+/// Returns output `i` of splitmix64 with seed zero.
 fn splitmix64(i: u64) -> u64 {
     let z = (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -12,7 +13,7 @@ fn splitmix64(i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A format's mantissa bits, and the exponents of its smallest and of its largest number.
+/// Mantissa bits of a format, and the exponents of its smallest and largest values.
 struct Format {
     mantissa: u32,
     least: i32,
@@ -20,7 +21,8 @@ struct Format {
 }
 
 impl Format {
-    /// Any number, one of the format's range, or one that lies on or halfway between two of its numbers.
+    /// Input `i`: any float, a float within the range of the format, or one that is representable or halfway between
+    /// two representable values.
     fn number(&self, i: u64) -> f32 {
         let random = splitmix64(i);
         let bits = (random >> 32) as u32;
@@ -51,10 +53,10 @@ fn casts_are_those_of_ml_dtypes() {
         for (i, &code) in codes.iter().enumerate() {
             let x = format.number(i as u64);
             let theirs = element.decode(code.into());
-            // They do not saturate.
+            // ml_dtypes does not saturate.
             let expected = if theirs.is_finite() { theirs } else { element.largest().copysign(x) };
             let ours = element.decode(element.encode(x));
-            assert_eq!(ours.to_bits(), expected.to_bits(), "{name} of {x:e}: {ours}, theirs {theirs}");
+            assert_eq!(ours.to_bits(), expected.to_bits(), "{name} of {x:e}: {ours}, ml_dtypes {theirs}");
         }
     }
 }

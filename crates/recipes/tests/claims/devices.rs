@@ -1,4 +1,4 @@
-//! Devices give the bits of the slice implementation.
+//! Devices quantize and dequantize bit for bit like the host; their GEMMs match f64 references.
 
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor, TensorData};
@@ -17,7 +17,7 @@ type Cuda = CubeBackend<cubecl::cuda::CudaRuntime, f32, i32, u8>;
 
 const ROWS: usize = 6;
 
-/// Inputs by name: what a weight may hold, and what it should not.
+/// Named weights, both valid and degenerate.
 fn inputs(cols: usize, dtype: Dtype) -> Vec<(&'static str, Vec<f32>)> {
     let count = ROWS * cols;
     let noise = |i: usize| {
@@ -86,7 +86,7 @@ fn formats(dtype: Dtype) -> Vec<Format> {
     formats
 }
 
-/// Words whose NaNs all look alike.
+/// Replaces every NaN by a single bit pattern.
 fn comparable(words: &[u32]) -> Vec<u32> {
     words.iter().map(|&w| if f32::from_bits(w).is_nan() { f32::NAN.to_bits() } else { w }).collect()
 }
@@ -120,7 +120,7 @@ fn check<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype]) {
     assert!(compared > 100 && wrong.is_empty(), "{} of {compared} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What is read back on a device is what is read on the host.
+/// Device and host read identical values from a packed tensor.
 fn check_reading<B: QuantBackend>(device: &B::Device, dtype: Dtype) {
     for format in formats(dtype) {
         for cols in [96, 100] {
@@ -142,28 +142,31 @@ fn check_reading<B: QuantBackend>(device: &B::Device, dtype: Dtype) {
     }
 }
 
-/// On a device a layer takes the memory of its stored weight, and a pass leaves nothing else behind.
+/// A layer allocates only its packed weight, and a forward pass leaves no allocation behind.
 fn check_memory<R: CubeRuntime>(device: &R::Device) {
     type Eager<R> = CubeBackend<R, f32, i32, u8>;
     let client = R::client(device);
-    let held = || client.memory_usage().unwrap().bytes_in_use;
+    let allocated = || client.memory_usage().unwrap().bytes_in_use;
     let (n, k) = (512, 1024);
     let values = (0..n * k).map(|i| (i * 7919 % 10_007) as f32 / 5003.0 - 1.0).collect();
     let weight = Weight::new(n, k, values, Dtype::F32);
     for recipe in ["int8wo", "int4wo-128", "float8dq-row", "mxfp4"] {
-        let treatment = recipe.parse::<Recipe>().unwrap().treatment(Dtype::F32, None).unwrap();
+        let config = recipe.parse::<Recipe>().unwrap().treatment(Dtype::F32, None).unwrap();
         let input = Tensor::<Eager<R>, 2>::zeros([4, k], device);
-        let before = held();
-        let layer = treatment.linear::<Eager<R>>(&weight, device).unwrap();
+        let before = allocated();
+        let layer = config.linear::<Eager<R>>(&weight, device).unwrap();
         drop(layer.forward(input.clone()).into_data());
         Eager::<R>::sync(device).unwrap();
-        let (taken, stored) = (held() - before, layer.weight_bytes());
-        // The scales that are applied to products are kept as floats beside the stored ones.
-        assert!((stored..stored + 16384).contains(&taken), "{recipe}: {taken} bytes are held for {stored}");
+        let (taken, stored) = (allocated() - before, layer.weight_bytes());
+        // Scales that are applied to the output are stored a second time, in f32.
+        assert!(
+            (stored..stored + 16384).contains(&taken),
+            "{recipe}: {taken} bytes allocated for {stored} packed bytes"
+        );
     }
 }
 
-/// The rounding of a type, relative to a number.
+/// Unit roundoff of a dtype.
 fn rounding(dtype: Dtype) -> f64 {
     match dtype {
         Dtype::F32 => 2f64.powi(-24),
@@ -176,7 +179,7 @@ fn numbers(count: usize, step: usize, dtype: Dtype) -> Vec<f32> {
     (0..count).map(|i| dtype.round((i * step % 10_007) as f32 / 5003.0 - 1.0)).collect()
 }
 
-/// Rows of inputs, numbers in them and rows of weights: whole accesses and ragged ones, one fragment and many.
+/// Input rows (m), columns (k) and weight rows (n): aligned and ragged sizes, single and multiple fragments.
 const SIZES: [(usize, usize, usize); 10] = [
     (1, 96, 20),
     (2, 1000, 7),
@@ -190,7 +193,7 @@ const SIZES: [(usize, usize, usize); 10] = [
     (1, 17, 1000),
 ];
 
-/// More rows than kernels for devices without matrix instructions take.
+/// Sizes with more input rows than the kernels without matrix instructions support.
 const LARGE: [(usize, usize, usize); 9] = [
     (65, 512, 130),
     (129, 1000, 17),
@@ -203,7 +206,7 @@ const LARGE: [(usize, usize, usize); 9] = [
     (1100, 96, 20),
 ];
 
-/// A product with a stored weight is that of the numbers which the weight stands for, rounded once.
+/// A dequantizing GEMM equals the GEMM with the dequantized weight, rounded once.
 fn check_products<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype], sizes: &[(usize, usize, usize)]) {
     let names = [
         "int8wo",
@@ -221,77 +224,77 @@ fn check_products<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype], sizes: 
     let mut compared = 0;
     for (turn, name) in names.into_iter().enumerate() {
         for &dtype in dtypes {
-            // Each kernel is compiled: of the sizes a recipe has every third.
+            // Every size compiles a kernel, so each recipe runs a third of the sizes.
             let sizes = sizes.iter().skip(turn % 3).step_by(3);
             compared += sizes.filter(|&&size| check_product::<B>(device, name, dtype, size)).count();
         }
     }
-    assert!(compared >= 2 * sizes.len() * dtypes.len(), "only {compared} were compared");
+    assert!(compared >= 2 * sizes.len() * dtypes.len(), "only {compared} comparisons");
 }
 
-/// Of one recipe, unless its groups do not fit the weight.
+/// Checks a recipe; returns false if its groups do not fit the weight.
 fn check_product<B: QuantBackend>(device: &B::Device, name: &str, dtype: Dtype, size: (usize, usize, usize)) -> bool {
     let (m, k, n) = size;
-    let treatment = name.parse::<Recipe>().unwrap().treatment(dtype, None).unwrap();
-    if treatment.check(n, k).is_err() {
+    let config = name.parse::<Recipe>().unwrap().treatment(dtype, None).unwrap();
+    if config.check(n, k).is_err() {
         return false;
     }
     let weight = Weight::new(n, k, numbers(n * k, 7919, dtype), dtype);
-    treatment.has_product(m).unwrap();
-    let layer = treatment.linear::<B>(&weight, device).unwrap();
+    config.has_product(m).unwrap();
+    let layer = config.linear::<B>(&weight, device).unwrap();
     let x = numbers(m * k, 6007, dtype);
     let input = Tensor::<B, 2>::from_data(TensorData::new(x.clone(), [m, k]), (device, dtype.burn()));
     let got = layer.forward(input).into_data().convert::<f32>().to_vec::<f32>().unwrap();
     assert_eq!(got.len(), m * n);
-    let stands_for = treatment.effective_weight(&weight).unwrap();
+    let dequantized = config.effective_weight(&weight).unwrap();
     for (at, found) in got.into_iter().enumerate() {
         let (row, col) = (at / n, at % n);
-        let terms = x[row * k..][..k].iter().zip(&stands_for.values()[col * k..][..k]);
+        let terms = x[row * k..][..k].iter().zip(&dequantized.values()[col * k..][..k]);
         let terms = terms.map(|(x, w)| f64::from(*x) * f64::from(*w));
         let (exact, all, squares) = terms
             .fold((0.0, 0.0, 0.0), |(sum, all, squares), term| (sum + term, all + term.abs(), squares + term * term));
-        // What it stands for may itself be rounded to the dtype.
+        // The dequantized weight may itself be rounded to the dtype.
         let tolerance = rounding(dtype) * (exact.abs() + 2.0 * f64::sqrt(squares)) + 2e-6 * all + 1e-6;
         let error = (f64::from(found) - exact).abs();
-        assert!(error <= tolerance, "{name} {dtype} {m} {k} {n} at [{row}, {col}]: {found} is not {exact}");
+        assert!(error <= tolerance, "{name} {dtype} {m} {k} {n} at [{row}, {col}]: {found}, expected {exact}");
     }
     true
 }
 
-/// A product of codes is exact, and rounded with each of its scales.
+/// An int8 GEMM accumulates exactly, and is rounded after each scale.
 fn check_products_of_codes<B: QuantBackend>(device: &B::Device, dtypes: &[Dtype], sizes: &[(usize, usize, usize)]) {
     for &dtype in dtypes {
-        let treatment = "int8dq".parse::<Recipe>().unwrap().treatment(dtype, None).unwrap();
+        let config = "int8dq".parse::<Recipe>().unwrap().treatment(dtype, None).unwrap();
         for &(m, k, n) in sizes {
             let weight = Weight::new(n, k, numbers(n * k, 7919, dtype), dtype);
-            treatment.has_product(m).unwrap();
-            let layer = treatment.linear::<B>(&weight, device).unwrap();
+            config.has_product(m).unwrap();
+            let layer = config.linear::<B>(&weight, device).unwrap();
             let x = numbers(m * k, 6007, dtype);
             let input = Tensor::<B, 2>::from_data(TensorData::new(x.clone(), [m, k]), (device, dtype.burn()));
             let got = layer.forward(input);
             assert_eq!((got.dims(), got.dtype()), ([m, n], dtype.burn()));
             let got = got.into_data().convert::<f32>().to_vec::<f32>().unwrap();
-            let (weight, x) = (treatment.effective_weight(&weight).unwrap(), treatment.effective_input(&x, k).unwrap());
+            let (weight, x) = (config.effective_weight(&weight).unwrap(), config.effective_input(&x, k).unwrap());
             for (at, found) in got.into_iter().enumerate() {
                 let (row, col) = (at / n, at % n);
                 let terms = x[row * k..][..k].iter().zip(&weight.values()[col * k..][..k]);
                 let terms = terms.map(|(x, w)| f64::from(*x) * f64::from(*w));
                 let (exact, all) = terms.fold((0.0, 0.0), |(sum, all), term| (sum + term, all + term.abs()));
-                // The numbers that codes stand for are rounded to f32 here.
+                // The reference rounds dequantized values to f32.
                 let tolerance = 4.0 * rounding(dtype) * exact.abs() + 2e-7 * all;
                 let error = (f64::from(found) - exact).abs();
-                assert!(error <= tolerance, "{dtype} {m} {k} {n} at [{row}, {col}]: {found} is not {exact}");
+                assert!(error <= tolerance, "{dtype} {m} {k} {n} at [{row}, {col}]: {found}, expected {exact}");
             }
         }
     }
 }
 
-/// A row out of the middle of other memory, where accesses of several numbers would not be aligned.
+/// Checks rows of an unaligned view, which rule out vector accesses.
 fn check_product_of_a_view<B: QuantBackend>(device: &B::Device) {
-    let treatment = "int8wo".parse::<Recipe>().unwrap().treatment(Dtype::F32, None).unwrap();
+    let config = "int8wo".parse::<Recipe>().unwrap().treatment(Dtype::F32, None).unwrap();
     let (n, k) = (5, 64);
     let weight = Weight::new(n, k, (0..n * k).map(|i| (i % 17) as f32 - 8.0).collect(), Dtype::F32);
-    let layer = treatment.linear::<B>(&weight, device).unwrap();
+    let layer = config.linear::<B>(&weight, device).unwrap();
     let numbers: Vec<f32> = (0..3 * k).map(|i| (i % 13) as f32 - 6.0).collect();
     let all = Tensor::<B, 1>::from_data(TensorData::new(numbers.clone(), [3 * k]), (device, DType::F32));
     let from = |first: usize| {
@@ -320,15 +323,15 @@ fn products_of_codes_are_exact() {
 
 #[test]
 fn inputs_that_no_kernel_takes_are_told_apart() {
-    let refused = |name: &str, rows: usize| {
-        let treatment = name.parse::<Recipe>().unwrap().treatment(Dtype::F32, None).unwrap();
-        treatment.has_product(rows).err().map(|error| error.to_string())
+    let rejection = |name: &str, rows: usize| {
+        let config = name.parse::<Recipe>().unwrap().treatment(Dtype::F32, None).unwrap();
+        config.has_product(rows).err().map(|error| error.to_string())
     };
     for (name, rows) in [("int8wo", 1), ("int4wo-64", 4096), ("int8dq", 3), ("int8dq_prefill_wo_decode", 1)] {
-        assert_eq!(refused(name, rows), None, "{name}");
+        assert_eq!(rejection(name, rows), None, "{name}");
     }
     for name in ["baseline", "float8dq", "mxfp8", "nvfp4", "marlin-qqq"] {
-        assert!(refused(name, 2).is_some_and(|why| why.contains("whose input is left as it is")), "{name}");
+        assert!(rejection(name, 2).is_some_and(|why| why.contains("no CubeCL GEMM kernel")), "{name}");
     }
 }
 
@@ -359,13 +362,13 @@ fn vulkan_quantizes_as_slices_do() {
     check::<Vulkan>(&WgpuDevice::Cpu, &[Dtype::F32]);
 }
 
-/// The GPU of tests that ask for one.
+/// Returns the GPU, if the environment enables CUDA tests.
 fn cuda() -> Option<burn_cuda::CudaDevice> {
-    let asked_for = std::env::var("CALORIMETER_TEST_DEVICE").as_deref() == Ok("cuda");
-    if !asked_for {
-        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+    let enabled = std::env::var("CALORIMETER_TEST_DEVICE").as_deref() == Ok("cuda");
+    if !enabled {
+        println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
     }
-    asked_for.then(|| burn_cuda::CudaDevice::new(0))
+    enabled.then(|| burn_cuda::CudaDevice::new(0))
 }
 
 #[test]
@@ -381,13 +384,13 @@ fn cuda_quantizes_as_slices_do() {
 fn products_on_cuda_are_those_of_their_numbers() {
     let Some(device) = cuda() else { return };
     check_products::<Cuda>(&device, &Dtype::ALL, &SIZES);
-    // Of more rows in f32 burn's product is taken, which may round to TF32.
+    // For more f32 rows the layer falls back to burn's matmul, which may round to TF32.
     check_products::<Cuda>(&device, &[Dtype::F16, Dtype::Bf16], &LARGE);
     check_product_of_a_view::<Cuda>(&device);
 }
 
-/// So few that all of them can run under a sanitizer: each way in which codes become numbers, of few rows, of several cubes
-/// that share columns, and of rows that come through shared memory, whole and ragged.
+/// Small subset for compute-sanitizer: every dequantization path with few rows, with split-K across cubes, and with the
+/// staged input, aligned and ragged.
 #[test]
 fn few_products_on_cuda_are_those_of_their_numbers() {
     let Some(device) = cuda() else { return };

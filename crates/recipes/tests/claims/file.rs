@@ -1,34 +1,34 @@
-//! One file of golden vectors.
+//! Reader of golden vector files.
 
 use calorimeter_recipes::{Dtype, Weight};
 use safetensors::{SafeTensors, tensor::Metadata};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// A tensor with its numbers, whatever they were stored in.
+/// Tensor of a golden file, converted to f32.
 pub struct Numbers {
     pub shape: Vec<usize>,
     pub values: Vec<f32>,
-    /// Stored as unsigned bytes: codes as they are, or the bits of small floats.
+    /// Stored as unsigned bytes: quantized integers, or bit patterns of small floats.
     pub bytes: bool,
 }
 
-/// What torchao made of one weight and one input.
+/// Weight, input and torchao's results for a recipe.
 pub struct Golden {
     pub name: String,
     pub dtype: Dtype,
-    /// The recipe's name; of some files a variant of it.
+    /// Name of the recipe, or of a variant of it.
     pub recipe: String,
     tensors: HashMap<String, Numbers>,
 }
 
-/// The folder of the files.
+/// Folder of the golden files.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/golden")
 }
 
 impl Golden {
-    /// Every file in the folder.
+    /// Reads all golden files.
     pub fn all() -> Vec<Self> {
         let mut paths: Vec<PathBuf> = std::fs::read_dir(folder())
             .unwrap()
@@ -67,22 +67,22 @@ impl Golden {
         }
     }
 
-    /// A tensor that the file has.
+    /// Returns a required tensor.
     pub fn tensor(&self, name: &str) -> &Numbers {
         self.get(name).unwrap_or_else(|| panic!("{} has no {name}", self.name))
     }
 
-    /// A tensor, if the file has it.
+    /// Returns an optional tensor.
     pub fn get(&self, name: &str) -> Option<&Numbers> {
         self.tensors.get(name)
     }
 
-    /// The weight that is quantized: pruned where the recipe is for pruned weights.
+    /// Weight to be quantized; pruned for sparse recipes.
     pub fn weight(&self) -> Weight {
         self.get("pruned").map_or_else(|| self.dense_weight(), |pruned| self.as_weight(pruned))
     }
 
-    /// The weight before it was pruned.
+    /// Weight before pruning.
     pub fn dense_weight(&self) -> Weight {
         self.as_weight(self.tensor("weight"))
     }

@@ -1,4 +1,4 @@
-//! Our arithmetic against torchao's, bit for bit.
+//! Quantization, compared bit for bit with torchao.
 
 use crate::file::{Golden, Numbers};
 use calorimeter_recipes::format::{Format, Grouping, Method, MxScaling, Zero};
@@ -6,18 +6,18 @@ use calorimeter_recipes::{Codes, Dtype, Element, FloatType, Recipe, Sparsity, Tr
 use calorimeter_recipes::{Quantized, quantize::quantize};
 use std::collections::BTreeSet;
 
-/// Files of variants that no recipe names.
+/// Files of variants without a recipe.
 const UNCHECKED: [(&str, &str); 2] = [
     ("int8_dynamic_activation_intx_weight-4-32-true.f32.bf16scale", "scales cast to bf16 before the codes are found"),
     ("int8_dynamic_activation_intx_weight-4-32-true.f32.v1", "ranges that need not take in zero"),
 ];
 
-/// Every file that a recipe or variant of ours is for.
+/// All files with a matching recipe or variant.
 pub fn checked() -> impl Iterator<Item = Golden> {
     Golden::all().into_iter().filter(|golden| !UNCHECKED.iter().any(|(name, _)| golden.name == *name))
 }
 
-/// What our recipes do for the recipe or variant that a file was made with.
+/// Configuration of the recipe or variant of a file.
 pub fn treatment(golden: &Golden) -> Treatment {
     let (name, sparsity) = match golden.recipe.strip_suffix("+semi") {
         Some(name) => (name, Some(Sparsity::SemiStructured)),
@@ -34,22 +34,22 @@ pub fn treatment(golden: &Golden) -> Treatment {
         "mxfp8_rceil" => of("mxfp8"),
         "mxfp4_rceil" => of("mxfp4"),
         "nvfp4_no_global_scale" => of("nvfp4"),
-        // torchao's groups of no size are whole rows.
+        // In torchao a group size of 0 means whole rows.
         "int8_dynamic_activation_intx_weight-4-0-true" => {
-            let mut treatment = of("int8_dynamic_activation_intx_weight-4-32-true");
-            treatment.weight.iter_mut().for_each(|weight| weight.grouping = Grouping::Row);
-            treatment
+            let mut config = of("int8_dynamic_activation_intx_weight-4-32-true");
+            config.weight.iter_mut().for_each(|weight| weight.grouping = Grouping::Row);
+            config
         }
         name => of(name),
     }
 }
 
-/// A file's tensor quantized by us; `without_tensor_scale` where torchao used none.
+/// Quantizes a tensor of a file; `without_tensor_scale` if torchao used no tensor scale.
 fn quantized(values: &[f32], cols: usize, format: Format, without_tensor_scale: bool) -> Quantized {
     if !without_tensor_scale {
         return quantize(values, cols, format);
     }
-    // That is a scale of one, which a largest number of 2688 gives.
+    // Without a tensor scale means a scale of one, which an additional row with amax 2688 produces.
     let mut values = values.to_vec();
     values.resize(values.len() + cols, 2688.0);
     let mut quantized = quantize(&values, cols, format);
@@ -61,7 +61,7 @@ fn quantized(values: &[f32], cols: usize, format: Format, without_tensor_scale: 
     quantized
 }
 
-/// The scale of the number at `i`.
+/// Index of the scale of element `i`.
 pub fn group_of(format: &Format, cols: usize, i: usize) -> usize {
     match format.grouping {
         Grouping::Tensor => 0,
@@ -69,40 +69,41 @@ pub fn group_of(format: &Format, cols: usize, i: usize) -> usize {
     }
 }
 
-/// What was found to differ.
+/// List of differences.
 #[derive(Default)]
 struct Differences(Vec<String>);
 
 impl Differences {
-    /// Notes where two lists differ; `same` is asked for each index.
+    /// Records whether two lists differ; `same` compares the elements at an index.
     fn compare(&mut self, what: &str, ours: &[f32], theirs: &[f32], same: impl Fn(usize) -> bool) {
         if ours.len() != theirs.len() {
-            self.0.push(format!("{what}: {}, theirs {}", ours.len(), theirs.len()));
+            self.0.push(format!("{what}: {}, torchao {}", ours.len(), theirs.len()));
             return;
         }
         let differing: Vec<usize> = (0..ours.len()).filter(|&i| !same(i)).collect();
         if let Some(&i) = differing.first() {
             let count = format!("{} of {} differ", differing.len(), ours.len());
-            self.0.push(format!("{what}: {count}, the first at {i}: {:e}, theirs {:e}", ours[i], theirs[i]));
+            self.0.push(format!("{what}: {count}, the first at {i}: {:e}, torchao {:e}", ours[i], theirs[i]));
         }
     }
 }
 
-/// Compares all that is stored of a tensor with what the file holds under names that begin with `prefix`.
+/// Compares a quantized tensor with the tensors of the file whose names begin with `prefix`.
 fn compare(golden: &Golden, values: &[f32], cols: usize, format: Format, prefix: &str, differences: &mut Differences) {
     let ours = quantized(values, cols, format, golden.recipe == "nvfp4_no_global_scale");
     let part = |name: &str| golden.get(&format!("{prefix}{name}"));
     let what = |name: &str| format!("{} {prefix}{name}", golden.name);
 
     let codes = golden.tensor(&format!("{prefix}codes"));
-    // Around zero they may be kept as unsigned numbers, with the middle of the range for zero.
+    // Symmetric values may be stored unsigned, with an offset of half the range.
     let signed = matches!(format.element, Element::Signed(_));
     let middle = if signed && codes.bytes { format.middle() } else { 0.0 };
     let number = |code: u8| if signed { format.element.decode(code.into()) + middle } else { f32::from(code) };
     let our_codes: Vec<f32> = ours.codes().into_iter().map(number).collect();
     let numbers = ours.dequantize();
     differences.compare(&what("codes"), &our_codes, &codes.values, |i| {
-        // Zero divided by zero, and in f16 zero times an infinite inverse, is NaN there and any code; here it is zero.
+        // In torchao 0 / 0, and in f16 also 0 times an infinite inverse scale, is NaN and quantizes to an arbitrary
+        // value; here it is zero.
         let scale =
             if format.method == Method::Qqq { ours.outer[i / cols] } else { ours.scales[group_of(&format, cols, i)] };
         let undefined = values[i] == 0.0 && format.steps.round(1.0 / scale).is_infinite();
@@ -115,7 +116,7 @@ fn compare(golden: &Golden, values: &[f32], cols: usize, format: Format, prefix:
     };
     let mut scales = |name: &str, ours: &[f32]| {
         let Some(theirs) = part(name).map(decoded) else { return };
-        // Of a row of zeros QQQ's relation of two scales is NaN there and zero here.
+        // For a row of zeros the relative group scale of QQQ is NaN in torchao and zero here.
         differences
             .compare(&what(name), ours, &theirs, |i| ours[i] == theirs[i] || (theirs[i].is_nan() && ours[i] == 0.0));
     };
@@ -133,7 +134,7 @@ fn compare(golden: &Golden, values: &[f32], cols: usize, format: Format, prefix:
     let sums = matches!(format.method, Method::Hqq(_)) && format.zero.element() == Some(Element::Float(Dtype::F32));
     let our_zeros = if format.zero == Zero::None { vec![middle; zeros.values.len()] } else { ours.zeros };
     differences.compare(&what("zeros"), &our_zeros, &zeros.values, |i| {
-        // HQQ's sums are added in another order; what is stored in 16 bits is the same all the same.
+        // torchao adds HQQ's sums in another order; after rounding to 16 bits the results are identical.
         let last_bits = if sums { 2.0 * f32::EPSILON * format.middle() * ours.scales[i] } else { 0.0 };
         (our_zeros[i] - zeros.values[i]).abs() <= last_bits
     });
@@ -143,11 +144,11 @@ fn compare(golden: &Golden, values: &[f32], cols: usize, format: Format, prefix:
 fn codes_scales_and_zeros_are_torchaos() {
     let mut differences = Differences::default();
     for golden in checked() {
-        let treatment = treatment(&golden);
+        let config = treatment(&golden);
         let (weight, input) = (golden.weight(), golden.tensor("input"));
-        let format = treatment.weight.expect("golden recipes quantize weights");
+        let format = config.weight.expect("golden recipes quantize weights");
         compare(&golden, weight.values(), weight.k(), format, "", &mut differences);
-        if let Some(format) = treatment.input.filter(|_| golden.get("input_codes").is_some()) {
+        if let Some(format) = config.input.filter(|_| golden.get("input_codes").is_some()) {
             compare(&golden, &input.values, input.shape[1], format, "input_", &mut differences);
         }
     }

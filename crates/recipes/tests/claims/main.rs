@@ -1,4 +1,4 @@
-//! What the crate promises: torchao's arithmetic bit for bit, the same bits on every device, and small memory.
+//! Guarantees of the crate: torchao's arithmetic bit for bit, identical bits on every device, and small memory.
 
 mod casts;
 #[cfg(all(feature = "cpu", feature = "cube"))]

@@ -1,4 +1,4 @@
-//! A quantized layer never holds its weight unquantized: all memory is counted, in a process of its own.
+//! A quantized layer never holds its whole weight dequantized; every allocation is counted, in a separate process.
 
 use burn::tensor::{Distribution, Tensor};
 use burn_flex::Flex;
@@ -7,23 +7,23 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Counts what is allocated, and the most that was.
+/// Allocator that tracks current and peak memory.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: delegates to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         MOST.fetch_max(HELD.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
-        // SAFETY: as the caller promised.
+        // SAFETY: upheld by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as the caller promised.
+        // SAFETY: upheld by the caller.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -31,7 +31,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The recipes that are run, each in a process of its own.
+/// Recipes to test, each in a separate process.
 const RECIPES: [&str; 8] =
     ["int8wo", "int8dq", "int4wo-128", "int4wo-128-hqq", "float8wo", "float8dq-row", "mxfp8", "nvfp4"];
 const NAME: &str = "CALORIMETER_TEST_RECIPE";
@@ -47,8 +47,8 @@ fn a_quantized_layer_never_holds_its_weight_unquantized() {
         child.env(NAME, recipe).args(["--exact", this, "--nocapture"]);
         let output = child.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && text.contains("MB at most"), "{recipe}: {text}");
-        println!("{}", text.lines().find(|line| line.contains("MB at most")).unwrap_or_default());
+        assert!(output.status.success() && text.contains("MB peak"), "{recipe}: {text}");
+        println!("{}", text.lines().find(|line| line.contains("MB peak")).unwrap_or_default());
     }
 }
 
@@ -61,7 +61,7 @@ fn one_layer_alone(recipe: &Recipe) {
         let weight = Weight::new(n, k, values, Dtype::F32);
         recipe.treatment(Dtype::F32, None).unwrap().linear::<Flex>(&weight, &device).unwrap()
     };
-    // The weight it was made from is gone: from here on only the layer and its passes count.
+    // The source weight has been dropped; from here on only the layer and its forward passes allocate.
     let before = HELD.load(Relaxed);
     MOST.store(before, Relaxed);
     for _ in 0..3 {
@@ -69,7 +69,7 @@ fn one_layer_alone(recipe: &Recipe) {
     }
     let (stored, most) = (layer.weight_bytes() as usize, MOST.load(Relaxed));
     let unquantized = n * k * 4;
-    println!("{recipe}: {} MB stored, {} MB at most, {} MB unquantized", stored >> 20, most >> 20, unquantized >> 20);
-    assert!(before >= stored && before < stored + (1 << 20), "{before} bytes are held for {stored} that are stored");
-    assert!(most < unquantized * 3 / 4, "{most} bytes at most, and the weight alone takes {unquantized}");
+    println!("{recipe}: {} MB stored, {} MB peak, {} MB unquantized", stored >> 20, most >> 20, unquantized >> 20);
+    assert!(before >= stored && before < stored + (1 << 20), "{before} bytes allocated for {stored} packed bytes");
+    assert!(most < unquantized * 3 / 4, "peak of {most} bytes; the unquantized weight takes {unquantized}");
 }

@@ -1,8 +1,8 @@
-//! A user's own burn module, quantized in place.
+//! Quantization of a user-defined burn module in place.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::nn;
-use burn::nn::{Gelu, LayerNorm, LayerNormConfig, LinearConfig};
+use burn::nn::{Gelu, LayerNorm, LayerNormConfig};
 use burn::record::{BinBytesRecorder, FullPrecisionSettings, NamedMpkBytesRecorder, Recorder};
 use burn::tensor::backend::Backend;
 use burn::tensor::{DType, Tensor};
@@ -17,7 +17,7 @@ use calorimeter_recipes::{
 const WIDTH: usize = 128;
 const HIDDEN: usize = 192;
 
-/// A block with layers of either kind, to compare what they save.
+/// Block with layers of type `L`, so that records of both layer types can be compared.
 #[derive(Module, Debug)]
 struct Block<B: Backend, L> {
     norm: LayerNorm<B>,
@@ -36,14 +36,14 @@ type Model = Mlp<Flex, QuantLinear<Flex>>;
 
 fn plain() -> Plain {
     let device = Default::default();
-    let linear = |k, n| LinearConfig::new(k, n).init(&device);
+    let linear = |k, n| nn::LinearConfig::new(k, n).init(&device);
     let block = |_| Block {
         norm: LayerNormConfig::new(WIDTH).init(&device),
         up: linear(WIDTH, HIDDEN),
-        down: Some(LinearConfig::new(HIDDEN, WIDTH).with_bias(false).init(&device)),
+        down: Some(nn::LinearConfig::new(HIDDEN, WIDTH).with_bias(false).init(&device)),
     };
     let mlp = Mlp { blocks: (0..2).map(block).collect(), head: linear(WIDTH, 10) };
-    // Parameters come into being when they are first looked at, in each clone on its own.
+    // burn initializes parameters on first access, separately in every clone.
     mlp.map(&mut Cast(Dtype::F32))
 }
 
@@ -82,21 +82,21 @@ fn recipe(name: &str) -> Recipe {
     name.parse().unwrap()
 }
 
-/// Every recipe that quantizes weights and needs no sparsity.
+/// Example recipes that quantize weights without a sparsity.
 fn recipes(dtype: Dtype) -> Vec<Recipe> {
-    let quantizes = |recipe: &Recipe| recipe.treatment(dtype, None).is_ok_and(|treatment| treatment.weight.is_some());
+    let quantizes = |recipe: &Recipe| recipe.treatment(dtype, None).is_ok_and(|config| config.weight.is_some());
     Recipe::typical().into_iter().filter(quantizes).collect()
 }
 
-/// What a layer under a recipe must give, and how much the terms of each output sum up to.
+/// Expected output of a layer, and the sum of the magnitudes of the terms of each output.
 fn on_the_host(recipe: Recipe, linear: &nn::Linear<Flex>, input: &[f32]) -> (Vec<f64>, Vec<f64>) {
     let [k, n] = linear.weight.dims();
     let dtype = Dtype::ALL.into_iter().find(|dtype| dtype.burn() == linear.weight.dtype()).unwrap();
-    let treatment = recipe.treatment(dtype, None).unwrap();
-    let kept = values(linear.weight.val());
-    let weight = Weight::new(n, k, (0..n * k).map(|at| kept[at % k * n + at / k]).collect(), dtype);
-    let weight = treatment.effective_weight(&weight).unwrap();
-    let input = treatment.effective_input(input, k).unwrap_or_else(|| input.to_vec());
+    let config = recipe.treatment(dtype, None).unwrap();
+    let weights = values(linear.weight.val());
+    let weight = Weight::new(n, k, (0..n * k).map(|at| weights[at % k * n + at / k]).collect(), dtype);
+    let weight = config.effective_weight(&weight).unwrap();
+    let input = config.effective_input(input, k).unwrap_or_else(|| input.to_vec());
     let bias = linear.bias.as_ref().map_or_else(|| vec![0.0; n], |bias| values(bias.val()));
     let output = |row: &[f32], channel: usize| {
         let terms = row.iter().zip(weight.row(channel)).map(|(&x, &w)| f64::from(x) * f64::from(w));
@@ -117,14 +117,14 @@ fn a_quantized_layer_gives_what_its_codes_stand_for() {
     for dtype in [Dtype::F32, Dtype::Bf16, Dtype::F16] {
         for recipe in recipes(dtype) {
             for bias in [true, false] {
-                let linear = LinearConfig::new(WIDTH, HIDDEN).with_bias(bias).init::<Flex>(&Default::default());
+                let linear = nn::LinearConfig::new(WIDTH, HIDDEN).with_bias(bias).init::<Flex>(&Default::default());
                 let linear = linear.map(&mut Cast(dtype));
                 let input = random([2, 3, WIDTH]).cast(dtype.burn());
                 let (exact, sizes) = on_the_host(recipe, &linear, &values(input.clone()));
                 let (layer, _) = quantize(QuantLinear::from(linear), &recipe, |_, _| true).unwrap();
                 let output = layer.forward(input);
                 assert_eq!((output.dims(), output.dtype()), ([2, 3, HIDDEN], dtype.burn()));
-                // Sums are built in f32: there it is they that are rounded again and again.
+                // Accumulators are f32, so with an f32 layer rounding errors add up.
                 let tolerance = dtype.unit_roundoff() * if dtype == Dtype::F32 { 8.0 } else { 2.0 };
                 for ((given, exact), size) in values(output).into_iter().zip(exact).zip(sizes) {
                     let error = (f64::from(given) - exact).abs();
@@ -160,7 +160,7 @@ fn a_quantized_model_is_close_to_the_model() {
 
 #[test]
 fn one_vector_is_an_input() {
-    let linear = LinearConfig::new(WIDTH, 7).init::<Flex>(&Default::default());
+    let linear = nn::LinearConfig::new(WIDTH, 7).init::<Flex>(&Default::default());
     let (layer, _) = quantize(QuantLinear::from(linear), &recipe("int8dq"), |_, _| true).unwrap();
     let input = random([1, WIDTH]);
     assert_eq!(values(layer.forward(input.clone().squeeze::<1>())), values(layer.forward(input)));
@@ -168,15 +168,15 @@ fn one_vector_is_an_input() {
 
 #[test]
 fn the_report_names_every_linear_layer_and_what_became_of_it() {
-    let mut asked = Vec::new();
+    let mut visited = Vec::new();
     let (model, report) = quantize(model(), &recipe("int8wo"), |path, size| {
-        asked.push((path.to_owned(), size));
+        visited.push((path.to_owned(), size));
         path != "blocks.1.down"
     })
     .unwrap();
     let (up, down) = ([HIDDEN, WIDTH], [WIDTH, HIDDEN]);
     let sizes = [("blocks.0.up", up), ("blocks.0.down", down), ("blocks.1.up", up), ("blocks.1.down", down)];
-    assert_eq!(asked, sizes.map(|(path, size)| (path.to_owned(), size)));
+    assert_eq!(visited, sizes.map(|(path, size)| (path.to_owned(), size)));
     let before = 4 * (WIDTH * HIDDEN) as u64;
     let after = |n| (WIDTH * HIDDEN + 4 * n) as u64;
     let layers = report.layers.iter().map(|l| (l.path.as_str(), l.outcome, l.bytes_before, l.bytes_after));
@@ -195,17 +195,17 @@ fn the_report_names_every_linear_layer_and_what_became_of_it() {
     assert!(
         report
             .to_string()
-            .contains("head          is a burn::nn::Linear and no QuantLinear: [10, 128], 5120 -> 5120 bytes")
+            .contains("head          is a burn::nn::Linear, not a QuantLinear: [10, 128], 5120 -> 5120 bytes")
     );
     assert!(model.blocks[1].down.as_ref().unwrap().float().is_some());
-    assert!(model.blocks[0].up.clone().map(&mut Cast(Dtype::F32)).recipe().is_some(), "other mappers leave it alone");
+    assert!(model.blocks[0].up.clone().map(&mut Cast(Dtype::F32)).recipe().is_some(), "other mappers do not change it");
 }
 
 #[test]
 fn layers_can_have_different_recipes_and_none_twice() {
     let (model, _) = quantize(model(), &recipe("int8wo"), |path, _| path.ends_with("up")).unwrap();
     let error = quantize(model.clone(), &recipe("int8dq"), |_, _| true).unwrap_err().to_string();
-    assert_eq!(error, "blocks.0.up: the layer is quantized with int8wo already; exclude it by the filter");
+    assert_eq!(error, "blocks.0.up: the layer is already quantized with int8wo; exclude it with the filter");
     let (model, report) = quantize(model, &recipe("int8dq"), |path, _| path.ends_with("down")).unwrap();
     assert_eq!(report.layers[0].outcome, Outcome::QuantizedBefore(recipe("int8wo").name()));
     assert_eq!(report.layers[1].outcome, Outcome::Quantized);
@@ -220,10 +220,10 @@ fn a_treatment_of_ones_own_needs_no_recipe() {
     let own = Treatment::dynamic(Dtype::F32, format(4), format(8), Products::Numbers);
     let (quantized, report) = quantize(model(), &own, |_, _| true).unwrap();
     assert_eq!(report.layers[0].bytes_after, own.weight_bytes(HIDDEN, WIDTH));
-    assert_eq!(quantized.blocks[0].up.recipe().unwrap().as_str(), "a treatment of its own");
+    assert_eq!(quantized.blocks[0].up.recipe().unwrap().as_str(), "custom configuration");
     let half = Treatment { dtype: Dtype::Bf16, ..own };
     let error = quantize(model(), &half, |_, _| true).unwrap_err().to_string();
-    assert_eq!(error, "blocks.0.up: the treatment is for weights in bf16, not in f32; cast the layer");
+    assert_eq!(error, "blocks.0.up: the configuration is for weights in bf16, not f32; cast the layer");
     let pruned = Variant { recipe: Recipe::BASELINE, sparsity: Some(Sparsity::BLOCK) };
     let (_, report) = quantize(model(), &pruned, |_, _| true).unwrap();
     assert!(report.to_string().ends_with("bytes") && report.bytes_after() < report.bytes_before() / 2, "{report}");
@@ -232,12 +232,12 @@ fn a_treatment_of_ones_own_needs_no_recipe() {
 #[test]
 fn nothing_to_quantize_is_an_error() {
     let error = quantize(model().head, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
-    assert_eq!(error, "no layer would be changed:  is a burn::nn::Linear and no QuantLinear");
+    assert_eq!(error, "no layer was converted:  is a burn::nn::Linear, not a QuantLinear");
     let error = quantize(model(), &recipe("int8wo"), |_, _| false).unwrap_err().to_string();
     assert!(error.contains("blocks.0.down is excluded by the filter"), "{error}");
     let norm = LayerNormConfig::new(3).init::<Flex>(&Default::default());
     let error = quantize(norm, &recipe("int8wo"), |_, _| true).unwrap_err().to_string();
-    assert!(error.contains("declare those to change as QuantLinear"), "{error}");
+    assert!(error.contains("as QuantLinear"), "{error}");
     let (model, report) = quantize(model(), &Recipe::BASELINE, |_, _| true).unwrap();
     assert_eq!(report.layers[0].outcome, Outcome::LeftByRecipe);
     assert!(model.blocks[0].up.float().is_some());
@@ -298,14 +298,14 @@ fn a_quantized_model_refuses_to_be_loaded_into() {
 
 #[test]
 fn it_is_a_module_like_any_other() {
-    fn shared_by_threads<T: Send + Sync>(_: &T) {}
+    fn assert_send_sync<T: Send + Sync>(_: &T) {}
     let device = Default::default();
-    let layer = QuantLinear::from(LinearConfig::new(3, 5).init::<Flex>(&device));
+    let layer = QuantLinear::from(nn::LinearConfig::new(3, 5).init::<Flex>(&device));
     assert_eq!(layer.to_string(), "QuantLinear {d_input: 3, d_output: 5, bias: true, params: 20}");
     let (layer, _) = quantize(layer, &recipe("int8wo"), |_, _| true).unwrap();
     assert_eq!(layer.to_string(), "QuantLinear {d_input: 3, d_output: 5, bias: true, recipe: int8wo, params: 20}");
     assert_eq!(layer.devices(), [device]);
-    shared_by_threads(&layer);
+    assert_send_sync(&layer);
     let moved = layer.clone().to_device(&device).fork(&device);
     let input = random([4, 3]);
     assert_eq!(values(moved.forward(input.clone())), values(layer.forward(input)));

@@ -1,4 +1,4 @@
-//! What every recipe's weight format promises, whatever the weight.
+//! Properties of the weight formats of all recipes, for arbitrary weights.
 
 use crate::golden::group_of;
 use calorimeter_recipes::Quantized;
@@ -6,7 +6,7 @@ use calorimeter_recipes::format::{Format, Method, Zero};
 use calorimeter_recipes::{Dtype, Element, Recipe, RecipeError, Sparsity, Treatment, Weight};
 use proptest::prelude::*;
 
-/// Names of every family with the parameters that change its arithmetic.
+/// Recipes of every family, with the parameters that change the arithmetic.
 const RECIPES: [&str; 30] = [
     "int8wo",
     "int8dq",
@@ -48,7 +48,7 @@ fn treatment(name: &str, dtype: Dtype) -> Treatment {
     recipe.treatment(dtype, sparsity).unwrap()
 }
 
-/// Exponent of the smallest normal number, bits of the mantissa.
+/// Exponent of the smallest normal value, and mantissa bits.
 fn floats(element: Element) -> (i32, i32) {
     match element {
         Element::E5m2 => (-14, 2),
@@ -58,8 +58,7 @@ fn floats(element: Element) -> (i32, i32) {
     }
 }
 
-/// How far the number at `i` may be from the one it was: half a step, and what is lost in finding it; none where the
-/// format saturates.
+/// Error bound of element `i`: half a step plus rounding errors; `None` if the format saturates there.
 fn farthest(format: &Format, quantized: &Quantized, i: usize, x: f64) -> Option<f64> {
     let at = group_of(format, K, i);
     let (scale, zero) = (f64::from(quantized.scales[at]), f64::from(*quantized.zeros.get(at).unwrap_or(&0.0)));
@@ -71,13 +70,13 @@ fn farthest(format: &Format, quantized: &Quantized, i: usize, x: f64) -> Option<
         scale * spacing / 2.0 + lost * x.abs()
     };
     Some(match format.method {
-        // Rounded are the scale, its inverse and the product.
+        // Rounding of the scale, its inverse and the product.
         Method::Symmetric { .. } => scale / 2.0 + 3.0 * lost * x.abs(),
-        // The range and the quotient of the zero point too.
+        // Also rounding of the range and of the quotient for the zero point.
         Method::Asymmetric { .. } => scale / 2.0 + 3.0 * lost * (x.abs() + scale * 2f64.powi(format.bits() as i32)),
-        // The zero, what is taken off, the difference and the quotient.
+        // Rounding of the zero point, the subtrahend, the difference and the quotient.
         Method::Tinygemm { .. } => scale / 2.0 + 3.0 * lost * (x.abs() + zero.abs() + 16.0 * scale),
-        // Scale and zero as they are stored; where the zero was moved to saturates the range's ends.
+        // Rounding of the stored scale and zero point; the optimized zero point lets the ends of the range saturate.
         Method::Hqq(_) => {
             let code = quantized.code(i / K, i % K);
             let ends = [0, (1 << format.bits()) - 1];
@@ -97,7 +96,7 @@ fn farthest(format: &Format, quantized: &Quantized, i: usize, x: f64) -> Option<
             }
             small_float(scale, 2.0 * Dtype::F32.unit_roundoff())
         }
-        // A step of its own codes, and of the row's 8-bit integers.
+        // One step of the 4-bit values, and one of the int8 values of the row.
         Method::Qqq => {
             let outer = f64::from(quantized.outer[i / K]);
             scale * outer / 2.0 + outer / 2.0 + 3.0 * lost * x.abs()
@@ -106,7 +105,7 @@ fn farthest(format: &Format, quantized: &Quantized, i: usize, x: f64) -> Option<
     })
 }
 
-/// A weight of a few rows, each of its own size and offset.
+/// Weights of a few rows with different magnitudes and offsets.
 fn weights(dtype: Dtype) -> impl Strategy<Value = Weight> {
     let row = (-6i32..8, -2.0f32..2.0, proptest::collection::vec(-1.0f32..1.0, K));
     proptest::collection::vec(row, 1..4).prop_map(move |rows| {
@@ -124,9 +123,9 @@ proptest! {
     #[test]
     fn a_weight_comes_back_within_half_a_step(bf16 in weights(Dtype::Bf16), f16 in weights(Dtype::F16), f32 in weights(Dtype::F32)) {
         for (name, weight) in RECIPES.iter().flat_map(|name| [(name, &bf16), (name, &f16), (name, &f32)]) {
-            let treatment = treatment(name, weight.dtype());
-            let pruned = treatment.sparsity.map_or_else(|| weight.clone(), |sparsity| sparsity.prune(weight));
-            let quantized = treatment.quantize(weight).unwrap().unwrap();
+            let config = treatment(name, weight.dtype());
+            let pruned = config.sparsity.map_or_else(|| weight.clone(), |sparsity| sparsity.prune(weight));
+            let quantized = config.quantize(weight).unwrap().unwrap();
             for (i, (&x, y)) in pruned.values().iter().zip(quantized.dequantize()).enumerate() {
                 let distance = (f64::from(x) - f64::from(y)).abs();
                 if let Some(farthest) = farthest(&quantized.format, &quantized, i, x.into()) {
@@ -138,7 +137,7 @@ proptest! {
     }
 }
 
-/// A dtype's largest number and its smallest.
+/// Largest and smallest positive values of a dtype.
 fn ends(dtype: Dtype) -> (f32, f32) {
     match dtype {
         Dtype::F32 => (f32::MAX, f32::from_bits(1)),
@@ -147,7 +146,7 @@ fn ends(dtype: Dtype) -> (f32, f32) {
     }
 }
 
-/// Every recipe in every dtype with a weight of one row.
+/// All recipes in all dtypes, with a weight of one row.
 fn of_every_recipe(value: impl Fn(usize, Dtype) -> f32) -> impl Iterator<Item = (String, Treatment, Weight)> {
     Dtype::ALL.into_iter().flat_map(move |dtype| {
         let weight = Weight::new(1, K, (0..K).map(|i| value(i, dtype)).collect(), dtype);
@@ -157,7 +156,7 @@ fn of_every_recipe(value: impl Fn(usize, Dtype) -> f32) -> impl Iterator<Item = 
 
 #[test]
 fn no_family_is_left_out() {
-    // Baselines and those that train quantize no weight.
+    // Baselines and training recipes do not quantize weights.
     let quantizes = |name: &String| {
         !["baseline", "baseline-tf32", "tensorwise", "rowwise", "rowwise_with_gw_hp"].contains(&name.as_str())
     };
@@ -175,8 +174,8 @@ fn zeros_constants_and_subnormal_numbers_become_finite_numbers_and_zeros_stay() 
     let subnormal = |i: usize, dtype: Dtype| ends(dtype).1 * ((i % 9) as f32 - 4.0);
     let kinds: [&dyn Fn(usize, Dtype) -> f32; 4] = [&zero, &negative_zero, &constant, &subnormal];
     for (kind, value) in kinds.into_iter().enumerate() {
-        for (name, treatment, weight) in of_every_recipe(value) {
-            let numbers = treatment.quantize(&weight).unwrap().unwrap().dequantize();
+        for (name, config, weight) in of_every_recipe(value) {
+            let numbers = config.quantize(&weight).unwrap().unwrap().dequantize();
             let right = |y: f32| if kind < 2 { y == 0.0 } else { y.is_finite() };
             assert!(numbers.iter().all(|&y| right(y)), "{name}, {}: {:e}", weight.values()[1], numbers[1]);
         }
@@ -191,11 +190,11 @@ fn huge_weights_are_refused_or_overflow_only_at_the_very_end() {
     let near = |i: usize, dtype: Dtype| ends(dtype).0 * ((i % 7) as f32 / 7.0);
     let kinds: [&dyn Fn(usize, Dtype) -> f32; 4] = [&largest, &both, &one, &near];
     for value in kinds {
-        for (name, treatment, weight) in of_every_recipe(value) {
-            match treatment.quantize(&weight) {
+        for (name, config, weight) in of_every_recipe(value) {
+            match config.quantize(&weight) {
                 Ok(quantized) => {
                     for (x, y) in weight.values().iter().zip(quantized.unwrap().dequantize()) {
-                        // A code times a scale may lie above the number it stands for, and that above all floats.
+                        // A quantized value times its scale may exceed the original value, and then overflow f32.
                         assert!(
                             y.is_finite() || (x.abs() > 0.99 * f32::MAX && y.is_infinite()),
                             "{name}: {x:e} became {y:e}"
@@ -206,10 +205,9 @@ fn huge_weights_are_refused_or_overflow_only_at_the_very_end() {
             }
         }
     }
-    // Half of the largest number is not huge.
-    for (name, treatment, weight) in of_every_recipe(|i, dtype| ends(dtype).0 * (((i % 7) as f32 - 3.0) / 7.0)) {
-        let numbers =
-            treatment.quantize(&weight).unwrap_or_else(|error| panic!("{name}: {error}")).unwrap().dequantize();
+    // Half of the largest value must be quantized without error.
+    for (name, config, weight) in of_every_recipe(|i, dtype| ends(dtype).0 * (((i % 7) as f32 - 3.0) / 7.0)) {
+        let numbers = config.quantize(&weight).unwrap_or_else(|error| panic!("{name}: {error}")).unwrap().dequantize();
         assert!(numbers.iter().all(|y| y.is_finite()), "{name}");
     }
 }
@@ -217,10 +215,10 @@ fn huge_weights_are_refused_or_overflow_only_at_the_very_end() {
 #[test]
 fn an_infinity_or_a_nan_is_refused_where_it_stands() {
     for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-        for (name, treatment, weight) in of_every_recipe(|i, _| if i == 200 { value } else { i as f32 }) {
-            let format = treatment.weight.unwrap();
+        for (name, config, weight) in of_every_recipe(|i, _| if i == 200 { value } else { i as f32 }) {
+            let format = config.weight.unwrap();
             let group = if format.outer_scales(1) == 0 { 200 / format.group(K) } else { 0 };
-            assert_eq!(treatment.quantize(&weight), Err(RecipeError::NotFinite { row: 0, group }), "{name}");
+            assert_eq!(config.quantize(&weight), Err(RecipeError::NotFinite { row: 0, group }), "{name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Layers trained in float8: their products, their gradients, and a model that learns by them.
+//! Float8 training of layers: outputs, gradients, and convergence of a model.
 
 use burn::module::{AutodiffModule, Module, Param};
 use burn::nn;
@@ -16,8 +16,8 @@ use calorimeter_recipes::{
     Dtype, Float8Training, FloatType, QuantLinear, Recipe, TrainingRecipe, convert_to_float8_training, quantize,
 };
 
-/// Numbers that a place decides, with gains of rows and columns over three octaves, so that a scale which is not its own
-/// shows.
+/// Values determined by their position, with row and column factors over three octaves, so that a scale of the wrong
+/// row or column is detected.
 fn numbers(rows: usize, cols: usize, seed: u64, dtype: Dtype) -> Vec<f32> {
     let number = |at: usize| {
         let mixed = (at as u64 + 1 + (seed << 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -41,14 +41,14 @@ fn transposed(values: &[f32], cols: usize) -> Vec<f32> {
     (0..values.len()).map(|at| values[at % rows * cols + at / rows]).collect()
 }
 
-/// `left · rightᵀ` in double precision, of what the operands stand for; `sum` is how many are summed up.
+/// Returns `left · rightᵀ` of the dequantized operands in f64; `sum` is the length of the reduction dimension.
 fn product(left: &[f32], right: &[f32], sum: usize, operands: Option<Operands>) -> Vec<f64> {
-    let stands_for = |values: &[f32], format: Option<_>| match format {
+    let dequantize = |values: &[f32], format: Option<_>| match format {
         Some(format) => on_the_host(values, sum, format).dequantize(),
         None => values.to_vec(),
     };
     let (left, right) = match operands {
-        Some(operands) => (stands_for(left, operands.left), stands_for(right, operands.right)),
+        Some(operands) => (dequantize(left, operands.left), dequantize(right, operands.right)),
         None => (left.to_vec(), right.to_vec()),
     };
     let dot = |row: &[f32], other: &[f32]| row.iter().zip(other).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
@@ -67,7 +67,7 @@ fn trainings() -> Vec<Float8Training> {
     named.into_iter().chain(Operand::ALL.into_iter().flat_map(without)).collect()
 }
 
-/// What a layer gives and what comes back: output, gradient of the input, of the weight and of the bias.
+/// Runs a layer forward and backward: output, and gradients of input, weight and bias.
 fn passed<B: QuantAutodiff>(
     [x, w, g]: [&[f32]; 3],
     [m, k, n]: [usize; 3],
@@ -82,25 +82,25 @@ fn passed<B: QuantAutodiff>(
     let (layer, _) = convert_to_float8_training(QuantLinear::from(plain), training, |_, _| true).unwrap();
     let output = layer.forward(input.clone());
     let grads = (output.clone() * tensor::<B>(g, [m, n], device, dtype)).sum().backward();
-    let kept = layer.float().unwrap();
-    let weight = kept.weight.val().grad(&grads).unwrap();
-    let bias = kept.bias.as_ref().unwrap().val().grad(&grads).unwrap();
+    let linear = layer.float().unwrap();
+    let weight = linear.weight.val().grad(&grads).unwrap();
+    let bias = linear.bias.as_ref().unwrap().val().grad(&grads).unwrap();
     [values(output), values(input.grad(&grads).unwrap()), values(weight), values(bias)]
 }
 
-/// A backend that differentiates, and multiplies in float8 both ways.
+/// Autodiff backend with float8 matmuls in both passes.
 trait QuantAutodiff: AutodiffBackend<FloatElem: Into<f64>> + Float8Backend {}
 impl<B: AutodiffBackend<FloatElem: Into<f64>> + Float8Backend> QuantAutodiff for B {}
 
-/// Squares, where a transposition that is missing still fits, and sizes that fill nothing.
+/// Square sizes, where a missing transposition has a valid shape, and ragged sizes.
 const SIZES: [[usize; 3]; 4] = [[32, 32, 32], [5, 33, 70], [1, 64, 3], [130, 17, 40]];
 
-/// What products of f32 may be off by.
+/// Relative tolerance of f32 matmuls.
 const FULL: f64 = 2e-6;
-/// The same where tensor cores round operands to TF32.
+/// Relative tolerance of f32 matmuls on tensor cores, which round operands to TF32.
 const TF32: f64 = 5e-4;
 
-/// Output and gradients are those of the quantized operands, each quantized along what is summed up.
+/// Output and gradients equal matmuls of the quantized operands, each quantized along the reduction dimension.
 fn check_products<B: QuantAutodiff>(sizes: &[[usize; 3]], device: &B::Device, dtypes: &[Dtype], f32_error: f64) {
     check_each::<B>(sizes, device, dtypes, f32_error, &trainings());
 }
@@ -141,7 +141,7 @@ fn check_each<B: QuantAutodiff>(
     }
 }
 
-/// In the model's own type gradients are the slopes of the loss; in float8 they are close to them.
+/// Gradients in the dtype of the model equal finite differences of the loss; float8 gradients are close to them.
 fn check_slopes<B: QuantAutodiff>(device: &B::Device, f32_error: f64) {
     let [m, k, n] = [6, 48, 10];
     let (x, w, g) = (numbers(m, k, 4, Dtype::F32), numbers(k, n, 5, Dtype::F32), numbers(m, n, 6, Dtype::F32));
@@ -152,13 +152,13 @@ fn check_slopes<B: QuantAutodiff>(device: &B::Device, f32_error: f64) {
     let wide = |values: &[f32]| values.iter().map(|value| f64::from(*value)).collect::<Vec<_>>();
     let (wide_x, wide_w) = (wide(&x), wide(&w));
     let slope = |of: &dyn Fn(f64) -> f64| (of(1e-5) - of(-1e-5)) / 2e-5;
-    let nudged = |values: &[f64], at: usize, by: f64| {
+    let perturbed = |values: &[f64], at: usize, by: f64| {
         let mut values = values.to_vec();
         values[at] += by;
         values
     };
-    let by_input: Vec<f64> = (0..m * k).map(|at| slope(&|by| loss(&nudged(&wide_x, at, by), &wide_w))).collect();
-    let by_weight: Vec<f64> = (0..k * n).map(|at| slope(&|by| loss(&wide_x, &nudged(&wide_w, at, by)))).collect();
+    let by_input: Vec<f64> = (0..m * k).map(|at| slope(&|by| loss(&perturbed(&wide_x, at, by), &wide_w))).collect();
+    let by_weight: Vec<f64> = (0..k * n).map(|at| slope(&|by| loss(&wide_x, &perturbed(&wide_w, at, by)))).collect();
     let none = Operand::ALL.into_iter().fold(Float8Training::rowwise(), Float8Training::without);
     let all = TrainingRecipe::ALL.map(|recipe| (recipe.training(), 1e-3..0.2));
     for (training, within) in [(none, 0.0..5.0 * f32_error)].into_iter().chain(all) {
@@ -188,7 +188,7 @@ const HIDDEN: usize = 48;
 const BATCH: usize = 32;
 
 impl<B: Backend> Mlp<B> {
-    /// The same numbers on every device.
+    /// Identical parameters on every device.
     fn new(device: &B::Device) -> Self {
         let linear = |k: usize, n: usize, seed| {
             let bound = 1.0 / (k as f32).sqrt();
@@ -215,7 +215,8 @@ impl<B: Backend> Mlp<B> {
     }
 }
 
-/// A batch of points and what a layer that is not known says of them, one in five at random: no model has a loss of zero.
+/// Batch of points, classified by a hidden linear layer; one label in five is random, so that the loss cannot reach
+/// zero.
 fn batch<B: Backend>(step: usize, device: &B::Device) -> (Tensor<B, 2>, Tensor<B, 2>) {
     let flat = |count: usize, seed: u64| {
         let number = |at: usize| {
@@ -226,13 +227,13 @@ fn batch<B: Backend>(step: usize, device: &B::Device) -> (Tensor<B, 2>, Tensor<B
         (0..count).map(number).collect::<Vec<f32>>()
     };
     let points = flat(BATCH * FEATURES, 100 + step as u64);
-    let unknown = flat(FEATURES * CLASSES, 7);
+    let hidden_weight = flat(FEATURES * CLASSES, 7);
     let noise = flat(BATCH * 2, 1_000_000 + step as u64);
     let class = |row: usize| {
         let score = |class: usize| {
             points[row * FEATURES..][..FEATURES]
                 .iter()
-                .zip(&unknown[class * FEATURES..])
+                .zip(&hidden_weight[class * FEATURES..])
                 .map(|(x, w)| x * w)
                 .sum::<f32>()
         };
@@ -240,16 +241,16 @@ fn batch<B: Backend>(step: usize, device: &B::Device) -> (Tensor<B, 2>, Tensor<B
         let any = ((noise[row * 2 + 1] + 1.0) / 2.0 * CLASSES as f32) as usize % CLASSES;
         if noise[row * 2] < -0.6 { any } else { best }
     };
-    let wanted: Vec<f32> = (0..BATCH)
+    let labels: Vec<f32> = (0..BATCH)
         .flat_map(|row| {
             let right = class(row);
             (0..CLASSES).map(move |class| f32::from(u8::from(class == right)))
         })
         .collect();
-    (tensor(&points, [BATCH, FEATURES], device, Dtype::F32), tensor(&wanted, [BATCH, CLASSES], device, Dtype::F32))
+    (tensor(&points, [BATCH, FEATURES], device, Dtype::F32), tensor(&labels, [BATCH, CLASSES], device, Dtype::F32))
 }
 
-/// The mean loss of the last fifth of so many steps.
+/// Mean loss over the last fifth of `steps` training steps.
 fn learned<B: QuantAutodiff>(steps: usize, training: Option<Float8Training>, device: &B::Device) -> f64 {
     let mut model = Mlp::<B>::new(device);
     if let Some(training) = training {
@@ -258,9 +259,9 @@ fn learned<B: QuantAutodiff>(steps: usize, training: Option<Float8Training>, dev
     let mut optimizer = AdamConfig::new().init();
     let (mut total, mut counted) = (0.0, 0);
     for step in 0..steps {
-        let (points, wanted) = batch::<B>(step, device);
+        let (points, labels) = batch::<B>(step, device);
         let probabilities = burn::tensor::activation::log_softmax(model.forward(points), 1);
-        let loss = (probabilities * wanted).sum().neg() / BATCH as f32;
+        let loss = (probabilities * labels).sum().neg() / BATCH as f32;
         let grads = GradientsParams::from_grads(loss.backward(), &model);
         model = optimizer.step(2e-3, model, grads);
         if step >= steps - steps / 5 {
@@ -268,18 +269,18 @@ fn learned<B: QuantAutodiff>(steps: usize, training: Option<Float8Training>, dev
             counted += 1;
         }
     }
-    assert_eq!(model.hidden.float8(), training, "steps of an optimizer leave it as it is");
+    assert_eq!(model.hidden.float8(), training, "optimizer steps keep the conversion");
     total / f64::from(counted)
 }
 
 fn check_learning<B: QuantAutodiff>(steps: usize, recipes: &[TrainingRecipe], most: f64, device: &B::Device) {
     let plain = learned::<B>(steps, None, device);
     let guessed = (CLASSES as f64).ln();
-    assert!(plain < 0.95 * guessed && plain > 0.2, "{plain} of {guessed}");
+    assert!(plain < 0.95 * guessed && plain > 0.2, "{plain}, random guessing {guessed}");
     for recipe in recipes {
         let loss = learned::<B>(steps, Some(recipe.training()), device);
-        println!("{recipe}: {loss:.4}, without {plain:.4}");
-        assert!((loss / plain - 1.0).abs() < most, "{recipe}: {loss}, without {plain}");
+        println!("{recipe}: {loss:.4}, unquantized {plain:.4}");
+        assert!((loss / plain - 1.0).abs() < most, "{recipe}: {loss}, unquantized {plain}");
     }
 }
 
@@ -308,7 +309,7 @@ fn recipes_say_how_they_train() {
     assert_eq!(training("float8dq"), Ok(Some(TrainingRecipe::TENSORWISE)));
     assert_eq!(training("float8dq-row"), Ok(Some(TrainingRecipe::ROWWISE)));
     let error = training("int8wo").unwrap_err().to_string();
-    assert!(error.starts_with("int8wo: it is for models that were trained before; baseline, tensorwise"), "{error}");
+    assert!(error.starts_with("int8wo: does not support training; use baseline, tensorwise"), "{error}");
     let error = "rowwise".parse::<Recipe>().unwrap().treatment(Dtype::F32, None).unwrap_err().to_string();
     assert!(error.contains("`benchmark_mode: training`"), "{error}");
 }
@@ -335,7 +336,10 @@ fn a_converted_model_is_reported_saved_evaluated_and_quantized_like_any_other() 
     let outcomes: Vec<_> = report.layers.iter().map(|layer| (layer.path.as_str(), layer.outcome)).collect();
     assert_eq!(outcomes, [("up", Outcome::InFloat8), ("hidden", Outcome::InFloat8), ("head", Outcome::Excluded)]);
     assert_eq!((report.recipe.as_str(), report.bytes_before()), ("rowwise", report.bytes_after()));
-    assert!(report.to_string().contains("up     multiplies in float8: [48, 24], 4608 -> 4608 bytes"), "{report}");
+    assert!(
+        report.to_string().contains("up     was converted to float8 training: [48, 24], 4608 -> 4608 bytes"),
+        "{report}"
+    );
     assert_eq!(model.up.float8(), Some(Float8Training::rowwise()));
     assert_eq!(
         model.up.to_string(),
@@ -347,7 +351,7 @@ fn a_converted_model_is_reported_saved_evaluated_and_quantized_like_any_other() 
     let plain = Recorder::<B>::record(&recorder, Mlp::<B>::new(&device).into_record(), ()).unwrap();
     assert_eq!(saved.len(), plain.len());
     let loaded = model.clone().load_record(recorder.load(saved, &device).unwrap());
-    assert_eq!(loaded.up.float8(), model.up.float8(), "what is loaded is trained as before");
+    assert_eq!(loaded.up.float8(), model.up.float8(), "loading keeps the conversion");
     let moved = model.clone().to_device(&device).fork(&device);
     assert_eq!(moved.up.float8(), model.up.float8());
 
@@ -358,7 +362,7 @@ fn a_converted_model_is_reported_saved_evaluated_and_quantized_like_any_other() 
     let int8: Recipe = "int8wo".parse().unwrap();
     let (quantized, _) = quantize(evaluated, &int8, |_, _| true).unwrap();
     let error = convert_to_float8_training(quantized, TrainingRecipe::MXFP8, |_, _| true).unwrap_err().to_string();
-    assert_eq!(error, "up: the layer is quantized with int8wo already; exclude it by the filter");
+    assert_eq!(error, "up: the layer is already quantized with int8wo; exclude it with the filter");
     let (again, _) = convert_to_float8_training(model, TrainingRecipe::MXFP8, |path, _| path == "up").unwrap();
     let now = [again.up.float8(), again.hidden.float8()];
     assert_eq!(now, [Some(Float8Training::mxfp8()), Some(Float8Training::rowwise())]);
@@ -377,7 +381,7 @@ mod on_gpus {
 
     #[test]
     fn vulkan_multiplies_and_learns_as_the_cpu_does() {
-        // Each size is compiled anew.
+        // Every size compiles kernels.
         check_products::<Autodiff<Vulkan>>(&SIZES[1..2], &WgpuDevice::Cpu, &[Dtype::F32], FULL);
         check_slopes::<Autodiff<Fusion<Vulkan>>>(&WgpuDevice::Cpu, FULL);
         let long = std::env::var("CALORIMETER_TORTURE").is_ok_and(|form| form == "long");
@@ -389,20 +393,20 @@ mod on_gpus {
     fn products_cast_at_once_are_those_of_the_quantized_operands_on_vulkan() {
         let trainings: Vec<_> =
             trainings().into_iter().map(|training| training.with_casting(Casting::AtOnce)).collect();
-        // Each size is compiled anew.
+        // Every size compiles kernels.
         check_each::<Autodiff<Vulkan>>(&SIZES[3..], &WgpuDevice::Cpu, &[Dtype::F32], FULL, &trainings);
     }
 
     #[test]
     fn cuda_multiplies_and_learns_as_the_cpu_does() {
         if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-            println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+            println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
             return;
         }
         let device = burn_cuda::CudaDevice::new(0);
         check_products::<Autodiff<Cuda>>(&SIZES, &device, &Dtype::ALL, TF32);
-        let at_once = trainings().into_iter().map(|training| training.with_casting(Casting::AtOnce));
-        check_each::<Autodiff<Cuda>>(&SIZES, &device, &Dtype::ALL, TF32, &at_once.collect::<Vec<_>>());
+        let fused = trainings().into_iter().map(|training| training.with_casting(Casting::AtOnce));
+        check_each::<Autodiff<Cuda>>(&SIZES, &device, &Dtype::ALL, TF32, &fused.collect::<Vec<_>>());
         check_slopes::<Autodiff<Fusion<Cuda>>>(&device, TF32);
         check_learning::<Autodiff<Cuda>>(500, &TrainingRecipe::ALL, 0.02, &device);
     }

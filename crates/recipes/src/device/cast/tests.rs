@@ -1,4 +1,4 @@
-//! What is cast at once are the numbers that the host's codes stand for, bit for bit.
+//! Fused casts give the dequantized values of the host bit for bit.
 
 use super::{cast, is_castable};
 use crate::format::{Format, Grouping, Method, MxScaling};
@@ -13,12 +13,12 @@ use burn_wgpu::{WgpuDevice, WgpuRuntime};
 
 type Gpu<R> = CubeBackend<R, f32, i32, u8>;
 
-/// One number and several, every width of access, blocks that are not full, and more than a unit keeps: of rows beyond
-/// 32,768 numbers, of columns beyond 1024.
+/// A single value, all access widths, partial blocks, and sizes that exceed the registers of a unit: rows beyond 32,768
+/// values and columns beyond 1024.
 const SIZES: [[usize; 2]; 10] =
     [[1, 1], [3, 17], [17, 3], [129, 127], [127, 1000], [1000, 129], [64, 96], [2, 40_000], [1001, 1030], [64, 1030]];
 
-/// Numbers over seven decades, with a row of zeros where there are several.
+/// Values over seven decades; the second row is zero.
 fn numbers(rows: usize, cols: usize) -> Vec<f32> {
     let number = |at: usize| {
         let mixed = (at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -53,7 +53,7 @@ fn tensor<B: Backend>(values: Vec<f32>, size: [usize; 2], device: &B::Device) ->
     Tensor::from_data(TensorData::new(values, size), (device, Dtype::F32.burn()))
 }
 
-/// A matrix whose rows are contiguous, one whose columns are, and one that begins and ends within the rows of another.
+/// The matrix in row-major layout, in column-major layout, and as an unaligned view of a wider matrix.
 fn laid_out<B: Backend>(values: &[f32], [rows, cols]: [usize; 2], device: &B::Device) -> [Tensor<B, 2>; 3] {
     let columns = (0..values.len()).map(|at| values[at % rows * cols + at / rows]).collect();
     let wider = values.chunks(cols).flat_map(|row| [&[3e8], row, &[f32::NAN; 3]].concat()).collect();
@@ -70,10 +70,10 @@ fn values<R: CubeRuntime>(tensor: CubeTensor<R>) -> Vec<f32> {
     data.to_vec().expect("casts are in f32")
 }
 
-fn assert_same(found: &[f32], wanted: &[f32], what: &str) {
-    assert_eq!(found.len(), wanted.len(), "{what}");
+fn assert_same(found: &[f32], expected: &[f32], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
     let differs = |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan());
-    let wrong = found.iter().zip(wanted).position(differs).map(|at| (at, found[at], wanted[at]));
+    let wrong = found.iter().zip(expected).position(differs).map(|at| (at, found[at], expected[at]));
     assert_eq!(wrong, None, "{what}");
 }
 
@@ -91,7 +91,7 @@ where
             for format in formats() {
                 let stored = quantize(&held, cols, format).unpacked().stored();
                 let read = |reading| stored.as_parts().map(Vec::as_slice).read(0..rows, reading);
-                for (matrix, layout) in matrices.iter().zip(["rows", "columns", "a part of another"]) {
+                for (matrix, layout) in matrices.iter().zip(["rows", "columns", "a view"]) {
                     let what = format!("{size:?} {what}, {layout}, {format:?}");
                     let own = || matrix.clone().into_primitive().tensor();
                     let found = cast(own(), format, Reading::Numbers);
@@ -100,7 +100,7 @@ where
                     if !matches!(format.grouping, Grouping::Block(_)) {
                         let found = cast(own(), format, Reading::Codes);
                         assert_same(&values(found.numbers), &read(Reading::Codes), &format!("codes of {what}"));
-                        let scales = values(found.scales.expect("they are apart from codes"));
+                        let scales = values(found.scales.expect("scales are separate"));
                         assert_same(&scales, &read(Reading::Scales), &format!("scales of {what}"));
                     }
                 }
@@ -127,7 +127,7 @@ fn vulkan_casts_at_once_to_what_the_hosts_codes_stand_for() {
 #[test]
 fn cuda_casts_at_once_to_what_the_hosts_codes_stand_for() {
     if std::env::var("CALORIMETER_TEST_DEVICE").as_deref() != Ok("cuda") {
-        println!("CALORIMETER_TEST_DEVICE is not cuda: nothing was checked");
+        println!("skipped: CALORIMETER_TEST_DEVICE is not cuda");
         return;
     }
     check::<cubecl::cuda::CudaRuntime>(&burn_cuda::CudaDevice::new(0));
